@@ -1,0 +1,1 @@
+//! Flopwatch's custom resources, conditions, labels and validation.

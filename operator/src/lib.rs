@@ -1,0 +1,1 @@
+//! Session controller and admission of Flopwatch.

@@ -1,0 +1,1 @@
+//! An NVML library without a GPU.

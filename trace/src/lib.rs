@@ -1,0 +1,1 @@
+//! Columnar model of GPU captures: readers, transform, timeline file, summary.

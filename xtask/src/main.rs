@@ -1,0 +1,3 @@
+//! Every recipe that CI runs, runnable by hand.
+
+fn main() {}
