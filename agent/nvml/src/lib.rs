@@ -1,0 +1,1 @@
+//! Samples NVML, attributes it to pods and exposes it to Prometheus.
