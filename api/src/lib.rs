@@ -1,1 +1,41 @@
-//! Flopwatch's custom resources, conditions, labels and validation.
+//! Flopwatch's custom resources: what a user asks for, what the operator hands to a node, and what comes back.
+//!
+//! * [`session::ProfilingSession`] is a user's request: a target in the same namespace, a goal, a window.
+//! * [`capture::Capture`] is one target container's share of it, handed to the agent of one node.
+//! * [`reason`] holds every condition type and every reason, as closed sets: the program, the documentation and the
+//!   metrics labels read the same list.
+//! * [`preparation`] holds the labels, annotations and paths by which admission, launcher and agent understand each
+//!   other about a prepared pod.
+//!
+//! This crate does no I/O and depends on no other crate of ours. Everything in it is a contract: a change is additive,
+//! and `crds/` is regenerated with it (a test fails when the two drift).
+
+#![allow(unreachable_pub, reason = "the KubeSchema derive repeats each struct inside a function")]
+
+pub mod artifact;
+pub mod capability;
+pub mod capture;
+pub mod preparation;
+pub mod profiler;
+pub mod reason;
+mod schema;
+pub mod session;
+
+/// The API group of every custom resource.
+pub const GROUP: &str = "flopwatch.dev";
+/// The version of every custom resource.
+pub const VERSION: &str = "v1alpha1";
+
+/// Field manager of the operator: session status, capture spec, the capture's finalizer, the `Lost` condition.
+pub const OPERATOR_FIELD_MANAGER: &str = "flopwatch-operator";
+/// Field manager of the agents: all other capture status.
+pub const AGENT_FIELD_MANAGER: &str = "flopwatch-agent";
+
+/// Label on captures: name of the session they belong to.
+pub const SESSION_LABEL: &str = "flopwatch.dev/session";
+/// Label on captures: `status.id` of the session they belong to.
+pub const SESSION_ID_LABEL: &str = "flopwatch.dev/session-id";
+/// Annotation on sessions, set by admission from the authenticated user: who asked. Users cannot set it themselves.
+pub const REQUESTED_BY_ANNOTATION: &str = "flopwatch.dev/requested-by";
+/// Finalizer on captures, held by the operator until the agent has let go of the target and of the artifacts.
+pub const CAPTURE_FINALIZER: &str = "flopwatch.dev/capture";

@@ -1,0 +1,57 @@
+//! What a capture leaves behind.
+
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The outputs that a session can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum Output {
+    /// The timeline file (HDF5).
+    Timeline,
+    /// The tables of `summary.json`.
+    Summary,
+    /// The profiler's own report. It holds the environment of every process that the profiler saw, cannot be redacted,
+    /// and needs `get` on `profilingsessions/raw` to be read.
+    Raw,
+}
+
+impl Output {
+    /// The name as it stands in manifests.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Timeline => "Timeline",
+            Self::Summary => "Summary",
+            Self::Raw => "Raw",
+        }
+    }
+}
+
+/// A file that a capture published.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Artifact {
+    /// File name, unique within the capture.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// Which output it is.
+    #[serde(rename = "type")]
+    pub type_: Output,
+    /// Size in bytes.
+    #[schemars(range(min = 0))]
+    pub bytes: i64,
+    /// SHA-256 of the content, 64 lower-case hexadecimal digits.
+    #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
+    pub sha256: String,
+    /// Media type, as served in `Content-Type`.
+    #[schemars(length(max = 127))]
+    pub media_type: String,
+    /// Set on artifacts that hold unredacted data of the node (process environments): Raw.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub sensitive: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_false(value: &bool) -> bool {
+    !*value
+}

@@ -1,0 +1,249 @@
+//! Capture: one target container's share of a session, handed to the agent of one node.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::core::cel::Rule;
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::artifact::{Artifact, Output};
+use crate::capability::Capability;
+use crate::profiler::{ProfilerSpec, ProfilerType, TraceCategory};
+use crate::session::{MetricsSpec, StopMode};
+
+/// What the agent of `nodeName` is to do. Written by the operator alone, from the session.
+#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "flopwatch.dev",
+    version = "v1alpha1",
+    kind = "Capture",
+    plural = "captures",
+    singular = "capture",
+    shortname = "cap",
+    category = "profiling",
+    namespaced,
+    status = "CaptureStatus",
+    derive = "PartialEq",
+    selectable = ".spec.nodeName",
+    doc = "One container's share of a ProfilingSession. Made by the operator and carried out by the agent of spec.nodeName; create a ProfilingSession rather than one of these.",
+    printcolumn(name = "Pod", type_ = "string", json_path = ".spec.podRef.name", description = "Pod that it profiles"),
+    printcolumn(name = "Container", type_ = "string", json_path = ".spec.containerName", description = "Container that it profiles"),
+    printcolumn(name = "Stage", type_ = "string", json_path = ".status.progress.stage", description = "Where it stands"),
+    printcolumn(name = "Percent", type_ = "integer", json_path = ".status.progress.percent", description = "How far it is"),
+    printcolumn(name = "Succeeded", type_ = "string", json_path = ".status.conditions[?(@.type==\"Succeeded\")].status", description = "Unknown until the capture ended"),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type==\"Succeeded\")].reason", description = "Why"),
+    printcolumn(name = "Node", type_ = "string", json_path = ".spec.nodeName", description = "Node whose agent carries it out", priority = 1),
+    printcolumn(name = "Profiler", type_ = "string", json_path = ".status.profiler", description = "Profiler that was used", priority = 1),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "Time since it was created"),
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("self.nodeName == oldSelf.nodeName && self.podRef == oldSelf.podRef && self.containerName == oldSelf.containerName && self.sessionRef == oldSelf.sessionRef && self.durationSeconds == oldSelf.durationSeconds && self.profiler == oldSelf.profiler")
+    .message("a capture is fixed once it is created, but for spec.stop"))]
+pub struct CaptureSpec {
+    /// The session that this belongs to.
+    pub session_ref: SessionReference,
+    /// Node whose agent carries it out.
+    #[schemars(length(min = 1, max = 253))]
+    pub node_name: String,
+    /// Pod to profile.
+    pub pod_ref: PodReference,
+    /// Container to profile.
+    #[schemars(length(min = 1, max = 63))]
+    pub container_name: String,
+    /// Profiler to use, and its options, as the session has them.
+    #[serde(default)]
+    pub profiler: ProfilerSpec,
+    /// Length of the window in seconds.
+    #[schemars(range(min = 1, max = 300))]
+    pub duration_seconds: i32,
+    /// Categories that must hold events; empty: the default for what the process has mapped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 6), extend("x-kubernetes-list-type" = "set"))]
+    pub require: Vec<TraceCategory>,
+    /// How long to wait for a turn on the node, in seconds.
+    #[schemars(range(min = 1, max = 86_400))]
+    pub start_deadline_seconds: i32,
+    /// NVML sampling beside the capture.
+    #[serde(default)]
+    pub metrics: MetricsSpec,
+    /// What to publish.
+    #[schemars(length(min = 1, max = 3), extend("x-kubernetes-list-type" = "set"))]
+    pub outputs: Vec<Output>,
+    /// Set to end the capture now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<StopMode>,
+}
+
+/// The session that a capture belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionReference {
+    /// Name, in the capture's own namespace.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// Its `status.id`.
+    #[schemars(regex(pattern = "^[0-9a-f]{8}$"))]
+    pub id: String,
+}
+
+/// A pod, pinned by UID.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodReference {
+    /// Name, in the capture's own namespace.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// UID: a pod of the same name that was created later is another pod.
+    #[schemars(length(min = 1, max = 64))]
+    pub uid: String,
+}
+
+/// What became of the capture. Written by the agent of `spec.nodeName`, but for the condition `Lost`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CaptureStatus {
+    /// Generation of the spec that this status was determined from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Accepted, Attached, Captured, Transformed, Published, Succeeded, Lost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::schema::conditions")]
+    pub conditions: Vec<Condition>,
+    /// Which profilers could be used on the container, and why not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["profiler"]))]
+    pub capabilities: Vec<Capability>,
+    /// Profiler that was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profiler: Option<ProfilerType>,
+    /// Container that the capture was pinned to at its start, as the runtime names it (64 hexadecimal digits).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub container_id: Option<String>,
+    /// Where the capture stands. Written at most every two seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+    /// What was published.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub artifacts: Vec<Artifact>,
+    /// Where the artifacts are served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 2048))]
+    pub url: Option<String>,
+    /// The result in a few lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<CaptureSummary>,
+    /// When the window began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::time")]
+    pub start_time: Option<Time>,
+    /// When the capture ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::time")]
+    pub completion_time: Option<Time>,
+}
+
+/// The stages of a capture, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum Stage {
+    /// Waiting for a turn on the node.
+    Queued,
+    /// Probing the container and starting the collection.
+    Attaching,
+    /// The window is open.
+    Collecting,
+    /// The raw capture is being taken out of the container.
+    Fetching,
+    /// Timeline and tables are being made.
+    Transforming,
+    /// The artifacts are being stored.
+    Publishing,
+    /// Ended.
+    Done,
+}
+
+impl Stage {
+    /// The name as it stands in status and metrics labels.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "Queued",
+            Self::Attaching => "Attaching",
+            Self::Collecting => "Collecting",
+            Self::Fetching => "Fetching",
+            Self::Transforming => "Transforming",
+            Self::Publishing => "Publishing",
+            Self::Done => "Done",
+        }
+    }
+}
+
+/// Where a capture stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Progress {
+    /// Current stage.
+    pub stage: Stage,
+    /// How far the whole capture is, 0 to 100.
+    #[schemars(range(min = 0, max = 100))]
+    pub percent: i32,
+    /// What is being done, for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 1024))]
+    pub message: String,
+}
+
+/// The result in a few lines, for `kubectl describe`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CaptureSummary {
+    /// Length of the recorded window in nanoseconds.
+    #[schemars(range(min = 0))]
+    pub window_nanoseconds: i64,
+    /// Events in all categories.
+    #[schemars(range(min = 0))]
+    pub events: i64,
+    /// Events by category. A category that is absent was not captured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["category"]))]
+    pub categories: Vec<CategoryCount>,
+    /// Share of the window in which at least one kernel or copy ran, in percent, averaged over the devices that the
+    /// capture saw; absent when no GPU work was captured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 100))]
+    pub gpu_busy_percent: Option<i32>,
+    /// The five kernels with the longest total time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 5), extend("x-kubernetes-list-type" = "atomic"))]
+    pub top_kernels: Vec<KernelTime>,
+    /// Events that were dropped, truncated, skipped or unsupported; the artifacts say which.
+    #[schemars(range(min = 0))]
+    pub dropped: i64,
+}
+
+/// Events of one category.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CategoryCount {
+    /// Category of the event model, such as `cuda_kernel` or `nvtx_range`.
+    #[schemars(length(max = 63))]
+    pub category: String,
+    /// Number of events.
+    #[schemars(range(min = 0))]
+    pub events: i64,
+}
+
+/// Total time of one kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KernelTime {
+    /// Name, shortened to 256 characters.
+    #[schemars(length(max = 256))]
+    pub name: String,
+    /// Total time in nanoseconds.
+    #[schemars(range(min = 0))]
+    pub total_nanoseconds: i64,
+    /// Launches.
+    #[schemars(range(min = 0))]
+    pub calls: i64,
+}

@@ -1,0 +1,67 @@
+//! How admission, launcher and agent understand each other about a prepared pod.
+//!
+//! A pod opts in with the label [`PREPARE_LABEL`]. Admission adds two volumes and the init containers that fill the
+//! first, wraps the command of each chosen container with the launcher, and writes down what it did in
+//! [`PREPARED_ANNOTATION`] or why it did not in [`UNPREPARED_ANNOTATION`]. The launcher waits in [`RUN_DIR`] for the
+//! agent of its node and becomes the workload.
+
+/// Label by which a pod opts in; its value names the profiler to prepare for, today only [`PREPARE_NSYS`].
+pub const PREPARE_LABEL: &str = "flopwatch.dev/prepare";
+/// Value of [`PREPARE_LABEL`] for Nsight Systems.
+pub const PREPARE_NSYS: &str = "nsys";
+
+/// Annotation set by a user on a pod: names of the containers to prepare, comma-separated. Default: those that ask for
+/// an `nvidia.com/*` resource or a resource claim, else all.
+pub const PREPARE_CONTAINERS_ANNOTATION: &str = "flopwatch.dev/prepare-containers";
+/// Annotation set by a user on a pod: categories to trace, comma-separated, fixed at the container's start.
+pub const NSYS_TRACE_ANNOTATION: &str = "flopwatch.dev/nsys-trace";
+/// Default of [`NSYS_TRACE_ANNOTATION`].
+pub const NSYS_TRACE_DEFAULT: &str = "cuda,nvtx";
+/// Annotation set by a user on a pod: `graph` (default) or `node`, fixed at the container's start.
+pub const NSYS_CUDA_GRAPH_ANNOTATION: &str = "flopwatch.dev/nsys-cuda-graph-trace";
+
+/// Annotation set by admission: names of the containers that were prepared, comma-separated.
+pub const PREPARED_ANNOTATION: &str = "flopwatch.dev/prepared";
+/// Annotation set by admission: for each container that was to be prepared and was not, `name: why` on a line.
+pub const UNPREPARED_ANNOTATION: &str = "flopwatch.dev/unprepared";
+/// Annotation set by admission: version of Flopwatch that prepared the pod.
+pub const PREPARED_VERSION_ANNOTATION: &str = "flopwatch.dev/prepared-version";
+
+/// Name of the volume with the launcher and the tools, read-only in the workload.
+pub const TOOLS_VOLUME: &str = "flopwatch-tools";
+/// Where [`TOOLS_VOLUME`] is mounted.
+pub const TOOLS_DIR: &str = "/flopwatch/tools";
+/// The launcher within the container.
+pub const LAUNCHER: &str = "/flopwatch/tools/launcher";
+/// The command line of Nsight Systems within the container. The folder must keep this name or it refuses to start.
+pub const NSYS: &str = "/flopwatch/tools/target-linux-x64/nsys";
+/// Prefix of the per-container volumes in which launcher, profiler and agent meet; the container's index follows.
+pub const RUN_VOLUME_PREFIX: &str = "flopwatch-run-";
+/// Where the container's own run volume is mounted.
+pub const RUN_DIR: &str = "/flopwatch/run";
+/// Prefix of the volumes mounted at `/tmp` in containers with a read-only root and nothing there; Nsight Systems
+/// writes its injection's configuration to `/tmp` whatever `TMPDIR` says.
+pub const TMP_VOLUME_PREFIX: &str = "flopwatch-tmp-";
+/// Name of the init container that installs the launcher.
+pub const LAUNCHER_INIT_CONTAINER: &str = "flopwatch-launcher";
+/// Name of the init container that copies the tools out of the tools image.
+pub const TOOLS_INIT_CONTAINER: &str = "flopwatch-tools";
+
+/// The profiler's session in a prepared container; each container has its own session folder, so one name serves all.
+pub const NSYS_SESSION: &str = "flopwatch";
+
+/// Splits a comma-separated annotation; blanks around names and empty names are dropped.
+pub fn split_names(value: &str) -> impl Iterator<Item = &str> {
+    value.split(',').map(str::trim).filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_split_at_commas_and_trimmed() {
+        assert_eq!(split_names(" a, b ,,c").collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert_eq!(split_names("").count(), 0);
+    }
+}

@@ -1,0 +1,184 @@
+//! Condition types and reasons: closed sets.
+//!
+//! Every reason that can stand in a condition, an Event or a metrics label is a variant here, and its doc says when it
+//! occurs and what helps. Nothing else writes reasons, so that dashboards and scripts can rely on the list.
+
+macro_rules! closed_set {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $name { $($(#[$doc])* $variant),+ }
+
+        impl $name {
+            /// Every member, in the order of its documentation.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The word that stands in conditions, Events and labels.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => stringify!($variant)),+ }
+            }
+
+            /// The member of that name, if there is one.
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|member| member.as_str() == name)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+closed_set! {
+    /// Condition types of a ProfilingSession.
+    SessionCondition {
+        /// The request is understood and may run.
+        Accepted,
+        /// Target containers were found and captures exist for them.
+        TargetsFound,
+        /// At least one capture is at work.
+        Capturing,
+        /// The summary: True when every capture succeeded, Unknown until the last one ended.
+        Succeeded,
+    }
+}
+
+closed_set! {
+    /// Condition types of a Capture.
+    CaptureCondition {
+        /// The node's agent took the capture on.
+        Accepted,
+        /// The profiler's session in the container answered.
+        Attached,
+        /// The window was recorded and the raw capture taken out of the container.
+        Captured,
+        /// The timeline and the tables were made.
+        Transformed,
+        /// The artifacts are stored and served.
+        Published,
+        /// The summary: True when artifacts with the required events are published, Unknown until the capture ended.
+        Succeeded,
+        /// The node is gone. Written by the operator alone; the agent stops when it sees it and never clears it.
+        Lost,
+    }
+}
+
+closed_set! {
+    /// Reasons in the conditions of a ProfilingSession.
+    SessionReason {
+        /// The request is understood.
+        Accepted,
+        /// Captures exist for the target containers.
+        TargetsFound,
+        /// No pod matches yet; the session waits until `startDeadlineSeconds`.
+        WaitingForTargets,
+        /// No pod matched before `startDeadlineSeconds`. Check the name or the labels.
+        NoTargets,
+        /// The pod has no container of a name in `containerNames`. The message lists those it has.
+        NoSuchContainer,
+        /// No container asks for a GPU and none was prepared. Name one in `containerNames`.
+        NoDefaultContainer,
+        /// Captures have been made but none is at work yet.
+        Pending,
+        /// At least one capture is at work.
+        Capturing,
+        /// Every capture has ended.
+        Finished,
+        /// The session has not ended.
+        Progressing,
+        /// Every capture succeeded.
+        Succeeded,
+        /// Some captures succeeded and some failed; the counts and the captures' conditions say which.
+        PartiallySucceeded,
+        /// No capture succeeded.
+        Failed,
+        /// The user stopped the session with `stop: Discard`.
+        Discarded,
+    }
+}
+
+closed_set! {
+    /// Reasons in the conditions of a Capture.
+    CaptureReason {
+        /// The agent took the capture on.
+        Accepted,
+        /// The capture waits for its turn on the node.
+        WaitingForTurn,
+        /// The capture has not come this far.
+        Pending,
+        /// The capture is at work.
+        Progressing,
+        /// The profiler's session answered.
+        Attached,
+        /// The window was recorded.
+        Captured,
+        /// Timeline and tables were made.
+        Transformed,
+        /// The artifacts are stored.
+        Published,
+        /// Artifacts with the required events are published.
+        Succeeded,
+        /// The target pod or container is gone or not running. Ask for one that runs.
+        TargetNotRunning,
+        /// Another capture has the container. Wait for it, or stop it.
+        ContainerBusy,
+        /// `startDeadlineSeconds` passed before the capture's turn came.
+        DeadlineExceeded,
+        /// The container was not prepared, so Nsight Systems cannot trace it. Label the pod template with
+        /// `flopwatch.dev/prepare: nsys` and let the pod be created anew.
+        NotPrepared,
+        /// The container was prepared, but its start was not grafted; the message says why.
+        NotGrafted,
+        /// The container was prepared without a category that the session asks for. Add it to the pod annotation
+        /// `flopwatch.dev/nsys-trace` and let the pod be created anew.
+        CategoryNotPrepared,
+        /// The profiler's session in the container ended or does not answer. It comes back when the container restarts.
+        SessionGone,
+        /// This version has no such profiler for this container; the message says what the probe found.
+        ProfilerUnavailable,
+        /// Another profiler holds CUPTI in the process. Remove it first.
+        OtherProfiler,
+        /// Entering the container or starting the collection failed; the message says how.
+        AttachFailed,
+        /// Stopping the collection or taking the raw capture out failed; the message says how.
+        CollectionFailed,
+        /// The container restarted within the window.
+        ContainerRestarted,
+        /// The raw capture is larger than the limit.
+        CaptureTooLarge,
+        /// The node has too little free disk space left.
+        DiskSpace,
+        /// Nsight Systems' importer or exporter failed or passed its deadline.
+        ImportFailed,
+        /// The transform failed; the message names the file and the table.
+        TransformFailed,
+        /// The window holds none of the events that the session requires. The message says which categories are empty.
+        RequiredEventsMissing,
+        /// No NVML on the node, so there is nothing to sample.
+        NvmlUnavailable,
+        /// Storing the artifacts failed.
+        StoreFailed,
+        /// The user stopped the capture with `stop: Discard`, or deleted it.
+        Discarded,
+        /// The agent restarted in the middle of the capture.
+        AgentRestarted,
+        /// The node is gone.
+        NodeLost,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_is_found_by_its_own_name() {
+        for reason in CaptureReason::ALL {
+            assert_eq!(CaptureReason::from_name(reason.as_str()), Some(*reason));
+        }
+        assert_eq!(CaptureReason::from_name("NoSuchReason"), None);
+    }
+}

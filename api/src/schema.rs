@@ -1,0 +1,84 @@
+//! Schemas that the derive cannot express: standard conditions and label selectors, with the bounds and list types that
+//! the API conventions ask for.
+//!
+//! The derived `Condition` schema allows any status, has no limits and makes the list atomic, so that server-side apply
+//! would replace it as a whole; see
+//! <https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md>.
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+/// `status.conditions`: at most one per type, merged by type under server-side apply.
+pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "description": "What is known about this object, one entry per aspect. Each reason comes from a documented, closed set.",
+        "type": "array",
+        "maxItems": 16,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "required": ["type", "status", "reason", "message", "lastTransitionTime"],
+            "properties": {
+                "type": { "type": "string", "maxLength": 316, "description": "Aspect that this entry is about, in CamelCase." },
+                "status": { "type": "string", "enum": ["True", "False", "Unknown"], "description": "Whether the aspect holds." },
+                "reason": {
+                    "type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+                    "description": "Why, for programs: one word of a closed set."
+                },
+                "message": { "type": "string", "maxLength": 4096, "description": "Why, for people, and what to do about it." },
+                "lastTransitionTime": { "type": "string", "format": "date-time", "description": "When the status last changed." },
+                "observedGeneration": {
+                    "type": "integer", "format": "int64", "minimum": 0,
+                    "description": "Generation of the object that this entry was determined from."
+                }
+            }
+        }
+    })
+}
+
+/// `metav1.LabelSelector`, bounded.
+pub(crate) fn label_selector(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "description": "Selects pods of the session's own namespace by their labels.",
+        "type": "object",
+        "x-kubernetes-map-type": "atomic",
+        "properties": {
+            "matchLabels": {
+                "type": "object",
+                "maxProperties": 32,
+                "additionalProperties": { "type": "string", "maxLength": 63 },
+                "description": "Labels that a pod must have, with these values."
+            },
+            "matchExpressions": {
+                "type": "array",
+                "maxItems": 32,
+                "x-kubernetes-list-type": "atomic",
+                "description": "Requirements that a pod's labels must all meet.",
+                "items": {
+                    "type": "object",
+                    "required": ["key", "operator"],
+                    "properties": {
+                        "key": { "type": "string", "maxLength": 317, "description": "Label key." },
+                        "operator": { "type": "string", "enum": ["In", "NotIn", "Exists", "DoesNotExist"], "description": "Relation of the label to the values." },
+                        "values": {
+                            "type": "array",
+                            "maxItems": 64,
+                            "x-kubernetes-list-type": "atomic",
+                            "items": { "type": "string", "maxLength": 63 },
+                            "description": "Values for In and NotIn."
+                        }
+                    }
+                }
+            }
+        },
+        "x-kubernetes-validations": [{
+            "rule": "(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",
+            "message": "an empty podSelector would select every pod of the namespace: give matchLabels or matchExpressions"
+        }]
+    })
+}
+
+/// A timestamp in RFC 3339.
+pub(crate) fn time(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "format": "date-time", "nullable": true })
+}

@@ -1,0 +1,262 @@
+//! ProfilingSession: a user's request.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, Time};
+use kube::core::cel::Rule;
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::artifact::Output;
+use crate::profiler::{ProfilerSpec, TraceCategory};
+
+/// Longest capture window in seconds: Nsight Systems supports no more than five minutes.
+pub const MAX_DURATION_SECONDS: i32 = 300;
+
+/// Most captures that a session's status refers to.
+pub const MAX_CAPTURE_REFERENCES: usize = 50;
+
+/// What to profile, with what, for how long, and what to keep.
+#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "flopwatch.dev",
+    version = "v1alpha1",
+    kind = "ProfilingSession",
+    plural = "profilingsessions",
+    singular = "profilingsession",
+    shortname = "pfs",
+    category = "profiling",
+    namespaced,
+    status = "ProfilingSessionStatus",
+    derive = "PartialEq",
+    doc = "A request to profile GPU pods of this namespace in place. Create one, watch its Succeeded condition, fetch the result from status.url. Everything but spec.stop is fixed once it is created.",
+    printcolumn(name = "Profiler", type_ = "string", json_path = ".spec.profiler.type", description = "Profiler asked for"),
+    printcolumn(name = "Succeeded", type_ = "string", json_path = ".status.conditions[?(@.type==\"Succeeded\")].status", description = "Unknown until the session ended"),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type==\"Succeeded\")].reason", description = "Why"),
+    printcolumn(name = "Captures", type_ = "integer", json_path = ".status.counts.captures", description = "Captures made for the targets"),
+    printcolumn(name = "Done", type_ = "integer", json_path = ".status.counts.succeeded", description = "Captures that succeeded"),
+    printcolumn(name = "Id", type_ = "string", json_path = ".status.id", description = "Id in paths of the artifact service", priority = 1),
+    printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type==\"Succeeded\")].message", description = "Why, in a sentence", priority = 1),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "Time since it was created"),
+    validation = Rule::new("size(self.metadata.name) <= 52")
+        .message("metadata.name must have at most 52 characters: captures are named after the session"),
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("self.target == oldSelf.target && self.durationSeconds == oldSelf.durationSeconds && self.startDeadlineSeconds == oldSelf.startDeadlineSeconds && (has(self.profiler) ? self.profiler : null) == (has(oldSelf.profiler) ? oldSelf.profiler : null) && (has(self.require) ? self.require : null) == (has(oldSelf.require) ? oldSelf.require : null) && (has(self.metrics) ? self.metrics : null) == (has(oldSelf.metrics) ? oldSelf.metrics : null) && (has(self.outputs) ? self.outputs : null) == (has(oldSelf.outputs) ? oldSelf.outputs : null) && (has(self.retention) ? self.retention : null) == (has(oldSelf.retention) ? oldSelf.retention : null)")
+        .message("a session is fixed once it is created, but for spec.stop: delete it and create another"),
+    validation = Rule::new("!has(oldSelf.stop) || (has(self.stop) && (self.stop == oldSelf.stop || self.stop == 'Discard'))")
+        .message("spec.stop cannot be taken back; only Keep may become Discard"),
+)]
+pub struct ProfilingSessionSpec {
+    /// Which pods of this namespace to profile.
+    pub target: TargetSpec,
+    /// Profiler to use, and its options. The default, `type: Auto`, takes the deepest that is open for the container.
+    #[serde(default)]
+    pub profiler: ProfilerSpec,
+    /// Length of the capture window in seconds, 1 to 300.
+    #[serde(default = "default_duration_seconds")]
+    #[schemars(range(min = 1, max = 300))]
+    pub duration_seconds: i32,
+    /// Categories that must hold events for the capture to succeed. Default: `cuda` where the process has mapped
+    /// libcuda, otherwise `nvtx`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 6), extend("x-kubernetes-list-type" = "set"))]
+    pub require: Vec<TraceCategory>,
+    /// How long to wait for targets and for a turn on their nodes, in seconds.
+    #[serde(default = "default_start_deadline_seconds")]
+    #[schemars(range(min = 1, max = 86_400))]
+    pub start_deadline_seconds: i32,
+    /// NVML sampling beside the capture.
+    #[serde(default)]
+    pub metrics: MetricsSpec,
+    /// What to publish. Raw holds the environment of every process that the profiler saw and cannot be redacted.
+    #[serde(default = "default_outputs")]
+    #[schemars(length(min = 1, max = 3), extend("x-kubernetes-list-type" = "set"))]
+    pub outputs: Vec<Output>,
+    /// How long to keep the results.
+    #[serde(default)]
+    pub retention: RetentionSpec,
+    /// Set while the session runs to end it now: `Keep` transforms and publishes what was recorded, `Discard` throws it
+    /// away. Nothing else of a session can be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<StopMode>,
+}
+
+const fn default_duration_seconds() -> i32 {
+    10
+}
+
+const fn default_start_deadline_seconds() -> i32 {
+    300
+}
+
+fn default_outputs() -> Vec<Output> {
+    vec![Output::Timeline, Output::Summary]
+}
+
+/// Pods of the session's own namespace, and which of their containers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("(has(self.podName) ? 1 : 0) + (has(self.podSelector) ? 1 : 0) == 1")
+    .message("spec.target needs exactly one of podName (one pod, by name) and podSelector (pods, by label)"))]
+pub struct TargetSpec {
+    /// Name of one pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
+    pub pod_name: Option<String>,
+    /// Labels of pods; those that run are taken, oldest first, up to `maxPods`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::label_selector")]
+    pub pod_selector: Option<LabelSelector>,
+    /// Names of the containers to profile. Default: those that ask for an `nvidia.com/*` resource or a resource claim,
+    /// else those that were prepared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 16),
+        inner(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")),
+        extend("x-kubernetes-list-type" = "set")
+    )]
+    pub container_names: Vec<String>,
+    /// Most pods to take of those that match `podSelector`.
+    #[serde(default = "default_max_pods")]
+    #[schemars(range(min = 1, max = 50))]
+    pub max_pods: i32,
+}
+
+const fn default_max_pods() -> i32 {
+    1
+}
+
+/// NVML sampling beside the capture.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MetricsSpec {
+    /// Time between two NVML samples in milliseconds, 10 to 10,000.
+    #[serde(default = "default_interval_milliseconds")]
+    #[schemars(range(min = 10, max = 10_000))]
+    pub interval_milliseconds: i32,
+}
+
+const fn default_interval_milliseconds() -> i32 {
+    100
+}
+
+impl Default for MetricsSpec {
+    fn default() -> Self {
+        Self { interval_milliseconds: default_interval_milliseconds() }
+    }
+}
+
+/// How long to keep the results.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RetentionSpec {
+    /// Seconds after its end at which the session, its captures and their artifacts are deleted. Default: one week.
+    #[serde(default = "default_ttl_seconds")]
+    #[schemars(range(min = 0, max = 31_536_000))]
+    pub ttl_seconds_after_finished: i32,
+}
+
+const fn default_ttl_seconds() -> i32 {
+    7 * 24 * 3600
+}
+
+impl Default for RetentionSpec {
+    fn default() -> Self {
+        Self { ttl_seconds_after_finished: default_ttl_seconds() }
+    }
+}
+
+/// How to end a running session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum StopMode {
+    /// End the window now and publish what was recorded.
+    Keep,
+    /// End now and throw away what was recorded.
+    Discard,
+}
+
+impl StopMode {
+    /// The name as it stands in manifests.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Keep => "Keep",
+            Self::Discard => "Discard",
+        }
+    }
+}
+
+/// What became of the request. Written by the operator alone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProfilingSessionStatus {
+    /// Eight hexadecimal digits, unique in the cluster; the session's name in paths of the artifact service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[0-9a-f]{8}$"))]
+    pub id: Option<String>,
+    /// Generation of the spec that this status was determined from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Accepted, TargetsFound, Capturing, Succeeded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::schema::conditions")]
+    pub conditions: Vec<Condition>,
+    /// How many captures there are, and how they stand.
+    #[serde(default)]
+    pub counts: CaptureCounts,
+    /// The captures, at most 50; `kubectl get captures -l flopwatch.dev/session=NAME` lists all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 50), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub captures: Vec<CaptureReference>,
+    /// Where the first capture's artifacts are served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 2048))]
+    pub url: Option<String>,
+    /// User who created the session, as the API server authenticated them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 512))]
+    pub requested_by: Option<String>,
+    /// When the last capture ended; the retention counts from here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::time")]
+    pub completion_time: Option<Time>,
+}
+
+/// Captures of a session, counted by how they stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CaptureCounts {
+    /// All captures.
+    #[serde(default)]
+    pub captures: i32,
+    /// Captures that have not ended.
+    #[serde(default)]
+    pub active: i32,
+    /// Captures that succeeded.
+    #[serde(default)]
+    pub succeeded: i32,
+    /// Captures that ended without success.
+    #[serde(default)]
+    pub failed: i32,
+}
+
+/// One capture, as the session's status shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CaptureReference {
+    /// Name of the Capture object.
+    #[schemars(length(max = 253))]
+    pub name: String,
+    /// Pod that it profiles.
+    #[schemars(length(max = 253))]
+    pub pod_name: String,
+    /// Container that it profiles.
+    #[schemars(length(max = 63))]
+    pub container_name: String,
+    /// Status of its Succeeded condition.
+    #[schemars(length(max = 7))]
+    pub succeeded: String,
+    /// Reason of its Succeeded condition.
+    #[schemars(length(max = 128))]
+    pub reason: String,
+}
