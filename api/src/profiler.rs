@@ -1,7 +1,6 @@
 //! Which profiler a session asks for, and what it wants from it.
 
 use kube::KubeSchema;
-use kube::core::cel::Rule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

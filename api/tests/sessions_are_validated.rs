@@ -1,0 +1,88 @@
+//! What the API server would say to a manifest: the same CEL rules and bounds, run here.
+
+use flopwatch_api::session::ProfilingSession;
+use kube::core::cel::{validate_cel, validate_cel_update};
+use serde_json::{Value, json};
+
+fn session(spec: Value) -> ProfilingSession {
+    serde_json::from_value(json!({
+        "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession",
+        "metadata": { "name": "first" }, "spec": spec
+    }))
+    .unwrap()
+}
+
+fn minimal() -> Value {
+    json!({ "target": { "podName": "trainer" } })
+}
+
+fn with(pointer: &[&str], value: Value) -> Value {
+    let mut spec = minimal();
+    let mut place = &mut spec;
+    for key in pointer {
+        place = &mut place[*key];
+    }
+    *place = value;
+    spec
+}
+
+#[test]
+fn the_smallest_session_gets_sane_defaults() {
+    let session = session(minimal());
+    validate_cel(&session).unwrap();
+    assert_eq!(session.spec.duration_seconds, 10);
+    assert_eq!(session.spec.profiler.type_.as_str(), "Auto");
+    assert_eq!(session.spec.metrics.interval_milliseconds, 100);
+    assert_eq!(session.spec.outputs.len(), 2);
+}
+
+#[test]
+fn a_wrong_spec_is_refused_with_a_sentence() {
+    let cases = [
+        ("no target", json!({ "target": {} }), "exactly one of podName"),
+        (
+            "two targets",
+            json!({ "target": { "podName": "a", "podSelector": { "matchLabels": { "app": "a" } } } }),
+            "exactly one of podName",
+        ),
+        (
+            "options of a profiler that is not asked for",
+            with(&["profiler"], json!({ "type": "Metrics", "nsys": { "trace": ["cuda"] } })),
+            "spec.profiler.type must be Nsys or Auto",
+        ),
+    ];
+    for (name, spec, sentence) in cases {
+        let errors = validate_cel(&session(spec)).expect_err(name).to_string();
+        assert!(errors.contains(sentence), "{name}: {errors}");
+    }
+}
+
+#[test]
+fn a_session_is_fixed_but_for_stop() {
+    let old = session(minimal());
+    for changed in [
+        with(&["durationSeconds"], json!(20)),
+        with(&["target", "podName"], json!("other")),
+        with(&["profiler"], json!({ "type": "Nsys" })),
+        with(&["require"], json!(["nvtx"])),
+        with(&["retention"], json!({ "ttlSecondsAfterFinished": 1 })),
+        with(&["outputs"], json!(["Summary"])),
+        with(&["metrics"], json!({ "intervalMilliseconds": 20 })),
+        with(&["startDeadlineSeconds"], json!(1)),
+    ] {
+        let errors = validate_cel_update(&session(changed.clone()), &old).expect_err(&changed.to_string()).to_string();
+        assert!(errors.contains("fixed once it is created"), "{changed}: {errors}");
+    }
+    validate_cel_update(&session(with(&["stop"], json!("Keep"))), &old).unwrap();
+}
+
+#[test]
+fn stop_is_not_taken_back_but_may_become_stricter() {
+    let keep = session(with(&["stop"], json!("Keep")));
+    let discard = session(with(&["stop"], json!("Discard")));
+    validate_cel_update(&discard, &keep).unwrap();
+    for (new, old) in [(&keep, &discard), (&session(minimal()), &keep)] {
+        let errors = validate_cel_update(new, old).expect_err("stop was taken back").to_string();
+        assert!(errors.contains("cannot be taken back"), "{errors}");
+    }
+}
