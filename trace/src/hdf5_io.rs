@@ -1,0 +1,13 @@
+//! Reading foreign HDF5 files with bounds: tables by member name, strings within a budget.
+
+mod raw;
+mod table;
+
+pub(crate) use raw::Number;
+pub use table::TableError;
+pub(crate) use table::{Open, StringBudget, Table, TableLimits};
+
+/// Whether `name` is an object of the group's own file, not a link to somewhere else.
+pub(crate) fn is_hard_link(group: &hdf5::Group, name: &str) -> hdf5::Result<bool> {
+    Ok(table::link_type(group, name)? == Some(hdf5::LinkType::Hard))
+}

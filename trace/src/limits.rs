@@ -1,0 +1,28 @@
+//! Bounds on what a foreign file may make a reader hold.
+
+/// Bounds on what a file may make a reader hold. The defaults fit a child process with about 8 GiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadLimits {
+    /// Events of all tables together. An event takes 40 to 80 bytes of memory.
+    pub max_events: u64,
+    /// Rows of any one table.
+    pub max_table_rows: u64,
+    /// Bytes of one uncompressed chunk of a table.
+    pub max_chunk_bytes: u64,
+    /// Bytes of all strings that are kept.
+    pub max_string_bytes: u64,
+    /// Rows of the timeline (streams and threads).
+    pub max_rows: u32,
+}
+
+impl Default for ReadLimits {
+    fn default() -> Self {
+        Self {
+            max_events: 50_000_000,
+            max_table_rows: 200_000_000,
+            max_chunk_bytes: 64 << 20,
+            max_string_bytes: 256 << 20,
+            max_rows: 1 << 20,
+        }
+    }
+}

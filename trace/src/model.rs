@@ -1,0 +1,115 @@
+//! The columnar event model that every reader fills and every writer reads.
+
+mod category;
+mod counter;
+mod drops;
+mod events;
+mod row;
+
+pub use category::{Category, ColumnId, Width};
+pub use counter::CounterSeries;
+pub use drops::{Drop, DropReason, Drops};
+pub(crate) use events::index;
+pub use events::{Column, Event, Events, Values};
+pub use row::{Row, Track};
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+/// Where a capture came from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Source {
+    /// Name of the profiler, e.g. `NVIDIA Nsight Systems`.
+    pub tool: String,
+    /// Version of the tool that wrote the file that was read, e.g. `2022.4.2.1`.
+    pub tool_version: String,
+    /// Version of that file's schema, e.g. `3.0.0`.
+    pub schema_version: String,
+    /// What the profiler was asked to record, in the profiler's own closed set of words (`Cuda`, `NvtxEvents`, ...); empty
+    /// where the file does not record it.
+    pub capture_options: Vec<String>,
+}
+
+/// A GPU that events refer to. A figure that the source does not give is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Device {
+    /// The ordinal that events carry.
+    pub id: u32,
+    /// Product name.
+    pub name: String,
+    /// Compute capability, major and minor.
+    pub compute_capability: Option<(u32, u32)>,
+    /// Streaming multiprocessors.
+    pub multiprocessors: Option<u32>,
+    /// Total memory in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Theoretical memory bandwidth in bytes per second.
+    pub peak_bandwidth: Option<u64>,
+    /// Where these figures come from, e.g. `TARGET_INFO_GPU`.
+    pub figures_from: String,
+}
+
+/// What a reader found: events as the source holds them, in any order, and what is known beside them.
+///
+/// The caller may add to it before [`crate::transform::transform`] turns it into a [`Timeline`].
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Capture {
+    /// Where it came from.
+    pub source: Source,
+    /// The session's start in ns since the Unix epoch, where the source records it. Every `start_ns` and `t_ns` of this
+    /// capture counts from here, so a caller aligns its own samples by subtracting this.
+    pub session_start_utc_ns: Option<u64>,
+    /// Length of the capture window in ns; at least up to the end of the last event.
+    pub duration_ns: u64,
+    /// Events of each category that holds any.
+    pub events: BTreeMap<Category, Events>,
+    /// Categories that were recorded, with or without events. One that is missing here was not captured.
+    pub captured: BTreeSet<Category>,
+    /// What each row is; events refer to it by index.
+    pub rows: Vec<Row>,
+    /// GPUs that events refer to.
+    pub devices: Vec<Device>,
+    /// Sampled series beside the events.
+    pub counters: Vec<CounterSeries>,
+    /// Everything of the source that did not make it into `events` unchanged.
+    pub drops: Drops,
+    /// Secrets that were replaced in strings.
+    pub redactions: u64,
+}
+
+impl Capture {
+    /// Adds series that the caller sampled, e.g. from NVML. Their times count from [`Capture::session_start_utc_ns`].
+    pub fn add_counters(&mut self, series: Vec<CounterSeries>) {
+        self.counters.extend(series);
+    }
+
+    /// Says that `categories` were recorded, for a caller that knows what it asked the profiler for. A lazy export leaves out
+    /// tables without rows, so that a file alone cannot always tell "nothing happened" from "not captured".
+    pub fn declare_captured(&mut self, categories: impl IntoIterator<Item = Category>) {
+        self.captured.extend(categories);
+    }
+}
+
+/// A capture in its published form: events sorted by start, names sorted and unique, rows in order, lanes assigned.
+///
+/// The same events in any input order give an equal timeline.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Timeline {
+    /// The session's identifier, as the caller named it.
+    pub session_id: String,
+    /// The capture, in canonical order.
+    pub capture: Capture,
+}
+
+impl Timeline {
+    /// Events of all categories together.
+    pub fn total_events(&self) -> u64 {
+        self.capture.events.values().map(Events::count).sum()
+    }
+
+    /// The row that an event's `row` refers to.
+    pub fn row(&self, row: u32) -> Option<&Row> {
+        self.capture.rows.get(index(row))
+    }
+}

@@ -1,0 +1,76 @@
+//! What did not make it from the source into the events unchanged. Never silent.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Why something of the source is missing or changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DropReason {
+    /// The profiler itself says that it lost it.
+    Dropped,
+    /// Kept, but cut: e.g. a range that was still open when the capture ended gets the end of the capture.
+    Truncated,
+    /// Left out because it makes no sense, e.g. an end before its start.
+    Skipped,
+    /// Left out because this version does not show its kind, e.g. NVTX marks or the rows of a table it does not read.
+    Unsupported,
+}
+
+/// One entry of the list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Drop {
+    /// Why.
+    pub reason: DropReason,
+    /// What, e.g. a table's name or `NVTX marks`.
+    pub what: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// Distinct entries; a foreign file chooses the names of its tables.
+const MOST: usize = 256;
+
+/// Counts by reason and thing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Drops(BTreeMap<(DropReason, String), u64>);
+
+impl Drops {
+    /// Adds `count` of `what`; nothing when the count is zero. The list has a bound, behind which things become `others`.
+    pub fn add(&mut self, reason: DropReason, what: &str, count: u64) {
+        if count == 0 {
+            return;
+        }
+        let key = (reason, what.to_owned());
+        let key = if self.0.len() >= MOST && !self.0.contains_key(&key) {
+            (reason, "others".to_owned())
+        } else {
+            key
+        };
+        let entry = self.0.entry(key).or_default();
+        *entry = entry.saturating_add(count);
+    }
+
+    /// The list, by reason and thing.
+    pub fn list(&self) -> Vec<Drop> {
+        self.0
+            .iter()
+            .map(|((reason, what), count)| Drop {
+                reason: *reason,
+                what: what.clone(),
+                count: *count,
+            })
+            .collect()
+    }
+}
+
+impl FromIterator<Drop> for Drops {
+    fn from_iter<I: IntoIterator<Item = Drop>>(list: I) -> Self {
+        let mut drops = Self::default();
+        for drop in list {
+            drops.add(drop.reason, &drop.what, drop.count);
+        }
+        drops
+    }
+}

@@ -1,0 +1,205 @@
+//! The events of one category, a vector per column.
+
+use super::{Category, ColumnId, Width};
+
+/// A category-specific column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Which.
+    pub id: ColumnId,
+    /// One value per event.
+    pub values: Values,
+}
+
+/// Values of a column in the width of its [`ColumnId::width`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Values {
+    /// 32 bits each.
+    U32(Vec<u32>),
+    /// 64 bits each.
+    U64(Vec<u64>),
+}
+
+impl Values {
+    fn new(width: Width) -> Self {
+        match width {
+            Width::U32 => Self::U32(Vec::new()),
+            Width::U64 => Self::U64(Vec::new()),
+        }
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::U32(values) => values.len(),
+            Self::U64(values) => values.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value at `at`, widened.
+    pub fn get(&self, at: usize) -> Option<u64> {
+        match self {
+            Self::U32(values) => values.get(at).copied().map(u64::from),
+            Self::U64(values) => values.get(at).copied(),
+        }
+    }
+
+    /// Appends, saturating at the column's width.
+    pub fn push(&mut self, value: u64) {
+        match self {
+            Self::U32(values) => values.push(u32::try_from(value).unwrap_or(u32::MAX)),
+            Self::U64(values) => values.push(value),
+        }
+    }
+
+    fn permute(&mut self, order: &[u32]) {
+        match self {
+            Self::U32(values) => permute(values, order),
+            Self::U64(values) => permute(values, order),
+        }
+    }
+}
+
+/// The common columns of one event, for [`Events::push`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Event {
+    /// Start in ns relative to the session's start.
+    pub start_ns: u64,
+    /// Length in ns.
+    pub duration_ns: u64,
+    /// Index into the capture's rows.
+    pub row: u32,
+    /// Index into [`Events::names`].
+    pub name: u32,
+    /// Joins launches to GPU work within a process; 0 for none.
+    pub correlation: u32,
+}
+
+/// Events of one category. All columns have the same length.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Events {
+    /// Starts in ns relative to the session's start.
+    pub start_ns: Vec<u64>,
+    /// Lengths in ns.
+    pub duration_ns: Vec<u64>,
+    /// Indices into the capture's rows.
+    pub row: Vec<u32>,
+    /// Lanes within the row, assigned by the transform; 0 before.
+    pub lane: Vec<u32>,
+    /// Indices into `names`.
+    pub name: Vec<u32>,
+    /// Correlation ids, 0 for none.
+    pub correlation: Vec<u32>,
+    /// The category's own columns, in the order of [`Category::columns`].
+    pub columns: Vec<Column>,
+    /// The names that `name` refers to; unique after the transform.
+    pub names: Vec<String>,
+}
+
+impl Events {
+    /// No events of `category`.
+    pub fn new(category: Category) -> Self {
+        let columns = category.columns();
+        Self {
+            start_ns: Vec::new(),
+            duration_ns: Vec::new(),
+            row: Vec::new(),
+            lane: Vec::new(),
+            name: Vec::new(),
+            correlation: Vec::new(),
+            columns: columns
+                .iter()
+                .map(|id| Column {
+                    id: *id,
+                    values: Values::new(id.width()),
+                })
+                .collect(),
+            names: Vec::new(),
+        }
+    }
+
+    /// How many events.
+    pub fn len(&self) -> usize {
+        self.start_ns.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.start_ns.is_empty()
+    }
+
+    /// How many events, as files and summaries count.
+    pub fn count(&self) -> u64 {
+        u64::try_from(self.len()).unwrap_or(u64::MAX)
+    }
+
+    /// Appends an event; `own` are the values of the category's own columns in their order, missing ones become 0.
+    pub fn push(&mut self, event: Event, own: &[u64]) {
+        self.start_ns.push(event.start_ns);
+        self.duration_ns.push(event.duration_ns);
+        self.row.push(event.row);
+        self.lane.push(0);
+        self.name.push(event.name);
+        self.correlation.push(event.correlation);
+        for (at, column) in self.columns.iter_mut().enumerate() {
+            column.values.push(own.get(at).copied().unwrap_or(0));
+        }
+    }
+
+    /// A column of the category by its id.
+    pub fn column(&self, id: ColumnId) -> Option<&Values> {
+        self.columns
+            .iter()
+            .find(|column| column.id == id)
+            .map(|column| &column.values)
+    }
+
+    /// The same, to fill.
+    pub(crate) fn column_mut(&mut self, id: ColumnId) -> Option<&mut Values> {
+        self.columns
+            .iter_mut()
+            .find(|column| column.id == id)
+            .map(|column| &mut column.values)
+    }
+
+    /// Name of the event at `at`.
+    pub fn name_of(&self, at: usize) -> &str {
+        self.name
+            .get(at)
+            .and_then(|name| self.names.get(index(*name)))
+            .map_or("", String::as_str)
+    }
+
+    /// End of the event at `at` in ns.
+    pub fn end_ns(&self, at: usize) -> u64 {
+        let start = self.start_ns.get(at).copied().unwrap_or(0);
+        start.saturating_add(self.duration_ns.get(at).copied().unwrap_or(0))
+    }
+
+    /// Reorders every column so that the event at `order[i]` comes to `i`.
+    pub(crate) fn permute(&mut self, order: &[u32]) {
+        permute(&mut self.start_ns, order);
+        permute(&mut self.duration_ns, order);
+        permute(&mut self.row, order);
+        permute(&mut self.lane, order);
+        permute(&mut self.name, order);
+        permute(&mut self.correlation, order);
+        for column in &mut self.columns {
+            column.values.permute(order);
+        }
+    }
+}
+
+fn permute<T: Copy>(values: &mut Vec<T>, order: &[u32]) {
+    *values = order.iter().filter_map(|at| values.get(index(*at)).copied()).collect();
+}
+
+/// A stored index as a position. Every supported target has at least 32 bits of address space.
+pub(crate) fn index(at: u32) -> usize {
+    usize::try_from(at).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,71 @@
+//! What a row of the timeline stands for.
+
+use serde::{Deserialize, Serialize};
+
+/// What a row shows. A thread has a row per track, so that lanes within a row mean nesting and nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Track {
+    /// Kernels, copies and memsets of a stream.
+    GpuStream,
+    /// Synchronisation as the GPU saw it.
+    CudaSync,
+    /// CUDA API calls of a thread.
+    CudaApi,
+    /// NVTX ranges of a thread.
+    Nvtx,
+    /// Operating system calls of a thread.
+    OsRuntime,
+}
+
+impl Track {
+    /// Every track, in published order.
+    pub const ALL: [Self; 5] = [
+        Self::GpuStream,
+        Self::CudaSync,
+        Self::CudaApi,
+        Self::Nvtx,
+        Self::OsRuntime,
+    ];
+
+    /// Name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::GpuStream => "gpu_stream",
+            Self::CudaSync => "cuda_sync",
+            Self::CudaApi => "cuda_api",
+            Self::Nvtx => "nvtx",
+            Self::OsRuntime => "os_runtime",
+        }
+    }
+
+    /// The track of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|track| track.name() == name)
+    }
+}
+
+/// A row: a stream of a GPU or a thread, of one process.
+///
+/// The order of rows in a file is the order of these fields.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Row {
+    /// Which capture of a merged session, 0 when there is one.
+    pub capture: u32,
+    /// Machine and virtual machine as the profiler numbers them; 0 where it does not.
+    pub machine: u32,
+    /// Process id as the profiler saw it.
+    pub process: u32,
+    /// What the row shows.
+    pub track: Track,
+    /// Device ordinal; `None` for a row of the CPU.
+    pub device: Option<u32>,
+    /// CUDA context; `None` for a row of the CPU.
+    pub context: Option<u64>,
+    /// CUDA stream; `None` for a row of the CPU and for what waits on no particular stream.
+    pub stream: Option<u64>,
+    /// Thread id; `None` for a row of a GPU.
+    pub thread: Option<u32>,
+    /// A short text for people, e.g. `python (4711) thread 4712`.
+    pub label: String,
+}

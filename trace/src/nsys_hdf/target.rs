@@ -1,0 +1,272 @@
+//! What a file says about itself, its processes, threads and GPUs.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::{Failure, GlobalId, Reader};
+use crate::model::{Category, Device, Row, Track};
+
+const STRINGS: &str = "StringIds";
+
+/// What the profiler was asked to record, as `META_DATA_CAPTURE` spells it, and the categories that come of it on the CPU.
+const EVENT_TYPES: [(&str, &[Category]); 3] = [
+    ("Cuda", &[Category::CudaApi]),
+    ("NvtxEvents", &[Category::NvtxRange]),
+    ("OSRuntime", &[Category::OsRuntime]),
+];
+
+const GPU_SIDE: [Category; 8] = [
+    Category::CudaKernel,
+    Category::CudaMemcpyH2d,
+    Category::CudaMemcpyD2h,
+    Category::CudaMemcpyD2d,
+    Category::CudaMemcpyP2p,
+    Category::CudaMemcpyOther,
+    Category::CudaMemset,
+    Category::CudaSync,
+];
+
+impl Reader<'_> {
+    /// Checks that nsys wrote and finished the file, and takes its versions.
+    pub(super) fn read_source(&mut self) -> Result<(), Failure> {
+        if self.table(STRINGS)?.is_none() {
+            return Err(Failure::NotAnExport(STRINGS));
+        }
+        // 2022 and older, then newer.
+        let meta = match self.table("EXPORT_META_DATA")? {
+            Some(table) => table,
+            None => self
+                .table("META_DATA_EXPORT")?
+                .ok_or(Failure::NotAnExport("META_DATA_EXPORT"))?,
+        };
+        for slab in meta.slabs() {
+            for (name, value) in meta
+                .strings("name", &slab)?
+                .into_iter()
+                .zip(meta.strings("value", &slab)?)
+            {
+                let field = match name.as_str() {
+                    "EXPORT_PRODUCT_NAME" => &mut self.capture.source.tool,
+                    "EXPORT_PRODUCT_VERSION" => &mut self.capture.source.tool_version,
+                    "EXPORT_SCHEMA_VERSION" => &mut self.capture.source.schema_version,
+                    _ => continue,
+                };
+                *field = value.chars().filter(|c| !c.is_control()).take(64).collect();
+            }
+        }
+        if let Some(table) = self.table("TARGET_INFO_SESSION_START_TIME")? {
+            for slab in table.slabs().take(1) {
+                let utc: Vec<u64> = table.optional("utcEpochNs", &slab)?;
+                self.capture.session_start_utc_ns = utc.first().copied().filter(|utc| *utc > 0);
+            }
+        }
+        Ok(())
+    }
+
+    /// The window's length, and which categories were recorded, where the file says it.
+    pub(super) fn read_window(&mut self) -> Result<(), Failure> {
+        let mut window = 0;
+        if let Some(table) = self.table("ANALYSIS_DETAILS")? {
+            for slab in table.slabs() {
+                let durations: Vec<u64> = table.optional("duration", &slab)?;
+                window = durations.into_iter().fold(window, u64::max);
+            }
+        }
+        // `duration_ns` holds by how much the start was moved back.
+        self.capture.duration_ns = window.saturating_add(self.capture.duration_ns).max(self.last_end());
+        self.read_capture_options()?;
+        self.decide_captured();
+        Ok(())
+    }
+
+    /// Only words of a closed set are taken from this table: it also holds the command line and the environment.
+    fn read_capture_options(&mut self) -> Result<(), Failure> {
+        let Some(table) = self.table("META_DATA_CAPTURE")? else {
+            return Ok(());
+        };
+        let mut options = BTreeSet::new();
+        for slab in table.slabs() {
+            for (name, value) in table
+                .strings("name", &slab)?
+                .into_iter()
+                .zip(table.strings("value", &slab)?)
+            {
+                if name == "CAPTURE_EVENT_TYPE" {
+                    options.extend(EVENT_TYPES.iter().map(|(word, _)| *word).filter(|word| *word == value));
+                } else if name.ends_with("CUDA_GRAPH_TRACE_OPTIONS:MODE") {
+                    let modes = ["CudaGraphTrace=Graph", "CudaGraphTrace=Node"];
+                    options.extend(modes.into_iter().filter(|mode| mode.ends_with(&format!("={value}"))));
+                }
+            }
+        }
+        self.capture.source.capture_options = options.into_iter().map(str::to_owned).collect();
+        Ok(())
+    }
+
+    /// A lazy export leaves out empty tables; where the options say that something was recorded, none of it is zero.
+    fn decide_captured(&mut self) {
+        for (word, categories) in EVENT_TYPES {
+            if self.capture.source.capture_options.iter().any(|option| option == word) {
+                self.capture.captured.extend(categories.iter().copied());
+            }
+        }
+        // CUPTI delivers all GPU activity or none: where one table is there, the missing ones are empty. Calls without any
+        // activity mean that it did not come, whatever was asked for.
+        let activity = GPU_SIDE.iter().any(|category| self.capture.captured.contains(category));
+        let asked = self
+            .capture
+            .source
+            .capture_options
+            .iter()
+            .any(|option| option == "Cuda");
+        let calls = self.capture.events.contains_key(&Category::CudaApi);
+        if (activity || (asked && !calls)) && !self.has_graph_trace() {
+            self.capture.captured.extend(GPU_SIDE);
+        }
+    }
+
+    /// Gives every row its label, from the names of its process and thread.
+    pub(super) fn label_rows(&mut self) -> Result<(), Failure> {
+        let processes = self.process_names()?;
+        let threads = self.thread_names()?;
+        let rows = std::mem::take(&mut self.capture.rows);
+        self.capture.rows = rows
+            .into_iter()
+            .map(|row| {
+                let label = label(&row, &processes, &threads);
+                Row {
+                    label: self.publishable(&label),
+                    ..row
+                }
+            })
+            .collect();
+        Ok(())
+    }
+
+    fn process_names(&mut self) -> Result<HashMap<(u32, u32), String>, Failure> {
+        let used: HashSet<(u32, u32)> = self.capture.rows.iter().map(|row| (row.machine, row.process)).collect();
+        let mut names = HashMap::new();
+        let Some(table) = self.table("PROCESSES")? else {
+            return Ok(names);
+        };
+        for slab in table.slabs() {
+            let ids: Vec<u64> = table.optional("globalPid", &slab)?;
+            for (id, name) in ids.into_iter().map(GlobalId).zip(table.strings("name", &slab)?) {
+                let key = (id.machine(), id.process());
+                if used.contains(&key) {
+                    // A process may set its title to its whole command line: the program's name alone is published.
+                    let program = name.split_whitespace().next().unwrap_or("");
+                    let program = program.rsplit('/').next().unwrap_or("");
+                    self.strings.take("PROCESSES", program)?;
+                    names.insert(key, program.to_owned());
+                }
+            }
+        }
+        Ok(names)
+    }
+
+    fn thread_names(&mut self) -> Result<HashMap<(u32, u32, u32), String>, Failure> {
+        let used = self
+            .capture
+            .rows
+            .iter()
+            .filter_map(|row| Some((row.machine, row.process, row.thread?)));
+        let used: HashSet<(u32, u32, u32)> = used.collect();
+        let Some(table) = self.table("ThreadNames")? else {
+            return Ok(HashMap::new());
+        };
+        let mut ids = HashMap::new();
+        for slab in table.slabs() {
+            let threads: Vec<u64> = table.optional("globalTid", &slab)?;
+            let names: Vec<u64> = table.optional("nameId", &slab)?;
+            for (thread, name) in threads.into_iter().map(GlobalId).zip(names) {
+                let key = (thread.machine(), thread.process(), thread.thread());
+                if used.contains(&key) {
+                    // Several names of one thread: the smallest id, so that the order of rows does not matter.
+                    let id = ids.entry(key).or_insert(name);
+                    *id = name.min(*id);
+                }
+            }
+        }
+        let strings = self.strings_of(&ids.values().copied().collect())?;
+        Ok(ids
+            .into_iter()
+            .filter_map(|(key, id)| Some((key, strings.get(&id)?.clone())))
+            .collect())
+    }
+
+    /// The GPUs that events ran on. Others of the machine are none of the reader's business.
+    pub(super) fn read_devices(&mut self) -> Result<(), Failure> {
+        let used: BTreeSet<u32> = self.capture.rows.iter().filter_map(|row| row.device).collect();
+        let mut devices: Vec<Device> = Vec::new();
+        let table_name = "TARGET_INFO_GPU";
+        if let Some(table) = self.table(table_name)? {
+            for slab in table.slabs() {
+                let ids: Vec<u32> = table.optional("id", &slab)?;
+                let names = table.strings("name", &slab)?;
+                let major: Vec<u32> = table.optional("computeMajor", &slab)?;
+                let minor: Vec<u32> = table.optional("computeMinor", &slab)?;
+                let multiprocessors: Vec<u32> = table.optional("smCount", &slab)?;
+                let memory: Vec<u64> = table.optional("totalMemory", &slab)?;
+                let bandwidth: Vec<u64> = table.optional("memoryBandwidth", &slab)?;
+                let figures = major
+                    .into_iter()
+                    .zip(minor)
+                    .zip(multiprocessors)
+                    .zip(memory)
+                    .zip(bandwidth);
+                for ((id, name), ((((major, minor), multiprocessors), memory), bandwidth)) in
+                    ids.into_iter().zip(names).zip(figures)
+                {
+                    if !used.contains(&id) || devices.iter().any(|device| device.id == id) {
+                        continue;
+                    }
+                    self.strings.take(table_name, &name)?;
+                    devices.push(Device {
+                        id,
+                        name: self.publishable(&name),
+                        compute_capability: (major > 0).then_some((major, minor)),
+                        multiprocessors: (multiprocessors > 0).then_some(multiprocessors),
+                        memory_bytes: (memory > 0).then_some(memory),
+                        peak_bandwidth: (bandwidth > 0).then_some(bandwidth),
+                        figures_from: table_name.to_owned(),
+                    });
+                }
+            }
+        }
+        let unknown = used
+            .into_iter()
+            .filter(|id| devices.iter().all(|device| device.id != *id));
+        let unknown: Vec<Device> = unknown
+            .map(|id| Device {
+                id,
+                ..Device::default()
+            })
+            .collect();
+        devices.extend(unknown);
+        devices.sort_by_key(|device| device.id);
+        self.capture.devices = devices;
+        Ok(())
+    }
+}
+
+fn label(row: &Row, processes: &HashMap<(u32, u32), String>, threads: &HashMap<(u32, u32, u32), String>) -> String {
+    let program = processes
+        .get(&(row.machine, row.process))
+        .map_or("process", String::as_str);
+    let process = format!("{program} ({})", row.process);
+    match (row.track, row.device, row.thread) {
+        (Track::GpuStream | Track::CudaSync, Some(device), _) => {
+            let stream = row
+                .stream
+                .map_or_else(|| "any stream".to_owned(), |stream| format!("stream {stream}"));
+            format!("{process} GPU {device} {stream}")
+        }
+        (_, _, Some(thread)) => {
+            let name = threads
+                .get(&(row.machine, row.process, thread))
+                .map_or("thread", String::as_str);
+            format!("{process} {name} ({thread})")
+        }
+        _ => process,
+    }
+}

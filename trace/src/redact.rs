@@ -1,0 +1,106 @@
+//! Replaces what looks like a secret in strings that are about to be published.
+//!
+//! Names of kernels, ranges, threads and functions rarely hold secrets, but a program may put anything into a range's name.
+//! Only well-known patterns are replaced: too much would make kernel names unreadable.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// What stands in place of a secret.
+pub const REDACTED: &str = "[redacted]";
+
+/// Each pattern's group `keep`, where it has one, stays: it says what was redacted.
+const PATTERNS: &[&str] = &[
+    // PEM: the header says it; everything behind it goes.
+    r"(?s)-----BEGIN [A-Z0-9 ]*-----.*",
+    // NAME=value and NAME: value where the name ends in a word for a secret.
+    r#"(?i)(?P<keep>\b[a-z0-9_.-]*(?:token|secret|password|passwd|passphrase|api_?key|access_?key|access_?key_?id|private_?key|credentials?)["']?\s*[=:]\s*)(?:"[^"]+"|'[^']+'|[^\s"',;:&<>()\[]+)"#,
+    // HTTP credentials.
+    r"(?i)(?P<keep>\b(?:bearer|basic)\s+)[a-z0-9._~+/=-]{8,}",
+    // user:password@ and token@ of a URL.
+    r"(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]{0,20}://)[^\s/@]+(?P<tail>@)",
+    // Issued tokens with a telling prefix.
+    r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
+    r"\bgh[pousr]_[A-Za-z0-9]{16,}",
+    r"\bgithub_pat_[A-Za-z0-9_]{20,}",
+    r"\bglpat-[A-Za-z0-9_-]{16,}",
+    r"\bhf_[A-Za-z0-9]{16,}",
+    r"\bsk-[A-Za-z0-9_-]{16,}",
+    r"\bxox[abprs]-[A-Za-z0-9-]{10,}",
+    r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}",
+];
+
+static COMPILED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    // A pattern that does not compile would silently redact nothing: the tests compile each.
+    PATTERNS.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
+});
+
+/// `text` with every secret replaced, and how many there were.
+pub fn redact(text: &str) -> (Cow<'_, str>, u64) {
+    let mut out = Cow::Borrowed(text);
+    let mut count = 0;
+    for pattern in COMPILED.iter() {
+        let mut hits = 0;
+        let replaced = pattern.replace_all(&out, |captures: &regex::Captures<'_>| {
+            let part = |name| captures.name(name).map_or("", |group| group.as_str());
+            hits += 1;
+            format!("{}{REDACTED}{}", part("keep"), part("tail"))
+        });
+        if hits > 0 {
+            out = Cow::Owned(replaced.into_owned());
+            count += hits;
+        }
+    }
+    (out, count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_compiles() {
+        assert_eq!(COMPILED.len(), PATTERNS.len());
+    }
+
+    #[test]
+    fn known_secrets_are_replaced_and_counted() {
+        let secrets = [
+            ("AKIAABCDEFGHIJKLMNOP", "AKIAABCDEFGHIJKLMNOP"),
+            ("load AWS_SECRET_ACCESS_KEY=abc/def+1 now", "abc/def+1"),
+            ("DB_PASSWORD=hunter2", "hunter2"),
+            ("MY_TOKEN=t0ps3cret", "t0ps3cret"),
+            ("client_secret: \"x y\"", "x y"),
+            ("Authorization: Bearer abcdef0123456789", "abcdef0123456789"),
+            ("ghp_0123456789abcdef0123", "ghp_0123456789abcdef0123"),
+            ("glpat-0123456789abcdef0123", "glpat-0123456789abcdef0123"),
+            ("hf_0123456789abcdefABCD", "hf_0123456789abcdefABCD"),
+            ("key sk-proj-0123456789abcdef", "sk-proj-0123456789abcdef"),
+            ("-----BEGIN RSA PRIVATE KEY-----\nMIIE", "MIIE"),
+            ("GET https://user:pw@host/path", "user:pw"),
+        ];
+        for (text, secret) in secrets {
+            let (out, count) = redact(text);
+            assert!(!out.contains(secret), "{text} became {out}");
+            assert!(out.contains(REDACTED), "{text} became {out}");
+            assert!(count >= 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn ordinary_names_stay_as_they_are() {
+        for name in [
+            "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int, T2, T3)",
+            "ampere_sgemm_128x64_tn",
+            "cudaMemcpyAsync",
+            "tokenizer.encode",
+            "attention::token_mixer<float>(float*, int)",
+            "step 12: forward",
+            "std::pair<a, b>::operator=(const T&)",
+        ] {
+            assert_eq!(redact(name), (Cow::Borrowed(name), 0), "{name}");
+        }
+    }
+}

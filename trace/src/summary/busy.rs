@@ -1,0 +1,68 @@
+//! How long each GPU had work: the union of its intervals, so that overlap counts once.
+
+use std::collections::BTreeMap;
+
+use super::GpuBusy;
+use super::statistics::approximate;
+use crate::model::Timeline;
+
+pub(super) fn busy(timeline: &Timeline) -> Vec<GpuBusy> {
+    let capture = &timeline.capture;
+    let mut intervals: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
+    for (category, events) in &capture.events {
+        if !category.is_gpu_work() {
+            continue;
+        }
+        for (at, (start, row)) in events.start_ns.iter().zip(&events.row).enumerate() {
+            if let Some(device) = timeline.row(*row).and_then(|row| row.device) {
+                intervals.entry(device).or_default().push((*start, events.end_ns(at)));
+            }
+        }
+    }
+    let of_device = |(device, intervals)| {
+        let busy_ns = union(intervals);
+        let known = capture.devices.iter().find(|known| known.id == device);
+        let window = capture.duration_ns;
+        let ratio = approximate(u128::from(busy_ns)) / approximate(u128::from(window.max(1)));
+        let name = known.map_or(String::new(), |known| known.name.clone());
+        GpuBusy {
+            device,
+            name,
+            busy_ns,
+            busy_ratio_of_window: ratio,
+        }
+    };
+    intervals.into_iter().map(of_device).collect()
+}
+
+/// Length of the union of half-open intervals.
+fn union(mut intervals: Vec<(u64, u64)>) -> u64 {
+    intervals.sort_unstable();
+    let mut covered = 0_u64;
+    let mut until = 0;
+    for (start, end) in intervals {
+        covered += end.saturating_sub(start.max(until));
+        until = until.max(end);
+    }
+    covered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::union;
+
+    #[test]
+    fn the_union_counts_overlap_once() {
+        let cases: [(&[(u64, u64)], u64); 6] = [
+            (&[], 0),
+            (&[(5, 5)], 0),
+            (&[(0, 10), (10, 20)], 20),
+            (&[(0, 10), (5, 15)], 15),
+            (&[(0, 100), (10, 20), (30, 40)], 100),
+            (&[(50, 60), (0, 10)], 20),
+        ];
+        for (intervals, expected) in cases {
+            assert_eq!(union(intervals.to_vec()), expected, "{intervals:?}");
+        }
+    }
+}

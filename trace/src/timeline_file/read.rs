@@ -1,0 +1,339 @@
+//! Reads a timeline file back and checks it: it may come from anywhere.
+
+use std::path::{Path, PathBuf};
+
+use hdf5::types::VarLenUnicode;
+use hdf5::{File, Group};
+
+use super::{NONE_U32, NONE_U64, SCHEMA_VERSION};
+use crate::ReadLimits;
+use crate::hdf5_io::{Number, Open, StringBudget, Table, TableError, TableLimits};
+use crate::model::{
+    Capture, Category, Column, CounterSeries, Device, Drop, DropReason, Drops, Events, Row, Timeline, Track, Values,
+    Width, index,
+};
+
+/// Why a file cannot be read as a timeline.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The file is not there, is no HDF5 file, or a structure of it is damaged.
+    #[error("{path}: {reason}: truncated, damaged or not a timeline file")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What the library says.
+        reason: String,
+    },
+    /// Written by a newer version with another layout.
+    #[error("{path}: has layout {found}, this version reads up to {SCHEMA_VERSION}; use the version that wrote it")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its layout.
+        found: u32,
+    },
+    /// A dataset is damaged, forged or too large.
+    #[error("{path}: {source}")]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// Which, and what is wrong.
+        source: TableError,
+    },
+    /// What the file says contradicts itself.
+    #[error("{path}: {what}")]
+    Inconsistent {
+        /// The file.
+        path: PathBuf,
+        /// What contradicts what.
+        what: String,
+    },
+}
+
+/// An [`OpenError`] before the path is known.
+enum Failure {
+    Hdf5(hdf5::Error),
+    Newer(u32),
+    Table(TableError),
+    Inconsistent(String),
+}
+
+impl From<hdf5::Error> for Failure {
+    fn from(error: hdf5::Error) -> Self {
+        Self::Hdf5(error)
+    }
+}
+
+impl From<TableError> for Failure {
+    fn from(error: TableError) -> Self {
+        Self::Table(error)
+    }
+}
+
+/// Reads and checks the timeline file at `path`.
+pub fn read(path: &Path, limits: &ReadLimits) -> Result<Timeline, OpenError> {
+    let path_buf = path.to_owned();
+    open(path, limits).map_err(|failure| match failure {
+        Failure::Hdf5(error) => OpenError::Damaged {
+            path: path_buf,
+            reason: error.to_string(),
+        },
+        Failure::Newer(found) => OpenError::Newer { path: path_buf, found },
+        Failure::Table(source) => OpenError::Table { path: path_buf, source },
+        Failure::Inconsistent(what) => OpenError::Inconsistent { path: path_buf, what },
+    })
+}
+
+impl Timeline {
+    /// Reads and checks the timeline file at `path`; see [`read`].
+    pub fn open(path: &Path, limits: &ReadLimits) -> Result<Self, OpenError> {
+        read(path, limits)
+    }
+}
+
+fn open(path: &Path, limits: &ReadLimits) -> Result<Timeline, Failure> {
+    let file = File::with_options()
+        .with_fapl(|access| access.file_locking(false))
+        .open(path)?;
+    let mut reader = Reader {
+        limits,
+        strings: StringBudget::new(limits.max_string_bytes),
+        events: 0,
+    };
+    let meta = hard_group(&file, "meta")?;
+    let version: u32 = meta.attr("schema_version")?.read_scalar()?;
+    if version > SCHEMA_VERSION {
+        return Err(Failure::Newer(version));
+    }
+    let rows = reader.rows(&hard_group(&file, "rows")?)?;
+    let mut capture = Capture {
+        source: from_json(&attribute_text(&meta, "source")?)?,
+        session_start_utc_ns: meta
+            .attr("session_start_utc_ns")
+            .and_then(|start| start.read_scalar())
+            .ok(),
+        duration_ns: meta.attr("total_duration_ns")?.read_scalar()?,
+        drops: from_json::<Vec<Drop>>(&attribute_text(&meta, "drops")?)?
+            .into_iter()
+            .collect::<Drops>(),
+        redactions: meta.attr("redactions")?.read_scalar()?,
+        devices: reader.devices(&hard_group(&meta, "devices")?)?,
+        counters: reader.counters(&hard_group(&file, "counters")?)?,
+        rows,
+        ..Capture::default()
+    };
+    let names = hard_group(&file, "names")?;
+    for name in reader.strings(&meta, "categories")? {
+        let Some(category) = Category::from_name(&name) else {
+            capture
+                .drops
+                .add(DropReason::Unsupported, &format!("category {name}"), 1);
+            continue;
+        };
+        capture.captured.insert(category);
+        let events = reader.events(&hard_group(&file, category.name())?, &names, category, &capture.rows)?;
+        if !events.is_empty() {
+            capture.events.insert(category, events);
+        }
+    }
+    Ok(Timeline {
+        session_id: attribute_text(&meta, "session_id")?,
+        capture,
+    })
+}
+
+struct Reader<'a> {
+    limits: &'a ReadLimits,
+    strings: StringBudget,
+    events: u64,
+}
+
+impl Reader<'_> {
+    fn table(&self, group: &Group, name: &str) -> Result<Table, Failure> {
+        let limits = TableLimits {
+            rows: self.limits.max_table_rows,
+            chunk_bytes: self.limits.max_chunk_bytes,
+        };
+        let table = Table::open(group, name, Open::Plain, limits)?;
+        table.ok_or_else(|| Failure::Inconsistent(format!("{} has no dataset {name}", group.name())))
+    }
+
+    fn numbers<T: Number>(&self, group: &Group, name: &str, count: Option<usize>) -> Result<Vec<T>, Failure> {
+        let table = self.table(group, name)?;
+        match count {
+            Some(count) if count != table.rows() => {
+                let place = group.name();
+                Err(Failure::Inconsistent(format!(
+                    "{place}/{name} has {} values, not {count}",
+                    table.rows()
+                )))
+            }
+            _ => Ok(table.all()?),
+        }
+    }
+
+    fn strings(&mut self, group: &Group, name: &str) -> Result<Vec<String>, Failure> {
+        Ok(self.table(group, name)?.all_strings(&mut self.strings)?)
+    }
+
+    fn events(&mut self, group: &Group, names: &Group, category: Category, rows: &[Row]) -> Result<Events, Failure> {
+        let mut events = Events::new(category);
+        let count = self.table(group, "start_ns")?.rows();
+        self.events = self.events.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+        if self.events > self.limits.max_events {
+            let limit = self.limits.max_events;
+            return Err(Failure::Inconsistent(format!("more than the limit of {limit} events")));
+        }
+        events.start_ns = self.numbers(group, "start_ns", None)?;
+        events.duration_ns = self.numbers(group, "duration_ns", Some(count))?;
+        events.name = self.numbers(group, "name_idx", Some(count))?;
+        events.row = self.numbers(group, "row", Some(count))?;
+        events.lane = self.numbers(group, "lane", Some(count))?;
+        events.correlation = self.numbers(group, "correlation", Some(count))?;
+        events.columns = Vec::new();
+        for id in category.columns() {
+            let values = match id.width() {
+                Width::U32 => Values::U32(self.numbers(group, id.name(), Some(count))?),
+                Width::U64 => Values::U64(self.numbers(group, id.name(), Some(count))?),
+            };
+            events.columns.push(Column { id: *id, values });
+        }
+        events.names = self.strings(names, category.name())?;
+        let wrong = |what: &str| Err(Failure::Inconsistent(format!("{}: {what}", category.name())));
+        if !events.start_ns.is_sorted() {
+            return wrong("not sorted by start");
+        }
+        if events.name.iter().any(|name| index(*name) >= events.names.len()) {
+            return wrong("an event refers to a name that is not there");
+        }
+        if events.row.iter().any(|row| index(*row) >= rows.len()) {
+            return wrong("an event refers to a row that is not there");
+        }
+        Ok(events)
+    }
+
+    fn rows(&mut self, group: &Group) -> Result<Vec<Row>, Failure> {
+        let labels = self.strings(group, "label")?;
+        let count = Some(labels.len());
+        if labels.len() > index(self.limits.max_rows) {
+            return Err(Failure::Inconsistent(format!(
+                "more than the limit of {} rows",
+                self.limits.max_rows
+            )));
+        }
+        let tracks = self.strings(group, "track")?;
+        let capture: Vec<u32> = self.numbers(group, "capture", count)?;
+        let machine: Vec<u32> = self.numbers(group, "machine", count)?;
+        let process: Vec<u32> = self.numbers(group, "process", count)?;
+        let device: Vec<u32> = self.numbers(group, "device", count)?;
+        let context: Vec<u64> = self.numbers(group, "context", count)?;
+        let stream: Vec<u64> = self.numbers(group, "stream", count)?;
+        let thread: Vec<u32> = self.numbers(group, "thread", count)?;
+        if tracks.len() != labels.len() {
+            return Err(Failure::Inconsistent("rows: not one track per row".to_owned()));
+        }
+        let who = capture.into_iter().zip(machine).zip(process);
+        let place = device.into_iter().zip(context).zip(stream).zip(thread);
+        let rows = labels.into_iter().zip(tracks).zip(who).zip(place);
+        rows.map(
+            |(((label, track), ((capture, machine), process)), (((device, context), stream), thread))| {
+                let track = Track::from_name(&track)
+                    .ok_or_else(|| Failure::Inconsistent("rows: a track of an unknown kind".to_owned()))?;
+                Ok(Row {
+                    capture,
+                    machine,
+                    process,
+                    track,
+                    device: (device != NONE_U32).then_some(device),
+                    context: (context != NONE_U64).then_some(context),
+                    stream: (stream != NONE_U64).then_some(stream),
+                    thread: (thread != NONE_U32).then_some(thread),
+                    label,
+                })
+            },
+        )
+        .collect()
+    }
+
+    fn devices(&mut self, group: &Group) -> Result<Vec<Device>, Failure> {
+        let names = self.strings(group, "name")?;
+        let sources = self.strings(group, "figures_from")?;
+        let count = Some(names.len());
+        let id: Vec<u32> = self.numbers(group, "id", count)?;
+        let major: Vec<u32> = self.numbers(group, "compute_major", count)?;
+        let minor: Vec<u32> = self.numbers(group, "compute_minor", count)?;
+        let multiprocessors: Vec<u32> = self.numbers(group, "multiprocessors", count)?;
+        let memory: Vec<u64> = self.numbers(group, "memory_bytes", count)?;
+        let bandwidth: Vec<u64> = self.numbers(group, "peak_bandwidth", count)?;
+        let figures = major
+            .into_iter()
+            .zip(minor)
+            .zip(multiprocessors)
+            .zip(memory)
+            .zip(bandwidth);
+        let devices = id.into_iter().zip(names).zip(sources).zip(figures);
+        let devices = devices.map(
+            |(((id, name), figures_from), ((((major, minor), sms), memory), bandwidth))| Device {
+                id,
+                name,
+                compute_capability: (major > 0).then_some((major, minor)),
+                multiprocessors: (sms > 0).then_some(sms),
+                memory_bytes: (memory > 0).then_some(memory),
+                peak_bandwidth: (bandwidth > 0).then_some(bandwidth),
+                figures_from,
+            },
+        );
+        Ok(devices.collect())
+    }
+
+    fn counters(&mut self, counters: &Group) -> Result<Vec<CounterSeries>, Failure> {
+        let mut all = Vec::new();
+        for source in counters.member_names()? {
+            let of_source = hard_group(counters, &source)?;
+            for device in of_source.member_names()? {
+                let of_device = hard_group(&of_source, &device)?;
+                for metric in of_device.member_names()? {
+                    let place = hard_group(&of_device, &metric)?;
+                    let t_ns: Vec<u64> = self.numbers(&place, "t_ns", None)?;
+                    self.events = self
+                        .events
+                        .saturating_add(u64::try_from(t_ns.len()).unwrap_or(u64::MAX));
+                    if self.events > self.limits.max_events {
+                        return Err(Failure::Inconsistent(
+                            "more samples than the limit of events".to_owned(),
+                        ));
+                    }
+                    let series = CounterSeries {
+                        source: source.clone(),
+                        device: device.clone(),
+                        unit: attribute_text(&place, "unit")?,
+                        value: self.numbers(&place, "value", Some(t_ns.len()))?,
+                        metric,
+                        t_ns,
+                    };
+                    all.push(series);
+                }
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// A group that lies in this file: a forged link must not lead to another one.
+fn hard_group(parent: &Group, name: &str) -> Result<Group, Failure> {
+    if crate::hdf5_io::is_hard_link(parent, name)? {
+        Ok(parent.group(name)?)
+    } else {
+        Err(Failure::Inconsistent(format!("{} has no group {name}", parent.name())))
+    }
+}
+
+fn attribute_text(group: &Group, name: &str) -> Result<String, Failure> {
+    let value: VarLenUnicode = group.attr(name)?.read_scalar()?;
+    // Not `as_str`: the type promises UTF-8, a foreign file does not.
+    Ok(String::from_utf8_lossy(value.as_bytes()).into_owned())
+}
+
+fn from_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Failure> {
+    serde_json::from_str(text).map_err(|error| Failure::Inconsistent(format!("meta: {error}")))
+}

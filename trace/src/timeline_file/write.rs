@@ -1,0 +1,269 @@
+//! Writes a timeline, under a temporary name until it is whole.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use hdf5::types::{H5Type, VarLenUnicode};
+use hdf5::{File, Group, Location};
+
+use super::{CHUNK, NONE_U32, NONE_U64, SCHEMA_VERSION};
+use crate::model::{Category, CounterSeries, Device, Events, Row, Timeline, Values, index};
+use crate::summary::{SummaryError, summarise};
+
+/// Why a timeline could not be written. Nothing is left at the path then but what was there before.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The folder is missing, not writable, or full.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file that was asked for.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The library could not write it; most often the disk is full.
+    #[error("{path}: cannot be written as HDF5: {reason}")]
+    Hdf5 {
+        /// The file that was asked for.
+        path: PathBuf,
+        /// What the library says.
+        reason: String,
+    },
+    /// A caller's series cannot be named in a file, or has more times than values.
+    #[error("counter series {name:?}: needs names of letters, digits, '.', '_', ':' and '-', and one time per value")]
+    Counter {
+        /// `source/device/metric`.
+        name: String,
+    },
+    /// The summary could not be made into JSON.
+    #[error(transparent)]
+    Summary(#[from] SummaryError),
+}
+
+/// Writes `timeline` to `path`: to a temporary file beside it that is renamed when it is whole and on disk.
+pub fn write(timeline: &Timeline, path: &Path) -> Result<(), WriteError> {
+    for series in &timeline.capture.counters {
+        if !series.is_well_formed() {
+            let name = format!("{}/{}/{}", series.source, series.device, series.metric);
+            return Err(WriteError::Counter { name });
+        }
+    }
+    let summary = summarise(timeline).to_json()?;
+    let io_error = |source| WriteError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let temporary = tempfile::Builder::new()
+        .prefix(".timeline-")
+        .tempfile_in(folder)
+        .map_err(io_error)?;
+    write_hdf5(timeline, &summary, temporary.path()).map_err(|error| WriteError::Hdf5 {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })?;
+    // The library opened the path itself, so the handle that was made with it is the same file.
+    temporary.as_file().sync_all().map_err(io_error)?;
+    temporary.persist(path).map_err(|error| io_error(error.error))?;
+    Ok(())
+}
+
+fn write_hdf5(timeline: &Timeline, summary: &str, path: &Path) -> hdf5::Result<()> {
+    let file = File::with_options()
+        .with_fcpl(|create| create.obj_track_times(false))
+        .with_fapl(|access| access.file_locking(false))
+        .create(path)?;
+    let capture = &timeline.capture;
+    let categories: Vec<Category> = Category::ALL
+        .into_iter()
+        .filter(|category| capture.captured.contains(category))
+        .collect();
+    write_meta(&file, timeline, &categories)?;
+    let names = group(&file, "names")?;
+    let empty: Vec<(Category, Events)> = categories
+        .iter()
+        .map(|category| (*category, Events::new(*category)))
+        .collect();
+    for (category, none) in &empty {
+        let events = capture.events.get(category).unwrap_or(none);
+        write_events(&group(&file, category.name())?, events, &capture.rows)?;
+        strings(&names, category.name(), events.names.iter().map(String::as_str))?;
+    }
+    write_rows(&group(&file, "rows")?, &capture.rows)?;
+    write_counters(&group(&file, "counters")?, &capture.counters)?;
+    let dataset = file
+        .new_dataset::<VarLenUnicode>()
+        .obj_track_times(false)
+        .create("summary")?;
+    dataset.write_scalar(&text(summary)?)?;
+    drop(dataset);
+    file.close()
+}
+
+fn write_meta(file: &File, timeline: &Timeline, categories: &[Category]) -> hdf5::Result<()> {
+    let capture = &timeline.capture;
+    let meta = group(file, "meta")?;
+    attribute_text(&meta, "session_id", &timeline.session_id)?;
+    attribute(&meta, "total_duration_ns", &capture.duration_ns)?;
+    match u32::try_from(timeline.total_events()) {
+        Ok(total) => attribute(&meta, "total_events", &total)?,
+        Err(_) => attribute(&meta, "total_events", &timeline.total_events())?,
+    }
+    attribute(&meta, "schema_version", &SCHEMA_VERSION)?;
+    if let Some(start) = capture.session_start_utc_ns {
+        attribute(&meta, "session_start_utc_ns", &start)?;
+    }
+    attribute_text(&meta, "source", &json(&capture.source)?)?;
+    attribute_text(&meta, "drops", &json(&capture.drops.list())?)?;
+    attribute(&meta, "redactions", &capture.redactions)?;
+    strings(&meta, "categories", categories.iter().map(|category| category.name()))?;
+    write_devices(&group(&meta, "devices")?, &capture.devices)
+}
+
+/// A figure that is not known is 0.
+fn write_devices(group: &Group, devices: &[Device]) -> hdf5::Result<()> {
+    let capability = |device: &Device| device.compute_capability.unwrap_or_default();
+    column(group, "id", &collect(devices, |device| device.id))?;
+    strings(group, "name", devices.iter().map(|device| device.name.as_str()))?;
+    column(group, "compute_major", &collect(devices, |device| capability(device).0))?;
+    column(group, "compute_minor", &collect(devices, |device| capability(device).1))?;
+    column(
+        group,
+        "multiprocessors",
+        &collect(devices, |device| device.multiprocessors.unwrap_or(0)),
+    )?;
+    column(
+        group,
+        "memory_bytes",
+        &collect(devices, |device| device.memory_bytes.unwrap_or(0)),
+    )?;
+    column(
+        group,
+        "peak_bandwidth",
+        &collect(devices, |device| device.peak_bandwidth.unwrap_or(0)),
+    )?;
+    strings(
+        group,
+        "figures_from",
+        devices.iter().map(|device| device.figures_from.as_str()),
+    )
+}
+
+fn write_events(group: &Group, events: &Events, rows: &[Row]) -> hdf5::Result<()> {
+    let streams = events
+        .row
+        .iter()
+        .map(|row| rows.get(index(*row)).and_then(|row| row.stream).unwrap_or(0));
+    column(group, "start_ns", &events.start_ns)?;
+    column(group, "duration_ns", &events.duration_ns)?;
+    narrow(group, "stream", &streams.collect::<Vec<u64>>(), 1)?;
+    narrow(group, "name_idx", &collect(&events.name, |name| u64::from(*name)), 2)?;
+    narrow(group, "row", &collect(&events.row, |row| u64::from(*row)), 1)?;
+    narrow(group, "lane", &collect(&events.lane, |lane| u64::from(*lane)), 1)?;
+    column(group, "correlation", &events.correlation)?;
+    for own in &events.columns {
+        match &own.values {
+            Values::U32(values) => column(group, own.id.name(), values)?,
+            Values::U64(values) => column(group, own.id.name(), values)?,
+        }
+    }
+    Ok(())
+}
+
+fn write_rows(group: &Group, rows: &[Row]) -> hdf5::Result<()> {
+    column(group, "capture", &collect(rows, |row| row.capture))?;
+    column(group, "machine", &collect(rows, |row| row.machine))?;
+    column(group, "process", &collect(rows, |row| row.process))?;
+    strings(group, "track", rows.iter().map(|row| row.track.name()))?;
+    column(group, "device", &collect(rows, |row| row.device.unwrap_or(NONE_U32)))?;
+    column(group, "context", &collect(rows, |row| row.context.unwrap_or(NONE_U64)))?;
+    column(group, "stream", &collect(rows, |row| row.stream.unwrap_or(NONE_U64)))?;
+    column(group, "thread", &collect(rows, |row| row.thread.unwrap_or(NONE_U32)))?;
+    strings(group, "label", rows.iter().map(|row| row.label.as_str()))
+}
+
+fn write_counters(counters: &Group, all: &[CounterSeries]) -> hdf5::Result<()> {
+    for series in all {
+        let mut place = counters.clone();
+        for part in [&series.source, &series.device, &series.metric] {
+            place = if place.link_exists(part) {
+                place.group(part)?
+            } else {
+                group(&place, part)?
+            };
+        }
+        attribute_text(&place, "unit", &series.unit)?;
+        column(&place, "t_ns", &series.t_ns)?;
+        column(&place, "value", &series.value)?;
+    }
+    Ok(())
+}
+
+fn collect<T, U>(items: &[T], field: impl Fn(&T) -> U) -> Vec<U> {
+    items.iter().map(field).collect()
+}
+
+fn group(parent: &Group, name: &str) -> hdf5::Result<Group> {
+    parent.create_group_builder().obj_track_times(false).create(name)
+}
+
+fn attribute<T: H5Type>(place: &Location, name: &str, value: &T) -> hdf5::Result<()> {
+    place.new_attr::<T>().create(name)?.write_scalar(value)
+}
+
+fn attribute_text(place: &Location, name: &str, value: &str) -> hdf5::Result<()> {
+    attribute(place, name, &text(value)?)
+}
+
+fn json<T: serde::Serialize>(value: &T) -> hdf5::Result<String> {
+    serde_json::to_string(value).map_err(|error| hdf5::Error::from(error.to_string()))
+}
+
+fn text(value: &str) -> hdf5::Result<VarLenUnicode> {
+    VarLenUnicode::from_str(value).map_err(|error| hdf5::Error::from(error.to_string()))
+}
+
+fn strings<'a>(group: &Group, name: &str, values: impl Iterator<Item = &'a str>) -> hdf5::Result<()> {
+    column(
+        group,
+        name,
+        &values.map(text).collect::<hdf5::Result<Vec<VarLenUnicode>>>()?,
+    )
+}
+
+/// Writes `values` in the least width of at least `bytes` that holds them all.
+fn narrow(group: &Group, name: &str, values: &[u64], bytes: u8) -> hdf5::Result<()> {
+    let most = values.iter().copied().max().unwrap_or(0);
+    if bytes <= 1 && u8::try_from(most).is_ok() {
+        column(group, name, &fitting::<u8>(values))
+    } else if bytes <= 2 && u16::try_from(most).is_ok() {
+        column(group, name, &fitting::<u16>(values))
+    } else if u32::try_from(most).is_ok() {
+        column(group, name, &fitting::<u32>(values))
+    } else {
+        column(group, name, values)
+    }
+}
+
+fn fitting<T: TryFrom<u64>>(values: &[u64]) -> Vec<T> {
+    values.iter().filter_map(|value| T::try_from(*value).ok()).collect()
+}
+
+fn column<T: H5Type>(group: &Group, name: &str, values: &[T]) -> hdf5::Result<()> {
+    let builder = group.new_dataset_builder().obj_track_times(false);
+    if values.is_empty() {
+        builder.empty::<T>().shape(0).create(name)?;
+        return Ok(());
+    }
+    let chunk = values.len().min(CHUNK);
+    builder
+        .chunk(chunk)
+        .shuffle()
+        .deflate(4)
+        .with_data(values)
+        .create(name)?;
+    Ok(())
+}

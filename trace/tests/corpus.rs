@@ -1,0 +1,68 @@
+//! Real captures of other people, read in place: `../shared/corpus`, converted by an installed nsys.
+
+mod nsys;
+
+use std::path::Path;
+
+use flopwatch_trace::model::{Category, Timeline};
+use flopwatch_trace::summary::summarise;
+use flopwatch_trace::transform::{TransformOptions, transform};
+use flopwatch_trace::{ReadLimits, nsys_hdf, timeline_file};
+
+fn timeline_of(export: &Path) -> Timeline {
+    let capture = nsys_hdf::read(export, &ReadLimits::default()).unwrap();
+    transform(
+        capture,
+        TransformOptions {
+            session_id: "c0ffee00".to_owned(),
+        },
+    )
+}
+
+fn count(timeline: &Timeline, categories: &[Category]) -> u64 {
+    categories
+        .iter()
+        .filter_map(|category| timeline.capture.events.get(category))
+        .map(|events| events.count())
+        .sum()
+}
+
+#[test]
+fn the_corpus_counts_agree_with_its_readme() {
+    // Report, kernels, copies, API calls, NVTX ranges, OS runtime calls.
+    let cases: [(&str, u64, u64, u64, u64, u64); 4] = [
+        ("gpubootcamp-jacobi/jacobi_report.qdrep", 1001, 3001, 6016, 2, 0),
+        (
+            "gpubootcamp-jacobi/jacobi_memcpy_sys_report.qdrep",
+            3003,
+            13011,
+            18054,
+            6,
+            0,
+        ),
+        // 1,002 ranges of the program and 3,004 of MPI; the README's 1,004 count rows of the default domain, two of which
+        // are no ranges.
+        ("gpubootcamp-jacobi-mpi/mpi_report2.qdrep", 2002, 5002, 26784, 4006, 0),
+        ("alpa-jax/jax_profile_mem.nsys-rep", 14, 13, 777, 0, 11031),
+    ];
+    for (report, kernels, copies, calls, ranges, os_calls) in cases {
+        let Some(export) = nsys::export(report) else { continue };
+        let timeline = timeline_of(export.path());
+        let found = (
+            count(&timeline, &[Category::CudaKernel]),
+            count(&timeline, &Category::MEMCPY),
+            count(&timeline, &[Category::CudaApi]),
+            count(&timeline, &[Category::NvtxRange]),
+            count(&timeline, &[Category::OsRuntime]),
+        );
+        assert_eq!(found, (kernels, copies, calls, ranges, os_calls), "{report}");
+        let file = export.path().with_extension("timeline.h5");
+        timeline_file::write(&timeline, &file).unwrap();
+        assert_eq!(
+            timeline_file::read(&file, &ReadLimits::default()).unwrap(),
+            timeline,
+            "{report}"
+        );
+        println!("{}", summarise(&timeline).render(3));
+    }
+}
