@@ -1,0 +1,219 @@
+//! The command line of the launcher.
+
+use std::ffi::{CStr, CString, OsStr};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::{copy, keeper, run, run_dir, stub};
+
+/// How the program is called.
+const USAGE: &str = "usage:
+  launcher install DIR
+  launcher copy SRC DIR
+  launcher run [--run-dir DIR] [--tools-dir DIR] [--claim-seconds N] [--session-seconds N] -- COMMAND [ARGUMENT...]
+  launcher stub FILE
+  launcher keeper [--deadline-seconds N] [--run-dir DIR --nsys FILE] [--begin-collecting DIR BOUNDS] [--end-collecting DIR] -- COMMAND [ARGUMENT...]
+  launcher write FILE TEXT
+";
+
+/// Exit code for a command line that is none of the above.
+const MISUSED: i32 = 2;
+
+/// Runs the subcommand that the arguments name; returns the process's exit code.
+pub fn dispatch(arguments: &[CString], environment: &[CString]) -> i32 {
+    let Some((name, rest)) = arguments.get(1..).and_then(|rest| rest.split_first()) else {
+        return misused("no subcommand");
+    };
+    match (name.to_bytes(), rest) {
+        (b"install", [dir]) => report(copy::install(path(dir))),
+        (b"copy", [source, dir]) => report(copy::copy(path(source), path(dir))),
+        (b"run", rest) => match run_options(rest) {
+            Ok((options, command)) => run::run(&options, command, environment),
+            Err(error) => misused(&error),
+        },
+        (b"stub", [file]) => stub::stub(file, environment),
+        (b"keeper", rest) => match keeper_options(rest) {
+            Ok((options, command)) => keeper::keep(&options, command),
+            Err(error) => misused(&error),
+        },
+        (b"write", [file, text]) => match run_dir::write_atomically(path(file), text.to_bytes()) {
+            Ok(()) => 0,
+            Err(error) => {
+                say(&format!("cannot write {}: {error}", path(file).display()));
+                1
+            }
+        },
+        _ => misused("unknown subcommand or wrong number of arguments"),
+    }
+}
+
+fn path(text: &CStr) -> &Path {
+    Path::new(OsStr::from_bytes(text.to_bytes()))
+}
+
+fn say(text: &str) {
+    // With standard error closed there is nobody to tell.
+    drop(writeln!(std::io::stderr(), "flopwatch-launcher: {text}"));
+}
+
+fn misused(error: &str) -> i32 {
+    say(&format!("{error}\n{USAGE}"));
+    MISUSED
+}
+
+fn report(outcome: Result<(PathBuf, u64), copy::CopyError>) -> i32 {
+    match outcome {
+        Ok((path, bytes)) => {
+            drop(writeln!(std::io::stdout(), "{}: {bytes} bytes", path.display()));
+            0
+        }
+        Err(error) => {
+            say(&error.to_string());
+            1
+        }
+    }
+}
+
+/// Options before `--`, and the command behind it.
+struct Words<'a> {
+    options: std::slice::Iter<'a, CString>,
+    command: &'a [CString],
+}
+
+impl<'a> Words<'a> {
+    fn split(words: &'a [CString]) -> Result<Self, String> {
+        let end = words
+            .iter()
+            .position(|word| word.as_bytes() == b"--")
+            .ok_or("no `--` before the command")?;
+        let command = words
+            .get(end + 1..)
+            .filter(|command| !command.is_empty())
+            .ok_or("no command behind `--`")?;
+        Ok(Self {
+            options: words.get(..end).unwrap_or_default().iter(),
+            command,
+        })
+    }
+
+    fn value(&mut self, of: &CStr) -> Result<&'a CString, String> {
+        self.options
+            .next()
+            .ok_or_else(|| format!("{} needs a value", of.to_string_lossy()))
+    }
+
+    fn path(&mut self, of: &CStr) -> Result<PathBuf, String> {
+        self.value(of).map(|value| path(value).to_owned())
+    }
+
+    fn seconds(&mut self, of: &CStr) -> Result<Duration, String> {
+        let value = self.value(of)?.to_string_lossy();
+        value
+            .parse::<u32>()
+            .map(|seconds| Duration::from_secs(seconds.into()))
+            .map_err(|_not_a_number| {
+                format!(
+                    "{} takes a whole number of seconds, not {value:?}",
+                    of.to_string_lossy()
+                )
+            })
+    }
+}
+
+fn unknown(option: &CStr) -> String {
+    format!("unknown option {}", option.to_string_lossy())
+}
+
+/// Reads the arguments of `run`.
+pub fn run_options(words: &[CString]) -> Result<(run::Options, &[CString]), String> {
+    let mut words = Words::split(words)?;
+    let mut options = run::Options {
+        run_dir: run_dir::DEFAULT_RUN_DIR.into(),
+        claim: Duration::from_secs(3),
+        session: Duration::from_secs(15),
+    };
+    while let Some(option) = words.options.next() {
+        match option.to_bytes() {
+            b"--run-dir" => options.run_dir = words.path(option)?,
+            // For the agent, which reads it from the command line.
+            b"--tools-dir" => drop(words.path(option)?),
+            b"--claim-seconds" => options.claim = words.seconds(option)?,
+            b"--session-seconds" => options.session = words.seconds(option)?,
+            _ => return Err(unknown(option)),
+        }
+    }
+    Ok((options, words.command))
+}
+
+/// Reads the arguments of `keeper`.
+pub fn keeper_options(words: &[CString]) -> Result<(keeper::Options, &[CString]), String> {
+    let mut words = Words::split(words)?;
+    let mut options = keeper::Options::default();
+    let (mut run_dir, mut nsys) = (None, None);
+    while let Some(option) = words.options.next() {
+        match option.to_bytes() {
+            b"--deadline-seconds" => options.deadline = Some(words.seconds(option)?),
+            b"--run-dir" => run_dir = Some(words.path(option)?),
+            b"--nsys" => nsys = Some(words.path(option)?),
+            b"--begin-collecting" => {
+                let folder = words.path(option)?;
+                options.begin_collecting = Some((folder, words.value(option)?.to_string_lossy().into_owned()));
+            }
+            b"--end-collecting" => options.end_collecting = Some(words.path(option)?),
+            _ => return Err(unknown(option)),
+        }
+    }
+    options.session = match (run_dir, nsys) {
+        (Some(run_dir), Some(nsys)) => Some(keeper::Session { run_dir, nsys }),
+        (None, None) => None,
+        _ => return Err("--run-dir and --nsys go together".into()),
+    };
+    Ok((options, words.command))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(list: &[&str]) -> Vec<CString> {
+        list.iter().map(|word| CString::new(*word).unwrap()).collect()
+    }
+
+    #[test]
+    fn what_stands_behind_the_dashes_is_the_workloads() {
+        let words = words(&[
+            "--claim-seconds",
+            "1",
+            "--tools-dir",
+            "/t",
+            "--",
+            "sh",
+            "--",
+            "--run-dir",
+        ]);
+        let (options, command) = run_options(&words).unwrap();
+        assert_eq!(options.claim, Duration::from_secs(1));
+        assert_eq!(options.run_dir, Path::new("/flopwatch/run"));
+        assert_eq!(command.len(), 3);
+    }
+
+    #[test]
+    fn wrong_options_say_what_is_wrong() {
+        let cases: [(&[&str], &str); 5] = [
+            (&["sh"], "no `--` before the command"),
+            (&["--"], "no command behind `--`"),
+            (
+                &["--claim-seconds", "x", "--", "a"],
+                "--claim-seconds takes a whole number of seconds, not \"x\"",
+            ),
+            (&["--run-dir", "--", "a"], "--run-dir needs a value"),
+            (&["--what", "--", "a"], "unknown option --what"),
+        ];
+        for (line, error) in cases {
+            assert_eq!(run_options(&words(line)).unwrap_err(), error);
+        }
+        assert!(keeper_options(&words(&["--nsys", "/n", "--", "a"])).is_err());
+    }
+}

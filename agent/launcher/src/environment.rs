@@ -1,0 +1,154 @@
+//! The environment of the workload: its own, plus what the session gave to the stub.
+
+use std::ffi::CString;
+
+/// What stands in the stub's environment because of how the stub was started, not because the session needs it in the
+/// workload. These never reach the workload.
+const OF_THE_STUB: &[&str] = &[
+    "TMPDIR", "HOME", "PWD", "OLDPWD", "SHLVL", "_", "PATH", "USER", "LOGNAME", "SHELL", "TERM", "HOSTNAME", "LANG",
+    "LANGUAGE",
+];
+
+/// Why an environment file cannot be used.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+/// Reads a NUL-separated environment as the stub writes it: every entry has a name and ends in NUL.
+pub fn parse(bytes: &[u8]) -> Result<Vec<CString>, Malformed> {
+    let Some(body) = bytes.strip_suffix(&[0]) else {
+        return Err(Malformed);
+    };
+    body.split(|byte| *byte == 0)
+        .map(|entry| {
+            name_of(entry).ok_or(Malformed)?;
+            CString::new(entry).map_err(|_inner_nul| Malformed)
+        })
+        .collect()
+}
+
+/// The name of an entry `NAME=value`; none when it has no name.
+fn name_of(entry: &[u8]) -> Option<&[u8]> {
+    let end = entry.iter().position(|byte| *byte == b'=').filter(|end| *end > 0)?;
+    entry.get(..end)
+}
+
+/// Whether the stub's entry is to be left out.
+fn is_of_the_stub(name: &[u8]) -> bool {
+    name.starts_with(b"LC_") || OF_THE_STUB.iter().any(|own| own.as_bytes() == name)
+}
+
+/// The merged environment.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Merged {
+    /// The workload's own entries, in their order, then the session's.
+    pub entries: Vec<CString>,
+    /// Names that both have and that stayed as the workload set them.
+    pub kept: Vec<String>,
+    /// How many entries the session added or extended.
+    pub added: usize,
+}
+
+/// Adds the session's entries to the workload's own. A variable that the workload has is never replaced; `LD_PRELOAD`
+/// is extended behind the workload's own libraries.
+pub fn merge(own: &[CString], session: &[CString]) -> Merged {
+    let mut merged = Merged {
+        entries: own.to_vec(),
+        kept: Vec::new(),
+        added: 0,
+    };
+    for entry in session {
+        let bytes = entry.as_bytes();
+        let Some(name) = name_of(bytes) else { continue };
+        if is_of_the_stub(name) {
+            continue;
+        }
+        let present = merged
+            .entries
+            .iter_mut()
+            .find(|other| name_of(other.as_bytes()) == Some(name));
+        match present {
+            None => {
+                merged.entries.push(entry.clone());
+                merged.added += 1;
+            }
+            Some(own) if own == entry => {}
+            Some(own) if name == b"LD_PRELOAD" => {
+                let value = bytes.get(name.len() + 1..).unwrap_or_default();
+                let mut extended = own.as_bytes().to_vec();
+                if !extended.ends_with(b"=") {
+                    extended.push(b':');
+                }
+                extended.extend_from_slice(value);
+                if let Ok(extended) = CString::new(extended) {
+                    *own = extended;
+                    merged.added += 1;
+                }
+            }
+            Some(_) => merged.kept.push(String::from_utf8_lossy(name).into_owned()),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(list: &[&str]) -> Vec<CString> {
+        list.iter().map(|entry| CString::new(*entry).unwrap()).collect()
+    }
+
+    #[test]
+    fn the_session_adds_and_never_replaces() {
+        let own = entries(&[
+            "A=1",
+            "odd entry",
+            "LD_PRELOAD=/own.so",
+            "CUDA_INJECTION64_PATH=/mine",
+            "A=2",
+        ]);
+        let session = entries(&[
+            "HOME=/x",
+            "LC_ALL=C",
+            "_=/nsys",
+            "LD_PRELOAD=/p.so:/q.so",
+            "CUDA_INJECTION64_PATH=/t",
+            "NSYS_X=y=z",
+        ]);
+        let merged = merge(&own, &session);
+        let expected = entries(&[
+            "A=1",
+            "odd entry",
+            "LD_PRELOAD=/own.so:/p.so:/q.so",
+            "CUDA_INJECTION64_PATH=/mine",
+            "A=2",
+            "NSYS_X=y=z",
+        ]);
+        assert_eq!(merged.entries, expected);
+        assert_eq!(merged.kept, ["CUDA_INJECTION64_PATH"]);
+        assert_eq!(merged.added, 2);
+    }
+
+    #[test]
+    fn an_empty_preload_of_the_workload_is_filled_without_a_colon() {
+        let merged = merge(&entries(&["LD_PRELOAD="]), &entries(&["LD_PRELOAD=/p.so"]));
+        assert_eq!(merged.entries, entries(&["LD_PRELOAD=/p.so"]));
+    }
+
+    #[test]
+    fn a_workload_without_home_and_tmpdir_stays_without_them() {
+        let merged = merge(
+            &[],
+            &entries(&["HOME=/x", "TMPDIR=/y", "PATH=/z", "NVTX_INJECTION64_PATH=/t"]),
+        );
+        assert_eq!(merged.entries, entries(&["NVTX_INJECTION64_PATH=/t"]));
+    }
+
+    #[test]
+    fn files_that_are_cut_empty_or_nameless_are_malformed() {
+        for bytes in [&b""[..], b"A=1", b"A=1\0B", b"\0", b"=x\0", b"novalue\0", b"A=1\0\0"] {
+            assert_eq!(parse(bytes), Err(Malformed), "{bytes:?}");
+        }
+        assert_eq!(parse(b"A=1\0B=\0"), Ok(entries(&["A=1", "B="])));
+    }
+}

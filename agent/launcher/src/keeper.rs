@@ -1,0 +1,343 @@
+//! The parent of everything of ours in a container.
+//!
+//! A profiler's daemons fork twice; without a subreaper the workload, PID 1, would inherit and have to reap them. The
+//! keeper stays until the last of its descendants is gone, and ends them all before it ends itself.
+
+use std::ffi::{CString, OsStr};
+use std::fs::OpenOptions;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use nix::sys::wait::WaitStatus;
+use nix::unistd::Pid;
+
+use crate::guard::{Guard, Verdict};
+use crate::marker::{Marker, SHORT_LIFE};
+use crate::run_dir::{self, RunDir};
+use crate::signals::{self, SignalWatch};
+use crate::{state, tree};
+
+/// How often a keeper looks around when no signal wakes it.
+const TICK: Duration = Duration::from_millis(100);
+/// How long a stop or cancel of the guard may take before the whole session is ended.
+const GUARD_COMMAND: Duration = Duration::from_mins(1);
+/// How long what a control command leaves behind may live on.
+const LINGER: Duration = Duration::from_secs(2);
+/// Log bytes after which the log starts anew.
+const LOG_LIMIT: u64 = 1 << 20;
+/// Exit code when the deadline passed, as `timeout` has it.
+const TIMED_OUT: i32 = 124;
+
+/// What a keeper is to do beside waiting.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Ends the command's tree after this long; what the command leaves behind is ended soon after it.
+    pub deadline: Option<Duration>,
+    /// The session to hold; none for a short command.
+    pub session: Option<Session>,
+    /// Bounds of the collection that the command starts: written before it runs, removed when it fails.
+    pub begin_collecting: Option<(PathBuf, String)>,
+    /// The command ends a collection: the bounds in this run folder are removed when it succeeded.
+    pub end_collecting: Option<PathBuf>,
+}
+
+/// A profiler's session that a keeper holds and guards.
+#[derive(Debug, Clone)]
+pub struct Session {
+    /// The run folder.
+    pub run_dir: PathBuf,
+    /// The profiler's command line tool.
+    pub nsys: PathBuf,
+}
+
+/// Runs `command` and keeps it; returns its exit code as a shell has it, 124 when the deadline passed.
+pub fn keep(options: &Options, command: &[CString]) -> i32 {
+    match prepare(options).and_then(|keeper| keeper.hold(options, command)) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("flopwatch-launcher: keeper: {error}");
+            126
+        }
+    }
+}
+
+struct Keeper {
+    watch: SignalWatch,
+    held: Option<Held>,
+}
+
+/// What a keeper knows of the session that it holds.
+struct Held {
+    run_dir: RunDir,
+    nsys: PathBuf,
+    guard: Guard,
+    /// The guard's own command while it runs, and when it must be done.
+    ending: Option<(Pid, Instant)>,
+    /// When the workload was seen to run grafted; none before, and none again once it is marked as survived.
+    grafted: Option<Instant>,
+    decided: bool,
+}
+
+fn prepare(options: &Options) -> std::io::Result<Keeper> {
+    nix::sys::prctl::set_child_subreaper(true)?;
+    let mut watched = signals::ENDING.to_vec();
+    watched.push(Signal::SIGCHLD);
+    let watch = SignalWatch::new(&watched)?;
+    let held = match &options.session {
+        None => None,
+        Some(session) => {
+            let run_dir = RunDir::new(&session.run_dir);
+            run_dir.make_tmp()?;
+            run_dir.make_out()?;
+            run_dir.write(run_dir::CLAIMED, std::process::id().to_string().as_bytes())?;
+            let guard = Guard::new(run_dir.clone());
+            Some(Held {
+                run_dir,
+                nsys: session.nsys.clone(),
+                guard,
+                ending: None,
+                grafted: None,
+                decided: false,
+            })
+        }
+    };
+    if let Some((folder, bounds)) = &options.begin_collecting {
+        RunDir::new(folder).write(run_dir::COLLECTING, bounds.as_bytes())?;
+    }
+    Ok(Keeper { watch, held })
+}
+
+impl Keeper {
+    fn hold(mut self, options: &Options, command: &[CString]) -> std::io::Result<i32> {
+        let start = Instant::now();
+        let spawned = self.spawn(command);
+        let child = match spawned {
+            Ok(child) => child,
+            Err(error) => {
+                self.finish(options, 127, &format!("cannot run the profiler: {error}"));
+                return Err(error);
+            }
+        };
+        let mut code = None;
+        let mut deadline = options.deadline.map(|limit| start + limit);
+        loop {
+            let signal = self.watch.wait(TICK).filter(|signal| *signal != Signal::SIGCHLD);
+            let (ended, alive) = tree::reap();
+            for (pid, status) in ended {
+                if pid == child {
+                    code = Some(tree::exit_code(status));
+                    deadline = deadline.map(|deadline| deadline.min(Instant::now() + LINGER));
+                }
+                self.reaped(pid, status);
+            }
+            if !alive {
+                break;
+            }
+            if let Some(signal) = signal {
+                end_all();
+                code = Some(128 + signals::number(signal));
+                break;
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                end_all();
+                code.get_or_insert(TIMED_OUT);
+                break;
+            }
+            if !self.session_goes_on(code.is_some()) {
+                end_all();
+                break;
+            }
+        }
+        let code = code.unwrap_or(1);
+        self.finish(
+            options,
+            code,
+            &format!("the profiler's launch ended with exit code {code}"),
+        );
+        Ok(code)
+    }
+
+    fn spawn(&self, command: &[CString]) -> std::io::Result<Pid> {
+        let mut words = command.iter().map(|word| OsStr::from_bytes(word.as_bytes()));
+        let program = words.next().ok_or(std::io::ErrorKind::InvalidInput)?;
+        let mut child = Command::new(program);
+        child.args(words).stdin(Stdio::null());
+        self.log_to(&mut child);
+        spawn(&mut child)
+    }
+
+    /// A session's output goes to its log: nobody reads a pipe for as long as a session lives.
+    fn log_to(&self, command: &mut Command) {
+        let Some(held) = &self.held else { return };
+        let path = held.run_dir.file(run_dir::LOG);
+        let log = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(path)
+            .and_then(|log| Ok((log.try_clone()?, log)));
+        match log {
+            Ok((out, err)) => command.stdout(out).stderr(err),
+            Err(_) => command.stdout(Stdio::null()).stderr(Stdio::null()),
+        };
+    }
+
+    fn reaped(&mut self, pid: Pid, status: WaitStatus) {
+        let Some(held) = &mut self.held else { return };
+        if held.ending.is_some_and(|(ending, _)| ending == pid) {
+            held.ending = None;
+            let done = tree::exit_code(status);
+            if done == 0 {
+                drop(held.run_dir.remove(run_dir::COLLECTING));
+            } else {
+                // A collection that cannot be ended must not run on: the session goes, the workload stays.
+                end_all();
+            }
+        }
+    }
+
+    /// Looks after the session; false when it must end.
+    fn session_goes_on(&mut self, launch_ended: bool) -> bool {
+        let Some(held) = &self.held else { return true };
+        if let Ok(log) = std::fs::metadata(held.run_dir.file(run_dir::LOG))
+            && log.len() > LOG_LIMIT
+        {
+            drop(
+                OpenOptions::new()
+                    .write(true)
+                    .truncate(true)
+                    .open(held.run_dir.file(run_dir::LOG)),
+            );
+        }
+        self.follow_launcher(launch_ended) && self.guard()
+    }
+
+    /// Follows what the launcher does with the session: ends a session that nobody took, marks a life as survived.
+    fn follow_launcher(&mut self, launch_ended: bool) -> bool {
+        let Some(held) = &mut self.held else { return true };
+        if !held.decided {
+            let said = held
+                .run_dir
+                .read_text(run_dir::STATE)
+                .ok()
+                .and_then(|text| state::grafted(&text));
+            match said {
+                Some(false) => return false,
+                Some(true) => {
+                    held.decided = true;
+                    held.grafted = Some(Instant::now());
+                }
+                None if launch_ended && !held.run_dir.has(run_dir::ENV) => return false,
+                None => {}
+            }
+        }
+        if held
+            .grafted
+            .is_some_and(|since| since.elapsed() >= Duration::from_millis(SHORT_LIFE))
+        {
+            held.grafted = None;
+            let marker = held
+                .run_dir
+                .read_text(run_dir::MARKER)
+                .ok()
+                .and_then(|text| Marker::parse(&text));
+            if let Some(marker) = marker {
+                let survived = Marker {
+                    survived: true,
+                    ..marker
+                };
+                drop(held.run_dir.write(run_dir::MARKER, survived.render().as_bytes()));
+            }
+        }
+        true
+    }
+
+    /// Ends a collection that outran its bounds; false when even that does not come to an end.
+    fn guard(&mut self) -> bool {
+        let Some(held) = &mut self.held else { return true };
+        if let Some((_, deadline)) = held.ending {
+            return Instant::now() < deadline;
+        }
+        let Some((collecting, verdict)) = held.guard.look() else {
+            return true;
+        };
+        drop(held.run_dir.write(run_dir::GUARD, verdict.as_str().as_bytes()));
+        let Some(collecting) = collecting else {
+            drop(held.run_dir.remove(run_dir::COLLECTING));
+            return false;
+        };
+        let mut command = Command::new(&held.nsys);
+        command
+            .args([verdict.verb(), "--session", &collecting.session])
+            .stdin(Stdio::null());
+        self.log_to(&mut command);
+        let Some(held) = &mut self.held else { return true };
+        match spawn(&mut command) {
+            Ok(pid) => held.ending = Some((pid, Instant::now() + GUARD_COMMAND)),
+            Err(_) => return false,
+        }
+        true
+    }
+
+    /// Leaves the run folder as the agent and the launcher expect it.
+    fn finish(&self, options: &Options, code: i32, why: &str) {
+        if let Some(held) = &self.held {
+            if !held.run_dir.has(run_dir::ENV) {
+                drop(held.run_dir.write(run_dir::FAILED, why.as_bytes()));
+            }
+            drop(held.run_dir.remove(run_dir::COLLECTING));
+        }
+        if let Some((folder, _)) = &options.begin_collecting
+            && code != 0
+        {
+            drop(RunDir::new(folder).remove(run_dir::COLLECTING));
+        }
+        if let Some(folder) = &options.end_collecting
+            && code == 0
+        {
+            drop(RunDir::new(folder).remove(run_dir::COLLECTING));
+        }
+    }
+}
+
+/// Starts a command that [`tree::reap`] will reap.
+#[expect(
+    clippy::zombie_processes,
+    reason = "the keeper's loop reaps every child, whoever started it"
+)]
+fn spawn(command: &mut Command) -> std::io::Result<Pid> {
+    let child = command.spawn()?;
+    i32::try_from(child.id())
+        .map(Pid::from_raw)
+        .map_err(std::io::Error::other)
+}
+
+/// Kills every descendant and waits until the last is reaped, at most two seconds (a process in an uninterruptible
+/// call of the kernel cannot be waited for).
+fn end_all() {
+    let deadline = Instant::now() + LINGER;
+    let Ok(watch) = SignalWatch::new(&[]) else {
+        return tree::kill_descendants();
+    };
+    loop {
+        tree::kill_descendants();
+        watch.wait(Duration::from_millis(5));
+        let (_, alive) = tree::reap();
+        if !alive || Instant::now() >= deadline {
+            return;
+        }
+    }
+}
+
+impl Verdict {
+    /// Reads the `guard` file's text.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Deadline, Self::TooLarge, Self::NoSpace, Self::Malformed]
+            .into_iter()
+            .find(|verdict| verdict.as_str() == text.trim())
+    }
+}

@@ -1,0 +1,22 @@
+//! The container's command in a prepared pod, and the small helpers that run beside it in the same container.
+//!
+//! The launcher waits, bounded, for the profiler's session, takes over the environment that the session gives to the
+//! programs it starts, and then *becomes* the workload by `execve`: same PID, user, standard streams, signals, exit code.
+//! Whatever goes wrong ends in the original command with its original environment.
+//!
+//! The same file serves as the stub that a session is started around ([`stub`]), as the [`keeper`] that holds the
+//! session, and as the tool that puts itself and the profiler into the pod's volume ([`copy`]).
+
+pub mod arguments;
+pub mod copy;
+pub mod environment;
+pub mod exec;
+pub mod guard;
+pub mod keeper;
+pub mod marker;
+pub mod run;
+pub mod run_dir;
+pub mod signals;
+pub mod state;
+pub mod stub;
+pub mod tree;

@@ -1,0 +1,94 @@
+//! The processes below this one, and their end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+/// Reaps every child that has ended; returns what they said, and whether any child is left.
+pub fn reap() -> (Vec<(Pid, WaitStatus)>, bool) {
+    let mut ended = Vec::new();
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::StillAlive) => return (ended, true),
+            Ok(status) => {
+                if let Some(pid) = status.pid() {
+                    ended.push((pid, status));
+                }
+            }
+            Err(Errno::EINTR) => {}
+            Err(_) => return (ended, false),
+        }
+    }
+}
+
+/// Sends SIGKILL to every process below this one. They get no chance to pass a SIGTERM on to the workload.
+pub fn kill_descendants() {
+    let parents = parents();
+    let own = i32::try_from(std::process::id()).unwrap_or_default();
+    for pid in descendants(own, &parents) {
+        kill(Pid::from_raw(pid), Signal::SIGKILL).ok();
+    }
+}
+
+/// Parent of every process that /proc shows.
+fn parents() -> BTreeMap<i32, i32> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return BTreeMap::new();
+    };
+    entries
+        .filter_map(|entry| {
+            let pid = entry.ok()?.file_name().to_str()?.parse::<i32>().ok()?;
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            Some((pid, parent_of(&stat)?))
+        })
+        .collect()
+}
+
+/// The parent in a stat line; the name, in brackets, may hold anything.
+fn parent_of(stat: &str) -> Option<i32> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+fn descendants(of: i32, parents: &BTreeMap<i32, i32>) -> BTreeSet<i32> {
+    let mut found = BTreeSet::new();
+    let mut frontier = vec![of];
+    while let Some(parent) = frontier.pop() {
+        for (child, _) in parents.iter().filter(|(_, of)| **of == parent) {
+            if found.insert(*child) {
+                frontier.push(*child);
+            }
+        }
+    }
+    found
+}
+
+/// The exit code that a shell gives for a status.
+pub fn exit_code(status: WaitStatus) -> i32 {
+    match status {
+        WaitStatus::Exited(_, code) => code,
+        WaitStatus::Signaled(_, signal, _) => 128 + crate::signals::number(signal),
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parent_is_found_behind_any_name() {
+        assert_eq!(parent_of("12 (a) b) c) S 7 12 12 0"), Some(7));
+        assert_eq!(parent_of("12 (a"), None);
+    }
+
+    #[test]
+    fn descendants_are_followed_to_the_last() {
+        let parents = BTreeMap::from([(2, 1), (3, 2), (4, 3), (5, 1), (9, 0)]);
+        assert_eq!(descendants(2, &parents), BTreeSet::from([3, 4]));
+    }
+}
