@@ -305,10 +305,6 @@ impl Keeper {
 }
 
 /// Starts a command that [`tree::reap`] will reap.
-#[expect(
-    clippy::zombie_processes,
-    reason = "the keeper's loop reaps every child, whoever started it"
-)]
 fn spawn(command: &mut Command) -> std::io::Result<Pid> {
     let child = command.spawn()?;
     i32::try_from(child.id())

@@ -1,3 +1,236 @@
 //! A program with a known number of NVTX ranges, threads and processes.
+//!
+//! It says what it sees of itself (PID, children, environment, signals) and counts what it does, so that a test can hold
+//! a capture against it. Every line is one write, so lines of several processes never mix.
 
-fn main() {}
+use std::io::{Read, Write};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::Context;
+use clap::Parser;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
+use std::os::fd::AsFd;
+
+/// Ranges in one step: `step` around `forward`, `backward` and `optimizer`.
+const RANGES_PER_STEP: u64 = 4;
+/// How often each process reports its count.
+const REPORT: Duration = Duration::from_millis(100);
+
+/// Pushes and pops NVTX ranges and counts them.
+#[derive(Debug, Clone, Parser)]
+struct Arguments {
+    /// Threads per process.
+    #[arg(long, default_value_t = 1)]
+    threads: u32,
+    /// Processes, the first included; the others are its children.
+    #[arg(long, default_value_t = 1)]
+    processes: u32,
+    /// Length of each inner range in microseconds.
+    #[arg(long, default_value_t = 500)]
+    range_micros: u64,
+    /// How long to run; 0 until SIGTERM.
+    #[arg(long, default_value_t = 0)]
+    seconds: u64,
+    /// Exit code at the end, however it comes.
+    #[arg(long, default_value_t = 0)]
+    fail_code: u8,
+    /// Print the environment, sorted, and end.
+    #[arg(long)]
+    print_env: bool,
+    /// Read standard input to its end first and say how many bytes came.
+    #[arg(long)]
+    read_stdin: bool,
+    /// This is a child of the first process.
+    #[arg(long, hide = true)]
+    child: bool,
+}
+
+/// Ranges finished by this process.
+static RANGES: AtomicU64 = AtomicU64::new(0);
+/// Set when the threads shall finish their step and end.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+fn main() -> anyhow::Result<ExitCode> {
+    let arguments = Arguments::parse();
+    let watched = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
+    let mask: SigSet = watched.into_iter().collect();
+    // Before any thread exists, so that all of them inherit the mask.
+    mask.thread_block().context("block signals")?;
+    let signals =
+        SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).context("open signalfd")?;
+
+    say(&format!("start pid={} wait={}", std::process::id(), wait_answer()))?;
+    if arguments.print_env {
+        print_environment()?;
+        return Ok(ExitCode::from(arguments.fail_code));
+    }
+    if arguments.read_stdin {
+        let mut input = Vec::new();
+        std::io::stdin()
+            .read_to_end(&mut input)
+            .context("read standard input")?;
+        say(&format!("stdin bytes={}", input.len()))?;
+    }
+    let children = start_children(&arguments)?;
+    let pause = Duration::from_micros(arguments.range_micros);
+    let threads = (0..arguments.threads)
+        .map(|index| {
+            std::thread::Builder::new()
+                .name(format!("worker-{index}"))
+                .spawn(move || work(index, pause))
+        })
+        .collect::<Result<Vec<_>, _>>()
+        .context("start threads")?;
+
+    let seen = attend(&arguments, &signals, children.is_empty())?;
+    STOP.store(true, Ordering::Relaxed);
+    for thread in threads {
+        thread.join().ok().context("a worker panicked")?;
+    }
+    end_children(children)?;
+    let total = RANGES.load(Ordering::Relaxed);
+    say(&format!(
+        "total pid={} ranges={total} hup={} int={} term={}",
+        std::process::id(),
+        seen.hup,
+        seen.int,
+        seen.term
+    ))?;
+    Ok(ExitCode::from(arguments.fail_code))
+}
+
+/// Signals received.
+#[derive(Debug, Default)]
+struct Seen {
+    hup: u32,
+    int: u32,
+    term: u32,
+}
+
+/// Reports the count until the time is over or SIGTERM came.
+fn attend(arguments: &Arguments, signals: &SignalFd, childless: bool) -> anyhow::Result<Seen> {
+    let start = Instant::now();
+    let mut seen = Seen::default();
+    let mut next = start;
+    loop {
+        let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+        let left = next.saturating_duration_since(Instant::now());
+        poll(&mut fds, PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO)).ok();
+        while let Some(info) = signals.read_signal().context("read signalfd")? {
+            match i32::try_from(info.ssi_signo)
+                .ok()
+                .and_then(|number| Signal::try_from(number).ok())
+            {
+                Some(Signal::SIGHUP) => seen.hup += 1,
+                Some(Signal::SIGINT) => seen.int += 1,
+                _ => seen.term += 1,
+            }
+            say(&format!(
+                "signal pid={} hup={} int={} term={}",
+                std::process::id(),
+                seen.hup,
+                seen.int,
+                seen.term
+            ))?;
+        }
+        if seen.term > 0 || (arguments.seconds > 0 && start.elapsed() >= Duration::from_secs(arguments.seconds)) {
+            return Ok(seen);
+        }
+        if Instant::now() >= next {
+            next += REPORT;
+            let ranges = RANGES.load(Ordering::Relaxed);
+            let now = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .context("the clock is before 1970")?
+                .as_nanos();
+            // With children of its own it would be told of them, not that there are none.
+            let wait = if childless {
+                format!(" wait={}", wait_answer())
+            } else {
+                String::new()
+            };
+            say(&format!("t={now} pid={} ranges={ranges}{wait}", std::process::id()))?;
+        }
+    }
+}
+
+/// What `waitpid(-1)` answers: `ECHILD` when this process has no child that it could wait for.
+fn wait_answer() -> String {
+    match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+        Err(Errno::ECHILD) => "ECHILD".into(),
+        other => format!("{other:?}").replace(' ', ""),
+    }
+}
+
+/// One thread's work: steps of nested ranges.
+fn work(index: u32, pause: Duration) {
+    nvtx::name_thread!("worker-{index}");
+    while !STOP.load(Ordering::Relaxed) {
+        nvtx::range_push!("step");
+        for name in ["forward", "backward", "optimizer"] {
+            nvtx::range_push!("{name}");
+            rest(pause);
+            nvtx::range_pop!();
+        }
+        nvtx::range_pop!();
+        RANGES.fetch_add(RANGES_PER_STEP, Ordering::Relaxed);
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a thread of its own, no runtime")]
+fn rest(pause: Duration) {
+    if !pause.is_zero() {
+        std::thread::sleep(pause);
+    }
+}
+
+fn start_children(arguments: &Arguments) -> anyhow::Result<Vec<Child>> {
+    if arguments.child {
+        return Ok(Vec::new());
+    }
+    (1..arguments.processes)
+        .map(|_| {
+            Command::new("/proc/self/exe")
+                .arg("--child")
+                .args(["--threads", &arguments.threads.to_string()])
+                .args(["--range-micros", &arguments.range_micros.to_string()])
+                .stdin(Stdio::null())
+                .spawn()
+                .context("start a child process")
+        })
+        .collect()
+}
+
+fn end_children(children: Vec<Child>) -> anyhow::Result<()> {
+    for child in &children {
+        kill(Pid::from_raw(i32::try_from(child.id())?), Signal::SIGTERM).context("end a child process")?;
+    }
+    for mut child in children {
+        let status = child.wait().context("wait for a child process")?;
+        anyhow::ensure!(status.success(), "a child process ended with {status}");
+    }
+    Ok(())
+}
+
+fn print_environment() -> anyhow::Result<()> {
+    let mut entries: Vec<_> = std::env::vars_os().collect();
+    entries.sort();
+    for (name, value) in entries {
+        say(&format!("env {}={}", name.to_string_lossy(), value.to_string_lossy()))?;
+    }
+    Ok(())
+}
+
+fn say(line: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(format!("{line}\n").as_bytes())
+        .and_then(|()| out.flush())
+        .context("write to standard output")
+}
