@@ -1,1 +1,26 @@
 //! Content-addressed store of a node's captures and the HTTP service in front of it.
+//!
+//! The agent [publishes](Store::publish) the files of a capture once; whoever may read the session fetches them by name.
+//!
+//! ```text
+//! objects/<sha256>                     the content, named by its SHA-256, shared by manifests that hold the same
+//! captures/<namespace>/<capture>.json  the manifest: what belongs to the capture; written last, so it names only what is there
+//! incoming/                            copies under way; emptied at start and by the sweep
+//! ```
+//!
+//! The store stands on [`object_store::ObjectStore`], so a bucket can take the place of the node's disk.
+
+mod access;
+mod manifest;
+mod metrics;
+mod problem;
+mod server;
+mod service;
+mod store;
+
+pub use access::{Access, Reviewer, ReviewerOptions};
+pub use manifest::{CaptureId, MAX_ARTIFACTS, Manifest, ManifestError};
+pub use metrics::ArtifactMetrics;
+pub use server::{ServeError, Server, ServerLimits};
+pub use service::{ArtifactService, artifacts_path};
+pub use store::{Listing, Publication, SourceFile, Store, StoreError, StoreOptions, Swept, Usage};

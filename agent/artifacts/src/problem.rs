@@ -1,0 +1,133 @@
+//! Errors as clients see them: problem details of RFC 9457.
+
+use axum::Json;
+use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::manifest::ManifestError;
+use crate::store::StoreError;
+
+/// An answer other than success. Each variant is one closed reason.
+#[derive(Debug)]
+pub(crate) enum Problem {
+    /// A path segment is not a Kubernetes name.
+    BadName(ManifestError),
+    /// There is no token, or the API server does not know it.
+    Unauthenticated,
+    /// The caller may not; says nothing about what exists.
+    Forbidden,
+    /// The caller may read the session, but not its raw captures.
+    RawForbidden,
+    /// There is no such thing, and the caller may know.
+    NotFound(String),
+    /// The path exists, the method does not.
+    Method,
+    /// No byte of the range is in the artifact.
+    Range {
+        /// Size of the artifact.
+        bytes: u64,
+    },
+    /// The request came for another host than this machine.
+    ForeignHost,
+    /// The Kubernetes API did not answer.
+    Reviews,
+    /// The content is not what was published.
+    Corrupt(String),
+    /// The store failed; the log says how.
+    Store,
+}
+
+#[derive(Serialize)]
+struct Details<'a> {
+    r#type: &'a str,
+    title: &'a str,
+    status: u16,
+    reason: &'a str,
+    detail: String,
+}
+
+impl Problem {
+    fn describe(&self) -> (StatusCode, &'static str, String) {
+        match self {
+            Self::BadName(error) => (StatusCode::BAD_REQUEST, "BadName", error.to_string()),
+            Self::Unauthenticated => (
+                StatusCode::UNAUTHORIZED,
+                "Unauthenticated",
+                "Send `Authorization: Bearer TOKEN` with a token of this cluster, such as `kubectl create token` makes.".into(),
+            ),
+            Self::Forbidden => (
+                StatusCode::FORBIDDEN,
+                "Forbidden",
+                "Reading a capture needs `get` on its profilingsession (flopwatch.dev) in this namespace.".into(),
+            ),
+            Self::RawForbidden => (
+                StatusCode::FORBIDDEN,
+                "RawForbidden",
+                "A raw capture holds process environments; reading it needs `get` on profilingsessions/raw (flopwatch.dev) too.".into(),
+            ),
+            Self::NotFound(what) => (StatusCode::NOT_FOUND, "NotFound", format!("There is no {what}.")),
+            Self::Method => (StatusCode::METHOD_NOT_ALLOWED, "Method", "Artifacts are read with GET or HEAD.".into()),
+            Self::Range { bytes } => {
+                (StatusCode::RANGE_NOT_SATISFIABLE, "Range", format!("The artifact has {bytes} bytes; the range holds none of them."))
+            }
+            Self::ForeignHost => (
+                StatusCode::MISDIRECTED_REQUEST,
+                "ForeignHost",
+                "This service answers requests for localhost alone.".into(),
+            ),
+            Self::Reviews => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Reviews",
+                "The Kubernetes API could not be asked who may read this; try again.".into(),
+            ),
+            Self::Corrupt(name) => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "Corrupt",
+                format!("The stored content of {name} does not match its SHA-256 and is not served; profile again."),
+            ),
+            Self::Store => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "Store", "The artifact store failed; the agent's log says how.".into())
+            }
+        }
+    }
+
+    /// What to tell the client about a failure of the store; the log has the rest.
+    pub(crate) fn of_store(error: &StoreError, name: &str) -> Self {
+        if matches!(error, StoreError::Corrupt { .. }) {
+            return Self::Corrupt(name.to_owned());
+        }
+        tracing::error!(%error, artifact = name, "artifact store failed");
+        Self::Store
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let (status, reason, detail) = self.describe();
+        let title = status.canonical_reason().unwrap_or("Error");
+        let body = Details {
+            r#type: "about:blank",
+            title,
+            status: status.as_u16(),
+            reason,
+            detail,
+        };
+        let mut response = (status, Json(body)).into_response();
+        let mut set = |name: HeaderName, value: HeaderValue| response.headers_mut().insert(name, value);
+        set(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        set(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        match self {
+            Self::Unauthenticated => set(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"flopwatch\"")),
+            Self::Method => set(ALLOW, HeaderValue::from_static("GET, HEAD")),
+            Self::Reviews => set(RETRY_AFTER, HeaderValue::from_static("2")),
+            Self::Range { bytes } => match HeaderValue::try_from(format!("bytes */{bytes}")) {
+                Ok(value) => set(CONTENT_RANGE, value),
+                Err(_) => None,
+            },
+            _ => None,
+        };
+        response
+    }
+}

@@ -1,0 +1,222 @@
+//! Listens: with TLS for the cluster, without it on loopback.
+
+mod connection;
+mod tls;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum_server::Handle;
+use axum_server::accept::Accept;
+use axum_server::tls_rustls::RustlsAcceptor;
+use hyper_util::rt::TokioTimer;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::service::ArtifactService;
+use connection::Limit;
+
+/// Bounds on what clients may hold.
+#[derive(Clone, Debug)]
+pub struct ServerLimits {
+    /// Open connections; each serves one request at a time. One more is closed at once.
+    pub connections: usize,
+    /// Longest wait for a request's head, also on a connection that idles.
+    pub head: Duration,
+    /// Longest TLS handshake.
+    pub handshake: Duration,
+    /// Longest time in which a client that is sent something takes none of it.
+    pub stall: Duration,
+    /// How long a shutdown waits for answers that are under way.
+    pub drain: Duration,
+}
+
+impl Default for ServerLimits {
+    /// 256 connections, 15 s for a head, 10 s for a handshake, 60 s of stall, 10 s to drain.
+    fn default() -> Self {
+        Self {
+            connections: 256,
+            head: Duration::from_secs(15),
+            handshake: Duration::from_secs(10),
+            stall: Duration::from_mins(1),
+            drain: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Why the service cannot listen, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address is not of this machine alone.
+    #[error(
+        "{0} can be reached from elsewhere: without TLS and access reviews the service listens on 127.0.0.1 or [::1] alone"
+    )]
+    NotLoopback(SocketAddr),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// Certificate or key cannot be read.
+    #[error("{path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Certificate and key cannot be used.
+    #[error("tls.crt and tls.key in {directory} cannot be used: {reason}")]
+    Certificate {
+        /// Their directory.
+        directory: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// Serving ended with an error.
+    #[error("serving ended: {0}")]
+    Serve(#[source] io::Error),
+}
+
+/// A service that listens; [`run`](Self::run) answers.
+#[derive(Debug)]
+pub struct Server {
+    listener: std::net::TcpListener,
+    address: SocketAddr,
+    router: Router,
+    limit: Limit,
+    limits: ServerLimits,
+    tls: Option<tls::Certificates>,
+}
+
+impl Server {
+    /// Listens with TLS, with `tls.crt` and `tls.key` of `directory`, which are read again when they change.
+    pub async fn bind_tls(
+        service: &ArtifactService,
+        address: SocketAddr,
+        directory: &Path,
+        limits: ServerLimits,
+    ) -> Result<Self, ServeError> {
+        let tls = tls::Certificates::load(directory).await?;
+        Self::bind(service, address, limits, Some(tls))
+    }
+
+    /// Listens without TLS, on loopback alone.
+    pub fn bind_plain_loopback(
+        service: &ArtifactService,
+        address: SocketAddr,
+        limits: ServerLimits,
+    ) -> Result<Self, ServeError> {
+        Self::bind(service, address, limits, None)
+    }
+
+    fn bind(
+        service: &ArtifactService,
+        address: SocketAddr,
+        limits: ServerLimits,
+        tls: Option<tls::Certificates>,
+    ) -> Result<Self, ServeError> {
+        if (tls.is_none() || service.is_open()) && !address.ip().is_loopback() {
+            return Err(ServeError::NotLoopback(address));
+        }
+        let listen = || {
+            let listener = std::net::TcpListener::bind(address)?;
+            listener.set_nonblocking(true)?;
+            let address = listener.local_addr()?;
+            Ok((listener, address))
+        };
+        let (listener, address) = listen().map_err(|source| ServeError::Listen { address, source })?;
+        let slots = Arc::new(Semaphore::new(limits.connections));
+        let limit = Limit::new(slots, limits.stall, service.metrics().refused_connections.clone());
+        Ok(Self {
+            listener,
+            address,
+            router: service.router(),
+            limit,
+            limits,
+            tls,
+        })
+    }
+
+    /// The address, with the port that was chosen for port 0.
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Adds routes beside the service's own, such as a viewer's. They bring their own checks.
+    #[must_use]
+    pub fn merge(mut self, routes: Router) -> Self {
+        self.router = self.router.merge(routes);
+        self
+    }
+
+    /// Answers until `shutdown`, then lets what is under way finish within the limit.
+    pub async fn run(self, shutdown: CancellationToken) -> Result<(), ServeError> {
+        let Self {
+            listener,
+            router,
+            limit,
+            limits,
+            tls,
+            address,
+        } = self;
+        tracing::info!(%address, tls = tls.is_some(), "serving artifacts");
+        match tls {
+            Some(certificates) => {
+                let config = certificates.config();
+                let acceptor = RustlsAcceptor::new(config)
+                    .handshake_timeout(limits.handshake)
+                    .acceptor(limit);
+                let reload = certificates.keep_current(shutdown.clone());
+                let (served, ()) = tokio::join!(serve(listener, router, acceptor, &limits, shutdown), reload);
+                served
+            }
+            None => serve(listener, router, limit, &limits, shutdown).await,
+        }
+    }
+}
+
+async fn serve<A>(
+    listener: std::net::TcpListener,
+    router: Router,
+    acceptor: A,
+    limits: &ServerLimits,
+    shutdown: CancellationToken,
+) -> Result<(), ServeError>
+where
+    A: Accept<tokio::net::TcpStream, Router> + Clone + Send + Sync + 'static,
+    A::Stream: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send,
+    A::Service: axum_server::service::SendService<axum::http::Request<hyper::body::Incoming>> + Send,
+    A::Future: Send,
+{
+    let handle = Handle::new();
+    // `acceptor` first: it forgets the choice of HTTP/1.1.
+    let server = axum_server::from_tcp(listener).map_err(ServeError::Serve)?;
+    let mut server = server.acceptor(acceptor).handle(handle.clone()).http1_only();
+    server
+        .http_builder()
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head)
+        .max_headers(64)
+        .max_buf_size(64 * 1024);
+    let stop = async {
+        shutdown.cancelled().await;
+        handle.graceful_shutdown(Some(limits.drain));
+    };
+    // Ends when the connections have, so it needs no waiting for `stop`.
+    let serving = server.serve(router.into_make_service());
+    tokio::pin!(serving, stop);
+    tokio::select! {
+        ended = &mut serving => ended,
+        () = &mut stop => serving.await,
+    }
+    .map_err(ServeError::Serve)
+}

@@ -1,0 +1,393 @@
+//! The HTTP service in front of the store.
+
+mod conditional;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::http::header::{
+    ACCEPT_RANGES, AUTHORIZATION, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE,
+    CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HOST, VARY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flopwatch_api::artifact::{Artifact, Output};
+use flopwatch_api::capture::SessionReference;
+use futures::StreamExt;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::access::{Access, Credentials, Denied, Grant};
+use crate::manifest::{Manifest, check_name};
+use crate::metrics::ArtifactMetrics;
+use crate::problem::Problem;
+use crate::store::Store;
+use conditional::Selection;
+
+/// Path of the list of a capture's artifacts; an artifact is at `/NAME` under it.
+pub fn artifacts_path(namespace: &str, capture: &str) -> String {
+    format!("/v1/namespaces/{namespace}/captures/{capture}/artifacts")
+}
+
+/// Serves the artifacts of a store to those who may read them.
+///
+/// - `GET /v1/namespaces/{namespace}/captures/{capture}/artifacts`: the list, as JSON.
+/// - `GET|HEAD /v1/namespaces/{namespace}/captures/{capture}/artifacts/{name}`: the content; a single range,
+///   `If-Range` and `If-None-Match` are understood. The entity tag is the SHA-256.
+/// - `GET /healthz`.
+///
+/// Errors are problem details (RFC 9457) with a `reason` of a closed set.
+#[derive(Clone, Debug)]
+pub struct ArtifactService {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    store: Arc<Store>,
+    access: Access,
+    metrics: ArtifactMetrics,
+}
+
+/// The list of a capture's artifacts.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ArtifactList<'a> {
+    namespace: &'a str,
+    capture: &'a str,
+    session: &'a SessionReference,
+    created: Timestamp,
+    artifacts: Vec<Link<'a>>,
+}
+
+/// An artifact and where it is.
+#[derive(Serialize)]
+struct Link<'a> {
+    #[serde(flatten)]
+    artifact: &'a Artifact,
+    path: String,
+}
+
+impl ArtifactService {
+    /// A service over `store`.
+    pub fn new(store: Arc<Store>, access: Access, metrics: ArtifactMetrics) -> Self {
+        Self {
+            inner: Arc::new(Inner { store, access, metrics }),
+        }
+    }
+
+    /// Whether it lets in whoever reaches it.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.inner.access, Access::LoopbackOnly)
+    }
+
+    pub(crate) fn metrics(&self) -> &ArtifactMetrics {
+        &self.inner.metrics
+    }
+
+    /// The routes, with everything that guards them. Other routes may be merged in; they are then guarded alike only if
+    /// they bring their own checks.
+    pub fn router(&self) -> Router {
+        let artifacts = "/v1/namespaces/{namespace}/captures/{capture}/artifacts";
+        Router::new()
+            .route("/healthz", get(|| async { "ok\n" }))
+            .route(artifacts, get(list))
+            .route(&format!("{artifacts}/{{name}}"), get(fetch))
+            .fallback(|| async { Problem::NotFound("such path".to_owned()) })
+            .method_not_allowed_fallback(|| async { Problem::Method })
+            .layer(middleware::from_fn_with_state(self.inner.clone(), guard))
+            .with_state(self.inner.clone())
+    }
+}
+
+/// Host check, headers of every answer, and the count.
+async fn guard(State(inner): State<Arc<Inner>>, request: Request, next: Next) -> Response {
+    let mut response = if matches!(inner.access, Access::LoopbackOnly) && !is_for_this_machine(request.headers()) {
+        Problem::ForeignHost.into_response()
+    } else {
+        next.run(request).await
+    };
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(
+        CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("default-src 'none'; sandbox"),
+    );
+    headers.insert(VARY, HeaderValue::from_static("Authorization"));
+    inner
+        .metrics
+        .requests
+        .with_label_values(&[class(response.status())])
+        .inc();
+    response
+}
+
+const fn class(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        ..200 => "1xx",
+        200..300 => "2xx",
+        300..400 => "3xx",
+        400..500 => "4xx",
+        _ => "5xx",
+    }
+}
+
+/// A page of another site can make a browser connect here under a name that its owner points at 127.0.0.1. The browser
+/// then still sends that name.
+fn is_for_this_machine(headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(HOST).iter();
+    let (Some(host), None) = (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) else {
+        return false;
+    };
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    };
+    matches!(name, "localhost" | "127.0.0.1" | "[::1]")
+}
+
+async fn list(
+    State(inner): State<Arc<Inner>>,
+    Path((namespace, capture)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let (manifest, may_raw) = open(&inner, &headers, &namespace, &capture, Wanted::List).await?;
+    let base = artifacts_path(&namespace, &capture);
+    let artifacts = manifest
+        .artifacts
+        .iter()
+        .filter(|artifact| may_raw || !is_raw(artifact))
+        .map(|artifact| Link {
+            path: format!("{base}/{}", artifact.name),
+            artifact,
+        })
+        .collect();
+    let list = ArtifactList {
+        namespace: &namespace,
+        capture: &capture,
+        session: &manifest.session,
+        created: manifest.created,
+        artifacts,
+    };
+    let mut response = Json(list).into_response();
+    response
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    Ok(response)
+}
+
+async fn fetch(
+    State(inner): State<Arc<Inner>>,
+    Path((namespace, capture, name)): Path<(String, String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    check_name("artifact", &name).map_err(Problem::BadName)?;
+    let (manifest, _) = open(&inner, &headers, &namespace, &capture, Wanted::Artifact(&name)).await?;
+    let artifact = manifest
+        .artifact(&name)
+        .ok_or_else(|| Problem::NotFound(format!("artifact {name:?} in this capture")))?;
+    let bytes = u64::try_from(artifact.bytes).unwrap_or_default();
+
+    let mut response = Response::new(Body::empty());
+    let described = response.headers_mut();
+    let mut set = |name: HeaderName, value: Result<HeaderValue, _>| match value {
+        Ok(value) => drop(described.insert(name, value)),
+        Err(error) => {
+            let _: axum::http::header::InvalidHeaderValue = error;
+            tracing::warn!(header = %name, "an artifact's field does not fit into a header");
+        }
+    };
+    set(ETAG, HeaderValue::try_from(format!("\"{}\"", artifact.sha256)));
+    set(
+        HeaderName::from_static("repr-digest"),
+        HeaderValue::try_from(repr_digest(&artifact.sha256)),
+    );
+    set(ACCEPT_RANGES, HeaderValue::try_from("bytes"));
+    set(CACHE_CONTROL, HeaderValue::try_from("private, no-cache"));
+
+    let mut status = StatusCode::OK;
+    let range = match conditional::select(&headers, &artifact.sha256, bytes) {
+        Selection::NotModified => {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            return Ok(response);
+        }
+        Selection::Unsatisfiable => return Err(Problem::Range { bytes }),
+        Selection::Whole => 0..bytes,
+        Selection::Part(range) => {
+            let last = range.end.saturating_sub(1);
+            set(
+                CONTENT_RANGE,
+                HeaderValue::try_from(format!("bytes {}-{last}/{bytes}", range.start)),
+            );
+            status = StatusCode::PARTIAL_CONTENT;
+            range
+        }
+    };
+    set(CONTENT_TYPE, media_type(&artifact.media_type));
+    set(
+        CONTENT_DISPOSITION,
+        HeaderValue::try_from(format!("attachment; filename=\"{name}\"")),
+    );
+    set(
+        CONTENT_LENGTH,
+        Ok(HeaderValue::from(range.end.saturating_sub(range.start))),
+    );
+    *response.status_mut() = status;
+    let content = inner
+        .store
+        .read(artifact, range)
+        .await
+        .map_err(|error| Problem::of_store(&error, &name))?;
+    let counter = inner.metrics.sent_bytes.clone();
+    let content = content.inspect(move |chunk| match chunk {
+        Ok(chunk) => counter.inc_by(u64::try_from(chunk.len()).unwrap_or(u64::MAX)),
+        Err(error) => tracing::error!(%error, "reading an artifact failed while it was sent"),
+    });
+    *response.body_mut() = Body::from_stream(content);
+    Ok(response)
+}
+
+/// What a request is after.
+#[derive(Clone, Copy)]
+enum Wanted<'a> {
+    List,
+    Artifact(&'a str),
+}
+
+/// The manifest, if the caller may read it; and whether they may read raw captures, where that was asked.
+async fn open(
+    inner: &Inner,
+    headers: &HeaderMap,
+    namespace: &str,
+    capture: &str,
+    wanted: Wanted<'_>,
+) -> Result<(Manifest, bool), Problem> {
+    check_name("namespace", namespace).map_err(Problem::BadName)?;
+    check_name("capture", capture).map_err(Problem::BadName)?;
+    let credentials = match inner.access {
+        Access::Kubernetes(_) => Some(Credentials::new(bearer(headers).ok_or(Problem::Unauthenticated)?)),
+        Access::LoopbackOnly => None,
+    };
+    let found = inner.store.get(namespace, capture).await;
+    let session = found
+        .as_ref()
+        .ok()
+        .and_then(Option::as_ref)
+        .map(|manifest| manifest.session.name.as_str());
+    // Whoever may not get the session hears the same whether or not there is a capture. What is absent belongs to no
+    // session, so its absence is told to those who may get every session of the namespace.
+    let session_grant = Grant {
+        namespace,
+        session,
+        raw: false,
+    };
+    if let (Access::Kubernetes(reviewer), Some(credentials)) = (&inner.access, &credentials) {
+        reviewer
+            .review(credentials, &session_grant)
+            .await
+            .map_err(|denied| match denied {
+                Denied::Unauthenticated => Problem::Unauthenticated,
+                Denied::Forbidden => Problem::Forbidden,
+                Denied::Unavailable => Problem::Reviews,
+            })?;
+    }
+    let manifest = found
+        .map_err(|error| Problem::of_store(&error, "the manifest"))?
+        .ok_or_else(|| Problem::NotFound(format!("published capture {capture:?} in namespace {namespace:?}")))?;
+    let asks_for_raw = match wanted {
+        Wanted::List => manifest.artifacts.iter().any(is_raw),
+        Wanted::Artifact(name) => manifest.artifact(name).is_some_and(is_raw),
+    };
+    let mut may_raw = true;
+    if let (true, Access::Kubernetes(reviewer), Some(credentials)) = (asks_for_raw, &inner.access, &credentials) {
+        let grant = Grant {
+            namespace,
+            session: Some(&manifest.session.name),
+            raw: true,
+        };
+        match (reviewer.review(credentials, &grant).await, wanted) {
+            (Ok(()), _) => {}
+            (Err(Denied::Forbidden), Wanted::List) => may_raw = false,
+            (Err(Denied::Forbidden), Wanted::Artifact(_)) => return Err(Problem::RawForbidden),
+            (Err(Denied::Unauthenticated), _) => return Err(Problem::Unauthenticated),
+            (Err(Denied::Unavailable), _) => return Err(Problem::Reviews),
+        }
+    }
+    Ok((manifest, may_raw))
+}
+
+/// Raw by type, or anything else that was published as sensitive.
+fn is_raw(artifact: &Artifact) -> bool {
+    artifact.type_ == Output::Raw || artifact.sensitive
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let value = values.next()?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    let token = token.trim();
+    (values.next().is_none() && scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+fn media_type(text: &str) -> Result<HeaderValue, axum::http::header::InvalidHeaderValue> {
+    if text.is_empty() {
+        Ok(HeaderValue::from_static("application/octet-stream"))
+    } else {
+        HeaderValue::try_from(text)
+    }
+}
+
+/// `Repr-Digest` of RFC 9530: it is of the whole representation, also beside a part of it.
+fn repr_digest(sha256: &str) -> String {
+    let digits = sha256
+        .as_bytes()
+        .chunks(2)
+        .filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
+    format!("sha-256=:{}:", STANDARD.encode(digits.collect::<Vec<u8>>()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(HeaderName, &str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn only_names_of_this_machine_are_its_host() {
+        for host in ["localhost", "localhost:8080", "127.0.0.1:1", "[::1]:8080", "[::1]"] {
+            assert!(is_for_this_machine(&headers(&[(HOST, host)])), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "evil.example:80",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "localhost:x",
+            "::1",
+        ] {
+            assert!(!is_for_this_machine(&headers(&[(HOST, host)])), "{host}");
+        }
+        assert!(!is_for_this_machine(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn a_bearer_token_is_the_only_credential() {
+        assert_eq!(bearer(&headers(&[(AUTHORIZATION, "Bearer abc")])), Some("abc"));
+        assert_eq!(bearer(&headers(&[(AUTHORIZATION, "bearer abc")])), Some("abc"));
+        for value in ["", "Bearer", "Bearer ", "Basic abc", "abc"] {
+            assert_eq!(bearer(&headers(&[(AUTHORIZATION, value)])), None, "{value}");
+        }
+    }
+}
