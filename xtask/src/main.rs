@@ -1,3 +1,62 @@
-//! Every recipe that CI runs, runnable by hand.
+//! Every recipe that CI runs, runnable by hand: `cargo xtask <recipe>`.
 
-fn main() {}
+mod cache;
+mod cluster;
+mod cmake;
+mod command;
+mod debian;
+mod golang;
+mod image;
+mod nsys;
+mod progress;
+mod project;
+mod setup;
+
+use anyhow::Result;
+use cache::Cache;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Flopwatch's recipes. Built and fetched things are kept in $FLOPWATCH_CACHE (~/.cache/flopwatch).
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version, about)]
+struct Cli {
+    #[command(subcommand)]
+    recipe: Recipe,
+}
+
+#[derive(Debug, Subcommand)]
+enum Recipe {
+    /// Install what building and testing needs on a fresh Debian-like machine.
+    Setup,
+    /// Run a real Kubernetes cluster on this machine.
+    Cluster {
+        /// Use the cluster that KUBECONFIG names instead of a local one.
+        #[arg(long, global = true, env = "FLOPWATCH_USE_KUBECONFIG", value_parser = clap::builder::FalseyValueParser::new())]
+        use_kubeconfig: bool,
+        #[command(subcommand)]
+        command: cluster::ClusterCommand,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            progress::say(format_args!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<()> {
+    command::catch_interrupts()?;
+    let cache = Cache::open()?;
+    match &cli.recipe {
+        Recipe::Setup => setup::run(&cache),
+        Recipe::Cluster {
+            use_kubeconfig,
+            command,
+        } => cluster::run(&cache, *use_kubeconfig, command),
+    }
+}

@@ -1,0 +1,3 @@
+module flopwatch.dev/rig/pause
+
+go 1.21

@@ -1,0 +1,121 @@
+//! A real Kubernetes cluster on this machine, or the one that KUBECONFIG names.
+//!
+//! Control plane and node programs are built from the Go modules that `tests/rig` pins; etcd, containerd, runc and the
+//! CNI plugins come from Debian. There is no cluster DNS: Flopwatch's parts reach each other through the API server's
+//! environment variables and by Service address. One machine can carry more nodes later: what belongs to a node lies
+//! under `nodes/<name>` and has addresses of its own.
+
+mod certificates;
+mod containers;
+mod control_plane;
+mod daemon;
+mod down;
+mod existing;
+mod host;
+mod layout;
+mod mounts;
+mod network;
+mod node;
+mod reach;
+mod status;
+mod up;
+
+use crate::cache::Cache;
+use crate::image::Image;
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+use layout::Layout;
+
+pub(crate) use reach::Reach;
+
+/// What to do with the cluster.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ClusterCommand {
+    /// Start the cluster and import the project's images; says so when it is up already.
+    Up(UpOptions),
+    /// Stop it and leave nothing: processes, mounts, links, firewall rules, cgroups, folders. Safe to run twice.
+    Down,
+    /// Tell what each part does.
+    Status,
+    /// Print the exports that let kubectl and helm reach it: eval "$(cargo xtask cluster env)".
+    Env,
+    /// Build the project's images without a cluster.
+    Images(ImageOptions),
+    /// Build the project's images again and import those that changed into the running cluster.
+    Load(ImageOptions),
+}
+
+/// How a cluster is started.
+#[derive(Debug, Args, Clone)]
+pub(crate) struct UpOptions {
+    #[command(flatten)]
+    pub(crate) images: ImageOptions,
+    /// Leave a failed start as it is, to look into it; `down` cleans up.
+    #[arg(long)]
+    pub(crate) keep_failed: bool,
+}
+
+/// Which images.
+#[derive(Debug, Args, Clone)]
+pub(crate) struct ImageOptions {
+    /// Only these images (the pause image is always there).
+    #[arg(long, value_delimiter = ',', value_enum)]
+    images: Vec<Image>,
+}
+
+impl ImageOptions {
+    /// All of the project's images.
+    pub(crate) fn all() -> Self {
+        Self { images: Vec::new() }
+    }
+
+    fn chosen(&self) -> Vec<Image> {
+        if self.images.is_empty() {
+            return Image::ALL.to_vec();
+        }
+        let mut images = self.images.clone();
+        images.push(Image::Pause);
+        images.sort_unstable();
+        images.dedup();
+        images
+    }
+}
+
+/// Runs one of the cluster's recipes.
+pub(crate) fn run(cache: &Cache, use_kubeconfig: bool, command: &ClusterCommand) -> Result<()> {
+    if use_kubeconfig {
+        return existing::run(cache, command);
+    }
+    let layout = Layout::open(cache)?;
+    match command {
+        ClusterCommand::Up(options) => up::up(cache, &layout, options),
+        ClusterCommand::Down => down::down(cache, &layout),
+        ClusterCommand::Status => status::status(cache, &layout),
+        ClusterCommand::Env => reach::print(&reach::own(cache, &layout)?),
+        ClusterCommand::Images(options) => up::images(cache, &options.chosen()).map(drop),
+        ClusterCommand::Load(options) => up::load(cache, &layout, &options.chosen()),
+    }
+}
+
+/// How the tests reach the cluster.
+pub(crate) fn reach(cache: &Cache, use_kubeconfig: bool) -> Result<Reach> {
+    if use_kubeconfig {
+        existing::reach(cache)
+    } else {
+        reach::own(cache, &Layout::open(cache)?)
+    }
+}
+
+/// Builds the cluster's own programs, as `up` would.
+pub(crate) fn build_programs(cache: &Cache) -> Result<()> {
+    up::build_programs(cache)
+}
+
+fn require_root() -> Result<()> {
+    if nix::unistd::geteuid().is_root() {
+        return Ok(());
+    }
+    bail!(
+        "the local cluster makes network links, mounts and containers: run it as root, or use your own cluster with --use-kubeconfig"
+    );
+}

@@ -1,0 +1,55 @@
+//! The cluster that KUBECONFIG names, used as it is.
+
+use super::ClusterCommand;
+use super::reach::{self, Reach};
+use crate::cache::Cache;
+use crate::command::find_program;
+use crate::golang::{HELM, KUBERNETES};
+use crate::progress::say;
+use anyhow::{Context as _, Result, bail};
+use std::time::Duration;
+
+/// The way to it; kubectl and helm are built where the machine has none.
+pub(crate) fn reach(cache: &Cache) -> Result<Reach> {
+    let kubeconfig = std::env::var("KUBECONFIG").ok().filter(|path| !path.is_empty());
+    let kubeconfig = kubeconfig.context("--use-kubeconfig was given, but KUBECONFIG is not set")?;
+    let mut programs = Vec::new();
+    for (name, module) in [("kubectl", &KUBERNETES), ("helm", &HELM)] {
+        if find_program(name).is_none() {
+            programs.push(module.build(cache)?);
+        }
+    }
+    Ok(Reach { kubeconfig, programs })
+}
+
+/// The recipes that make sense there.
+pub(crate) fn run(cache: &Cache, command: &ClusterCommand) -> Result<()> {
+    match command {
+        ClusterCommand::Up(_) | ClusterCommand::Status => {
+            let reach = reach(cache)?;
+            let nodes = reach
+                .kubectl()
+                .args(["get", "nodes", "-o", "wide"])
+                .deadline(Duration::from_secs(30))
+                .output();
+            let nodes = nodes.with_context(|| format!("the cluster of {} does not answer", reach.kubeconfig))?;
+            say(format_args!(
+                "the cluster of KUBECONFIG answers; nothing is started\n{}",
+                nodes.trim_end()
+            ));
+            say("its nodes pull images from a registry: push them there and name them in the chart's values");
+            Ok(())
+        }
+        ClusterCommand::Down => {
+            say("the cluster of KUBECONFIG is not ours to stop");
+            Ok(())
+        }
+        ClusterCommand::Env => reach::print(&reach(cache)?),
+        ClusterCommand::Images(options) => super::up::images(cache, &options.chosen()).map(drop),
+        ClusterCommand::Load(_) => {
+            bail!(
+                "images cannot be imported into the cluster of KUBECONFIG: push them to a registry that its nodes reach"
+            )
+        }
+    }
+}

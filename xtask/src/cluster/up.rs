@@ -1,0 +1,213 @@
+//! Starting the cluster, and bringing images into it.
+
+use super::daemon::Daemon;
+use super::layout::{Layout, NodeLayout, nodes};
+use super::{
+    UpOptions, certificates, containers, control_plane, down, host, network, node, reach, require_root, status,
+};
+use crate::cache::Cache;
+use crate::command::wait_until;
+use crate::golang::{HELM, KUBERNETES};
+use crate::image::{self, BuiltImage, Image};
+use crate::progress::{human, say, step};
+use crate::{cmake, debian, setup};
+use anyhow::{Context as _, Result, bail};
+use std::time::{Duration, Instant};
+
+/// Starts the cluster, with everything it needs built first.
+pub(crate) fn up(cache: &Cache, layout: &Layout, options: &UpOptions) -> Result<()> {
+    require_root()?;
+    let begin = Instant::now();
+    let _lock = cache.lock("cluster")?;
+    if status::is_up(cache, layout)? {
+        say("the cluster is up already; new images come in with `cluster load`");
+        return Ok(());
+    }
+    if layout.exists() {
+        say("a cluster was cut off; clearing it away");
+        down::clear(layout)?;
+    }
+    debian::install(debian::CLUSTER)?;
+    check_machine()?;
+    let images = prepare(cache, &options.images.chosen())?;
+    say(format_args!("all is built after {}", human(begin.elapsed())));
+
+    if let Err(error) = start(cache, layout, &images) {
+        if options.keep_failed {
+            say(format_args!(
+                "left as it is: {}; `cargo xtask cluster down` cleans up",
+                layout.root().display()
+            ));
+        } else {
+            say("the start failed; cleaning up");
+            crate::command::acknowledge_interrupt();
+            if let Err(after) = down::clear(layout) {
+                say(format_args!("the clean-up failed too: {after:#}"));
+            }
+        }
+        return Err(error.context("the cluster did not come up"));
+    }
+    say(format_args!(
+        "the cluster is up after {}; reach it with: eval \"$(cargo xtask cluster env)\"",
+        human(begin.elapsed())
+    ));
+    Ok(())
+}
+
+/// Builds images without a cluster.
+pub(crate) fn images(cache: &Cache, images: &[Image]) -> Result<Vec<BuiltImage>> {
+    setup::rust_needs(cache, images)?;
+    image::prepare(cache, images)?;
+    let built = image::build(cache, images)?;
+    for image in &built {
+        say(format_args!("{}: {}", image.image.reference(), image.archive.display()));
+    }
+    Ok(built)
+}
+
+/// Builds the images again and imports those that changed.
+pub(crate) fn load(cache: &Cache, layout: &Layout, images: &[Image]) -> Result<()> {
+    require_root()?;
+    if !status::is_up(cache, layout)? {
+        bail!("the cluster is not up: cargo xtask cluster up");
+    }
+    let built = self::images(cache, images)?;
+    let _lock = cache.lock("cluster")?;
+    for node in nodes(layout) {
+        let new = step(&format!("importing images into {}", node.name), || {
+            node::import(&node, &built)
+        })?;
+        if new.is_empty() {
+            say(format_args!("{} has these images already", node.name));
+        } else {
+            say(format_args!(
+                "{} got {}; pods started from now on run them",
+                node.name,
+                new.join(", ")
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Builds control plane, node programs, kubectl and helm.
+pub(crate) fn build_programs(cache: &Cache) -> Result<()> {
+    KUBERNETES.build(cache)?;
+    HELM.build(cache).map(drop)
+}
+
+/// An error when the machine carries another Kubernetes already, or its ports.
+fn check_machine() -> Result<()> {
+    if containers::exist() {
+        bail!(
+            "another kubelet has pods here (the cgroup kubepods exists): use its cluster with --use-kubeconfig, or stop it"
+        );
+    }
+    let chains = network::foreign_chains()?;
+    if let Some(chain) = chains.first() {
+        bail!(
+            "another Kubernetes left its firewall rules here ({chain} and {} more): use its cluster with --use-kubeconfig, or remove them",
+            chains.len() - 1
+        );
+    }
+    control_plane::check_ports()
+}
+
+/// Builds all that the start needs. Go and the root file systems wait for the network and the disk, cargo for the processor.
+fn prepare(cache: &Cache, images: &[Image]) -> Result<Vec<BuiltImage>> {
+    std::thread::scope(|scope| {
+        let programs = scope.spawn(|| build_programs(cache));
+        let pieces = scope.spawn(|| {
+            cmake::ensure(cache)?;
+            image::prepare(cache, images)
+        });
+        let images = join(pieces)
+            .context("preparing the images")
+            .and_then(|()| image::build(cache, images).context("building the images"));
+        join(programs).context("building the cluster's programs")?;
+        images
+    })
+}
+
+fn join<T>(thread: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+    thread.join().unwrap_or_else(|_| bail!("a thread of the recipe died"))
+}
+
+fn start(cache: &Cache, layout: &Layout, images: &[BuiltImage]) -> Result<()> {
+    layout.create()?;
+    host::remember(layout)?;
+    let nodes = nodes(layout);
+    let Some(first) = nodes.first() else {
+        bail!("a cluster has a node")
+    };
+    nodes.iter().try_for_each(NodeLayout::create)?;
+    network::create(&nodes).context("making the network")?;
+    certificates::create(layout, &nodes).context("making the certificates")?;
+    let programs = KUBERNETES.build(cache)?;
+    let reach = reach::own(cache, layout)?;
+    std::thread::scope(|scope| {
+        // The import fills the disk's queue while the API server waits for the processor.
+        let containers = scope.spawn(|| {
+            nodes.iter().try_for_each(|node| {
+                node::start_containerd(layout, node)?;
+                step(&format!("importing images into {}", node.name), || {
+                    node::import(node, images)
+                })
+                .map(drop)
+            })
+        });
+        let api = control_plane::start_api(layout, &programs, first, &reach)
+            .and_then(|()| control_plane::start_controllers(layout, &programs))
+            .and_then(|()| admit_proxy(&reach));
+        join(containers)?;
+        api
+    })?;
+    step("starting the node", || {
+        nodes
+            .iter()
+            .try_for_each(|node| node::start_kubelet(layout, &programs, node))?;
+        nodes.iter().try_for_each(|node| wait_ready(cache, layout, node))
+    })?;
+    wait_account(layout, &reach)
+}
+
+/// kube-proxy's identity is not one of the API server's built-in bindings.
+fn admit_proxy(reach: &reach::Reach) -> Result<()> {
+    let binding = ["create", "clusterrolebinding", "flopwatch-kube-proxy"];
+    let kubectl = reach
+        .kubectl()
+        .args(binding)
+        .args(["--clusterrole=system:node-proxier", "--user=system:kube-proxy"]);
+    kubectl.quiet().context("letting kube-proxy in")
+}
+
+fn wait_ready(cache: &Cache, layout: &Layout, node: &NodeLayout) -> Result<()> {
+    let parts = node::parts(node).map(|name| Daemon::new(layout, &name));
+    let ready = wait_until(Duration::from_secs(90), || {
+        parts.iter().try_for_each(Daemon::must_live)?;
+        Ok(status::is_ready(cache, layout, &node.name))
+    })?;
+    if !ready {
+        let reports: Vec<String> = parts.iter().map(Daemon::report).collect();
+        bail!("{} does not become ready\n{}", node.name, reports.join("\n"));
+    }
+    Ok(())
+}
+
+/// A pod cannot be made before its namespace has the default service account.
+fn wait_account(layout: &Layout, reach: &reach::Reach) -> Result<()> {
+    let manager = Daemon::new(layout, "kube-controller-manager");
+    let made = wait_until(Duration::from_secs(60), || {
+        manager.must_live()?;
+        Ok(reach
+            .kubectl()
+            .args(["-n", "default", "get", "serviceaccount", "default"])
+            .quiet()
+            .is_ok())
+    })?;
+    if made {
+        Ok(())
+    } else {
+        bail!("no service accounts are made\n{}", manager.report())
+    }
+}

@@ -1,0 +1,166 @@
+//! Debian packages: installed from the machine's own sources, or only fetched from a private list of sources.
+
+use crate::cache::Cache;
+use crate::command::{Run, find_program};
+use crate::progress::say;
+use anyhow::{Context as _, Result, bail};
+use std::fs;
+use std::path::Path;
+
+/// What building the workspace needs.
+pub(crate) const BUILD: &[&str] = &[
+    "build-essential",
+    "ca-certificates",
+    "cmake",
+    "git",
+    "pkg-config",
+    "python3",
+    "python3-venv",
+];
+
+/// What the importer and exporter of Nsight Systems load and a plain Debian may lack.
+pub(crate) const NSYS_LIBRARIES: &[&str] = &["libpfm4", "libssh-4", "libstdc++6", "zlib1g"];
+
+/// What the local cluster takes from Debian.
+pub(crate) const CLUSTER: &[&str] = &[
+    "ca-certificates",
+    "conntrack",
+    "containerd",
+    "containernetworking-plugins",
+    "etcd-server",
+    "iproute2",
+    "iptables",
+    "mmdebstrap",
+    "openssl",
+    "procps",
+    "runc",
+    "util-linux",
+];
+
+/// What the tests start beside the cluster.
+pub(crate) const TESTS: &[&str] = &["prometheus"];
+
+/// Installs those of the packages that are absent.
+pub(crate) fn install(packages: &[&str]) -> Result<()> {
+    if find_program("dpkg-query").is_none() || find_program("apt-get").is_none() {
+        bail!(
+            "this recipe installs packages with apt-get: run it on Debian or a derivative, or install by hand: {}",
+            packages.join(" ")
+        );
+    }
+    let missing = missing(packages);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if !nix::unistd::geteuid().is_root() {
+        bail!(
+            "these packages are missing; install them as root: apt-get install {}",
+            missing.join(" ")
+        );
+    }
+    say(format_args!("installing {}", missing.join(" ")));
+    let attempt = || {
+        apt_get()
+            .args(["install", "-y", "--no-install-recommends"])
+            .args(&missing)
+            .quiet()
+    };
+    // The lists may be absent or old; updating them first costs more than the install.
+    if attempt().is_err() {
+        apt_get()
+            .arg("update")
+            .quiet()
+            .context("cannot update the package lists")?;
+        attempt().with_context(|| format!("cannot install {}", missing.join(" ")))?;
+    }
+    Ok(())
+}
+
+fn apt_get() -> Run {
+    Run::new("apt-get")
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .args(["-q", "-o", "DPkg::Lock::Timeout=300"])
+}
+
+fn missing<'a>(packages: &[&'a str]) -> Vec<&'a str> {
+    packages.iter().copied().filter(|package| !installed(package)).collect()
+}
+
+fn installed(package: &str) -> bool {
+    let state = Run::new("dpkg-query").args(["-W", "-f", "${Status}", package]).output();
+    state.is_ok_and(|state| state == "install ok installed")
+}
+
+/// The release name of this Debian (`bookworm`), or an error that says what it is instead.
+pub(crate) fn codename() -> Result<String> {
+    let text = fs::read_to_string("/etc/os-release").context("cannot tell the distribution")?;
+    parse_codename(&text).context("/etc/os-release names no Debian release (ID=debian, VERSION_CODENAME)")
+}
+
+fn parse_codename(os_release: &str) -> Option<String> {
+    let field = |name: &str| {
+        let line = os_release
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))?;
+        Some(line.trim_matches('"').to_owned())
+    };
+    (field("ID")? == "debian").then(|| field("VERSION_CODENAME"))?
+}
+
+/// Fetches packages of one suite and component without touching the machine's own sources, and unpacks them into `into`.
+pub(crate) fn unpack(cache: &Cache, suite: &str, component: &str, packages: &[&str], into: &Path) -> Result<()> {
+    let apt = cache.root().join(format!("apt-{suite}-{component}"));
+    let downloads = apt.join("downloads");
+    for folder in ["lists/partial", "archives/partial", "downloads"] {
+        fs::create_dir_all(apt.join(folder))?;
+    }
+    let sources = apt.join("flopwatch.sources");
+    let text = format!(
+        "Types: deb\nURIs: http://deb.debian.org/debian\nSuites: {suite}\nComponents: {component}\n\
+         Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg\n"
+    );
+    fs::write(&sources, text)?;
+    let private = || {
+        let option = |name: &str, path: &Path| format!("{name}={}", path.display());
+        apt_get().args([
+            "-o".to_owned(),
+            option("Dir::Etc::SourceList", &sources),
+            "-o".to_owned(),
+            "Dir::Etc::SourceParts=/dev/null".to_owned(),
+            "-o".to_owned(),
+            option("Dir::State::Lists", &apt.join("lists")),
+            "-o".to_owned(),
+            option("Dir::Cache", &apt),
+            // apt's own user cannot read a folder below a home; the download needs no separate user.
+            "-o".to_owned(),
+            "APT::Sandbox::User=root".to_owned(),
+        ])
+    };
+    private()
+        .arg("update")
+        .quiet()
+        .with_context(|| format!("cannot read the package lists of {suite} {component}"))?;
+    private().arg("download").args(packages).dir(&downloads).quiet()?;
+    for entry in fs::read_dir(&downloads)? {
+        Run::new("dpkg-deb").arg("-x").arg(entry?.path()).arg(into).quiet()?;
+    }
+    fs::remove_dir_all(&apt).with_context(|| format!("cannot remove {}", apt.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_debian_has_a_debian_release() {
+        let cases = [
+            ("ID=debian\nVERSION_CODENAME=bookworm\n", Some("bookworm")),
+            ("VERSION_CODENAME=\"trixie\"\nID=\"debian\"\n", Some("trixie")),
+            ("ID=ubuntu\nID_LIKE=debian\nVERSION_CODENAME=jammy\n", None),
+            ("ID=debian\n", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse_codename(text).as_deref(), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The repository: where it is and how its programs are built.
+
+use crate::cache::Cache;
+use crate::command::Run;
+use crate::{cmake, nsys};
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The folder of the workspace's `Cargo.toml`.
+pub(crate) fn root() -> Result<PathBuf> {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map(Path::to_owned)
+        .context("xtask lies in the workspace")
+}
+
+/// `cargo`, the one that runs this recipe when there is one, in the workspace.
+pub(crate) fn cargo() -> Result<Run> {
+    Ok(Run::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())).dir(root()?))
+}
+
+/// What cargo's children need to know: the CMake for static HDF5, and the profiler that tests run.
+pub(crate) fn environment(cache: &Cache) -> Result<BTreeMap<String, String>> {
+    let mut vars = BTreeMap::new();
+    if let Some(cmake) = cmake::find(cache)? {
+        vars.insert("CMAKE".to_owned(), cmake.display().to_string());
+    }
+    if let Some(nsys) = nsys::find(cache)? {
+        vars.extend(nsys.environment());
+    }
+    Ok(vars)
+}
+
+/// The folder that cargo builds into.
+pub(crate) fn target_directory() -> Result<PathBuf> {
+    let metadata = cargo()?
+        .args(["metadata", "--no-deps", "--format-version=1"])
+        .output()?;
+    let metadata: Value = serde_json::from_str(&metadata).context("`cargo metadata` gave no JSON")?;
+    let folder = metadata.get("target_directory").and_then(Value::as_str);
+    folder
+        .map(PathBuf::from)
+        .context("`cargo metadata` names no target directory")
+}
+
+/// Builds the binaries of some packages in the `rig` profile; gives each binary's path by its name.
+pub(crate) fn build_binaries(cache: &Cache, packages: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
+    build(cargo()?.envs(environment(cache)?), packages)
+}
+
+/// Builds one package's binaries linked statically (glibc inside), in a target folder of its own.
+pub(crate) fn build_static(package: &str) -> Result<BTreeMap<String, PathBuf>> {
+    let run = cargo()?
+        .env("RUSTFLAGS", "-C target-feature=+crt-static")
+        .env("CARGO_TARGET_DIR", target_directory()?.join("static"));
+    // Naming the target keeps the flags away from build scripts and procedural macros, which cannot be static.
+    build_with(run, &[package], &["--target", "x86_64-unknown-linux-gnu"])
+}
+
+fn build(run: Run, packages: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
+    build_with(run, packages, &[])
+}
+
+fn build_with(run: Run, packages: &[&str], more: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
+    let mut run = run
+        .args([
+            "build",
+            "--quiet",
+            "--profile",
+            "rig",
+            "--bins",
+            "--message-format=json",
+        ])
+        .args(more);
+    for package in packages {
+        run = run.args(["-p", package]);
+    }
+    let mut built = BTreeMap::new();
+    let mut complaints = String::new();
+    let outcome = run.lines(|line| match message(line) {
+        Some(Message::Binary(name, path)) => drop(built.insert(name, path)),
+        Some(Message::Complaint(text)) => complaints.push_str(&text),
+        None => {}
+    });
+    outcome.map_err(|error| {
+        if complaints.is_empty() {
+            error
+        } else {
+            anyhow::anyhow!("{complaints}")
+        }
+    })?;
+    Ok(built)
+}
+
+enum Message {
+    Binary(String, PathBuf),
+    Complaint(String),
+}
+
+fn message(line: &str) -> Option<Message> {
+    let value: Value = serde_json::from_str(line).ok()?;
+    match value.get("reason")?.as_str()? {
+        "compiler-artifact" => {
+            let path = value.get("executable")?.as_str()?;
+            let name = value.get("target")?.get("name")?.as_str()?;
+            Some(Message::Binary(name.to_owned(), path.into()))
+        }
+        "compiler-message" => {
+            let message = value.get("message")?;
+            let error = message.get("level")?.as_str()? == "error";
+            error.then(|| {
+                message
+                    .get("rendered")?
+                    .as_str()
+                    .map(|text| Message::Complaint(text.to_owned()))
+            })?
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_names_its_binaries_and_errors() {
+        let binary = r#"{"reason":"compiler-artifact","target":{"name":"x"},"executable":"/t/x"}"#;
+        assert!(
+            matches!(message(binary), Some(Message::Binary(name, path)) if name == "x" && path == Path::new("/t/x"))
+        );
+        let library = r#"{"reason":"compiler-artifact","target":{"name":"x"},"executable":null}"#;
+        assert!(message(library).is_none());
+        let error = r#"{"reason":"compiler-message","message":{"level":"error","rendered":"bad"}}"#;
+        assert!(matches!(message(error), Some(Message::Complaint(text)) if text == "bad"));
+        let warning = r#"{"reason":"compiler-message","message":{"level":"warning","rendered":"hm"}}"#;
+        assert!(message(warning).is_none());
+        assert!(message("not JSON").is_none());
+    }
+}
