@@ -93,7 +93,8 @@ fn section(out: &mut String, title: &str, table: &Table, top: usize) {
     line(out, &format!("\n{title}"));
     let mut put = |cells: &[&str], name: &str| {
         for (cell, width) in cells.iter().zip(&widths) {
-            out.push_str(&format!("{cell:>width$}  "));
+            let cell = format!("{cell:>width$}  ");
+            out.push_str(&cell);
         }
         line(out, name);
     };

@@ -15,6 +15,10 @@ const NVTX: &str = "NVTX_EVENTS";
 /// The tables that are read here.
 pub(super) const TABLES: &[&str] = &[RUNTIME, OSRT, NVTX];
 
+/// `eventClass` of calls (`ENUM_NSYS_EVENT_CLASS`): CUDA runtime and driver; operating system functions.
+const API_CALLS: [u32; 2] = [0, 1];
+const OS_CALLS: [u32; 1] = [27];
+
 /// Texts of NVTX domains by machine, process and domain id.
 pub(super) type Domains = HashMap<(u32, u32, u64), Text>;
 
@@ -64,14 +68,15 @@ fn last_time(table: &Table) -> Result<i64, TableError> {
 
 impl Reader<'_> {
     pub(super) fn read_api_calls(&mut self) -> Result<(), Failure> {
-        self.read_calls(RUNTIME, Category::CudaApi, Track::CudaApi)
+        self.read_calls(RUNTIME, Category::CudaApi, Track::CudaApi, &API_CALLS)
     }
 
     pub(super) fn read_os_calls(&mut self) -> Result<(), Failure> {
-        self.read_calls(OSRT, Category::OsRuntime, Track::OsRuntime)
+        self.read_calls(OSRT, Category::OsRuntime, Track::OsRuntime, &OS_CALLS)
     }
 
-    fn read_calls(&mut self, name: &str, category: Category, track: Track) -> Result<(), Failure> {
+    /// Reads the rows of these event classes; the rest of the table are notes of the profiler about itself.
+    fn read_calls(&mut self, name: &str, category: Category, track: Track, classes: &[u32]) -> Result<(), Failure> {
         let Some(table) = self.table(name)? else { return Ok(()) };
         self.capture.captured.insert(category);
         let last = last_time(&table)?;
@@ -80,7 +85,14 @@ impl Reader<'_> {
             let threads: Vec<u64> = table.required("globalTid", &slab)?;
             let names: Vec<u64> = table.required("nameId", &slab)?;
             let correlations: Vec<u32> = table.optional("correlationId", &slab)?;
-            for (((span, thread), name), correlation) in spans.into_iter().zip(threads).zip(names).zip(correlations) {
+            let kinds: Vec<u32> = table.required("eventClass", &slab)?;
+            let rows = spans.into_iter().zip(threads).zip(names).zip(correlations).zip(kinds);
+            for ((((span, thread), name), correlation), kind) in rows {
+                if !classes.contains(&kind) {
+                    let what = format!("{}: events of class {kind}", table.name());
+                    self.capture.drops.add(DropReason::Unsupported, &what, 1);
+                    continue;
+                }
                 let span = self.finished(&table, span, last);
                 let (row, name) = (thread_row(thread, track), Text::Id(name).into());
                 self.push(

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::cpu::Domains;
 use super::{Failure, Reader};
 use crate::hdf5_io::{StringBudget, Table, TableError};
+use crate::model::Category;
 use crate::redact;
 
 /// What names an event, as stored.
@@ -104,6 +105,11 @@ impl Reader<'_> {
             let mut resolved = Vec::with_capacity(names.keys.len());
             for key in &names.keys {
                 let text = resolve(&key.text);
+                let text = if category == Category::CudaApi {
+                    unversioned(text)
+                } else {
+                    text
+                };
                 let name = match key.domain.and_then(|domain| domains.get(&domain)) {
                     Some(domain) => format!("{}:{text}", resolve(domain)),
                     None => text,
@@ -123,4 +129,19 @@ impl Reader<'_> {
         self.capture.redactions = self.capture.redactions.saturating_add(count);
         clean.replace('\0', "\u{fffd}")
     }
+}
+
+/// `cudaMemcpy_v3020` is CUPTI's name of `cudaMemcpy`: four digits say since which CUDA. `cuMemAlloc_v2` is a name of its own.
+fn unversioned(mut name: String) -> String {
+    let version = name
+        .len()
+        .checked_sub(4)
+        .and_then(|at| Some((name.get(..at)?, name.get(at..)?)));
+    if let Some((head, digits)) = version
+        && let Some(function) = head.strip_suffix("_v")
+        && digits.bytes().all(|digit| digit.is_ascii_digit())
+    {
+        name.truncate(function.len());
+    }
+    name
 }

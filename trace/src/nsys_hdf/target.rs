@@ -109,9 +109,11 @@ impl Reader<'_> {
                 self.capture.captured.extend(categories.iter().copied());
             }
         }
-        // CUPTI delivers all GPU activity or none: where one table is there, the missing ones are empty. Calls without any
-        // activity mean that it did not come, whatever was asked for.
-        let activity = GPU_SIDE.iter().any(|category| self.capture.captured.contains(category));
+        // CUPTI delivers all GPU work or none: where one table is there, the missing ones are empty. Calls without any work
+        // mean that it did not come, whatever was asked for; synchronisations come even where graphs hide the kernels.
+        let activity = GPU_SIDE
+            .iter()
+            .any(|side| side.is_gpu_work() && self.capture.captured.contains(side));
         let asked = self
             .capture
             .source

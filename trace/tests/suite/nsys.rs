@@ -31,46 +31,39 @@ pub(crate) fn corpus(report: &str) -> Option<PathBuf> {
     None
 }
 
-/// A file in a folder that goes with it.
+/// An export, and the copy of the report that it was made of, in a folder of their own.
 pub(crate) struct Export {
     folder: tempfile::TempDir,
-    path: PathBuf,
+    report: PathBuf,
 }
 
 impl Export {
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().join("export.h5")
     }
 
-    /// The report's copy, whose folder may be written to.
-    pub(crate) fn report(&self) -> PathBuf {
-        let reports = std::fs::read_dir(self.folder.path())
-            .unwrap()
-            .map(|entry| entry.unwrap().path());
-        reports
-            .into_iter()
-            .find(|path| path.extension().is_some_and(|e| e == "qdrep" || e == "nsys-rep"))
-            .unwrap()
+    pub(crate) fn report(&self) -> &Path {
+        &self.report
     }
 }
 
 /// Exports a report of the corpus as HDF5; `None`, with the reason printed, where that is not possible here.
-pub(crate) fn export(report: &str) -> Option<Export> {
-    let (source, nsys) = (corpus(report)?, binary()?);
+pub(crate) fn export(name: &str) -> Option<Export> {
+    let (source, nsys) = (corpus(name)?, binary()?);
     let folder = tempfile::tempdir().unwrap();
     // nsys writes beside what it reads, and the corpus is read-only.
-    let copy = folder.path().join(source.file_name().unwrap());
-    std::fs::copy(&source, &copy).unwrap();
+    let report = folder.path().join(source.file_name().unwrap());
+    std::fs::copy(&source, &report).unwrap();
     let path = folder.path().join("export.h5");
     let mut command = Command::new(nsys);
     command
         .args(["export", "--type", "hdf", "--force-overwrite", "true", "-o"])
         .arg(&path)
-        .arg(&copy);
+        .arg(&report);
     let output = command.stdin(Stdio::null()).output().unwrap();
     if !output.status.success() {
-        println!("skipped: the installed nsys cannot export {report}: {}", output.status);
+        println!("skipped: the installed nsys cannot export {name}: {}", output.status);
         return None;
     }
-    Some(Export { folder, path })
+    Some(Export { folder, report })
 }

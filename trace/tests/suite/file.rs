@@ -1,0 +1,316 @@
+//! The timeline file as its readers find it.
+
+use flopwatch_trace::ReadLimits;
+use flopwatch_trace::model::{Capture, Category, CounterSeries, Event, Events, Row, Timeline, Track};
+use flopwatch_trace::summary::{Summary, summarise};
+use flopwatch_trace::timeline_file::{self, OpenError, WriteError};
+use flopwatch_trace::transform::{TransformOptions, transform};
+use hdf5::types::{IntSize, TypeDescriptor, VarLenUnicode};
+
+use crate::export::{Schema, sample};
+
+/// `count` calls, each on a stream and with a name of its own.
+fn many(count: u32) -> Timeline {
+    let mut events = Events::new(Category::CudaMemset);
+    let mut rows = Vec::new();
+    for at in 0..count {
+        rows.push(Row {
+            capture: 0,
+            machine: 0,
+            process: 1,
+            track: Track::GpuStream,
+            device: Some(0),
+            context: Some(1),
+            stream: Some(u64::from(at)),
+            thread: None,
+            label: format!("stream {at}"),
+        });
+        events.names.push(format!("name {at}"));
+        let event = Event {
+            start_ns: u64::from(at),
+            duration_ns: 1,
+            row: at,
+            name: at,
+            correlation: 0,
+        };
+        events.push(event, &[u64::from(at)]);
+    }
+    let capture = Capture {
+        events: [(Category::CudaMemset, events)].into(),
+        rows,
+        ..Capture::default()
+    };
+    transform(capture, TransformOptions::default())
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let bytes = |reverse, name| {
+        let export = sample(Schema::V2022, reverse);
+        let path = export.beside(name);
+        timeline_file::write(&export.timeline(), &path).unwrap();
+        std::fs::read(path).unwrap()
+    };
+    let first = bytes(false, "a.h5");
+    // Object times have a resolution of a second: were there any, they would differ now.
+    #[allow(clippy::disallowed_methods, reason = "no runtime is blocked here")]
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    assert!(first == bytes(true, "another-name.h5"));
+}
+
+#[test]
+fn a_written_file_reads_back_as_it_was() {
+    let export = sample(Schema::V2023, true);
+    let mut capture = export.read().unwrap();
+    capture.add_counters(vec![series("power_watts"), series("temperature_celsius")]);
+    let timeline = transform(
+        capture,
+        TransformOptions {
+            session_id: "0badcafe".to_owned(),
+        },
+    );
+    let path = export.beside("timeline.h5");
+    timeline_file::write(&timeline, &path).unwrap();
+    assert_eq!(Timeline::open(&path, &ReadLimits::default()).unwrap(), timeline);
+}
+
+fn series(metric: &str) -> CounterSeries {
+    CounterSeries {
+        source: "nvml".to_owned(),
+        device: "gpu0".to_owned(),
+        metric: metric.to_owned(),
+        unit: "W".to_owned(),
+        t_ns: vec![0, 100, 200],
+        value: vec![1.5, -2.0, f64::MAX],
+    }
+}
+
+#[test]
+fn the_layout_is_the_documented_one() {
+    let export = sample(Schema::V2022, false);
+    let mut capture = export.read().unwrap();
+    capture.add_counters(vec![series("power_watts")]);
+    let timeline = transform(
+        capture,
+        TransformOptions {
+            session_id: "0badcafe".to_owned(),
+        },
+    );
+    let path = export.beside("timeline.h5");
+    timeline_file::write(&timeline, &path).unwrap();
+
+    let file = hdf5::File::open(&path).unwrap();
+    let meta = file.group("meta").unwrap();
+    let session: VarLenUnicode = meta.attr("session_id").unwrap().read_scalar().unwrap();
+    assert_eq!(session.as_str(), "0badcafe");
+    let unsigned = |size| TypeDescriptor::Unsigned(size);
+    let stored = |attribute: &str| meta.attr(attribute).unwrap().dtype().unwrap().to_descriptor().unwrap();
+    assert_eq!(stored("total_duration_ns"), unsigned(IntSize::U8));
+    assert_eq!(stored("total_events"), unsigned(IntSize::U4));
+    assert_eq!(
+        meta.attr("total_events").unwrap().read_scalar::<u64>().unwrap(),
+        timeline.total_events()
+    );
+
+    let categories = meta.dataset("categories").unwrap().read_raw::<VarLenUnicode>().unwrap();
+    assert_eq!(categories.len(), Category::ALL.len());
+    for category in &categories {
+        let group = file.group(category).unwrap();
+        let start = group.dataset("start_ns").unwrap();
+        assert!(start.is_chunked() && !start.filters().is_empty());
+        assert!(start.read_raw::<u64>().unwrap().is_sorted(), "{category}");
+        let names = file.dataset(&format!("names/{category}")).unwrap().size();
+        let indices = group.dataset("name_idx").unwrap().read_raw::<u32>().unwrap();
+        assert!(
+            indices.into_iter().all(|name| usize::try_from(name).unwrap() < names),
+            "{category}"
+        );
+        for column in ["duration_ns", "stream"] {
+            assert_eq!(
+                group.dataset(column).unwrap().size(),
+                start.size(),
+                "{category}/{column}"
+            );
+        }
+    }
+    for column in [
+        "grid_x",
+        "grid_y",
+        "grid_z",
+        "block_x",
+        "block_y",
+        "block_z",
+        "registers",
+        "shared_static",
+        "shared_dynamic",
+    ] {
+        assert_eq!(
+            file.dataset(&format!("cuda_kernel/{column}")).unwrap().size(),
+            4,
+            "{column}"
+        );
+    }
+    assert_eq!(
+        file.dataset("cuda_kernel/stream").unwrap().read_raw::<u16>().unwrap(),
+        [7, 7, 7, 300]
+    );
+    assert_eq!(
+        file.dataset("nvtx_range/stream").unwrap().read_raw::<u8>().unwrap(),
+        [0; 6]
+    );
+    assert!(file.link_exists("nvtx_range") && file.group("nvtx_range").unwrap().link_exists("color"));
+    let value = file.dataset("counters/nvml/gpu0/power_watts/value").unwrap();
+    assert_eq!(value.read_raw::<f64>().unwrap(), series("power_watts").value);
+    let summary: VarLenUnicode = file.dataset("summary").unwrap().read_scalar().unwrap();
+    assert_eq!(summary.as_str(), summarise(&timeline).to_json().unwrap());
+    assert_eq!(serde_json::from_str::<Summary>(&summary).unwrap().total_events, 24);
+}
+
+#[test]
+fn columns_widen_when_they_must_and_no_earlier() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("wide.h5");
+    let cases = [
+        (256, IntSize::U1, IntSize::U2),
+        (257, IntSize::U2, IntSize::U2),
+        (65_537, IntSize::U4, IntSize::U4),
+    ];
+    for (count, stream, name) in cases {
+        let timeline = many(count);
+        timeline_file::write(&timeline, &path).unwrap();
+        let file = hdf5::File::open(&path).unwrap();
+        for (column, size) in [("stream", stream), ("name_idx", name)] {
+            let stored = file.dataset(&format!("cuda_memset/{column}")).unwrap().dtype().unwrap();
+            assert_eq!(
+                stored.to_descriptor().unwrap(),
+                TypeDescriptor::Unsigned(size),
+                "{count} {column}"
+            );
+        }
+        file.close().unwrap();
+        assert_eq!(
+            timeline_file::read(&path, &ReadLimits::default()).unwrap(),
+            timeline,
+            "{count}"
+        );
+    }
+}
+
+#[test]
+fn an_empty_capture_is_a_file_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("empty.h5");
+    let mut capture = Capture::default();
+    capture.declare_captured([Category::CudaKernel]);
+    let timeline = transform(capture, TransformOptions::default());
+    timeline_file::write(&timeline, &path).unwrap();
+    assert_eq!(timeline_file::read(&path, &ReadLimits::default()).unwrap(), timeline);
+}
+
+#[test]
+fn a_failed_write_leaves_what_was_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("timeline.h5");
+    std::fs::write(&path, b"before").unwrap();
+    for name in ["../escape", "", "a/b", "..", "nul\0"] {
+        let bad = CounterSeries {
+            device: name.to_owned(),
+            ..series("power_watts")
+        };
+        let timeline = transform(
+            Capture {
+                counters: vec![bad],
+                ..Capture::default()
+            },
+            TransformOptions::default(),
+        );
+        assert!(
+            matches!(timeline_file::write(&timeline, &path), Err(WriteError::Counter { .. })),
+            "{name}"
+        );
+    }
+    let nul = transform(
+        Capture::default(),
+        TransformOptions {
+            session_id: "a\0b".to_owned(),
+        },
+    );
+    assert!(matches!(
+        timeline_file::write(&nul, &path),
+        Err(WriteError::Hdf5 { .. })
+    ));
+    assert_eq!(std::fs::read(&path).unwrap(), b"before");
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().count(),
+        1,
+        "nothing is left beside it"
+    );
+    let nowhere = timeline_file::write(&many(1), &folder.path().join("missing/timeline.h5"));
+    assert!(matches!(nowhere, Err(WriteError::Io { .. })));
+}
+
+#[test]
+fn a_file_that_contradicts_itself_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("forged.h5");
+    let forged = |change: &dyn Fn(&hdf5::File)| {
+        timeline_file::write(&many(10), &path).unwrap();
+        let file = hdf5::File::open_rw(&path).unwrap();
+        change(&file);
+        file.close().unwrap();
+        timeline_file::read(&path, &ReadLimits::default()).unwrap_err()
+    };
+    let column = |name: &str, values: &[u64]| {
+        let (name, values) = (format!("cuda_memset/{name}"), values.to_vec());
+        move |file: &hdf5::File| {
+            file.unlink(&name).unwrap();
+            file.new_dataset_builder()
+                .with_data(&values)
+                .create(name.as_str())
+                .unwrap();
+        }
+    };
+    let ten: Vec<u64> = (0..10).rev().collect();
+    let cases: [(&str, OpenError); 5] = [
+        ("not sorted", forged(&column("start_ns", &ten))),
+        ("3 values, not 10", forged(&column("duration_ns", &[1, 2, 3]))),
+        ("a name that is not there", forged(&column("name_idx", &[10; 10]))),
+        ("a row that is not there", forged(&column("row", &[10; 10]))),
+        ("no group rows", forged(&|file| file.unlink("rows").unwrap())),
+    ];
+    for (what, error) in cases {
+        let error = error.to_string();
+        assert!(error.contains(what) && error.contains("forged.h5"), "{what}: {error}");
+    }
+    let newer = forged(&|file| {
+        let version = file.group("meta").unwrap().attr("schema_version").unwrap();
+        version.write_scalar(&(timeline_file::SCHEMA_VERSION + 1)).unwrap();
+    });
+    assert!(matches!(newer, OpenError::Newer { .. }), "{newer}");
+}
+
+#[test]
+fn reading_back_has_limits_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("timeline.h5");
+    timeline_file::write(&many(100), &path).unwrap();
+    let limits = ReadLimits::default();
+    for limits in [
+        ReadLimits {
+            max_events: 99,
+            ..limits
+        },
+        ReadLimits {
+            max_table_rows: 99,
+            ..limits
+        },
+        ReadLimits {
+            max_string_bytes: 99,
+            ..limits
+        },
+        ReadLimits { max_rows: 99, ..limits },
+    ] {
+        let error = timeline_file::read(&path, &limits).unwrap_err().to_string();
+        assert!(error.contains("99"), "{error}");
+    }
+}

@@ -1,0 +1,416 @@
+//! The reader of nsys exports and the transform, on exports of our own making.
+
+use flopwatch_trace::ReadLimits;
+use flopwatch_trace::model::{Category, ColumnId, Drop, DropReason, Timeline, Track};
+use flopwatch_trace::nsys_hdf::ReadError;
+use flopwatch_trace::summary::summarise;
+use flopwatch_trace::transform::{TransformOptions, transform};
+
+use crate::export::{Export, GraphTrace, Kernel, Nvtx, Osrt, Runtime, Schema, global, sample, text};
+
+fn column(timeline: &Timeline, category: Category, id: ColumnId) -> Vec<u64> {
+    let values = timeline.capture.events[&category].column(id).unwrap();
+    (0..values.len()).map(|at| values.get(at).unwrap()).collect()
+}
+
+fn names(timeline: &Timeline, category: Category) -> Vec<&str> {
+    let events = &timeline.capture.events[&category];
+    (0..events.len()).map(|at| events.name_of(at)).collect()
+}
+
+#[test]
+fn both_schemas_in_any_row_order_give_the_same_timeline() {
+    let reference = sample(Schema::V2022, false).timeline();
+    for (schema, reverse) in [(Schema::V2022, true), (Schema::V2023, false), (Schema::V2023, true)] {
+        let mut other = sample(schema, reverse).timeline();
+        if schema == Schema::V2023 {
+            assert_eq!(other.capture.source.schema_version, "3.7.2");
+            other.capture.source = reference.capture.source.clone();
+        }
+        assert_eq!(other, reference, "{schema:?}, reversed: {reverse}");
+    }
+}
+
+#[test]
+fn times_count_from_the_earliest_event_where_one_lies_before_the_session() {
+    let timeline = sample(Schema::V2022, false).timeline();
+    assert_eq!(
+        timeline.capture.session_start_utc_ns,
+        Some(1_700_000_000_000_000_000 - 100)
+    );
+    assert_eq!(
+        timeline.capture.events[&Category::CudaKernel].start_ns,
+        [1100, 1100, 2000, 2600]
+    );
+    assert_eq!(
+        timeline.capture.events[&Category::CudaKernel].duration_ns,
+        [1000, 500, 600, 0]
+    );
+    assert_eq!(timeline.capture.duration_ns, 9100);
+}
+
+#[test]
+fn kernels_keep_their_shape_and_find_the_launch_of_their_own_process() {
+    let timeline = sample(Schema::V2022, false).timeline();
+    assert_eq!(
+        names(&timeline, Category::CudaKernel),
+        ["void gemm<float>(float*, int)"; 4]
+    );
+    for (id, value) in [
+        (ColumnId::GridX, 70_000),
+        (ColumnId::BlockX, 256),
+        (ColumnId::SharedDynamic, 2048),
+    ] {
+        assert_eq!(column(&timeline, Category::CudaKernel, id), [value; 4], "{id:?}");
+    }
+    let launches = column(&timeline, Category::CudaKernel, ColumnId::Launch);
+    let calls = &timeline.capture.events[&Category::CudaApi];
+    let launch_starts: Vec<Option<u64>> = launches
+        .iter()
+        .map(|at| calls.start_ns.get(usize::try_from(*at).unwrap()).copied())
+        .collect();
+    // Two processes use id 10: each kernel finds its own call.
+    assert_eq!(launch_starts, [Some(1000), Some(1090), Some(1060), None]);
+    let summary = summarise(&timeline);
+    assert_eq!((summary.launches.matched, summary.launches.unmatched), (9, 2));
+}
+
+#[test]
+fn kernels_that_overlap_in_a_stream_get_lanes_and_none_is_lost() {
+    let timeline = sample(Schema::V2022, false).timeline();
+    let kernels = &timeline.capture.events[&Category::CudaKernel];
+    assert_eq!(kernels.lane, [0, 0, 1, 0]);
+    // The unnamed range ends at the very time at which `io` starts, so that its lane is free again.
+    assert_eq!(timeline.capture.events[&Category::NvtxRange].lane, [0, 1, 2, 0, 2, 0]);
+}
+
+#[test]
+fn copies_are_sorted_by_kind_and_unknown_kinds_are_kept() {
+    let timeline = sample(Schema::V2022, false).timeline();
+    let bytes = |category| column(&timeline, category, ColumnId::Bytes);
+    assert_eq!(bytes(Category::CudaMemcpyH2d), [4096]);
+    assert_eq!(bytes(Category::CudaMemcpyD2h), [8192]);
+    assert_eq!(bytes(Category::CudaMemcpyD2d), [1]);
+    assert_eq!(bytes(Category::CudaMemcpyP2p), [u64::from(u32::MAX) + 1]);
+    assert_eq!(bytes(Category::CudaMemcpyOther), [3, 5]);
+    let other = names(&timeline, Category::CudaMemcpyOther);
+    assert_eq!(other, ["[CUDA memcpy Host-to-Host]", "[CUDA memcpy kind 77]"]);
+}
+
+#[test]
+fn ranges_carry_their_domain_and_unfinished_ones_end_with_the_table() {
+    let timeline = sample(Schema::V2022, false).timeline();
+    let expected = ["", "step", "PyTorch:forward", "io", "PyTorch:backward", "late"];
+    assert_eq!(names(&timeline, Category::NvtxRange), expected);
+    assert_eq!(
+        column(&timeline, Category::NvtxRange, ColumnId::RangeStyle),
+        [0, 0, 0, 1, 0, 0]
+    );
+    assert_eq!(
+        column(&timeline, Category::NvtxRange, ColumnId::Color),
+        [0xFF00_FF00; 6]
+    );
+    assert_eq!(timeline.capture.events[&Category::NvtxRange].duration_ns[5], 10);
+}
+
+#[test]
+fn what_is_cut_or_left_out_is_counted() {
+    let timeline = sample(Schema::V2022, false).timeline();
+    let drop = |reason, what: &str, count| Drop {
+        reason,
+        what: what.to_owned(),
+        count,
+    };
+    let expected = [
+        drop(DropReason::Truncated, "CUPTI_ACTIVITY_KIND_RUNTIME: not ended", 1),
+        drop(DropReason::Truncated, "NVTX_EVENTS: not ended", 1),
+        drop(DropReason::Skipped, "CUPTI_ACTIVITY_KIND_KERNEL: end before start", 1),
+        drop(DropReason::Unsupported, "NVTX events of type 44", 1),
+        drop(DropReason::Unsupported, "NVTX marks", 1),
+        drop(DropReason::Unsupported, "table SCHED_EVENTS", 2),
+    ];
+    assert_eq!(timeline.capture.drops.list(), expected);
+    let text = summarise(&timeline).render(5);
+    assert!(text.contains("Unsupported: 1 (NVTX marks)"), "{text}");
+}
+
+#[test]
+fn rows_say_which_process_thread_device_and_stream_they_are() {
+    let timeline = sample(Schema::V2022, false).timeline();
+    let rows = &timeline.capture.rows;
+    let labels: Vec<&str> = rows.iter().map(|row| row.label.as_str()).collect();
+    let expected = [
+        "python3 (100) GPU 0 stream 7",
+        "python3 (100) GPU 0 stream 300",
+        "python3 (100) GPU 0 any stream",
+        "python3 (100) worker (101)",
+        "python3 (100) worker (101)",
+        "python3 (100) thread (102)",
+        "worker (200) GPU 1 stream 7",
+        "worker (200) thread (201)",
+    ];
+    assert_eq!(labels, expected);
+    assert_eq!((rows[0].machine, rows[0].process, rows[0].stream), (1, 100, Some(7)));
+    assert_eq!((rows[2].track, rows[2].stream), (Track::CudaSync, None));
+    assert_eq!(timeline.capture.devices.len(), 2);
+    assert_eq!(timeline.capture.devices[0].compute_capability, None);
+    assert_eq!(timeline.capture.devices[1].compute_capability, Some((9, 0)));
+}
+
+#[test]
+fn api_names_lose_the_version_that_cupti_appends() {
+    let timeline = sample(Schema::V2022, false).timeline();
+    assert_eq!(
+        timeline.capture.events[&Category::CudaApi].names,
+        ["cudaLaunchKernel", "cudaMemcpyAsync"]
+    );
+}
+
+#[test]
+fn a_gpu_that_runs_two_things_at_once_is_busy_once() {
+    let summary = summarise(&sample(Schema::V2022, false).timeline());
+    let busy: Vec<(u32, u64)> = summary.gpus.iter().map(|gpu| (gpu.device, gpu.busy_ns)).collect();
+    // Device 0: kernels 1000..2500, copies 100..200 and 2600..3100, set 50..90.
+    assert_eq!(busy, [(0, 1500 + 100 + 500 + 40), (1, 500)]);
+}
+
+#[test]
+fn optional_columns_may_be_missing() {
+    let kernel = Kernel {
+        start: 1,
+        end: 2,
+        shortName: 1,
+        ..Kernel::default()
+    };
+    let absent = [
+        "demangledName",
+        "gridX",
+        "correlationId",
+        "globalPid",
+        "contextId",
+        "streamId",
+        "greenContextId",
+    ];
+    let export = Export::new(Schema::V2022, &[(1, "gemm")])
+        .table_without("CUPTI_ACTIVITY_KIND_KERNEL", &[kernel], &absent)
+        .finish();
+    let timeline = transform(export.read().unwrap(), TransformOptions::default());
+    assert_eq!(names(&timeline, Category::CudaKernel), ["gemm"]);
+    assert_eq!(column(&timeline, Category::CudaKernel, ColumnId::GridX), [0]);
+}
+
+#[test]
+fn a_missing_required_column_names_table_and_column() {
+    let export = Export::new(Schema::V2022, &[])
+        .table_without(
+            "CUPTI_ACTIVITY_KIND_KERNEL",
+            &[Kernel::default()],
+            &["end", "greenContextId"],
+        )
+        .finish();
+    let error = export.read().unwrap_err().to_string();
+    assert!(
+        error.contains("CUPTI_ACTIVITY_KIND_KERNEL") && error.contains("column end"),
+        "{error}"
+    );
+    assert!(error.contains("export.h5"), "{error}");
+}
+
+#[test]
+fn what_was_not_recorded_is_not_captured_rather_than_zero() {
+    let calls = [Runtime {
+        start: 1,
+        end: 2,
+        globalTid: global(1, 1),
+        nameId: 1,
+        ..Runtime::default()
+    }];
+    let kernels = [Kernel {
+        start: 1,
+        end: 2,
+        demangledName: 1,
+        ..Kernel::default()
+    }];
+    let base = |schema| Export::new(schema, &[(1, "x")]);
+    let asked = [("CAPTURE_EVENT_TYPE", "Cuda"), ("CAPTURE_EVENT_TYPE", "OSRuntime")];
+    let graphs = [GraphTrace {
+        start: 1,
+        end: 2,
+        graphId: 3,
+    }];
+    let (api, kernel, set, os) = (
+        Category::CudaApi,
+        Category::CudaKernel,
+        Category::CudaMemset,
+        Category::OsRuntime,
+    );
+    let cases: [(&str, Export, &[Category], &[Category]); 5] = [
+        ("nothing at all", base(Schema::V2022), &[], &[api, kernel, set, os]),
+        (
+            "asked for, nothing happened",
+            base(Schema::V2023).capture_options(&asked),
+            &[api, kernel, set, os],
+            &[],
+        ),
+        (
+            "calls without any activity",
+            base(Schema::V2023)
+                .capture_options(&asked)
+                .table("CUPTI_ACTIVITY_KIND_RUNTIME", &calls),
+            &[api, os],
+            &[kernel, set],
+        ),
+        (
+            "kernels and no sets",
+            base(Schema::V2022).table("CUPTI_ACTIVITY_KIND_KERNEL", &kernels),
+            &[kernel, set],
+            &[api, os],
+        ),
+        (
+            "whole graphs instead of kernels",
+            base(Schema::V2023)
+                .capture_options(&asked)
+                .table("CUPTI_ACTIVITY_KIND_RUNTIME", &calls)
+                .table("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", &graphs),
+            &[api],
+            &[kernel, set],
+        ),
+    ];
+    for (case, export, captured, missing) in cases {
+        let capture = export.finish().read().unwrap();
+        for category in captured {
+            assert!(capture.captured.contains(category), "{case}: {category:?} was captured");
+        }
+        for category in missing {
+            assert!(
+                !capture.captured.contains(category),
+                "{case}: {category:?} was not captured"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_summary_says_not_captured_and_the_caller_can_know_better() {
+    let mut capture = Export::new(Schema::V2022, &[]).finish().read().unwrap();
+    let summary = |capture| summarise(&transform(capture, TransformOptions::default()));
+    let text = summary(capture.clone()).render(5);
+    assert!(
+        text.contains("Not captured: Kernels") && !text.contains("No events"),
+        "{text}"
+    );
+    capture.declare_captured([Category::NvtxRange]);
+    let declared = summary(capture);
+    assert!(declared.nvtx.captured && !declared.kernels.captured);
+    let text = declared.render(5);
+    assert!(text.contains("No events: NVTX ranges"), "{text}");
+}
+
+#[test]
+fn limits_name_the_file_the_table_and_the_limit() {
+    let limits = ReadLimits::default();
+    let cases = [
+        (
+            ReadLimits {
+                max_events: 3,
+                ..limits
+            },
+            "CUPTI_ACTIVITY_KIND_KERNEL",
+            "3",
+        ),
+        (
+            ReadLimits {
+                max_table_rows: 9,
+                ..limits
+            },
+            "NVTX_EVENTS",
+            "9",
+        ),
+        (
+            ReadLimits {
+                max_string_bytes: 25,
+                ..limits
+            },
+            "NVTX_EVENTS",
+            "25",
+        ),
+        (
+            ReadLimits {
+                max_string_bytes: 50,
+                ..limits
+            },
+            "StringIds",
+            "50",
+        ),
+        (ReadLimits { max_rows: 2, ..limits }, "CUPTI_ACTIVITY_KIND_KERNEL", "2"),
+        (
+            ReadLimits {
+                max_chunk_bytes: 100,
+                ..limits
+            },
+            "StringIds",
+            "100",
+        ),
+    ];
+    for (limits, table, limit) in cases {
+        let error = sample(Schema::V2022, false)
+            .read_within(&limits)
+            .unwrap_err()
+            .to_string();
+        for part in ["export.h5", table, limit] {
+            assert!(error.contains(part), "{limits:?}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_table_that_claims_huge_strings_is_refused_before_they_are_read() {
+    // Each row refers to the same text in no way that HDF5 could share in memory.
+    let long = "x".repeat(1 << 20);
+    let rows: Vec<Nvtx> = (0..100)
+        .map(|start| Nvtx {
+            start,
+            end: start + 1,
+            eventType: 59,
+            text: text(&long),
+            ..Nvtx::default()
+        })
+        .collect();
+    let export = Export::new(Schema::V2022, &[]).table("NVTX_EVENTS", &rows).finish();
+    let error = export.read().unwrap_err().to_string();
+    assert!(error.contains("NVTX_EVENTS") && error.contains("bytes"), "{error}");
+}
+
+#[test]
+fn a_file_that_nsys_did_not_finish_is_no_export() {
+    let export = Export::new(Schema::V2022, &[])
+        .forge(|file| file.unlink("EXPORT_META_DATA").unwrap())
+        .finish();
+    assert!(matches!(export.read().unwrap_err(), ReadError::NotAnExport { .. }));
+    let missing = flopwatch_trace::nsys_hdf::read("/nowhere/x.h5".as_ref(), &ReadLimits::default()).unwrap_err();
+    assert!(missing.to_string().contains("/nowhere/x.h5"), "{missing}");
+}
+
+#[test]
+fn a_forged_table_that_lies_in_another_file_is_refused() {
+    let secret = Export::new(Schema::V2022, &[])
+        .table("OSRT_API", &[Osrt::default()])
+        .finish();
+    let target = secret.path().to_str().unwrap().to_owned();
+    let linked = Export::new(Schema::V2022, &[])
+        .forge(|file| file.link_external(&target, "OSRT_API", "OSRT_API").unwrap())
+        .finish();
+    let stored_elsewhere = Export::new(Schema::V2022, &[])
+        .forge(|file| {
+            let builder = file.new_dataset::<i64>().external("/etc/hostname", 0, 8).no_chunk();
+            builder.shape(1).create("OSRT_API").unwrap();
+        })
+        .finish();
+    for export in [linked, stored_elsewhere] {
+        let error = export.read().unwrap_err().to_string();
+        assert!(
+            error.contains("OSRT_API") && error.contains("not read from a foreign file"),
+            "{error}"
+        );
+    }
+}
