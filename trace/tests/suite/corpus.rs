@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flopwatch_trace::model::{Category, Timeline};
+use flopwatch_trace::model::{Category, Events, Timeline};
 use flopwatch_trace::summary::summarise;
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, nsys_hdf, timeline_file};
@@ -23,7 +23,7 @@ fn count(timeline: &Timeline, categories: &[Category]) -> u64 {
     categories
         .iter()
         .filter_map(|category| timeline.capture.events.get(category))
-        .map(|events| events.count())
+        .map(Events::count)
         .sum()
 }
 
@@ -40,9 +40,9 @@ fn the_corpus_counts_agree_with_its_readme() {
             3,
             0,
         ),
-        // 1,002 ranges of the program and 3,004 of MPI; the README's 1,004 count rows of the default domain, two of which
-        // are no ranges.
-        ("gpubootcamp-jacobi-mpi/mpi_report2.qdrep", 2002, 5002, 26784, 4006, 0),
+        // The README's 1,004 NVTX rows of the default domain include two that are no ranges. nsys of 2022 has MPI's calls
+        // as another 3,004 ranges, later ones in tables of their own.
+        ("gpubootcamp-jacobi-mpi/mpi_report2.qdrep", 2002, 5002, 26784, 1002, 0),
         // Of the README's 11,031 rows, 36 say that profiling of a thread started or finished.
         ("alpa-jax/jax_profile_mem.nsys-rep", 14, 13, 777, 0, 10995),
         // Readable by nsys 2023 and later only.
@@ -51,11 +51,17 @@ fn the_corpus_counts_agree_with_its_readme() {
     for (report, kernels, copies, calls, ranges, os_calls) in cases {
         let Some(export) = nsys::export(report) else { continue };
         let timeline = timeline_of(&export.path());
+        let of_2022 = timeline.capture.source.tool_version.starts_with("2022");
+        let mpi = if report.contains("mpi_report") && of_2022 {
+            3004
+        } else {
+            0
+        };
         let found = (
             count(&timeline, &[Category::CudaKernel]),
             count(&timeline, &Category::MEMCPY),
             count(&timeline, &[Category::CudaApi]),
-            count(&timeline, &[Category::NvtxRange]),
+            count(&timeline, &[Category::NvtxRange]) - mpi,
             count(&timeline, &[Category::OsRuntime]),
         );
         assert_eq!(found, (kernels, copies, calls, ranges, os_calls), "{report}");

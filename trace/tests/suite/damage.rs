@@ -4,7 +4,8 @@ use std::path::Path;
 
 use flopwatch_trace::{ReadLimits, nsys_hdf, timeline_file};
 
-use crate::export::{Schema, sample};
+use crate::export::Schema;
+use crate::sample::sample;
 
 /// A small generator with a fixed seed (SplitMix64), so that a failure can be repeated.
 struct Random(u64);

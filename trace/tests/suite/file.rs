@@ -7,7 +7,8 @@ use flopwatch_trace::timeline_file::{self, OpenError, WriteError};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use hdf5::types::{IntSize, TypeDescriptor, VarLenUnicode};
 
-use crate::export::{Schema, sample};
+use crate::export::Schema;
+use crate::sample::sample;
 
 /// `count` calls, each on a stream and with a name of its own.
 fn many(count: u32) -> Timeline {

@@ -1,5 +1,12 @@
 //! Tests of the crate as its users see it: from a file to a timeline, a file of our own, a summary.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and says on its output why it skips; helpers are outside of #[test] functions"
+)]
+
 mod corpus;
 mod damage;
 mod export;
@@ -8,4 +15,5 @@ mod nsys;
 mod parity;
 mod properties;
 mod reader;
+mod sample;
 mod secrets;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use flopwatch_trace::model::{Category, ColumnId, Timeline};
+use flopwatch_trace::model::{Category, ColumnId, Events, Timeline};
 use flopwatch_trace::summary::{Statistics, Table, summarise};
 
 use crate::corpus::timeline_of;
@@ -13,7 +13,7 @@ use crate::nsys;
 /// Name of a row and its values.
 type Groups = BTreeMap<String, Vec<u64>>;
 
-/// A report of `nsys stats`: its names before and since 2023, and what its figures are multiplied by to be ns or bytes.
+/// A report of `nsys stats`: its names since 2023 and before (where newer versions take it for another one), and what its figures are multiplied by to be ns or bytes.
 struct Report {
     names: [&'static str; 2],
     unit: f64,
@@ -22,32 +22,32 @@ struct Report {
 
 const REPORTS: [Report; 6] = [
     Report {
-        names: ["gpukernsum", "cuda_gpu_kern_gb_sum"],
+        names: ["cuda_gpu_kern_gb_sum", "gpukernsum"],
         unit: 1.0,
         groups: kernels,
     },
     Report {
-        names: ["gpumemtimesum", "cuda_gpu_mem_time_sum"],
+        names: ["cuda_gpu_mem_time_sum", "gpumemtimesum"],
         unit: 1.0,
         groups: memory_times,
     },
     Report {
-        names: ["gpumemsizesum", "cuda_gpu_mem_size_sum"],
+        names: ["cuda_gpu_mem_size_sum", "gpumemsizesum"],
         unit: 1e6,
         groups: memory_sizes,
     },
     Report {
-        names: ["cudaapisum", "cuda_api_sum"],
+        names: ["cuda_api_sum", "cudaapisum"],
         unit: 1.0,
         groups: api_calls,
     },
     Report {
-        names: ["nvtxsum", "nvtx_sum"],
+        names: ["nvtx_sum", "nvtxsum"],
         unit: 1.0,
         groups: ranges,
     },
     Report {
-        names: ["osrtsum", "osrt_sum"],
+        names: ["osrt_sum", "osrtsum"],
         unit: 1.0,
         groups: os_calls,
     },
@@ -61,7 +61,7 @@ fn grouped(
 ) -> Groups {
     let mut groups = Groups::new();
     for category in categories {
-        let count = timeline.capture.events.get(category).map_or(0, |events| events.len());
+        let count = timeline.capture.events.get(category).map_or(0, Events::len);
         for at in 0..count {
             groups
                 .entry(name(*category, at))
@@ -147,7 +147,7 @@ fn stats(nsys: &Path, report: &Path, names: [&str; 2]) -> Option<Vec<HashMap<Str
             continue;
         }
         let mut reader = csv::ReaderBuilder::new().flexible(true).from_path(&file).unwrap();
-        let heads: Vec<String> = reader.headers().unwrap().iter().map(|head| head.to_owned()).collect();
+        let heads: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
         let rows = reader.records().map(|record| {
             let record = record.unwrap();
             heads

@@ -6,7 +6,8 @@ use flopwatch_trace::nsys_hdf::ReadError;
 use flopwatch_trace::summary::summarise;
 use flopwatch_trace::transform::{TransformOptions, transform};
 
-use crate::export::{Export, GraphTrace, Kernel, Nvtx, Osrt, Runtime, Schema, global, sample, text};
+use crate::export::{Export, GraphTrace, Kernel, Nvtx, Osrt, Runtime, Schema, global, text};
+use crate::sample::sample;
 
 fn column(timeline: &Timeline, category: Category, id: ColumnId) -> Vec<u64> {
     let values = timeline.capture.events[&category].column(id).unwrap();
@@ -127,6 +128,7 @@ fn what_is_cut_or_left_out_is_counted() {
         drop(DropReason::Skipped, "CUPTI_ACTIVITY_KIND_KERNEL: end before start", 1),
         drop(DropReason::Unsupported, "NVTX events of type 44", 1),
         drop(DropReason::Unsupported, "NVTX marks", 1),
+        drop(DropReason::Unsupported, "OSRT_API: events of class 31", 1),
         drop(DropReason::Unsupported, "table SCHED_EVENTS", 2),
     ];
     assert_eq!(timeline.capture.drops.list(), expected);
