@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::names::{NameKey, Text};
 use super::{Failure, Found, GlobalId, Reader, Span};
 use crate::hdf5_io::{Table, TableError};
-use crate::model::{Category, DropReason, Row, Track};
+use crate::model::{Category, DropReason, Row, Track, index};
 
 const RUNTIME: &str = "CUPTI_ACTIVITY_KIND_RUNTIME";
 const OSRT: &str = "OSRT_API";
@@ -139,6 +139,14 @@ impl Reader<'_> {
                 let id = GlobalId(thread);
                 let key = (id.machine(), id.process(), domain);
                 if kind == DOMAIN_CREATE {
+                    if domains.len() >= index(self.limits.max_rows) {
+                        let limit = u64::from(self.limits.max_rows);
+                        return Err(Failure::TooMany {
+                            table: NVTX.to_owned(),
+                            what: "domains",
+                            limit,
+                        });
+                    }
                     if let Text::Inline(text) = &text {
                         self.strings.take(NVTX, text)?;
                     }

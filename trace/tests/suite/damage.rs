@@ -65,10 +65,12 @@ fn a_truncated_file_is_an_error_that_names_it() {
 fn flipped_bits_never_panic() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("damaged.h5");
+    // A longer run by hand: `FLOPWATCH_DAMAGE_ROUNDS=10000 cargo test -p flopwatch-trace flipped`.
+    let rounds = std::env::var("FLOPWATCH_DAMAGE_ROUNDS").map_or(150, |rounds| rounds.parse().unwrap());
     for (format, bytes, read) in whole() {
         let mut random = Random(7);
         let mut errors = 0;
-        for _ in 0..150 {
+        for _ in 0..rounds {
             let mut damaged = bytes.clone();
             for _ in 0..=random.below(4) {
                 let at = random.below(damaged.len());

@@ -137,6 +137,7 @@ fn stats(nsys: &Path, report: &Path, names: [&str; 2]) -> Option<Vec<HashMap<Str
             "csv",
             "--force-overwrite",
             "true",
+            "--force-export=true",
             "--report",
             name,
             "--output",
