@@ -46,7 +46,7 @@ pub(crate) enum ClusterCommand {
 }
 
 /// How a cluster is started.
-#[derive(Debug, Args, Clone)]
+#[derive(Debug, Args, Clone, Default)]
 pub(crate) struct UpOptions {
     #[command(flatten)]
     pub(crate) images: ImageOptions,
@@ -55,8 +55,8 @@ pub(crate) struct UpOptions {
     pub(crate) keep_failed: bool,
 }
 
-/// Which images.
-#[derive(Debug, Args, Clone)]
+/// Which images; all where none is named.
+#[derive(Debug, Args, Clone, Default)]
 pub(crate) struct ImageOptions {
     /// Only these images (the pause image is always there).
     #[arg(long, value_delimiter = ',', value_enum)]
@@ -64,11 +64,6 @@ pub(crate) struct ImageOptions {
 }
 
 impl ImageOptions {
-    /// All of the project's images.
-    pub(crate) fn all() -> Self {
-        Self { images: Vec::new() }
-    }
-
     fn chosen(&self) -> Vec<Image> {
         if self.images.is_empty() {
             return Image::ALL.to_vec();
@@ -91,10 +86,18 @@ pub(crate) fn run(cache: &Cache, use_kubeconfig: bool, command: &ClusterCommand)
         ClusterCommand::Up(options) => up::up(cache, &layout, options),
         ClusterCommand::Down => down::down(cache, &layout),
         ClusterCommand::Status => status::status(cache, &layout),
-        ClusterCommand::Env => reach::print(&reach::own(cache, &layout)?),
+        ClusterCommand::Env => {
+            reach::print(&reach::own(cache, &layout)?);
+            Ok(())
+        }
         ClusterCommand::Images(options) => up::images(cache, &options.chosen()).map(drop),
         ClusterCommand::Load(options) => up::load(cache, &layout, &options.chosen()),
     }
+}
+
+/// Whether the local cluster runs and is well.
+pub(crate) fn is_up(cache: &Cache) -> Result<bool> {
+    status::is_up(cache, &Layout::open(cache)?)
 }
 
 /// How the tests reach the cluster.

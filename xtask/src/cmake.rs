@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 /// The lowest CMake that HDF5's build accepts.
 const LOWEST: (u32, u32) = (3, 26);
 /// The wheel taken from PyPI where the machine's CMake is older.
-const WHEEL: &str = "cmake==3.31.6";
+pub(crate) const WHEEL: &str = "cmake==3.31.6";
 
 /// The CMake that cargo must be told of: `None` when the one on PATH will do or when none was set up yet.
-pub(crate) fn find(cache: &Cache) -> Result<Option<PathBuf>> {
+pub(crate) fn find(cache: &Cache) -> Option<PathBuf> {
     if std::env::var_os("CMAKE").is_some() || usable(Path::new("cmake")) {
-        return Ok(None);
+        return None;
     }
     let path = program(&cache.place("cmake", &[WHEEL]));
-    Ok(path.exists().then_some(path))
+    path.exists().then_some(path)
 }
 
 /// Sees to it that a new enough CMake is there.

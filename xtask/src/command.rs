@@ -4,7 +4,6 @@ use anyhow::{Context as _, Result, bail};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Long enough for anything a recipe runs on two cores (the cold build of the control plane among them).
-const LONGEST: Duration = Duration::from_secs(40 * 60);
+const LONGEST: Duration = Duration::from_mins(40);
 /// Between asking a program to end and making it end.
 const GRACE: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(20);
@@ -148,9 +147,18 @@ impl Run {
     }
 
     /// Runs it, hands over each line of its standard output as it comes, and returns the whole of it.
-    pub(crate) fn lines(mut self, mut each: impl FnMut(&str)) -> Result<String> {
+    pub(crate) fn lines(self, each: impl FnMut(&str)) -> Result<String> {
+        self.read(Stdio::piped(), each)
+    }
+
+    /// Runs it with the caller's own standard error, and hands over each line of its standard output as it comes.
+    pub(crate) fn watched(self, each: impl FnMut(&str)) -> Result<()> {
+        self.read(Stdio::inherit(), each).map(drop)
+    }
+
+    fn read(mut self, stderr: Stdio, mut each: impl FnMut(&str)) -> Result<String> {
         let what = self.describe();
-        let mut child = self.spawn(Stdio::piped(), Stdio::piped())?;
+        let mut child = self.spawn(Stdio::piped(), stderr)?;
         let errors = child.stderr.take().map(|mut pipe| {
             std::thread::spawn(move || {
                 let mut bytes = Vec::new();
@@ -173,18 +181,14 @@ impl Run {
         }
         let status = child.wait().with_context(|| what.clone())?;
         watch.stop(&what)?;
-        let errors = errors.and_then(|thread| thread.join().ok()).unwrap_or_default();
-        check(status, &what, if errors.trim().is_empty() { &output } else { &errors })?;
+        // What the caller has seen already is not repeated.
+        let said = match errors.map(|thread| thread.join().unwrap_or_default()) {
+            None => String::new(),
+            Some(errors) if errors.trim().is_empty() => output.clone(),
+            Some(errors) => errors,
+        };
+        check(status, &what, &said)?;
         Ok(output)
-    }
-
-    /// Runs it with both outputs in a file; the file's last lines are part of the error when it fails.
-    pub(crate) fn logged(mut self, log: &Path) -> Result<()> {
-        let what = self.describe();
-        let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
-        let mut child = self.spawn(file.try_clone()?.into(), file.into())?;
-        let status = wait(&mut child, self.deadline).with_context(|| what.clone())?;
-        check(status, &what, &tail(log, 30))
     }
 
     /// Runs it with `input` on its standard input; what it said is part of the error when it fails.
@@ -242,10 +246,9 @@ fn check(status: ExitStatus, what: &str, said: &str) -> Result<()> {
     }
     let said = last_lines(said, 30);
     if said.is_empty() {
-        bail!("`{what}`: {status}")
-    } else {
-        bail!("`{what}`: {status}\n{said}")
+        bail!("`{what}`: {status}");
     }
+    bail!("`{what}`: {status}\n{said}")
 }
 
 /// The last lines of a file; empty when it cannot be read.

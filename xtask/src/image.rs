@@ -1,6 +1,8 @@
 //! The project's images, made here without a container engine and without a registry.
 
 mod archive;
+#[cfg(test)]
+mod containerfiles;
 mod layer;
 mod rootfs;
 

@@ -3,14 +3,18 @@
 mod cache;
 mod cluster;
 mod cmake;
+mod codegen;
 mod command;
 mod debian;
+mod demo;
 mod golang;
 mod image;
+mod lint;
 mod nsys;
 mod progress;
 mod project;
 mod setup;
+mod test;
 
 use anyhow::Result;
 use cache::Cache;
@@ -29,6 +33,18 @@ struct Cli {
 enum Recipe {
     /// Install what building and testing needs on a fresh Debian-like machine.
     Setup,
+    /// Write generated, committed files anew: the custom resource definitions.
+    Codegen,
+    /// Check format, lints, documentation, chart and licences.
+    Lint,
+    /// Run all tests: setup, lint, unit and crate tests, and the whole system in a real cluster.
+    Test(test::TestOptions),
+    /// Profile a sample program on this machine, without a cluster.
+    Demo {
+        /// Further options of `flopwatch-agent record`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        record_args: Vec<String>,
+    },
     /// Run a real Kubernetes cluster on this machine.
     Cluster {
         /// Use the cluster that KUBECONFIG names instead of a local one.
@@ -53,7 +69,11 @@ fn run(cli: &Cli) -> Result<()> {
     command::catch_interrupts()?;
     let cache = Cache::open()?;
     match &cli.recipe {
-        Recipe::Setup => setup::run(&cache),
+        Recipe::Setup => setup::full(&cache),
+        Recipe::Codegen => codegen::run(&cache),
+        Recipe::Lint => lint::run(&cache),
+        Recipe::Test(options) => test::run(&cache, options),
+        Recipe::Demo { record_args } => demo::run(&cache, record_args),
         Recipe::Cluster {
             use_kubeconfig,
             command,

@@ -24,7 +24,7 @@ pub(crate) fn cargo() -> Result<Run> {
 /// What cargo's children need to know: the CMake for static HDF5, and the profiler that tests run.
 pub(crate) fn environment(cache: &Cache) -> Result<BTreeMap<String, String>> {
     let mut vars = BTreeMap::new();
-    if let Some(cmake) = cmake::find(cache)? {
+    if let Some(cmake) = cmake::find(cache) {
         vars.insert("CMAKE".to_owned(), cmake.display().to_string());
     }
     if let Some(nsys) = nsys::find(cache)? {
@@ -48,6 +48,39 @@ pub(crate) fn target_directory() -> Result<PathBuf> {
 /// Builds the binaries of some packages in the `rig` profile; gives each binary's path by its name.
 pub(crate) fn build_binaries(cache: &Cache, packages: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
     build(cargo()?.envs(environment(cache)?), packages)
+}
+
+/// Builds a package's shared library in the `rig` profile.
+pub(crate) fn build_library(package: &str) -> Result<PathBuf> {
+    let mut library = None;
+    let run = cargo()?.args([
+        "build",
+        "--quiet",
+        "--profile",
+        "rig",
+        "--lib",
+        "--message-format=json",
+        "-p",
+        package,
+    ]);
+    run.lines(|line| library = library.take().or_else(|| shared_library(line)))?;
+    library.with_context(|| format!("cargo built no shared library of {package}"))
+}
+
+fn shared_library(line: &str) -> Option<PathBuf> {
+    let value: Value = serde_json::from_str(line).ok()?;
+    let cdylib = value
+        .get("target")?
+        .get("crate_types")?
+        .as_array()?
+        .iter()
+        .any(|kind| kind == "cdylib");
+    let files = value.get("filenames")?.as_array().filter(|_| cdylib)?;
+    files
+        .iter()
+        .filter_map(Value::as_str)
+        .map(PathBuf::from)
+        .find(|path| path.extension().is_some_and(|end| end == "so"))
 }
 
 /// Builds one package's binaries linked statically (glibc inside), in a target folder of its own.
@@ -124,6 +157,14 @@ fn message(line: &str) -> Option<Message> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cargo_names_its_shared_libraries() {
+        let line = r#"{"reason":"compiler-artifact","target":{"crate_types":["cdylib"]},"filenames":["/t/libx.so"]}"#;
+        assert_eq!(shared_library(line), Some(PathBuf::from("/t/libx.so")));
+        let other = r#"{"reason":"compiler-artifact","target":{"crate_types":["lib"]},"filenames":["/t/libx.so"]}"#;
+        assert_eq!(shared_library(other), None);
+    }
 
     #[test]
     fn cargo_names_its_binaries_and_errors() {

@@ -43,11 +43,19 @@ impl Identity {
     }
 
     fn extensions(&self) -> String {
-        let mut text = "basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\nextendedKeyUsage=serverAuth,clientAuth\n".to_owned();
-        if !self.names.is_empty() {
-            text.push_str(&format!("subjectAltName={}\n", self.names.join(",")));
+        let purpose = "basicConstraints=critical,CA:FALSE
+keyUsage=critical,digitalSignature
+\
+                       extendedKeyUsage=serverAuth,clientAuth
+";
+        if self.names.is_empty() {
+            return purpose.to_owned();
         }
-        text
+        format!(
+            "{purpose}subjectAltName={}
+",
+            self.names.join(",")
+        )
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn start_api(layout: &Layout, programs: &Path, node: &NodeLayout, rea
     step("starting etcd and the API server", || {
         etcd.start(Path::new("etcd"), etcd_args(layout))?;
         api.start(&programs.join("kube-apiserver"), api_args(layout, node))?;
-        let ready = wait_until(Duration::from_secs(120), || {
+        let ready = wait_until(Duration::from_mins(2), || {
             etcd.must_live()?;
             api.must_live()?;
             Ok(reach

@@ -54,8 +54,8 @@ impl Daemon {
             .spawn()
             .with_context(|| format!("cannot start {}", self.name))?;
         let pid = i32::try_from(child.id())?;
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        let (_, start) = parse_stat(&stat).with_context(|| format!("cannot tell when {} started", self.name))?;
+        let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        let (_, start) = parse_stat(&text).with_context(|| format!("cannot tell when {} started", self.name))?;
         Ok(fs::write(&self.pid_file, Process { pid, start }.render())?)
     }
 

@@ -44,7 +44,10 @@ pub(crate) fn run(cache: &Cache, command: &ClusterCommand) -> Result<()> {
             say("the cluster of KUBECONFIG is not ours to stop");
             Ok(())
         }
-        ClusterCommand::Env => reach::print(&reach(cache)?),
+        ClusterCommand::Env => {
+            reach::print(&reach(cache)?);
+            Ok(())
+        }
         ClusterCommand::Images(options) => super::up::images(cache, &options.chosen()).map(drop),
         ClusterCommand::Load(_) => {
             bail!(

@@ -20,14 +20,16 @@ const SETTINGS: [&str; 9] = [
     "vm/overcommit_memory",
 ];
 
-/// Folders whose names are fixed in those programs.
-const FOLDERS: [&str; 9] = [
+/// Folders whose names are fixed in those programs, and those of Flopwatch's agent and of the tests on the node.
+const FOLDERS: [&str; 11] = [
     "/etc/kubernetes",
     "/run/containerd",
     "/run/flannel",
     "/run/xtables.lock",
     "/usr/libexec/kubernetes",
     "/var/lib/cni",
+    "/var/lib/flopwatch",
+    "/var/lib/flopwatch-rig",
     "/var/lib/kubelet",
     "/var/log/containers",
     "/var/log/pods",

@@ -98,7 +98,7 @@ pub(crate) fn import(node: &NodeLayout, images: &[BuiltImage]) -> Result<Vec<Str
         ctr(node)
             .args(["images", "import"])
             .arg(&built.archive)
-            .deadline(Duration::from_secs(300))
+            .deadline(Duration::from_mins(5))
             .quiet()
             .with_context(|| format!("cannot import {}", built.image.reference()))?;
         new.push(built.image.reference());

@@ -51,22 +51,25 @@ pub(crate) fn own(cache: &Cache, layout: &Layout) -> Result<Reach> {
 }
 
 /// Prints the exports for a shell.
-pub(crate) fn print(reach: &Reach) -> Result<()> {
+pub(crate) fn print(reach: &Reach) {
     let folders: Vec<String> = reach
         .programs
         .iter()
         .map(|folder| folder.display().to_string())
         .collect();
     result(exports(&reach.kubeconfig, &folders));
-    Ok(())
 }
 
 fn exports(kubeconfig: &str, folders: &[String]) -> String {
-    let mut text = format!("export KUBECONFIG={}", quote(kubeconfig));
-    if !folders.is_empty() {
-        text.push_str(&format!("\nexport PATH={}:\"$PATH\"", quote(&folders.join(":"))));
+    let kubeconfig = format!("export KUBECONFIG={}", quote(kubeconfig));
+    if folders.is_empty() {
+        return kubeconfig;
     }
-    text
+    format!(
+        "{kubeconfig}
+export PATH={}:\"$PATH\"",
+        quote(&folders.join(":"))
+    )
 }
 
 /// A word that a shell takes as it stands.

@@ -10,7 +10,7 @@ use crate::command::wait_until;
 use crate::golang::{HELM, KUBERNETES};
 use crate::image::{self, BuiltImage, Image};
 use crate::progress::{human, say, step};
-use crate::{cmake, debian, setup};
+use crate::{cmake, debian};
 use anyhow::{Context as _, Result, bail};
 use std::time::{Duration, Instant};
 
@@ -56,7 +56,7 @@ pub(crate) fn up(cache: &Cache, layout: &Layout, options: &UpOptions) -> Result<
 
 /// Builds images without a cluster.
 pub(crate) fn images(cache: &Cache, images: &[Image]) -> Result<Vec<BuiltImage>> {
-    setup::rust_needs(cache, images)?;
+    cmake::ensure(cache)?;
     image::prepare(cache, images)?;
     let built = image::build(cache, images)?;
     for image in &built {
@@ -197,7 +197,7 @@ fn wait_ready(cache: &Cache, layout: &Layout, node: &NodeLayout) -> Result<()> {
 /// A pod cannot be made before its namespace has the default service account.
 fn wait_account(layout: &Layout, reach: &reach::Reach) -> Result<()> {
     let manager = Daemon::new(layout, "kube-controller-manager");
-    let made = wait_until(Duration::from_secs(60), || {
+    let made = wait_until(Duration::from_mins(1), || {
         manager.must_live()?;
         Ok(reach
             .kubectl()

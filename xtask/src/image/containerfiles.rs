@@ -1,0 +1,118 @@
+//! The Containerfiles build where there is an engine; here they are checked against what they name.
+
+use crate::{cmake, debian, project};
+use std::fs;
+use std::path::Path;
+
+const FILES: [&str; 3] = ["operator", "agent", "nsys"];
+
+struct Stage {
+    name: String,
+    text: String,
+}
+
+fn read(name: &str) -> String {
+    let path = project::root().unwrap().join(format!("images/{name}.Containerfile"));
+    fs::read_to_string(path).unwrap().replace("\\\n", " ")
+}
+
+/// The stages, in order, each with its instructions.
+fn stages(text: &str) -> Vec<Stage> {
+    let mut stages: Vec<Stage> = Vec::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        if let Some(from) = line.strip_prefix("FROM ") {
+            let name = from.split_once(" AS ").map_or("", |(_, name)| name).to_owned();
+            stages.push(Stage {
+                name,
+                text: String::new(),
+            });
+        } else if let Some(stage) = stages.last_mut() {
+            stage.text.push_str(line);
+            stage.text.push('\n');
+        }
+    }
+    stages
+}
+
+/// The packages that a stage builds.
+fn built(stage: &Stage) -> Vec<&str> {
+    stage
+        .text
+        .split(" -p ")
+        .skip(1)
+        .filter_map(|rest| rest.split_whitespace().next())
+        .collect()
+}
+
+#[test]
+fn every_copied_path_exists() {
+    for name in FILES {
+        let text = read(name);
+        let stages = stages(&text);
+        for (index, stage) in stages.iter().enumerate() {
+            for copy in stage.text.lines().filter_map(|line| line.strip_prefix("COPY ")) {
+                let words: Vec<&str> = copy.split_whitespace().collect();
+                let Some(from) = words[0].strip_prefix("--from=") else {
+                    let path = project::root().unwrap().join(words[0]);
+                    assert!(path.exists(), "{name}: {} is not in the repository", words[0]);
+                    continue;
+                };
+                let source = stages[..index].iter().find(|stage| stage.name == from);
+                let source = source.unwrap_or_else(|| panic!("{name}: no stage {from} before this COPY"));
+                let path = Path::new(words[1]);
+                let file = path.file_name().unwrap().to_str().unwrap();
+                let made = if words[1].starts_with("/src/target/") {
+                    built(source).contains(&file)
+                        && path.parent().unwrap().ends_with("release")
+                        && source.text.contains("CARGO_TARGET_DIR=/src/target/static") >= words[1].contains("/static/")
+                } else {
+                    source.text.contains(&format!("mkdir {}", words[1]))
+                        || source.text.split_whitespace().any(|word| word == words[1])
+                };
+                assert!(made, "{name}: nothing makes {} in stage {from}", words[1]);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_built_package_is_in_the_workspace() {
+    let metadata = project::cargo()
+        .unwrap()
+        .args(["metadata", "--no-deps", "--format-version=1"])
+        .output()
+        .unwrap();
+    for name in FILES {
+        for stage in stages(&read(name)) {
+            for package in built(&stage) {
+                assert!(
+                    metadata.contains(&format!("\"name\":\"{package}\"")),
+                    "{name}: no package {package}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn they_build_with_the_pinned_tools_and_libraries() {
+    let toolchain = fs::read_to_string(project::root().unwrap().join("rust-toolchain.toml")).unwrap();
+    for name in ["operator", "agent"] {
+        let text = read(name);
+        let version = text
+            .split("/rust:")
+            .nth(1)
+            .and_then(|rest| rest.split('-').next())
+            .unwrap();
+        assert!(
+            toolchain.contains(&format!("\"{version}")),
+            "{name}: Rust {version} is not the pinned one"
+        );
+    }
+    let agent = read("agent");
+    assert!(agent.contains(cmake::WHEEL));
+    assert!(
+        agent.contains(&debian::NSYS_LIBRARIES.join(" ")),
+        "the importer's libraries differ"
+    );
+}

@@ -1,0 +1,192 @@
+//! The README's test command: everything that CI runs.
+
+mod tally;
+
+use crate::cache::Cache;
+use crate::cluster::{self, ClusterCommand, ImageOptions, UpOptions};
+use crate::command::{acknowledge_interrupt, interrupted};
+use crate::progress::{human, result, say, step};
+use crate::{lint, nsys, project, setup};
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use std::collections::BTreeMap;
+use std::time::Instant;
+use tally::Tally;
+
+const SYSTEM_TESTS: &str = "flopwatch-system-tests";
+const FAKE_NVML: &str = "flopwatch-fake-nvml";
+
+/// Which tests, and what becomes of the cluster.
+#[derive(Debug, Args)]
+pub(crate) struct TestOptions {
+    /// Leave out the tests that need a cluster.
+    #[arg(long)]
+    skip_cluster: bool,
+    /// Only the tests of one level, without setup and lint.
+    #[arg(long, value_enum, conflicts_with = "skip_cluster")]
+    only: Option<Level>,
+    /// Use the cluster that KUBECONFIG names instead of a local one.
+    #[arg(long, env = "FLOPWATCH_USE_KUBECONFIG", value_parser = clap::builder::FalseyValueParser::new(), num_args = 0)]
+    use_kubeconfig: bool,
+    /// Leave the local cluster running, for the next round.
+    #[arg(long)]
+    keep_cluster: bool,
+}
+
+/// A level of tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Level {
+    /// In memory, seconds.
+    Unit,
+    /// A crate with real files and tools.
+    Crate,
+    /// Whole system in a real cluster.
+    System,
+}
+
+impl TestOptions {
+    fn wants(&self, level: Level) -> bool {
+        match self.only {
+            Some(only) => only == level,
+            None => level != Level::System || !self.skip_cluster,
+        }
+    }
+}
+
+/// Runs them, adds them up, and fails when anything failed.
+pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
+    let begin = Instant::now();
+    let mut round = Round {
+        cache,
+        tally: Tally::default(),
+        failed: Vec::new(),
+    };
+    if options.only.is_none() {
+        let needs = if options.skip_cluster {
+            setup::basic
+        } else {
+            setup::full
+        };
+        step("setup", || needs(cache))?;
+    }
+    std::thread::scope(|scope| {
+        // Go's compiler works while cargo waits for its own long chains of crates.
+        let local = options.wants(Level::System) && !options.use_kubeconfig;
+        let programs = local.then(|| scope.spawn(|| cluster::build_programs(cache)));
+        if options.only.is_none() {
+            round.step("lint", |_| lint::run(cache));
+        }
+        let (unit, crates) = (options.wants(Level::Unit), options.wants(Level::Crate));
+        match (unit, crates) {
+            (true, true) => round.cargo("unit and crate tests", &[]),
+            (true, false) => round.cargo("unit tests", &["--lib", "--bins"]),
+            (false, true) => round.cargo("crate tests", &["--test", "*"]),
+            (false, false) => {}
+        }
+        if let Some(Ok(Err(error))) = programs.map(std::thread::ScopedJoinHandle::join) {
+            // Starting the cluster reports it again, with what it prevents.
+            say(format_args!("building the cluster's programs: {error:#}"));
+        }
+    });
+    if options.wants(Level::System) {
+        round.system(options);
+    }
+    let interrupted = interrupted();
+    say(format_args!("all steps took {}", human(begin.elapsed())));
+    result(&round.tally);
+    if interrupted {
+        bail!("interrupted");
+    }
+    if round.failed.is_empty() && round.tally.failed == 0 {
+        Ok(())
+    } else {
+        bail!("failed: {}", round.failed.join(", "))
+    }
+}
+
+struct Round<'a> {
+    cache: &'a Cache,
+    tally: Tally,
+    failed: Vec<String>,
+}
+
+impl Round<'_> {
+    /// One step; its failure is written down and the next step runs, unless somebody interrupted.
+    fn step(&mut self, name: &str, work: impl FnOnce(&mut Self) -> Result<()>) {
+        if interrupted() {
+            return;
+        }
+        if let Err(error) = step(name, || work(self)) {
+            say(format_args!("{name}: {error:#}"));
+            self.failed.push(name.to_owned());
+        }
+    }
+
+    fn cargo(&mut self, name: &str, targets: &[&str]) {
+        let packages = ["--workspace", "--exclude", SYSTEM_TESTS];
+        self.step(name, |round| round.cargo_test(&packages, targets, &BTreeMap::new()));
+    }
+
+    fn cargo_test(&mut self, packages: &[&str], targets: &[&str], more: &BTreeMap<String, String>) -> Result<()> {
+        let run = project::cargo()?
+            .envs(project::environment(self.cache)?)
+            .envs(more)
+            .args(["test", "--no-fail-fast"])
+            .args(packages)
+            .args(targets)
+            // Skips are told on the standard output of tests that pass.
+            .args(["--", "--show-output"]);
+        let mut reader = tally::Reader::default();
+        let outcome = run.watched(|line| {
+            if let Some(line) = reader.read(line) {
+                say(line);
+            }
+        });
+        let mut tally = reader.finish();
+        if outcome.is_err() && tally.failed == 0 {
+            // It did not compile, or a test took its process down: no result line tells of it.
+            tally.failed = 1;
+        }
+        self.tally.add(&tally);
+        outcome
+    }
+
+    /// The cluster, its tests, and in any case its end.
+    fn system(&mut self, options: &TestOptions) {
+        let cache = self.cache;
+        let mut up = false;
+        self.step("cluster up", |_| {
+            let images = ImageOptions::default();
+            let command = if !options.use_kubeconfig && cluster::is_up(cache)? {
+                ClusterCommand::Load(images)
+            } else {
+                ClusterCommand::Up(UpOptions::default())
+            };
+            cluster::run(cache, options.use_kubeconfig, &command)?;
+            up = true;
+            Ok(())
+        });
+        if up {
+            self.step("system tests", |round| {
+                let mut more = cluster::reach(cache, options.use_kubeconfig)?.environment();
+                more.insert("FLOPWATCH_SYSTEM_TESTS".to_owned(), "1".to_owned());
+                let library = project::build_library(FAKE_NVML)?;
+                more.insert("FLOPWATCH_FAKE_NVML_LIBRARY".to_owned(), library.display().to_string());
+                more.extend(nsys::ensure(cache)?.environment());
+                round.cargo_test(&["-p", SYSTEM_TESTS], &[], &more)
+            });
+        } else if !interrupted() {
+            self.tally.failed += 1;
+        }
+        if options.keep_cluster || options.use_kubeconfig {
+            return;
+        }
+        let was_interrupted = interrupted();
+        // The clean-up's own programs must not be ended by the same interrupt.
+        acknowledge_interrupt();
+        self.step("cluster down", |_| cluster::run(cache, false, &ClusterCommand::Down));
+        if was_interrupted {
+            self.failed.push("interrupted".to_owned());
+        }
+    }
+}
