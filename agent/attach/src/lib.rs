@@ -1,1 +1,16 @@
 //! Finds a container's process, enters it without privilege, grafts a profiler's session into it and controls that session.
+//!
+//! Every call blocks, bounded by a deadline; an asynchronous caller puts it on a blocking thread. Two steps need a process
+//! of their own, because namespaces and users belong to processes: [`enter`] and [`sandbox`] start the calling program
+//! again with a hidden subcommand, which its `main` hands to [`reexec::child_main`] before it starts any thread.
+
+pub mod capability;
+pub mod cgroup;
+pub mod enter;
+pub mod graft;
+pub mod nsys;
+pub mod privilege;
+pub mod process;
+pub mod reexec;
+pub mod rootfs;
+pub mod sandbox;

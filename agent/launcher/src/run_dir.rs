@@ -111,12 +111,15 @@ impl RunDir {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o1777))
     }
 
-    /// Makes the folder for raw captures.
+    /// Makes the folder for raw captures. Anyone may write it: the agent, root without the right to override modes,
+    /// removes from it what it has taken out.
     pub fn make_out(&self) -> io::Result<()> {
-        match fs::create_dir(self.file(OUT)) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            _ => Ok(()),
+        let path = self.file(OUT);
+        match fs::create_dir(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
         }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777))
     }
 
     /// Removes what an earlier life of this container left, but for the marker. Fails when the folder is not ours to

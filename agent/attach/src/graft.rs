@@ -1,0 +1,487 @@
+//! The agent's side of the graft: finds waiting launchers, starts their sessions, controls collections.
+//!
+//! Every command inside a container runs below a keeper (a child subreaper), so that nothing of ours ever becomes a child of
+//! the workload. The run folder's files and their order are in [`flopwatch_launcher::run_dir`].
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use flopwatch_launcher::guard::Collecting;
+use flopwatch_launcher::run_dir;
+use serde::Deserialize;
+
+use crate::cgroup::ContainerCgroup;
+use crate::enter::{self, Entry, OwnCgroup};
+use crate::nsys::{self, LaunchOptions, SessionState, StartOptions};
+use crate::process::{ProcessId, Procfs};
+use crate::reexec::{End, Output, Reexec, ReexecError};
+use crate::rootfs::{ContainerRoot, RootfsError};
+
+/// Name of the command line tool's folder below the tools folder; it must keep it.
+pub const TARGET_FOLDER: &str = "target-linux-x64";
+/// Name of the launcher below the tools folder.
+pub const LAUNCHER: &str = "launcher";
+/// Time for a short control command, beside what it is asked to wait for.
+const CONTROL: Duration = Duration::from_secs(15);
+/// How long a stop may take: it writes the whole capture.
+const STOP: Duration = Duration::from_mins(2);
+
+/// Why a session or a collection could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum GraftError {
+    /// The container cannot be entered.
+    #[error("cannot enter the container")]
+    Enter(#[from] ReexecError),
+    /// A file in the container cannot be used.
+    #[error("cannot use the container's run folder")]
+    Files(#[from] RootfsError),
+    /// The profiler refused.
+    #[error("nsys {verb} failed ({end:?}): {message}")]
+    Refused {
+        /// Its verb.
+        verb: &'static str,
+        /// How it ended.
+        end: End,
+        /// Its last words.
+        message: String,
+    },
+    /// It said that all is well, and left no capture.
+    #[error("nsys stop left no capture at {}", path.display())]
+    NoCapture {
+        /// Path in the container.
+        path: PathBuf,
+    },
+    /// The launcher had not decided in time.
+    #[error("the launcher did not decide within {0:?}")]
+    Undecided(Duration),
+}
+
+/// A launcher that waits for a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingLauncher {
+    /// The launcher, which is to become the workload.
+    pub process: ProcessId,
+    /// Whose it is; none when it is in no pod that the cgroup tells.
+    pub container: Option<ContainerCgroup>,
+    /// Run folder in the container.
+    pub run_dir: PathBuf,
+    /// Tools folder in the container.
+    pub tools_dir: PathBuf,
+}
+
+/// How long a process is looked at again and again: a runtime's `init` becomes the container's command in place, with the
+/// same PID and start.
+const YOUNG: Duration = Duration::from_secs(20);
+/// Scans after which everything is looked at anew, whatever was seen: a PID may have been reused between two scans.
+const RENEW: u32 = 16;
+
+/// Finds waiting launchers; cheap enough for every 250 ms.
+#[derive(Debug)]
+pub struct LauncherScan {
+    procfs: Procfs,
+    /// When each process was first seen.
+    seen: BTreeMap<i32, Instant>,
+    scans: u32,
+}
+
+impl LauncherScan {
+    /// Scans this procfs.
+    pub fn new(procfs: Procfs) -> Self {
+        Self {
+            procfs,
+            seen: BTreeMap::new(),
+            scans: 0,
+        }
+    }
+
+    /// The launchers that wait now and that nobody has claimed. Who runs a program of that name and layout is listed too:
+    /// whoever starts a session for it checks that its pod was prepared.
+    pub fn scan(&mut self) -> io::Result<Vec<WaitingLauncher>> {
+        let renew = self.scans.is_multiple_of(RENEW);
+        self.scans = self.scans.wrapping_add(1);
+        let pids = self.procfs.pids()?;
+        let now = Instant::now();
+        let before = std::mem::take(&mut self.seen);
+        let mut waiting = Vec::new();
+        for pid in pids {
+            let first = before.get(&pid).copied().unwrap_or(now);
+            self.seen.insert(pid, first);
+            if renew || now.duration_since(first) < YOUNG {
+                waiting.extend(self.look(pid));
+            }
+        }
+        Ok(waiting)
+    }
+
+    fn look(&self, pid: i32) -> Option<WaitingLauncher> {
+        // The name first: one short read for each of the host's processes.
+        let name = std::fs::read_to_string(self.procfs.folder(pid).join("comm")).ok()?;
+        if !LAUNCHER_NAMES.contains(&name.trim_end()) {
+            return None;
+        }
+        let (run_dir, tools_dir) = parse_run(&self.procfs.command_line(pid).ok()?)?;
+        let process = self.procfs.identify(pid).ok()?;
+        let root = ContainerRoot::open(&self.procfs, process).ok()?;
+        let waits = root.has(&run_dir.join(run_dir::WAITING)) && !root.has(&run_dir.join(run_dir::CLAIMED));
+        waits.then(|| WaitingLauncher {
+            process,
+            container: self.procfs.container(pid),
+            run_dir,
+            tools_dir,
+        })
+    }
+}
+
+/// Names that the kernel gives a launcher's process: at most 15 letters of the file's name.
+const LAUNCHER_NAMES: [&str; 2] = [LAUNCHER, "flopwatch-launc"];
+
+/// Reads a launcher's command line; none when it is not `launcher run ...`.
+fn parse_run(words: &[String]) -> Option<(PathBuf, PathBuf)> {
+    let mut words = words.iter().skip(1);
+    if words.next()? != "run" {
+        return None;
+    }
+    let (mut run_dir, mut tools_dir) = (
+        PathBuf::from(run_dir::DEFAULT_RUN_DIR),
+        PathBuf::from(run_dir::DEFAULT_TOOLS_DIR),
+    );
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--run-dir" => run_dir = words.next()?.into(),
+            "--tools-dir" => tools_dir = words.next()?.into(),
+            "--claim-seconds" | "--session-seconds" => drop(words.next()?),
+            "--" => return Some((run_dir, tools_dir)),
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// A container with a launcher in it, and how to get there.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// How to start this program again.
+    pub reexec: Reexec,
+    /// procfs of the host.
+    pub procfs: Procfs,
+    /// The launcher or, later, the workload that it became: the same process.
+    pub process: ProcessId,
+    /// Run folder in the container.
+    pub run_dir: PathBuf,
+    /// Tools folder in the container.
+    pub tools_dir: PathBuf,
+    /// Cgroup for what is started in it; none: the caller's own.
+    pub cgroup: Option<OwnCgroup>,
+}
+
+/// What the launcher did in the end.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct LauncherState {
+    /// Whether the workload runs with the session's environment.
+    pub grafted: bool,
+    /// Why, from a closed set ([`flopwatch_launcher::state::Reason`]).
+    pub reason: String,
+    /// PID in the container.
+    pub pid: u32,
+    /// When it decided, Unix milliseconds.
+    pub unix_ms: u64,
+    /// How long it held the workload back, in milliseconds.
+    pub waited_ms: u64,
+    /// Early deaths of grafted starts of this container so far.
+    pub early_deaths: u32,
+    /// Variables that the workload sets itself and the session wanted too.
+    pub kept: Vec<String>,
+}
+
+/// Bounds of a collection that hold even when the agent is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// From the start on; the keeper stops the collection then.
+    pub limit: Duration,
+    /// Bytes below the run folder; the keeper stops the collection then.
+    pub max_bytes: u64,
+    /// Free bytes of its volume; below, the keeper throws the collection away.
+    pub min_free_bytes: u64,
+}
+
+impl Target {
+    /// Of a launcher that a scan found.
+    pub fn of(waiting: &WaitingLauncher, reexec: Reexec, procfs: Procfs, cgroup: Option<OwnCgroup>) -> Self {
+        Self {
+            reexec,
+            procfs,
+            process: waiting.process,
+            run_dir: waiting.run_dir.clone(),
+            tools_dir: waiting.tools_dir.clone(),
+            cgroup,
+        }
+    }
+
+    fn nsys(&self) -> PathBuf {
+        self.tools_dir.join(TARGET_FOLDER).join("nsys")
+    }
+
+    fn launcher(&self) -> String {
+        text(&self.tools_dir.join(LAUNCHER))
+    }
+
+    fn root(&self) -> Result<ContainerRoot, RootfsError> {
+        ContainerRoot::open(&self.procfs, self.process)
+    }
+
+    fn enter(&self, command: Vec<String>, deadline: Duration, detach: bool) -> Result<Output, ReexecError> {
+        let scratch = text(&self.run_dir.join(run_dir::TMP));
+        let entry = Entry {
+            proc_root: self.procfs.root().to_owned(),
+            process: self.process,
+            cgroup: self.cgroup.clone(),
+            command,
+            environment: vec![
+                ("TMPDIR".into(), scratch.clone()),
+                ("HOME".into(), scratch),
+                ("PATH".into(), "/usr/bin:/bin".into()),
+            ],
+            deadline,
+            detach,
+        };
+        enter::run(&self.reexec, &entry)
+    }
+
+    /// Runs a control command of the profiler below a keeper that bounds it.
+    fn control(
+        &self,
+        verb: &'static str,
+        line: Vec<String>,
+        options: &[String],
+        limit: Duration,
+    ) -> Result<Output, GraftError> {
+        let mut command = vec![
+            self.launcher(),
+            "keeper".into(),
+            "--deadline-seconds".into(),
+            limit.as_secs().to_string(),
+        ];
+        command.extend_from_slice(options);
+        command.push("--".into());
+        command.extend(line);
+        // The keeper's deadline comes first, so that it, not this program, ends the profiler's processes.
+        let output = self.enter(command, limit + Duration::from_secs(5), false)?;
+        if output.success() {
+            Ok(output)
+        } else {
+            Err(GraftError::Refused {
+                verb,
+                end: output.end,
+                message: output.last_words(),
+            })
+        }
+    }
+
+    /// Claims the launcher and starts a session for it; returns when the keeper runs. What comes of it tells
+    /// [`Target::await_state`].
+    pub fn start_session(&self, options: &LaunchOptions) -> Result<(), GraftError> {
+        let stub = vec![self.launcher(), "stub".into(), text(&self.run_dir.join(run_dir::ENV))];
+        let mut command = vec![
+            self.launcher(),
+            "keeper".into(),
+            "--run-dir".into(),
+            text(&self.run_dir),
+        ];
+        command.extend(["--nsys".into(), text(&self.nsys()), "--".into()]);
+        command.extend(nsys::launch(&self.nsys(), options, &stub));
+        self.enter(command, CONTROL, true)?;
+        tracing::debug!(
+            pid = self.process.pid,
+            session = options.session,
+            "session keeper started"
+        );
+        Ok(())
+    }
+
+    /// Tells a waiting launcher that there will be no session, and why: the workload starts at once.
+    pub fn refuse(&self, why: &str) -> Result<(), GraftError> {
+        let command = vec![
+            self.launcher(),
+            "write".into(),
+            text(&self.run_dir.join(run_dir::FAILED)),
+            why.into(),
+        ];
+        let output = self.enter(command, CONTROL, false)?;
+        if output.success() {
+            Ok(())
+        } else {
+            Err(GraftError::Refused {
+                verb: "refusal",
+                end: output.end,
+                message: output.last_words(),
+            })
+        }
+    }
+
+    /// What the launcher did; none while it waits.
+    pub fn read_state(&self) -> Result<Option<LauncherState>, GraftError> {
+        match self
+            .root()?
+            .read(&self.run_dir.join(run_dir::STATE), run_dir::CONTROL_LIMIT)
+        {
+            Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+            Err(RootfsError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits until the launcher has decided, at most `limit`.
+    pub fn await_state(&self, limit: Duration) -> Result<LauncherState, GraftError> {
+        let deadline = Instant::now() + limit;
+        loop {
+            if let Some(state) = self.read_state()? {
+                return Ok(state);
+            }
+            if Instant::now() >= deadline {
+                return Err(GraftError::Undecided(limit));
+            }
+            pause(Duration::from_millis(10));
+        }
+    }
+
+    /// Why there is no session, in the keeper's or the agent's words.
+    pub fn failure(&self) -> Option<String> {
+        let bytes = self
+            .root()
+            .ok()?
+            .read(&self.run_dir.join(run_dir::FAILED), run_dir::CONTROL_LIMIT)
+            .ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// What the keeper ended by itself, since the last start of a collection.
+    pub fn guard_verdict(&self) -> Option<flopwatch_launcher::guard::Verdict> {
+        let bytes = self
+            .root()
+            .ok()?
+            .read(&self.run_dir.join(run_dir::GUARD), run_dir::CONTROL_LIMIT)
+            .ok()?;
+        flopwatch_launcher::guard::Verdict::parse(&String::from_utf8_lossy(&bytes))
+    }
+
+    /// State of the session, asked from inside.
+    pub fn session_state(&self, session: &str) -> Result<SessionState, GraftError> {
+        let output = self.control("sessions list", nsys::list(&self.nsys()), &[], CONTROL)?;
+        Ok(nsys::parse_list(&String::from_utf8_lossy(&output.stdout), session))
+    }
+
+    /// Version of the tools in the container.
+    pub fn tools_version(&self) -> Result<Option<String>, GraftError> {
+        let output = self.control("--version", vec![text(&self.nsys()), "--version".into()], &[], CONTROL)?;
+        Ok(nsys::parse_version(&String::from_utf8_lossy(&output.stdout)).map(str::to_owned))
+    }
+
+    /// Starts a collection whose raw capture will be called `name`; its bounds hold from before the start on.
+    pub fn start_collection(&self, session: &str, name: &str, sample: bool, bounds: Bounds) -> Result<(), GraftError> {
+        let deadline = unix_ms().saturating_add(u64::try_from(bounds.limit.as_millis()).unwrap_or(u64::MAX));
+        let collecting = Collecting {
+            session: session.into(),
+            deadline_unix_ms: deadline,
+            max_bytes: bounds.max_bytes,
+            min_free_bytes: bounds.min_free_bytes,
+        };
+        let options = ["--begin-collecting".into(), text(&self.run_dir), collecting.render()];
+        let start = StartOptions {
+            session: session.into(),
+            output: self.capture(name).with_extension(""),
+            sample,
+        };
+        self.control("start", nsys::start(&self.nsys(), &start), &options, CONTROL)
+            .map(drop)
+    }
+
+    /// Where the raw capture called `name` is written, in the container.
+    pub fn capture(&self, name: &str) -> PathBuf {
+        self.run_dir.join(run_dir::OUT).join(format!("{name}.qdstrm"))
+    }
+
+    /// Ends a collection; returns the raw capture's path in the container. Where the keeper was faster, its capture is
+    /// returned.
+    pub fn stop_collection(&self, session: &str, name: &str) -> Result<PathBuf, GraftError> {
+        let options = ["--end-collecting".into(), text(&self.run_dir)];
+        let path = self.capture(name);
+        let stopped = self.control("stop", nsys::stop(&self.nsys(), session), &options, STOP);
+        let left = self.root()?.has(&path);
+        match stopped {
+            _ if left => Ok(path),
+            Ok(_) => Err(GraftError::NoCapture { path }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Ends a collection and throws it away.
+    pub fn cancel_collection(&self, session: &str) -> Result<(), GraftError> {
+        let options = ["--end-collecting".into(), text(&self.run_dir)];
+        self.control("cancel", nsys::cancel(&self.nsys(), session), &options, CONTROL)
+            .map(drop)
+    }
+
+    /// Ends the session for good; the workload runs on.
+    pub fn shutdown_session(&self, session: &str) -> Result<(), GraftError> {
+        self.control("shutdown", nsys::shutdown(&self.nsys(), session), &[], CONTROL)
+            .map(drop)
+    }
+
+    /// Takes a raw capture out, at most `limit` bytes, and removes it in the container; returns its bytes.
+    pub fn take_capture(
+        &self,
+        path: &Path,
+        to: &mut dyn io::Write,
+        limit: u64,
+        progress: impl FnMut(u64) -> bool,
+    ) -> Result<u64, GraftError> {
+        let root = self.root()?;
+        let bytes = root.copy_out(path, to, limit, progress)?;
+        root.remove(path)?;
+        Ok(bytes)
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn unix_ms() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .ok()
+        .and_then(|age| u64::try_from(age.as_millis()).ok())
+        .unwrap_or(0)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this crate blocks by design; callers give it a thread"
+)]
+fn pause(time: Duration) {
+    std::thread::sleep(time);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launchers_command_line_tells_its_folders() {
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let parsed = parse_run(&words(
+            "/t/launcher run --claim-seconds 1 --run-dir /r -- app --tools-dir /x",
+        ));
+        assert_eq!(parsed, Some(("/r".into(), run_dir::DEFAULT_TOOLS_DIR.into())));
+        for line in [
+            "/t/launcher keeper -- x",
+            "/t/launcher run --what",
+            "/t/launcher run --run-dir /r",
+            "launcher",
+        ] {
+            assert_eq!(parse_run(&words(line)), None, "{line}");
+        }
+    }
+}

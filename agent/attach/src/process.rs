@@ -1,0 +1,314 @@
+//! Processes as the host's procfs shows them: identity, owner, container, and what they have mapped.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use procfs::process::{MMapPath, Process};
+use serde::{Deserialize, Serialize};
+
+use crate::cgroup::{self, ContainerCgroup};
+
+/// Why a process could not be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// It has ended, or its PID belongs to another process by now.
+    #[error("process {pid} is gone")]
+    Gone {
+        /// The PID that was asked for.
+        pid: i32,
+    },
+    /// procfs refused or is not understood.
+    #[error("cannot read {what} of process {pid}")]
+    Read {
+        /// The PID that was asked for.
+        pid: i32,
+        /// The file of procfs.
+        what: &'static str,
+        /// What procfs said.
+        source: procfs::ProcError,
+    },
+    /// The kernel gave no descriptor of the process.
+    #[error("cannot open process {pid}")]
+    Open {
+        /// The PID that was asked for.
+        pid: i32,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+/// A process for good: a PID alone may be reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ProcessId {
+    /// PID in the namespace of the procfs it was read from.
+    pub pid: i32,
+    /// Start, in clock ticks since the boot.
+    pub start_time: u64,
+}
+
+/// Who a process is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// Effective user.
+    pub uid: u32,
+    /// Effective group.
+    pub gid: u32,
+    /// Supplementary groups.
+    pub groups: Vec<u32>,
+    /// PID in the innermost namespace, the one that the container itself sees.
+    pub inner_pid: i32,
+    /// Seccomp mode: 0 none, 1 strict, 2 filter.
+    pub seccomp: u32,
+}
+
+/// What of interest a process has mapped.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Mapped {
+    /// The CUDA driver's library.
+    pub cuda: bool,
+    /// CUPTI's library, by its path in the container.
+    pub cupti: Option<String>,
+    /// NCCL.
+    pub nccl: bool,
+    /// Injection libraries of profilers, by file name.
+    pub profilers: BTreeSet<String>,
+}
+
+/// Beginnings of the file names of profilers' injection libraries.
+const PROFILERS: &[&str] = &[
+    "libToolsInjection",
+    "libparcagpucupti",
+    "libzymtrace",
+    "libcuda-injection",
+    "libdd_cuda",
+    "libNvNsightInjection",
+];
+
+impl Mapped {
+    /// Sorts mapped paths.
+    pub fn from_paths<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Self {
+        let mut mapped = Self::default();
+        for path in paths {
+            let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+                continue;
+            };
+            mapped.cuda |= name.starts_with("libcuda.so");
+            mapped.nccl |= name.starts_with("libnccl.so");
+            if name.starts_with("libcupti.so") {
+                mapped.cupti = Some(path.display().to_string());
+            }
+            if PROFILERS.iter().any(|profiler| name.starts_with(profiler)) {
+                mapped.profilers.insert(name.to_owned());
+            }
+        }
+        mapped
+    }
+}
+
+/// A procfs that shows the host's processes.
+#[derive(Debug, Clone)]
+pub struct Procfs {
+    root: PathBuf,
+}
+
+impl Default for Procfs {
+    fn default() -> Self {
+        Self::new("/proc")
+    }
+}
+
+impl Procfs {
+    /// Looks below `root`, for example `/proc` in a pod with `hostPID`.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Where it is mounted.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder of a process.
+    pub fn folder(&self, pid: i32) -> PathBuf {
+        self.root.join(pid.to_string())
+    }
+
+    fn open(&self, pid: i32, what: &'static str) -> Result<Process, ProcessError> {
+        Process::new_with_root(self.folder(pid)).map_err(|source| error(pid, what, source))
+    }
+
+    /// Every process there is.
+    pub fn pids(&self) -> io::Result<Vec<i32>> {
+        let entries = std::fs::read_dir(&self.root)?;
+        Ok(entries
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .collect())
+    }
+
+    /// Identity of the process that has this PID now.
+    pub fn identify(&self, pid: i32) -> Result<ProcessId, ProcessError> {
+        let stat = self
+            .open(pid, "stat")?
+            .stat()
+            .map_err(|source| error(pid, "stat", source))?;
+        Ok(ProcessId {
+            pid,
+            start_time: stat.starttime,
+        })
+    }
+
+    /// Whether the PID still is this process (a zombie is not).
+    pub fn is_alive(&self, process: ProcessId) -> bool {
+        self.open(process.pid, "stat")
+            .and_then(|open| open.stat().map_err(|source| error(process.pid, "stat", source)))
+            .is_ok_and(|stat| stat.starttime == process.start_time && stat.state != 'Z' && stat.state != 'X')
+    }
+
+    /// A descriptor that stays with the process, checked to be the one that was meant.
+    pub fn pidfd(&self, process: ProcessId) -> Result<OwnedFd, ProcessError> {
+        let gone = ProcessError::Gone { pid: process.pid };
+        let Some(pid) = rustix::process::Pid::from_raw(process.pid) else {
+            return Err(gone);
+        };
+        let fd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).map_err(|source| {
+            ProcessError::Open {
+                pid: process.pid,
+                source: source.into(),
+            }
+        })?;
+        // Read after the descriptor was opened: if it is the same process now, it was then.
+        if self.identify(process.pid)? == process {
+            Ok(fd)
+        } else {
+            Err(gone)
+        }
+    }
+
+    /// Who the process is.
+    pub fn owner(&self, process: ProcessId) -> Result<Owner, ProcessError> {
+        let pid = process.pid;
+        let status = self
+            .open(pid, "status")?
+            .status()
+            .map_err(|source| error(pid, "status", source))?;
+        Ok(Owner {
+            uid: status.euid,
+            gid: status.egid,
+            groups: status.groups.iter().copied().collect(),
+            inner_pid: status.nspid.and_then(|pids| pids.last().copied()).unwrap_or(status.pid),
+            seccomp: status.seccomp.unwrap_or(0),
+        })
+    }
+
+    /// The container that the process is in; none on the host.
+    pub fn container(&self, pid: i32) -> Option<ContainerCgroup> {
+        cgroup::parse(&std::fs::read_to_string(self.folder(pid).join("cgroup")).ok()?)
+    }
+
+    /// The processes of a container, by its 64 hex digits, in the order of their PIDs in it: the first is its PID 1 unless the
+    /// pod shares one PID namespace.
+    pub fn of_container(&self, container_id: &str) -> io::Result<Vec<ProcessId>> {
+        let mut found: Vec<(i32, ProcessId)> = self
+            .pids()?
+            .into_iter()
+            .filter(|pid| {
+                self.container(*pid)
+                    .is_some_and(|container| container.container_id == container_id)
+            })
+            .filter_map(|pid| self.identify(pid).ok())
+            .filter_map(|process| Some((self.owner(process).ok()?.inner_pid, process)))
+            .collect();
+        found.sort_unstable();
+        Ok(found.into_iter().map(|(_, process)| process).collect())
+    }
+
+    /// What the process has mapped.
+    pub fn mapped(&self, process: ProcessId) -> Result<Mapped, ProcessError> {
+        let pid = process.pid;
+        let maps = self
+            .open(pid, "maps")?
+            .maps()
+            .map_err(|source| error(pid, "maps", source))?;
+        let paths = maps.into_iter().filter_map(|map| match map.pathname {
+            MMapPath::Path(path) => Some(path),
+            _ => None,
+        });
+        let paths: BTreeSet<PathBuf> = paths.collect();
+        Ok(Mapped::from_paths(paths.iter().map(PathBuf::as_path)))
+    }
+
+    /// The named variables of the environment that the process started with. No other leaves this function.
+    pub fn variables(&self, process: ProcessId, names: &[&str]) -> Result<BTreeMap<String, String>, ProcessError> {
+        let pid = process.pid;
+        let bytes =
+            std::fs::read(self.folder(pid).join("environ")).map_err(|source| ProcessError::Open { pid, source })?;
+        Ok(select_variables(&bytes, names))
+    }
+
+    /// The words of the command line.
+    pub fn command_line(&self, pid: i32) -> Result<Vec<String>, ProcessError> {
+        self.open(pid, "cmdline")?
+            .cmdline()
+            .map_err(|source| error(pid, "cmdline", source))
+    }
+}
+
+fn error(pid: i32, what: &'static str, source: procfs::ProcError) -> ProcessError {
+    match source {
+        procfs::ProcError::NotFound(_) => ProcessError::Gone { pid },
+        // A process that ends while it is read.
+        procfs::ProcError::Io(ref io, _) if io.raw_os_error() == Some(nix::libc::ESRCH) => ProcessError::Gone { pid },
+        source => ProcessError::Read { pid, what, source },
+    }
+}
+
+fn select_variables(environ: &[u8], names: &[&str]) -> BTreeMap<String, String> {
+    environ
+        .split(|byte| *byte == 0)
+        .filter_map(|entry| std::str::from_utf8(entry).ok()?.split_once('='))
+        .filter(|(name, _)| names.contains(name))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_named_variables_are_taken() {
+        let found = select_variables(b"SECRET=1\0KINETO_USE_DAEMON=1\0X\0", &["KINETO_USE_DAEMON", "ABSENT"]);
+        assert_eq!(found, BTreeMap::from([("KINETO_USE_DAEMON".into(), "1".into())]));
+    }
+
+    #[test]
+    fn mapped_libraries_are_sorted_by_name() {
+        let paths = [
+            "/lib/libcuda.so.550",
+            "/cuda/libcupti.so.12",
+            "/x/libToolsInjection64.so",
+            "/lib/libc.so.6",
+        ];
+        let mapped = Mapped::from_paths(paths.iter().map(Path::new));
+        assert!(mapped.cuda && !mapped.nccl);
+        assert_eq!(mapped.cupti.as_deref(), Some("/cuda/libcupti.so.12"));
+        assert_eq!(mapped.profilers, BTreeSet::from(["libToolsInjection64.so".into()]));
+    }
+
+    #[test]
+    fn a_process_is_itself_and_a_reused_pid_is_not() {
+        let procfs = Procfs::default();
+        let own = procfs.identify(i32::try_from(std::process::id()).unwrap()).unwrap();
+        assert!(procfs.is_alive(own));
+        procfs.pidfd(own).unwrap();
+        let other = ProcessId {
+            start_time: own.start_time + 1,
+            ..own
+        };
+        assert!(!procfs.is_alive(other));
+        assert!(matches!(procfs.pidfd(other), Err(ProcessError::Gone { .. })));
+        assert_eq!(procfs.owner(own).unwrap().uid, nix::unistd::geteuid().as_raw());
+    }
+}

@@ -1,0 +1,369 @@
+//! The calling program, started again to change namespaces or users in a process of its own.
+//!
+//! Contract with the calling program: when its first argument is one of [`SUBCOMMANDS`], it hands its arguments to
+//! [`child_main`] before it starts a thread, and exits with what that returns. The child's standard input is no input but
+//! the pipe on which it reports; standard output and error are the command's own.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::{enter, sandbox};
+
+/// The hidden subcommands.
+pub const SUBCOMMANDS: [&str; 2] = ["enter", "sandbox"];
+/// Bytes of standard output, and as many of standard error, that are kept.
+pub const OUTPUT_LIMIT: usize = 64 << 10;
+/// Bytes of a report that are read.
+const REPORT_LIMIT: usize = 64 << 10;
+/// How long the child may take beyond the command's own deadline.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How to start the calling program again.
+#[derive(Debug, Clone)]
+pub struct Reexec {
+    program: PathBuf,
+}
+
+impl Default for Reexec {
+    fn default() -> Self {
+        Self::new("/proc/self/exe")
+    }
+}
+
+impl Reexec {
+    /// Starts `program`, which keeps this module's contract.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+        }
+    }
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// With this exit code.
+    Exited(i32),
+    /// By this signal.
+    Signaled(i32),
+    /// Its deadline passed and it was killed.
+    TimedOut,
+    /// It runs on, on its own.
+    Detached,
+}
+
+/// What came of a command.
+#[derive(Debug, Clone)]
+pub struct Output {
+    /// How it ended.
+    pub end: End,
+    /// The first 64 KiB of its standard output.
+    pub stdout: Vec<u8>,
+    /// The first 64 KiB of its standard error.
+    pub stderr: Vec<u8>,
+    /// Whether it wrote more than that.
+    pub truncated: bool,
+    /// Protections that could not be applied; empty in a sandbox that is whole.
+    pub missing: Vec<String>,
+}
+
+impl Output {
+    /// Whether it ended with exit code 0.
+    pub fn success(&self) -> bool {
+        self.end == End::Exited(0)
+    }
+
+    /// The last line of standard error, or of standard output when that is empty: what a person would be told.
+    pub fn last_words(&self) -> String {
+        let text = if self.stderr.is_empty() {
+            &self.stdout
+        } else {
+            &self.stderr
+        };
+        let text = String::from_utf8_lossy(text);
+        text.lines()
+            .rev()
+            .find(|line| !line.trim().is_empty())
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    }
+}
+
+/// Why a command could not be run at all.
+#[derive(Debug, thiserror::Error)]
+pub enum ReexecError {
+    /// The child could not be started or talked to.
+    #[error("cannot {action} the helper process")]
+    Start {
+        /// What was tried.
+        action: &'static str,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// The child failed before the command ran.
+    #[error("cannot {stage}: {message}")]
+    Stage {
+        /// What the child was doing.
+        stage: String,
+        /// What the kernel said.
+        message: String,
+    },
+    /// The child ended without a report, or with one that is none.
+    #[error("the helper process ended without a report ({0}); does its program know the subcommand?")]
+    NoReport(String),
+}
+
+/// What a child reports, one JSON object.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Report {
+    Exited(i32),
+    Signaled(i32),
+    TimedOut,
+    Detached,
+    /// The command replaces the child: its own end is the end.
+    Becoming {
+        missing: Vec<String>,
+    },
+    Failed {
+        stage: String,
+        message: String,
+    },
+}
+
+impl Report {
+    pub(crate) fn failed(stage: &str, error: impl std::fmt::Display) -> Self {
+        Self::Failed {
+            stage: stage.into(),
+            message: error.to_string(),
+        }
+    }
+}
+
+/// Runs a hidden subcommand. `arguments` are the program's own without its name: the subcommand, then one JSON object.
+pub fn child_main(arguments: &[OsString]) -> ExitCode {
+    let words: Option<Vec<&str>> = arguments.iter().map(|word| word.to_str()).collect();
+    // The report pipe, moved away from standard input so that a command never sees it.
+    let Ok(pipe) = rustix::io::fcntl_dupfd_cloexec(std::io::stdin(), 3) else {
+        return ExitCode::FAILURE;
+    };
+    let report = match words.as_deref() {
+        Some(["enter", spec]) => enter::child(spec),
+        Some(["sandbox", spec]) => sandbox::child(spec, &pipe),
+        _ => Report::failed("read the arguments", "not a hidden subcommand and one JSON object"),
+    };
+    if send(&pipe, &report) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Sends a report; false when nobody listens.
+pub(crate) fn send(pipe: &OwnedFd, report: &Report) -> bool {
+    let Ok(pipe) = pipe.try_clone() else { return false };
+    let Ok(mut line) = serde_json::to_vec(report) else {
+        return false;
+    };
+    line.push(b'\n');
+    std::fs::File::from(pipe).write_all(&line).is_ok()
+}
+
+/// One of the child's streams.
+struct Stream {
+    file: std::fs::File,
+    kept: Vec<u8>,
+    limit: usize,
+    truncated: bool,
+    open: bool,
+}
+
+impl Stream {
+    fn new(fd: OwnedFd, limit: usize) -> Result<Self, ReexecError> {
+        rustix::io::ioctl_fionbio(&fd, true).map_err(|source| ReexecError::Start {
+            action: "listen to",
+            source: source.into(),
+        })?;
+        Ok(Self {
+            file: fd.into(),
+            kept: Vec::new(),
+            limit,
+            truncated: false,
+            open: true,
+        })
+    }
+
+    /// Reads what is there now; what is over the limit is read and dropped, so that a command never blocks on it.
+    fn drain(&mut self) {
+        let mut block = [0; 8192];
+        // Bounded: a command that writes without end is looked at again after the clock.
+        for _ in 0..64 {
+            match self.file.read(&mut block) {
+                Ok(0) => {
+                    self.open = false;
+                    return;
+                }
+                Ok(read) => {
+                    let room = self.limit.saturating_sub(self.kept.len());
+                    self.truncated |= read > room;
+                    self.kept
+                        .extend_from_slice(block.get(..read.min(room)).unwrap_or_default());
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                Err(_) => {
+                    self.open = false;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Starts the child with `spec`, which bounds the command itself; the child is killed when it outstays that by a grace.
+pub(crate) fn run(
+    reexec: &Reexec,
+    subcommand: &str,
+    spec: &impl Serialize,
+    deadline: Duration,
+) -> Result<Output, ReexecError> {
+    run_exact(reexec, subcommand, spec, deadline + GRACE)
+}
+
+/// Starts the child with `spec` and waits for its end; kills its group after `deadline`.
+pub(crate) fn run_exact(
+    reexec: &Reexec,
+    subcommand: &str,
+    spec: &impl Serialize,
+    deadline: Duration,
+) -> Result<Output, ReexecError> {
+    let start = |action: &'static str| move |source: std::io::Error| ReexecError::Start { action, source };
+    let spec = serde_json::to_string(spec).map_err(|error| ReexecError::Start {
+        action: "describe",
+        source: error.into(),
+    })?;
+    let (reader, writer) =
+        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|source| ReexecError::Start {
+            action: "listen to",
+            source: source.into(),
+        })?;
+    let mut command = Command::new(&reexec.program);
+    command
+        .args([subcommand, &spec])
+        .env_clear()
+        .stdin(Stdio::from(writer))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(start("start"))?;
+    // Its copy of the writing end.
+    drop(command);
+    let watched = watch(&mut child, reader, Instant::now() + deadline);
+    if !matches!(watched, Ok((_, false))) {
+        kill_group(&mut child);
+    }
+    let status = child.wait().map_err(start("wait for"))?;
+    let (streams, late) = watched?;
+    let [report, stdout, stderr] = streams;
+    let truncated = stdout.truncated || stderr.truncated;
+    let text = String::from_utf8_lossy(&report.kept).into_owned();
+    // The last line counts: a child that is to become the command may still fail to.
+    let report = text.lines().next_back().map(serde_json::from_str::<Report>);
+    let mut missing = Vec::new();
+    let end = match report {
+        _ if late => End::TimedOut,
+        Some(Ok(Report::Exited(code))) => End::Exited(code),
+        Some(Ok(Report::Signaled(signal))) => End::Signaled(signal),
+        Some(Ok(Report::TimedOut)) => End::TimedOut,
+        Some(Ok(Report::Detached)) => End::Detached,
+        Some(Ok(Report::Becoming { missing: said })) => {
+            missing = said;
+            match (status.code(), std::os::unix::process::ExitStatusExt::signal(&status)) {
+                (Some(code), _) => End::Exited(code),
+                (None, Some(signal)) => End::Signaled(signal),
+                (None, None) => return Err(ReexecError::NoReport(status.to_string())),
+            }
+        }
+        Some(Ok(Report::Failed { stage, message })) => return Err(ReexecError::Stage { stage, message }),
+        Some(Err(_)) | None => return Err(ReexecError::NoReport(status.to_string())),
+    };
+    Ok(Output {
+        end,
+        stdout: stdout.kept,
+        stderr: stderr.kept,
+        truncated,
+        missing,
+    })
+}
+
+/// Reads the streams until the child ends; true when it did not within its time.
+fn watch(child: &mut Child, report: OwnedFd, deadline: Instant) -> Result<([Stream; 3], bool), ReexecError> {
+    let gone = || ReexecError::NoReport("no pipes".into());
+    let stdout = OwnedFd::from(child.stdout.take().ok_or_else(gone)?);
+    let stderr = OwnedFd::from(child.stderr.take().ok_or_else(gone)?);
+    let pid = i32::try_from(child.id())
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+        .ok_or_else(gone)?;
+    let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).map_err(|source| {
+        ReexecError::Start {
+            action: "watch",
+            source: source.into(),
+        }
+    })?;
+    let mut streams = [
+        Stream::new(report, REPORT_LIMIT)?,
+        Stream::new(stdout, OUTPUT_LIMIT)?,
+        Stream::new(stderr, OUTPUT_LIMIT)?,
+    ];
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+        let ended = {
+            let mut fds = vec![PollFd::new(&pidfd, PollFlags::IN)];
+            fds.extend(
+                streams
+                    .iter()
+                    .filter(|stream| stream.open)
+                    .map(|stream| PollFd::from_borrowed_fd(stream.file.as_fd(), PollFlags::IN)),
+            );
+            match poll(&mut fds, Some(&timeout)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(source) => {
+                    return Err(ReexecError::Start {
+                        action: "watch",
+                        source: source.into(),
+                    });
+                }
+            }
+            fds.first().is_some_and(|fd| !fd.revents().is_empty())
+        };
+        // After the child's end, what daemons of the command may still write is not waited for.
+        for stream in &mut streams {
+            if stream.open {
+                stream.drain();
+            }
+        }
+        if ended {
+            return Ok((streams, false));
+        }
+        if Instant::now() >= deadline {
+            return Ok((streams, true));
+        }
+    }
+}
+
+/// Kills the child and what shares its process group; the child made one of its own.
+fn kill_group(child: &mut Child) {
+    if let Some(pid) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
+        rustix::process::kill_process_group(pid, rustix::process::Signal::KILL).ok();
+    }
+    child.kill().ok();
+}

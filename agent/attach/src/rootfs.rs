@@ -1,0 +1,336 @@
+//! Files of a container, seen from outside through `/proc/PID/root`.
+//!
+//! The container's own symlinks lead nowhere but into the container, and only regular files are touched: a pipe or a device
+//! in a file's place is refused, never opened for long.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, open, openat2, unlinkat};
+use rustix::io::Errno;
+
+use crate::process::{ProcessError, ProcessId, Procfs};
+
+/// Bytes moved at a time.
+const BLOCK: usize = 256 << 10;
+
+/// Why a file of a container could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RootfsError {
+    /// The process whose root it is has ended.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// There is no such file.
+    #[error("{} does not exist in the container", path.display())]
+    NotFound {
+        /// Path in the container.
+        path: PathBuf,
+    },
+    /// It is something else: a folder, a symlink, a pipe, a device.
+    #[error("{} is not a regular file", path.display())]
+    NotAFile {
+        /// Path in the container.
+        path: PathBuf,
+    },
+    /// It holds more bytes than the caller takes.
+    #[error("{} holds more than {limit} bytes", path.display())]
+    TooLarge {
+        /// Path in the container.
+        path: PathBuf,
+        /// The caller's limit.
+        limit: u64,
+    },
+    /// The kernel refused.
+    #[error("cannot {action} {} in the container", path.display())]
+    Io {
+        /// Path in the container.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// The place that the bytes go to failed.
+    #[error("cannot write what was read from {}", path.display())]
+    Sink {
+        /// Path in the container.
+        path: PathBuf,
+        /// What the sink said.
+        source: std::io::Error,
+    },
+    /// The caller's progress callback asked to stop.
+    #[error("stopped while copying {}", path.display())]
+    Stopped {
+        /// Path in the container.
+        path: PathBuf,
+    },
+}
+
+/// A file's size and age.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileFacts {
+    /// Bytes.
+    pub bytes: u64,
+    /// Last change, seconds since 1970.
+    pub modified_unix: i64,
+}
+
+/// The root of a container, pinned: it stays the same when the process ends.
+#[derive(Debug)]
+pub struct ContainerRoot {
+    root: OwnedFd,
+}
+
+impl ContainerRoot {
+    /// Opens the root of `process`. Fails when the PID is another process by now.
+    pub fn open(procfs: &Procfs, process: ProcessId) -> Result<Self, RootfsError> {
+        let path = procfs.folder(process.pid).join("root");
+        let root =
+            open(&path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(|source| {
+                RootfsError::Io {
+                    path,
+                    action: "open the root",
+                    source: source.into(),
+                }
+            })?;
+        if procfs.identify(process.pid)? == process {
+            Ok(Self { root })
+        } else {
+            Err(ProcessError::Gone { pid: process.pid }.into())
+        }
+    }
+
+    /// Takes a folder of this machine for the root, where there is no container.
+    pub fn of_folder(path: &Path) -> Result<Self, RootfsError> {
+        rustix::fs::openat(
+            CWD,
+            path,
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .map(|root| Self { root })
+        .map_err(|source| RootfsError::Io {
+            path: path.to_owned(),
+            action: "open the root",
+            source: source.into(),
+        })
+    }
+
+    fn resolve(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, RootfsError> {
+        let how = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        // `EAGAIN`: a rename elsewhere made the kernel unsure; asking again is the documented answer.
+        let mut attempts = 0;
+        let opened = loop {
+            attempts += 1;
+            match openat2(
+                self.root.as_fd(),
+                path,
+                flags | OFlags::CLOEXEC | OFlags::NOFOLLOW,
+                Mode::empty(),
+                how,
+            ) {
+                Err(Errno::AGAIN) if attempts < 16 => {}
+                other => break other,
+            }
+        };
+        opened.map_err(|source| match source {
+            Errno::NOENT | Errno::NOTDIR => RootfsError::NotFound { path: path.to_owned() },
+            Errno::LOOP | Errno::NXIO => RootfsError::NotAFile { path: path.to_owned() },
+            source => RootfsError::Io {
+                path: path.to_owned(),
+                action: "open",
+                source: source.into(),
+            },
+        })
+    }
+
+    /// Opens a regular file for reading.
+    fn file(&self, path: &Path) -> Result<(File, FileFacts), RootfsError> {
+        // Looked at before it is opened for reading: opening a device may already do something.
+        let facts = self.stat(path)?;
+        let fd = self.resolve(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+        check(&fd, path)?;
+        Ok((File::from(fd), facts))
+    }
+
+    /// Size and age of a regular file.
+    pub fn stat(&self, path: &Path) -> Result<FileFacts, RootfsError> {
+        check(&self.resolve(path, OFlags::PATH)?, path)
+    }
+
+    /// Whether a regular file is there.
+    pub fn has(&self, path: &Path) -> bool {
+        self.stat(path).is_ok()
+    }
+
+    /// Reads a file of at most `limit` bytes.
+    pub fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>, RootfsError> {
+        let mut bytes = Vec::new();
+        self.copy_out(path, &mut bytes, limit, |_| true)?;
+        Ok(bytes)
+    }
+
+    /// Copies a file out, at most `limit` bytes; returns how many. `progress` is told the bytes so far and may return false to
+    /// stop.
+    pub fn copy_out(
+        &self,
+        path: &Path,
+        to: &mut dyn Write,
+        limit: u64,
+        mut progress: impl FnMut(u64) -> bool,
+    ) -> Result<u64, RootfsError> {
+        let (mut file, facts) = self.file(path)?;
+        let too_large = || RootfsError::TooLarge {
+            path: path.to_owned(),
+            limit,
+        };
+        if facts.bytes > limit {
+            return Err(too_large());
+        }
+        let mut block = vec![0; BLOCK];
+        let mut total = 0;
+        loop {
+            let read = match file.read(&mut block) {
+                Ok(read) => read,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(source) => {
+                    return Err(RootfsError::Io {
+                        path: path.to_owned(),
+                        action: "read",
+                        source,
+                    });
+                }
+            };
+            let Some(part) = block.get(..read).filter(|part| !part.is_empty()) else {
+                return Ok(total);
+            };
+            // It may still grow while it is read.
+            total += u64::try_from(read).unwrap_or(u64::MAX);
+            if total > limit {
+                return Err(too_large());
+            }
+            to.write_all(part).map_err(|source| RootfsError::Sink {
+                path: path.to_owned(),
+                source,
+            })?;
+            if !progress(total) {
+                return Err(RootfsError::Stopped { path: path.to_owned() });
+            }
+        }
+    }
+
+    /// Removes a regular file; true when it was there. Safe to run twice.
+    pub fn remove(&self, path: &Path) -> Result<bool, RootfsError> {
+        let (Some(parent), Some(Component::Normal(name))) = (path.parent(), path.components().next_back()) else {
+            return Err(RootfsError::NotAFile { path: path.to_owned() });
+        };
+        match self.stat(path) {
+            Err(RootfsError::NotFound { .. }) => return Ok(false),
+            other => other?,
+        };
+        let parent = if parent.as_os_str().is_empty() {
+            Path::new("/")
+        } else {
+            parent
+        };
+        let folder = self.resolve(parent, OFlags::PATH | OFlags::DIRECTORY)?;
+        // The name may have become a symlink meanwhile: it is removed itself, never what it points to.
+        match unlinkat(&folder, name, AtFlags::empty()) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(source) => Err(RootfsError::Io {
+                path: path.to_owned(),
+                action: "remove",
+                source: source.into(),
+            }),
+        }
+    }
+}
+
+fn check(fd: &OwnedFd, path: &Path) -> Result<FileFacts, RootfsError> {
+    let stat = fstat(fd).map_err(|source| RootfsError::Io {
+        path: path.to_owned(),
+        action: "look at",
+        source: source.into(),
+    })?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(RootfsError::NotAFile { path: path.to_owned() });
+    }
+    Ok(FileFacts {
+        bytes: u64::try_from(stat.st_size).unwrap_or(0),
+        modified_unix: stat.st_mtime,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_containers_symlinks_lead_nowhere_else() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("outside"), "secret").unwrap();
+        let inside = folder.path().join("root");
+        std::fs::create_dir(&inside).unwrap();
+        symlink("../outside", inside.join("up")).unwrap();
+        symlink("..", inside.join("parent")).unwrap();
+        symlink(folder.path(), inside.join("absolute")).unwrap();
+        let root = ContainerRoot::of_folder(&inside).unwrap();
+        for path in [
+            "/up",
+            "/parent/outside",
+            "/absolute/outside",
+            "/../outside",
+            "/../../etc/passwd",
+        ] {
+            assert!(root.read(Path::new(path), 100).is_err(), "{path}");
+            assert!(!matches!(root.remove(Path::new(path)), Ok(true)), "{path}");
+        }
+        assert!(folder.path().join("outside").exists());
+    }
+
+    #[test]
+    fn only_regular_files_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        nix::unistd::mkfifo(&folder.path().join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        std::fs::create_dir(folder.path().join("folder")).unwrap();
+        let root = ContainerRoot::of_folder(folder.path()).unwrap();
+        for path in ["/pipe", "/folder"] {
+            assert!(
+                matches!(root.read(Path::new(path), 100), Err(RootfsError::NotAFile { .. })),
+                "{path}"
+            );
+        }
+    }
+
+    #[test]
+    fn copies_are_bounded_and_can_be_stopped_and_removal_repeats() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("sub")).unwrap();
+        std::fs::write(folder.path().join("sub/file"), vec![1; 600_000]).unwrap();
+        let root = ContainerRoot::of_folder(folder.path()).unwrap();
+        let path = Path::new("/sub/file");
+        let mut seen = Vec::new();
+        let copied = root.copy_out(path, &mut std::io::sink(), 600_000, |bytes| {
+            seen.push(bytes);
+            true
+        });
+        assert_eq!(copied.unwrap(), 600_000);
+        assert_eq!(seen, [262_144, 524_288, 600_000]);
+        assert!(matches!(
+            root.read(path, 599_999),
+            Err(RootfsError::TooLarge { limit: 599_999, .. })
+        ));
+        assert!(matches!(
+            root.copy_out(path, &mut std::io::sink(), 600_000, |_| false),
+            Err(RootfsError::Stopped { .. })
+        ));
+        assert!(root.remove(path).unwrap());
+        assert!(!root.remove(path).unwrap());
+        assert!(matches!(root.stat(path), Err(RootfsError::NotFound { .. })));
+    }
+}

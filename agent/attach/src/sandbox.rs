@@ -1,0 +1,109 @@
+//! Tools that read foreign files, outside any pod: a user of their own, no capability, no network, bounded memory, files,
+//! time and output. A capture is untrusted input, and a crash of its reader takes down nothing else.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use nix::sched::{CloneFlags, unshare};
+use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setpriority_process, setrlimit};
+use serde::{Deserialize, Serialize};
+
+use crate::privilege;
+use crate::reexec::{self, Output, Reexec, ReexecError, Report};
+
+/// A tool to run and its bounds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Sandboxed {
+    /// Absolute path and arguments.
+    pub command: Vec<String>,
+    /// The whole environment.
+    pub environment: Vec<(String, String)>,
+    /// Working folder.
+    pub directory: PathBuf,
+    /// User and group to become when started as root; files that the tool writes belong to it.
+    pub user: u32,
+    /// Address space in bytes.
+    pub memory_bytes: u64,
+    /// Largest file in bytes.
+    pub file_bytes: u64,
+    /// Processor time in seconds.
+    pub cpu_seconds: u64,
+    /// Wall time.
+    pub deadline: Duration,
+}
+
+/// Runs the tool and waits for its end. What could not be applied (on a machine where the caller is not root) is listed in
+/// [`Output::missing`].
+pub fn run(reexec: &Reexec, sandboxed: &Sandboxed) -> Result<Output, ReexecError> {
+    reexec::run_exact(reexec, "sandbox", sandboxed, sandboxed.deadline)
+}
+
+/// The child's side: returns only when it failed.
+pub(crate) fn child(spec: &str, pipe: &OwnedFd) -> Report {
+    let sandboxed: Sandboxed = match serde_json::from_str(spec) {
+        Ok(sandboxed) => sandboxed,
+        Err(error) => return Report::failed("read the request", error),
+    };
+    let Some((program, arguments)) = sandboxed.command.split_first() else {
+        return Report::failed("start the tool", "it is empty");
+    };
+    let missing = match confine(&sandboxed) {
+        Ok(missing) => missing,
+        Err((stage, error)) => return Report::failed(stage, error),
+    };
+    if !reexec::send(pipe, &Report::Becoming { missing }) {
+        return Report::failed("report", "nobody listens");
+    }
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .env_clear()
+        .envs(sandboxed.environment)
+        .current_dir(&sandboxed.directory)
+        .stdin(Stdio::null());
+    let error = command.exec();
+    Report::failed("start the tool", format!("{program}: {error}"))
+}
+
+fn confine(sandboxed: &Sandboxed) -> Result<Vec<String>, (&'static str, String)> {
+    fn at<E: std::fmt::Display>(stage: &'static str) -> impl FnOnce(E) -> (&'static str, String) {
+        move |error| (stage, error.to_string())
+    }
+    let mut missing = Vec::new();
+    rustix::process::setsid().map_err(at("start a session"))?;
+    setpriority_process(None, 10).map_err(at("lower the priority"))?;
+    let limits = [
+        (Resource::As, sandboxed.memory_bytes),
+        (Resource::Fsize, sandboxed.file_bytes),
+        (Resource::Cpu, sandboxed.cpu_seconds),
+        (Resource::Core, 0),
+    ];
+    for (resource, limit) in limits {
+        setrlimit(
+            resource,
+            Rlimit {
+                current: Some(limit),
+                maximum: Some(limit),
+            },
+        )
+        .map_err(at("set the limits"))?;
+    }
+    if rustix::process::geteuid().is_root() {
+        unshare(CloneFlags::CLONE_NEWNET).map_err(at("leave the network"))?;
+        privilege::become_user(sandboxed.user, sandboxed.user, &[]).map_err(at("become the tool's user"))?;
+    } else {
+        missing.push("a user of its own: not started as root".to_owned());
+        // In a user namespace of its own even an ordinary user may leave the network, where the system allows those.
+        if let Err(error) = unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET) {
+            missing.push(format!("an empty network: {}", error.desc()));
+        }
+        privilege::drop_bounding_set().ok();
+        privilege::drop_capabilities().map_err(at("give up privileges"))?;
+    }
+    // After the change of user, which resets it.
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(at("follow the agent's end"))?;
+    Ok(missing)
+}

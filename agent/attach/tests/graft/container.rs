@@ -1,0 +1,334 @@
+//! A container as a runtime would make it, without a runtime: own mount, PID, network, IPC and UTS namespaces, a small
+//! read-only root with a tmpfs at /tmp, user 1234, no capability, no_new_privs.
+
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
+
+use flopwatch_attach::graft::{LauncherScan, Target};
+use flopwatch_attach::process::{ProcessId, Procfs};
+use flopwatch_attach::reexec::Reexec;
+
+/// What the tests need of this machine.
+pub struct Rig {
+    pub launcher: PathBuf,
+    pub workload: PathBuf,
+    pub nsys_target: PathBuf,
+    pub nsys_host: PathBuf,
+    pub libraries: Vec<PathBuf>,
+    pub reexec: Reexec,
+    _turn: MutexGuard<'static, ()>,
+}
+
+fn existing(variable: &str, places: &[PathBuf], file: &str) -> Option<PathBuf> {
+    std::env::var_os(variable)
+        .map(PathBuf::from)
+        .into_iter()
+        .chain(places.iter().cloned())
+        .find(|place| place.join(file).exists())
+}
+
+/// The programs of ours that the tests run, built once.
+fn programs() -> &'static (PathBuf, PathBuf) {
+    static PROGRAMS: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
+    PROGRAMS.get_or_init(|| {
+        let target = target_folder();
+        let status = Command::new(env!("CARGO"))
+            .args([
+                "build",
+                "--quiet",
+                "-p",
+                "flopwatch-launcher",
+                "-p",
+                "flopwatch-sample-workload",
+                "--target-dir",
+            ])
+            .arg(&target)
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()
+            .expect("cargo runs");
+        assert!(status.success(), "cannot build the launcher and the workload");
+        let launcher =
+            std::env::var_os("FLOPWATCH_LAUNCHER").map_or(target.join("debug/flopwatch-launcher"), PathBuf::from);
+        (launcher, target.join("debug/flopwatch-sample-workload"))
+    })
+}
+
+/// `target/debug/deps/this-test` -> `target`.
+fn target_folder() -> PathBuf {
+    let own = std::env::current_exe().unwrap();
+    own.ancestors().nth(3).unwrap().to_owned()
+}
+
+/// The rig, one test at a time; none, with a printed reason, where the machine lacks something.
+pub fn rig() -> Option<Rig> {
+    static TURN: Mutex<()> = Mutex::new(());
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: making namespaces as a runtime does needs root");
+        return None;
+    }
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let unpacked = home.join(".cache/flopwatch/nsys-root/usr/lib");
+    let installed = PathBuf::from("/usr/lib");
+    let targets = [&unpacked, &installed].map(|lib| lib.join("x86_64-linux-gnu/nsight-systems/target-linux-x64"));
+    let hosts = [&unpacked, &installed].map(|lib| lib.join("nsight-systems/host-linux-x64"));
+    let (Some(nsys_target), Some(nsys_host)) = (
+        existing("FLOPWATCH_NSYS_TARGET", &targets, "nsys"),
+        existing("FLOPWATCH_NSYS_HOST", &hosts, "QdstrmImporter"),
+    ) else {
+        eprintln!("skipped: no Nsight Systems (set FLOPWATCH_NSYS_TARGET and FLOPWATCH_NSYS_HOST, or install it)");
+        return None;
+    };
+    let turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (launcher, workload) = programs().clone();
+    let reexec = Reexec::new(target_folder().join("debug/examples/reexec"));
+    // Debian's importer finds libssh through a link that an unpacked package leaves dangling.
+    let mut libraries = Vec::new();
+    if !nsys_host.join("libssh.so").exists() {
+        let folder = target_folder().join("importer-libraries");
+        std::fs::create_dir_all(&folder).unwrap();
+        if !folder.join("libssh.so").exists() {
+            std::os::unix::fs::symlink("/usr/lib/x86_64-linux-gnu/libssh.so.4", folder.join("libssh.so")).unwrap();
+        }
+        libraries.push(folder);
+    }
+    Some(Rig {
+        launcher,
+        workload,
+        nsys_target,
+        nsys_host,
+        libraries,
+        reexec,
+        _turn: turn,
+    })
+}
+
+/// What stands in for the profiler's command line tool.
+pub enum Tools<'a> {
+    Real,
+    Missing,
+    Script(&'a str),
+}
+
+/// How a container is made.
+pub struct Spec<'a> {
+    pub tools: Tools<'a>,
+    /// Options of the launcher; none: the command runs as if unprepared.
+    pub launcher: Option<&'a [&'a str]>,
+    pub command: &'a [&'a str],
+    pub environment: &'a [&'a str],
+    pub stdin: &'a [u8],
+}
+
+impl Default for Spec<'_> {
+    fn default() -> Self {
+        Self {
+            tools: Tools::Real,
+            launcher: Some(&[]),
+            command: &[],
+            environment: &["A=1", "PATH=/usr/bin:/bin"],
+            stdin: b"",
+        }
+    }
+}
+
+/// A running container; it ends with this value.
+pub struct Container {
+    pub unshare: Child,
+    pub folder: tempfile::TempDir,
+    pub started: Instant,
+}
+
+/// The path of the workload in the container.
+pub const WORKLOAD: &str = "/work/flopwatch-sample-workload";
+
+const SETUP: &str = r#"
+set -eu
+root=$1/root tools=$1/tools run=$1/run work=$2 nsys=$3
+shift 3
+mount --make-rprivate /
+mount -t tmpfs none "$root"
+cd "$root"
+mkdir -p usr proc dev/shm tmp etc flopwatch/tools flopwatch/run work old
+for link in bin lib lib64 sbin; do ln -s "usr/$link" "$link"; done
+mount --bind /usr usr
+mount -o remount,bind,ro usr
+mount -t proc proc proc
+for device in null zero urandom; do : > dev/$device; mount --bind /dev/$device dev/$device; done
+mount -t tmpfs -o mode=1777 none dev/shm
+mount -t tmpfs -o mode=1777 none tmp
+mount --bind "$tools" flopwatch/tools
+if [ -n "$nsys" ]; then mount --bind "$nsys" flopwatch/tools/target-linux-x64; fi
+mount -o remount,bind,ro flopwatch/tools
+mount --bind "$run" flopwatch/run
+mount --bind "$work" work
+mount -o remount,bind,ro work
+hostname container
+mount -o remount,ro .
+pivot_root . old
+umount -l /old
+cd /
+exec setpriv --reuid 1234 --regid 1234 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all env -i "$@"
+"#;
+
+impl Container {
+    pub fn start(rig: &Rig, spec: &Spec<'_>) -> Self {
+        Self::start_in(rig, spec, tempfile::tempdir().unwrap())
+    }
+
+    /// Starts it over the folder of an earlier life, as a restarted container of the same pod.
+    pub fn start_in(rig: &Rig, spec: &Spec<'_>, folder: tempfile::TempDir) -> Self {
+        let at = |name: &str| folder.path().join(name);
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        for name in ["root", "tools/target-linux-x64", "run", "out"] {
+            std::fs::create_dir_all(at(name)).unwrap();
+        }
+        // As the kubelet makes an emptyDir.
+        std::fs::set_permissions(at("run"), std::fs::Permissions::from_mode(0o777)).unwrap();
+        let installed = Command::new(&rig.launcher)
+            .arg("install")
+            .arg(at("tools"))
+            .stdout(Stdio::null())
+            .status()
+            .unwrap();
+        assert!(installed.success());
+        let nsys = match spec.tools {
+            Tools::Real => rig.nsys_target.to_str().unwrap(),
+            Tools::Missing => "",
+            Tools::Script(script) => {
+                let file = at("tools/target-linux-x64/nsys");
+                std::fs::write(&file, script).unwrap();
+                std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+                ""
+            }
+        };
+        let out = std::fs::File::create(at("out/stdout")).unwrap();
+        let err = std::fs::File::create(at("out/stderr")).unwrap();
+        let mut command = Command::new("unshare");
+        command.args([
+            "--mount",
+            "--pid",
+            "--net",
+            "--ipc",
+            "--uts",
+            "--fork",
+            "--kill-child",
+            "sh",
+            "-c",
+            SETUP,
+            "sh",
+        ]);
+        command
+            .arg(folder.path())
+            .arg(rig.workload.parent().unwrap())
+            .arg(nsys)
+            .args(spec.environment);
+        if let Some(options) = spec.launcher {
+            command
+                .args(["/flopwatch/tools/launcher", "run"])
+                .args(options)
+                .arg("--");
+        }
+        command.args(spec.command).stdin(Stdio::piped()).stdout(out).stderr(err);
+        let started = Instant::now();
+        let mut unshare = command.spawn().unwrap();
+        unshare.stdin.take().unwrap().write_all(spec.stdin).unwrap();
+        Self {
+            unshare,
+            folder,
+            started,
+        }
+    }
+
+    /// The container's PID 1 as the host sees it.
+    pub fn init(&self) -> ProcessId {
+        let file = format!("/proc/{0}/task/{0}/children", self.unshare.id());
+        let pid = wait_for("the container's PID 1", || {
+            std::fs::read_to_string(&file)
+                .ok()?
+                .split_whitespace()
+                .next()?
+                .parse()
+                .ok()
+        });
+        Procfs::default().identify(pid).unwrap()
+    }
+
+    /// Does what the agent does until the launcher is found.
+    pub fn target(&self, rig: &Rig) -> Target {
+        let init = self.init();
+        let mut scan = LauncherScan::new(Procfs::default());
+        let waiting = wait_for("the waiting launcher", || {
+            scan.scan().unwrap().into_iter().find(|waiting| waiting.process == init)
+        });
+        Target::of(&waiting, rig.reexec.clone(), Procfs::default(), None)
+    }
+
+    /// A file of the folder that the container is made over.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn stdout(&self) -> String {
+        std::fs::read_to_string(self.file("out/stdout")).unwrap()
+    }
+
+    pub fn state(&self) -> String {
+        wait_for("the launcher's state", || {
+            std::fs::read_to_string(self.file("run/state")).ok()
+        })
+    }
+
+    pub fn signal(&self, signal: nix::sys::signal::Signal) {
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.init().pid), signal).unwrap();
+    }
+
+    /// Waits for its end.
+    pub fn end(&mut self) -> ExitStatus {
+        wait_for("the container's end", || self.unshare.try_wait().unwrap())
+    }
+
+    /// Waits for its end and gives its folder on.
+    pub fn finish(mut self) -> tempfile::TempDir {
+        self.end();
+        std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap())
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let read = |name: &str| std::fs::read_to_string(self.file(name)).unwrap_or_default();
+            let tail: Vec<String> = self.stdout().lines().rev().take(5).map(str::to_owned).collect();
+            eprintln!("stdout (last lines first): {tail:#?}\nstderr: {}", read("out/stderr"));
+            eprintln!(
+                "state: {}\nfailed: {}\nlog: {}",
+                read("run/state"),
+                read("run/failed"),
+                read("run/keeper.log")
+            );
+        }
+        self.unshare.kill().ok();
+        self.unshare.wait().ok();
+    }
+}
+
+/// Asks until there is an answer, at most 40 s.
+pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(40);
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "waited too long for {what}");
+        pause(Duration::from_millis(10));
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "tests have no runtime")]
+pub fn pause(time: Duration) {
+    std::thread::sleep(time);
+}
