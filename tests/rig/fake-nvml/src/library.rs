@@ -1,0 +1,204 @@
+//! The library's state, and what a handle stands for.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nvml_wrapper_sys::bindings as sys;
+
+use crate::processes::Processes;
+use crate::state::{Device, Partition, Process, State, Value, read};
+
+/// Longest age of what was read of the file, told by its time of change and size.
+type Stamp = Option<(SystemTime, u64)>;
+
+/// Everything between `nvmlInit` and `nvmlShutdown`.
+#[derive(Debug)]
+pub(crate) struct Library {
+    users: u32,
+    stamp: Stamp,
+    state: Option<State>,
+    processes: Processes,
+}
+
+static LIBRARY: Mutex<Library> = Mutex::new(Library {
+    users: 0,
+    stamp: None,
+    state: None,
+    processes: Processes::new(),
+});
+
+/// Which GPU or partition a handle stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) device: usize,
+    pub(crate) partition: Option<usize>,
+}
+
+/// A handle is a number, never an address: 1 + GPU, with 1 + partition in the upper half.
+impl Place {
+    pub(crate) const fn to_handle(self) -> sys::nvmlDevice_t {
+        let partition = match self.partition {
+            Some(partition) => partition + 1,
+            None => 0,
+        };
+        std::ptr::without_provenance_mut((partition << 16) | (self.device + 1))
+    }
+
+    pub(crate) fn of_handle(handle: sys::nvmlDevice_t) -> Result<Self, sys::nvmlReturn_t> {
+        let number = handle.addr();
+        let device = (number & 0xffff)
+            .checked_sub(1)
+            .ok_or(sys::nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT)?;
+        Ok(Self {
+            device,
+            partition: (number >> 16).checked_sub(1),
+        })
+    }
+}
+
+/// What a handle stands for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Unit<'a> {
+    Device(&'a Device),
+    Partition(&'a Partition),
+}
+
+impl<'a> Unit<'a> {
+    pub(crate) fn device(self) -> Result<&'a Device, sys::nvmlReturn_t> {
+        match self {
+            Self::Device(device) => Ok(device),
+            Self::Partition(_) => Err(sys::nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED),
+        }
+    }
+
+    pub(crate) fn processes(self) -> &'a [Process] {
+        match self {
+            Self::Device(device) => &device.processes,
+            Self::Partition(partition) => &partition.processes,
+        }
+    }
+}
+
+/// A process that runs on a unit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Running<'a> {
+    pub(crate) pid: u32,
+    pub(crate) process: &'a Process,
+}
+
+impl Library {
+    /// The one library of this process.
+    pub(crate) fn lock() -> MutexGuard<'static, Self> {
+        LIBRARY.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn start(&mut self) -> Result<(), sys::nvmlReturn_t> {
+        self.stamp = None;
+        self.refresh()?;
+        self.users += 1;
+        Ok(())
+    }
+
+    pub(crate) fn stop(&mut self) -> Result<(), sys::nvmlReturn_t> {
+        self.users = self
+            .users
+            .checked_sub(1)
+            .ok_or(sys::nvmlReturn_enum_NVML_ERROR_UNINITIALIZED)?;
+        Ok(())
+    }
+
+    /// The state now. A file that vanishes while the library is in use is a GPU that fell off the bus.
+    pub(crate) fn state(&mut self, function: &str) -> Result<(&State, &mut Processes), sys::nvmlReturn_t> {
+        if self.users == 0 {
+            return Err(sys::nvmlReturn_enum_NVML_ERROR_UNINITIALIZED);
+        }
+        self.refresh().map_err(|code| match code {
+            sys::nvmlReturn_enum_NVML_ERROR_DRIVER_NOT_LOADED => sys::nvmlReturn_enum_NVML_ERROR_GPU_IS_LOST,
+            other => other,
+        })?;
+        let state = self.state.as_ref().ok_or(sys::nvmlReturn_enum_NVML_ERROR_UNKNOWN)?;
+        state.let_pass(function)?;
+        Ok((state, &mut self.processes))
+    }
+
+    fn refresh(&mut self) -> Result<(), sys::nvmlReturn_t> {
+        let path = std::env::var_os("FLOPWATCH_FAKE_NVML").map(PathBuf::from);
+        let stamp = path
+            .as_ref()
+            .and_then(|path| path.metadata().ok())
+            .map(|metadata| (metadata.modified().unwrap_or(UNIX_EPOCH), metadata.len()));
+        if stamp.is_none() || stamp != self.stamp {
+            self.state = Some(read(path.as_deref())?);
+            self.stamp = stamp;
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    pub(crate) fn unit(&self, place: Place) -> Result<Unit<'_>, sys::nvmlReturn_t> {
+        let invalid = sys::nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT;
+        let device = self.devices.get(place.device).ok_or(invalid)?;
+        match place.partition {
+            None => Ok(Unit::Device(device)),
+            Some(partition) => device.partitions.get(partition).map(Unit::Partition).ok_or(invalid),
+        }
+    }
+}
+
+/// The processes of a unit, those named by `comm` looked up.
+pub(crate) fn running<'a>(unit: Unit<'a>, processes: &mut Processes) -> Vec<Running<'a>> {
+    let mut running = Vec::new();
+    for process in unit.processes() {
+        let named = process
+            .comm
+            .as_deref()
+            .map(|comm| processes.named(comm))
+            .unwrap_or_default();
+        running.extend(process.pid.into_iter().chain(named).map(|pid| Running { pid, process }));
+    }
+    running
+}
+
+/// The value now, or `NOT_SUPPORTED` where the file has none.
+pub(crate) fn supported(value: Option<&Value>) -> Result<u64, sys::nvmlReturn_t> {
+    value
+        .map(Value::now)
+        .ok_or(sys::nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED)
+}
+
+/// The same for fields of 32 bits.
+pub(crate) fn supported_u32(value: Option<&Value>) -> Result<u32, sys::nvmlReturn_t> {
+    supported(value).map(|value| u32::try_from(value).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_stands_for_one_place() {
+        for place in [
+            Place {
+                device: 0,
+                partition: None,
+            },
+            Place {
+                device: 7,
+                partition: None,
+            },
+            Place {
+                device: 7,
+                partition: Some(0),
+            },
+            Place {
+                device: 0,
+                partition: Some(6),
+            },
+        ] {
+            assert_eq!(Place::of_handle(place.to_handle()), Ok(place));
+        }
+        assert!(Place::of_handle(std::ptr::null_mut()).is_err());
+    }
+}
