@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 /// Flopwatch's recipes. Built and fetched things are kept in $FLOPWATCH_CACHE (~/.cache/flopwatch).
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask", bin_name = "cargo xtask", version, about)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Cli {
     #[command(subcommand)]
     recipe: Recipe,

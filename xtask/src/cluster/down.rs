@@ -2,7 +2,7 @@
 
 use super::layout::{Layout, nodes};
 use super::{containers, host, mounts, network, require_root, status};
-use crate::cache::{Cache, remove};
+use crate::cache::Cache;
 use crate::progress::{say, step};
 use anyhow::Result;
 
@@ -19,6 +19,9 @@ pub(crate) fn down(cache: &Cache, layout: &Layout) -> Result<()> {
 
 /// Removes everything of a cluster, however far it came.
 pub(crate) fn clear(layout: &Layout) -> Result<()> {
+    if !layout.exists() {
+        return Ok(());
+    }
     let nodes = nodes(layout);
     step("stopping the cluster", || {
         // Those first that would start others again: kube-proxy and kubelet are the last of the list.
@@ -40,6 +43,6 @@ pub(crate) fn clear(layout: &Layout) -> Result<()> {
         mounts::unmount_below(layout.root())?;
         network::remove(&nodes)?;
         host::restore(layout)?;
-        remove(layout.root())
+        layout.remove()
     })
 }

@@ -1,6 +1,6 @@
 //! Where the cluster keeps what: one folder, nothing outside it that `down` would not know of.
 
-use crate::cache::Cache;
+use crate::cache::{Cache, remove};
 use anyhow::{Context as _, Result, bail};
 use std::fs;
 use std::net::Ipv4Addr;
@@ -56,6 +56,20 @@ impl Layout {
             fs::create_dir_all(self.root.join(folder))?;
         }
         Ok(())
+    }
+
+    /// Removes the folder if it is a cluster's, the marker last: whatever cuts this off, the next attempt goes on.
+    pub(crate) fn remove(&self) -> Result<()> {
+        if !self.exists() {
+            return Ok(());
+        }
+        for entry in fs::read_dir(&self.root)? {
+            let entry = entry?;
+            if entry.file_name() != MARKER {
+                remove(&entry.path())?;
+            }
+        }
+        remove(&self.root)
     }
 
     /// Whether a cluster's folder is there, of a running cluster or of one that was cut off.
@@ -154,6 +168,8 @@ mod tests {
         let layout = at(folder.path());
         assert!(layout.create().unwrap_err().to_string().contains("not empty"));
         assert!(!layout.exists());
+        layout.remove().unwrap();
+        assert!(folder.path().join("thesis.txt").exists(), "it was removed");
     }
 
     #[test]
@@ -163,6 +179,9 @@ mod tests {
         layout.create().unwrap();
         layout.create().unwrap();
         assert!(layout.exists());
+        layout.remove().unwrap();
+        layout.remove().unwrap();
+        assert!(!folder.path().exists());
     }
 
     #[test]

@@ -32,6 +32,9 @@ pub(crate) fn up(cache: &Cache, layout: &Layout, options: &UpOptions) -> Result<
     let images = prepare(cache, &options.images.chosen())?;
     say(format_args!("all is built after {}", human(begin.elapsed())));
 
+    // From here on there is something to clear away.
+    layout.create()?;
+    host::remember(layout)?;
     if let Err(error) = start(cache, layout, &images) {
         if options.keep_failed {
             say(format_args!(
@@ -134,8 +137,6 @@ fn join<T>(thread: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
 }
 
 fn start(cache: &Cache, layout: &Layout, images: &[BuiltImage]) -> Result<()> {
-    layout.create()?;
-    host::remember(layout)?;
     let nodes = nodes(layout);
     let Some(first) = nodes.first() else {
         bail!("a cluster has a node")
