@@ -1,1 +1,23 @@
-//! Samples NVML, attributes it to pods and exposes it to Prometheus.
+//! Samples NVML, attributes what it reads to pods, exposes it to Prometheus and records it for captures.
+//!
+//! [`Sampler::open`] loads the driver's library and starts the one thread that samples. Without NVML it fails once and
+//! says why; the program goes on without these metrics.
+//!
+//! What NVML's numbers mean: utilisation is the share of the driver's own last window (up to a second) in which a kernel
+//! ran, however small it was; power is the driver's average, over about a second on recent GPUs. An interval that is
+//! shorter than those windows repeats values rather than adding detail.
+
+mod collector;
+mod device;
+mod error;
+mod metric;
+mod recording;
+mod sampler;
+mod snapshot;
+
+pub use collector::GpuCollector;
+pub use error::{NvmlError, Reason};
+pub use metric::{Attribution, Metric, Unit};
+pub use recording::{DeviceSelection, Recording, Series, SubscribeError, Subscription, SubscriptionRequest, Target};
+pub use sampler::{Resolver, Sampler, SamplerOptions};
+pub use snapshot::{ContainerIdentity, DeviceIdentity};

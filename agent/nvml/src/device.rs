@@ -1,0 +1,289 @@
+//! Reads one GPU or partition through the wrapper.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nvml_wrapper::enum_wrappers::device::{Clock, PcieUtilCounter, TemperatureSensor};
+use nvml_wrapper::enums::device::UsedGpuMemory;
+use nvml_wrapper::{Device, Nvml};
+
+use crate::error::{Failure, Reason};
+use crate::metric::{Attribution, Metric};
+use crate::snapshot::{DeviceIdentity, PcieReading, ProcessReading, UnitReading};
+
+/// Most partitions of one GPU; NVML says 7 today.
+const MAX_PARTITIONS: u32 = 64;
+
+/// A GPU or partition that answers.
+pub(crate) struct Handle<'nvml> {
+    device: Device<'nvml>,
+    pub(crate) identity: DeviceIdentity,
+    pub(crate) attribution: Attribution,
+    pub(crate) parent: Option<String>,
+    /// Its processes are those of its partitions.
+    partitioned: bool,
+}
+
+/// What NVML lacks, by device: asked once, then left alone.
+#[derive(Debug, Default)]
+pub(crate) struct Unsupported(BTreeMap<String, BTreeSet<Metric>>);
+
+impl Unsupported {
+    fn has(&self, uuid: &str, metric: Metric) -> bool {
+        self.0.get(uuid).is_some_and(|metrics| metrics.contains(&metric))
+    }
+
+    fn insert(&mut self, uuid: &str, metric: Metric) {
+        self.0.entry(uuid.to_owned()).or_default().insert(metric);
+    }
+
+    pub(crate) fn of(&self, uuid: &str) -> impl Iterator<Item = Metric> + '_ {
+        self.0.get(uuid).into_iter().flatten().copied()
+    }
+}
+
+/// What the driver said last of the processes' share of the multiprocessors: (UUID, PID) to (ns since 1970, ratio).
+#[derive(Debug, Default)]
+pub(crate) struct ProcessUtilization {
+    last_seen: HashMap<String, u64>,
+    latest: BTreeMap<(String, u32), (u64, f64)>,
+}
+
+impl ProcessUtilization {
+    /// Forgets samples older than `age`: an idle process gets no new ones.
+    pub(crate) fn forget_older_than(&mut self, age: Duration) {
+        let horizon = unix_ns().saturating_sub(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX));
+        self.latest.retain(|_, (at, _)| *at >= horizon);
+    }
+}
+
+/// All GPUs that answer, each followed by its partitions. A device that fails is counted and left out.
+pub(crate) fn handles<'nvml>(
+    nvml: &'nvml Nvml,
+    count_error: &dyn Fn(Reason),
+) -> Result<(u32, Vec<Handle<'nvml>>), Failure> {
+    let count = nvml.device_count()?;
+    let mut found = Vec::new();
+    for index in 0..count {
+        match gpu(nvml, index) {
+            Ok(handles) => found.extend(handles),
+            Err(Failure::Error(reason)) if reason.ends_session() => return Err(Failure::Error(reason)),
+            Err(Failure::Error(reason)) => count_error(reason),
+            Err(Failure::Unsupported | Failure::NoData) => count_error(Reason::Other),
+        }
+    }
+    Ok((count, found))
+}
+
+fn gpu(nvml: &Nvml, index: u32) -> Result<Vec<Handle<'_>>, Failure> {
+    let device = nvml.device_by_index(index)?;
+    let uuid = device.uuid()?;
+    let mut partitions = Vec::new();
+    // Absent on GPUs without MIG.
+    let slots = device.mig_device_count().unwrap_or(0).min(MAX_PARTITIONS);
+    for slot in 0..slots {
+        let Ok(partition) = device.mig_device_by_index(slot) else {
+            continue;
+        };
+        let identity = DeviceIdentity {
+            index,
+            uuid: partition.uuid()?,
+            model: partition.name()?,
+        };
+        partitions.push(Handle {
+            device: partition,
+            identity,
+            attribution: Attribution::Partition,
+            parent: Some(uuid.clone()),
+            partitioned: false,
+        });
+    }
+    let identity = DeviceIdentity {
+        index,
+        uuid,
+        model: device.name()?,
+    };
+    let partitioned = !partitions.is_empty();
+    let mut handles = vec![Handle {
+        device,
+        identity,
+        attribution: Attribution::Device,
+        parent: None,
+        partitioned,
+    }];
+    handles.append(&mut partitions);
+    Ok(handles)
+}
+
+impl Handle<'_> {
+    /// Reads everything that is quick. Fails only when device or library are gone.
+    pub(crate) fn read(
+        &self,
+        unsupported: &mut Unsupported,
+        utilization: &mut ProcessUtilization,
+        count_error: &dyn Fn(Reason),
+    ) -> Result<UnitReading, Reason> {
+        let unix_ns = unix_ns();
+        let mut values = BTreeMap::new();
+        for metric in Metric::QUICK {
+            if let Some(value) = self.attempt(unsupported, metric, count_error, || self.value(metric))? {
+                values.insert(metric, value);
+            }
+        }
+        let processes = if self.partitioned {
+            Vec::new()
+        } else {
+            self.processes(unsupported, utilization, count_error)?
+        };
+        Ok(UnitReading {
+            device: self.identity.clone(),
+            attribution: self.attribution,
+            parent: self.parent.clone(),
+            unix_ns,
+            values,
+            pcie: None,
+            processes,
+        })
+    }
+
+    /// Measures PCIe throughput, which takes 20 ms each way.
+    pub(crate) fn read_pcie(
+        &self,
+        unsupported: &mut Unsupported,
+        count_error: &dyn Fn(Reason),
+    ) -> Result<PcieReading, Reason> {
+        let mut values = BTreeMap::new();
+        for metric in Metric::PCIE {
+            if let Some(value) = self.attempt(unsupported, metric, count_error, || self.value(metric))? {
+                values.insert(metric, value);
+            }
+        }
+        Ok(PcieReading {
+            unix_ns: unix_ns(),
+            values,
+        })
+    }
+
+    fn processes(
+        &self,
+        unsupported: &mut Unsupported,
+        utilization: &mut ProcessUtilization,
+        count_error: &dyn Fn(Reason),
+    ) -> Result<Vec<ProcessReading>, Reason> {
+        let running = self.attempt(unsupported, Metric::ProcessMemoryUsed, count_error, || {
+            Ok(self.device.running_compute_processes()?)
+        })?;
+        let running = running.unwrap_or_default();
+        if !running.is_empty() {
+            self.update(unsupported, utilization, count_error)?;
+        }
+        let uuid = &self.identity.uuid;
+        Ok(running
+            .into_iter()
+            .map(|process| ProcessReading {
+                pid: process.pid,
+                memory_used: match process.used_gpu_memory {
+                    UsedGpuMemory::Used(bytes) => Some(to_f64(bytes)),
+                    UsedGpuMemory::Unavailable => None,
+                },
+                sm_utilization: utilization.latest.get(&(uuid.clone(), process.pid)).copied(),
+            })
+            .collect())
+    }
+
+    /// Takes the driver's new samples in.
+    fn update(
+        &self,
+        unsupported: &mut Unsupported,
+        utilization: &mut ProcessUtilization,
+        count_error: &dyn Fn(Reason),
+    ) -> Result<(), Reason> {
+        let uuid = &self.identity.uuid;
+        let since = utilization.last_seen.get(uuid).copied().unwrap_or(0);
+        let samples = self.attempt(unsupported, Metric::ProcessSmUtilization, count_error, || {
+            Ok(self.device.process_utilization_stats(since)?)
+        })?;
+        for sample in samples.unwrap_or_default() {
+            // The driver fills what it has no sample for with zeros.
+            if sample.timestamp <= since {
+                continue;
+            }
+            let seen = utilization.last_seen.entry(uuid.clone()).or_default();
+            *seen = (*seen).max(sample.timestamp);
+            let at = sample.timestamp.saturating_mul(1000);
+            let latest = utilization.latest.entry((uuid.clone(), sample.pid)).or_default();
+            if at >= latest.0 {
+                *latest = (at, ratio(sample.sm_util));
+            }
+        }
+        Ok(())
+    }
+
+    /// One call: unsupported is remembered, an error is counted, and what ends device or session is passed on.
+    fn attempt<T>(
+        &self,
+        unsupported: &mut Unsupported,
+        metric: Metric,
+        count_error: &dyn Fn(Reason),
+        call: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<Option<T>, Reason> {
+        if unsupported.has(&self.identity.uuid, metric) {
+            return Ok(None);
+        }
+        match call() {
+            Ok(value) => Ok(Some(value)),
+            Err(Failure::NoData) => Ok(None),
+            Err(Failure::Unsupported) => {
+                tracing::info!(gpu = self.identity.index, uuid = %self.identity.uuid, %metric, "not supported by this GPU");
+                unsupported.insert(&self.identity.uuid, metric);
+                Ok(None)
+            }
+            Err(Failure::Error(reason)) => {
+                count_error(reason);
+                if reason.ends_session() || reason.ends_device() {
+                    Err(reason)
+                } else {
+                    Ok(None)
+                }
+            }
+        }
+    }
+
+    fn value(&self, metric: Metric) -> Result<f64, Failure> {
+        let device = &self.device;
+        Ok(match metric {
+            Metric::Utilization => ratio(device.utilization_rates()?.gpu),
+            Metric::MemoryUtilization => ratio(device.utilization_rates()?.memory),
+            Metric::MemoryUsed => to_f64(device.memory_info()?.used),
+            Metric::MemoryTotal => to_f64(device.memory_info()?.total),
+            Metric::Power => f64::from(device.power_usage()?) / 1e3,
+            Metric::SmClock => f64::from(device.clock_info(Clock::SM)?) * 1e6,
+            Metric::MemoryClock => f64::from(device.clock_info(Clock::Memory)?) * 1e6,
+            Metric::Temperature => f64::from(device.temperature(TemperatureSensor::Gpu)?),
+            Metric::PcieReceive => f64::from(device.pcie_throughput(PcieUtilCounter::Receive)?) * 1024.0,
+            Metric::PcieTransmit => f64::from(device.pcie_throughput(PcieUtilCounter::Send)?) * 1024.0,
+            // Of processes, not of a device.
+            Metric::ProcessMemoryUsed | Metric::ProcessSmUtilization => return Err(Failure::NoData),
+        })
+    }
+}
+
+fn ratio(percent: u32) -> f64 {
+    f64::from(percent.min(100)) / 100.0
+}
+
+/// Exact up to 2^53; memory sizes are far below.
+#[expect(
+    clippy::as_conversions,
+    clippy::cast_precision_loss,
+    reason = "there is no other conversion to a float"
+)]
+const fn to_f64(value: u64) -> f64 {
+    value as f64
+}
+
+/// CLOCK_REALTIME in nanoseconds since 1970.
+pub(crate) fn unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,184 @@
+//! What was read last, as data.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use crate::metric::{Attribution, Metric};
+
+/// A container, as the cluster names it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ContainerIdentity {
+    /// Namespace of the pod.
+    pub namespace: String,
+    /// Name of the pod.
+    pub pod: String,
+    /// Name of the container.
+    pub container: String,
+}
+
+/// A GPU, or a MIG partition of one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DeviceIdentity {
+    /// NVML's index of the GPU; for a partition, of its parent.
+    pub index: u32,
+    /// `GPU-...`, or `MIG-...` for a partition.
+    pub uuid: String,
+    /// Product name.
+    pub model: String,
+}
+
+/// One reading of a unit: a GPU or a partition.
+#[derive(Clone, Debug)]
+pub(crate) struct UnitReading {
+    pub(crate) device: DeviceIdentity,
+    pub(crate) attribution: Attribution,
+    /// UUID of the GPU that a partition is of.
+    pub(crate) parent: Option<String>,
+    /// When it was read, in nanoseconds since 1970.
+    pub(crate) unix_ns: u64,
+    pub(crate) values: BTreeMap<Metric, f64>,
+    /// PCIe has its own clock: it is read rarely.
+    pub(crate) pcie: Option<PcieReading>,
+    pub(crate) processes: Vec<ProcessReading>,
+}
+
+/// PCIe throughput, when it was measured.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PcieReading {
+    pub(crate) unix_ns: u64,
+    pub(crate) values: BTreeMap<Metric, f64>,
+    pub(crate) unsupported: Vec<Metric>,
+}
+
+/// A compute process on a unit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProcessReading {
+    pub(crate) pid: u32,
+    /// Bytes; `None` where the driver does not tell.
+    pub(crate) memory_used: Option<f64>,
+    /// Ratio and the driver's own time of the sample in nanoseconds since 1970.
+    pub(crate) sm_utilization: Option<(u64, f64)>,
+}
+
+/// What one container has of one unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct ContainerShare {
+    pub(crate) memory_used: Option<f64>,
+    pub(crate) sm_utilization: Option<f64>,
+}
+
+/// A unit, with its processes attributed.
+#[derive(Clone, Debug)]
+pub(crate) struct UnitSnapshot {
+    pub(crate) device: DeviceIdentity,
+    pub(crate) attribution: Attribution,
+    pub(crate) values: BTreeMap<Metric, f64>,
+    pub(crate) containers: BTreeMap<ContainerIdentity, ContainerShare>,
+    /// Compute processes that belong to no container of a pod.
+    pub(crate) unattributed: u32,
+}
+
+/// What `/metrics` shows.
+#[derive(Clone, Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) taken: Instant,
+    pub(crate) units: Vec<UnitSnapshot>,
+}
+
+impl UnitSnapshot {
+    /// Adds up the processes of each container.
+    pub(crate) fn attribute(reading: &UnitReading, resolve: &dyn Fn(u32) -> Option<ContainerIdentity>) -> Self {
+        let mut containers: BTreeMap<ContainerIdentity, ContainerShare> = BTreeMap::new();
+        let mut unattributed = 0;
+        for process in &reading.processes {
+            let Some(container) = resolve(process.pid) else {
+                unattributed += 1;
+                continue;
+            };
+            let share = containers.entry(container).or_default();
+            share.memory_used = sum(share.memory_used, process.memory_used);
+            // Kernels of different processes take turns, so their shares add up; rounding may pass 1.
+            share.sm_utilization =
+                sum(share.sm_utilization, process.sm_utilization.map(|(_, ratio)| ratio)).map(|ratio| ratio.min(1.0));
+        }
+        let mut values = reading.values.clone();
+        values.extend(
+            reading
+                .pcie
+                .iter()
+                .flat_map(|pcie| &pcie.values)
+                .map(|(metric, value)| (*metric, *value)),
+        );
+        Self {
+            device: reading.device.clone(),
+            attribution: reading.attribution,
+            values,
+            containers,
+            unattributed,
+        }
+    }
+}
+
+/// The sum of what is known; unknown only when nothing is.
+pub(crate) fn sum(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a + b),
+        (known, None) | (None, known) => known,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: u32, memory_used: Option<f64>, ratio: Option<f64>) -> ProcessReading {
+        ProcessReading {
+            pid,
+            memory_used,
+            sm_utilization: ratio.map(|ratio| (1, ratio)),
+        }
+    }
+
+    #[test]
+    fn processes_add_up_to_their_container_and_strangers_are_counted() {
+        let device = DeviceIdentity {
+            index: 0,
+            uuid: "GPU-1".into(),
+            model: "G".into(),
+        };
+        let reading = UnitReading {
+            device,
+            attribution: Attribution::Device,
+            parent: None,
+            unix_ns: 1,
+            values: BTreeMap::new(),
+            pcie: None,
+            processes: vec![
+                process(1, Some(10.0), Some(0.75)),
+                process(2, Some(5.0), Some(0.5)),
+                process(3, None, None),
+                process(4, Some(7.0), None),
+            ],
+        };
+        let name = |pod: &str| ContainerIdentity {
+            namespace: "n".into(),
+            pod: pod.into(),
+            container: "c".into(),
+        };
+        let snapshot = UnitSnapshot::attribute(&reading, &|pid| match pid {
+            1 | 2 => Some(name("a")),
+            3 => Some(name("b")),
+            _ => None,
+        });
+        assert_eq!(snapshot.unattributed, 1);
+        let share = |pod| snapshot.containers[&name(pod)];
+        assert_eq!(
+            share("a"),
+            ContainerShare {
+                memory_used: Some(15.0),
+                sm_utilization: Some(1.0)
+            }
+        );
+        assert_eq!(share("b"), ContainerShare::default());
+    }
+}

@@ -1,0 +1,455 @@
+//! The sampler against the rig's NVML library, through the real loader.
+//!
+//! The library reads its state from the file that an environment variable names, so each test runs itself again in a
+//! process of its own with that variable set.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use flopwatch_nvml::{
+    Attribution, ContainerIdentity, DeviceSelection, Metric, NvmlError, Reason, Resolver, Sampler, SamplerOptions,
+    SubscribeError, SubscriptionRequest,
+};
+use prometheus::{Registry, TextEncoder};
+use serde_json::{Value, json};
+
+const STATE: &str = "FLOPWATCH_FAKE_NVML";
+const LIBRARY: &str = "FLOPWATCH_FAKE_NVML_LIBRARY";
+
+/// The library: the one that was named, or built once.
+fn library() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    if let Some(path) = std::env::var_os(LIBRARY) {
+        return path.into();
+    }
+    BUILT
+        .get_or_init(|| {
+            let built = Command::new(env!("CARGO"))
+                .args([
+                    "build",
+                    "--quiet",
+                    "--package",
+                    "flopwatch-fake-nvml",
+                    "--message-format",
+                    "json",
+                ])
+                .current_dir(env!("CARGO_MANIFEST_DIR"))
+                .output()
+                .unwrap();
+            assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+            let messages = String::from_utf8(built.stdout).unwrap();
+            let files = messages
+                .lines()
+                .map(|line| serde_json::from_str::<Value>(line).unwrap());
+            let file = files
+                .filter_map(|message| message["filenames"].as_array().cloned())
+                .flatten()
+                .filter_map(|file| file.as_str().map(PathBuf::from))
+                .find(|file| file.ends_with("libflopwatch_fake_nvml.so"));
+            file.unwrap()
+        })
+        .clone()
+}
+
+/// A test's own process: its library and the file that it may write.
+struct Rig {
+    library: PathBuf,
+    state: PathBuf,
+}
+
+impl Rig {
+    fn set(&self, state: &Value) {
+        // A rename, so that the library never reads half a file.
+        let staged = self.state.with_extension("next");
+        std::fs::write(&staged, state.to_string()).unwrap();
+        std::fs::rename(staged, &self.state).unwrap();
+    }
+
+    fn options(&self, interval: Duration) -> SamplerOptions {
+        SamplerOptions {
+            library: Some(self.library.clone()),
+            interval,
+            resolver: everybody("train"),
+        }
+    }
+
+    fn sampler(&self) -> Sampler {
+        Sampler::open(self.options(Duration::from_millis(50))).unwrap()
+    }
+}
+
+/// Runs `body` in a process whose environment names a state file.
+fn in_own_process(test: &str, body: fn(&Rig)) {
+    if let Some(state) = std::env::var_os(STATE) {
+        return body(&Rig {
+            library: library(),
+            state: state.into(),
+        });
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(STATE, directory.path().join("state.json"))
+        .env(LIBRARY, library())
+        .output()
+        .unwrap();
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("1 passed"), "the test did not run again: {text}");
+}
+
+fn everybody(pod: &'static str) -> Resolver {
+    Arc::new(move |_| {
+        Some(ContainerIdentity {
+            namespace: "team".into(),
+            pod: pod.into(),
+            container: "main".into(),
+        })
+    })
+}
+
+fn gpu(processes: &Value) -> Value {
+    json!({
+        "uuid": "GPU-1", "name": "Rig GPU",
+        "memory_total_bytes": 1000, "memory_used_bytes": 250,
+        "utilization_percent": 40, "memory_utilization_percent": 10,
+        "power_milliwatts": 1500, "sm_clock_mhz": 2000, "memory_clock_mhz": 3000,
+        "pcie_receive_kib_per_second": 2, "pcie_transmit_kib_per_second": 3,
+        "processes": processes,
+    })
+}
+
+fn own_pid() -> u32 {
+    std::process::id()
+}
+
+fn scrape(registry: &Registry) -> String {
+    TextEncoder::new().encode_to_string(&registry.gather()).unwrap()
+}
+
+fn registered(sampler: &Sampler) -> Registry {
+    let registry = Registry::new();
+    registry.register(Box::new(sampler.collector().unwrap())).unwrap();
+    registry
+}
+
+#[track_caller]
+fn eventually(what: &str, mut check: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(15);
+    while !check() {
+        assert!(Instant::now() < end, "not within 15 s: {what}");
+        wait(20);
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "there is no runtime")]
+fn wait(milliseconds: u64) {
+    std::thread::sleep(Duration::from_millis(milliseconds));
+}
+
+#[test]
+fn a_scrape_shows_devices_and_pods_in_base_units_and_no_pid() {
+    in_own_process("a_scrape_shows_devices_and_pods_in_base_units_and_no_pid", |rig| {
+        let processes = json!([{"pid": own_pid(), "memory_used_bytes": 200, "sm_utilization_percent": 30}]);
+        rig.set(&json!({"version": 1, "devices": [gpu(&processes)]}));
+        let sampler = rig.sampler();
+        let registry = registered(&sampler);
+        let device = r#"{attribution="device",gpu="0",model="Rig GPU",uuid="GPU-1"}"#;
+        let container = r#"{attribution="process",container="main",gpu="0",model="Rig GPU",namespace="team",pod="train",uuid="GPU-1"}"#;
+        let expected = [
+            "flopwatch_nvml_up 1".to_owned(),
+            format!("flopwatch_gpu_utilization_ratio{device} 0.4"),
+            format!("flopwatch_gpu_memory_utilization_ratio{device} 0.1"),
+            format!("flopwatch_gpu_memory_used_bytes{device} 250"),
+            format!("flopwatch_gpu_memory_total_bytes{device} 1000"),
+            format!("flopwatch_gpu_power_watts{device} 1.5"),
+            format!("flopwatch_gpu_sm_clock_hertz{device} 2000000000"),
+            format!("flopwatch_gpu_memory_clock_hertz{device} 3000000000"),
+            format!("flopwatch_gpu_pcie_receive_bytes_per_second{device} 2048"),
+            format!("flopwatch_gpu_pcie_transmit_bytes_per_second{device} 3072"),
+            format!("flopwatch_gpu_unattributed_processes{device} 0"),
+            format!("flopwatch_gpu_process_memory_used_bytes{container} 200"),
+            format!("flopwatch_gpu_process_sm_utilization_ratio{container} 0.3"),
+            r#"flopwatch_gpu_pod_info{container="main",gpu="0",namespace="team",pod="train",uuid="GPU-1"} 1"#
+                .to_owned(),
+        ];
+        let mut text = String::new();
+        eventually("every series", || {
+            text = scrape(&registry);
+            let lines: BTreeSet<&str> = text.lines().collect();
+            expected.iter().all(|line| lines.contains(line.as_str()))
+        });
+        // The rig's GPU has no thermometer: absent, not 0.
+        assert!(!text.contains("flopwatch_gpu_temperature_celsius"), "{text}");
+        assert!(!text.contains(&own_pid().to_string()), "{text}");
+    });
+}
+
+#[test]
+fn a_pods_series_go_with_its_process() {
+    in_own_process("a_pods_series_go_with_its_process", |rig| {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("fw-gpu-job");
+        std::fs::copy("/bin/sleep", &program).unwrap();
+        rig.set(&json!({"version": 1, "devices": [gpu(&json!([{"comm": "fw-gpu-job", "memory_used_bytes": 7}]))]}));
+        let sampler = rig.sampler();
+        let registry = registered(&sampler);
+        let series = "flopwatch_gpu_process_memory_used_bytes{";
+        eventually("the first sample", || scrape(&registry).contains("flopwatch_nvml_up 1"));
+        assert!(!scrape(&registry).contains(series));
+
+        let mut job = Command::new(&program).arg("60").spawn().unwrap();
+        eventually("the pod's series", || scrape(&registry).contains(series));
+        job.kill().unwrap();
+        job.wait().unwrap();
+        eventually("their end", || !scrape(&registry).contains(series));
+        assert!(!scrape(&registry).contains("flopwatch_gpu_pod_info{"));
+        assert!(scrape(&registry).contains("flopwatch_nvml_up 1"));
+    });
+}
+
+#[test]
+fn a_partition_has_its_own_memory_and_processes() {
+    in_own_process("a_partition_has_its_own_memory_and_processes", |rig| {
+        let mut whole = gpu(&json!([]));
+        whole["partitions"] = json!([{
+            "uuid": "MIG-1", "name": "Rig GPU MIG 1g", "memory_total_bytes": 100, "memory_used_bytes": 60,
+            "processes": [{"pid": own_pid(), "memory_used_bytes": 50}],
+        }]);
+        rig.set(&json!({"version": 1, "devices": [whole]}));
+        let sampler = rig.sampler();
+        let registry = registered(&sampler);
+        let partition = r#"{attribution="partition",gpu="0",model="Rig GPU MIG 1g",uuid="MIG-1"}"#;
+        eventually("the partition's memory", || {
+            scrape(&registry).contains(&format!("flopwatch_gpu_memory_used_bytes{partition} 60"))
+        });
+        let text = scrape(&registry);
+        assert!(
+            !text.contains(&format!("flopwatch_gpu_power_watts{partition}")),
+            "{text}"
+        );
+        let held = text
+            .lines()
+            .find(|line| line.starts_with("flopwatch_gpu_process_memory_used_bytes"))
+            .unwrap();
+        assert!(held.contains(r#"uuid="MIG-1""#) && held.ends_with(" 50"), "{held}");
+    });
+}
+
+#[test]
+fn a_recording_has_series_at_its_interval_and_names_what_is_unsupported() {
+    in_own_process(
+        "a_recording_has_series_at_its_interval_and_names_what_is_unsupported",
+        |rig| {
+            let processes = json!([
+                {"pid": own_pid(), "memory_used_bytes": 200, "sm_utilization_percent": 30},
+                {"pid": 1, "memory_used_bytes": 999, "sm_utilization_percent": 70},
+            ]);
+            let mut busy = gpu(&processes);
+            busy["utilization_percent"] = json!({"mean": 50, "amplitude": 50, "period_seconds": 0.4});
+            let mut idle = gpu(&json!([]));
+            idle["uuid"] = json!("GPU-2");
+            rig.set(&json!({"version": 1, "devices": [busy, idle]}));
+            let sampler = rig.sampler();
+            let own = own_pid();
+            let target: flopwatch_nvml::Target = Arc::new(move |pid| pid == own);
+            let recording = sampler
+                .subscribe(SubscriptionRequest::new(Duration::from_millis(10), target))
+                .unwrap();
+            wait(1500);
+            let recording = recording.stop();
+
+            assert!(
+                recording.series.iter().all(|series| series.device.uuid == "GPU-1"),
+                "only the target's GPU"
+            );
+            let points = |metric| {
+                let mut of_metric = recording.series.iter().filter(|series| series.metric == metric);
+                let series = of_metric.next().unwrap_or_else(|| panic!("{metric} in {recording:?}"));
+                assert!(of_metric.next().is_none(), "{metric} once");
+                (series.attribution, series.points.clone())
+            };
+            let (attribution, utilization) = points(Metric::Utilization);
+            assert_eq!(attribution, Attribution::Device);
+            // 150 at best; a busy machine may miss some, and says so.
+            assert!(
+                utilization.len() > 30,
+                "{} points, {} missed",
+                utilization.len(),
+                recording.missed
+            );
+            assert!(
+                utilization.windows(2).all(|pair| pair[0].0 < pair[1].0),
+                "in the order of time"
+            );
+            assert!(
+                utilization.iter().any(|(_, ratio)| *ratio > 0.8) && utilization.iter().any(|(_, ratio)| *ratio < 0.2)
+            );
+            let (attribution, memory) = points(Metric::ProcessMemoryUsed);
+            assert_eq!(attribution, Attribution::Process);
+            assert!(
+                memory.iter().all(|(_, bytes)| (*bytes - 200.0).abs() < f64::EPSILON),
+                "the stranger is left out"
+            );
+            let (_, share) = points(Metric::ProcessSmUtilization);
+            // The driver has a sample each 100 ms, however often it is asked.
+            assert!((5..=16).contains(&share.len()), "{}", share.len());
+            assert!(points(Metric::PcieReceive).1.len() <= 3);
+            let unsupported: Vec<_> = recording
+                .unsupported
+                .iter()
+                .map(|(device, metric)| (device.uuid.as_str(), *metric))
+                .collect();
+            assert_eq!(unsupported, [("GPU-1", Metric::Temperature)]);
+            assert_eq!(recording.dropped, 0);
+            assert!(recording.errors.is_empty(), "{:?}", recording.errors);
+        },
+    );
+}
+
+#[test]
+fn a_lost_gpu_ends_its_series_and_comes_back() {
+    in_own_process("a_lost_gpu_ends_its_series_and_comes_back", |rig| {
+        let well = json!({"version": 1, "devices": [gpu(&json!([]))]});
+        rig.set(&well);
+        let sampler = rig.sampler();
+        let registry = registered(&sampler);
+        let request = SubscriptionRequest {
+            devices: DeviceSelection::All,
+            ..SubscriptionRequest::new(Duration::from_millis(50), Arc::new(|_| false))
+        };
+        let recording = sampler.subscribe(request).unwrap();
+        eventually("the first sample", || {
+            scrape(&registry).contains("flopwatch_gpu_power_watts")
+        });
+
+        let mut ill = well.clone();
+        ill["errors"] = json!({"nvmlDeviceGetPowerUsage": "GPU_IS_LOST"});
+        rig.set(&ill);
+        eventually("the end of the series", || {
+            let text = scrape(&registry);
+            text.contains("flopwatch_nvml_up 0") && !text.contains("flopwatch_gpu_")
+        });
+        rig.set(&well);
+        eventually("the series again", || {
+            scrape(&registry).contains("flopwatch_gpu_power_watts")
+        });
+        let text = scrape(&registry);
+        let value = |series: &str| -> u64 {
+            let line = text.lines().find(|line| line.starts_with(series)).unwrap();
+            line.rsplit(' ').next().unwrap().parse().unwrap()
+        };
+        assert!(value("flopwatch_nvml_reopens_total") >= 1, "{text}");
+        assert!(
+            value(r#"flopwatch_nvml_errors_total{reason="gpu_lost"}"#) >= 1,
+            "{text}"
+        );
+        wait(200);
+        let recording = recording.stop();
+        assert!(recording.errors[&Reason::GpuLost] >= 1);
+        let power = recording
+            .series
+            .iter()
+            .find(|series| series.metric == Metric::Power)
+            .unwrap();
+        let gap = power.points.windows(2).map(|pair| pair[1].0 - pair[0].0).max().unwrap();
+        assert!(
+            gap > 500_000_000,
+            "recorded before and after, with the gap between: {gap} ns"
+        );
+    });
+}
+
+#[test]
+fn one_lost_gpu_leaves_the_others() {
+    in_own_process("one_lost_gpu_leaves_the_others", |rig| {
+        let mut second = gpu(&json!([]));
+        second["uuid"] = json!("GPU-2");
+        let both = json!({"version": 1, "devices": [gpu(&json!([])), second]});
+        rig.set(&both);
+        let sampler = rig.sampler();
+        let registry = registered(&sampler);
+        eventually("both", || scrape(&registry).contains("GPU-2"));
+        rig.set(&json!({"version": 1, "devices": [gpu(&json!([]))]}));
+        eventually("one", || {
+            let text = scrape(&registry);
+            text.contains("GPU-1") && !text.contains("GPU-2") && text.contains("flopwatch_nvml_up 1")
+        });
+    });
+}
+
+#[test]
+fn a_machine_without_nvml_hears_why() {
+    in_own_process("a_machine_without_nvml_hears_why", |rig| {
+        let absent = SamplerOptions {
+            library: Some(Path::new("/nonexistent/libnvidia-ml.so.1").into()),
+            ..SamplerOptions::new(everybody("train"))
+        };
+        let error = Sampler::open(absent).unwrap_err();
+        assert!(matches!(error, NvmlError::Absent { .. }), "{error}");
+        assert!(error.to_string().contains("/nonexistent/libnvidia-ml.so.1"), "{error}");
+
+        // The library is there, its state file is not.
+        let error = Sampler::open(rig.options(Duration::from_secs(1))).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                NvmlError::Start {
+                    reason: Reason::DriverNotLoaded,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        rig.set(&json!({"version": 2, "devices": []}));
+        let error = Sampler::open(rig.options(Duration::from_secs(1))).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                NvmlError::Start {
+                    reason: Reason::VersionMismatch,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+
+        // A driver without a GPU is a driver.
+        rig.set(&json!({"version": 1, "devices": []}));
+        let sampler = rig.sampler();
+        let registry = registered(&sampler);
+        eventually("up", || scrape(&registry).contains("flopwatch_nvml_up 1"));
+    });
+}
+
+#[test]
+fn a_request_out_of_bounds_is_refused_and_the_end_is_quick() {
+    in_own_process("a_request_out_of_bounds_is_refused_and_the_end_is_quick", |rig| {
+        rig.set(&json!({"version": 1, "devices": [gpu(&json!([]))]}));
+        let sampler = Sampler::open(rig.options(Duration::from_secs(10))).unwrap();
+        for interval in [Duration::from_millis(9), Duration::from_secs(11)] {
+            let refused = sampler
+                .subscribe(SubscriptionRequest::new(interval, Arc::new(|_| true)))
+                .unwrap_err();
+            assert_eq!(refused, SubscribeError::Interval(interval));
+        }
+        let mut held = Vec::new();
+        let request = || SubscriptionRequest::new(Duration::from_secs(1), Arc::new(|_| true));
+        for _ in 0..64 {
+            held.push(sampler.subscribe(request()).unwrap());
+        }
+        assert_eq!(sampler.subscribe(request()).unwrap_err(), SubscribeError::TooMany(64));
+        held.clear();
+        sampler.subscribe(request()).unwrap();
+        let before = Instant::now();
+        drop(sampler);
+        assert!(before.elapsed() < Duration::from_secs(1), "{:?}", before.elapsed());
+    });
+}
