@@ -25,15 +25,62 @@ use crate::session::{MetricsSpec, StopMode};
     derive = "PartialEq",
     selectable = ".spec.nodeName",
     doc = "One container's share of a ProfilingSession. Made by the operator and carried out by the agent of spec.nodeName; create a ProfilingSession rather than one of these.",
-    printcolumn(name = "Pod", type_ = "string", json_path = ".spec.podRef.name", description = "Pod that it profiles"),
-    printcolumn(name = "Container", type_ = "string", json_path = ".spec.containerName", description = "Container that it profiles"),
-    printcolumn(name = "Stage", type_ = "string", json_path = ".status.progress.stage", description = "Where it stands"),
-    printcolumn(name = "Percent", type_ = "integer", json_path = ".status.progress.percent", description = "How far it is"),
-    printcolumn(name = "Succeeded", type_ = "string", json_path = ".status.conditions[?(@.type==\"Succeeded\")].status", description = "Unknown until the capture ended"),
-    printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type==\"Succeeded\")].reason", description = "Why"),
-    printcolumn(name = "Node", type_ = "string", json_path = ".spec.nodeName", description = "Node whose agent carries it out", priority = 1),
-    printcolumn(name = "Profiler", type_ = "string", json_path = ".status.profiler", description = "Profiler that was used", priority = 1),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "Time since it was created"),
+    printcolumn(
+        name = "Pod",
+        type_ = "string",
+        json_path = ".spec.podRef.name",
+        description = "Pod that it profiles"
+    ),
+    printcolumn(
+        name = "Container",
+        type_ = "string",
+        json_path = ".spec.containerName",
+        description = "Container that it profiles"
+    ),
+    printcolumn(
+        name = "Stage",
+        type_ = "string",
+        json_path = ".status.progress.stage",
+        description = "Where it stands"
+    ),
+    printcolumn(
+        name = "Percent",
+        type_ = "integer",
+        json_path = ".status.progress.percent",
+        description = "How far it is"
+    ),
+    printcolumn(
+        name = "Succeeded",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Succeeded\")].status",
+        description = "Unknown until the capture ended"
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Succeeded\")].reason",
+        description = "Why"
+    ),
+    printcolumn(
+        name = "Node",
+        type_ = "string",
+        json_path = ".spec.nodeName",
+        description = "Node whose agent carries it out",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Profiler",
+        type_ = "string",
+        json_path = ".status.profiler",
+        description = "Profiler that was used",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp",
+        description = "Time since it was created"
+    )
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.nodeName == oldSelf.nodeName && self.podRef == oldSelf.podRef && self.containerName == oldSelf.containerName && self.sessionRef == oldSelf.sessionRef && self.durationSeconds == oldSelf.durationSeconds && self.profiler == oldSelf.profiler")

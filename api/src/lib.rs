@@ -10,7 +10,14 @@
 //! This crate does no I/O and depends on no other crate of ours. Everything in it is a contract: a change is additive,
 //! and `crds/` is regenerated with it (a test fails when the two drift).
 
-#![allow(unreachable_pub, reason = "the KubeSchema derive repeats each struct inside a function")]
+#![allow(
+    clippy::duplicated_attributes,
+    reason = "printer columns and rules repeat their keys by design"
+)]
+#![allow(
+    unreachable_pub,
+    reason = "the KubeSchema derive repeats each struct inside a function"
+)]
 
 pub mod artifact;
 pub mod capability;

@@ -81,6 +81,8 @@ closed_set! {
         NoSuchContainer,
         /// No container asks for a GPU and none was prepared. Name one in `containerNames`.
         NoDefaultContainer,
+        /// The cluster's administrator has suspended new captures; the session waits until `startDeadlineSeconds`.
+        CapturesSuspended,
         /// Captures have been made but none is at work yet.
         Pending,
         /// At least one capture is at work.

@@ -142,7 +142,9 @@ const fn default_interval_milliseconds() -> i32 {
 
 impl Default for MetricsSpec {
     fn default() -> Self {
-        Self { interval_milliseconds: default_interval_milliseconds() }
+        Self {
+            interval_milliseconds: default_interval_milliseconds(),
+        }
     }
 }
 
@@ -162,7 +164,9 @@ const fn default_ttl_seconds() -> i32 {
 
 impl Default for RetentionSpec {
     fn default() -> Self {
-        Self { ttl_seconds_after_finished: default_ttl_seconds() }
+        Self {
+            ttl_seconds_after_finished: default_ttl_seconds(),
+        }
     }
 }
 

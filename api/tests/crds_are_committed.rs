@@ -20,7 +20,12 @@ fn the_committed_definitions_do_not_drift() {
         for folder in ["crds", "charts/flopwatch/files/crds"] {
             let path = root.join(folder).join(format!("{name}.yaml"));
             let committed = std::fs::read_to_string(&path).unwrap_or_default();
-            assert_eq!(committed, generated, "{} drifted: run `cargo xtask codegen`", path.display());
+            assert_eq!(
+                committed,
+                generated,
+                "{} drifted: run `cargo xtask codegen`",
+                path.display()
+            );
         }
     }
 }
@@ -31,9 +36,17 @@ fn no_schema_uses_an_unsigned_or_floating_format() {
     for definition in definitions() {
         let text = serde_json::to_string(&definition).unwrap();
         for format in ["uint", "float", "double"] {
-            assert!(!text.contains(&format!("\"format\":\"{format}")), "{format} in {:?}", definition.metadata.name);
+            assert!(
+                !text.contains(&format!("\"format\":\"{format}")),
+                "{format} in {:?}",
+                definition.metadata.name
+            );
         }
-        assert!(!text.contains("\"type\":\"number\""), "a number without bounds in {:?}", definition.metadata.name);
+        assert!(
+            !text.contains("\"type\":\"number\""),
+            "a number without bounds in {:?}",
+            definition.metadata.name
+        );
     }
 }
 
@@ -56,7 +69,11 @@ fn every_spec_and_status_field_is_described() {
     let mut bare = Vec::new();
     for definition in definitions() {
         let value = serde_json::to_value(&definition).unwrap();
-        visit("", &value["spec"]["versions"][0]["schema"]["openAPIV3Schema"], &mut bare);
+        visit(
+            "",
+            &value["spec"]["versions"][0]["schema"]["openAPIV3Schema"],
+            &mut bare,
+        );
     }
     bare.retain(|path| ![".spec", ".status"].contains(&path.as_str()));
     assert!(bare.is_empty(), "kubectl explain would show nothing for {bare:?}");
@@ -65,5 +82,8 @@ fn every_spec_and_status_field_is_described() {
 #[test]
 fn an_agent_can_select_the_captures_of_its_node() {
     let value = serde_json::to_value(Capture::crd()).unwrap();
-    assert_eq!(value["spec"]["versions"][0]["selectableFields"][0]["jsonPath"], ".spec.nodeName");
+    assert_eq!(
+        value["spec"]["versions"][0]["selectableFields"][0]["jsonPath"],
+        ".spec.nodeName"
+    );
 }

@@ -1,4 +1,5 @@
 //! What the API server would say to a manifest: the same CEL rules and bounds, run here.
+#![allow(clippy::unwrap_used, clippy::needless_pass_by_value, reason = "test helpers")]
 
 use flopwatch_api::session::ProfilingSession;
 use kube::core::cel::{validate_cel, validate_cel_update};
@@ -47,7 +48,10 @@ fn a_wrong_spec_is_refused_with_a_sentence() {
         ),
         (
             "options of a profiler that is not asked for",
-            with(&["profiler"], json!({ "type": "Metrics", "nsys": { "trace": ["cuda"] } })),
+            with(
+                &["profiler"],
+                json!({ "type": "Metrics", "nsys": { "trace": ["cuda"] } }),
+            ),
             "spec.profiler.type must be Nsys or Auto",
         ),
     ];
@@ -70,7 +74,9 @@ fn a_session_is_fixed_but_for_stop() {
         with(&["metrics"], json!({ "intervalMilliseconds": 20 })),
         with(&["startDeadlineSeconds"], json!(1)),
     ] {
-        let errors = validate_cel_update(&session(changed.clone()), &old).expect_err(&changed.to_string()).to_string();
+        let errors = validate_cel_update(&session(changed.clone()), &old)
+            .expect_err(&changed.to_string())
+            .to_string();
         assert!(errors.contains("fixed once it is created"), "{changed}: {errors}");
     }
     validate_cel_update(&session(with(&["stop"], json!("Keep"))), &old).unwrap();
@@ -82,7 +88,9 @@ fn stop_is_not_taken_back_but_may_become_stricter() {
     let discard = session(with(&["stop"], json!("Discard")));
     validate_cel_update(&discard, &keep).unwrap();
     for (new, old) in [(&keep, &discard), (&session(minimal()), &keep)] {
-        let errors = validate_cel_update(new, old).expect_err("stop was taken back").to_string();
+        let errors = validate_cel_update(new, old)
+            .expect_err("stop was taken back")
+            .to_string();
         assert!(errors.contains("cannot be taken back"), "{errors}");
     }
 }

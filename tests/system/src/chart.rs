@@ -1,0 +1,88 @@
+//! The chart under test, installed as a user would: with helm.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use tokio::sync::OnceCell;
+
+use crate::cluster::run;
+
+/// Namespace of the release.
+pub const NAMESPACE: &str = "flopwatch-system";
+
+static INSTALLED: OnceCell<()> = OnceCell::const_new();
+
+/// Installs or upgrades the release once per process, with the images that the rig imported.
+///
+/// # Errors
+/// When helm fails or the parts are not ready in time.
+pub async fn installed() -> Result<()> {
+    INSTALLED.get_or_try_init(install).await.copied()
+}
+
+/// Folder on the node (this machine) that the release under test mounts into the agent.
+const FAKE_NVML_FOLDER: &str = "/var/lib/flopwatch-rig/fake-nvml";
+
+/// Puts the fake NVML library and the state that it shows where the agent finds them: one GPU, on which every process
+/// of the sample workload computes.
+fn place_fake_nvml() -> Result<()> {
+    let library = std::env::var_os("FLOPWATCH_FAKE_NVML_LIBRARY")
+        .context("FLOPWATCH_FAKE_NVML_LIBRARY names the library: cargo xtask test builds it")?;
+    let folder = Path::new(FAKE_NVML_FOLDER);
+    std::fs::create_dir_all(folder)?;
+    std::fs::copy(
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fake-nvml.json"),
+        folder.join("nvml.json"),
+    )?;
+    // A library that a running agent has mapped must not be written to, so it is replaced.
+    let fresh = folder.join("library.new");
+    std::fs::copy(library, &fresh)?;
+    std::fs::rename(fresh, folder.join("libflopwatch_fake_nvml.so"))?;
+    Ok(())
+}
+
+async fn install() -> Result<()> {
+    place_fake_nvml()?;
+    let chart = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../charts/flopwatch");
+    let values = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("values.yaml");
+    let namespace = format!(
+        "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {NAMESPACE}\n  labels: {{ pod-security.kubernetes.io/enforce: privileged }}\n"
+    );
+    let manifest = tempfile::NamedTempFile::new()?;
+    std::fs::write(manifest.path(), namespace)?;
+    run("kubectl", &["apply", "-f", path(manifest.path())?]).await?;
+    run(
+        "helm",
+        &[
+            "upgrade",
+            "--install",
+            "flopwatch",
+            path(&chart)?,
+            "--namespace",
+            NAMESPACE,
+            "--values",
+            path(&values)?,
+            "--wait",
+            "--timeout",
+            "180s",
+        ],
+    )
+    .await?;
+    run(
+        "kubectl",
+        &[
+            "-n",
+            NAMESPACE,
+            "rollout",
+            "status",
+            "daemonset/flopwatch-agent",
+            "--timeout=120s",
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+fn path(path: &Path) -> Result<&str> {
+    path.to_str().context("a path that is not UTF-8")
+}

@@ -1,0 +1,146 @@
+//! The cluster under test, and namespaces that end with their test.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, Result, bail};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, DeleteParams, PostParams};
+use kube::{Client, Config};
+use serde_json::json;
+use tokio::process::Command;
+
+use crate::chart;
+
+/// Longest wait for one state, image start and garbage collection included.
+pub const PATIENCE: Duration = Duration::from_mins(2);
+
+/// A connection to the cluster with the chart installed.
+#[derive(Clone)]
+pub struct Cluster {
+    /// Client with the administrator's rights.
+    pub client: Client,
+}
+
+impl Cluster {
+    /// Connects and installs the chart once per process, or says why the test is skipped.
+    ///
+    /// # Errors
+    /// When the tests are asked for and the cluster or the chart is not usable.
+    pub async fn connect() -> Result<Option<Self>> {
+        if std::env::var_os("FLOPWATCH_SYSTEM_TESTS").is_none() {
+            #[expect(clippy::print_stdout, reason = "the test runner counts this line")]
+            {
+                println!("skipped: no cluster (cargo xtask test brings one up)");
+            }
+            return Ok(None);
+        }
+        let config = Config::infer().await.context("reading KUBECONFIG")?;
+        let client = Client::try_from(config)?;
+        chart::installed().await?;
+        Ok(Some(Self { client }))
+    }
+
+    /// A namespace of the test's own, at Pod Security level "restricted".
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn namespace(&self, name: &str) -> Result<TestNamespace> {
+        let suffix = SystemTime::now().duration_since(UNIX_EPOCH)?.subsec_micros();
+        let name = format!("{name}-{suffix:05x}");
+        let namespace: Namespace = serde_json::from_value(json!({
+            "metadata": { "name": name, "labels": { "pod-security.kubernetes.io/enforce": "restricted" } }
+        }))?;
+        Api::<Namespace>::all(self.client.clone())
+            .create(&PostParams::default(), &namespace)
+            .await?;
+        // Pods are refused until the controller manager has made the namespace's service account.
+        eventually(&format!("the default service account of {name}"), || async {
+            let accounts: Api<k8s_openapi::api::core::v1::ServiceAccount> = Api::namespaced(self.client.clone(), &name);
+            Ok(accounts.get_opt("default").await?)
+        })
+        .await?;
+        Ok(TestNamespace {
+            client: self.client.clone(),
+            name,
+        })
+    }
+}
+
+/// A namespace that its test deletes at the end; `cargo xtask cluster down` removes what a failed test left.
+pub struct TestNamespace {
+    /// Client with the administrator's rights.
+    pub client: Client,
+    /// Its name.
+    pub name: String,
+}
+
+impl TestNamespace {
+    /// The API of a namespaced kind here.
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope>,
+        K::DynamicType: Default,
+    {
+        Api::namespaced(self.client.clone(), &self.name)
+    }
+
+    /// Deletes the namespace and waits until it is gone, so that a finalizer that hangs fails the test.
+    ///
+    /// # Errors
+    /// When it is still there after [`PATIENCE`].
+    pub async fn delete(self) -> Result<()> {
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        namespaces.delete(&self.name, &DeleteParams::default()).await?;
+        eventually(&format!("namespace {} to be gone", self.name), || async {
+            Ok(namespaces.get_opt(&self.name).await?.is_none().then_some(()))
+        })
+        .await
+    }
+}
+
+/// Asks again and again, five times a second, until `probe` has an answer; errors count as "not yet" and are reported
+/// when the patience ends.
+///
+/// # Errors
+/// When [`PATIENCE`] passed without an answer.
+pub async fn eventually<T, F, Fut>(what: &str, mut probe: F) -> Result<T>
+where
+    F: FnMut() -> Fut,
+    Fut: Future<Output = Result<Option<T>>>,
+{
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        let answer = probe().await;
+        if let Ok(Some(answer)) = answer {
+            return Ok(answer);
+        }
+        if tokio::time::Instant::now() > deadline {
+            match answer {
+                Err(error) => return Err(error.context(format!("waiting {PATIENCE:?} for {what}"))),
+                Ok(_) => bail!("{what}: not so after {PATIENCE:?}"),
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Runs a program with a deadline and returns what it printed.
+///
+/// # Errors
+/// When it fails, with what it printed on both streams.
+pub async fn run(program: &str, arguments: &[&str]) -> Result<String> {
+    let child = Command::new(program).args(arguments).kill_on_drop(true).output();
+    let output = tokio::time::timeout(PATIENCE * 2, child)
+        .await
+        .with_context(|| format!("{program} {arguments:?} did not end"))?
+        .with_context(|| format!("starting {program}"))?;
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !output.status.success() {
+        bail!(
+            "{program} {arguments:?}: {}\n{stdout}\n{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    Ok(stdout)
+}

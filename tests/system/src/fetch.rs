@@ -1,0 +1,128 @@
+//! Reading artifacts as a user does: curl, a bearer token, the agent's certificate.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+use k8s_openapi::api::core::v1::Secret;
+use kube::Client;
+use kube::api::Api;
+use tempfile::TempDir;
+
+use crate::chart;
+use crate::cluster::{eventually, run};
+
+/// An answer of the artifact service.
+#[derive(Debug)]
+pub struct Answer {
+    /// HTTP status code.
+    pub status: u16,
+    /// Header lines, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// Body.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// Value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
+    }
+}
+
+/// A client of one agent's artifact service.
+pub struct ArtifactClient {
+    folder: TempDir,
+    authority: PathBuf,
+}
+
+impl ArtifactClient {
+    /// Takes the authority's certificate from the release's secret.
+    ///
+    /// # Errors
+    /// When the secret never comes.
+    pub async fn new(client: &Client) -> Result<Self> {
+        let secrets: Api<Secret> = Api::namespaced(client.clone(), chart::NAMESPACE);
+        let certificate = eventually("the agents' certificate", || async {
+            let secret = secrets.get_opt("flopwatch-agent-tls").await?;
+            Ok(secret
+                .and_then(|secret| secret.data)
+                .and_then(|mut data| data.remove("ca.crt")))
+        })
+        .await?;
+        let folder = tempfile::tempdir()?;
+        let authority = folder.path().join("ca.crt");
+        std::fs::write(&authority, certificate.0)?;
+        Ok(Self { folder, authority })
+    }
+
+    /// Sends a request to `url`, whose host is the agent's address; `arguments` go to curl as they are.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn request(&self, url: &str, token: Option<&str>, arguments: &[&str]) -> Result<Answer> {
+        let rest = url.strip_prefix("https://").context("artifacts are served over TLS")?;
+        let (authority, path) = rest.split_once('/').context("a URL with a path")?;
+        let (address, port) = authority.rsplit_once(':').context("a URL with a port")?;
+        let name = format!("flopwatch-agent.{}.svc", chart::NAMESPACE);
+        let resolve = format!("{name}:{port}:{address}");
+        let url = format!("https://{name}:{port}/{path}");
+        let (head, body) = (self.folder.path().join("head"), self.folder.path().join("body"));
+        let header = token.map(|token| format!("Authorization: Bearer {token}"));
+        let text = |path: &PathBuf| path.to_str().map(str::to_owned).context("a path that is not UTF-8");
+        let (ca, head_path, body_path) = (text(&self.authority)?, text(&head)?, text(&body)?);
+        let mut all = vec![
+            "--silent",
+            "--show-error",
+            "--max-time",
+            "60",
+            "--path-as-is",
+            "--cacert",
+            &ca,
+            "--resolve",
+            &resolve,
+            "--dump-header",
+            &head_path,
+            "--output",
+            &body_path,
+            "--write-out",
+            "%{http_code}",
+        ];
+        if let Some(header) = &header {
+            all.extend(["--header", header]);
+        }
+        all.extend(arguments);
+        all.push(&url);
+        std::fs::write(&body, [])?;
+        let status = run("curl", &all).await?;
+        let headers = std::fs::read_to_string(&head)?
+            .lines()
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+            .collect();
+        Ok(Answer {
+            status: status.trim().parse()?,
+            headers,
+            body: std::fs::read(&body)?,
+        })
+    }
+}
+
+/// A token of a service account of the namespace, made as a user would.
+///
+/// # Errors
+/// When the API server makes none.
+pub async fn token(namespace: &str, account: &str) -> Result<String> {
+    let token = run(
+        "kubectl",
+        &["-n", namespace, "create", "token", account, "--duration=10m"],
+    )
+    .await?;
+    let token = token.trim().to_owned();
+    if token.is_empty() {
+        bail!("no token for {account}");
+    }
+    Ok(token)
+}

@@ -1,0 +1,139 @@
+//! Pods of the tests, and looking into them.
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{LogParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::cluster::{TestNamespace, eventually, run};
+
+/// A sample workload that Pod Security "restricted" admits: no user of its own, no capability, read-only root.
+pub fn workload(name: &str, prepared: bool, arguments: &[&str]) -> Value {
+    let mut labels = json!({ "app": name });
+    if prepared {
+        labels["flopwatch.dev/prepare"] = json!("nsys");
+    }
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": { "name": name, "labels": labels },
+        "spec": {
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 10,
+            "securityContext": {
+                "runAsNonRoot": true, "runAsUser": 1234, "runAsGroup": 1234, "seccompProfile": { "type": "RuntimeDefault" }
+            },
+            "containers": [{
+                "name": "main",
+                "image": "localhost/flopwatch/workload:dev",
+                "imagePullPolicy": "Never",
+                "command": ["/usr/local/bin/flopwatch-sample-workload"],
+                "args": arguments,
+                "env": [{ "name": "WORKLOADS_OWN", "value": "kept" }],
+                "securityContext": {
+                    "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": { "drop": ["ALL"] }
+                },
+                "resources": { "requests": { "cpu": "50m", "memory": "32Mi" }, "limits": { "memory": "256Mi" } }
+            }]
+        }
+    })
+}
+
+impl TestNamespace {
+    /// Creates a pod and returns it as admission left it.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn create_pod(&self, manifest: Value) -> Result<Pod> {
+        let pod: Pod = serde_json::from_value(manifest)?;
+        Ok(self.api::<Pod>().create(&PostParams::default(), &pod).await?)
+    }
+
+    /// Waits until the pod's containers run.
+    ///
+    /// # Errors
+    /// When they do not in time.
+    pub async fn running(&self, name: &str) -> Result<Pod> {
+        eventually(&format!("pod {name} to run"), || async {
+            let pod = self.api::<Pod>().get(name).await?;
+            let running = pod
+                .status
+                .as_ref()
+                .and_then(|status| status.container_statuses.as_ref())
+                .is_some_and(|all| {
+                    all.iter()
+                        .all(|one| one.state.as_ref().is_some_and(|state| state.running.is_some()))
+                });
+            Ok(running.then_some(pod))
+        })
+        .await
+    }
+
+    /// Waits until the pod ended and returns the exit code of its first container.
+    ///
+    /// # Errors
+    /// When it does not end in time.
+    pub async fn exit_code(&self, name: &str) -> Result<i32> {
+        eventually(&format!("pod {name} to end"), || async {
+            let pod = self.api::<Pod>().get(name).await?;
+            let code = pod
+                .status
+                .and_then(|status| status.container_statuses)
+                .and_then(|all| all.into_iter().next())
+                .and_then(|one| one.state)
+                .and_then(|state| state.terminated)
+                .map(|terminated| terminated.exit_code);
+            Ok(code)
+        })
+        .await
+    }
+
+    /// What the pod's first container printed so far.
+    ///
+    /// # Errors
+    /// When the kubelet does not answer.
+    pub async fn logs(&self, name: &str) -> Result<String> {
+        let parameters = LogParams {
+            container: Some("main".into()),
+            ..LogParams::default()
+        };
+        self.api::<Pod>().logs(name, &parameters).await.context("reading logs")
+    }
+
+    /// Runs a shell command in the pod's container, as `kubectl exec` does.
+    ///
+    /// # Errors
+    /// When the command fails.
+    pub async fn shell(&self, name: &str, command: &str) -> Result<String> {
+        run(
+            "kubectl",
+            &[
+                "-n", &self.name, "exec", name, "-c", "main", "--", "/bin/sh", "-c", command,
+            ],
+        )
+        .await
+    }
+
+    /// Waits until the container of a prepared pod says in its run folder that its start was grafted, or why not.
+    ///
+    /// # Errors
+    /// When the launcher wrote nothing in time.
+    pub async fn launch_state(&self, name: &str) -> Result<Value> {
+        self.running(name).await?;
+        eventually(&format!("the launcher's state in pod {name}"), || async {
+            let text = self.shell(name, "cat /flopwatch/run/state 2>/dev/null || true").await?;
+            Ok(serde_json::from_str(&text).ok())
+        })
+        .await
+    }
+}
+
+/// Whether two listings of a container differ only in lines that `allowed` accepts; returns the others.
+pub fn differences<'a>(before: &'a str, after: &'a str, allowed: impl Fn(&str) -> bool) -> Vec<&'a str> {
+    let before: std::collections::BTreeSet<&str> = before.lines().collect();
+    let after: std::collections::BTreeSet<&str> = after.lines().collect();
+    before
+        .symmetric_difference(&after)
+        .copied()
+        .filter(|line| !allowed(line))
+        .collect()
+}

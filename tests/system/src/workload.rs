@@ -1,0 +1,71 @@
+//! What the sample workload says of itself: how many ranges it had pushed at which time.
+
+use std::collections::BTreeMap;
+
+/// One line `pid=<pid> t=<unix ns> ranges=<count>` of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// Unix time in nanoseconds.
+    pub unix_ns: u64,
+    /// Ranges that the process had ended by then.
+    pub ranges: u64,
+}
+
+/// Counts by process, in the order of time.
+pub fn counts(log: &str) -> BTreeMap<u64, Vec<Count>> {
+    let mut by_process: BTreeMap<u64, Vec<Count>> = BTreeMap::new();
+    for line in log.lines() {
+        let field = |name: &str| {
+            line.split_whitespace()
+                .find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse::<u64>().ok())
+        };
+        if let (Some(pid), Some(unix_ns), Some(ranges)) = (field("pid"), field("t"), field("ranges")) {
+            by_process.entry(pid).or_default().push(Count { unix_ns, ranges });
+        }
+    }
+    by_process
+}
+
+/// Bounds on the ranges that all processes together ended between two times: at least what the lines within prove, at
+/// most what the lines around allow.
+pub fn bounds(log: &str, from_ns: u64, to_ns: u64) -> (u64, u64) {
+    let (mut least, mut most) = (0, 0);
+    for lines in counts(log).values() {
+        let at_or_before = |time: u64| {
+            lines
+                .iter()
+                .rev()
+                .find(|line| line.unix_ns <= time)
+                .map_or(0, |line| line.ranges)
+        };
+        let at_or_after = |time: u64| {
+            lines
+                .iter()
+                .find(|line| line.unix_ns >= time)
+                .or_else(|| lines.last())
+                .map_or(0, |line| line.ranges)
+        };
+        least += at_or_before(to_ns).saturating_sub(at_or_after(from_ns));
+        most += at_or_after(to_ns).saturating_sub(at_or_before(from_ns));
+    }
+    (least, most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOG: &str = "started pid=1\npid=1 t=100 ranges=10\npid=7 t=110 ranges=5\npid=1 t=200 ranges=20\npid=7 t=210 ranges=9\npid=1 t=300 ranges=30\npid=7 t=310 ranges=14\n";
+
+    #[test]
+    fn the_lines_around_a_window_bound_what_it_holds() {
+        // Within 150..=260: process 1 between 0 (200..200) and 20 (100..300), process 7 between 0 and 9.
+        assert_eq!(bounds(LOG, 150, 260), (0, 29));
+        assert_eq!(bounds(LOG, 100, 300), (20 + 4, 20 + 14));
+    }
+
+    #[test]
+    fn a_window_without_lines_holds_nothing() {
+        assert_eq!(bounds("", 0, 100), (0, 0));
+    }
+}

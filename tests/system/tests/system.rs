@@ -1,0 +1,12 @@
+//! Whole-system tests: the chart on a real cluster, real pods, the real Nsight Systems, real clients.
+
+#[path = "system/access.rs"]
+mod access;
+#[path = "system/first_session.rs"]
+mod first_session;
+#[path = "system/launcher.rs"]
+mod launcher;
+#[path = "system/metrics.rs"]
+mod metrics;
+#[path = "system/refusals.rs"]
+mod refusals;
