@@ -6,6 +6,7 @@
 
 pub mod capability;
 pub mod cgroup;
+mod descriptors;
 pub mod enter;
 pub mod graft;
 pub mod nsys;

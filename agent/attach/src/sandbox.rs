@@ -2,8 +2,9 @@
 //! time and output. A capture is untrusted input, and a crash of its reader takes down nothing else.
 
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -39,6 +40,17 @@ pub struct Sandboxed {
 /// [`Output::missing`].
 pub fn run(reexec: &Reexec, sandboxed: &Sandboxed) -> Result<Output, ReexecError> {
     reexec::run_exact(reexec, "sandbox", sandboxed, sandboxed.deadline)
+}
+
+/// Whether any user may reach and read `path`. Tools below a folder of root's own (a cache in its home) cannot be run by
+/// [`Sandboxed::user`]: whoever has them only there names root's own number for the user, which still leaves the tool without
+/// a capability, a network and a second chance.
+pub fn is_open_to_others(path: &Path) -> bool {
+    let Ok(path) = path.canonicalize() else { return false };
+    path.ancestors().all(|part| {
+        let needed = if part.is_dir() { 0o001 } else { 0o004 };
+        part.metadata().is_ok_and(|metadata| metadata.mode() & needed != 0)
+    })
 }
 
 /// The child's side: returns only when it failed.

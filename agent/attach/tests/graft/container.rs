@@ -13,13 +13,13 @@ use flopwatch_attach::process::{ProcessId, Procfs};
 use flopwatch_attach::reexec::Reexec;
 
 /// What the tests need of this machine.
-pub struct Rig {
-    pub launcher: PathBuf,
-    pub workload: PathBuf,
-    pub nsys_target: PathBuf,
-    pub nsys_host: PathBuf,
-    pub libraries: Vec<PathBuf>,
-    pub reexec: Reexec,
+pub(crate) struct Rig {
+    pub(crate) launcher: PathBuf,
+    pub(crate) workload: PathBuf,
+    pub(crate) nsys_target: PathBuf,
+    pub(crate) nsys_host: PathBuf,
+    pub(crate) libraries: Vec<PathBuf>,
+    pub(crate) reexec: Reexec,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -36,21 +36,16 @@ fn programs() -> &'static (PathBuf, PathBuf) {
     static PROGRAMS: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
     PROGRAMS.get_or_init(|| {
         let target = target_folder();
-        let status = Command::new(env!("CARGO"))
-            .args([
-                "build",
-                "--quiet",
-                "-p",
-                "flopwatch-launcher",
-                "-p",
-                "flopwatch-sample-workload",
-                "--target-dir",
-            ])
-            .arg(&target)
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status()
-            .expect("cargo runs");
-        assert!(status.success(), "cannot build the launcher and the workload");
+        let builds: [&[&str]; 2] = [
+            &["-p", "flopwatch-launcher", "-p", "flopwatch-sample-workload", "--bins"],
+            &["-p", "flopwatch-attach", "--example", "reexec"],
+        ];
+        for build in builds {
+            let mut cargo = Command::new(env!("CARGO"));
+            cargo.args(["build", "--quiet", "--target-dir"]).arg(&target).args(build);
+            let status = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().expect("cargo runs");
+            assert!(status.success(), "cannot build what the tests run: {build:?}");
+        }
         let launcher =
             std::env::var_os("FLOPWATCH_LAUNCHER").map_or(target.join("debug/flopwatch-launcher"), PathBuf::from);
         (launcher, target.join("debug/flopwatch-sample-workload"))
@@ -64,7 +59,7 @@ fn target_folder() -> PathBuf {
 }
 
 /// The rig, one test at a time; none, with a printed reason, where the machine lacks something.
-pub fn rig() -> Option<Rig> {
+pub(crate) fn rig() -> Option<Rig> {
     static TURN: Mutex<()> = Mutex::new(());
     if !nix::unistd::geteuid().is_root() {
         eprintln!("skipped: making namespaces as a runtime does needs root");
@@ -107,20 +102,20 @@ pub fn rig() -> Option<Rig> {
 }
 
 /// What stands in for the profiler's command line tool.
-pub enum Tools<'a> {
+pub(crate) enum Tools<'a> {
     Real,
     Missing,
     Script(&'a str),
 }
 
 /// How a container is made.
-pub struct Spec<'a> {
-    pub tools: Tools<'a>,
+pub(crate) struct Spec<'a> {
+    pub(crate) tools: Tools<'a>,
     /// Options of the launcher; none: the command runs as if unprepared.
-    pub launcher: Option<&'a [&'a str]>,
-    pub command: &'a [&'a str],
-    pub environment: &'a [&'a str],
-    pub stdin: &'a [u8],
+    pub(crate) launcher: Option<&'a [&'a str]>,
+    pub(crate) command: &'a [&'a str],
+    pub(crate) environment: &'a [&'a str],
+    pub(crate) stdin: &'a [u8],
 }
 
 impl Default for Spec<'_> {
@@ -136,14 +131,14 @@ impl Default for Spec<'_> {
 }
 
 /// A running container; it ends with this value.
-pub struct Container {
-    pub unshare: Child,
-    pub folder: tempfile::TempDir,
-    pub started: Instant,
+pub(crate) struct Container {
+    pub(crate) unshare: Child,
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) started: Instant,
 }
 
 /// The path of the workload in the container.
-pub const WORKLOAD: &str = "/work/flopwatch-sample-workload";
+pub(crate) const WORKLOAD: &str = "/work/flopwatch-sample-workload";
 
 const SETUP: &str = r#"
 set -eu
@@ -167,6 +162,8 @@ mount --bind "$run" flopwatch/run
 mount --bind "$work" work
 mount -o remount,bind,ro work
 hostname container
+# As every pod's network has it; the profiler talks to its library over loopback.
+ip link set lo up
 mount -o remount,ro .
 pivot_root . old
 umount -l /old
@@ -175,12 +172,12 @@ exec setpriv --reuid 1234 --regid 1234 --clear-groups --no-new-privs --bounding-
 "#;
 
 impl Container {
-    pub fn start(rig: &Rig, spec: &Spec<'_>) -> Self {
+    pub(crate) fn start(rig: &Rig, spec: &Spec<'_>) -> Self {
         Self::start_in(rig, spec, tempfile::tempdir().unwrap())
     }
 
     /// Starts it over the folder of an earlier life, as a restarted container of the same pod.
-    pub fn start_in(rig: &Rig, spec: &Spec<'_>, folder: tempfile::TempDir) -> Self {
+    pub(crate) fn start_in(rig: &Rig, spec: &Spec<'_>, folder: tempfile::TempDir) -> Self {
         let at = |name: &str| folder.path().join(name);
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         for name in ["root", "tools/target-linux-x64", "run", "out"] {
@@ -244,7 +241,7 @@ impl Container {
     }
 
     /// The container's PID 1 as the host sees it.
-    pub fn init(&self) -> ProcessId {
+    pub(crate) fn init(&self) -> ProcessId {
         let file = format!("/proc/{0}/task/{0}/children", self.unshare.id());
         let pid = wait_for("the container's PID 1", || {
             std::fs::read_to_string(&file)
@@ -258,7 +255,7 @@ impl Container {
     }
 
     /// Does what the agent does until the launcher is found.
-    pub fn target(&self, rig: &Rig) -> Target {
+    pub(crate) fn target(&self, rig: &Rig) -> Target {
         let init = self.init();
         let mut scan = LauncherScan::new(Procfs::default());
         let waiting = wait_for("the waiting launcher", || {
@@ -268,31 +265,31 @@ impl Container {
     }
 
     /// A file of the folder that the container is made over.
-    pub fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    pub fn stdout(&self) -> String {
+    pub(crate) fn stdout(&self) -> String {
         std::fs::read_to_string(self.file("out/stdout")).unwrap()
     }
 
-    pub fn state(&self) -> String {
+    pub(crate) fn state(&self) -> String {
         wait_for("the launcher's state", || {
             std::fs::read_to_string(self.file("run/state")).ok()
         })
     }
 
-    pub fn signal(&self, signal: nix::sys::signal::Signal) {
+    pub(crate) fn signal(&self, signal: nix::sys::signal::Signal) {
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.init().pid), signal).unwrap();
     }
 
     /// Waits for its end.
-    pub fn end(&mut self) -> ExitStatus {
+    pub(crate) fn end(&mut self) -> ExitStatus {
         wait_for("the container's end", || self.unshare.try_wait().unwrap())
     }
 
     /// Waits for its end and gives its folder on.
-    pub fn finish(mut self) -> tempfile::TempDir {
+    pub(crate) fn finish(mut self) -> tempfile::TempDir {
         self.end();
         std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap())
     }
@@ -317,7 +314,7 @@ impl Drop for Container {
 }
 
 /// Asks until there is an answer, at most 40 s.
-pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(40);
     loop {
         if let Some(answer) = ask() {
@@ -329,6 +326,6 @@ pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
 }
 
 #[allow(clippy::disallowed_methods, reason = "tests have no runtime")]
-pub fn pause(time: Duration) {
+pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
 }
