@@ -16,17 +16,18 @@ pub(crate) struct GoModule {
     pub(crate) name: &'static str,
     /// The commands: file name and package.
     pub(crate) commands: &'static [(&'static str, &'static str)],
-    /// The module whose version is stamped into the commands, and how.
-    stamp: Option<Stamp>,
+    /// The versions that are stamped into the commands.
+    stamps: &'static [Stamp],
 }
 
+/// A required module whose version the linker writes into variables of the commands.
 #[derive(Debug)]
 struct Stamp {
     module: &'static str,
-    /// Variables that take the version (`v1.35.4`).
-    version: &'static str,
-    major: &'static str,
-    minor: &'static str,
+    /// Variables that take the version, the number before and the number after its first dot.
+    versions: &'static [&'static str],
+    majors: &'static [&'static str],
+    minors: &'static [&'static str],
 }
 
 /// The control plane and the node's programs.
@@ -44,26 +45,46 @@ pub(crate) const KUBERNETES: GoModule = GoModule {
         ("kube-proxy", "k8s.io/kubernetes/cmd/kube-proxy"),
         ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
     ],
-    stamp: Some(Stamp {
+    stamps: &[Stamp {
         module: "k8s.io/kubernetes",
-        version: "k8s.io/component-base/version.gitVersion",
-        major: "k8s.io/component-base/version.gitMajor",
-        minor: "k8s.io/component-base/version.gitMinor",
-    }),
+        versions: &["k8s.io/component-base/version.gitVersion"],
+        majors: &["k8s.io/component-base/version.gitMajor"],
+        minors: &["k8s.io/component-base/version.gitMinor"],
+    }],
 };
 
 /// Helm, which installs the chart.
 pub(crate) const HELM: GoModule = GoModule {
     name: "helm",
     commands: &[("helm", "helm.sh/helm/v3/cmd/helm")],
-    stamp: None,
+    stamps: &[
+        Stamp {
+            module: "helm.sh/helm/v3",
+            versions: &["helm.sh/helm/v3/internal/version.version"],
+            majors: &[],
+            minors: &[],
+        },
+        // Without a cluster, `helm lint` and `helm template` render for the Kubernetes that this names.
+        Stamp {
+            module: "k8s.io/client-go",
+            versions: &[],
+            majors: &[
+                "helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor",
+                "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor",
+            ],
+            minors: &[
+                "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor",
+                "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor",
+            ],
+        },
+    ],
 };
 
 /// The program that holds a pod's namespaces open.
 pub(crate) const PAUSE: GoModule = GoModule {
     name: "pause",
     commands: &[("pause", ".")],
-    stamp: None,
+    stamps: &[],
 };
 
 impl GoModule {
@@ -72,17 +93,22 @@ impl GoModule {
     }
 
     fn linker_flags(&self, go_mod: &str) -> Result<String> {
-        let Some(stamp) = &self.stamp else {
-            return Ok("-s -w".to_owned());
-        };
-        let version = required_version(go_mod, stamp.module)
-            .with_context(|| format!("tests/rig/{}/go.mod requires no {}", self.name, stamp.module))?;
-        let mut numbers = version.trim_start_matches('v').split('.');
-        let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
-        let set = [(stamp.version, version), (stamp.major, major), (stamp.minor, minor)];
-        Ok(set.iter().fold("-s -w".to_owned(), |flags, (name, value)| {
-            format!("{flags} -X {name}={value}")
-        }))
+        let mut flags = vec!["-s -w".to_owned()];
+        for stamp in self.stamps {
+            let version = required_version(go_mod, stamp.module)
+                .with_context(|| format!("tests/rig/{}/go.mod requires no {}", self.name, stamp.module))?;
+            let mut numbers = version.trim_start_matches('v').split('.');
+            // The libraries of Kubernetes 1.n have the versions 0.n.
+            let major = match numbers.next() {
+                Some("0") => "1",
+                other => other.unwrap_or_default(),
+            };
+            let minor = numbers.next().unwrap_or_default();
+            for (names, value) in [(stamp.versions, version), (stamp.majors, major), (stamp.minors, minor)] {
+                flags.extend(names.iter().map(|name| format!("-X {name}={value}")));
+            }
+        }
+        Ok(flags.join(" "))
     }
 
     /// Where the built commands lie, and the flags they are linked with.
@@ -217,5 +243,13 @@ mod tests {
         assert!(flags.contains("version.gitVersion=v1.35.4"), "{flags}");
         assert!(flags.contains("version.gitMinor=35"), "{flags}");
         assert!(KUBERNETES.linker_flags("module empty").is_err());
+        let flags = HELM
+            .linker_flags("require helm.sh/helm/v3 v3.22.0\nrequire k8s.io/client-go v0.36.1")
+            .unwrap();
+        assert!(flags.contains("version.version=v3.22.0"), "{flags}");
+        assert!(
+            flags.contains("chartutil.k8sVersionMajor=1") && flags.contains("chartutil.k8sVersionMinor=36"),
+            "{flags}"
+        );
     }
 }
