@@ -131,16 +131,20 @@ impl GoModule {
         Ok((place, flags))
     }
 
-    /// Whether every command lies in the cache.
-    pub(crate) fn is_built(&self, cache: &Cache) -> Result<bool> {
+    /// The folder of the commands when every one of them lies in the cache.
+    pub(crate) fn built(&self, cache: &Cache) -> Result<Option<PathBuf>> {
         let (place, _) = self.place(cache)?;
-        Ok(self.commands.iter().all(|(name, _)| place.join(name).exists()))
+        Ok(self
+            .commands
+            .iter()
+            .all(|(name, _)| place.join(name).exists())
+            .then_some(place))
     }
 
     /// Builds the commands that the cache lacks; gives the folder they lie in.
     pub(crate) fn build(&self, cache: &Cache) -> Result<PathBuf> {
         let (place, flags) = self.place(cache)?;
-        if self.is_built(cache)? {
+        if let Some(place) = self.built(cache)? {
             return Ok(place);
         }
         let _lock = cache.lock(&format!("go-{}", self.name))?;

@@ -8,7 +8,7 @@ mod rootfs;
 
 use crate::cache::{Cache, key, remove};
 use crate::progress::{human, say};
-use crate::{golang, nsys, project};
+use crate::{cmake, golang, nsys, project};
 use anyhow::{Context as _, Result};
 use archive::{Archive, ImageConfig};
 use layer::{File, Layer};
@@ -102,20 +102,29 @@ impl BuiltImage {
     }
 }
 
-/// Builds the images whose inputs changed.
-pub(crate) fn build(cache: &Cache, images: &[Image]) -> Result<Vec<BuiltImage>> {
+/// The binaries that go into images, each path by its name.
+pub(crate) type Binaries = BTreeMap<String, PathBuf>;
+
+/// Compiles what goes into the images.
+pub(crate) fn compile(cache: &Cache, images: &[Image]) -> Result<Binaries> {
     let packages: Vec<&str> = images.iter().filter_map(|image| image.package()).collect();
-    let mut binaries = BTreeMap::new();
-    if !packages.is_empty() {
-        say(format_args!("compiling {}", packages.join(", ")));
-        let begin = Instant::now();
-        binaries = project::build_binaries(cache, &packages)?;
-        if images.contains(&Image::Agent) {
-            binaries.extend(project::build_static("flopwatch-launcher")?);
-        }
-        say(format_args!("compiled in {}", human(begin.elapsed())));
+    if packages.is_empty() {
+        return Ok(Binaries::new());
     }
-    images.iter().map(|&image| build_one(cache, image, &binaries)).collect()
+    cmake::ensure(cache)?;
+    say(format_args!("compiling {}", packages.join(", ")));
+    let begin = Instant::now();
+    let mut binaries = project::build_binaries(cache, &packages)?;
+    if images.contains(&Image::Agent) {
+        binaries.extend(project::build_static("flopwatch-launcher")?);
+    }
+    say(format_args!("compiled in {}", human(begin.elapsed())));
+    Ok(binaries)
+}
+
+/// Builds the images whose inputs changed.
+pub(crate) fn build(cache: &Cache, images: &[Image], binaries: &Binaries) -> Result<Vec<BuiltImage>> {
+    images.iter().map(|&image| build_one(cache, image, binaries)).collect()
 }
 
 /// Builds what images take long for and what needs no compiler: the root file systems and the profiler.
@@ -129,7 +138,7 @@ pub(crate) fn prepare(cache: &Cache, images: &[Image]) -> Result<()> {
         .try_for_each(|rootfs| rootfs.ensure(cache).map(drop))
 }
 
-fn build_one(cache: &Cache, image: Image, binaries: &BTreeMap<String, PathBuf>) -> Result<BuiltImage> {
+fn build_one(cache: &Cache, image: Image, binaries: &Binaries) -> Result<BuiltImage> {
     let rootfs = image.rootfs().map(|rootfs| rootfs.ensure(cache)).transpose()?;
     let files = files(cache, image, binaries)?;
     let config = image.config();
@@ -173,7 +182,7 @@ fn build_one(cache: &Cache, image: Image, binaries: &BTreeMap<String, PathBuf>) 
     Ok(built)
 }
 
-fn files(cache: &Cache, image: Image, binaries: &BTreeMap<String, PathBuf>) -> Result<Vec<File>> {
+fn files(cache: &Cache, image: Image, binaries: &Binaries) -> Result<Vec<File>> {
     let binary = |name: &str| {
         let path = binaries
             .get(name)

@@ -39,9 +39,9 @@ pub(crate) fn run(cache: &Cache) -> Result<()> {
         let documentation = ["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"];
         cargo()?.env("RUSTDOCFLAGS", "-D warnings").args(documentation).shown()
     });
-    if HELM.is_built(cache)? {
+    if let Some(folder) = HELM.built(cache)? {
         let chart = project::root()?.join("charts/flopwatch");
-        let helm = HELM.build(cache)?.join("helm");
+        let helm = folder.join("helm");
         check("chart", &|| {
             Run::new(&helm)
                 .args(["lint", "--strict", "--quiet"])

@@ -50,6 +50,14 @@ pub(crate) fn own(cache: &Cache, layout: &Layout) -> Result<Reach> {
     })
 }
 
+/// The way to the local cluster with the commands that are built already.
+pub(crate) fn own_so_far(cache: &Cache, layout: &Layout) -> Result<Reach> {
+    Ok(Reach {
+        kubeconfig: layout.kubeconfig("admin").display().to_string(),
+        programs: KUBERNETES.built(cache)?.into_iter().chain(HELM.built(cache)?).collect(),
+    })
+}
+
 /// Prints the exports for a shell.
 pub(crate) fn print(reach: &Reach) {
     let folders: Vec<String> = reach

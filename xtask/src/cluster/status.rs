@@ -19,7 +19,7 @@ pub(crate) fn daemons(layout: &Layout) -> Vec<Daemon> {
 
 /// Whether every part runs and every node is ready.
 pub(crate) fn is_up(cache: &Cache, layout: &Layout) -> Result<bool> {
-    if !layout.exists() || !KUBERNETES.is_built(cache)? || !daemons(layout).iter().all(Daemon::is_alive) {
+    if !layout.exists() || KUBERNETES.built(cache)?.is_none() || !daemons(layout).iter().all(Daemon::is_alive) {
         return Ok(false);
     }
     Ok(nodes(layout).iter().all(|node| is_ready(cache, layout, &node.name)))
@@ -35,7 +35,7 @@ pub(crate) fn is_ready(cache: &Cache, layout: &Layout, node: &str) -> bool {
             .deadline(Duration::from_secs(10))
             .output()
     };
-    reach::own(cache, layout)
+    reach::own_so_far(cache, layout)
         .and_then(ask)
         .is_ok_and(|status| status == "True")
 }

@@ -7,10 +7,10 @@ use super::{
 };
 use crate::cache::Cache;
 use crate::command::wait_until;
+use crate::debian;
 use crate::golang::{HELM, KUBERNETES};
 use crate::image::{self, BuiltImage, Image};
 use crate::progress::{human, say, step};
-use crate::{cmake, debian};
 use anyhow::{Context as _, Result, bail};
 use std::time::{Duration, Instant};
 
@@ -59,9 +59,7 @@ pub(crate) fn up(cache: &Cache, layout: &Layout, options: &UpOptions) -> Result<
 
 /// Builds images without a cluster.
 pub(crate) fn images(cache: &Cache, images: &[Image]) -> Result<Vec<BuiltImage>> {
-    cmake::ensure(cache)?;
-    image::prepare(cache, images)?;
-    let built = image::build(cache, images)?;
+    let built = build_images(cache, images)?;
     for image in &built {
         say(format_args!("{}: {}", image.image.reference(), image.archive.display()));
     }
@@ -116,20 +114,24 @@ fn check_machine() -> Result<()> {
     control_plane::check_ports()
 }
 
-/// Builds all that the start needs. Go and the root file systems wait for the network and the disk, cargo for the processor.
+/// Builds all that the start needs. Go, cargo and the downloads wait for different things, so they run side by side.
 fn prepare(cache: &Cache, images: &[Image]) -> Result<Vec<BuiltImage>> {
     std::thread::scope(|scope| {
         let programs = scope.spawn(|| build_programs(cache));
-        let pieces = scope.spawn(|| {
-            cmake::ensure(cache)?;
-            image::prepare(cache, images)
-        });
-        let images = join(pieces)
-            .context("preparing the images")
-            .and_then(|()| image::build(cache, images).context("building the images"));
+        let built = build_images(cache, images).context("building the images");
         join(programs).context("building the cluster's programs")?;
-        images
+        built
     })
+}
+
+fn build_images(cache: &Cache, images: &[Image]) -> Result<Vec<BuiltImage>> {
+    let binaries = std::thread::scope(|scope| {
+        let pieces = scope.spawn(|| image::prepare(cache, images));
+        let binaries = image::compile(cache, images);
+        join(pieces)?;
+        binaries
+    })?;
+    image::build(cache, images, &binaries)
 }
 
 fn join<T>(thread: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
