@@ -1,6 +1,7 @@
 //! The main job: a session on a running pod, from the manifest to the checked result.
 
 use anyhow::{Context as _, Result, ensure};
+use flopwatch_api::artifact::Output;
 use flopwatch_system_tests::cluster::{Cluster, eventually};
 use flopwatch_system_tests::fetch::ArtifactClient;
 use flopwatch_system_tests::pods::{differences, workload};
@@ -97,7 +98,7 @@ async fn a_session_profiles_a_running_pod_and_leaves_it_as_it_was() -> Result<()
             .map(|byte| format!("{byte:02x}"))
             .collect();
         ensure!(digest == artifact.sha256, "{}: {digest}", artifact.name);
-        if artifact.name.ends_with(".h5") {
+        if artifact.type_ == Output::Timeline {
             timeline = Some(answer.body);
         }
     }
@@ -106,8 +107,8 @@ async fn a_session_profiles_a_running_pod_and_leaves_it_as_it_was() -> Result<()
     let timeline = flopwatch_trace::timeline_file::read(file.path(), &ReadLimits::default())?.capture;
     let ranges = timeline.events.get(&Category::NvtxRange).context("no NVTX ranges")?;
     let session_start = timeline.session_start_utc_ns.context("no absolute time")?;
-    let first = ranges.start_ns.iter().min().context("no range")?;
-    let last = (0..ranges.len())
+    let from = ranges.start_ns.iter().min().context("no range")?;
+    let until = (0..ranges.len())
         .map(|at| ranges.end_ns(at))
         .max()
         .context("no range")?;
@@ -115,8 +116,8 @@ async fn a_session_profiles_a_running_pod_and_leaves_it_as_it_was() -> Result<()
     let slack = 4 * 3 * 2 * 2;
     let (least, most) = bounds(
         &namespace.logs("trainer").await?,
-        session_start + first,
-        session_start + last,
+        session_start + from,
+        session_start + until,
     );
     let found = ranges.count();
     ensure!(least > 1000, "too few ranges to mean anything: {least}");
@@ -149,4 +150,12 @@ async fn a_session_profiles_a_running_pod_and_leaves_it_as_it_was() -> Result<()
     let left = differences(&processes, &after, |_| false);
     ensure!(left.is_empty(), "processes before and after differ: {left:#?}");
     namespace.delete().await
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        drop(write!(text, "{byte:02x}"));
+        text
+    })
 }

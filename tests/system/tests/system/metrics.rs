@@ -17,7 +17,7 @@ async fn a_pods_gpu_memory_is_scraped_under_its_own_labels_and_goes_with_the_pod
     namespace.running("trainer").await?;
     let prometheus = Prometheus::start().await?;
     let query = format!(
-        "flopwatch_gpu_process_memory_bytes{{namespace=\"{}\",pod=\"trainer\"}}",
+        "flopwatch_gpu_process_memory_used_bytes{{namespace=\"{}\",pod=\"trainer\"}}",
         namespace.name
     );
     let series = prometheus.eventually(&query).await?;
