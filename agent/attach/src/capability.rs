@@ -51,6 +51,8 @@ pub enum PlainReason {
     Unclaimed,
     /// A grafted start died early.
     EarlyDeath,
+    /// The workload brings a profiler of its own.
+    OtherProfiler,
     /// Everything else: the session could not be started.
     SessionFailed,
 }
@@ -61,6 +63,7 @@ impl PlainReason {
         match reason {
             "unclaimed" => Self::Unclaimed,
             "early_death" => Self::EarlyDeath,
+            "other_profiler" => Self::OtherProfiler,
             _ => Self::SessionFailed,
         }
     }
@@ -173,6 +176,10 @@ fn nsys(facts: &Facts) -> Capability {
         Preparation::Plain(PlainReason::EarlyDeath) => {
             (Reason::StartedPlainAfterEarlyDeath, "A grafted start died within 30 s.")
         }
+        Preparation::Plain(PlainReason::OtherProfiler) => (
+            Reason::OtherProfiler,
+            "The container sets CUDA_INJECTION64_PATH or NVTX_INJECTION64_PATH itself.",
+        ),
         Preparation::Plain(PlainReason::SessionFailed) => (Reason::SessionNotStarted, "The launcher got no session."),
         Preparation::SessionLost => (Reason::SessionLost, "No session of that name answers in the container."),
         Preparation::Live => {

@@ -322,10 +322,11 @@ impl Target {
 
     /// What the launcher did; none while it waits.
     pub fn read_state(&self) -> Result<Option<LauncherState>, GraftError> {
-        match self
-            .root()?
-            .read(&self.run_dir.join(run_dir::STATE), run_dir::CONTROL_LIMIT)
-        {
+        self.state_in(&self.root()?)
+    }
+
+    fn state_in(&self, root: &ContainerRoot) -> Result<Option<LauncherState>, GraftError> {
+        match root.read(&self.run_dir.join(run_dir::STATE), run_dir::CONTROL_LIMIT) {
             Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
             Err(RootfsError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
@@ -335,8 +336,10 @@ impl Target {
     /// Waits until the launcher has decided, at most `limit`.
     pub fn await_state(&self, limit: Duration) -> Result<LauncherState, GraftError> {
         let deadline = Instant::now() + limit;
+        // Pinned: a workload may end right after its start, and what its launcher said is still there.
+        let root = self.root()?;
         loop {
-            if let Some(state) = self.read_state()? {
+            if let Some(state) = self.state_in(&root)? {
                 return Ok(state);
             }
             if Instant::now() >= deadline {
@@ -386,6 +389,7 @@ impl Target {
             deadline_unix_ms: deadline,
             max_bytes: bounds.max_bytes,
             min_free_bytes: bounds.min_free_bytes,
+            output: self.capture(name),
         };
         let options = ["--begin-collecting".into(), text(&self.run_dir), collecting.render()];
         let start = StartOptions {
@@ -416,11 +420,14 @@ impl Target {
         }
     }
 
-    /// Ends a collection and throws it away.
-    pub fn cancel_collection(&self, session: &str) -> Result<(), GraftError> {
-        let options = ["--end-collecting".into(), text(&self.run_dir)];
-        self.control("cancel", nsys::cancel(&self.nsys(), session), &options, CONTROL)
-            .map(drop)
+    /// Ends a collection and throws it away. Safe to run twice: a collection that ended already is no error.
+    pub fn discard_collection(&self, session: &str, name: &str) -> Result<(), GraftError> {
+        // A stop and a removal: `nsys cancel` is not implemented in every version that has it.
+        match self.stop_collection(session, name) {
+            Ok(path) => Ok(self.root()?.remove(&path).map(drop)?),
+            Err(error) if self.session_state(session)? == SessionState::Collecting => Err(error),
+            Err(_) => Ok(()),
+        }
     }
 
     /// Ends the session for good; the workload runs on.

@@ -89,11 +89,6 @@ pub fn stop(nsys: &Path, session: &str) -> Vec<String> {
     verb(nsys, "stop", session)
 }
 
-/// `nsys cancel`: ends the collection and throws it away.
-pub fn cancel(nsys: &Path, session: &str) -> Vec<String> {
-    verb(nsys, "cancel", session)
-}
-
 /// `nsys shutdown`, leaving the workload alone.
 pub fn shutdown(nsys: &Path, session: &str) -> Vec<String> {
     let mut line = verb(nsys, "shutdown", session);

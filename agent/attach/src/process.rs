@@ -196,7 +196,7 @@ impl Procfs {
         Ok(Owner {
             uid: status.euid,
             gid: status.egid,
-            groups: status.groups.iter().copied().collect(),
+            groups: status.groups,
             inner_pid: status.nspid.and_then(|pids| pids.last().copied()).unwrap_or(status.pid),
             seccomp: status.seccomp.unwrap_or(0),
         })

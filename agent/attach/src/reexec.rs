@@ -156,9 +156,10 @@ pub fn child_main(arguments: &[OsString]) -> ExitCode {
         return ExitCode::FAILURE;
     };
     let report = match words.as_deref() {
-        _ if crate::descriptors::close_on_exec().is_err() => {
-            Report::failed("close what was inherited", "the kernel has no close_range (Linux 5.11 or newer is needed)")
-        }
+        _ if crate::descriptors::close_on_exec().is_err() => Report::failed(
+            "close what was inherited",
+            "the kernel has no close_range (Linux 5.11 or newer is needed)",
+        ),
         Some(["enter", spec]) => enter::child(spec),
         Some(["sandbox", spec]) => sandbox::child(spec, &pipe),
         _ => Report::failed("read the arguments", "not a hidden subcommand and one JSON object"),

@@ -9,6 +9,19 @@ const OF_THE_STUB: &[&str] = &[
     "LANGUAGE",
 ];
 
+/// Variables by which a profiler gets into a process. The session's own library overwrites them when it is loaded, whatever
+/// the launcher does: a workload that sets one is not grafted.
+const INJECTIONS: &[&str] = &["CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"];
+
+/// Whether the workload brings another profiler along.
+pub fn has_profiler(own: &[CString]) -> bool {
+    own.iter().any(|entry| {
+        let bytes = entry.as_bytes();
+        name_of(bytes)
+            .is_some_and(|name| INJECTIONS.iter().any(|known| known.as_bytes() == name) && bytes.len() > name.len() + 1)
+    })
+}
+
 /// Why an environment file cannot be used.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Malformed;
@@ -142,6 +155,17 @@ mod tests {
             &entries(&["HOME=/x", "TMPDIR=/y", "PATH=/z", "NVTX_INJECTION64_PATH=/t"]),
         );
         assert_eq!(merged.entries, entries(&["NVTX_INJECTION64_PATH=/t"]));
+    }
+
+    #[test]
+    fn a_workload_with_an_injection_library_of_its_own_is_seen() {
+        for (own, found) in [
+            ("NVTX_INJECTION64_PATH=/x", true),
+            ("CUDA_INJECTION64_PATH=", false),
+            ("X=CUDA_INJECTION64_PATH", false),
+        ] {
+            assert_eq!(has_profiler(&entries(&[own])), found, "{own}");
+        }
     }
 
     #[test]

@@ -21,14 +21,20 @@ pub struct Collecting {
     pub max_bytes: u64,
     /// Free bytes of the run folder's volume below which it is thrown away.
     pub min_free_bytes: u64,
+    /// The raw capture that a stop writes.
+    pub output: PathBuf,
 }
 
 impl Collecting {
     /// The file's text.
     pub fn render(&self) -> String {
         format!(
-            "session={}\ndeadline_unix_ms={}\nmax_bytes={}\nmin_free_bytes={}\n",
-            self.session, self.deadline_unix_ms, self.max_bytes, self.min_free_bytes
+            "session={}\ndeadline_unix_ms={}\nmax_bytes={}\nmin_free_bytes={}\noutput={}\n",
+            self.session,
+            self.deadline_unix_ms,
+            self.max_bytes,
+            self.min_free_bytes,
+            self.output.display()
         )
     }
 
@@ -40,6 +46,7 @@ impl Collecting {
             deadline_unix_ms: field("deadline_unix_ms")?.parse().ok()?,
             max_bytes: field("max_bytes")?.parse().ok()?,
             min_free_bytes: field("min_free_bytes")?.parse().ok()?,
+            output: field("output").filter(|path| path.starts_with('/'))?.into(),
         })
     }
 }
@@ -68,12 +75,9 @@ impl Verdict {
         }
     }
 
-    /// The profiler's verb that carries it out.
-    pub fn verb(self) -> &'static str {
-        match self {
-            Self::Deadline | Self::TooLarge => "stop",
-            Self::NoSpace | Self::Malformed => "cancel",
-        }
+    /// Whether what was collected until then is kept.
+    pub fn keeps(self) -> bool {
+        matches!(self, Self::Deadline | Self::TooLarge)
     }
 }
 
@@ -188,6 +192,7 @@ mod tests {
             deadline_unix_ms: 9,
             max_bytes: 100,
             min_free_bytes: 10,
+            output: "/r/out/x.qdstrm".into(),
         }
     }
 

@@ -75,11 +75,19 @@ struct Held {
     run_dir: RunDir,
     nsys: PathBuf,
     guard: Guard,
-    /// The guard's own command while it runs, and when it must be done.
-    ending: Option<(Pid, Instant)>,
+    /// The guard's own stop while it runs.
+    ending: Option<Ending>,
     /// When the workload was seen to run grafted; none before, and none again once it is marked as survived.
     grafted: Option<Instant>,
     decided: bool,
+}
+
+/// A stop on its way.
+struct Ending {
+    pid: Pid,
+    deadline: Instant,
+    /// The capture to remove once it is written; none when it is kept.
+    discard: Option<PathBuf>,
 }
 
 fn prepare(options: &Options) -> std::io::Result<Keeper> {
@@ -188,15 +196,17 @@ impl Keeper {
 
     fn reaped(&mut self, pid: Pid, status: WaitStatus) {
         let Some(held) = &mut self.held else { return };
-        if held.ending.is_some_and(|(ending, _)| ending == pid) {
-            held.ending = None;
-            let done = tree::exit_code(status);
-            if done == 0 {
-                drop(held.run_dir.remove(run_dir::COLLECTING));
-            } else {
-                // A collection that cannot be ended must not run on: the session goes, the workload stays.
-                end_all();
-            }
+        let Some(ending) = held.ending.take_if(|ending| ending.pid == pid) else {
+            return;
+        };
+        if let Some(capture) = &ending.discard {
+            drop(std::fs::remove_file(capture));
+        }
+        if tree::exit_code(status) == 0 {
+            drop(held.run_dir.remove(run_dir::COLLECTING));
+        } else {
+            // A collection that cannot be ended must not run on: the session goes, the workload stays.
+            end_all();
         }
     }
 
@@ -259,8 +269,8 @@ impl Keeper {
     /// Ends a collection that outran its bounds; false when even that does not come to an end.
     fn guard(&mut self) -> bool {
         let Some(held) = &mut self.held else { return true };
-        if let Some((_, deadline)) = held.ending {
-            return Instant::now() < deadline;
+        if let Some(ending) = &held.ending {
+            return Instant::now() < ending.deadline;
         }
         let Some((collecting, verdict)) = held.guard.look() else {
             return true;
@@ -272,12 +282,20 @@ impl Keeper {
         };
         let mut command = Command::new(&held.nsys);
         command
-            .args([verdict.verb(), "--session", &collecting.session])
+            // Throwing away is a stop whose capture is removed: not every version has a working `cancel`.
+            .args(["stop", "--session", &collecting.session])
             .stdin(Stdio::null());
         self.log_to(&mut command);
         let Some(held) = &mut self.held else { return true };
         match spawn(&mut command) {
-            Ok(pid) => held.ending = Some((pid, Instant::now() + GUARD_COMMAND)),
+            Ok(pid) => {
+                let discard = (!verdict.keeps()).then_some(collecting.output);
+                held.ending = Some(Ending {
+                    pid,
+                    deadline: Instant::now() + GUARD_COMMAND,
+                    discard,
+                });
+            }
             Err(_) => return false,
         }
         true

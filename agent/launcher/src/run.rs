@@ -54,6 +54,8 @@ pub fn run(options: &Options, command: &[CString], own: &[CString]) -> i32 {
         Wait::Plain(Reason::RunDirUnusable)
     } else if !decision.graft {
         Wait::Plain(Reason::EarlyDeath)
+    } else if environment::has_profiler(own) {
+        Wait::Plain(Reason::OtherProfiler)
     } else {
         match SignalWatch::new(&signals::ENDING) {
             Ok(watch) => wait_for_session(options, &run_dir, &watch, own),

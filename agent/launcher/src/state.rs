@@ -21,6 +21,8 @@ pub enum Reason {
     EnvironmentTooLarge,
     /// A grafted start of this container died early ([`crate::marker`]).
     EarlyDeath,
+    /// The workload names an injection library of its own: another profiler's, which the session's would displace.
+    OtherProfiler,
     /// The kernel refused to run the command with the session's environment.
     ExecFailed,
     /// A signal ended the wait; the workload never ran.
@@ -39,6 +41,7 @@ impl Reason {
             Self::EnvironmentMalformed => "environment_malformed",
             Self::EnvironmentTooLarge => "environment_too_large",
             Self::EarlyDeath => "early_death",
+            Self::OtherProfiler => "other_profiler",
             Self::ExecFailed => "exec_failed",
             Self::Interrupted => "interrupted",
         }

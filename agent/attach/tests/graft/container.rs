@@ -42,8 +42,14 @@ fn programs() -> &'static (PathBuf, PathBuf) {
         ];
         for build in builds {
             let mut cargo = Command::new(env!("CARGO"));
-            cargo.args(["build", "--quiet", "--target-dir"]).arg(&target).args(build);
-            let status = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().expect("cargo runs");
+            cargo
+                .args(["build", "--quiet", "--target-dir"])
+                .arg(&target)
+                .args(build);
+            let status = cargo
+                .current_dir(env!("CARGO_MANIFEST_DIR"))
+                .status()
+                .expect("cargo runs");
             assert!(status.success(), "cannot build what the tests run: {build:?}");
         }
         let launcher =
@@ -147,11 +153,12 @@ shift 3
 mount --make-rprivate /
 mount -t tmpfs none "$root"
 cd "$root"
-mkdir -p usr proc dev/shm tmp etc flopwatch/tools flopwatch/run work old
+mkdir -p usr proc sys dev/shm tmp etc flopwatch/tools flopwatch/run work old
 for link in bin lib lib64 sbin; do ln -s "usr/$link" "$link"; done
 mount --bind /usr usr
 mount -o remount,bind,ro usr
 mount -t proc proc proc
+mount -t sysfs -o ro sysfs sys
 for device in null zero urandom; do : > dev/$device; mount --bind /dev/$device dev/$device; done
 mount -t tmpfs -o mode=1777 none dev/shm
 mount -t tmpfs -o mode=1777 none tmp

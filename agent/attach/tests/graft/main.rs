@@ -99,7 +99,11 @@ fn between(counts: &[Count], outer: (u128, u128), inner: (u128, u128)) -> (u64, 
 fn ranges_in(rig: &Rig, raw: &Path) -> Vec<(String, u64)> {
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path();
-    let user = if sandbox::is_open_to_others(&rig.nsys_host) { 4321 } else { 0 };
+    let user = if sandbox::is_open_to_others(&rig.nsys_host) {
+        4321
+    } else {
+        0
+    };
     nix::unistd::chown(folder, Some(user.into()), Some(user.into())).unwrap();
     std::fs::copy(raw, folder.join("x.qdstrm")).unwrap();
     let tools = HostTools {
@@ -112,9 +116,17 @@ fn ranges_in(rig: &Rig, raw: &Path) -> Vec<(String, u64)> {
         tools.import(&folder.join("x.qdstrm"), &report),
         tools.export_sqlite(&report, &sqlite),
     ] {
-        let tool = Sandboxed { user, ..sandboxed(command, tools.environment(folder), folder) };
+        let tool = Sandboxed {
+            user,
+            ..sandboxed(command, tools.environment(folder), folder)
+        };
         let output = sandbox::run(&rig.reexec, &tool).unwrap();
-        assert!(output.success(), "{output:?} {}", output.last_words());
+        assert!(
+            output.success(),
+            "{:?}: {}",
+            output.end,
+            String::from_utf8_lossy(&output.stderr)
+        );
         assert!(output.missing.is_empty());
     }
     let script = "import sqlite3,sys
@@ -263,7 +275,7 @@ fn the_workloads_own_environment_is_untouched() {
         "PATH=/usr/bin:/bin",
         "EMPTY=",
         "SPACED=a b=c",
-        "NVTX_INJECTION64_PATH=/own/library",
+        "__GL_CONSTANT_FRAME_RATE_HINT=own",
     ];
     let command = [WORKLOAD, "--print-env"];
     let mut plain = Container::start(
@@ -289,7 +301,7 @@ fn the_workloads_own_environment_is_untouched() {
     );
     let (_, state) = graft(&rig, &container);
     assert!(state.grafted, "{state:?}");
-    assert_eq!(state.kept, ["NVTX_INJECTION64_PATH"]);
+    assert_eq!(state.kept, ["__GL_CONSTANT_FRAME_RATE_HINT"]);
     assert_eq!(container.end().code(), Some(0));
     let grafted = environment_lines(&container.stdout());
     assert!(own.is_subset(&grafted), "{own:?} {grafted:?}");
@@ -628,6 +640,11 @@ fn the_keeper_ends_a_collection_whose_agent_never_returns() {
         );
         assert_eq!(target.session_state(SESSION).unwrap(), SessionState::Idle, "{name}");
     }
+    target.start_collection(SESSION, "unwanted", false, LOOSE).unwrap();
+    for _ in 0..2 {
+        target.discard_collection(SESSION, "unwanted").unwrap();
+        assert!(!container.file("run/out/unwanted.qdstrm").exists());
+    }
     // What the keeper saved is still there for an agent that comes back late.
     assert!(
         target
@@ -638,6 +655,28 @@ fn the_keeper_ends_a_collection_whose_agent_never_returns() {
     assert!(!ranges_in(&rig, &container.file("run/out/time.qdstrm")).is_empty());
     container.signal(Signal::SIGTERM);
     assert_eq!(container.end().code(), Some(0));
+}
+
+#[test]
+fn a_workload_with_another_profiler_is_left_alone() {
+    let Some(rig) = rig() else { return };
+    let environment = ["NVTX_INJECTION64_PATH=/own/library"];
+    let spec = Spec {
+        command: &[WORKLOAD, "--print-env"],
+        environment: &environment,
+        ..Spec::default()
+    };
+    let mut container = Container::start(&rig, &spec);
+    assert_eq!(container.end().code(), Some(0));
+    assert!(
+        container.state().contains("\"other_profiler\""),
+        "{}",
+        container.state()
+    );
+    assert_eq!(
+        environment_lines(&container.stdout()),
+        BTreeSet::from([environment[0].to_owned()])
+    );
 }
 
 #[test]
