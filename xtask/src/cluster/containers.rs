@@ -2,23 +2,28 @@
 
 use super::daemon::end_all;
 use super::layout::NodeLayout;
+use crate::command::pause;
+use crate::progress::say;
 use anyhow::{Context as _, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// kubelet's cgroup, in every hierarchy. `up` refuses to start where it exists already.
 const PODS: &str = "kubepods";
+/// The agent's cgroup for profilers' sessions. Their processes live in the pods' PID namespaces and end with them.
+const SESSIONS: &str = "flopwatch";
 const MOUNT: &str = "/sys/fs/cgroup";
 
 /// Whether there are pods' cgroups on this machine.
 pub(crate) fn exist() -> bool {
-    !hierarchies(Path::new(MOUNT)).is_empty()
+    !hierarchies(Path::new(MOUNT), PODS).is_empty()
 }
 
 /// Ends every process of a container of the cluster, and removes the cgroups.
 pub(crate) fn end() -> Result<()> {
     for _ in 0..20 {
-        let hierarchies = hierarchies(Path::new(MOUNT));
+        let hierarchies = hierarchies(Path::new(MOUNT), PODS);
         let mut pids = Vec::new();
         for hierarchy in &hierarchies {
             processes(hierarchy, &mut pids);
@@ -31,6 +36,20 @@ pub(crate) fn end() -> Result<()> {
         end_all(&pids)?;
     }
     bail!("containers keep starting in the cgroup {PODS}")
+}
+
+/// Removes the cgroups of profilers' sessions; one with a process in it is somebody else's.
+pub(crate) fn remove_sessions() {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(2) {
+        let left = hierarchies(Path::new(MOUNT), SESSIONS);
+        if left.iter().filter(|hierarchy| remove_tree(hierarchy).is_err()).count() == 0 {
+            return;
+        }
+        // A process that was killed a moment ago still counts until it is gone.
+        pause(Duration::from_millis(50));
+    }
+    say(format_args!("the cgroup {SESSIONS} still has processes; left alone"));
 }
 
 /// Ends containerd's helpers of a node, one per pod; they know it by its socket.
@@ -63,16 +82,16 @@ fn is_shim_of(command_line: &[u8], socket: &Path) -> bool {
     told && program.is_some_and(|program| program.starts_with("containerd-shim"))
 }
 
-/// The pods' cgroup in the one hierarchy of version 2 or in each of version 1.
-fn hierarchies(mount: &Path) -> Vec<PathBuf> {
+/// A cgroup in the one hierarchy of version 2 or in each of version 1.
+fn hierarchies(mount: &Path, name: &str) -> Vec<PathBuf> {
     let below = fs::read_dir(mount)
         .into_iter()
         .flatten()
         .flatten()
         .map(|entry| entry.path());
     // With version 1, `cpu` and the like may be links to one folder.
-    let real = below.filter(|path| !path.is_symlink()).map(|path| path.join(PODS));
-    real.chain([mount.join(PODS)]).filter(|path| path.is_dir()).collect()
+    let real = below.filter(|path| !path.is_symlink()).map(|path| path.join(name));
+    real.chain([mount.join(name)]).filter(|path| path.is_dir()).collect()
 }
 
 fn processes(cgroup: &Path, pids: &mut Vec<i32>) {
@@ -120,9 +139,9 @@ mod tests {
     #[test]
     fn the_pods_cgroup_is_found_in_both_versions() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(hierarchies(folder.path()).is_empty());
+        assert!(hierarchies(folder.path(), PODS).is_empty());
         fs::create_dir_all(folder.path().join("memory/kubepods/burstable")).unwrap();
         fs::create_dir_all(folder.path().join("kubepods")).unwrap();
-        assert_eq!(hierarchies(folder.path()).len(), 2);
+        assert_eq!(hierarchies(folder.path(), PODS).len(), 2);
     }
 }

@@ -40,6 +40,7 @@ pub(crate) fn clear(layout: &Layout) -> Result<()> {
             daemon.stop()?;
         }
         nodes.iter().try_for_each(containers::end_shims)?;
+        containers::remove_sessions();
         mounts::unmount_below(layout.root())?;
         network::remove(&nodes)?;
         host::restore(layout)?;
