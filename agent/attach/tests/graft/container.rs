@@ -23,6 +23,20 @@ pub(crate) struct Rig {
     _turn: MutexGuard<'static, ()>,
 }
 
+/// What the agent's container has, and no more: not privileged, no right to override file modes.
+const CAPABILITIES: &str = "-all,+sys_admin,+sys_ptrace,+sys_chroot,+setuid,+setgid,+setpcap,+dac_read_search,+kill";
+
+impl Rig {
+    /// Runs what is added to it with the agent's capabilities.
+    pub(crate) fn as_the_agent() -> Command {
+        let mut command = Command::new("setpriv");
+        command
+            .arg(format!("--bounding-set={CAPABILITIES}"))
+            .arg("--inh-caps=-all");
+        command
+    }
+}
+
 fn existing(variable: &str, places: &[PathBuf], file: &str) -> Option<PathBuf> {
     std::env::var_os(variable)
         .map(PathBuf::from)
@@ -85,7 +99,16 @@ pub(crate) fn rig() -> Option<Rig> {
     };
     let turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let (launcher, workload) = programs().clone();
-    let reexec = Reexec::new(target_folder().join("debug/examples/reexec"));
+    // Every entry and every sandbox of the tests is made with the agent's capabilities only.
+    let agent = target_folder().join("flopwatch-agent-rights.sh");
+    let helper = target_folder().join("debug/examples/reexec");
+    let script = format!(
+        "#!/bin/sh\nexec setpriv --bounding-set={CAPABILITIES} --inh-caps=-all {} \"$@\"\n",
+        helper.display()
+    );
+    std::fs::write(&agent, script).unwrap();
+    std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let reexec = Reexec::new(agent);
     // Debian's importer finds libssh through a link that an unpacked package leaves dangling.
     let mut libraries = Vec::new();
     if !nsys_host.join("libssh.so").exists() {

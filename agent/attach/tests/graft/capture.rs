@@ -1,0 +1,180 @@
+//! A raw capture against what the workload counted itself.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use flopwatch_attach::nsys::HostTools;
+use flopwatch_attach::sandbox::{self, Sandboxed};
+
+use super::container::Rig;
+
+/// A count that one of the workload's processes reported.
+pub(crate) struct Count {
+    /// Unix nanoseconds.
+    t: u64,
+    pid: u64,
+    pub(crate) ranges: u64,
+}
+
+/// The counts in the workload's output; a last line that is still being written is left out.
+pub(crate) fn counts(stdout: &str) -> Vec<Count> {
+    let whole = stdout.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    let field = |line: &str, name: &str| {
+        line.split(' ')
+            .find_map(|word| word.strip_prefix(name)?.parse().ok())
+            .unwrap()
+    };
+    let lines = whole.lines().filter(|line| line.starts_with("t="));
+    lines
+        .map(|line| Count {
+            t: field(line, "t="),
+            pid: field(line, "pid="),
+            ranges: field(line, "ranges="),
+        })
+        .collect()
+}
+
+/// A finished range.
+struct Range {
+    /// Unix nanoseconds.
+    end: u64,
+    pid: u64,
+    name: String,
+}
+
+/// What a raw capture holds.
+pub(crate) struct Capture {
+    ranges: Vec<Range>,
+}
+
+/// Prints the end (Unix ns), PID and name of every finished range.
+const QUERY: &str = "import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+epoch = db.execute('select utcEpochNs from TARGET_INFO_SESSION_START_TIME').fetchone()[0]
+rows = db.execute('select n.end, (n.globalTid >> 24) & 0xffffff, coalesce(n.text, s.value) '
+    'from NVTX_EVENTS n left join StringIds s on s.id = n.textId where n.eventType = 59 and n.end is not null')
+for end, pid, name in rows: print(epoch + end, pid, name)";
+
+impl Capture {
+    /// Imports and exports a raw capture, in the sandbox, and reads its ranges.
+    pub(crate) fn read(rig: &Rig, raw: &Path) -> Self {
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = scratch.path();
+        let user = if sandbox::is_open_to_others(&rig.nsys_host) {
+            4321
+        } else {
+            0
+        };
+        nix::unistd::chown(folder, Some(user.into()), Some(user.into())).unwrap();
+        std::fs::copy(raw, folder.join("x.qdstrm")).unwrap();
+        let tools = HostTools {
+            nsys: rig.nsys_target.join("nsys"),
+            importer: rig.nsys_host.join("QdstrmImporter"),
+            libraries: rig.libraries.clone(),
+        };
+        let (report, sqlite, hdf) = (folder.join("x.nsys-rep"), folder.join("x.sqlite"), folder.join("x.h5"));
+        let steps = [
+            tools.import(&folder.join("x.qdstrm"), &report),
+            tools.export_sqlite(&report, &sqlite),
+            tools.export_hdf(&report, &hdf),
+        ];
+        for command in steps {
+            let tool = Sandboxed {
+                user,
+                ..sandboxed(command, tools.environment(folder), folder)
+            };
+            let output = sandbox::run(&rig.reexec, &tool).unwrap();
+            assert!(
+                output.success(),
+                "{:?}: {}",
+                output.end,
+                String::from_utf8_lossy(&output.stderr)
+            );
+            assert!(output.missing.is_empty());
+        }
+        assert!(std::fs::read(&hdf).unwrap().starts_with(b"\x89HDF"));
+        let output = Command::new("python3")
+            .args(["-c", QUERY])
+            .arg(&sqlite)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        let ranges = text.lines().map(|line| {
+            let mut words = line.splitn(3, ' ');
+            let mut word = || words.next().unwrap();
+            Range {
+                end: word().parse().unwrap(),
+                pid: word().parse().unwrap(),
+                name: word().to_owned(),
+            }
+        });
+        Self {
+            ranges: ranges.collect(),
+        }
+    }
+
+    /// The names of its ranges, each once.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let names: BTreeSet<&str> = self.ranges.iter().map(|range| range.name.as_str()).collect();
+        names.into_iter().collect()
+    }
+
+    /// Checks, for each process, that between its first and its last report inside the capture it holds what the process
+    /// counted. The workload counts a step's four ranges when the step ends: at either edge four per thread are under way.
+    pub(crate) fn agrees_with(&self, counts: &[Count], processes: usize, threads: u64) {
+        let first = self
+            .ranges
+            .iter()
+            .map(|range| range.end)
+            .min()
+            .expect("a capture with ranges");
+        let last = self
+            .ranges
+            .iter()
+            .map(|range| range.end)
+            .max()
+            .expect("a capture with ranges");
+        let pids: BTreeSet<u64> = counts.iter().map(|count| count.pid).collect();
+        assert_eq!(pids.len(), processes);
+        for pid in pids {
+            let inside = counts
+                .iter()
+                .filter(|count| count.pid == pid && count.t > first && count.t < last);
+            let inside: Vec<&Count> = inside.collect();
+            let (from, to) = (inside.first().expect("a report in the window"), inside.last().unwrap());
+            let length = Duration::from_nanos(to.t - from.t);
+            assert!(
+                length > Duration::from_millis(500),
+                "the window is too short to say anything"
+            );
+            let counted = to.ranges - from.ranges;
+            let held = self
+                .ranges
+                .iter()
+                .filter(|range| range.pid == pid && range.end >= from.t && range.end < to.t);
+            let held = u64::try_from(held.count()).unwrap();
+            eprintln!("process {pid}: {held} ranges captured, {counted} counted in the same {length:?}");
+            assert!(
+                counted > 100 && held.abs_diff(counted) <= 8 * threads,
+                "process {pid}: {held}, not {counted}"
+            );
+        }
+    }
+}
+
+/// A tool with bounds that are wide enough for all that the tests run.
+pub(crate) fn sandboxed(command: Vec<String>, environment: Vec<(String, String)>, directory: &Path) -> Sandboxed {
+    Sandboxed {
+        command,
+        environment,
+        directory: directory.to_owned(),
+        user: 4321,
+        memory_bytes: 4 << 30,
+        file_bytes: 1 << 30,
+        cpu_seconds: 60,
+        deadline: Duration::from_mins(1),
+    }
+}

@@ -1,0 +1,199 @@
+//! What runs in a container, or on a foreign file, and what it may do there.
+
+use std::time::{Duration, Instant};
+
+use flopwatch_attach::enter::{self, Entry, OwnCgroup};
+use flopwatch_attach::graft::Target;
+use flopwatch_attach::reexec::End;
+use flopwatch_attach::sandbox::{self, Sandboxed};
+use nix::sys::signal::Signal;
+
+use super::capture::sandboxed;
+use super::container::{Container, Rig, Spec, WORKLOAD, rig, wait_for};
+use super::{SESSION, members, options};
+
+#[test]
+fn what_runs_in_a_container_has_its_user_and_no_right() {
+    let Some(rig) = rig() else { return };
+    let mut container = Container::start(
+        &rig,
+        &Spec {
+            launcher: None,
+            command: &["/bin/sleep", "60"],
+            ..Spec::default()
+        },
+    );
+    wait_for("the container's command", || {
+        std::fs::read_to_string(format!("/proc/{}/comm", container.init().pid))
+            .ok()
+            .filter(|name| name == "sleep\n")
+    });
+    let entry = |script: &str, seconds| Entry {
+        proc_root: "/proc".into(),
+        process: container.init(),
+        cgroup: None,
+        command: vec!["/bin/sh".into(), "-c".into(), script.into()],
+        environment: vec![("ONLY".into(), "this".into())],
+        deadline: Duration::from_secs(seconds),
+        detach: false,
+    };
+    let run = |script: &str, seconds| enter::run(&rig.reexec, &entry(script, seconds)).unwrap();
+    let output = run(
+        "grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs)' /proc/self/status; hostname; env; ls /proc/self/fd; cat",
+        5,
+    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("Uid:\t1234\t1234\t1234\t1234\nGid:\t1234\t1234\t1234\t1234\nGroups:\t \n"),
+        "{text}"
+    );
+    for set in ["Inh", "Prm", "Eff", "Bnd", "Amb"] {
+        assert!(text.contains(&format!("Cap{set}:\t0000000000000000\n")), "{text}");
+    }
+    assert!(
+        text.contains("NoNewPrivs:\t1\n") && text.contains("\ncontainer\n") && text.contains("ONLY=this\n"),
+        "{text}"
+    );
+    assert!(text.ends_with("\n0\n1\n2\n3\n"), "descriptors leaked: {text}");
+    assert_eq!(run("exit 5", 5).end, End::Exited(5));
+    assert_eq!(run("kill -9 $$", 5).end, End::Signaled(9));
+    assert_eq!(run("sleep 60", 1).end, End::TimedOut);
+    let loud = run("head -c 1000000 /dev/zero", 10);
+    assert!(loud.success() && loud.truncated && loud.stdout.len() == 65536);
+    let mut wrong = entry("true", 5);
+    wrong.process.start_time += 1;
+    assert!(
+        enter::run(&rig.reexec, &wrong).is_err(),
+        "another process under the same PID"
+    );
+    container.signal(Signal::SIGKILL);
+    container.end();
+}
+
+#[test]
+fn a_sandboxed_tool_has_no_right_no_network_and_bounds() {
+    let Some(rig) = rig() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    nix::unistd::chown(folder.path(), Some(4321.into()), Some(4321.into())).unwrap();
+    let run = |script: &str, change: &dyn Fn(&mut Sandboxed)| {
+        let mut tool = sandboxed(
+            vec!["/bin/sh".into(), "-c".into(), script.into()],
+            vec![("PATH".into(), "/usr/bin:/bin".into())],
+            folder.path(),
+        );
+        change(&mut tool);
+        sandbox::run(&rig.reexec, &tool).unwrap()
+    };
+    let output = run(
+        "grep -E '^(Uid|Cap|NoNewPrivs)' /proc/self/status; wc -l < /proc/net/dev; nice; ls /proc/self/fd",
+        &|_| {},
+    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("Uid:\t4321\t")
+            && text.contains("CapBnd:\t0000000000000000\n")
+            && text.contains("NoNewPrivs:\t1\n"),
+        "{text}"
+    );
+    // Two lines of heading and the loopback device, which is down.
+    assert!(text.contains("\n3\n10\n"), "{text}");
+    assert!(text.ends_with("\n0\n1\n2\n3\n"), "descriptors leaked: {text}");
+    assert!(!run("head -c 100000 /dev/zero > big", &|tool| tool.file_bytes = 1000).success());
+    let allocate = "python3 -c 'x = bytes(500_000_000)'";
+    assert!(run(allocate, &|_| {}).success());
+    assert!(!run(allocate, &|tool| tool.memory_bytes = 256 << 20).success());
+    let start = Instant::now();
+    let late = run("sleep 60 & sleep 60", &|tool| tool.deadline = Duration::from_secs(1));
+    assert_eq!(late.end, End::TimedOut);
+    assert!(start.elapsed() < Duration::from_secs(3));
+    assert_eq!(
+        run("while :; do :; done", &|tool| tool.cpu_seconds = 1).end,
+        End::Signaled(9)
+    );
+}
+
+#[test]
+fn a_session_has_a_cgroup_of_its_own_which_can_be_removed() {
+    let Some(rig) = rig() else { return };
+    let cgroup = OwnCgroup {
+        root: "/sys/fs/cgroup".into(),
+        name: format!("flopwatch-test/{}", std::process::id()),
+    };
+    let mut container = Container::start(
+        &rig,
+        &Spec {
+            command: &[WORKLOAD],
+            ..Spec::default()
+        },
+    );
+    let target = Target {
+        cgroup: Some(cgroup.clone()),
+        ..container.target(&rig)
+    };
+    target.start_session(&options()).unwrap();
+    assert!(target.await_state(Duration::from_secs(20)).unwrap().grafted);
+    let init = container.init().pid;
+    let path = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    assert!(!path(init).contains(&cgroup.name), "the workload was moved");
+    let ours = members(init);
+    assert!(ours.len() > 2, "no keeper, no session");
+    for pid in ours {
+        let text = path(pid);
+        let elsewhere = text
+            .lines()
+            .filter(|line| !line.ends_with(&format!(":/{}", cgroup.name)));
+        // Version 2's part of a mixed setup may have been left out by the machine; everything else must be ours.
+        assert!(elsewhere.clone().all(|line| line == "0::/"), "{text}");
+    }
+    assert!(
+        !enter::remove_cgroup(&cgroup).unwrap(),
+        "removed under the session's feet"
+    );
+    target.shutdown_session(SESSION).unwrap();
+    container.signal(Signal::SIGTERM);
+    assert_eq!(container.end().code(), Some(0));
+    wait_for("the cgroup's end", || {
+        enter::remove_cgroup(&cgroup).unwrap().then_some(())
+    });
+    let parent = OwnCgroup {
+        name: "flopwatch-test".into(),
+        ..cgroup
+    };
+    assert!(enter::remove_cgroup(&parent).unwrap());
+    assert!(enter::remove_cgroup(&parent).unwrap(), "a second removal is fine");
+}
+
+#[test]
+fn the_agents_capabilities_are_enough_to_take_a_capture_out() {
+    let Some(rig) = rig() else { return };
+    let mut container = Container::start(
+        &rig,
+        &Spec {
+            command: &[WORKLOAD],
+            ..Spec::default()
+        },
+    );
+    let target = container.target(&rig);
+    let write = "umask 077; echo captured > /flopwatch/run/out/x.qdstrm";
+    let entry = Entry {
+        proc_root: "/proc".into(),
+        process: target.process,
+        cgroup: None,
+        command: vec!["/bin/sh".into(), "-c".into(), write.into()],
+        environment: Vec::new(),
+        deadline: Duration::from_secs(5),
+        detach: false,
+    };
+    assert!(enter::run(&rig.reexec, &entry).unwrap().success());
+    // Read through the container's root and removed there, as another user than the file's, with no right to override modes.
+    let file = format!("/proc/{}/root/flopwatch/run/out/x.qdstrm", target.process.pid);
+    let script = format!("cat {file} && rm -f {file} && grep CapEff /proc/self/status");
+    let output = Rig::as_the_agent().args(["sh", "-c", &script]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("captured\nCapEff:\t"), "{text}");
+    let held = u64::from_str_radix(text.trim().rsplit('\t').next().unwrap(), 16).unwrap();
+    assert_eq!(held & (1 << 1), 0, "CAP_DAC_OVERRIDE was there after all");
+    container.signal(Signal::SIGTERM);
+    assert_eq!(container.end().code(), Some(143));
+}

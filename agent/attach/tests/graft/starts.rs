@@ -1,0 +1,342 @@
+//! The launcher: what it waits for, what it becomes, what it leaves alone.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use flopwatch_attach::nsys::LaunchOptions;
+use nix::sys::signal::Signal;
+
+use super::container::{Container, Spec, Tools, WORKLOAD, rig, wait_for};
+use super::{graft, members};
+
+fn environment_lines(stdout: &str) -> BTreeSet<String> {
+    stdout
+        .lines()
+        .filter_map(|line| line.strip_prefix("env "))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn the_workloads_own_environment_is_untouched() {
+    let Some(rig) = rig() else { return };
+    let environment = [
+        "PATH=/usr/bin:/bin",
+        "EMPTY=",
+        "SPACED=a b=c",
+        "__GL_CONSTANT_FRAME_RATE_HINT=own",
+    ];
+    let command = [WORKLOAD, "--print-env"];
+    let mut plain = Container::start(
+        &rig,
+        &Spec {
+            launcher: None,
+            command: &command,
+            environment: &environment,
+            ..Spec::default()
+        },
+    );
+    assert_eq!(plain.end().code(), Some(0));
+    let own = environment_lines(&plain.stdout());
+    assert_eq!(own.len(), environment.len());
+
+    let mut container = Container::start(
+        &rig,
+        &Spec {
+            command: &command,
+            environment: &environment,
+            ..Spec::default()
+        },
+    );
+    let (_, state) = graft(&rig, &container);
+    assert!(state.grafted, "{state:?}");
+    assert_eq!(state.kept, ["__GL_CONSTANT_FRAME_RATE_HINT"]);
+    assert_eq!(container.end().code(), Some(0));
+    let grafted = environment_lines(&container.stdout());
+    assert!(own.is_subset(&grafted), "{own:?} {grafted:?}");
+    let added: BTreeSet<&str> = grafted
+        .difference(&own)
+        .map(|line| line.split_once('=').unwrap().0)
+        .collect();
+    assert!(
+        added.contains("LD_PRELOAD") && added.contains("CUDA_INJECTION64_PATH"),
+        "{added:?}"
+    );
+    for name in ["TMPDIR", "HOME", "PWD", "OLDPWD", "SHLVL", "_", "PATH"] {
+        assert!(!added.contains(name), "{name} came from the stub");
+    }
+}
+
+#[test]
+fn exit_codes_and_standard_input_are_the_workloads() {
+    let Some(rig) = rig() else { return };
+    let input = vec![b'x'; 20_000];
+    let command = [WORKLOAD, "--read-stdin", "--seconds", "1", "--fail-code", "9"];
+    let mut container = Container::start(
+        &rig,
+        &Spec {
+            command: &command,
+            stdin: &input,
+            ..Spec::default()
+        },
+    );
+    let (_, state) = graft(&rig, &container);
+    assert!(state.grafted);
+    assert_eq!(container.end().code(), Some(9));
+    assert!(container.stdout().contains("stdin bytes=20000\n"));
+
+    for (command, code) in [
+        ("/absent", 127),
+        ("absent", 127),
+        ("/etc", 126),
+        ("/proc/1/status", 126),
+    ] {
+        let options = ["--claim-seconds", "0"];
+        let mut container = Container::start(
+            &rig,
+            &Spec {
+                launcher: Some(&options),
+                command: &[command],
+                ..Spec::default()
+            },
+        );
+        assert_eq!(container.end().code(), Some(code), "{command}");
+        let stderr = std::fs::read_to_string(container.file("out/stderr")).unwrap();
+        assert!(
+            stderr.starts_with(&format!("flopwatch-launcher: cannot run {command}: ")),
+            "{stderr}"
+        );
+    }
+}
+
+#[test]
+fn signals_reach_the_workloads_own_handlers() {
+    let Some(rig) = rig() else { return };
+    let mut container = Container::start(
+        &rig,
+        &Spec {
+            command: &[WORKLOAD],
+            ..Spec::default()
+        },
+    );
+    let (_, state) = graft(&rig, &container);
+    assert!(state.grafted);
+    wait_for("the workload", || container.stdout().contains("t=").then_some(()));
+    container.signal(Signal::SIGHUP);
+    wait_for("SIGHUP", || container.stdout().contains("hup=1 int=0").then_some(()));
+    container.signal(Signal::SIGINT);
+    wait_for("SIGINT", || container.stdout().contains("hup=1 int=1").then_some(()));
+    container.signal(Signal::SIGTERM);
+    assert_eq!(container.end().code(), Some(0));
+    assert!(
+        container
+            .stdout()
+            .lines()
+            .next_back()
+            .unwrap()
+            .ends_with("hup=1 int=1 term=1")
+    );
+}
+
+#[test]
+fn a_signal_ends_the_wait_promptly() {
+    let Some(rig) = rig() else { return };
+    for (signal, code) in [
+        (Signal::SIGTERM, 143),
+        (Signal::SIGINT, 130),
+        (Signal::SIGHUP, 129),
+        (Signal::SIGQUIT, 131),
+    ] {
+        let options = ["--claim-seconds", "30"];
+        let mut container = Container::start(
+            &rig,
+            &Spec {
+                launcher: Some(&options),
+                command: &[WORKLOAD],
+                ..Spec::default()
+            },
+        );
+        container.target(&rig);
+        let sent = Instant::now();
+        container.signal(signal);
+        assert_eq!(container.end().code(), Some(code));
+        assert!(sent.elapsed() < Duration::from_secs(1), "{:?}", sent.elapsed());
+        assert!(container.stdout().is_empty(), "the workload ran");
+        assert!(container.state().contains("\"interrupted\""));
+    }
+}
+
+#[test]
+fn without_an_agent_the_workload_starts_plain_within_the_bound() {
+    let Some(rig) = rig() else { return };
+    let mut container = Container::start(
+        &rig,
+        &Spec {
+            command: &[WORKLOAD, "--print-env"],
+            ..Spec::default()
+        },
+    );
+    assert_eq!(container.end().code(), Some(0));
+    let took = container.started.elapsed();
+    assert!(
+        took > Duration::from_secs(3) && took < Duration::from_secs(5),
+        "{took:?}"
+    );
+    assert!(
+        container
+            .state()
+            .starts_with("{\"grafted\":false,\"reason\":\"unclaimed\""),
+        "{}",
+        container.state()
+    );
+    assert_eq!(
+        environment_lines(&container.stdout()),
+        BTreeSet::from(["A=1".to_owned(), "PATH=/usr/bin:/bin".to_owned()])
+    );
+}
+
+#[test]
+fn tools_that_are_missing_hang_or_crash_mean_a_plain_start() {
+    let Some(rig) = rig() else { return };
+    let hang = "#!/bin/sh\nexec sleep 1000\n";
+    let crash = "#!/bin/sh\nkill -SEGV $$\n";
+    let cases = [
+        ("missing", Tools::Missing, "session_failed", Duration::from_secs(2)),
+        (
+            "hanging",
+            Tools::Script(hang),
+            "session_timeout",
+            Duration::from_secs(5),
+        ),
+        (
+            "crashing",
+            Tools::Script(crash),
+            "session_failed",
+            Duration::from_secs(2),
+        ),
+    ];
+    for (what, tools, reason, bound) in cases {
+        let options = ["--session-seconds", "2"];
+        let command = [WORKLOAD, "--seconds", "2"];
+        let mut container = Container::start(
+            &rig,
+            &Spec {
+                tools,
+                launcher: Some(&options),
+                command: &command,
+                ..Spec::default()
+            },
+        );
+        let target = container.target(&rig);
+        let start = Instant::now();
+        target
+            .start_session(&LaunchOptions {
+                session: what.into(),
+                ..super::options()
+            })
+            .unwrap();
+        let state = target.await_state(Duration::from_secs(20)).unwrap();
+        assert!(start.elapsed() < bound, "{what}: {:?}", start.elapsed());
+        assert_eq!((state.grafted, state.reason.as_str()), (false, reason), "{what}");
+        // Nothing of ours stays beside the workload.
+        let init = container.init();
+        wait_for("the keeper's end", || members(init.pid).is_empty().then_some(()));
+        assert_eq!(container.end().code(), Some(0));
+        assert!(container.stdout().contains("start pid=1 wait=ECHILD"), "{what}");
+        assert!(
+            !container
+                .stdout()
+                .lines()
+                .any(|line| line.starts_with("t=") && !line.ends_with("wait=ECHILD")),
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn a_refusal_of_the_agent_starts_the_workload_at_once() {
+    let Some(rig) = rig() else { return };
+    let mut container = Container::start(
+        &rig,
+        &Spec {
+            command: &[WORKLOAD, "--seconds", "1"],
+            ..Spec::default()
+        },
+    );
+    let target = container.target(&rig);
+    target.refuse("captures are switched off").unwrap();
+    let state = target.await_state(Duration::from_secs(2)).unwrap();
+    assert_eq!((state.grafted, state.reason.as_str()), (false, "session_failed"));
+    assert_eq!(target.failure().as_deref(), Some("captures are switched off"));
+    assert_eq!(container.end().code(), Some(0));
+}
+
+#[test]
+fn a_workload_with_another_profiler_is_left_alone() {
+    let Some(rig) = rig() else { return };
+    let environment = ["NVTX_INJECTION64_PATH=/own/library"];
+    let spec = Spec {
+        command: &[WORKLOAD, "--print-env"],
+        environment: &environment,
+        ..Spec::default()
+    };
+    let mut container = Container::start(&rig, &spec);
+    assert_eq!(container.end().code(), Some(0));
+    assert!(
+        container.state().contains("\"other_profiler\""),
+        "{}",
+        container.state()
+    );
+    assert_eq!(
+        environment_lines(&container.stdout()),
+        BTreeSet::from([environment[0].to_owned()])
+    );
+}
+
+#[test]
+fn an_early_death_makes_the_next_start_plain_and_says_so() {
+    let Some(rig) = rig() else { return };
+    let spec = Spec {
+        command: &[WORKLOAD, "--print-env", "--fail-code", "3"],
+        ..Spec::default()
+    };
+    let container = Container::start(&rig, &spec);
+    let (_, state) = graft(&rig, &container);
+    assert!(state.grafted);
+    let folder = container.finish();
+    let mut container = Container::start_in(&rig, &spec, folder);
+    assert_eq!(container.end().code(), Some(3));
+    assert!(
+        container.started.elapsed() < Duration::from_secs(2),
+        "a plain start waits for nobody"
+    );
+    assert!(
+        container
+            .state()
+            .starts_with("{\"grafted\":false,\"reason\":\"early_death\""),
+        "{}",
+        container.state()
+    );
+    assert!(!container.stdout().contains("LD_PRELOAD"));
+}
+
+#[test]
+fn twenty_starts_lose_none() {
+    let Some(rig) = rig() else { return };
+    let mut waited = Vec::new();
+    for _ in 0..20 {
+        let mut container = Container::start(
+            &rig,
+            &Spec {
+                command: &[WORKLOAD, "--print-env"],
+                ..Spec::default()
+            },
+        );
+        let (_, state) = graft(&rig, &container);
+        assert!(state.grafted, "{state:?}");
+        waited.push(state.waited_ms);
+        assert_eq!(container.end().code(), Some(0));
+    }
+    waited.sort_unstable();
+    eprintln!("launcher's wait in ms, sorted: {waited:?}");
+}

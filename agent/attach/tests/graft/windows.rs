@@ -1,0 +1,209 @@
+//! Collections: what is captured, who ends them, what survives them.
+
+use std::time::Duration;
+
+use flopwatch_attach::graft::{Bounds, GraftError};
+use flopwatch_attach::nsys::SessionState;
+use nix::sys::signal::Signal;
+
+use super::capture::{Capture, counts};
+use super::container::{Container, Spec, WORKLOAD, pause, rig, wait_for};
+use super::{SESSION, graft, members};
+
+const LOOSE: Bounds = Bounds {
+    limit: Duration::from_mins(1),
+    max_bytes: 1 << 30,
+    min_free_bytes: 0,
+};
+
+#[test]
+fn two_windows_hold_the_ranges_of_the_workload_which_stays_pid_one_and_childless() {
+    let Some(rig) = rig() else { return };
+    let command = [WORKLOAD, "--threads", "2", "--fail-code", "7"];
+    let mut container = Container::start(
+        &rig,
+        &Spec {
+            command: &command,
+            ..Spec::default()
+        },
+    );
+    let (target, state) = graft(&rig, &container);
+    assert!(state.grafted, "{state:?}");
+    assert_eq!((state.pid, state.reason.as_str()), (1, "session"));
+    eprintln!(
+        "held back for {} ms, grafted {:?} after unshare began",
+        state.waited_ms,
+        container.started.elapsed()
+    );
+    assert_eq!(target.session_state(SESSION).unwrap(), SessionState::Idle);
+    assert!(target.tools_version().unwrap().is_some());
+
+    for name in ["first", "second"] {
+        target.start_collection(SESSION, name, false, LOOSE).unwrap();
+        assert_eq!(target.session_state(SESSION).unwrap(), SessionState::Collecting);
+        pause(Duration::from_secs(2));
+        let path = target.stop_collection(SESSION, name).unwrap();
+        let raw = container.file("raw");
+        let taken = target
+            .take_capture(&path, &mut std::fs::File::create(&raw).unwrap(), 1 << 30, |_| true)
+            .unwrap();
+        assert_eq!(taken, raw.metadata().unwrap().len());
+        assert!(!container.file("run/collecting").exists());
+        assert_eq!(std::fs::read_dir(container.file("run/out")).unwrap().count(), 0);
+        let capture = Capture::read(&rig, &raw);
+        assert_eq!(capture.names(), ["backward", "forward", "optimizer", "step"]);
+        capture.agrees_with(&counts(&container.stdout()), 1, 2);
+    }
+
+    container.signal(Signal::SIGTERM);
+    assert_eq!(container.end().code(), Some(7));
+    let stdout = container.stdout();
+    assert!(stdout.starts_with("start pid=1 wait=ECHILD\n"), "{stdout}");
+    let mut reports = stdout.lines().filter(|line| line.starts_with("t="));
+    assert!(reports.all(|line| line.ends_with("wait=ECHILD")), "{stdout}");
+    assert!(stdout.lines().next_back().unwrap().starts_with("total pid=1 "));
+}
+
+#[test]
+fn child_processes_of_the_workload_are_captured_too() {
+    let Some(rig) = rig() else { return };
+    let mut container = Container::start(
+        &rig,
+        &Spec {
+            command: &[WORKLOAD, "--processes", "3"],
+            ..Spec::default()
+        },
+    );
+    let (target, state) = graft(&rig, &container);
+    assert!(state.grafted, "{state:?}");
+    wait_for("the children", || {
+        (container.stdout().matches("start pid=").count() == 3).then_some(())
+    });
+    target.start_collection(SESSION, "x", false, LOOSE).unwrap();
+    pause(Duration::from_secs(2));
+    target.stop_collection(SESSION, "x").unwrap();
+    Capture::read(&rig, &container.file("run/out/x.qdstrm")).agrees_with(&counts(&container.stdout()), 3, 1);
+    container.signal(Signal::SIGTERM);
+    assert_eq!(container.end().code(), Some(0));
+}
+
+#[test]
+fn the_death_of_the_session_leaves_the_workload_running() {
+    let Some(rig) = rig() else { return };
+    let mut container = Container::start(
+        &rig,
+        &Spec {
+            command: &[WORKLOAD],
+            ..Spec::default()
+        },
+    );
+    let (target, state) = graft(&rig, &container);
+    assert!(state.grafted);
+    target.start_collection(SESSION, "x", false, LOOSE).unwrap();
+    pause(Duration::from_millis(300));
+    let init = container.init();
+    let sessions: Vec<i32> = members(init.pid)
+        .into_iter()
+        .filter(|pid| {
+            std::fs::read_to_string(format!("/proc/{pid}/cmdline"))
+                .unwrap_or_default()
+                .contains("--start-agent")
+        })
+        .collect();
+    assert_eq!(sessions.len(), 1);
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(sessions[0]), Signal::SIGKILL).unwrap();
+    pause(Duration::from_secs(2));
+    assert_ne!(target.session_state(SESSION).unwrap(), SessionState::Collecting);
+    assert!(matches!(
+        target.stop_collection(SESSION, "x"),
+        Err(GraftError::Refused { .. } | GraftError::NoCapture { .. })
+    ));
+    let last = counts(&container.stdout()).pop().unwrap().ranges;
+    wait_for("more ranges", || {
+        (counts(&container.stdout()).pop().unwrap().ranges > last + 100).then_some(())
+    });
+    container.signal(Signal::SIGTERM);
+    assert_eq!(container.end().code(), Some(0));
+    assert!(
+        container
+            .stdout()
+            .lines()
+            .filter(|line| line.starts_with("t="))
+            .all(|line| line.ends_with("wait=ECHILD"))
+    );
+}
+
+#[test]
+fn the_keeper_ends_a_collection_whose_agent_never_returns() {
+    let Some(rig) = rig() else { return };
+    let mut container = Container::start(
+        &rig,
+        &Spec {
+            command: &[WORKLOAD],
+            ..Spec::default()
+        },
+    );
+    let (target, state) = graft(&rig, &container);
+    assert!(state.grafted);
+    let cases = [
+        (
+            "time",
+            Bounds {
+                limit: Duration::from_secs(1),
+                ..LOOSE
+            },
+            "deadline",
+            true,
+        ),
+        (
+            "size",
+            Bounds {
+                max_bytes: 200_000,
+                ..LOOSE
+            },
+            "too_large",
+            true,
+        ),
+        (
+            "space",
+            Bounds {
+                min_free_bytes: u64::MAX,
+                ..LOOSE
+            },
+            "no_space",
+            false,
+        ),
+    ];
+    for (name, bounds, verdict, kept) in cases {
+        target.start_collection(SESSION, name, false, bounds).unwrap();
+        wait_for("the guard", || {
+            (!container.file("run/collecting").exists()).then_some(())
+        });
+        assert_eq!(target.guard_verdict().unwrap().as_str(), verdict);
+        assert_eq!(
+            container.file("run/out").join(format!("{name}.qdstrm")).exists(),
+            kept,
+            "{name}"
+        );
+        assert_eq!(target.session_state(SESSION).unwrap(), SessionState::Idle, "{name}");
+    }
+    target.start_collection(SESSION, "unwanted", false, LOOSE).unwrap();
+    for _ in 0..2 {
+        target.discard_collection(SESSION, "unwanted").unwrap();
+        assert!(!container.file("run/out/unwanted.qdstrm").exists());
+    }
+    // What the keeper saved is still there for an agent that comes back late.
+    assert!(
+        target
+            .stop_collection(SESSION, "time")
+            .unwrap()
+            .ends_with("time.qdstrm")
+    );
+    assert!(
+        !Capture::read(&rig, &container.file("run/out/time.qdstrm"))
+            .names()
+            .is_empty()
+    );
+    container.signal(Signal::SIGTERM);
+    assert_eq!(container.end().code(), Some(0));
+}
