@@ -1,1 +1,29 @@
-//! Flopwatch's node agent: targets, profilers, captures, artifacts, metrics; and a recorder for one machine.
+//! Flopwatch's node agent and recorder.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`plan`], [`choice`], [`verify`], [`status`], [`digest`] | what to do and what to say: functions of data |
+//! | [`transform`] | exports and samples into the published files; runs in a child process |
+//! | [`node`] | `run`: the captures and pods of one node |
+//! | [`record`] | `record`: the same on one machine, without a cluster |
+//! | [`manifest`] | the request that `record` reads |
+//! | [`metrics`], [`observability`] | what it tells about itself |
+
+pub mod child;
+pub mod choice;
+pub mod cli;
+pub mod digest;
+pub mod failure;
+pub mod gpus;
+pub mod manifest;
+pub mod metrics;
+pub mod node;
+pub mod observability;
+pub mod plan;
+pub mod record;
+pub mod serve;
+pub mod status;
+pub mod steps;
+pub mod tools;
+pub mod transform;
+pub mod verify;

@@ -1,0 +1,271 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use flopwatch_api::profiler::TraceCategory;
+
+use crate::node;
+use crate::transform::Job;
+
+/// Flopwatch's node agent, and its recorder for one machine.
+#[derive(Debug, Parser)]
+#[command(name = "flopwatch-agent", version, about, max_term_width = 100)]
+#[command(after_help = "A first recording:  flopwatch-agent record --duration 5 -- ./program")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Carry out the captures of one Kubernetes node (what the DaemonSet runs).
+    Run(Box<node::Options>),
+    /// Profile a local command with Nsight Systems; needs no cluster.
+    #[command(after_help = RECORD_HELP)]
+    Record(RecordArguments),
+    /// Print the tables of a timeline file or of a summary.json.
+    Summary(SummaryArguments),
+    /// Serve a result's folder, or one file of it, on loopback.
+    Serve(ServeArguments),
+    /// Print a completion script for a shell.
+    Completion {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Remove what is in a folder; what the agent runs as the user of its child processes.
+    #[command(hide = true)]
+    Clear {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Turn an export into a timeline file and a summary; what the agent runs in a child process.
+    #[command(hide = true)]
+    Transform(TransformArguments),
+}
+
+const RECORD_HELP: &str = "\
+The command keeps its standard streams and signals and is never killed: when the window ends before it does, it runs on and \
+the result is made beside it.
+
+Exit code: 1 when there is no recording or the window lacks the required events; otherwise, with --no-serve, the command's own.
+
+Examples:
+  flopwatch-agent record --duration 5 -- python train.py
+  flopwatch-agent record -f session.yaml --no-serve --output result -- ./solver --steps 100";
+
+/// Arguments of `record`.
+#[derive(Debug, Args)]
+pub struct RecordArguments {
+    /// A ProfilingSession manifest; its target may be left out. Without one: ten seconds of CUDA and NVTX.
+    #[arg(short = 'f', long = "file", value_name = "MANIFEST")]
+    pub manifest: Option<PathBuf>,
+    /// Folder of the results [default: flopwatch-ID in the current folder].
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Length of the window in seconds, in place of the manifest's durationSeconds.
+    #[arg(short, long, value_name = "SECONDS", value_parser = clap::value_parser!(i32).range(1..=300))]
+    pub duration: Option<i32>,
+    /// Loopback address to serve the results on; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    pub listen: SocketAddr,
+    /// Do not serve the results: print the summary, wait for the command and exit.
+    #[arg(long)]
+    pub no_serve: bool,
+    /// Rows per table of the printed summary.
+    #[arg(long, value_name = "ROWS", default_value_t = 10)]
+    pub top: usize,
+    /// Print nothing while recording.
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// The nsys to use [default: the one on PATH, or Debian's].
+    #[arg(long, value_name = "FILE", env = "FLOPWATCH_NSYS")]
+    pub nsys: Option<PathBuf>,
+    /// The folder host-linux-x64 that belongs to it [default: found beside it].
+    #[arg(long, value_name = "DIR", env = "FLOPWATCH_NSYS_HOST")]
+    pub nsys_host: Option<PathBuf>,
+    /// The NVML library [default: libnvidia-ml.so.1 where the loader finds it].
+    #[arg(long, value_name = "FILE", env = "FLOPWATCH_NVML")]
+    pub nvml_library: Option<PathBuf>,
+    /// The command and its arguments.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// Arguments of `summary`.
+#[derive(Debug, Args)]
+pub struct SummaryArguments {
+    /// A timeline file (HDF5) or a summary.json.
+    pub file: PathBuf,
+    /// How to print it.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: SummaryFormat,
+    /// Rows per table.
+    #[arg(long, value_name = "ROWS", default_value_t = 10)]
+    pub top: usize,
+}
+
+/// How a summary is printed.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum SummaryFormat {
+    /// Tables for people.
+    #[default]
+    Table,
+    /// The artifact itself.
+    Json,
+}
+
+/// Arguments of `serve`.
+#[derive(Debug, Args)]
+pub struct ServeArguments {
+    /// A folder with timeline.h5, summary.json or capture.nsys-rep in it, or one such file.
+    pub source: PathBuf,
+    /// Loopback address to listen on; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    pub listen: SocketAddr,
+}
+
+/// Arguments of `transform`.
+#[derive(Debug, Args)]
+pub struct TransformArguments {
+    /// Export of the profiler (HDF5).
+    #[arg(long, value_name = "FILE")]
+    pub export: Option<PathBuf>,
+    /// Sampled series (JSON).
+    #[arg(long, value_name = "FILE")]
+    pub samples: Option<PathBuf>,
+    /// Identifier of the session.
+    #[arg(long, value_name = "ID")]
+    pub session_id: String,
+    /// A category that the profiler was asked to record; may be repeated.
+    #[arg(long, value_name = "CATEGORY", value_parser = category)]
+    pub captured: Vec<TraceCategory>,
+    /// Timeline file to write.
+    #[arg(long, value_name = "FILE")]
+    pub timeline: PathBuf,
+    /// Summary to write.
+    #[arg(long, value_name = "FILE")]
+    pub summary: PathBuf,
+}
+
+impl From<TransformArguments> for Job {
+    fn from(arguments: TransformArguments) -> Self {
+        let TransformArguments {
+            export,
+            samples,
+            session_id,
+            captured,
+            timeline,
+            summary,
+        } = arguments;
+        Self {
+            export,
+            samples,
+            session_id,
+            captured,
+            timeline,
+            summary,
+        }
+    }
+}
+
+fn category(name: &str) -> Result<TraceCategory, String> {
+    TraceCategory::from_name(name).ok_or_else(|| {
+        let known: Vec<_> = TraceCategory::ALL.iter().map(|category| category.as_str()).collect();
+        format!("no such category; there are {}", known.join(", "))
+    })
+}
+
+/// Reads a number of bytes: digits, with an optional unit of KiB, MiB, GiB or TiB.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit: u64 = match text.strip_prefix(digits) {
+        Some("") => 1,
+        Some("KiB") => 1 << 10,
+        Some("MiB") => 1 << 20,
+        Some("GiB") => 1 << 30,
+        Some("TiB") => 1 << 40,
+        _ => return Err("the unit must be one of KiB, MiB, GiB, TiB, or none for bytes".to_owned()),
+    };
+    let number: u64 = digits
+        .trim()
+        .parse()
+        .map_err(|_| "must be a whole number, such as 2GiB".to_owned())?;
+    number.checked_mul(unit).ok_or_else(|| "is too large".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_are_read_with_and_without_units() {
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("2147483648", Some(1 << 31)),
+            ("2GiB", Some(1 << 31)),
+            ("512 MiB", Some(1 << 29)),
+        ] {
+            assert_eq!(bytes(text).ok(), expected, "{text}");
+        }
+        for text in ["", "GiB", "2GB", "-1", "1.5GiB", "99999999999TiB"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_stands_behind_the_dashes_is_the_command() {
+        let cli = Cli::try_parse_from([
+            "flopwatch-agent",
+            "record",
+            "-d",
+            "5",
+            "--",
+            "program",
+            "--duration",
+            "9",
+        ])
+        .unwrap();
+        let Command::Record(arguments) = cli.command else {
+            panic!("not record")
+        };
+        assert_eq!(arguments.duration, Some(5));
+        assert_eq!(arguments.command, ["program", "--duration", "9"]);
+        assert!(Cli::try_parse_from(["flopwatch-agent", "record", "-d", "0", "--", "program"]).is_err());
+        assert!(Cli::try_parse_from(["flopwatch-agent", "record"]).is_err());
+    }
+
+    #[test]
+    fn the_daemon_set_command_line_is_understood() {
+        let line = [
+            "flopwatch-agent",
+            "run",
+            "--log-format=json",
+            "--log-level=info",
+            "--cgroup-root=/host/sys/fs/cgroup",
+            "--data-dir=/var/lib/flopwatch",
+            "--tools-dir=/opt/nsys",
+            "--tls-dir=/etc/flopwatch/tls",
+            "--max-captures=2",
+            "--max-capture-bytes=2147483648",
+            "--min-free-bytes=1073741824",
+            "--node-name=n",
+            "--namespace=flopwatch-system",
+            "--pod-name=flopwatch-agent-x",
+            "--advertise-address=10.0.0.1",
+        ];
+        Cli::try_parse_from(line).unwrap();
+    }
+}

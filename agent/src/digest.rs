@@ -1,0 +1,115 @@
+//! A summary artifact in the few lines that a capture's status has room for.
+
+use flopwatch_api::capture::{CaptureSummary, CategoryCount, KernelTime};
+use flopwatch_trace::model::DropReason;
+use flopwatch_trace::summary::Summary;
+
+/// Kernels in the status.
+const TOP_KERNELS: usize = 5;
+/// Longest kernel name in the status, in characters.
+const MAX_NAME: usize = 256;
+
+/// Shortens a summary.
+pub fn digest(summary: &Summary) -> CaptureSummary {
+    // What was cut is still there; everything else did not make it.
+    let lost = summary.drops.iter().filter(|drop| drop.reason != DropReason::Truncated);
+    CaptureSummary {
+        window_nanoseconds: signed(summary.window_ns),
+        events: signed(summary.total_events),
+        categories: summary
+            .categories
+            .iter()
+            .filter(|count| count.captured)
+            .map(|count| CategoryCount {
+                category: count.category.name().to_owned(),
+                events: signed(count.events),
+            })
+            .collect(),
+        gpu_busy_percent: busy_percent(summary),
+        top_kernels: summary
+            .kernels
+            .rows
+            .iter()
+            .take(TOP_KERNELS)
+            .map(|row| KernelTime {
+                name: row.name.chars().take(MAX_NAME).collect(),
+                total_nanoseconds: signed(row.statistics.total),
+                calls: signed(row.statistics.calls),
+            })
+            .collect(),
+        dropped: lost.map(|drop| signed(drop.count)).fold(0, i64::saturating_add),
+    }
+}
+
+/// Busy share of the window in percent, averaged over the devices; none where no GPU work was captured.
+fn busy_percent(summary: &Summary) -> Option<i32> {
+    let devices = u128::try_from(summary.gpus.len()).ok()?;
+    let busy: u128 = summary.gpus.iter().map(|gpu| u128::from(gpu.busy_ns)).sum();
+    let percent = (busy * 100).checked_div(devices * u128::from(summary.window_ns))?;
+    i32::try_from(percent.min(100)).ok()
+}
+
+/// The API has signed numbers only.
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use flopwatch_trace::model::{Category, Drop, Timeline};
+    use flopwatch_trace::summary::{GpuBusy, summarise};
+
+    use super::*;
+
+    fn empty() -> Summary {
+        summarise(&Timeline::default())
+    }
+
+    #[test]
+    fn a_category_that_was_not_captured_is_absent_and_one_without_events_is_zero() {
+        let mut summary = empty();
+        for count in &mut summary.categories {
+            count.captured = count.category == Category::NvtxRange;
+        }
+        let digest = digest(&summary);
+        assert_eq!(
+            digest.categories,
+            [CategoryCount {
+                category: "nvtx_range".to_owned(),
+                events: 0
+            }]
+        );
+        assert_eq!(digest.gpu_busy_percent, None);
+    }
+
+    #[test]
+    fn busy_share_is_averaged_over_the_devices() {
+        let mut summary = empty();
+        summary.window_ns = 1_000;
+        summary.gpus = [900, 100]
+            .map(|busy_ns| GpuBusy {
+                device: 0,
+                name: String::new(),
+                busy_ns,
+                busy_ratio_of_window: 0.0,
+            })
+            .to_vec();
+        assert_eq!(digest(&summary).gpu_busy_percent, Some(50));
+    }
+
+    #[test]
+    fn cut_events_are_not_counted_as_dropped() {
+        let mut summary = empty();
+        let drop = |reason, count| Drop {
+            reason,
+            what: String::new(),
+            count,
+        };
+        summary.drops = vec![
+            drop(DropReason::Truncated, 5),
+            drop(DropReason::Dropped, 2),
+            drop(DropReason::Unsupported, 1),
+        ];
+        assert_eq!(digest(&summary).dropped, 3);
+    }
+}

@@ -1,0 +1,213 @@
+//! `flopwatch-agent`: parses the command line and calls the library.
+
+use std::ffi::{CString, OsString};
+use std::io::Write;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+use std::process::{ExitCode, ExitStatus};
+
+use anyhow::Context;
+use clap::{CommandFactory, Parser};
+use flopwatch_agent::cli::{Cli, Command, RecordArguments, ServeArguments, SummaryArguments, SummaryFormat};
+use flopwatch_agent::manifest::Manifest;
+use flopwatch_agent::record::{Options, Recording, record};
+use flopwatch_agent::serve::Service;
+use flopwatch_agent::{node, tools, transform};
+use flopwatch_attach::reexec;
+use flopwatch_trace::nsys_hdf::ReadLimits;
+use flopwatch_trace::summary::{Summary, summarise};
+use flopwatch_trace::timeline_file;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+fn main() -> ExitCode {
+    if let Some(code) = helper_main() {
+        return code;
+    }
+    match run(Cli::parse().command) {
+        Ok(code) => code,
+        Err(error) => {
+            drop(writeln!(std::io::stderr(), "flopwatch-agent: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The small helpers that this program is started as by itself, before any thread exists.
+fn helper_main() -> Option<ExitCode> {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let name = arguments.first().and_then(|name| name.to_str())?;
+    if reexec::SUBCOMMANDS.contains(&name) {
+        return Some(reexec::child_main(&arguments));
+    }
+    if name != "launcher" {
+        return None;
+    }
+    let arguments: Vec<CString> = arguments
+        .into_iter()
+        .filter_map(|argument| CString::new(argument.into_vec()).ok())
+        .collect();
+    let environment: Vec<CString> = std::env::vars_os()
+        .filter_map(|(name, value)| CString::new([name.into_vec(), value.into_vec()].join(&b'=')).ok())
+        .collect();
+    let code = flopwatch_launcher::arguments::dispatch(&arguments, &environment);
+    Some(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)))
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Run(options) => {
+            // Two libraries bring a provider each; rustls refuses to guess.
+            rustls::crypto::ring::default_provider()
+                .install_default()
+                .map_err(|_| anyhow::anyhow!("a crypto provider is installed already"))?;
+            Runtime::new()?.block_on(node::run(*options))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Record(arguments) => Runtime::new()?.block_on(run_record(arguments)),
+        Command::Summary(arguments) => print_summary(&arguments),
+        Command::Serve(arguments) => Runtime::new()?.block_on(run_serve(&arguments)),
+        Command::Transform(arguments) => {
+            transform::run(&arguments.into())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Clear { folder } => {
+            clear(&folder)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Completion { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "flopwatch-agent", &mut std::io::stdout());
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+async fn run_record(arguments: RecordArguments) -> anyhow::Result<ExitCode> {
+    let mut manifest = arguments
+        .manifest
+        .as_deref()
+        .map_or_else(|| Ok(Manifest::default()), Manifest::read)?;
+    if let Some(seconds) = arguments.duration {
+        manifest.spec.duration_seconds = seconds;
+    }
+    let path = std::env::var_os("PATH");
+    let tools = tools::find(arguments.nsys.as_deref(), arguments.nsys_host.as_deref(), path.as_ref())?;
+    let name = manifest.name.clone().unwrap_or_else(|| "recording".to_owned());
+    let output = arguments
+        .output
+        .unwrap_or_else(|| format!("flopwatch-{name}-{}", std::process::id()).into());
+    let options = Options {
+        manifest,
+        tools,
+        output,
+        command: arguments.command,
+        nvml_library: arguments.nvml_library,
+        quiet: arguments.quiet,
+    };
+    let Recording {
+        session_id,
+        folder,
+        summary,
+        missing,
+        command,
+    } = record(&options).await?;
+
+    say(&format!(
+        "{}\nResults in {} (session {session_id})\n",
+        summary.render(arguments.top),
+        folder.display()
+    ))?;
+    if let Some(missing) = &missing {
+        drop(writeln!(std::io::stderr(), "flopwatch-agent: {missing}"));
+    }
+    let failed = missing.is_some();
+    if arguments.no_serve || failed {
+        let code = command.end().await.map_or(1, report);
+        return Ok(if failed {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::from(code)
+        });
+    }
+    // The command keeps running beside the service, and Ctrl-C ends both.
+    let watched = tokio::spawn(async move { command.end().await.map(report) });
+    serve(&folder, &name, arguments.listen).await?;
+    watched.abort();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says how the command ended; gives its code as a shell does.
+fn report(status: ExitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt;
+    drop(writeln!(
+        std::io::stderr(),
+        "flopwatch-agent: the command ended ({status})"
+    ));
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal))
+        .unwrap_or(1);
+    u8::try_from(code).unwrap_or(1)
+}
+
+async fn run_serve(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
+    serve(&arguments.source, "result", arguments.listen).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(source: &Path, name: &str, address: std::net::SocketAddr) -> anyhow::Result<()> {
+    let service = Service::new(source, name, address).await?;
+    let urls = service.file_urls().join("\n  ");
+    say(&format!("Serving until Ctrl-C:\n  {}\n  {urls}\n", service.url()))?;
+    let stop = CancellationToken::new();
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let asked = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+        asked.cancel();
+    });
+    Ok(service.run(stop).await?)
+}
+
+fn print_summary(arguments: &SummaryArguments) -> anyhow::Result<ExitCode> {
+    let summary = read_summary(&arguments.file)?;
+    let text = match arguments.format {
+        SummaryFormat::Table => summary.render(arguments.top),
+        SummaryFormat::Json => summary.to_json()? + "\n",
+    };
+    say(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A summary, or the summary of a timeline file: HDF5 is told by its signature.
+fn read_summary(file: &Path) -> anyhow::Result<Summary> {
+    let mut head = [0; 8];
+    let mut opened = std::fs::File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
+    let is_hdf5 = std::io::Read::read_exact(&mut opened, &mut head).is_ok() && head == *b"\x89HDF\r\n\x1a\n";
+    if is_hdf5 {
+        return Ok(summarise(&timeline_file::read(file, &ReadLimits::default())?));
+    }
+    Ok(transform::read_summary(file)?)
+}
+
+/// Removes what is in a folder and belongs to this process's user; what does not is left to others.
+fn clear(folder: &Path) -> anyhow::Result<()> {
+    for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let entry = entry?;
+        let removed = if entry.file_type()?.is_dir() {
+            std::fs::remove_dir_all(entry.path())
+        } else {
+            std::fs::remove_file(entry.path())
+        };
+        drop(removed);
+    }
+    Ok(())
+}
+
+fn say(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .context("cannot write to standard output")
+}

@@ -1,0 +1,174 @@
+//! The agent's own metrics. Labels come from closed sets: reasons, stages and outcomes.
+
+use flopwatch_api::capture::Stage;
+use flopwatch_api::reason::CaptureReason;
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+
+/// How a graft ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum GraftOutcome {
+    /// The session was started and the launcher took its environment over.
+    Grafted,
+    /// Admission did not prepare the pod or the container, so nothing was done.
+    NotPrepared,
+    /// The pod is not in the agent's store; the launcher will go on by itself.
+    UnknownPod,
+    /// Starting the session failed or passed its deadline; the launcher goes on plainly.
+    Failed,
+}
+
+impl GraftOutcome {
+    /// Every outcome.
+    pub const ALL: [Self; 4] = [Self::Grafted, Self::NotPrepared, Self::UnknownPod, Self::Failed];
+
+    /// The label's value.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Grafted => "grafted",
+            Self::NotPrepared => "not_prepared",
+            Self::UnknownPod => "unknown_pod",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Counters and gauges of one agent.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    captures: IntCounterVec,
+    stages: HistogramVec,
+    grafts: IntCounterVec,
+    live: IntGauge,
+    watch_errors: IntCounterVec,
+}
+
+/// Watches whose errors are counted.
+pub const WATCHES: [&str; 2] = ["captures", "pods"];
+
+impl Metrics {
+    /// Makes the metrics and registers them. Every label's value is there from the start, so that rates see the first
+    /// increase.
+    pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let metrics = Self {
+            captures: IntCounterVec::new(
+                Opts::new(
+                    "flopwatch_captures_total",
+                    "Captures that ended on this node, by result and reason.",
+                ),
+                &["result", "reason"],
+            )?,
+            stages: HistogramVec::new(
+                HistogramOpts::new(
+                    "flopwatch_capture_stage_seconds",
+                    "Time that captures spent in each stage.",
+                )
+                .buckets(vec![
+                    0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0,
+                ]),
+                &["stage"],
+            )?,
+            grafts: IntCounterVec::new(
+                Opts::new(
+                    "flopwatch_grafts_total",
+                    "Starts of prepared containers that waited for this agent, by outcome.",
+                ),
+                &["outcome"],
+            )?,
+            live: IntGauge::new("flopwatch_captures_live", "Captures that this agent carries out now.")?,
+            watch_errors: IntCounterVec::new(
+                Opts::new(
+                    "flopwatch_watch_errors_total",
+                    "Errors of the watches on the API server; each is retried.",
+                ),
+                &["watch"],
+            )?,
+        };
+        let build = IntGaugeVec::new(
+            Opts::new("flopwatch_build_info", "Always 1; says which version runs."),
+            &["version", "component"],
+        )?;
+        build.with_label_values(&[env!("CARGO_PKG_VERSION"), "agent"]).set(1);
+        metrics
+            .captures
+            .with_label_values(&["succeeded", CaptureReason::Succeeded.as_str()])
+            .reset();
+        for reason in CaptureReason::ALL {
+            if *reason != CaptureReason::Succeeded {
+                metrics.captures.with_label_values(&["failed", reason.as_str()]).reset();
+            }
+        }
+        for outcome in GraftOutcome::ALL {
+            metrics.grafts.with_label_values(&[outcome.as_str()]).reset();
+        }
+        for watch in WATCHES {
+            metrics.watch_errors.with_label_values(&[watch]).reset();
+        }
+        registry.register(Box::new(metrics.captures.clone()))?;
+        registry.register(Box::new(metrics.stages.clone()))?;
+        registry.register(Box::new(metrics.grafts.clone()))?;
+        registry.register(Box::new(metrics.live.clone()))?;
+        registry.register(Box::new(metrics.watch_errors.clone()))?;
+        registry.register(Box::new(build))?;
+        Ok(metrics)
+    }
+
+    /// A capture ended.
+    pub fn capture_ended(&self, reason: CaptureReason) {
+        let result = if reason == CaptureReason::Succeeded {
+            "succeeded"
+        } else {
+            "failed"
+        };
+        self.captures.with_label_values(&[result, reason.as_str()]).inc();
+    }
+
+    /// A capture left a stage after so many seconds.
+    pub fn stage_left(&self, stage: Stage, seconds: f64) {
+        self.stages.with_label_values(&[stage.as_str()]).observe(seconds);
+    }
+
+    /// A waiting launcher was dealt with.
+    pub fn graft(&self, outcome: GraftOutcome) {
+        self.grafts.with_label_values(&[outcome.as_str()]).inc();
+    }
+
+    /// So many captures are carried out now.
+    pub fn live(&self, captures: usize) {
+        self.live.set(i64::try_from(captures).unwrap_or(i64::MAX));
+    }
+
+    /// A watch failed and is retried; the name is one of [`WATCHES`].
+    pub fn watch_error(&self, watch: &str) {
+        self.watch_errors.with_label_values(&[watch]).inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_series_is_there_before_the_first_capture() {
+        let registry = Registry::new();
+        let metrics = Metrics::register(&registry).unwrap();
+        metrics.capture_ended(CaptureReason::ContainerBusy);
+        let text = prometheus::TextEncoder::new()
+            .encode_to_string(&registry.gather())
+            .unwrap();
+        for line in [
+            "flopwatch_captures_total{reason=\"Succeeded\",result=\"succeeded\"} 0",
+            "flopwatch_captures_total{reason=\"ContainerBusy\",result=\"failed\"} 1",
+            "flopwatch_grafts_total{outcome=\"grafted\"} 0",
+            "flopwatch_captures_live 0",
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn metrics_register_once_per_registry() {
+        let registry = Registry::new();
+        Metrics::register(&registry).unwrap();
+        assert!(Metrics::register(&registry).is_err());
+    }
+}

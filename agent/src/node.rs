@@ -1,0 +1,327 @@
+//! The agent of one node: its captures, its pods, its grafts.
+
+pub mod captures;
+pub mod graft;
+mod options;
+pub mod pods;
+mod spool;
+mod sweep;
+pub mod work;
+pub mod writer;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flopwatch_artifacts::{
+    Access, ArtifactMetrics, ArtifactService, Reviewer, ReviewerOptions, ServeError, Server, ServerLimits, Store,
+    StoreError, StoreOptions,
+};
+use flopwatch_attach::process::Procfs;
+use flopwatch_attach::reexec::Reexec;
+use flopwatch_nvml::{ContainerIdentity, DeviceSelection, Resolver};
+use futures::StreamExt;
+use kube::{Client, ResourceExt};
+use prometheus::Registry;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::failure::chain;
+use crate::gpus::{Gpus, Sampling};
+use crate::metrics::Metrics;
+use crate::observability::{self, Health, start_logging};
+use crate::plan::Interrupt;
+use crate::steps::Steps;
+use crate::tools;
+use captures::Captures;
+pub use options::Options;
+use pods::Pods;
+
+/// How long captures may take to clean up when the agent is asked to exit: below the 30 s that Kubernetes allows by default.
+const DRAIN: Duration = Duration::from_secs(25);
+
+/// Why the agent cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Something of this machine cannot be used.
+    #[error("{what}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// The artifact store cannot be opened.
+    #[error("the artifact store cannot be opened")]
+    Store(#[from] StoreError),
+    /// The artifact service cannot run.
+    #[error("the artifact service cannot run")]
+    Serve(#[from] ServeError),
+    /// Two metrics share a name.
+    #[error("metrics cannot be registered")]
+    Metrics(#[from] prometheus::Error),
+    /// No configuration for the API server, or it is malformed.
+    #[error("there is no way to the Kubernetes API")]
+    Kubernetes(#[from] kube::Error),
+}
+
+/// Bounds of what this node's captures may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Captures at once.
+    pub captures: usize,
+    /// Bytes of one raw capture.
+    pub capture_bytes: u64,
+    /// Bytes of disk to leave free.
+    pub free_bytes: u64,
+}
+
+/// What every capture of the node shares.
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Way to the API server.
+    pub client: Client,
+    /// Its pods.
+    pub pods: Pods,
+    /// Published artifacts.
+    pub store: Arc<Store>,
+    /// What the agent counts.
+    pub metrics: Metrics,
+    /// Bounds.
+    pub limits: Limits,
+    /// Import, export, transform.
+    pub steps: Steps,
+    /// Folder of captures under way.
+    pub spool: PathBuf,
+    /// The host's processes.
+    pub procfs: Procfs,
+    /// The host's cgroups.
+    pub cgroup_root: PathBuf,
+    /// How helper processes are started.
+    pub reexec: Reexec,
+    /// Its GPUs.
+    pub gpus: Gpus,
+    /// Where artifacts are served: scheme, address and port.
+    pub url: String,
+    /// No new work.
+    pub stop: CancellationToken,
+    /// Not even what is to be written yet.
+    pub give_up: CancellationToken,
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Node")
+            .field("name", &self.name)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Node {
+    /// Whether the node's NVML answers.
+    pub const fn has_nvml(&self) -> bool {
+        self.gpus.is_available()
+    }
+
+    /// Samples the GPUs that a container's processes use.
+    pub fn sample(&self, container_id: &str, interval: Duration) -> Sampling {
+        let (procfs, container_id) = (self.procfs.clone(), container_id.to_owned());
+        let target = move |pid: u32| {
+            let container = i32::try_from(pid).ok().and_then(|pid| procfs.container(pid));
+            container.is_some_and(|container| container.container_id == container_id)
+        };
+        self.gpus.record(interval, DeviceSelection::OfTarget, Arc::new(target))
+    }
+}
+
+/// Runs the agent until it is told to stop.
+pub async fn run(options: Options) -> Result<(), Error> {
+    start_logging(options.log_format, &options.log_level);
+    info!(
+        version = env!("CARGO_PKG_VERSION"),
+        node = options.node_name,
+        pod = options.pod_name,
+        "starting"
+    );
+    let (stop, give_up) = (CancellationToken::new(), CancellationToken::new());
+
+    let registry = Registry::new();
+    let metrics = Metrics::register(&registry)?;
+    let artifact_metrics = ArtifactMetrics::register(&registry)?;
+    let health = Health::default();
+    let listener = TcpListener::bind(options.listen_metrics).await;
+    let listener = listener.map_err(io_error(format!(
+        "cannot listen on {} for metrics",
+        options.listen_metrics
+    )))?;
+    let router = observability::router(registry.clone(), health.clone());
+    let mut observed = tokio::spawn(observability::serve(listener, router, give_up.clone()));
+
+    let steps = make_steps(&options)?;
+    let spool = options.spool();
+    tokio::fs::create_dir_all(&spool)
+        .await
+        .map_err(io_error(format!("cannot make {}", spool.display())))?;
+    sweep::empty_spool(&spool, &steps)
+        .await
+        .map_err(io_error(format!("cannot empty {}", spool.display())))?;
+    let store_options = StoreOptions {
+        free_bytes_floor: options.min_free_bytes,
+    };
+    let store = Arc::new(
+        Store::open(
+            &options.data_dir.join("artifacts"),
+            store_options,
+            artifact_metrics.clone(),
+        )
+        .await?,
+    );
+
+    let client = Client::try_default().await?;
+    let (pods, pod_watch) = pods::watch(client.clone(), &options.node_name);
+    let procfs = Procfs::new(&options.proc);
+    let gpus = Gpus::open(options.nvml_library.clone(), resolver(procfs.clone(), pods.clone()));
+    gpus.register(&registry)?;
+
+    let access = Access::Kubernetes(Reviewer::new(
+        client.clone(),
+        ReviewerOptions::default(),
+        &artifact_metrics,
+    ));
+    let service = ArtifactService::new(Arc::clone(&store), access, artifact_metrics);
+    let server = Server::bind_tls(&service, options.listen, &options.tls_dir, ServerLimits::default()).await?;
+    let port = server.local_addr().port();
+    let mut served = tokio::spawn(server.run(give_up.clone()));
+
+    let node = Arc::new(Node {
+        name: options.node_name.clone(),
+        client,
+        pods: pods.clone(),
+        store,
+        metrics,
+        limits: Limits {
+            captures: usize::from(options.max_captures),
+            capture_bytes: options.max_capture_bytes,
+            free_bytes: options.min_free_bytes,
+        },
+        steps,
+        spool,
+        procfs,
+        cgroup_root: options.cgroup_root.clone(),
+        reexec: Reexec::default(),
+        gpus,
+        url: format!("https://{}", SocketAddr::new(options.advertise_address, port)),
+        stop: stop.clone(),
+        give_up: give_up.clone(),
+    });
+    let watched_pods = tokio::spawn(watch_pods(pod_watch, node.metrics.clone(), stop.clone()));
+    let grafting = tokio::spawn(graft::run(Arc::clone(&node)));
+    let (captures, control) = Captures::new(Arc::clone(&node));
+    let controlling = tokio::spawn(async move {
+        // A capture that is planned before its pod is known would be refused as not running.
+        if pods.wait_until_ready().await.is_ok() {
+            control.await;
+        }
+    });
+    let sweeping = tokio::spawn(ready_and_sweep(Arc::clone(&node), Arc::clone(&captures), health));
+
+    let ended = tokio::select! {
+        () = asked_to_stop() => Ok(()),
+        ended = &mut served => ended.map_or_else(|error| Err(ended_early("the artifact service", error)), |result| Ok(result?)),
+        ended = &mut observed => ended.map_or_else(
+            |error| Err(ended_early("the metrics service", error)),
+            |result| result.map_err(io_error("the metrics service ended")),
+        ),
+    };
+    info!("stopping");
+    stop.cancel();
+    if timeout(DRAIN, captures.end_all(Interrupt::Shutdown)).await.is_err() {
+        warn!("captures did not end in time; they are recovered at the next start");
+    }
+    give_up.cancel();
+    for task in [watched_pods, grafting, controlling, sweeping] {
+        task.abort();
+    }
+    ended
+}
+
+/// Import, export and transform with the tools that are there.
+fn make_steps(options: &Options) -> Result<Steps, Error> {
+    let own = std::env::current_exe().map_err(io_error("the path of this program cannot be found"))?;
+    let tools = tools::in_folder(&options.tools_dir).inspect_err(|error| {
+        warn!(%error, "no Nsight Systems beside this agent: captures give metrics only");
+    });
+    Ok(Steps::new(own, tools.ok(), options.children()))
+}
+
+/// Finds the container of a process for GPU metrics.
+fn resolver(procfs: Procfs, pods: Pods) -> Resolver {
+    Arc::new(move |pid| {
+        let cgroup = procfs.container(i32::try_from(pid).ok()?)?;
+        let pod = pods::by_uid(&pods, &cgroup.pod_uid)?;
+        let container = pods::container_of_id(&pod, &cgroup.container_id)?;
+        Some(ContainerIdentity {
+            namespace: pod.namespace()?,
+            pod: pod.name_any(),
+            container,
+        })
+    })
+}
+
+async fn watch_pods<E: std::error::Error>(
+    events: impl futures::Stream<Item = Result<(), E>>,
+    metrics: Metrics,
+    stop: CancellationToken,
+) {
+    let mut events = std::pin::pin!(events.take_until(stop.cancelled_owned()));
+    while let Some(event) = events.next().await {
+        if let Err(error) = event {
+            metrics.watch_error("pods");
+            warn!(error = %chain(&error), "the watch on pods failed and is retried");
+        }
+    }
+}
+
+/// Says that the node is ready once both watches have seen their first list, then sweeps.
+async fn ready_and_sweep(node: Arc<Node>, captures: Arc<Captures>, health: Health) {
+    let (pods, watched) = (
+        node.pods.wait_until_ready().await,
+        captures.watched().wait_until_ready().await,
+    );
+    if pods.is_ok() && watched.is_ok() {
+        info!("ready");
+        health.ready();
+        sweep::sweep_store(&node.store, captures.watched(), node.stop.clone()).await;
+    }
+}
+
+async fn asked_to_stop() {
+    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    match signals {
+        (Ok(mut terminate), Ok(mut interrupt)) => {
+            tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+        }
+        // Without them the default action ends the process; there is nothing to wait for here.
+        _ => std::future::pending().await,
+    }
+}
+
+fn io_error(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Error {
+    |source| Error::Io {
+        what: what.into(),
+        source,
+    }
+}
+
+fn ended_early(what: &str, error: tokio::task::JoinError) -> Error {
+    Error::Io {
+        what: format!("{what} ended early"),
+        source: std::io::Error::other(error),
+    }
+}

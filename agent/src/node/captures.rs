@@ -1,0 +1,341 @@
+//! The captures of this node: watched, planned, and carried by one task each.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use flopwatch_api::capture::{Capture, CaptureStatus};
+use flopwatch_artifacts::StoreError;
+use futures::{StreamExt, stream};
+use k8s_openapi::jiff::Timestamp;
+use kube::runtime::controller::{Action, Config, Error as ControllerError};
+use kube::runtime::reflector::Store;
+use kube::runtime::{Controller, watcher};
+use kube::{Api, ResourceExt};
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+use tracing::{Instrument, info, info_span, warn};
+
+use crate::failure::{Failure, chain};
+use crate::node::Node;
+use crate::node::work::{self, Interrupts};
+use crate::node::writer::{self, Target};
+use crate::plan::{Interrupt, Observed, Step, is_decided, is_waiting, plan};
+use crate::status::Draft;
+
+/// Reconciliations at once. Each only plans, writes one status, or starts a task.
+const CONCURRENCY: u16 = 4;
+/// Pause before a reconciliation that failed is tried again.
+const RETRY: Duration = Duration::from_secs(5);
+/// Longest time that removing a capture's artifacts may take.
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Why a reconciliation failed. It is tried again.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The capture could not be read, or its status not written.
+    #[error(transparent)]
+    Status(#[from] writer::Error),
+    /// The store failed.
+    #[error("the artifacts of a capture could not be looked up or removed")]
+    Store(#[from] StoreError),
+    /// The store took too long.
+    #[error("removing a capture's artifacts took longer than {REMOVAL_TIMEOUT:?}")]
+    StoreTimeout,
+}
+
+/// A capture that a task carries.
+#[derive(Debug)]
+struct Live {
+    /// Namespace and name, for people.
+    name: String,
+    /// Pod UID and container name: one capture at a time.
+    container: (String, String),
+    interrupt: watch::Sender<Option<Interrupt>>,
+}
+
+/// The captures of a node that are carried now.
+#[derive(Debug)]
+pub struct Captures {
+    node: Arc<Node>,
+    /// All captures of the node, as watched.
+    watched: Store<Capture>,
+    live: Mutex<BTreeMap<String, Live>>,
+    ended: mpsc::Sender<()>,
+    tasks: TaskTracker,
+}
+
+impl Captures {
+    /// Makes the controller and what it drives. The future runs until the node is told to stop.
+    pub fn new(node: Arc<Node>) -> (Arc<Self>, impl Future<Output = ()> + Send) {
+        let config = watcher::Config::default()
+            .fields(&format!("spec.nodeName={}", node.name))
+            .any_semantic();
+        let (ended, ends) = mpsc::channel(1);
+        let ends = stream::unfold(ends, |mut ends| async move { ends.recv().await.map(|()| ((), ends)) });
+        let stop = node.stop.clone();
+        let controller = Controller::new(Api::<Capture>::all(node.client.clone()), config)
+            .with_config(Config::default().concurrency(CONCURRENCY))
+            // A turn became free: look at all that wait.
+            .reconcile_all_on(ends)
+            .graceful_shutdown_on(stop.cancelled_owned());
+        let captures = Arc::new(Self {
+            node,
+            watched: controller.store(),
+            live: Mutex::default(),
+            ended,
+            tasks: TaskTracker::new(),
+        });
+        let context = Arc::clone(&captures);
+        let run = async move {
+            let metrics = context.node.metrics.clone();
+            let results = controller.run(reconcile, retry, context);
+            results
+                .for_each(|result| {
+                    if let Err(ControllerError::QueueError(error)) = &result {
+                        metrics.watch_error("captures");
+                        warn!(error = %chain(error), "the watch on captures failed and is retried");
+                    }
+                    std::future::ready(())
+                })
+                .await;
+        };
+        (captures, run)
+    }
+
+    /// All captures of the node, as watched.
+    pub fn watched(&self) -> &Store<Capture> {
+        &self.watched
+    }
+
+    /// Ends all captures with that interrupt and waits until their tasks have cleaned up.
+    pub async fn end_all(&self, interrupt: Interrupt) {
+        for live in self.live().values() {
+            raise(&live.interrupt, interrupt);
+        }
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    fn live(&self) -> MutexGuard<'_, BTreeMap<String, Live>> {
+        // The map stays consistent whatever happens between two of its own calls.
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Plans a capture's next step, and claims it in the same breath when a task is to carry it: two reconciliations at once
+    /// cannot both take the last turn or the same container.
+    fn plan_and_claim(&self, capture: &Capture, stored: bool) -> (Step, Option<Interrupts>) {
+        let uid = capture.uid().unwrap_or_default();
+        let created = capture.creation_timestamp().map_or_else(Timestamp::now, |time| time.0);
+        let container = (capture.spec.pod_ref.uid.clone(), capture.spec.container_name.clone());
+        let ahead = self.ahead(capture);
+        let mut live = self.live();
+        let observed = Observed {
+            now: Timestamp::now(),
+            created,
+            deleting: capture.metadata.deletion_timestamp.is_some(),
+            live: live.contains_key(&uid),
+            stored,
+            live_on_node: live.len(),
+            max_live: self.node.limits.captures,
+            ahead,
+            holder: live
+                .values()
+                .find(|other| other.container == container)
+                .map(|other| other.name.as_str()),
+        };
+        let empty = CaptureStatus::default();
+        let step = plan(&capture.spec, capture.status.as_ref().unwrap_or(&empty), &observed);
+        if let Step::Interrupt(interrupt) = step
+            && let Some(own) = live.get(&uid)
+        {
+            raise(&own.interrupt, interrupt);
+        }
+        if !matches!(step, Step::Start | Step::Recover) {
+            return (step, None);
+        }
+        let (interrupt, interrupts) = watch::channel(None);
+        live.insert(
+            uid,
+            Live {
+                name: display_name(capture),
+                container,
+                interrupt,
+            },
+        );
+        self.node.metrics.live(live.len());
+        (step, Some(interrupts))
+    }
+
+    /// Captures that wait and are older than this one; equally old ones go by name.
+    fn ahead(&self, capture: &Capture) -> usize {
+        let age = |capture: &Capture| (capture.creation_timestamp().map(|time| time.0), display_name(capture));
+        let own = age(capture);
+        let empty = CaptureStatus::default();
+        let live = self.live();
+        let waits = |other: &Capture| {
+            is_waiting(
+                other.status.as_ref().unwrap_or(&empty),
+                other.metadata.deletion_timestamp.is_some(),
+            ) && other.uid().is_some_and(|uid| !live.contains_key(&uid))
+        };
+        self.watched
+            .state()
+            .iter()
+            .filter(|other| waits(other) && age(other) < own)
+            .count()
+    }
+
+    /// Starts the task that carries a claimed capture to its end.
+    fn spawn(self: &Arc<Self>, capture: Capture, step: &Step, interrupts: Interrupts) {
+        let span = info_span!(
+            "capture",
+            namespace = capture.namespace().unwrap_or_default(),
+            name = capture.name_any()
+        );
+        let uid = capture.uid().unwrap_or_default();
+        let node = Arc::clone(&self.node);
+        let recover = *step == Step::Recover;
+        let work = async move {
+            if recover {
+                work::recover(&node, &capture).await;
+            } else {
+                work::carry(&node, &capture, interrupts).await;
+            }
+        };
+        // A task of its own, so that a panic in it is seen here and the claim is given back.
+        let work = tokio::spawn(work.instrument(span.clone()));
+        let captures = Arc::clone(self);
+        let watch_over = async move {
+            if let Err(error) = work.await {
+                warn!(%error, "the task of a capture failed; the capture is recovered");
+            }
+            let left = {
+                let mut live = captures.live();
+                live.remove(&uid);
+                live.len()
+            };
+            captures.node.metrics.live(left);
+            // A full channel means that a look at everything is due already.
+            captures.ended.try_send(()).ok();
+        };
+        self.tasks.spawn(watch_over.instrument(span));
+    }
+}
+
+/// Raises an interrupt; a weaker one does not replace a stronger one.
+fn raise(sender: &watch::Sender<Option<Interrupt>>, interrupt: Interrupt) {
+    sender.send_if_modified(|current| {
+        let stronger = current.is_none_or(|current| current < interrupt);
+        if stronger {
+            *current = Some(interrupt);
+        }
+        stronger
+    });
+}
+
+fn display_name(capture: &Capture) -> String {
+    format!("{}/{}", capture.namespace().unwrap_or_default(), capture.name_any())
+}
+
+async fn reconcile(capture: Arc<Capture>, captures: Arc<Captures>) -> Result<Action, Error> {
+    let node = &captures.node;
+    if node.stop.is_cancelled() {
+        return Ok(Action::await_change());
+    }
+    let target = Target::new(node.client.clone(), &capture);
+    let deleting = capture.metadata.deletion_timestamp.is_some();
+    let decided = capture.status.as_ref().is_some_and(is_decided);
+    if decided && !deleting {
+        return Ok(Action::await_change());
+    }
+    if captures.live().contains_key(&capture.uid().unwrap_or_default()) {
+        drop(captures.plan_and_claim(&capture, false));
+        return Ok(Action::await_change());
+    }
+    // The cache may be older than the end of this capture's own task: decide on what the API server holds now.
+    let Some(capture) = target.read().await? else {
+        return Ok(Action::await_change());
+    };
+    let stored = deleting && is_stored(node, &capture).await?;
+    let (step, interrupts) = captures.plan_and_claim(&capture, stored);
+    match step {
+        Step::Nothing | Step::Interrupt(_) => Ok(Action::await_change()),
+        Step::Start | Step::Recover => {
+            if let Some(interrupts) = interrupts {
+                captures.spawn(capture, &step, interrupts);
+            }
+            Ok(Action::await_change())
+        }
+        Step::Wait { message, recheck } => {
+            let mut draft = Draft::new(capture.status.as_ref(), capture.metadata.generation);
+            draft.queue(&message);
+            apply_if_changed(&target, &capture, &draft).await?;
+            Ok(Action::requeue(recheck))
+        }
+        Step::Refuse(failure) => {
+            refuse(node, &target, &capture, &failure).await?;
+            Ok(Action::await_change())
+        }
+        Step::Release => {
+            release(node, &target, &capture).await?;
+            Ok(Action::await_change())
+        }
+    }
+}
+
+async fn is_stored(node: &Node, capture: &Capture) -> Result<bool, Error> {
+    let namespace = capture.namespace().unwrap_or_default();
+    match node.store.get(&namespace, &capture.name_any()).await {
+        Ok(manifest) => Ok(manifest.is_some_and(|manifest| Some(manifest.capture.uid) == capture.uid())),
+        Err(StoreError::Unreadable { .. }) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn refuse(node: &Node, target: &Target, capture: &Capture, failure: &Failure) -> Result<(), Error> {
+    let mut draft = Draft::new(capture.status.as_ref(), capture.metadata.generation);
+    draft.fail(failure, None, Timestamp::now());
+    apply_if_changed(target, capture, &draft).await?;
+    node.metrics.capture_ended(failure.reason);
+    info!(capture = display_name(capture), reason = %failure.reason, message = failure.message, "refused");
+    Ok(())
+}
+
+/// Removes what is stored, and says that nothing is left. Safe to repeat.
+async fn release(node: &Node, target: &Target, capture: &Capture) -> Result<(), Error> {
+    let namespace = capture.namespace().unwrap_or_default();
+    let name = capture.name_any();
+    let removal = node.store.delete(&namespace, &name);
+    timeout(REMOVAL_TIMEOUT, removal)
+        .await
+        .map_err(|_| Error::StoreTimeout)??;
+    let mut draft = Draft::new(capture.status.as_ref(), capture.metadata.generation);
+    if capture.status.as_ref().is_some_and(is_decided) {
+        draft.release();
+    } else if let Some(failure) = Interrupt::Deleted.failure() {
+        draft.fail(&failure, None, Timestamp::now());
+        node.metrics.capture_ended(failure.reason);
+    }
+    apply_if_changed(target, capture, &draft).await?;
+    info!(capture = display_name(capture), "released");
+    Ok(())
+}
+
+async fn apply_if_changed(target: &Target, capture: &Capture, draft: &Draft) -> Result<(), Error> {
+    let written = Draft::new(capture.status.as_ref(), capture.metadata.generation);
+    if written != *draft {
+        target.apply(draft.status()).await?;
+    }
+    Ok(())
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the signature that the controller asks for"
+)]
+fn retry(capture: Arc<Capture>, error: &Error, _: Arc<Captures>) -> Action {
+    warn!(capture = display_name(&capture), error = %chain(error), "reconciling a capture failed and is retried");
+    Action::requeue(RETRY)
+}

@@ -1,0 +1,106 @@
+//! Flags of `run`. Those that differ from pod to pod come from the environment.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::cli::bytes;
+use crate::observability::LogFormat;
+use crate::steps;
+
+/// What an agent is told.
+#[derive(Clone, Debug, Args)]
+pub struct Options {
+    /// Node whose captures are carried out.
+    #[arg(long, env = "NODE_NAME", value_name = "NAME")]
+    pub node_name: String,
+    /// Namespace that the agent runs in.
+    #[arg(long, env = "POD_NAMESPACE", value_name = "NAME", default_value = "flopwatch-system")]
+    pub namespace: String,
+    /// Pod that the agent runs as.
+    #[arg(long, env = "POD_NAME", value_name = "NAME", default_value = "flopwatch-agent")]
+    pub pod_name: String,
+    /// Address at which others reach the artifacts of this node.
+    #[arg(long, env = "POD_IP", value_name = "ADDRESS")]
+    pub advertise_address: IpAddr,
+    /// procfs that shows the host's processes (the pod needs hostPID).
+    #[arg(long, value_name = "DIR", default_value = "/proc")]
+    pub proc: PathBuf,
+    /// The host's cgroup file systems, writable: a profiler's session gets a cgroup of its own.
+    #[arg(long, value_name = "DIR", default_value = "/sys/fs/cgroup")]
+    pub cgroup_root: PathBuf,
+    /// Folder of artifacts; it should outlive the pod.
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/flopwatch")]
+    pub data_dir: PathBuf,
+    /// Folder of captures under way, emptied at start [default: spool in the data folder].
+    #[arg(long, value_name = "DIR")]
+    pub spool_dir: Option<PathBuf>,
+    /// Folder with host-linux-x64 and target-linux-x64 of Nsight Systems.
+    #[arg(long, value_name = "DIR", default_value = "/opt/nsys")]
+    pub tools_dir: PathBuf,
+    /// Address of the artifact service (HTTPS).
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8443")]
+    pub listen: SocketAddr,
+    /// Folder with tls.crt and tls.key; read again when they change.
+    #[arg(long, value_name = "DIR", default_value = "/etc/flopwatch/tls")]
+    pub tls_dir: PathBuf,
+    /// Address of /metrics, /healthz and /readyz (HTTP).
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:9464")]
+    pub listen_metrics: SocketAddr,
+    /// The NVML library [default: libnvidia-ml.so.1 where the loader finds it].
+    #[arg(long, value_name = "FILE")]
+    pub nvml_library: Option<PathBuf>,
+    /// Captures at once on this node.
+    #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
+    pub max_captures: u16,
+    /// Largest raw capture: bytes, or a number with KiB, MiB, GiB.
+    #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes)]
+    pub max_capture_bytes: u64,
+    /// Disk space to leave free on the node.
+    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = bytes)]
+    pub min_free_bytes: u64,
+    /// Longest import of a raw capture.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub import_timeout_seconds: u32,
+    /// Longest export of a report.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub export_timeout_seconds: u32,
+    /// Longest transform of an export.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub transform_timeout_seconds: u32,
+    /// User and group of the child processes that read captures.
+    #[arg(long, value_name = "ID", default_value_t = 65_532)]
+    pub child_user: u32,
+    /// Address space of such a child; keep it below the container's memory limit.
+    #[arg(long, value_name = "BYTES", default_value = "1536MiB", value_parser = bytes)]
+    pub child_memory_bytes: u64,
+    /// Format of the log.
+    #[arg(long, value_enum, default_value_t)]
+    pub log_format: LogFormat,
+    /// What to log: a level, or a list of target=level.
+    #[arg(long, env = "FLOPWATCH_LOG", value_name = "FILTER", default_value = "info")]
+    pub log_level: String,
+}
+
+impl Options {
+    /// Folder of captures under way.
+    pub fn spool(&self) -> PathBuf {
+        self.spool_dir.clone().unwrap_or_else(|| self.data_dir.join("spool"))
+    }
+
+    /// Bounds of the children that read captures.
+    pub fn children(&self) -> steps::Limits {
+        let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
+        steps::Limits {
+            user: self.child_user,
+            memory_bytes: self.child_memory_bytes,
+            // An export is larger than its capture; a file that outgrows even this is a runaway.
+            file_bytes: self.max_capture_bytes.saturating_mul(4),
+            import: seconds(self.import_timeout_seconds),
+            export: seconds(self.export_timeout_seconds),
+            transform: seconds(self.transform_timeout_seconds),
+        }
+    }
+}

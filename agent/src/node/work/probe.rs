@@ -1,0 +1,242 @@
+//! What is open for a container: read from procfs and the run folder, without touching the target.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use flopwatch_api::capability::Capability;
+use flopwatch_api::preparation::{NSYS_SESSION, RUN_DIR, TOOLS_DIR};
+use flopwatch_api::profiler::{ProfilerType, TraceCategory};
+use flopwatch_api::reason::CaptureReason;
+use flopwatch_attach::capability::{self, Facts, PlainReason, Preparation, Profiler, Reason, VARIABLES};
+use flopwatch_attach::graft::{GraftError, LauncherState, Target};
+use flopwatch_attach::nsys::SessionState;
+use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
+use tokio::time::{Instant, sleep};
+use tracing::debug;
+
+use crate::failure::{Failure, chain};
+use crate::node::Node;
+use crate::node::graft::own_cgroup;
+
+/// How long a launcher that still waits is waited for: longer than its own bound.
+const LAUNCHER: Duration = Duration::from_secs(25);
+/// Pause between two looks at it.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Name of a capture that was never asked for.
+const ABANDONED: &str = "abandoned";
+
+/// What the probe found.
+#[derive(Clone, Debug)]
+pub(super) struct Probed {
+    /// Open and closed profilers.
+    pub(super) capabilities: Vec<Capability>,
+    /// The container's first process.
+    pub(super) process: ProcessId,
+    /// The way into its run folder.
+    pub(super) grafted: Target,
+    /// Whether any of its processes has mapped libcuda.
+    pub(super) uses_cuda: bool,
+    /// Categories that its session records.
+    pub(super) traced: BTreeSet<TraceCategory>,
+    /// Its container ID.
+    pub(super) container_id: String,
+}
+
+/// Looks at a running container.
+pub(super) async fn probe(node: &Node, container_id: &str, prepared: bool) -> Result<Probed, Failure> {
+    let deadline = Instant::now() + LAUNCHER;
+    loop {
+        let (seen, waiting) = look(node, container_id, prepared).await?;
+        if !waiting || Instant::now() >= deadline {
+            return Ok(seen);
+        }
+        sleep(LOOK).await;
+    }
+}
+
+async fn look(node: &Node, container_id: &str, prepared: bool) -> Result<(Probed, bool), Failure> {
+    let grafted = Target {
+        reexec: node.reexec.clone(),
+        procfs: node.procfs.clone(),
+        // Replaced below by the container's own.
+        process: ProcessId { pid: 0, start_time: 0 },
+        run_dir: RUN_DIR.into(),
+        tools_dir: TOOLS_DIR.into(),
+        cgroup: Some(own_cgroup(&node.cgroup_root, container_id)),
+    };
+    let (procfs, id) = (node.procfs.clone(), container_id.to_owned());
+    let (nvml, has_tools) = (node.has_nvml(), node.steps.has_tools());
+    let looked = tokio::task::spawn_blocking(move || look_at(&procfs, grafted, &id, prepared, nvml, has_tools)).await;
+    looked.map_err(Failure::because(CaptureReason::AttachFailed))?
+}
+
+fn look_at(
+    procfs: &Procfs,
+    mut grafted: Target,
+    container_id: &str,
+    prepared: bool,
+    nvml: bool,
+    has_tools: bool,
+) -> Result<(Probed, bool), Failure> {
+    let processes = procfs
+        .of_container(container_id)
+        .map_err(Failure::because(CaptureReason::AttachFailed))?;
+    let Some(process) = processes.first().copied() else {
+        let message = format!("no process of container {container_id} is on this node; it has ended");
+        return Err(Failure::new(CaptureReason::TargetNotRunning, message));
+    };
+    grafted.process = process;
+    let mapped = union(processes.iter().filter_map(|process| procfs.mapped(*process).ok()));
+    // Absent where the environment cannot be read: the doors that it would tell of are closed for this version anyway.
+    let variables: BTreeMap<String, String> = procfs.variables(process, &VARIABLES).unwrap_or_default();
+    let preparation = if prepared {
+        preparation(&grafted)?
+    } else {
+        Preparation::None
+    };
+    let uses_cuda = mapped.cuda;
+    let facts = Facts {
+        preparation,
+        mapped,
+        variables,
+        nvml,
+    };
+    let mut capabilities: Vec<_> = capability::decide(&facts).into_iter().map(published).collect();
+    if !has_tools {
+        close_nsys(&mut capabilities);
+    }
+    let waiting = preparation == Preparation::Waiting;
+    let container_id = container_id.to_owned();
+    Ok((
+        Probed {
+            capabilities,
+            process,
+            grafted,
+            uses_cuda,
+            traced: BTreeSet::new(),
+            container_id,
+        },
+        waiting,
+    ))
+}
+
+/// How a prepared container's start went, and whether its session answers.
+fn preparation(grafted: &Target) -> Result<Preparation, Failure> {
+    let failed = |error: GraftError| Failure::new(CaptureReason::AttachFailed, chain(&error));
+    let Some(state) = grafted.read_state().map_err(failed)? else {
+        return Ok(Preparation::Waiting);
+    };
+    let LauncherState { grafted: true, .. } = state else {
+        return Ok(Preparation::Plain(PlainReason::from_state(&state.reason)));
+    };
+    let session = grafted.session_state(NSYS_SESSION).map_err(failed)?;
+    debug!(?session, "asked the session");
+    Ok(match session {
+        SessionState::Idle => Preparation::Live,
+        SessionState::Collecting => {
+            // This agent carries one capture per container, so a collection that runs is one that nobody waits for.
+            grafted.discard_collection(NSYS_SESSION, ABANDONED).map_err(failed)?;
+            Preparation::Live
+        }
+        SessionState::Gone | SessionState::Other(_) => Preparation::SessionLost,
+    })
+}
+
+fn union(all: impl Iterator<Item = Mapped>) -> Mapped {
+    let mut union = Mapped::default();
+    for mapped in all {
+        union.cuda |= mapped.cuda;
+        union.nccl |= mapped.nccl;
+        union.cupti = union.cupti.or(mapped.cupti);
+        union.profilers.extend(mapped.profilers);
+    }
+    union
+}
+
+/// A decision as the status shows it: the reason is one of those that a refusal has.
+fn published(decided: capability::Capability) -> Capability {
+    let profiler = match decided.profiler {
+        Profiler::Nsys => ProfilerType::Nsys,
+        Profiler::Ncu => ProfilerType::Ncu,
+        Profiler::Kineto => ProfilerType::Kineto,
+        Profiler::Jax => ProfilerType::Jax,
+        Profiler::Metrics => ProfilerType::Metrics,
+    };
+    let remedy = if decided.available {
+        String::new()
+    } else {
+        format!("{} {}", decided.found, decided.remedy)
+    };
+    Capability {
+        profiler,
+        available: decided.available,
+        reason: word(decided.reason).to_owned(),
+        remedy,
+    }
+}
+
+fn word(reason: Reason) -> &'static str {
+    let reason = match reason {
+        Reason::Available => return "Available",
+        Reason::NotPrepared => CaptureReason::NotPrepared,
+        Reason::StillStarting
+        | Reason::StartedUnclaimed
+        | Reason::StartedPlainAfterEarlyDeath
+        | Reason::SessionNotStarted => CaptureReason::NotGrafted,
+        Reason::SessionLost => CaptureReason::SessionGone,
+        Reason::OtherProfiler => CaptureReason::OtherProfiler,
+        Reason::NoNvml => CaptureReason::NvmlUnavailable,
+        Reason::NotInThisVersion | Reason::DoorClosed => CaptureReason::ProfilerUnavailable,
+    };
+    reason.as_str()
+}
+
+/// What a session collects cannot be read here without the tools.
+fn close_nsys(capabilities: &mut [Capability]) {
+    for capability in capabilities
+        .iter_mut()
+        .filter(|one| one.profiler == ProfilerType::Nsys && one.available)
+    {
+        capability.available = false;
+        CaptureReason::ProfilerUnavailable
+            .as_str()
+            .clone_into(&mut capability.reason);
+        "The agent has no Nsight Systems to import captures with. Set images.tools in the chart."
+            .clone_into(&mut capability.remedy);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_closed_way_is_refused_with_a_reason_of_the_closed_set() {
+        let facts = Facts {
+            preparation: Preparation::None,
+            mapped: Mapped::default(),
+            variables: BTreeMap::new(),
+            nvml: false,
+        };
+        for capability in capability::decide(&facts).into_iter().map(published) {
+            assert!(!capability.available);
+            assert!(CaptureReason::from_name(&capability.reason).is_some(), "{capability:?}");
+            assert!(!capability.remedy.is_empty());
+        }
+    }
+
+    #[test]
+    fn without_tools_a_live_session_is_of_no_use_and_says_so() {
+        let facts = Facts {
+            preparation: Preparation::Live,
+            mapped: Mapped::default(),
+            variables: BTreeMap::new(),
+            nvml: false,
+        };
+        let mut capabilities: Vec<_> = capability::decide(&facts).into_iter().map(published).collect();
+        assert!(capabilities[0].available);
+        close_nsys(&mut capabilities);
+        assert_eq!(capabilities[0].reason, "ProfilerUnavailable");
+    }
+}

@@ -1,0 +1,503 @@
+//! What to do about a capture next: a pure function of its spec, its status and what the agent observes.
+//!
+//! The status on the API server is the memory of this machine; a live task is what carries a capture through its
+//! stages. [`plan`] never waits and never acts, so every situation, an agent's restart included, is one row of a table.
+
+use std::time::Duration;
+
+use flopwatch_api::capture::{CaptureSpec, CaptureStatus, Stage};
+use flopwatch_api::reason::{CaptureCondition, CaptureReason};
+use flopwatch_api::session::StopMode;
+use k8s_controller::conditions;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+
+use crate::failure::Failure;
+
+/// How long to wait before looking at a queued capture again when nothing else brings it up.
+pub const RECHECK: Duration = Duration::from_secs(5);
+
+/// What the agent sees around one capture.
+#[derive(Clone, Debug)]
+pub struct Observed<'a> {
+    /// The moment of planning.
+    pub now: Timestamp,
+    /// When the capture was created.
+    pub created: Timestamp,
+    /// The capture is being deleted.
+    pub deleting: bool,
+    /// A task of this process carries the capture.
+    pub live: bool,
+    /// The store holds artifacts of the capture.
+    pub stored: bool,
+    /// Captures that this agent carries now.
+    pub live_on_node: usize,
+    /// Most captures that it carries at once.
+    pub max_live: usize,
+    /// Captures of this node that wait for a turn and are older than this one.
+    pub ahead: usize,
+    /// Another capture that has the container now.
+    pub holder: Option<&'a str>,
+}
+
+/// Why a live capture ends before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Interrupt {
+    /// End the window and publish what was recorded.
+    Keep,
+    /// End and throw away: the user said so.
+    Discard,
+    /// End and throw away: the capture is being deleted.
+    Deleted,
+    /// End and throw away: the operator gave this node up.
+    Lost,
+    /// End and throw away: the agent is asked to exit.
+    Shutdown,
+}
+
+impl Interrupt {
+    /// The failure that a capture ends with when it is interrupted so; none for [`Interrupt::Keep`].
+    pub fn failure(self) -> Option<Failure> {
+        let (reason, message) = match self {
+            Self::Keep => return None,
+            Self::Discard => (CaptureReason::Discarded, "the session was stopped with stop: Discard"),
+            Self::Deleted => (CaptureReason::Discarded, "the capture was deleted while it ran"),
+            Self::Lost => (
+                CaptureReason::NodeLost,
+                "the operator gave the node up while the capture ran",
+            ),
+            Self::Shutdown => (
+                CaptureReason::AgentRestarted,
+                "the agent of the node was stopped while the capture ran",
+            ),
+        };
+        Some(Failure::new(reason, message))
+    }
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing: it is at work, or it ended.
+    Nothing,
+    /// Tell the live task to end.
+    Interrupt(Interrupt),
+    /// End the capture without having begun.
+    Refuse(Failure),
+    /// Let it wait for its turn.
+    Wait {
+        /// What it waits for, for people.
+        message: String,
+        /// When to look again at the latest.
+        recheck: Duration,
+    },
+    /// Start the task that carries it.
+    Start,
+    /// It was at work in an earlier life of this agent: stop what may still run in the container, clean up, fail.
+    Recover,
+    /// It is being deleted: delete its artifacts, end it if it has not ended, report that nothing is left.
+    Release,
+}
+
+/// Decides the next step.
+pub fn plan(spec: &CaptureSpec, status: &CaptureStatus, observed: &Observed<'_>) -> Step {
+    let lost =
+        conditions::find(&status.conditions, CaptureCondition::Lost.as_str()).is_some_and(|c| c.status == "True");
+    let ended = is_decided(status);
+
+    if observed.live {
+        // The task knows its own end; repeating an interrupt is harmless.
+        let interrupt = match (observed.deleting, lost, spec.stop) {
+            (true, _, _) => Interrupt::Deleted,
+            (false, true, _) => Interrupt::Lost,
+            (false, false, Some(StopMode::Discard)) => Interrupt::Discard,
+            (false, false, Some(StopMode::Keep)) => Interrupt::Keep,
+            (false, false, None) => return Step::Nothing,
+        };
+        return Step::Interrupt(interrupt);
+    }
+    if observed.deleting {
+        let clean = ended && status.artifacts.is_empty() && !observed.stored;
+        return match (clean, was_started(status) && !ended) {
+            (true, _) => Step::Nothing,
+            // Its collection may still run in the container; the recovery ends with a decided status and comes by here again.
+            (false, true) => Step::Recover,
+            (false, false) => Step::Release,
+        };
+    }
+    if ended {
+        return Step::Nothing;
+    }
+    if was_started(status) {
+        return Step::Recover;
+    }
+    if lost {
+        return Step::Refuse(Failure::new(
+            CaptureReason::NodeLost,
+            "the operator gave the node up before the capture began",
+        ));
+    }
+    if let Some(stop) = spec.stop {
+        let message = format!(
+            "the session was stopped with stop: {} before the capture began",
+            stop.as_str()
+        );
+        return Step::Refuse(Failure::new(CaptureReason::Discarded, message));
+    }
+    if let Some(holder) = observed.holder {
+        let message = format!(
+            "capture {holder} has container {} of pod {}: wait until it ended, or stop its session",
+            spec.container_name, spec.pod_ref.name
+        );
+        return Step::Refuse(Failure::new(CaptureReason::ContainerBusy, message));
+    }
+    let deadline = SignedDuration::from_secs(i64::from(spec.start_deadline_seconds));
+    let waited = observed.now.duration_since(observed.created);
+    if waited > deadline {
+        let message = format!(
+            "the capture's turn on node {} did not come within startDeadlineSeconds ({} s); {} at a time are carried out there",
+            spec.node_name, spec.start_deadline_seconds, observed.max_live
+        );
+        return Step::Refuse(Failure::new(CaptureReason::DeadlineExceeded, message));
+    }
+    if observed.live_on_node.saturating_add(observed.ahead) < observed.max_live {
+        return Step::Start;
+    }
+    let left = Duration::try_from(deadline.saturating_sub(waited)).unwrap_or_default();
+    Step::Wait {
+        message: format!(
+            "{} of {} captures run on node {}, {} wait before this one",
+            observed.live_on_node, observed.max_live, spec.node_name, observed.ahead
+        ),
+        // One second past the deadline, so that the next look sees it passed.
+        recheck: RECHECK.min(left.saturating_add(Duration::from_secs(1))),
+    }
+}
+
+/// Whether the capture ended: `Succeeded` is True or False.
+pub fn is_decided(status: &CaptureStatus) -> bool {
+    conditions::find(&status.conditions, CaptureCondition::Succeeded.as_str()).is_some_and(|c| c.status != "Unknown")
+}
+
+/// Whether an agent went beyond the queue with it.
+pub fn was_started(status: &CaptureStatus) -> bool {
+    status
+        .progress
+        .as_ref()
+        .is_some_and(|progress| progress.stage > Stage::Queued)
+}
+
+/// Whether the capture waits for a turn: not ended, not started, not being deleted.
+pub fn is_waiting(status: &CaptureStatus, deleting: bool) -> bool {
+    !deleting && !is_decided(status) && !was_started(status)
+}
+
+/// What the window of a collection sees when it looks at itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// Time since collection began.
+    pub elapsed: Duration,
+    /// Length that was asked for.
+    pub length: Duration,
+    /// Whether the container that the capture is pinned to still runs under its ID.
+    pub pinned: bool,
+    /// The strongest interrupt so far.
+    pub interrupt: Option<Interrupt>,
+}
+
+/// How a window goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WindowStep {
+    /// Stay open for at most this long before looking again.
+    Stay(Duration),
+    /// Close, and keep what was recorded.
+    Close,
+    /// Close, and throw it away.
+    Abort(Failure),
+}
+
+/// Decides how an open window goes on; `tick` is the longest time between two looks.
+pub fn window(seen: Window, tick: Duration) -> WindowStep {
+    if let Some(failure) = seen.interrupt.and_then(Interrupt::failure) {
+        return WindowStep::Abort(failure);
+    }
+    if !seen.pinned {
+        let message = format!(
+            "the container restarted {:.1} s into the window of {} s",
+            seen.elapsed.as_secs_f64(),
+            seen.length.as_secs()
+        );
+        return WindowStep::Abort(Failure::new(CaptureReason::ContainerRestarted, message));
+    }
+    if seen.interrupt == Some(Interrupt::Keep) || seen.elapsed >= seen.length {
+        return WindowStep::Close;
+    }
+    WindowStep::Stay(tick.min(seen.length.saturating_sub(seen.elapsed)))
+}
+
+#[cfg(test)]
+mod tests {
+    use flopwatch_api::capture::Progress;
+    use k8s_controller::conditions::{ConditionStatus, DesiredCondition};
+
+    use super::*;
+
+    fn spec() -> CaptureSpec {
+        serde_json::from_value(serde_json::json!({
+            "sessionRef": {"name": "s", "id": "0123abcd"}, "nodeName": "n", "podRef": {"name": "p", "uid": "u"},
+            "containerName": "main", "durationSeconds": 5, "startDeadlineSeconds": 60, "outputs": ["Timeline"],
+        }))
+        .unwrap()
+    }
+
+    fn observed() -> Observed<'static> {
+        Observed {
+            now: Timestamp::from_second(1_000_010).unwrap(),
+            created: Timestamp::from_second(1_000_000).unwrap(),
+            deleting: false,
+            live: false,
+            stored: false,
+            live_on_node: 0,
+            max_live: 2,
+            ahead: 0,
+            holder: None,
+        }
+    }
+
+    fn at(stage: Stage) -> CaptureStatus {
+        CaptureStatus {
+            progress: Some(Progress {
+                stage,
+                percent: 0,
+                message: String::new(),
+            }),
+            ..CaptureStatus::default()
+        }
+    }
+
+    fn with(mut status: CaptureStatus, type_: CaptureCondition, value: ConditionStatus) -> CaptureStatus {
+        assert!(
+            conditions::set(
+                &mut status.conditions,
+                DesiredCondition::new(type_.as_str(), value, "Some", "")
+            )
+            .is_changed()
+        );
+        status
+    }
+
+    fn reason(step: &Step) -> Option<CaptureReason> {
+        match step {
+            Step::Refuse(failure) => Some(failure.reason),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_new_capture_starts_when_a_turn_is_free() {
+        assert_eq!(plan(&spec(), &CaptureStatus::default(), &observed()), Step::Start);
+        assert_eq!(plan(&spec(), &at(Stage::Queued), &observed()), Step::Start);
+    }
+
+    #[test]
+    fn a_capture_waits_while_the_node_is_full_or_older_ones_wait() {
+        for (live_on_node, ahead) in [(2, 0), (1, 1), (0, 2)] {
+            let seen = Observed {
+                live_on_node,
+                ahead,
+                ..observed()
+            };
+            assert!(
+                matches!(plan(&spec(), &at(Stage::Queued), &seen), Step::Wait { recheck, .. } if recheck <= RECHECK)
+            );
+        }
+    }
+
+    #[test]
+    fn a_capture_that_waited_past_its_deadline_is_refused() {
+        let seen = Observed {
+            now: Timestamp::from_second(1_000_061).unwrap(),
+            live_on_node: 2,
+            ..observed()
+        };
+        let step = plan(&spec(), &at(Stage::Queued), &seen);
+        assert_eq!(reason(&step), Some(CaptureReason::DeadlineExceeded));
+    }
+
+    #[test]
+    fn a_second_capture_of_a_container_is_refused_at_once_and_names_the_first() {
+        let seen = Observed {
+            holder: Some("first"),
+            live_on_node: 2,
+            ..observed()
+        };
+        let step = plan(&spec(), &CaptureStatus::default(), &seen);
+        assert_eq!(reason(&step), Some(CaptureReason::ContainerBusy));
+        assert!(matches!(step, Step::Refuse(failure) if failure.message.contains("first")));
+    }
+
+    #[test]
+    fn a_live_capture_is_left_alone_until_someone_ends_it() {
+        let live = Observed {
+            live: true,
+            ..observed()
+        };
+        let status = at(Stage::Collecting);
+        assert_eq!(plan(&spec(), &status, &live), Step::Nothing);
+        for (stop, interrupt) in [
+            (StopMode::Keep, Interrupt::Keep),
+            (StopMode::Discard, Interrupt::Discard),
+        ] {
+            let spec = CaptureSpec {
+                stop: Some(stop),
+                ..spec()
+            };
+            assert_eq!(plan(&spec, &status, &live), Step::Interrupt(interrupt));
+        }
+        let deleted = Observed {
+            deleting: true,
+            ..live.clone()
+        };
+        assert_eq!(plan(&spec(), &status, &deleted), Step::Interrupt(Interrupt::Deleted));
+        let lost = with(status, CaptureCondition::Lost, ConditionStatus::True);
+        assert_eq!(plan(&spec(), &lost, &live), Step::Interrupt(Interrupt::Lost));
+    }
+
+    #[test]
+    fn a_capture_that_an_earlier_agent_began_is_recovered_from_every_stage_but_the_queue() {
+        for stage in [
+            Stage::Attaching,
+            Stage::Collecting,
+            Stage::Fetching,
+            Stage::Transforming,
+            Stage::Publishing,
+        ] {
+            assert_eq!(plan(&spec(), &at(stage), &observed()), Step::Recover, "{stage:?}");
+            let deleted = Observed {
+                deleting: true,
+                ..observed()
+            };
+            assert_eq!(plan(&spec(), &at(stage), &deleted), Step::Recover, "{stage:?}");
+        }
+    }
+
+    #[test]
+    fn a_capture_that_ended_stays_as_it_is() {
+        for value in [ConditionStatus::True, ConditionStatus::False] {
+            let status = with(at(Stage::Done), CaptureCondition::Succeeded, value);
+            assert_eq!(plan(&spec(), &status, &observed()), Step::Nothing);
+        }
+    }
+
+    #[test]
+    fn a_deleted_capture_is_released_until_nothing_of_it_is_left() {
+        let deleted = Observed {
+            deleting: true,
+            ..observed()
+        };
+        assert_eq!(plan(&spec(), &CaptureStatus::default(), &deleted), Step::Release);
+        let ended = with(at(Stage::Done), CaptureCondition::Succeeded, ConditionStatus::False);
+        assert_eq!(plan(&spec(), &ended, &deleted), Step::Nothing);
+        assert_eq!(
+            plan(
+                &spec(),
+                &ended,
+                &Observed {
+                    stored: true,
+                    ..deleted
+                }
+            ),
+            Step::Release
+        );
+    }
+
+    #[test]
+    fn a_capture_that_was_stopped_or_lost_before_it_began_ends_at_once() {
+        let spec_stopped = CaptureSpec {
+            stop: Some(StopMode::Keep),
+            ..spec()
+        };
+        let step = plan(&spec_stopped, &at(Stage::Queued), &observed());
+        assert_eq!(reason(&step), Some(CaptureReason::Discarded));
+        let lost = with(at(Stage::Queued), CaptureCondition::Lost, ConditionStatus::True);
+        assert_eq!(
+            reason(&plan(&spec(), &lost, &observed())),
+            Some(CaptureReason::NodeLost)
+        );
+    }
+
+    #[test]
+    fn a_window_closes_at_its_length_or_when_the_user_keeps_it_and_aborts_otherwise() {
+        let length = Duration::from_secs(5);
+        let tick = Duration::from_secs(1);
+        let open = Window {
+            elapsed: Duration::from_millis(4_500),
+            length,
+            pinned: true,
+            interrupt: None,
+        };
+        assert_eq!(window(open, tick), WindowStep::Stay(Duration::from_millis(500)));
+        assert_eq!(
+            window(
+                Window {
+                    elapsed: Duration::ZERO,
+                    ..open
+                },
+                tick
+            ),
+            WindowStep::Stay(tick)
+        );
+        assert_eq!(
+            window(
+                Window {
+                    elapsed: length,
+                    ..open
+                },
+                tick
+            ),
+            WindowStep::Close
+        );
+        assert_eq!(
+            window(
+                Window {
+                    interrupt: Some(Interrupt::Keep),
+                    ..open
+                },
+                tick
+            ),
+            WindowStep::Close
+        );
+        for (seen, reason) in [
+            (Window { pinned: false, ..open }, CaptureReason::ContainerRestarted),
+            (
+                Window {
+                    interrupt: Some(Interrupt::Discard),
+                    ..open
+                },
+                CaptureReason::Discarded,
+            ),
+            (
+                Window {
+                    interrupt: Some(Interrupt::Deleted),
+                    ..open
+                },
+                CaptureReason::Discarded,
+            ),
+            (
+                Window {
+                    interrupt: Some(Interrupt::Lost),
+                    ..open
+                },
+                CaptureReason::NodeLost,
+            ),
+            (
+                Window {
+                    interrupt: Some(Interrupt::Shutdown),
+                    ..open
+                },
+                CaptureReason::AgentRestarted,
+            ),
+        ] {
+            assert!(matches!(window(seen, tick), WindowStep::Abort(failure) if failure.reason == reason));
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! `record`: profiles a local command with the real Nsight Systems, without a cluster.
+//!
+//! The command becomes our own child with its standard streams, its environment (the session's entries added) and its
+//! signals; it is never killed. When the window ends before the command does, the command runs on.
+
+mod progress;
+mod session;
+
+use std::ffi::OsString;
+use std::hash::{BuildHasher, RandomState};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use flopwatch_api::artifact::Output;
+use flopwatch_api::capture::CategoryCount;
+use flopwatch_api::profiler::TraceCategory;
+use flopwatch_attach::nsys::HostTools;
+use flopwatch_nvml::DeviceSelection;
+use flopwatch_trace::summary::Summary;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{Instant, sleep};
+
+use crate::digest::digest;
+use crate::failure::Failure;
+use crate::gpus::Gpus;
+use crate::manifest::Manifest;
+use crate::steps::{self, Limits, Steps};
+use crate::transform::{self, Samples};
+use crate::verify::{required, verify};
+use progress::Progress;
+pub use session::{Captured, Error as SessionError, Session};
+
+/// A session that outlives its window by this much ends itself.
+const SESSION_GRACE: Duration = Duration::from_secs(600);
+/// How often the terminal sees the seconds pass.
+const TICK: Duration = Duration::from_millis(200);
+
+/// What to record and where to put it.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The request.
+    pub manifest: Manifest,
+    /// The profiler.
+    pub tools: HostTools,
+    /// Folder of the results; it is created.
+    pub output: PathBuf,
+    /// The command and its arguments.
+    pub command: Vec<OsString>,
+    /// The NVML library; none: where the loader finds it.
+    pub nvml_library: Option<PathBuf>,
+    /// Say nothing while recording.
+    pub quiet: bool,
+}
+
+/// Why there is no recording.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The command cannot be run.
+    #[error("{command}: {reason}")]
+    Command {
+        /// Its name.
+        command: String,
+        /// Why.
+        reason: String,
+    },
+    /// A folder or file of ours cannot be written.
+    #[error("{path}: {source}")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Signals cannot be received.
+    #[error("signals cannot be received: {0}")]
+    Signals(std::io::Error),
+    /// The profiler's session failed.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// Importing, exporting or transforming failed.
+    #[error(transparent)]
+    Step(#[from] steps::Error),
+    /// The summary cannot be read.
+    #[error(transparent)]
+    Transform(#[from] transform::Error),
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Recording {
+    /// The session's identifier, as in the files.
+    pub session_id: String,
+    /// Folder of the results.
+    pub folder: PathBuf,
+    /// The tables.
+    pub summary: Summary,
+    /// Set when the window lacks events that were required.
+    pub missing: Option<Failure>,
+    /// The command, which may still run.
+    pub command: Running,
+}
+
+/// The command.
+#[derive(Debug)]
+pub enum Running {
+    /// It ended.
+    Ended(ExitStatus),
+    /// It runs on.
+    Still(Child),
+}
+
+impl Running {
+    /// Waits for its end and passes signals on. `None` when waiting failed.
+    pub async fn end(self) -> Option<ExitStatus> {
+        match self {
+            Self::Ended(status) => Some(status),
+            Self::Still(mut child) => {
+                let mut signals = Signals::new().ok()?;
+                loop {
+                    tokio::select! {
+                        status = child.wait() => return status.ok(),
+                        received = signals.next() => pass_on(&child, received),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Records a command as the options say.
+pub async fn record(options: &Options) -> Result<Recording, Error> {
+    let program = find_program(&options.command)?;
+    std::fs::create_dir_all(&options.output).map_err(io(&options.output))?;
+    let spool = tempfile::Builder::new()
+        .prefix("flopwatch-")
+        .tempdir()
+        .map_err(io(&std::env::temp_dir()))?;
+    let trace = options.manifest.trace();
+    let session_id = new_session_id();
+    let window = Duration::from_secs(u64::try_from(options.manifest.spec.duration_seconds).unwrap_or(1));
+    let mut progress = Progress::new(options.quiet);
+
+    progress.stage("starting the profiler's session");
+    let name = format!("flopwatch-{session_id}");
+    let mut session = Session::start(&options.tools, &name, &trace, spool.path(), window + SESSION_GRACE).await?;
+    let collected = collect(options, &program, &session, window, &mut progress).await;
+    progress.stage("ending the profiler's session");
+    session.end().await;
+    let (captured, command, samples) = collected?;
+
+    let made = publish(
+        options,
+        &trace,
+        &session_id,
+        captured,
+        samples,
+        spool.path(),
+        &mut progress,
+    )
+    .await;
+    progress.clear();
+    let (summary, uses_cuda) = made?;
+    let required = required(&options.manifest.spec.require, uses_cuda);
+    let counts: Vec<CategoryCount> = digest(&summary).categories;
+    let missing = verify(&required, &counts).err();
+    Ok(Recording {
+        session_id,
+        folder: options.output.clone(),
+        summary,
+        missing,
+        command,
+    })
+}
+
+/// Runs the command with the window open.
+async fn collect(
+    options: &Options,
+    program: &Path,
+    session: &Session,
+    window: Duration,
+    progress: &mut Progress,
+) -> Result<(Captured, Running, Samples), Error> {
+    let environment = session.environment()?;
+    let mut signals = Signals::new().map_err(Error::Signals)?;
+    // The window opens first: the command is recorded from its first instruction on.
+    session.collect(window).await?;
+    let window_start_utc_ns = utc_ns();
+    let interval = u64::try_from(options.manifest.spec.metrics.interval_milliseconds).unwrap_or(100);
+    let gpus = Gpus::open(options.nvml_library.clone(), Arc::new(|_| None));
+    let sampling = gpus.record(
+        Duration::from_millis(interval),
+        DeviceSelection::All,
+        Arc::new(is_of_command),
+    );
+    let mut command = Command::new(program);
+    if let [name, arguments @ ..] = options.command.as_slice() {
+        command.arg0(name).args(arguments);
+    }
+    command.env_clear().envs(environment).kill_on_drop(false);
+    progress.clear();
+    let mut child = command.spawn().map_err(|error| Error::Command {
+        command: program.display().to_string(),
+        reason: error.to_string(),
+    })?;
+    let start = Instant::now();
+    let ended = loop {
+        let left = window.saturating_sub(start.elapsed());
+        if left.is_zero() {
+            break None;
+        }
+        progress.window(start.elapsed(), window);
+        tokio::select! {
+            status = child.wait() => break status.ok(),
+            () = sleep(left.min(TICK)) => {}
+            received = signals.next() => pass_on(&child, received),
+        }
+    };
+    let window_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    progress.stage("stopping the collection");
+    let captured = session.stop().await?;
+    let samples = Samples {
+        window_start_utc_ns,
+        window_ns,
+        ..sampling.finish()
+    };
+    Ok((captured, ended.map_or(Running::Still(child), Running::Ended), samples))
+}
+
+/// Makes the files that the manifest lists. Says too whether the profiler saw CUDA.
+async fn publish(
+    options: &Options,
+    trace: &[TraceCategory],
+    session_id: &str,
+    captured: Captured,
+    samples: Samples,
+    spool: &Path,
+    progress: &mut Progress,
+) -> Result<(Summary, bool), Error> {
+    let own = std::env::current_exe().map_err(io(Path::new("/proc/self/exe")))?;
+    let steps = Steps::new(own, Some(options.tools.clone()), Limits::default());
+    let report = match captured {
+        Captured::Report(report) => report,
+        Captured::Raw(raw) => {
+            progress.stage("importing the capture");
+            let report = spool.join("capture.nsys-rep");
+            steps.import(&raw, &report).await?;
+            report
+        }
+    };
+    progress.stage("exporting the capture");
+    let export = spool.join("capture.h5");
+    steps.export(&report, &export).await?;
+
+    progress.stage("making the timeline");
+    let samples_file = spool.join("samples.json");
+    let text = serde_json::to_vec(&samples).map_err(|error| Error::Io {
+        path: samples_file.clone(),
+        source: error.into(),
+    })?;
+    std::fs::write(&samples_file, text).map_err(io(&samples_file))?;
+    let job = transform::Job {
+        export: Some(export),
+        samples: Some(samples_file),
+        session_id: session_id.to_owned(),
+        captured: trace.to_vec(),
+        timeline: spool.join("timeline.h5"),
+        summary: spool.join("summary.json"),
+    };
+    steps.transform(&job).await?;
+    let made = [
+        (Output::Timeline, &job.timeline),
+        (Output::Summary, &job.summary),
+        (Output::Raw, &report),
+    ];
+    for (output, from) in made {
+        if options.manifest.spec.outputs.contains(&output) {
+            let to = options.output.join(from.file_name().unwrap_or_default());
+            std::fs::copy(from, &to).map_err(io(&to))?;
+        }
+    }
+    let summary = transform::read_summary(&job.summary)?;
+    let uses_cuda = digest(&summary)
+        .categories
+        .iter()
+        .any(|count| count.category == "cuda_api" && count.events > 0);
+    Ok((summary, uses_cuda))
+}
+
+/// The signals that a person or a supervisor sends to us and means for the command.
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.interrupt.recv() => Signal::SIGINT,
+            _ = self.terminate.recv() => Signal::SIGTERM,
+            _ = self.hangup.recv() => Signal::SIGHUP,
+        }
+    }
+}
+
+/// The command and what it started share this program's process group; our own helpers do not.
+fn is_of_command(pid: u32) -> bool {
+    let group = |pid| nix::unistd::getpgid(pid).ok();
+    i32::try_from(pid).is_ok_and(|pid| group(Some(Pid::from_raw(pid))).is_some_and(|found| group(None) == Some(found)))
+}
+
+/// A terminal sends its signals to the whole group, the command included; others send theirs to us alone.
+fn pass_on(child: &Child, received: Signal) {
+    let from_terminal = received == Signal::SIGINT && std::io::stdin().is_terminal();
+    if let Some(pid) = child
+        .id()
+        .and_then(|pid| i32::try_from(pid).ok())
+        .filter(|_| !from_terminal)
+    {
+        // It may have ended in between.
+        kill(Pid::from_raw(pid), received).ok();
+    }
+}
+
+/// The file that a command names: with a slash as it is, else from PATH.
+fn find_program(command: &[OsString]) -> Result<PathBuf, Error> {
+    let Some(name) = command.first() else {
+        return Err(Error::Command {
+            command: "no command".to_owned(),
+            reason: "give one behind `--`".to_owned(),
+        });
+    };
+    let named = Path::new(name);
+    let candidates: Vec<PathBuf> = if named.components().count() > 1 || named.is_absolute() {
+        vec![named.to_owned()]
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).map(|folder| folder.join(named)).collect()
+    };
+    let executable =
+        |path: &PathBuf| path.is_file() && nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_ok();
+    candidates.into_iter().find(executable).ok_or_else(|| Error::Command {
+        command: named.display().to_string(),
+        reason: "no such program, or it cannot be executed".to_owned(),
+    })
+}
+
+/// Eight hexadecimal digits.
+fn new_session_id() -> String {
+    let random = RandomState::new().hash_one(utc_ns());
+    format!("{:08x}", random & u64::from(u32::MAX))
+}
+
+fn utc_ns() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
+    |source| Error::Io {
+        path: path.to_owned(),
+        source,
+    }
+}

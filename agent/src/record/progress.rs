@@ -1,0 +1,70 @@
+//! One line on the terminal that says what is being done; plain lines where standard error is no terminal.
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+/// Says what is being done.
+#[derive(Debug)]
+pub(super) struct Progress {
+    terminal: bool,
+    quiet: bool,
+    shown: bool,
+}
+
+impl Progress {
+    /// On standard error; a quiet one says nothing.
+    pub(super) fn new(quiet: bool) -> Self {
+        Self {
+            terminal: std::io::stderr().is_terminal(),
+            quiet,
+            shown: false,
+        }
+    }
+
+    /// A stage began.
+    pub(super) fn stage(&mut self, text: &str) {
+        if self.terminal {
+            self.line(text);
+        } else if !self.quiet {
+            say(&format!("flopwatch: {text}\n"));
+        }
+    }
+
+    /// The window is open; only a terminal sees the seconds.
+    pub(super) fn window(&mut self, elapsed: Duration, length: Duration) {
+        if self.terminal {
+            self.line(&format!(
+                "recording {:.1} of {} s",
+                elapsed.as_secs_f64().min(length.as_secs_f64()),
+                length.as_secs()
+            ));
+        }
+    }
+
+    /// Takes the line away, so that other text can follow.
+    pub(super) fn clear(&mut self) {
+        if self.shown {
+            say("\r\x1b[2K");
+            self.shown = false;
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        if !self.quiet {
+            say(&format!("\r\x1b[2Kflopwatch: {text}"));
+            self.shown = true;
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// With standard error closed there is nobody to tell.
+fn say(text: &str) {
+    let mut out = std::io::stderr().lock();
+    drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+}

@@ -1,0 +1,170 @@
+//! Serves files of this machine on loopback, with the same service that a node's agent uses.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flopwatch_api::artifact::Output;
+use flopwatch_api::capture::SessionReference;
+use flopwatch_artifacts::{
+    Access, ArtifactMetrics, ArtifactService, CaptureId, Publication, ServeError, Server, ServerLimits, SourceFile,
+    Store, StoreError, StoreOptions, artifacts_path,
+};
+use k8s_openapi::jiff::Timestamp;
+use prometheus::Registry;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// Namespace under which local files are served.
+const NAMESPACE: &str = "local";
+
+/// Why files cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or folder cannot be read.
+    #[error("{path}: {source}")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A folder holds nothing to serve.
+    #[error("{0} holds none of timeline.h5, summary.json and capture.nsys-rep")]
+    Nothing(PathBuf),
+    /// The store refused the files.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The service cannot listen.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// Metrics could not be registered.
+    #[error(transparent)]
+    Metrics(#[from] prometheus::Error),
+}
+
+/// A service over copies of the files in a temporary folder, which goes with it.
+#[derive(Debug)]
+pub struct Service {
+    server: Server,
+    path: String,
+    names: Vec<String>,
+    _folder: TempDir,
+}
+
+impl Service {
+    /// Serves a result's folder or one file of it under `name` on a loopback address.
+    pub async fn new(source: &Path, name: &str, address: SocketAddr) -> Result<Self, Error> {
+        let files = files(source)?;
+        let io = |source| Error::Io {
+            path: std::env::temp_dir(),
+            source,
+        };
+        let folder = tempfile::Builder::new()
+            .prefix("flopwatch-serve-")
+            .tempdir()
+            .map_err(io)?;
+        let metrics = ArtifactMetrics::register(&Registry::new())?;
+        // The results are the user's own; no more than what they take is kept free for others.
+        let options = StoreOptions { free_bytes_floor: 0 };
+        let store = Store::open(folder.path(), options, metrics.clone()).await?;
+        let publication = Publication {
+            capture: CaptureId {
+                namespace: NAMESPACE.to_owned(),
+                name: name.to_owned(),
+                uid: name.to_owned(),
+            },
+            session: SessionReference {
+                name: name.to_owned(),
+                id: "00000000".to_owned(),
+            },
+            created: Timestamp::now(),
+        };
+        let manifest = store.publish(publication, &files).await?;
+        let service = ArtifactService::new(Arc::new(store), Access::LoopbackOnly, metrics);
+        let server = Server::bind_plain_loopback(&service, address, ServerLimits::default())?;
+        let names = manifest.artifacts.into_iter().map(|artifact| artifact.name).collect();
+        Ok(Self {
+            server,
+            path: artifacts_path(NAMESPACE, name),
+            names,
+            _folder: folder,
+        })
+    }
+
+    /// Where the list of the files is.
+    pub fn url(&self) -> String {
+        format!("http://{}{}", self.server.local_addr(), self.path)
+    }
+
+    /// Where each file is.
+    pub fn file_urls(&self) -> Vec<String> {
+        let url = self.url();
+        self.names.iter().map(|name| format!("{url}/{name}")).collect()
+    }
+
+    /// Serves until it is told to stop.
+    pub async fn run(self, stop: CancellationToken) -> Result<(), Error> {
+        Ok(self.server.run(stop).await?)
+    }
+}
+
+/// The artifacts that a file name stands for: name, output and media type.
+pub fn artifact_of(name: &str) -> Option<(&'static str, Output, &'static str)> {
+    const KNOWN: [(&str, Output, &str); 3] = [
+        ("timeline.h5", Output::Timeline, "application/x-hdf5"),
+        ("summary.json", Output::Summary, "application/json"),
+        ("capture.nsys-rep", Output::Raw, "application/octet-stream"),
+    ];
+    KNOWN.into_iter().find(|(known, ..)| *known == name)
+}
+
+/// A file to publish under the name that it has.
+pub fn source_file(path: &Path) -> Option<SourceFile> {
+    let (name, output, media_type) = artifact_of(path.file_name()?.to_str()?)?;
+    Some(SourceFile {
+        name: name.to_owned(),
+        output,
+        media_type: media_type.to_owned(),
+        path: path.to_owned(),
+    })
+}
+
+fn files(source: &Path) -> Result<Vec<SourceFile>, Error> {
+    let io = |error| Error::Io {
+        path: source.to_owned(),
+        source: error,
+    };
+    let metadata = std::fs::metadata(source).map_err(io)?;
+    let paths = if metadata.is_dir() {
+        let entries = std::fs::read_dir(source).map_err(io)?;
+        let mut paths = entries
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(io)?;
+        paths.sort();
+        paths
+    } else {
+        vec![source.to_owned()]
+    };
+    let mut files: Vec<_> = paths.iter().filter_map(|path| source_file(path)).collect();
+    if files.is_empty() && metadata.is_file() {
+        // A timeline under a name of the user's own is served under its usual one.
+        let (name, output, media_type) = match source.extension().and_then(|extension| extension.to_str()) {
+            Some("json") => ("summary.json", Output::Summary, "application/json"),
+            Some("nsys-rep") => ("capture.nsys-rep", Output::Raw, "application/octet-stream"),
+            _ => ("timeline.h5", Output::Timeline, "application/x-hdf5"),
+        };
+        files.push(SourceFile {
+            name: name.to_owned(),
+            output,
+            media_type: media_type.to_owned(),
+            path: source.to_owned(),
+        });
+    }
+    if files.is_empty() {
+        Err(Error::Nothing(source.to_owned()))
+    } else {
+        Ok(files)
+    }
+}

@@ -1,0 +1,391 @@
+//! A capture's status as the agent owns it: a value that is changed here and written elsewhere.
+//!
+//! Conditions follow `SetStatusCondition` (the time changes only with the status). The `Lost` condition belongs to the
+//! operator and is left out of everything that the agent applies.
+
+use flopwatch_api::artifact::Artifact;
+use flopwatch_api::capability::Capability;
+use flopwatch_api::capture::{CaptureStatus, CaptureSummary, Progress, Stage};
+use flopwatch_api::profiler::ProfilerType;
+use flopwatch_api::reason::{CaptureCondition, CaptureReason};
+use k8s_controller::conditions::{self, ConditionStatus, DesiredCondition};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+
+use crate::failure::Failure;
+
+/// Longest message that the schema of a condition allows, in bytes.
+const MAX_MESSAGE: usize = 4096;
+/// Longest message that the schema of `progress` and `capabilities` allows, in bytes.
+const MAX_SHORT_MESSAGE: usize = 1024;
+
+/// The conditions that become True one after the other as a capture goes on, and the reason each then has.
+const MILESTONES: [(CaptureCondition, CaptureReason); 6] = [
+    (CaptureCondition::Accepted, CaptureReason::Accepted),
+    (CaptureCondition::Attached, CaptureReason::Attached),
+    (CaptureCondition::Captured, CaptureReason::Captured),
+    (CaptureCondition::Transformed, CaptureReason::Transformed),
+    (CaptureCondition::Published, CaptureReason::Published),
+    (CaptureCondition::Succeeded, CaptureReason::Succeeded),
+];
+
+/// How many milestones are behind a capture that is in this stage.
+const fn milestones_behind(stage: Stage) -> usize {
+    match stage {
+        Stage::Queued => 0,
+        Stage::Attaching => 1,
+        Stage::Collecting | Stage::Fetching => 2,
+        Stage::Transforming => 3,
+        Stage::Publishing => 4,
+        Stage::Done => 6,
+    }
+}
+
+/// Share of the whole that is done when a stage begins, in percent.
+pub const fn percent_at(stage: Stage) -> i32 {
+    match stage {
+        Stage::Queued => 0,
+        Stage::Attaching => 5,
+        Stage::Collecting => 10,
+        Stage::Fetching => 70,
+        Stage::Transforming => 75,
+        Stage::Publishing => 95,
+        Stage::Done => 100,
+    }
+}
+
+/// The status of one capture, with the generation of the spec that it is determined from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draft {
+    status: CaptureStatus,
+    generation: Option<i64>,
+}
+
+impl Draft {
+    /// Goes on from what the API server holds; foreign conditions are left out.
+    pub fn new(observed: Option<&CaptureStatus>, generation: Option<i64>) -> Self {
+        let mut status = observed.cloned().unwrap_or_default();
+        status
+            .conditions
+            .retain(|condition| condition.type_ != CaptureCondition::Lost.as_str());
+        Self { status, generation }
+    }
+
+    /// The status to apply.
+    pub const fn status(&self) -> &CaptureStatus {
+        &self.status
+    }
+
+    /// The stage that was reached.
+    pub fn stage(&self) -> Stage {
+        self.status
+            .progress
+            .as_ref()
+            .map_or(Stage::Queued, |progress| progress.stage)
+    }
+
+    /// Waits for a turn.
+    pub fn queue(&mut self, message: &str) {
+        self.progress(Stage::Queued, percent_at(Stage::Queued), message);
+        for (condition, _) in MILESTONES {
+            let reason = if condition == CaptureCondition::Accepted {
+                CaptureReason::WaitingForTurn
+            } else {
+                CaptureReason::Pending
+            };
+            self.set(
+                condition,
+                ConditionStatus::Unknown,
+                reason,
+                if reason == CaptureReason::WaitingForTurn {
+                    message
+                } else {
+                    ""
+                },
+            );
+        }
+    }
+
+    /// Enters a stage: the milestones before it become True, the next one is at work.
+    pub fn enter(&mut self, stage: Stage, message: &str) {
+        self.progress(stage, percent_at(stage), message);
+        let behind = milestones_behind(stage);
+        for (index, (condition, reached)) in MILESTONES.into_iter().enumerate() {
+            if index < behind {
+                self.set(condition, ConditionStatus::True, reached, "");
+            } else {
+                let at_work = index == behind || condition == CaptureCondition::Succeeded;
+                let reason = if at_work {
+                    CaptureReason::Progressing
+                } else {
+                    CaptureReason::Pending
+                };
+                self.set(condition, ConditionStatus::Unknown, reason, "");
+            }
+        }
+    }
+
+    /// How far the stage is, without entering another; `share` of 0 to 1 of the way to the next stage.
+    pub fn advance(&mut self, share: (u128, u128), message: &str) {
+        let stage = self.stage();
+        let next = match stage {
+            Stage::Queued => Stage::Attaching,
+            Stage::Attaching => Stage::Collecting,
+            Stage::Collecting => Stage::Fetching,
+            Stage::Fetching => Stage::Transforming,
+            Stage::Transforming => Stage::Publishing,
+            Stage::Publishing | Stage::Done => Stage::Done,
+        };
+        let (from, to) = (percent_at(stage), percent_at(next));
+        let (done, whole) = (share.0.min(share.1), share.1.max(1));
+        let width = u128::try_from(to - from).unwrap_or_default();
+        let step = i32::try_from(width * done / whole).unwrap_or_default();
+        self.progress(stage, from + step, message);
+    }
+
+    /// What the probe found.
+    pub fn capabilities(&mut self, capabilities: Vec<Capability>) {
+        self.status.capabilities = capabilities
+            .into_iter()
+            .map(|mut capability| {
+                truncate(&mut capability.remedy, MAX_SHORT_MESSAGE);
+                capability
+            })
+            .collect();
+    }
+
+    /// Which profiler was chosen, on which container.
+    pub fn attach_to(&mut self, profiler: ProfilerType, container_id: &str) {
+        self.status.profiler = Some(profiler);
+        self.status.container_id = Some(container_id.to_owned());
+    }
+
+    /// The window opened now.
+    pub fn window_opened(&mut self, now: Timestamp) {
+        self.status.start_time = Some(whole_second(now));
+    }
+
+    /// Ends with success.
+    pub fn succeed(
+        &mut self,
+        artifacts: Vec<Artifact>,
+        summary: CaptureSummary,
+        url: Option<String>,
+        message: &str,
+        now: Timestamp,
+    ) {
+        self.enter(Stage::Done, message);
+        self.set(
+            CaptureCondition::Succeeded,
+            ConditionStatus::True,
+            CaptureReason::Succeeded,
+            message,
+        );
+        self.status.artifacts = artifacts;
+        self.status.summary = Some(summary);
+        self.status.url = url;
+        self.status.completion_time = Some(whole_second(now));
+    }
+
+    /// Ends without success: the milestone that was at work and the summary become False. What was captured beside the
+    /// missing events may be shown.
+    pub fn fail(&mut self, failure: &Failure, summary: Option<CaptureSummary>, now: Timestamp) {
+        let behind = milestones_behind(self.stage());
+        for (index, (condition, reached)) in MILESTONES.into_iter().enumerate() {
+            if condition == CaptureCondition::Succeeded || index == behind {
+                self.set(condition, ConditionStatus::False, failure.reason, &failure.message);
+            } else if index < behind {
+                self.set(condition, ConditionStatus::True, reached, "");
+            } else {
+                self.set(condition, ConditionStatus::Unknown, CaptureReason::Pending, "");
+            }
+        }
+        self.progress(Stage::Done, percent_at(Stage::Done), &failure.message);
+        self.status.artifacts.clear();
+        self.status.url = None;
+        self.status.summary = summary;
+        self.status.completion_time = Some(whole_second(now));
+    }
+
+    /// Nothing is left of it on this node.
+    pub fn release(&mut self) {
+        self.status.artifacts.clear();
+        self.status.url = None;
+    }
+
+    fn progress(&mut self, stage: Stage, percent: i32, message: &str) {
+        let mut message = message.to_owned();
+        truncate(&mut message, MAX_SHORT_MESSAGE);
+        self.status.progress = Some(Progress {
+            stage,
+            percent,
+            message,
+        });
+        self.status.observed_generation = self.generation;
+    }
+
+    fn set(&mut self, type_: CaptureCondition, status: ConditionStatus, reason: CaptureReason, message: &str) {
+        let mut message = message.to_owned();
+        truncate(&mut message, MAX_MESSAGE);
+        let desired = DesiredCondition::new(type_.as_str(), status, reason.as_str(), message);
+        // The writer compares whole statuses, so the change that this reports is not needed.
+        let _changed = conditions::set(
+            &mut self.status.conditions,
+            desired.observed_generation(self.generation),
+        );
+    }
+}
+
+/// Times on the API server have whole seconds; a finer one would differ from what is read back.
+fn whole_second(now: Timestamp) -> Time {
+    Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
+}
+
+/// Shortens a text to at most so many bytes at a character's edge.
+fn truncate(text: &mut String, max: usize) {
+    if text.len() > max {
+        let end = text.floor_char_boundary(max.saturating_sub(3));
+        text.truncate(end);
+        text.push_str("...");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+    use super::*;
+
+    fn words(draft: &Draft) -> Vec<String> {
+        draft
+            .status()
+            .conditions
+            .iter()
+            .map(|c| format!("{}={}/{}", c.type_, c.status, c.reason))
+            .collect()
+    }
+
+    #[test]
+    fn every_condition_is_there_from_the_first_moment() {
+        let mut draft = Draft::new(None, Some(1));
+        draft.queue("2 of 2 captures run");
+        assert_eq!(
+            words(&draft),
+            [
+                "Accepted=Unknown/WaitingForTurn",
+                "Attached=Unknown/Pending",
+                "Captured=Unknown/Pending",
+                "Transformed=Unknown/Pending",
+                "Published=Unknown/Pending",
+                "Succeeded=Unknown/Pending",
+            ]
+        );
+        assert_eq!(draft.status().observed_generation, Some(1));
+    }
+
+    #[test]
+    fn a_stage_makes_the_milestones_before_it_true() {
+        let mut draft = Draft::new(None, Some(1));
+        draft.enter(Stage::Transforming, "");
+        assert_eq!(
+            words(&draft),
+            [
+                "Accepted=True/Accepted",
+                "Attached=True/Attached",
+                "Captured=True/Captured",
+                "Transformed=Unknown/Progressing",
+                "Published=Unknown/Pending",
+                "Succeeded=Unknown/Progressing",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_failure_marks_the_milestone_at_work_and_the_summary() {
+        let mut draft = Draft::new(None, Some(1));
+        draft.enter(Stage::Collecting, "");
+        draft.fail(
+            &Failure::new(CaptureReason::ContainerRestarted, "it restarted"),
+            None,
+            Timestamp::now(),
+        );
+        assert_eq!(
+            words(&draft),
+            [
+                "Accepted=True/Accepted",
+                "Attached=True/Attached",
+                "Captured=False/ContainerRestarted",
+                "Transformed=Unknown/Pending",
+                "Published=Unknown/Pending",
+                "Succeeded=False/ContainerRestarted",
+            ]
+        );
+        assert_eq!(draft.stage(), Stage::Done);
+        assert!(draft.status().completion_time.is_some());
+    }
+
+    #[test]
+    fn a_refused_capture_was_never_accepted() {
+        let mut draft = Draft::new(None, Some(1));
+        draft.fail(
+            &Failure::new(CaptureReason::ContainerBusy, "busy"),
+            None,
+            Timestamp::now(),
+        );
+        assert!(words(&draft).contains(&"Accepted=False/ContainerBusy".to_owned()));
+    }
+
+    #[test]
+    fn the_operators_condition_is_never_applied_by_the_agent() {
+        let lost = Condition {
+            type_: "Lost".to_owned(),
+            status: "True".to_owned(),
+            reason: "NodeLost".to_owned(),
+            message: String::new(),
+            last_transition_time: Time(Timestamp::now()),
+            observed_generation: None,
+        };
+        let observed = CaptureStatus {
+            conditions: vec![lost],
+            ..CaptureStatus::default()
+        };
+        assert!(Draft::new(Some(&observed), Some(1)).status().conditions.is_empty());
+    }
+
+    #[test]
+    fn a_draft_that_says_the_same_again_is_equal() {
+        let mut draft = Draft::new(None, Some(1));
+        draft.enter(Stage::Attaching, "probing");
+        let before = draft.clone();
+        draft.enter(Stage::Attaching, "probing");
+        assert_eq!(draft, before);
+    }
+
+    #[test]
+    fn progress_stays_within_its_stage() {
+        let mut draft = Draft::new(None, Some(1));
+        draft.enter(Stage::Collecting, "");
+        for (share, percent) in [((0, 10), 10), ((5, 10), 40), ((10, 10), 70), ((20, 10), 70)] {
+            draft.advance(share, "");
+            assert_eq!(draft.status().progress.as_ref().unwrap().percent, percent);
+        }
+    }
+
+    #[test]
+    fn long_messages_are_cut_at_a_characters_edge() {
+        let mut draft = Draft::new(None, Some(1));
+        draft.fail(
+            &Failure::new(CaptureReason::AttachFailed, "é".repeat(4000)),
+            None,
+            Timestamp::now(),
+        );
+        let condition = draft
+            .status()
+            .conditions
+            .iter()
+            .find(|c| c.type_ == "Succeeded")
+            .unwrap();
+        assert!(condition.message.len() <= MAX_MESSAGE && condition.message.ends_with("..."));
+        assert!(draft.status().progress.as_ref().unwrap().message.len() <= MAX_SHORT_MESSAGE);
+    }
+}

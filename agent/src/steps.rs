@@ -1,0 +1,204 @@
+//! From a raw capture to the published files, in three sandboxed child processes: import, export, transform.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flopwatch_attach::nsys::HostTools;
+use flopwatch_attach::reexec::{End, Output, Reexec, ReexecError};
+use flopwatch_attach::sandbox::{self, Sandboxed};
+use tracing::{debug, warn};
+
+use crate::transform::Job;
+
+/// Longest removal of what children left.
+const CLEAR: Duration = Duration::from_secs(60);
+
+/// Bounds of the children.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// User and group that a child becomes when this process is root.
+    pub user: u32,
+    /// Address space of a child in bytes.
+    pub memory_bytes: u64,
+    /// Largest file that a child writes, in bytes.
+    pub file_bytes: u64,
+    /// Longest import.
+    pub import: Duration,
+    /// Longest export.
+    pub export: Duration,
+    /// Longest transform.
+    pub transform: Duration,
+}
+
+impl Default for Limits {
+    /// 4 GiB of address space, files of 16 GiB, 10 minutes each, as the calling user.
+    fn default() -> Self {
+        let long = Duration::from_secs(600);
+        Self {
+            user: nix::unistd::geteuid().as_raw(),
+            memory_bytes: 4 << 30,
+            file_bytes: 16 << 30,
+            import: long,
+            export: long,
+            transform: long,
+        }
+    }
+}
+
+/// Why a step did not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The child could not be run.
+    #[error("{step} cannot be run")]
+    Run {
+        /// What was to be done.
+        step: &'static str,
+        /// Why.
+        source: ReexecError,
+    },
+    /// It took too long.
+    #[error("{step} took longer than {limit:?} and was ended")]
+    Deadline {
+        /// What was to be done.
+        step: &'static str,
+        /// The limit.
+        limit: Duration,
+    },
+    /// It failed.
+    #[error("{step} failed ({how}): {said}")]
+    Failed {
+        /// What was to be done.
+        step: &'static str,
+        /// How the child ended.
+        how: String,
+        /// The last that it said.
+        said: String,
+    },
+    /// No Nsight Systems is there.
+    #[error(
+        "{step} cannot be run: there is no Nsight Systems beside this agent; the tools image of the chart brings it"
+    )]
+    NoTools {
+        /// What was to be done.
+        step: &'static str,
+    },
+    /// This process could not hand the step to a thread.
+    #[error("{step} ended early: {source}")]
+    Thread {
+        /// What was to be done.
+        step: &'static str,
+        /// Why.
+        source: tokio::task::JoinError,
+    },
+}
+
+/// Runs the steps of one capture in its folder.
+#[derive(Clone, Debug)]
+pub struct Steps {
+    reexec: Reexec,
+    /// Path of this program, for the step that it does itself.
+    own: PathBuf,
+    tools: Option<HostTools>,
+    limits: Limits,
+}
+
+impl Steps {
+    /// `own` is this program; without tools only the transform can be run.
+    pub fn new(own: PathBuf, tools: Option<HostTools>, limits: Limits) -> Self {
+        Self {
+            reexec: Reexec::new(&own),
+            own,
+            tools,
+            limits,
+        }
+    }
+
+    /// The bounds.
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Whether there are tools to import and export with.
+    pub const fn has_tools(&self) -> bool {
+        self.tools.is_some()
+    }
+
+    /// Makes a report of a raw capture.
+    pub async fn import(&self, raw: &Path, report: &Path) -> Result<(), Error> {
+        let step = "the import";
+        let tools = self.tools.as_ref().ok_or(Error::NoTools { step })?;
+        self.run(step, tools.import(raw, report), report, self.limits.import)
+            .await
+    }
+
+    /// Makes an export of a report.
+    pub async fn export(&self, report: &Path, export: &Path) -> Result<(), Error> {
+        let step = "the export";
+        let tools = self.tools.as_ref().ok_or(Error::NoTools { step })?;
+        self.run(step, tools.export_hdf(report, export), export, self.limits.export)
+            .await
+    }
+
+    /// Makes the published files.
+    pub async fn transform(&self, job: &Job) -> Result<(), Error> {
+        self.run(
+            "the transform",
+            job.command_line(&self.own),
+            &job.timeline,
+            self.limits.transform,
+        )
+        .await
+    }
+
+    /// Removes what children left in a folder, as their user; the folder itself stays.
+    pub async fn clear(&self, folder: &Path) -> Result<(), Error> {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let line = vec![text(&self.own), "clear".to_owned(), text(folder)];
+        self.run("the clean-up", line, &folder.join("."), CLEAR).await
+    }
+
+    /// The child works in the folder of what it makes.
+    async fn run(&self, step: &'static str, command: Vec<String>, made: &Path, limit: Duration) -> Result<(), Error> {
+        let directory = made.parent().unwrap_or(Path::new("/")).to_owned();
+        let environment = match &self.tools {
+            Some(tools) => tools.environment(&directory),
+            None => Vec::new(),
+        };
+        let sandboxed = Sandboxed {
+            command,
+            environment,
+            directory,
+            user: self.limits.user,
+            memory_bytes: self.limits.memory_bytes,
+            file_bytes: self.limits.file_bytes,
+            // One processor for the whole time, and as much again for a tool with threads.
+            cpu_seconds: limit.as_secs().saturating_mul(2),
+            deadline: limit,
+        };
+        let reexec = self.reexec.clone();
+        let ran = tokio::task::spawn_blocking(move || sandbox::run(&reexec, &sandboxed)).await;
+        let output = ran
+            .map_err(|source| Error::Thread { step, source })?
+            .map_err(|source| Error::Run { step, source })?;
+        for missing in &output.missing {
+            debug!(step, missing, "a protection could not be applied");
+        }
+        judge(step, &output, limit)
+    }
+}
+
+fn judge(step: &'static str, output: &Output, limit: Duration) -> Result<(), Error> {
+    let how = match output.end {
+        End::Exited(0) => return Ok(()),
+        End::TimedOut => return Err(Error::Deadline { step, limit }),
+        End::Exited(code) => format!("exit code {code}"),
+        End::Signaled(signal) => format!("signal {signal}"),
+        End::Detached => "it ran away".to_owned(),
+    };
+    warn!(step, how, said = output.last_words(), "a step failed");
+    Err(Error::Failed {
+        step,
+        how,
+        said: output.last_words(),
+    })
+}

@@ -1,0 +1,158 @@
+//! Finds the Nsight Systems of this machine.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use flopwatch_attach::nsys::HostTools;
+
+/// Folder of what runs beside the workload; the command line tool refuses to start from a folder of another name.
+pub const TARGET_DIR: &str = "target-linux-x64";
+/// Folder of the importer and the exporter.
+pub const HOST_DIR: &str = "host-linux-x64";
+
+/// Makes a report of a raw capture.
+const IMPORTER: &str = "QdstrmImporter";
+
+/// Where Debian's packages put the command line tool.
+const DEBIAN_NSYS: &str = "/usr/lib/x86_64-linux-gnu/nsight-systems/target-linux-x64/nsys";
+
+/// Why there is no Nsight Systems to use.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// No command line tool.
+    #[error(
+        "Nsight Systems was not found{}: install it (Debian: packages nsight-systems and nsight-systems-target of the component \
+         non-free; elsewhere: https://developer.nvidia.com/nsight-systems), or name its nsys with --nsys or FLOPWATCH_NSYS",
+        .0.as_deref().map(|path| format!(" at {}", path.display())).unwrap_or_default()
+    )]
+    NoNsys(Option<PathBuf>),
+    /// No importer.
+    #[error(
+        "{} holds no QdstrmImporter: install the host part of Nsight Systems (Debian: package nsight-systems), or name its folder \
+         {HOST_DIR} with --nsys-host or FLOPWATCH_NSYS_HOST",
+        .0.display()
+    )]
+    NoImporter(PathBuf),
+}
+
+/// The tools in a folder that holds both halves side by side, as NVIDIA's own installation does.
+pub fn in_folder(folder: &Path) -> Result<HostTools, Error> {
+    checked(folder.join(TARGET_DIR).join("nsys"), &folder.join(HOST_DIR))
+}
+
+/// Finds the tools: those that are named, else the `nsys` on `path` (as in `PATH`), else Debian's.
+pub fn find(nsys: Option<&Path>, host: Option<&Path>, path: Option<&OsString>) -> Result<HostTools, Error> {
+    let nsys = match nsys {
+        Some(named) => named
+            .canonicalize()
+            .map_err(|_| Error::NoNsys(Some(named.to_owned())))?,
+        None => path
+            .into_iter()
+            .flat_map(std::env::split_paths)
+            .map(|folder| folder.join("nsys"))
+            .chain([PathBuf::from(DEBIAN_NSYS)])
+            .find_map(|candidate| target_program(&candidate))
+            .ok_or(Error::NoNsys(None))?,
+    };
+    let host = host.map_or_else(|| host_of(&nsys), Path::to_owned);
+    checked(nsys, &host)
+}
+
+fn checked(nsys: PathBuf, host: &Path) -> Result<HostTools, Error> {
+    if !nsys.is_file() {
+        return Err(Error::NoNsys(Some(nsys)));
+    }
+    let importer = host.join(IMPORTER);
+    if !importer.is_file() {
+        return Err(Error::NoImporter(host.to_owned()));
+    }
+    Ok(HostTools {
+        nsys,
+        importer,
+        libraries: Vec::new(),
+    })
+}
+
+/// The tool itself behind a link or a folder on PATH.
+fn target_program(candidate: &Path) -> Option<PathBuf> {
+    let real = candidate.canonicalize().ok()?;
+    if real.parent()?.file_name()? == TARGET_DIR {
+        return Some(real);
+    }
+    // NVIDIA's `bin/nsys` is a script beside the two halves.
+    real.ancestors()
+        .skip(1)
+        .take(2)
+        .map(|folder| folder.join(TARGET_DIR).join("nsys"))
+        .find(|nsys| nsys.is_file())
+}
+
+/// The host half that belongs to a tool: beside its folder, or where Debian puts it.
+fn host_of(nsys: &Path) -> PathBuf {
+    let beside = nsys.ancestors().nth(2).unwrap_or(Path::new("/"));
+    let candidates = beside
+        .ancestors()
+        .take(3)
+        .flat_map(|folder| [folder.join(HOST_DIR), folder.join("nsight-systems").join(HOST_DIR)]);
+    candidates
+        .into_iter()
+        .find(|folder| folder.join(IMPORTER).is_file())
+        .unwrap_or_else(|| beside.join(HOST_DIR))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn touch(path: &Path) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, b"").unwrap();
+    }
+
+    #[test]
+    fn both_layouts_are_found_from_path() {
+        for (nsys, host, on_path) in [
+            (
+                "opt/nsight/target-linux-x64/nsys",
+                "opt/nsight/host-linux-x64",
+                "opt/nsight/bin",
+            ),
+            (
+                "usr/lib/x86/nsight-systems/target-linux-x64/nsys",
+                "usr/lib/nsight-systems/host-linux-x64",
+                "usr/bin",
+            ),
+        ] {
+            let root = tempfile::tempdir().unwrap();
+            let at = |path: &str| root.path().canonicalize().unwrap().join(path);
+            touch(&at(nsys));
+            touch(&at(host).join("QdstrmImporter"));
+            fs::create_dir_all(at(on_path)).unwrap();
+            std::os::unix::fs::symlink(at(nsys), at(on_path).join("nsys")).unwrap();
+            let found = find(None, None, Some(&at(on_path).into_os_string())).unwrap();
+            assert_eq!(
+                (found.nsys, found.importer),
+                (at(nsys), at(host).join("QdstrmImporter"))
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_missing_says_what_to_install() {
+        let root = tempfile::tempdir().unwrap();
+        let nsys = root.path().join("target-linux-x64/nsys");
+        let error = find(Some(&nsys), None, None).unwrap_err().to_string();
+        assert!(
+            error.contains("was not found at") && error.contains("nsight-systems-target"),
+            "{error}"
+        );
+        touch(&nsys);
+        let error = find(Some(&nsys), None, None).unwrap_err().to_string();
+        assert!(
+            error.contains("QdstrmImporter") && error.contains("FLOPWATCH_NSYS_HOST"),
+            "{error}"
+        );
+    }
+}

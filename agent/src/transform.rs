@@ -1,0 +1,322 @@
+//! From what the profiler exported and what NVML said to the files that are published.
+//!
+//! Runs in a child process of its own (`flopwatch-agent transform`): the export is a foreign file.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use flopwatch_api::profiler::TraceCategory;
+use flopwatch_trace::model::{Capture, Category, CounterSeries, DropReason};
+use flopwatch_trace::nsys_hdf::{self, ReadError, ReadLimits};
+use flopwatch_trace::summary::{Summary, SummaryError, summarise};
+use flopwatch_trace::timeline_file::{self, WriteError};
+use flopwatch_trace::transform::{TransformOptions, transform};
+use serde::{Deserialize, Serialize};
+
+/// Longest file of samples that is read, in bytes: five minutes of sixteen GPUs at the shortest interval need less.
+const MAX_SAMPLES_BYTES: u64 = 512 << 20;
+/// Longest summary that is read, in bytes.
+const MAX_SUMMARY_BYTES: u64 = 256 << 20;
+
+/// Sampled series of one window, as the agent hands them to the child.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Samples {
+    /// When the window opened, in ns since the Unix epoch. Used where the profiler does not say when its session began.
+    pub window_start_utc_ns: u64,
+    /// Length of the window in ns. Used where there is no profiler's export.
+    pub window_ns: u64,
+    /// The series.
+    pub series: Vec<SampledSeries>,
+    /// Samples that were due and not taken.
+    pub missed: u64,
+}
+
+/// Samples of one metric of one device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SampledSeries {
+    /// Who sampled it, such as `nvml`.
+    pub source: String,
+    /// Which device.
+    pub device: String,
+    /// What, such as `power_watts`.
+    pub metric: String,
+    /// Unit of the values.
+    pub unit: String,
+    /// Times in ns since the Unix epoch.
+    pub t_utc_ns: Vec<u64>,
+    /// Values, as many as times.
+    pub value: Vec<f64>,
+}
+
+/// What to make of what.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The profiler's export (HDF5); none for metrics alone.
+    pub export: Option<PathBuf>,
+    /// [`Samples`] as JSON.
+    pub samples: Option<PathBuf>,
+    /// The session's identifier, kept in the files.
+    pub session_id: String,
+    /// Categories that the profiler was asked to record.
+    pub captured: Vec<TraceCategory>,
+    /// Where the timeline file goes.
+    pub timeline: PathBuf,
+    /// Where the summary goes.
+    pub summary: PathBuf,
+}
+
+impl Job {
+    /// The command line of `program`, a copy of this program, that does the job in another process.
+    pub fn command_line(&self, program: &Path) -> Vec<String> {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let mut line = vec![text(program), "transform".to_owned()];
+        let files = [("--export", self.export.as_ref()), ("--samples", self.samples.as_ref())];
+        for (option, file) in files {
+            line.extend(file.map(|file| [option.to_owned(), text(file)]).into_iter().flatten());
+        }
+        line.extend(["--session-id".to_owned(), self.session_id.clone()]);
+        line.extend([
+            "--timeline".to_owned(),
+            text(&self.timeline),
+            "--summary".to_owned(),
+            text(&self.summary),
+        ]);
+        for category in &self.captured {
+            line.extend(["--captured".to_owned(), category.as_str().to_owned()]);
+        }
+        line
+    }
+}
+
+/// Why the files could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The export cannot be read.
+    #[error(transparent)]
+    Export(#[from] ReadError),
+    /// The samples cannot be read.
+    #[error("{path}: the samples cannot be read: {reason}")]
+    Samples {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// There is neither an export nor samples.
+    #[error("nothing to transform: give --export, --samples or both")]
+    Nothing,
+    /// The timeline file cannot be written.
+    #[error(transparent)]
+    Timeline(#[from] WriteError),
+    /// The summary cannot be made.
+    #[error(transparent)]
+    Summary(#[from] SummaryError),
+    /// The summary cannot be written or read.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A summary is not one.
+    #[error("{path}: is no summary of a capture: {reason}")]
+    NoSummary {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Makes both files, and returns the summary.
+pub fn run(job: &Job) -> Result<Summary, Error> {
+    let samples = job.samples.as_deref().map(read_samples).transpose()?;
+    let mut capture = match (&job.export, &samples) {
+        (Some(export), _) => nsys_hdf::read(export, &ReadLimits::default())?,
+        (None, Some(samples)) => metrics_alone(samples),
+        (None, None) => return Err(Error::Nothing),
+    };
+    if job.export.is_some() {
+        capture.declare_captured(declared(&job.captured));
+    }
+    if let Some(samples) = samples {
+        add_samples(&mut capture, samples);
+    }
+    let timeline = transform(
+        capture,
+        TransformOptions {
+            session_id: job.session_id.clone(),
+        },
+    );
+    timeline_file::write(&timeline, &job.timeline)?;
+    let summary = summarise(&timeline);
+    let text = summary.to_json()?;
+    let io = |source| Error::Io {
+        path: job.summary.clone(),
+        source,
+    };
+    File::create(&job.summary)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(io)?;
+    Ok(summary)
+}
+
+/// Reads a summary that a child wrote.
+pub fn read_summary(path: &Path) -> Result<Summary, Error> {
+    let file = File::open(path).map_err(|source| Error::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    serde_json::from_reader(BufReader::new(file.take(MAX_SUMMARY_BYTES))).map_err(|error| Error::NoSummary {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })
+}
+
+fn read_samples(path: &Path) -> Result<Samples, Error> {
+    let wrong = |reason: String| Error::Samples {
+        path: path.to_owned(),
+        reason,
+    };
+    let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
+    serde_json::from_reader(BufReader::new(file.take(MAX_SAMPLES_BYTES))).map_err(|error| wrong(error.to_string()))
+}
+
+/// The categories of the timeline that a profiler's category fills: an empty table of one of them says "none", not "not
+/// captured".
+fn declared(captured: &[TraceCategory]) -> Vec<Category> {
+    let categories = captured.iter().flat_map(|category| match category {
+        TraceCategory::Cuda => vec![
+            Category::CudaKernel,
+            Category::CudaMemcpyH2d,
+            Category::CudaMemcpyD2h,
+            Category::CudaMemcpyD2d,
+            Category::CudaMemcpyP2p,
+            Category::CudaMemcpyOther,
+            Category::CudaMemset,
+            Category::CudaSync,
+            Category::CudaApi,
+        ],
+        TraceCategory::Nvtx => vec![Category::NvtxRange],
+        TraceCategory::Osrt => vec![Category::OsRuntime],
+        TraceCategory::Cublas | TraceCategory::Cudnn | TraceCategory::Mpi => Vec::new(),
+    });
+    categories.collect()
+}
+
+fn metrics_alone(samples: &Samples) -> Capture {
+    let mut capture = Capture {
+        session_start_utc_ns: Some(samples.window_start_utc_ns),
+        duration_ns: samples.window_ns,
+        ..Capture::default()
+    };
+    capture.source.tool = "NVML".to_owned();
+    capture
+}
+
+/// Counts the samples' times from the session's start. Samples outside of the window are left out and counted.
+fn add_samples(capture: &mut Capture, samples: Samples) {
+    let start = *capture.session_start_utc_ns.get_or_insert(samples.window_start_utc_ns);
+    let mut outside: u64 = 0;
+    let mut series = Vec::with_capacity(samples.series.len());
+    for sampled in samples.series {
+        let mut aligned = CounterSeries {
+            source: sampled.source,
+            device: sampled.device,
+            metric: sampled.metric,
+            unit: sampled.unit,
+            ..CounterSeries::default()
+        };
+        for (t, value) in sampled.t_utc_ns.into_iter().zip(sampled.value) {
+            match t.checked_sub(start).filter(|t| *t <= capture.duration_ns) {
+                Some(t) => {
+                    aligned.t_ns.push(t);
+                    aligned.value.push(value);
+                }
+                None => outside += 1,
+            }
+        }
+        series.push(aligned);
+    }
+    capture
+        .drops
+        .add(DropReason::Skipped, "NVML samples outside of the window", outside);
+    capture.drops.add(
+        DropReason::Dropped,
+        "NVML samples that were due and not taken",
+        samples.missed,
+    );
+    capture.add_counters(series);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples() -> Samples {
+        Samples {
+            window_start_utc_ns: 1_000,
+            window_ns: 500,
+            series: vec![SampledSeries {
+                source: "nvml".to_owned(),
+                device: "gpu0".to_owned(),
+                metric: "power_watts".to_owned(),
+                unit: "W".to_owned(),
+                t_utc_ns: vec![900, 1_000, 1_500, 1_501],
+                value: vec![1.0, 2.0, 3.0, 4.0],
+            }],
+            missed: 2,
+        }
+    }
+
+    #[test]
+    fn samples_count_from_the_sessions_start_and_those_outside_are_counted() {
+        let mut capture = metrics_alone(&samples());
+        add_samples(&mut capture, samples());
+        assert_eq!(capture.counters[0].t_ns, [0, 500]);
+        assert_eq!(capture.counters[0].value, [2.0, 3.0]);
+        let drops: Vec<_> = capture.drops.list().into_iter().map(|drop| drop.count).collect();
+        assert_eq!(drops, [2, 2]);
+    }
+
+    #[test]
+    fn metrics_alone_give_a_timeline_that_can_be_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("samples.json"), serde_json::to_vec(&samples()).unwrap()).unwrap();
+        let job = Job {
+            export: None,
+            samples: Some(path("samples.json")),
+            session_id: "0123abcd".to_owned(),
+            captured: Vec::new(),
+            timeline: path("timeline.h5"),
+            summary: path("summary.json"),
+        };
+        let summary = run(&job).unwrap();
+        assert_eq!((summary.total_events, summary.window_ns), (0, 500));
+        assert_eq!(read_summary(&path("summary.json")).unwrap(), summary);
+        let timeline = timeline_file::read(&path("timeline.h5"), &ReadLimits::default()).unwrap();
+        assert_eq!(timeline.capture.counters[0].value, [2.0, 3.0]);
+        assert_eq!(timeline.session_id, "0123abcd");
+    }
+
+    #[test]
+    fn a_file_that_is_no_export_is_refused_with_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let export = folder.path().join("raw.h5");
+        std::fs::write(&export, b"not HDF5").unwrap();
+        let job = Job {
+            export: Some(export),
+            samples: None,
+            session_id: String::new(),
+            captured: Vec::new(),
+            timeline: folder.path().join("timeline.h5"),
+            summary: folder.path().join("summary.json"),
+        };
+        let error = run(&job).unwrap_err().to_string();
+        assert!(error.contains("raw.h5") && error.contains("HDF5"), "{error}");
+        assert!(!folder.path().join("timeline.h5").exists());
+    }
+}
