@@ -5,6 +5,7 @@
 //! `CAP_SYS_PTRACE` (the pidfd of another user's process), `CAP_SYS_CHROOT` (setns to a mount namespace), `CAP_SETUID`,
 //! `CAP_SETGID`, `CAP_SETPCAP` (to give them up), `CAP_DAC_READ_SEARCH` (files of other users).
 
+use std::os::fd::AsFd;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -91,14 +92,14 @@ fn enter(entry: &Entry) -> Result<Report, Stage> {
         return Err(("find the container's process", "it has ended".into()));
     }
     if let Some(cgroup) = &entry.cgroup {
-        join_cgroup(cgroup).map_err(|error| ("join the cgroup", error))?;
+        join_cgroup(cgroup, &procfs).map_err(|error| ("join the cgroup", error))?;
     }
     let namespaces = ThreadNameSpaceType::MOUNT
         | ThreadNameSpaceType::PROCESS_ID
         | ThreadNameSpaceType::NETWORK
         | ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION
         | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME;
-    move_into_thread_name_spaces(std::os::fd::AsFd::as_fd(&process), namespaces).map_err(at("enter the namespaces"))?;
+    move_into_thread_name_spaces(process.as_fd(), namespaces).map_err(at("enter the namespaces"))?;
     // The process's own root: in a container that was made by chroot the namespace's root is another.
     rustix::process::fchdir(&root).map_err(at("enter the root"))?;
     rustix::process::chroot(".").map_err(at("enter the root"))?;
@@ -191,7 +192,9 @@ fn hierarchies(cgroup: &OwnCgroup) -> Result<Vec<PathBuf>, String> {
         .collect())
 }
 
-fn join_cgroup(cgroup: &OwnCgroup) -> Result<(), String> {
+/// Makes the cgroup's folders; what is there stays. The roots of the cgroup file systems are closed even to their owner: making
+/// the first folder below them takes `CAP_DAC_OVERRIDE`, once per node; below a folder of root's own nothing more than root.
+pub fn make_cgroup(cgroup: &OwnCgroup) -> Result<(), String> {
     let hierarchies = hierarchies(cgroup)?;
     if hierarchies.is_empty() {
         return Err(format!("{} holds no cgroup file system", cgroup.root.display()));
@@ -202,7 +205,19 @@ fn join_cgroup(cgroup: &OwnCgroup) -> Result<(), String> {
         if folder.join("cpuset.cpus").exists() && !folder.join("cgroup.controllers").exists() {
             inherit_cpuset(&cgroup.root, &folder).map_err(say)?;
         }
-        std::fs::write(folder.join("cgroup.procs"), "0").map_err(say)?;
+    }
+    Ok(())
+}
+
+fn join_cgroup(cgroup: &OwnCgroup, procfs: &Procfs) -> Result<(), String> {
+    make_cgroup(cgroup)?;
+    // A container has a cgroup namespace, and where those are delegated (systemd mounts it so) nobody leaves through one. The
+    // node's first process is in the outermost; where it is not to be seen, the write below says what is wrong.
+    if let Ok(outermost) = std::fs::File::open(procfs.folder(1).join("ns/cgroup")) {
+        move_into_thread_name_spaces(outermost.as_fd(), ThreadNameSpaceType::CONTROL_GROUP).ok();
+    }
+    for folder in hierarchies(cgroup)? {
+        std::fs::write(folder.join("cgroup.procs"), "0").map_err(|error| format!("{}: {error}", folder.display()))?;
     }
     Ok(())
 }

@@ -110,6 +110,38 @@ fn exit_codes_and_standard_input_are_the_workloads() {
 }
 
 #[test]
+fn signals_descriptors_umask_and_folder_are_as_without_a_launcher() {
+    let Some(rig) = rig() else { return };
+    let script = "grep -E '^Sig(Blk|Ign)' /proc/self/status; umask; pwd; exec ls /proc/self/fd";
+    let command = ["/bin/sh", "-c", script];
+    let waits_for_nobody = ["--claim-seconds", "0"];
+    let mut seen = Vec::new();
+    for launcher in [None, Some(&waits_for_nobody[..])] {
+        let mut container = Container::start(
+            &rig,
+            &Spec {
+                launcher,
+                command: &command,
+                ..Spec::default()
+            },
+        );
+        assert_eq!(container.end().code(), Some(0));
+        seen.push(container.stdout());
+    }
+    assert_eq!(seen[0], seen[1]);
+    let mut container = Container::start(
+        &rig,
+        &Spec {
+            command: &command,
+            ..Spec::default()
+        },
+    );
+    assert!(graft(&rig, &container).1.grafted);
+    assert_eq!(container.end().code(), Some(0));
+    assert_eq!(seen[0], container.stdout(), "grafted");
+}
+
+#[test]
 fn signals_reach_the_workloads_own_handlers() {
     let Some(rig) = rig() else { return };
     let mut container = Container::start(
