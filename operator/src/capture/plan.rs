@@ -1,0 +1,199 @@
+//! What to do about one capture: a function of the capture and of what is seen of its node.
+
+use std::time::Duration;
+
+use flopwatch_api::CAPTURE_FINALIZER;
+use flopwatch_api::capture::Capture;
+use flopwatch_api::reason::CaptureCondition;
+use k8s_controller::conditions;
+
+use crate::capture::node::NodeHealth;
+use crate::capture::standing::lost;
+
+/// What is seen of the capture's node.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings {
+    /// The node and its agent.
+    pub health: NodeHealth,
+    /// For how long they have been so.
+    pub since: Duration,
+    /// How long a node may be gone.
+    pub node_lost: Duration,
+}
+
+/// What to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CapturePlan {
+    /// Set the condition `Lost` with this message.
+    pub declare_lost: Option<String>,
+    /// Take the finalizer off.
+    pub release: bool,
+    /// Look again after this long even if nothing changes.
+    pub again: Option<Duration>,
+}
+
+/// Plans one step.
+pub fn plan(capture: &Capture, surroundings: Surroundings) -> CapturePlan {
+    let deleting = capture.metadata.deletion_timestamp.is_some();
+    let held = capture
+        .metadata
+        .finalizers
+        .iter()
+        .flatten()
+        .any(|finalizer| finalizer == CAPTURE_FINALIZER);
+    let status = capture.status.as_ref();
+    let agent_ended = status
+        .and_then(|status| conditions::find(&status.conditions, CaptureCondition::Succeeded.as_str()))
+        .is_some_and(|condition| condition.status == "True" || condition.status == "False");
+    let already_lost = lost(capture).is_some();
+    let patience = surroundings.health.patience(surroundings.node_lost);
+    let gone = patience.is_some_and(|patience| surroundings.since >= patience);
+    let remaining = patience.map(|patience| patience.saturating_sub(surroundings.since) + Duration::from_secs(1));
+
+    if deleting {
+        if !held {
+            return CapturePlan::default();
+        }
+        let let_go = agent_ended && status.is_none_or(|status| status.artifacts.is_empty());
+        return CapturePlan {
+            declare_lost: None,
+            release: let_go || gone || already_lost,
+            again: if let_go || gone || already_lost {
+                None
+            } else {
+                remaining
+            },
+        };
+    }
+    if agent_ended || already_lost {
+        return CapturePlan::default();
+    }
+    if gone {
+        let message = surroundings
+            .health
+            .describe(&capture.spec.node_name, surroundings.since);
+        return CapturePlan {
+            declare_lost: Some(message),
+            ..CapturePlan::default()
+        };
+    }
+    CapturePlan {
+        again: remaining,
+        ..CapturePlan::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn capture(deleting: bool, status: &Value) -> Capture {
+        let mut value = json!({
+            "apiVersion": "flopwatch.dev/v1alpha1", "kind": "Capture",
+            "metadata": {"name": "s-1", "namespace": "team", "finalizers": [CAPTURE_FINALIZER]},
+            "spec": {
+                "sessionRef": {"name": "s", "id": "00000001"}, "nodeName": "n1", "podRef": {"name": "p", "uid": "u"},
+                "containerName": "c", "durationSeconds": 10, "startDeadlineSeconds": 60, "outputs": ["Summary"]
+            },
+            "status": status
+        });
+        if deleting {
+            value["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn condition(type_: &str, status: &str) -> Value {
+        json!({"type": type_, "status": status, "reason": "R", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    }
+
+    fn surroundings(health: NodeHealth, since: u64) -> Surroundings {
+        Surroundings {
+            health,
+            since: Duration::from_secs(since),
+            node_lost: Duration::from_secs(60),
+        }
+    }
+
+    #[test]
+    fn the_finalizer_goes_only_when_nothing_is_left_to_hold() {
+        let artifact = json!([{"name": "a", "type": "Summary", "bytes": 1, "sha256": "0", "mediaType": "x"}]);
+        let running = json!({});
+        let ended = json!({"conditions": [condition("Succeeded", "False")]});
+        let kept = json!({"conditions": [condition("Succeeded", "True")], "artifacts": artifact});
+        let lost = json!({"conditions": [condition("Lost", "True")]});
+        let cases = [
+            ("not deleted", false, &ended, NodeHealth::Healthy, 0, false),
+            ("at work", true, &running, NodeHealth::Healthy, 0, false),
+            ("ended, no artifacts", true, &ended, NodeHealth::Healthy, 0, true),
+            ("artifacts not yet removed", true, &kept, NodeHealth::Healthy, 0, false),
+            (
+                "artifacts on a node that is gone",
+                true,
+                &kept,
+                NodeHealth::NodeMissing,
+                61,
+                true,
+            ),
+            (
+                "node gone a moment ago",
+                true,
+                &running,
+                NodeHealth::NodeMissing,
+                10,
+                false,
+            ),
+            ("node gone", true, &running, NodeHealth::NodeNotReady, 60, true),
+            ("agent uninstalled", true, &kept, NodeHealth::AgentMissing, 60, true),
+            (
+                "agent being upgraded",
+                true,
+                &running,
+                NodeHealth::AgentNotReady,
+                61,
+                false,
+            ),
+            (
+                "agent crashing for ever",
+                true,
+                &running,
+                NodeHealth::AgentNotReady,
+                300,
+                true,
+            ),
+            ("lost earlier, node back", true, &lost, NodeHealth::Healthy, 0, true),
+        ];
+        for (name, deleting, status, health, since, expected) in cases {
+            let plan = plan(&capture(deleting, status), surroundings(health, since));
+            assert_eq!(plan.release, expected, "{name}");
+            assert_eq!(plan.declare_lost, None, "{name}");
+            let waits = deleting && !expected && health != NodeHealth::Healthy;
+            assert_eq!(
+                plan.again.is_some(),
+                waits,
+                "{name}: looks again exactly while the clock runs"
+            );
+        }
+    }
+
+    #[test]
+    fn a_capture_at_work_is_lost_once_and_only_after_the_grace_period() {
+        let running = json!({"conditions": [condition("Succeeded", "Unknown")]});
+        let early = plan(&capture(false, &running), surroundings(NodeHealth::NodeNotReady, 59));
+        assert_eq!((early.declare_lost, early.again), (None, Some(Duration::from_secs(2))));
+        let late = plan(&capture(false, &running), surroundings(NodeHealth::NodeNotReady, 60));
+        assert_eq!(
+            late.declare_lost.as_deref(),
+            Some("node n1 has not been ready for 60 s")
+        );
+        for over in [
+            json!({"conditions": [condition("Lost", "True")]}),
+            json!({"conditions": [condition("Succeeded", "True")]}),
+        ] {
+            let plan = plan(&capture(false, &over), surroundings(NodeHealth::NodeMissing, 1000));
+            assert_eq!(plan, CapturePlan::default());
+        }
+    }
+}

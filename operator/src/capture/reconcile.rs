@@ -1,0 +1,121 @@
+//! Carries a capture's plan out.
+
+use std::sync::{Arc, PoisonError};
+
+use flopwatch_api::capture::Capture;
+use flopwatch_api::reason::{CaptureCondition, CaptureReason};
+use flopwatch_api::{CAPTURE_FINALIZER, OPERATOR_FIELD_MANAGER};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::api::{Api, Patch, PatchParams};
+use kube::runtime::controller::Action;
+use kube::runtime::reflector::ObjectRef;
+use kube::{Resource as _, ResourceExt as _};
+
+use crate::capture::node::NodeHealth;
+use crate::capture::plan::{Surroundings, plan};
+use crate::controller::context::Context;
+use crate::deadline::{CallError, bounded};
+
+/// One pass over a capture.
+pub async fn reconcile(capture: Arc<Capture>, context: Arc<Context>) -> Action {
+    let pass = Box::pin(pass(&capture, &context));
+    context.pass("capture", capture.as_ref(), pass).await
+}
+
+async fn pass(capture: &Capture, context: &Context) -> Result<Action, CallError> {
+    let step = plan(capture, surroundings(capture, context));
+    let api: Api<Capture> = Api::namespaced(context.client.clone(), &capture.namespace().unwrap_or_default());
+    if let Some(message) = step.declare_lost {
+        declare_lost(capture, message, &api).await?;
+        context.metrics.captures_lost.inc();
+    }
+    if step.release {
+        release(capture, &api).await?;
+        context.metrics.finalizers_removed.inc();
+    }
+    Ok(step.again.map_or_else(Action::await_change, Action::requeue))
+}
+
+fn surroundings(capture: &Capture, context: &Context) -> Surroundings {
+    let name = capture.spec.node_name.as_str();
+    let node = context.stores.nodes.get(&ObjectRef::<Node>::new(name));
+    let on_node = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some(name);
+    let agents = context.stores.agents.state_filter(|pod| on_node(pod));
+    let health = NodeHealth::of(node.as_deref(), agents.iter().map(AsRef::as_ref));
+    let mut history = context.history.lock().unwrap_or_else(PoisonError::into_inner);
+    Surroundings {
+        health,
+        since: history.observe(name, health, Timestamp::now()),
+        node_lost: context.node_lost,
+    }
+}
+
+/// Sets `Lost`, the one condition of a capture that is the operator's.
+async fn declare_lost(capture: &Capture, message: String, api: &Api<Capture>) -> Result<(), CallError> {
+    tracing::warn!(
+        capture = capture.name_any(),
+        node = capture.spec.node_name,
+        message,
+        "capture is lost"
+    );
+    let now = Timestamp::now();
+    let condition = Condition {
+        type_: CaptureCondition::Lost.as_str().to_owned(),
+        status: "True".to_owned(),
+        reason: CaptureReason::NodeLost.as_str().to_owned(),
+        message,
+        last_transition_time: Time(Timestamp::from_second(now.as_second()).unwrap_or(now)),
+        observed_generation: capture.metadata.generation,
+    };
+    let patch = serde_json::json!({
+        "apiVersion": Capture::api_version(&()),
+        "kind": Capture::kind(&()),
+        // The version: an agent that ended the capture meanwhile goes first.
+        "metadata": {"resourceVersion": capture.resource_version()},
+        "status": {"conditions": [condition]},
+    });
+    let params = PatchParams::apply(OPERATOR_FIELD_MANAGER).force();
+    let name = capture.name_any();
+    settled(
+        bounded(
+            "declaring a capture lost",
+            api.patch_status(&name, &params, &Patch::Apply(&patch)),
+        )
+        .await,
+    )
+}
+
+/// Takes the finalizer off.
+async fn release(capture: &Capture, api: &Api<Capture>) -> Result<(), CallError> {
+    let kept: Vec<&String> = capture
+        .finalizers()
+        .iter()
+        .filter(|finalizer| *finalizer != CAPTURE_FINALIZER)
+        .collect();
+    let patch = serde_json::json!({
+        "metadata": {"resourceVersion": capture.resource_version(), "finalizers": kept},
+    });
+    let params = PatchParams {
+        field_manager: Some(OPERATOR_FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let name = capture.name_any();
+    settled(
+        bounded(
+            "taking a capture's finalizer off",
+            api.patch(&name, &params, &Patch::Merge(&patch)),
+        )
+        .await,
+    )
+}
+
+/// A capture that is gone needs nothing more.
+fn settled(result: Result<Capture, CallError>) -> Result<(), CallError> {
+    match result {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,171 @@
+//! Reads and writes the secrets and the webhook configuration.
+
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, PatchOperation, TestOperation};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Client;
+use kube::api::{Api, Patch, PatchParams};
+
+use flopwatch_api::OPERATOR_FIELD_MANAGER;
+
+use crate::certificates::CertificateOptions;
+use crate::certificates::material::{Authority, Leaf, Material, SecretData};
+use crate::deadline::{CallError, bounded};
+
+/// Reads what the secrets hold.
+pub(super) async fn read(client: &Client, options: &CertificateOptions) -> Result<Material, CallError> {
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), &options.namespace);
+    let data = async |name: &str| -> Result<SecretData, CallError> {
+        let secret = bounded("reading a certificate secret", secrets.get_opt(name)).await?;
+        let data = secret.and_then(|secret| secret.data).unwrap_or_default();
+        Ok(data.into_iter().map(|(key, ByteString(value))| (key, value)).collect())
+    };
+    Ok(Material {
+        authority: Authority::of_secret(&data(&options.authority_secret).await?),
+        webhook: Leaf::of_secret(&data(&options.webhook_secret).await?),
+        agent: Leaf::of_secret(&data(&options.agent_secret).await?),
+    })
+}
+
+/// Writes what changed. The authority goes first, then the trust in it, then what it signed.
+pub(super) async fn write(
+    client: &Client,
+    options: &CertificateOptions,
+    current: &Material,
+    desired: &Material,
+) -> Result<(), CallError> {
+    if let Some(authority) = desired
+        .authority
+        .as_ref()
+        .filter(|_| desired.authority != current.authority)
+    {
+        write_secret(client, options, &options.authority_secret, authority.to_secret()).await?;
+    }
+    if let Some(webhook) = &desired.webhook {
+        trust(client, options, &webhook.bundle).await?;
+    }
+    for (name, current, desired) in [
+        (&options.webhook_secret, &current.webhook, &desired.webhook),
+        (&options.agent_secret, &current.agent, &desired.agent),
+    ] {
+        if let Some(leaf) = desired.as_ref().filter(|_| desired != current) {
+            write_secret(client, options, name, leaf.to_secret()).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn write_secret(
+    client: &Client,
+    options: &CertificateOptions,
+    name: &str,
+    data: SecretData,
+) -> Result<(), CallError> {
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), &options.namespace);
+    let data: std::collections::BTreeMap<String, ByteString> =
+        data.into_iter().map(|(key, value)| (key, ByteString(value))).collect();
+    let patch = serde_json::json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "kubernetes.io/tls",
+        "metadata": {"name": name, "labels": {"app.kubernetes.io/managed-by": "flopwatch"}},
+        "data": data,
+    });
+    let params = PatchParams::apply(OPERATOR_FIELD_MANAGER).force();
+    bounded(
+        "writing a certificate secret",
+        secrets.patch(name, &params, &Patch::Apply(&patch)),
+    )
+    .await?;
+    tracing::info!(secret = name, "wrote a certificate");
+    Ok(())
+}
+
+/// Puts the bundle into every webhook of the configuration that calls our Service.
+async fn trust(client: &Client, options: &CertificateOptions, bundle: &str) -> Result<(), CallError> {
+    let api: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    let name = options.webhook_configuration.as_str();
+    let Some(configuration) = bounded("reading the webhook configuration", api.get_opt(name)).await? else {
+        tracing::debug!(name, "there is no webhook configuration to trust the authority");
+        return Ok(());
+    };
+    let operations = trust_operations(&configuration, options, bundle);
+    if operations.is_empty() {
+        return Ok(());
+    }
+    let patch = Patch::Json::<()>(json_patch::Patch(operations));
+    bounded(
+        "writing the webhook configuration",
+        api.patch(name, &PatchParams::default(), &patch),
+    )
+    .await?;
+    tracing::info!(name, "webhook configuration trusts the authority");
+    Ok(())
+}
+
+fn trust_operations(
+    configuration: &MutatingWebhookConfiguration,
+    options: &CertificateOptions,
+    bundle: &str,
+) -> Vec<PatchOperation> {
+    let encoded = ByteString(bundle.as_bytes().to_vec());
+    let mut operations = Vec::new();
+    for (index, webhook) in configuration.webhooks.iter().flatten().enumerate() {
+        let ours =
+            webhook.client_config.service.as_ref().is_some_and(|service| {
+                service.name == options.webhook_service && service.namespace == options.namespace
+            });
+        if !ours || webhook.client_config.ca_bundle.as_ref() == Some(&encoded) {
+            continue;
+        }
+        let index = index.to_string();
+        operations.push(PatchOperation::Test(TestOperation {
+            path: PointerBuf::from_tokens(["webhooks", &index, "name"]),
+            value: serde_json::Value::String(webhook.name.clone()),
+        }));
+        operations.push(PatchOperation::Add(AddOperation {
+            path: PointerBuf::from_tokens(["webhooks", &index, "clientConfig", "caBundle"]),
+            value: serde_json::json!(encoded),
+        }));
+    }
+    operations
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_our_webhooks_are_told_whom_to_trust_and_only_once() {
+        let options = CertificateOptions {
+            namespace: "flopwatch".into(),
+            authority_secret: "a".into(),
+            webhook_secret: "w".into(),
+            webhook_names: vec![],
+            webhook_service: "flopwatch-admission".into(),
+            webhook_configuration: "flopwatch".into(),
+            agent_secret: "g".into(),
+            agent_names: vec![],
+        };
+        let webhook = |name: &str, service: &str| {
+            json!({
+                "name": name, "admissionReviewVersions": ["v1"], "sideEffects": "None",
+                "clientConfig": {"service": {"name": service, "namespace": "flopwatch"}}
+            })
+        };
+        let mut document = json!({
+            "metadata": {"name": "flopwatch"},
+            "webhooks": [webhook("x.other.dev", "other"), webhook("pods.flopwatch.dev", "flopwatch-admission")]
+        });
+        let read = |document: &serde_json::Value| serde_json::from_value(document.clone()).unwrap();
+        let operations = trust_operations(&read(&document), &options, "bundle");
+        json_patch::patch(&mut document, &operations).unwrap();
+        assert_eq!(document["webhooks"][1]["clientConfig"]["caBundle"], "YnVuZGxl");
+        assert!(document["webhooks"][0]["clientConfig"].get("caBundle").is_none());
+        assert_eq!(trust_operations(&read(&document), &options, "bundle"), []);
+    }
+}

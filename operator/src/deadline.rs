@@ -1,0 +1,91 @@
+//! A deadline on every call to the API server.
+
+use std::time::Duration;
+
+/// Longest time that one call to the API server may take.
+pub const API_DEADLINE: Duration = Duration::from_secs(10);
+
+/// A call to the API server that did not do what it was for.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The API server refused the call, or it could not be reached.
+    #[error("{call}: {source}")]
+    Api {
+        /// What was called, in words.
+        call: &'static str,
+        /// What came back.
+        source: Box<kube::Error>,
+    },
+    /// The API server did not answer within [`API_DEADLINE`].
+    #[error("{call}: no answer from the API server within {} s", API_DEADLINE.as_secs())]
+    Deadline {
+        /// What was called, in words.
+        call: &'static str,
+    },
+}
+
+impl CallError {
+    /// Whether somebody else changed the object since it was read; the next pass sees the change.
+    pub fn is_conflict(&self) -> bool {
+        self.status()
+            .is_some_and(|(code, reason)| code == 409 && reason == "Conflict")
+    }
+
+    /// Whether an object of that name exists already.
+    pub fn already_exists(&self) -> bool {
+        self.status()
+            .is_some_and(|(code, reason)| code == 409 && reason == "AlreadyExists")
+    }
+
+    /// Whether the object is not there.
+    pub fn is_not_found(&self) -> bool {
+        self.status().is_some_and(|(code, _)| code == 404)
+    }
+
+    /// Outcome for the metrics label `outcome`.
+    pub fn outcome(&self) -> &'static str {
+        match self {
+            Self::Api { .. } if self.is_conflict() => "conflict",
+            Self::Api { .. } => "failed",
+            Self::Deadline { .. } => "timed_out",
+        }
+    }
+
+    fn status(&self) -> Option<(u16, &str)> {
+        match self {
+            Self::Api { source, .. } => match source.as_ref() {
+                kube::Error::Api(status) => Some((status.code, status.reason.as_str())),
+                _ => None,
+            },
+            Self::Deadline { .. } => None,
+        }
+    }
+}
+
+/// Makes a call with the deadline; `call` says in words what it does.
+pub async fn bounded<T>(call: &'static str, future: impl Future<Output = kube::Result<T>>) -> Result<T, CallError> {
+    match tokio::time::timeout(API_DEADLINE, future).await {
+        Ok(result) => result.map_err(|source| CallError::Api {
+            call,
+            source: Box::new(source),
+        }),
+        Err(_elapsed) => Err(CallError::Deadline { call }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_without_an_answer_ends_at_the_deadline() {
+        let error = bounded("reading a pod", std::future::pending::<kube::Result<()>>())
+            .await
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "reading a pod: no answer from the API server within 10 s"
+        );
+        assert_eq!(error.outcome(), "timed_out");
+    }
+}

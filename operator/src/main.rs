@@ -1,0 +1,23 @@
+//! `flopwatch-operator`: parses the command line and calls the library.
+
+mod process;
+
+use anyhow::Context as _;
+use clap::Parser as _;
+use flopwatch_operator::args::{Cli, Command};
+use flopwatch_operator::metrics::Metrics;
+use flopwatch_operator::{controller, crds};
+
+fn main() -> anyhow::Result<()> {
+    let cli = Cli::parse();
+    // One provider for every TLS connection: with two in the program rustls refuses to choose.
+    if rustls::crypto::ring::default_provider().install_default().is_err() {
+        anyhow::bail!("a cryptography provider was installed before main");
+    }
+    match cli.command {
+        Command::Crds => crds::print(&mut std::io::stdout().lock()).context("printing the custom resource definitions"),
+        Command::Controller(args) => process::run(&args.common().clone(), async |client, stop| {
+            Ok(controller::run(client, args.options(), Metrics::new()?, stop).await?)
+        }),
+    }
+}

@@ -1,0 +1,160 @@
+//! What the operator counts. Every label comes from a closed set.
+
+use prometheus::{
+    Encoder as _, Gauge, GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry, TextEncoder,
+};
+
+/// The registry and the series in it; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    registry: Registry,
+    /// Passes over an object, by controller (`session`, `capture`, `certificates`) and outcome (`completed`,
+    /// `conflict`, `failed`, `timed_out`).
+    pub reconciliations: IntCounterVec,
+    /// Seconds of one pass, by controller.
+    pub reconciliation_duration: HistogramVec,
+    /// Events of the watches, by kind and event (`applied`, `deleted`, `relisted`, `invalid`, `error`).
+    pub watch_events: IntCounterVec,
+    /// Sessions now, by state.
+    pub sessions: IntGaugeVec,
+    /// Captures now, by state.
+    pub captures: IntGaugeVec,
+    /// Captures made.
+    pub captures_created: IntCounter,
+    /// Captures given up because their node or its agent was gone.
+    pub captures_lost: IntCounter,
+    /// Finalizers taken off captures.
+    pub finalizers_removed: IntCounter,
+    /// Sessions deleted at the end of their retention.
+    pub sessions_expired: IntCounter,
+    /// Events that could not be published.
+    pub events_failed: IntCounter,
+    /// 1 while this process leads.
+    pub leader: IntGauge,
+    /// 1 while new captures are suspended.
+    pub suspended: IntGauge,
+    /// End of validity in seconds since 1970, by certificate (`authority`, `admission`, `agent`).
+    pub certificate_expiry: GaugeVec,
+    /// Admission requests, by path (`mutate_pods`, `mutate_sessions`) and outcome.
+    pub admission_requests: IntCounterVec,
+    /// Seconds of one admission request, by path.
+    pub admission_duration: HistogramVec,
+    /// Containers that were asked to be prepared and were not, by reason.
+    pub unprepared: IntCounterVec,
+    /// Look-ups of images' entrypoints, by outcome (`found`, `cached`, `failed`, `timed_out`).
+    pub entrypoint_lookups: IntCounterVec,
+    /// End of validity, in seconds since 1970, of the certificate that admission serves; 0 without one.
+    pub serving_certificate_expiry: Gauge,
+}
+
+impl Metrics {
+    /// Makes and registers every series. Fails only if two of them had one name.
+    pub fn new() -> Result<Self, prometheus::Error> {
+        let registry = Registry::new();
+        let counters = |name: &str, help: &str, labels: &[&str]| -> Result<IntCounterVec, prometheus::Error> {
+            let vec = IntCounterVec::new(Opts::new(name, help), labels)?;
+            registry.register(Box::new(vec.clone()))?;
+            Ok(vec)
+        };
+        let counter = |name: &str, help: &str| -> Result<IntCounter, prometheus::Error> {
+            let counter = IntCounter::new(name, help)?;
+            registry.register(Box::new(counter.clone()))?;
+            Ok(counter)
+        };
+        let gauges = |name: &str, help: &str, labels: &[&str]| -> Result<IntGaugeVec, prometheus::Error> {
+            let vec = IntGaugeVec::new(Opts::new(name, help), labels)?;
+            registry.register(Box::new(vec.clone()))?;
+            Ok(vec)
+        };
+        let gauge = |name: &str, help: &str| -> Result<IntGauge, prometheus::Error> {
+            let gauge = IntGauge::new(name, help)?;
+            registry.register(Box::new(gauge.clone()))?;
+            Ok(gauge)
+        };
+        let histograms = |name: &str, help: &str, labels: &[&str]| -> Result<HistogramVec, prometheus::Error> {
+            let buckets = vec![0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0];
+            let vec = HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets), labels)?;
+            registry.register(Box::new(vec.clone()))?;
+            Ok(vec)
+        };
+        let certificate_expiry = GaugeVec::new(
+            Opts::new(
+                "flopwatch_certificate_expiry_timestamp_seconds",
+                "End of a certificate's validity.",
+            ),
+            &["certificate"],
+        )?;
+        registry.register(Box::new(certificate_expiry.clone()))?;
+        let serving_certificate_expiry = Gauge::new(
+            "flopwatch_admission_certificate_expiry_timestamp_seconds",
+            "End of validity of the certificate that admission serves; 0 without one.",
+        )?;
+        registry.register(Box::new(serving_certificate_expiry.clone()))?;
+        Ok(Self {
+            reconciliations: counters(
+                "flopwatch_reconciliations_total",
+                "Passes over an object, by controller and outcome.",
+                &["controller", "outcome"],
+            )?,
+            reconciliation_duration: histograms(
+                "flopwatch_reconciliation_duration_seconds",
+                "Time of one pass over an object.",
+                &["controller"],
+            )?,
+            watch_events: counters(
+                "flopwatch_watch_events_total",
+                "Events of the watches.",
+                &["kind", "event"],
+            )?,
+            sessions: gauges("flopwatch_sessions", "Profiling sessions, by state.", &["state"])?,
+            captures: gauges("flopwatch_captures", "Captures, by state.", &["state"])?,
+            captures_created: counter("flopwatch_captures_created_total", "Captures made for sessions.")?,
+            captures_lost: counter(
+                "flopwatch_captures_lost_total",
+                "Captures given up because their node or its agent was gone.",
+            )?,
+            finalizers_removed: counter(
+                "flopwatch_capture_finalizers_removed_total",
+                "Finalizers taken off deleted captures.",
+            )?,
+            sessions_expired: counter(
+                "flopwatch_sessions_expired_total",
+                "Sessions deleted at the end of their retention.",
+            )?,
+            events_failed: counter("flopwatch_events_failed_total", "Events that could not be published.")?,
+            leader: gauge("flopwatch_leader", "1 while this process leads.")?,
+            suspended: gauge("flopwatch_captures_suspended", "1 while new captures are suspended.")?,
+            certificate_expiry,
+            admission_requests: counters(
+                "flopwatch_admission_requests_total",
+                "Admission requests, by path and outcome.",
+                &["path", "outcome"],
+            )?,
+            admission_duration: histograms(
+                "flopwatch_admission_duration_seconds",
+                "Time of one admission request.",
+                &["path"],
+            )?,
+            unprepared: counters(
+                "flopwatch_unprepared_containers_total",
+                "Containers that were asked to be prepared and were not.",
+                &["reason"],
+            )?,
+            entrypoint_lookups: counters(
+                "flopwatch_entrypoint_lookups_total",
+                "Look-ups of images' entrypoints.",
+                &["outcome"],
+            )?,
+            serving_certificate_expiry,
+            registry,
+        })
+    }
+
+    /// The series in Prometheus' text format.
+    pub fn render(&self) -> Result<String, prometheus::Error> {
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+}

@@ -1,0 +1,6 @@
+//! Profiling sessions: choosing targets, making captures, summing up.
+
+pub mod plan;
+pub mod reconcile;
+pub mod summary;
+pub mod targets;

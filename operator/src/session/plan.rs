@@ -1,0 +1,424 @@
+//! What to do about one session: a function of the session and of what is seen around it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flopwatch_api::capture::{Capture, CaptureSpec, PodReference, SessionReference};
+use flopwatch_api::reason::{SessionCondition, SessionReason};
+use flopwatch_api::session::{
+    CaptureReference, MAX_CAPTURE_REFERENCES, ProfilingSession, ProfilingSessionStatus, StopMode,
+};
+use flopwatch_api::{CAPTURE_FINALIZER, REQUESTED_BY_ANNOTATION, SESSION_ID_LABEL, SESSION_LABEL};
+use jiff::Timestamp;
+use k8s_controller::conditions::{self, ConditionStatus, DesiredCondition};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::{Resource as _, ResourceExt as _};
+use sha2::{Digest as _, Sha256};
+
+use crate::session::summary::{Summary, shorten};
+use crate::session::targets::{Selection, Target, select};
+
+/// Longest time between two looks at a session that has not ended: heals an event that a watch missed.
+const RESYNC: Duration = Duration::from_mins(1);
+/// Longest wait for the end of a retention, so that a changed clock does no harm for longer.
+const LONGEST_WAIT: Duration = Duration::from_hours(1);
+
+/// What is seen around a session.
+#[derive(Clone, Copy, Debug)]
+pub struct World<'a> {
+    /// The time.
+    pub now: Timestamp,
+    /// Pods of the session's namespace.
+    pub pods: &'a [Arc<Pod>],
+    /// The session's captures.
+    pub captures: &'a [Arc<Capture>],
+    /// Whether new captures are suspended.
+    pub suspended: bool,
+    /// An id that no session of the cluster has.
+    pub fresh_id: &'a str,
+}
+
+/// What to do, in this order: create, stop, write the status, delete.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Captures to make.
+    pub create: Vec<Capture>,
+    /// Captures to tell to stop.
+    pub stop: Vec<(Arc<Capture>, StopMode)>,
+    /// The status as it should be.
+    pub status: ProfilingSessionStatus,
+    /// Whether the retention is over.
+    pub expired: bool,
+    /// Whether this step cannot be taken back (captures are made, the session ends): it must rest on what the API
+    /// server says now, not on a cache that may lag.
+    pub decisive: bool,
+    /// Look again after this long even if nothing changes.
+    pub again: Option<Duration>,
+}
+
+/// Plans one step.
+pub fn plan(session: &ProfilingSession, world: &World<'_>) -> Plan {
+    let old = session.status.clone().unwrap_or_default();
+    let mut step = Step {
+        session,
+        world,
+        status: old,
+    };
+    step.status.observed_generation = session.metadata.generation;
+    if let Some(Time(completed)) = step.status.completion_time {
+        return step.retain(completed);
+    }
+    if step.status.requested_by.is_none() {
+        step.status.requested_by = session
+            .annotations()
+            .get(REQUESTED_BY_ANNOTATION)
+            .map(|user| user.chars().take(512).collect());
+    }
+    if step.status.id.is_none() {
+        return step.begin();
+    }
+    let chosen = is_true(&step.status, SessionCondition::TargetsFound);
+    if chosen || (session.spec.stop.is_some() && !world.captures.is_empty()) {
+        step.follow()
+    } else if let Some(stop) = session.spec.stop {
+        let reason = if stop == StopMode::Discard {
+            SessionReason::Discarded
+        } else {
+            SessionReason::Failed
+        };
+        step.end_without_captures(
+            SessionReason::WaitingForTargets,
+            reason,
+            "the session was stopped before a capture was made",
+        )
+    } else if world.suspended {
+        step.wait(
+            SessionReason::CapturesSuspended,
+            "new captures are suspended in this cluster".to_owned(),
+        )
+    } else {
+        step.choose()
+    }
+}
+
+struct Step<'a> {
+    session: &'a ProfilingSession,
+    world: &'a World<'a>,
+    status: ProfilingSessionStatus,
+}
+
+impl Step<'_> {
+    /// The first step: an id, and every condition.
+    fn begin(mut self) -> Plan {
+        self.status.id = Some(self.world.fresh_id.to_owned());
+        self.set(
+            SessionCondition::Accepted,
+            ConditionStatus::True,
+            SessionReason::Accepted,
+            "the request is understood".to_owned(),
+        );
+        self.set(
+            SessionCondition::TargetsFound,
+            ConditionStatus::Unknown,
+            SessionReason::Progressing,
+            String::new(),
+        );
+        self.set(
+            SessionCondition::Capturing,
+            ConditionStatus::False,
+            SessionReason::Pending,
+            String::new(),
+        );
+        self.set(
+            SessionCondition::Succeeded,
+            ConditionStatus::Unknown,
+            SessionReason::Progressing,
+            String::new(),
+        );
+        Plan {
+            status: self.status,
+            again: Some(RESYNC),
+            ..Plan::default()
+        }
+    }
+
+    /// Looks for targets.
+    fn choose(mut self) -> Plan {
+        let namespace = self.session.namespace().unwrap_or_default();
+        let kept: BTreeSet<String> = self
+            .world
+            .captures
+            .iter()
+            .map(|capture| capture.spec.pod_ref.uid.clone())
+            .collect();
+        let targets = match select(&self.session.spec.target, &namespace, self.world.pods, &kept) {
+            Selection::Found(targets) => targets,
+            // A pass was cut off after it made captures: they are the choice.
+            _ if !kept.is_empty() => Vec::new(),
+            Selection::Waiting(message) => return self.wait(SessionReason::WaitingForTargets, message),
+            Selection::Impossible { reason, message } => {
+                return self.end_without_captures(reason, SessionReason::Failed, &message);
+            }
+        };
+        let existing: BTreeSet<String> = self.world.captures.iter().map(|capture| capture.name_any()).collect();
+        let create: Vec<Capture> = targets
+            .iter()
+            .map(|target| self.capture(target))
+            .filter(|capture| !existing.contains(&capture.name_any()))
+            .collect();
+        let mut summary = Summary::of(self.world.captures, 0);
+        let made = i32::try_from(create.len()).unwrap_or(i32::MAX);
+        summary.counts.captures = summary.counts.captures.saturating_add(made);
+        summary.counts.active = summary.counts.active.saturating_add(made);
+        for capture in &create {
+            if summary.references.len() < MAX_CAPTURE_REFERENCES {
+                summary.references.push(CaptureReference {
+                    name: capture.name_any(),
+                    pod_name: capture.spec.pod_ref.name.clone(),
+                    container_name: capture.spec.container_name.clone(),
+                    succeeded: "Unknown".to_owned(),
+                    reason: SessionReason::Pending.to_string(),
+                });
+            }
+        }
+        let count = summary.counts.captures;
+        let message = if count == 1 {
+            "1 container".to_owned()
+        } else {
+            format!("{count} containers")
+        };
+        self.set(
+            SessionCondition::TargetsFound,
+            ConditionStatus::True,
+            SessionReason::TargetsFound,
+            message,
+        );
+        self.show(&summary);
+        Plan {
+            create,
+            status: self.status,
+            decisive: true,
+            again: Some(RESYNC),
+            ..Plan::default()
+        }
+    }
+
+    /// Follows the captures there are.
+    fn follow(mut self) -> Plan {
+        let summary = Summary::of(self.world.captures, self.status.counts.captures);
+        let stop = self.session.spec.stop.map(|mode| {
+            let live = self.world.captures.iter().filter(|capture| {
+                !crate::capture::standing::Standing::of(capture).has_ended() && capture.spec.stop != Some(mode)
+            });
+            live.map(|capture| (Arc::clone(capture), mode)).collect()
+        });
+        if !is_true(&self.status, SessionCondition::TargetsFound) {
+            let message = format!("{} containers", summary.counts.captures);
+            self.set(
+                SessionCondition::TargetsFound,
+                ConditionStatus::True,
+                SessionReason::TargetsFound,
+                message,
+            );
+        }
+        self.show(&summary);
+        let ended = summary.has_ended();
+        if ended {
+            let (reason, message) = summary.verdict(self.session.spec.stop);
+            self.end(reason, message);
+        }
+        Plan {
+            stop: stop.unwrap_or_default(),
+            decisive: ended,
+            again: Some(if ended { self.retention() } else { RESYNC }),
+            status: self.status,
+            ..Plan::default()
+        }
+    }
+
+    /// Waits for targets until the deadline.
+    fn wait(mut self, reason: SessionReason, message: String) -> Plan {
+        let waited = self
+            .session
+            .creation_timestamp()
+            .map_or(Duration::ZERO, |Time(created)| since(created, self.world.now));
+        let patience = Duration::from_secs(u64::try_from(self.session.spec.start_deadline_seconds).unwrap_or(0));
+        if waited >= patience {
+            let message = format!("{message}; waited {} s (spec.startDeadlineSeconds)", patience.as_secs());
+            let found = if reason == SessionReason::WaitingForTargets {
+                SessionReason::NoTargets
+            } else {
+                reason
+            };
+            return self.end_without_captures(found, SessionReason::Failed, &message);
+        }
+        self.set(SessionCondition::TargetsFound, ConditionStatus::False, reason, message);
+        let again = patience.saturating_sub(waited).min(RESYNC) + Duration::from_secs(1);
+        Plan {
+            status: self.status,
+            again: Some(again),
+            ..Plan::default()
+        }
+    }
+
+    fn end_without_captures(mut self, found: SessionReason, reason: SessionReason, message: &str) -> Plan {
+        self.set(
+            SessionCondition::TargetsFound,
+            ConditionStatus::False,
+            found,
+            message.to_owned(),
+        );
+        self.end(reason, message.to_owned());
+        Plan {
+            decisive: true,
+            again: Some(self.retention()),
+            status: self.status,
+            ..Plan::default()
+        }
+    }
+
+    fn end(&mut self, reason: SessionReason, message: String) {
+        let now = Timestamp::from_second(self.world.now.as_second()).unwrap_or(self.world.now);
+        self.status.completion_time = Some(Time(now));
+        self.set(
+            SessionCondition::Capturing,
+            ConditionStatus::False,
+            SessionReason::Finished,
+            String::new(),
+        );
+        let succeeded = ConditionStatus::from(reason == SessionReason::Succeeded);
+        self.set(SessionCondition::Succeeded, succeeded, reason, message);
+    }
+
+    /// Shows how the captures stand.
+    fn show(&mut self, summary: &Summary) {
+        self.status.counts = summary.counts;
+        self.status.captures.clone_from(&summary.references);
+        if summary.url.is_some() {
+            self.status.url.clone_from(&summary.url);
+        }
+        if summary.started > 0 {
+            let message = format!(
+                "{} of {} captures are at work",
+                summary.started, summary.counts.captures
+            );
+            self.set(
+                SessionCondition::Capturing,
+                ConditionStatus::True,
+                SessionReason::Capturing,
+                message,
+            );
+        } else if !summary.has_ended() {
+            self.set(
+                SessionCondition::Capturing,
+                ConditionStatus::False,
+                SessionReason::Pending,
+                String::new(),
+            );
+        }
+        if !summary.has_ended() {
+            let ended = summary.counts.captures - summary.counts.active;
+            let message = format!("{ended} of {} captures have ended", summary.counts.captures);
+            self.set(
+                SessionCondition::Succeeded,
+                ConditionStatus::Unknown,
+                SessionReason::Progressing,
+                message,
+            );
+        }
+    }
+
+    /// Keeps an ended session until its retention is over. Its status stays as it ended.
+    fn retain(self, completed: Timestamp) -> Plan {
+        let kept = since(completed, self.world.now);
+        let retention = self.retention_seconds();
+        let expired = kept >= retention;
+        let again = (!expired).then(|| (retention.saturating_sub(kept) + Duration::from_secs(1)).min(LONGEST_WAIT));
+        Plan {
+            status: self.status,
+            expired,
+            again,
+            ..Plan::default()
+        }
+    }
+
+    fn retention(&self) -> Duration {
+        (self.retention_seconds() + Duration::from_secs(1)).min(LONGEST_WAIT)
+    }
+
+    fn retention_seconds(&self) -> Duration {
+        Duration::from_secs(u64::try_from(self.session.spec.retention.ttl_seconds_after_finished).unwrap_or(0))
+    }
+
+    fn set(&mut self, condition: SessionCondition, status: ConditionStatus, reason: SessionReason, message: String) {
+        let desired = DesiredCondition::new(condition.as_str(), status, reason.as_str(), shorten(message))
+            .observed_generation(self.session.metadata.generation);
+        // Whether the status as a whole changed is what decides about writing it.
+        let _change = conditions::set(&mut self.status.conditions, desired);
+    }
+
+    fn capture(&self, target: &Target) -> Capture {
+        let spec = &self.session.spec;
+        let id = self.status.id.clone().unwrap_or_default();
+        let session_name = self.session.name_any();
+        let mut capture = Capture::new(
+            &capture_name(&session_name, target),
+            CaptureSpec {
+                session_ref: SessionReference {
+                    name: session_name.clone(),
+                    id: id.clone(),
+                },
+                node_name: target.node_name.clone(),
+                pod_ref: PodReference {
+                    name: target.pod_name.clone(),
+                    uid: target.pod_uid.clone(),
+                },
+                container_name: target.container.clone(),
+                profiler: spec.profiler.clone(),
+                duration_seconds: spec.duration_seconds,
+                require: spec.require.clone(),
+                start_deadline_seconds: spec.start_deadline_seconds,
+                metrics: spec.metrics.clone(),
+                outputs: spec.outputs.clone(),
+                stop: None,
+            },
+        );
+        capture.metadata = ObjectMeta {
+            namespace: self.session.namespace(),
+            labels: Some(
+                [
+                    (SESSION_LABEL, session_name.as_str()),
+                    (SESSION_ID_LABEL, id.as_str()),
+                    ("app.kubernetes.io/managed-by", "flopwatch"),
+                ]
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into(),
+            ),
+            finalizers: Some(vec![CAPTURE_FINALIZER.to_owned()]),
+            owner_references: self.session.controller_owner_ref(&()).map(|owner| vec![owner]),
+            ..capture.metadata
+        };
+        capture
+    }
+}
+
+/// Name of the capture of `target`: the session's name and ten hexadecimal digits of the container's identity, so that
+/// a second try to make it meets the first.
+fn capture_name(session: &str, target: &Target) -> String {
+    let digest = Sha256::digest(format!("{}/{}", target.pod_uid, target.container));
+    let hash: String = digest.iter().take(5).map(|byte| format!("{byte:02x}")).collect();
+    format!("{session}-{hash}")
+}
+
+fn is_true(status: &ProfilingSessionStatus, condition: SessionCondition) -> bool {
+    conditions::find(&status.conditions, condition.as_str()).is_some_and(|found| found.status == "True")
+}
+
+fn since(then: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(now.duration_since(then)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,310 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+const NOW: &str = "2026-01-01T00:01:00Z";
+
+fn session(spec: Value, status: Value) -> ProfilingSession {
+    let mut full = json!({"target": {"podName": "p"}, "durationSeconds": 10, "startDeadlineSeconds": 300});
+    json_patch::merge(&mut full, &spec);
+    serde_json::from_value(json!({
+        "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession",
+        "metadata": {
+            "name": "s", "namespace": "team", "uid": "session-uid", "generation": 1, "resourceVersion": "1",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "annotations": {REQUESTED_BY_ANNOTATION: "ada"}
+        },
+        "spec": full, "status": status
+    }))
+    .unwrap()
+}
+
+fn pod(name: &str, phase: &str) -> Arc<Pod> {
+    Arc::new(
+        serde_json::from_value(json!({
+            "metadata": {"name": name, "namespace": "team", "uid": format!("uid-{name}"), "labels": {"app": "train"}},
+            "spec": {"nodeName": "n1", "containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
+            "status": {"phase": phase}
+        }))
+        .unwrap(),
+    )
+}
+
+fn world<'a>(pods: &'a [Arc<Pod>], captures: &'a [Arc<Capture>]) -> World<'a> {
+    World {
+        now: NOW.parse().unwrap(),
+        pods,
+        captures,
+        suspended: false,
+        fresh_id: "00c0ffee",
+    }
+}
+
+/// The session after its first step.
+fn begun(spec: Value) -> ProfilingSession {
+    let mut session = session(spec, json!({}));
+    session.status = Some(plan(&session, &world(&[], &[])).status);
+    session
+}
+
+/// The session after it made captures for `pods`, and those captures.
+fn capturing(spec: Value, pods: &[Arc<Pod>]) -> (ProfilingSession, Vec<Arc<Capture>>) {
+    let mut session = begun(spec);
+    let step = plan(&session, &world(pods, &[]));
+    session.status = Some(step.status);
+    (session, step.create.into_iter().map(Arc::new).collect())
+}
+
+fn ended(capture: &Arc<Capture>, condition: &str, status: &str, reason: &str) -> Arc<Capture> {
+    let mut capture = Capture::clone(capture);
+    capture.status = serde_json::from_value(json!({
+        "url": "https://agent/captures/1",
+        "conditions": [{"type": condition, "status": status, "reason": reason, "message": "why", "lastTransitionTime": NOW}]
+    }))
+    .unwrap();
+    Arc::new(capture)
+}
+
+fn condition(status: &ProfilingSessionStatus, type_: SessionCondition) -> String {
+    let found = conditions::find(&status.conditions, type_.as_str()).unwrap();
+    assert_eq!(found.observed_generation, Some(1), "{type_} carries the generation");
+    format!("{} {}: {}", found.status, found.reason, found.message)
+}
+
+#[test]
+fn the_first_step_only_writes_down_the_id_and_every_condition() {
+    let session = session(json!({}), json!({}));
+    let pods = [pod("p", "Running")];
+    let step = plan(&session, &world(&pods, &[]));
+    assert!(
+        step.create.is_empty(),
+        "captures carry the id, so it must be safe first"
+    );
+    assert_eq!(step.status.id.as_deref(), Some("00c0ffee"));
+    assert_eq!(step.status.requested_by.as_deref(), Some("ada"));
+    assert_eq!(step.status.conditions.len(), SessionCondition::ALL.len());
+}
+
+#[test]
+fn a_running_pod_gets_one_capture_owned_by_the_session() {
+    let (session, captures) = capturing(json!({}), &[pod("p", "Running")]);
+    let [capture] = captures.as_slice() else {
+        panic!("{captures:?}")
+    };
+    let mut shown = serde_json::to_value(capture.as_ref()).unwrap();
+    shown.as_object_mut().unwrap().remove("status");
+    insta::assert_yaml_snapshot!("capture", shown);
+    let status = session.status.unwrap();
+    assert_eq!(
+        condition(&status, SessionCondition::TargetsFound),
+        "True TargetsFound: 1 container"
+    );
+    assert_eq!((status.counts.captures, status.counts.active), (1, 1));
+    assert_eq!(status.captures.len(), 1);
+}
+
+#[test]
+fn a_target_that_comes_late_is_waited_for_until_the_deadline() {
+    let session = begun(json!({"startDeadlineSeconds": 61}));
+    let pods = [pod("p", "Pending")];
+    let waiting = plan(&session, &world(&pods, &[]));
+    assert!(
+        condition(&waiting.status, SessionCondition::TargetsFound)
+            .starts_with("False WaitingForTargets: pod p is not running")
+    );
+    assert_eq!(waiting.again, Some(Duration::from_secs(2)));
+    assert_eq!(waiting.status.completion_time, None);
+
+    let late = World {
+        now: "2026-01-01T00:01:01Z".parse().unwrap(),
+        ..world(&[], &[])
+    };
+    let given_up = plan(&session, &late);
+    assert!(given_up.decisive && given_up.create.is_empty());
+    insta::assert_snapshot!(condition(&given_up.status, SessionCondition::Succeeded), @"False Failed: there is no pod p in namespace team; a session targets pods of its own namespace only; waited 61 s (spec.startDeadlineSeconds)");
+    assert!(condition(&given_up.status, SessionCondition::TargetsFound).starts_with("False NoTargets"));
+}
+
+#[test]
+fn suspended_captures_are_waited_for_and_not_made() {
+    let session = begun(json!({}));
+    let pods = [pod("p", "Running")];
+    let step = plan(
+        &session,
+        &World {
+            suspended: true,
+            ..world(&pods, &[])
+        },
+    );
+    assert!(step.create.is_empty());
+    assert!(condition(&step.status, SessionCondition::TargetsFound).starts_with("False CapturesSuspended"));
+    let (running, captures) = capturing(json!({}), &pods);
+    let step = plan(
+        &running,
+        &World {
+            suspended: true,
+            ..world(&pods, &captures)
+        },
+    );
+    assert!(step.stop.is_empty(), "captures that were made go on");
+}
+
+#[test]
+fn targets_are_chosen_once() {
+    let spec = json!({"target": {"podName": null, "podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 2}});
+    let (session, captures) = capturing(spec.clone(), &[pod("p", "Running")]);
+    let more = [pod("p", "Running"), pod("q", "Running")];
+    assert!(plan(&session, &world(&more, &captures)).create.is_empty());
+
+    // A pass that was cut off after the first of two captures goes on with the second.
+    let (session, captures) = (begun(spec.clone()), capturing(spec, &[pod("q", "Running")]).1);
+    let step = plan(
+        &session,
+        &world(
+            &[pod("a", "Running"), pod("p", "Running"), pod("q", "Running")],
+            &captures,
+        ),
+    );
+    let names: Vec<_> = step
+        .create
+        .iter()
+        .map(|capture| capture.spec.pod_ref.name.as_str())
+        .collect();
+    assert_eq!((names.as_slice(), step.status.counts.captures), (["a"].as_slice(), 2));
+}
+
+#[test]
+fn the_verdict_counts_the_captures() {
+    let spec = json!({"target": {"podName": null, "podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 3}});
+    let pods = [pod("p", "Running"), pod("q", "Running"), pod("r", "Running")];
+    let (session, captures) = capturing(spec, &pods);
+    let good = |at: usize| ended(&captures[at], "Succeeded", "True", "Succeeded");
+    let bad = |at: usize| ended(&captures[at], "Succeeded", "False", "ContainerBusy");
+    let lost = |at: usize| ended(&captures[at], "Lost", "True", "NodeLost");
+    let cases = [
+        (
+            "all good",
+            vec![good(0), good(1), good(2)],
+            "True Succeeded: all 3 captures succeeded",
+        ),
+        (
+            "one busy, one lost",
+            vec![good(0), bad(1), lost(2)],
+            "False PartiallySucceeded: 1 of 3 captures succeeded; failed: 1 ContainerBusy, 1 NodeLost",
+        ),
+        (
+            "one busy",
+            vec![good(0), good(1), bad(2)],
+            "False PartiallySucceeded: 2 of 3 captures succeeded; failed: 1 ContainerBusy: why",
+        ),
+        (
+            "all busy",
+            vec![bad(0), bad(1), bad(2)],
+            "False Failed: 0 of 3 captures succeeded; failed: 3 ContainerBusy",
+        ),
+        (
+            "one deleted",
+            vec![good(0), good(1)],
+            "False PartiallySucceeded: 2 of 3 captures succeeded; failed: 1 deleted before the end",
+        ),
+        (
+            "one still at work",
+            vec![good(0), bad(1), Arc::clone(&captures[2])],
+            "Unknown Progressing: 2 of 3 captures have ended",
+        ),
+    ];
+    for (name, captures, expected) in cases {
+        let step = plan(&session, &world(&pods, &captures));
+        assert_eq!(condition(&step.status, SessionCondition::Succeeded), expected, "{name}");
+        let over = !expected.starts_with("Unknown");
+        assert_eq!(
+            (step.status.completion_time.is_some(), step.decisive),
+            (over, over),
+            "{name}"
+        );
+        assert_eq!(step.status.url.as_deref(), Some("https://agent/captures/1"), "{name}");
+    }
+}
+
+#[test]
+fn a_stop_reaches_the_live_captures_and_only_them() {
+    let spec = json!({"target": {"podName": null, "podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 2}});
+    let pods = [pod("p", "Running"), pod("q", "Running")];
+    let (mut session, captures) = capturing(spec, &pods);
+    session.spec.stop = Some(StopMode::Discard);
+    let captures = [
+        ended(&captures[0], "Succeeded", "False", "Discarded"),
+        Arc::clone(&captures[1]),
+    ];
+    let step = plan(&session, &world(&pods, &captures));
+    assert_eq!(step.stop.len(), 1);
+    assert_eq!(step.stop[0].0.name_any(), captures[1].name_any());
+
+    let captures = [
+        Arc::clone(&captures[0]),
+        ended(&captures[1], "Succeeded", "False", "Discarded"),
+    ];
+    let step = plan(&session, &world(&pods, &captures));
+    assert!(condition(&step.status, SessionCondition::Succeeded).starts_with("False Discarded"));
+}
+
+#[test]
+fn a_stop_before_there_are_targets_ends_the_session() {
+    for (mode, expected) in [(StopMode::Keep, "False Failed"), (StopMode::Discard, "False Discarded")] {
+        let mut session = begun(json!({}));
+        session.spec.stop = Some(mode);
+        let step = plan(&session, &world(&[pod("p", "Running")], &[]));
+        assert!(step.create.is_empty());
+        assert!(condition(&step.status, SessionCondition::Succeeded).starts_with(expected));
+    }
+}
+
+#[test]
+fn an_ended_session_stays_as_it_is_until_its_retention_is_over() {
+    let (mut session, captures) = capturing(
+        json!({"retention": {"ttlSecondsAfterFinished": 30}}),
+        &[pod("p", "Running")],
+    );
+    let done = [ended(&captures[0], "Succeeded", "True", "Succeeded")];
+    session.status = Some(plan(&session, &world(&[], &done)).status);
+    let later = |now: &str| {
+        plan(
+            &session,
+            &World {
+                now: now.parse().unwrap(),
+                ..world(&[], &[])
+            },
+        )
+    };
+    let kept = later("2026-01-01T00:01:29Z");
+    assert_eq!(
+        Some(&kept.status),
+        session.status.as_ref(),
+        "captures that were deleted afterwards change nothing"
+    );
+    assert_eq!((kept.expired, kept.again), (false, Some(Duration::from_secs(2))));
+    assert!(later("2026-01-01T00:01:30Z").expired);
+}
+
+#[test]
+fn planning_twice_from_the_same_sight_plans_the_same() {
+    let pods = [pod("p", "Running")];
+    let (session, captures) = capturing(json!({}), &pods);
+    let busy = [ended(&captures[0], "Accepted", "True", "Accepted")];
+    let mut session = session;
+    session.status = Some(plan(&session, &world(&pods, &busy)).status);
+    let again = plan(&session, &world(&pods, &busy));
+    assert_eq!(Some(&again.status), session.status.as_ref());
+    assert!(again.create.is_empty() && again.stop.is_empty() && !again.expired);
+}
+
+#[test]
+fn the_longest_session_name_gives_a_valid_capture_name() {
+    let target = Target {
+        pod_name: "p".into(),
+        pod_uid: "u".into(),
+        node_name: "n".into(),
+        container: "c".into(),
+    };
+    assert_eq!(capture_name(&"s".repeat(52), &target).len(), 63);
+}

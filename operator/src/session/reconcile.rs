@@ -1,0 +1,320 @@
+//! Carries a session's plan out.
+
+use std::sync::Arc;
+
+use flopwatch_api::capture::Capture;
+use flopwatch_api::reason::SessionCondition;
+use flopwatch_api::session::{ProfilingSession, ProfilingSessionStatus, StopMode};
+use flopwatch_api::{OPERATOR_FIELD_MANAGER, SESSION_ID_LABEL, SESSION_LABEL};
+use jiff::Timestamp;
+use k8s_controller::conditions;
+use k8s_controller::events::{Event, EventType};
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::runtime::controller::Action;
+use kube::runtime::reflector::ObjectRef;
+use kube::{Resource as _, ResourceExt as _};
+
+use crate::controller::context::Context;
+use crate::deadline::{CallError, bounded};
+use crate::session::plan::{Plan, World, plan};
+
+/// One pass over a session.
+pub async fn reconcile(session: Arc<ProfilingSession>, context: Arc<Context>) -> Action {
+    if session.metadata.deletion_timestamp.is_some() {
+        return Action::await_change();
+    }
+    let pass = Box::pin(pass(&session, &context));
+    context.pass("session", session.as_ref(), pass).await
+}
+
+async fn pass(session: &ProfilingSession, context: &Context) -> Result<Action, CallError> {
+    let namespace = session.namespace().unwrap_or_default();
+    let pods = candidates(
+        session,
+        &context
+            .stores
+            .pods
+            .state_filter(|pod| pod.metadata.namespace.as_deref() == Some(&namespace)),
+    );
+    let captures = owned(
+        session,
+        context
+            .stores
+            .captures
+            .state_filter(|capture| capture.metadata.namespace.as_deref() == Some(&namespace)),
+    );
+    let fresh_id = fresh_id(context);
+    let world = World {
+        now: Timestamp::now(),
+        pods: &pods,
+        captures: &captures,
+        suspended: context.suspension.get(),
+        fresh_id: &fresh_id,
+    };
+    let step = plan(session, &world);
+    if !step.decisive {
+        return carry_out(session, step, context).await;
+    }
+    // What follows cannot be taken back, so it rests on what the API server says now.
+    let sessions: Api<ProfilingSession> = Api::namespaced(context.client.clone(), &namespace);
+    let Some(fresh) = bounded("reading the session", sessions.get_opt(&session.name_any())).await? else {
+        return Ok(Action::await_change());
+    };
+    if fresh.metadata.uid != session.metadata.uid || fresh.metadata.deletion_timestamp.is_some() {
+        return Ok(Action::await_change());
+    }
+    let api: Api<Capture> = Api::namespaced(context.client.clone(), &namespace);
+    let selector = ListParams::default().labels(&format!("{SESSION_LABEL}={}", session.name_any()));
+    let listed = bounded("listing the session's captures", api.list(&selector)).await?;
+    let captures = owned(&fresh, listed.items.into_iter().map(Arc::new).collect());
+    let step = plan(
+        &fresh,
+        &World {
+            captures: &captures,
+            ..world
+        },
+    );
+    carry_out(&fresh, step, context).await
+}
+
+/// Pods that the session can mean: by name one, otherwise the namespace's.
+fn candidates(session: &ProfilingSession, pods: &[Arc<Pod>]) -> Vec<Arc<Pod>> {
+    let name = session.spec.target.pod_name.as_deref();
+    pods.iter()
+        .filter(|pod| name.is_none_or(|name| pod.metadata.name.as_deref() == Some(name)))
+        .cloned()
+        .collect()
+}
+
+/// Captures that this very session controls; one of the same name that was deleted and made anew has another UID.
+fn owned(session: &ProfilingSession, captures: Vec<Arc<Capture>>) -> Vec<Arc<Capture>> {
+    let Some(uid) = session.metadata.uid.as_deref() else {
+        return Vec::new();
+    };
+    let controls = |capture: &Arc<Capture>| {
+        capture
+            .owner_references()
+            .iter()
+            .any(|owner| owner.controller == Some(true) && owner.uid == uid)
+    };
+    captures.into_iter().filter(controls).collect()
+}
+
+/// Eight hexadecimal digits that no session and no capture of the cluster carries.
+fn fresh_id(context: &Context) -> String {
+    loop {
+        let id = format!("{:08x}", fastrand::u32(..));
+        let in_sessions = context
+            .stores
+            .sessions
+            .find(|session| session.status.as_ref().and_then(|status| status.id.as_deref()) == Some(id.as_str()));
+        let in_captures = context
+            .stores
+            .captures
+            .find(|capture| capture.labels().get(SESSION_ID_LABEL) == Some(&id));
+        if in_sessions.is_none() && in_captures.is_none() {
+            return id;
+        }
+    }
+}
+
+async fn carry_out(session: &ProfilingSession, step: Plan, context: &Context) -> Result<Action, CallError> {
+    let namespace = session.namespace().unwrap_or_default();
+    let sessions: Api<ProfilingSession> = Api::namespaced(context.client.clone(), &namespace);
+    let captures: Api<Capture> = Api::namespaced(context.client.clone(), &namespace);
+    for capture in &step.create {
+        create(session, capture, &captures, context).await?;
+    }
+    for (capture, mode) in &step.stop {
+        stop(capture, *mode, &captures).await?;
+    }
+    if session.status.as_ref() != Some(&step.status) {
+        write_status(session, &step.status, &sessions).await?;
+        announce(session, &step.status, context).await;
+    }
+    if step.expired {
+        let preconditions = Preconditions {
+            uid: session.metadata.uid.clone(),
+            resource_version: None,
+        };
+        let params = DeleteParams {
+            preconditions: Some(preconditions),
+            ..DeleteParams::background()
+        };
+        match bounded(
+            "deleting an expired session",
+            sessions.delete(&session.name_any(), &params),
+        )
+        .await
+        {
+            Ok(_) => {
+                context.metrics.sessions_expired.inc();
+                tracing::info!(
+                    namespace,
+                    name = session.name_any(),
+                    "deleted the session at the end of its retention"
+                );
+            }
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error),
+        }
+        return Ok(Action::await_change());
+    }
+    Ok(step.again.map_or_else(Action::await_change, Action::requeue))
+}
+
+/// Makes a capture and says so on the target pod. One that is there already was made by an earlier pass, unless
+/// somebody else made it: that one is not ours to use.
+async fn create(
+    session: &ProfilingSession,
+    capture: &Capture,
+    captures: &Api<Capture>,
+    context: &Context,
+) -> Result<(), CallError> {
+    let params = PostParams {
+        field_manager: Some(OPERATOR_FIELD_MANAGER.to_owned()),
+        ..PostParams::default()
+    };
+    match bounded("creating a capture", captures.create(&params, capture)).await {
+        Ok(created) => {
+            context.metrics.captures_created.inc();
+            tracing::info!(
+                session = session.name_any(),
+                capture = created.name_any(),
+                node = capture.spec.node_name,
+                pod = capture.spec.pod_ref.name,
+                container = capture.spec.container_name,
+                "created a capture"
+            );
+            tell_pod(session, &created, context).await;
+            Ok(())
+        }
+        Err(error) if error.already_exists() => {
+            let existing = bounded("reading a capture", captures.get(&capture.name_any())).await?;
+            if owned(session, vec![Arc::new(existing)]).is_empty() {
+                Err(error)
+            } else {
+                Ok(())
+            }
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn stop(capture: &Capture, mode: StopMode, captures: &Api<Capture>) -> Result<(), CallError> {
+    let patch = serde_json::json!({
+        "metadata": {"resourceVersion": capture.resource_version()},
+        "spec": {"stop": mode},
+    });
+    let params = PatchParams {
+        field_manager: Some(OPERATOR_FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    match bounded(
+        "stopping a capture",
+        captures.patch(&capture.name_any(), &params, &Patch::Merge(&patch)),
+    )
+    .await
+    {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes the status by server-side apply, and only onto the version that it was planned from.
+async fn write_status(
+    session: &ProfilingSession,
+    status: &ProfilingSessionStatus,
+    sessions: &Api<ProfilingSession>,
+) -> Result<(), CallError> {
+    let patch = serde_json::json!({
+        "apiVersion": ProfilingSession::api_version(&()),
+        "kind": ProfilingSession::kind(&()),
+        "metadata": {"resourceVersion": session.resource_version()},
+        "status": status,
+    });
+    let params = PatchParams::apply(OPERATOR_FIELD_MANAGER).force();
+    match bounded(
+        "writing a session's status",
+        sessions.patch_status(&session.name_any(), &params, &Patch::Apply(&patch)),
+    )
+    .await
+    {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Says on the session what a person would act on or wait for: targets found or not, and the end.
+async fn announce(session: &ProfilingSession, status: &ProfilingSessionStatus, context: &Context) {
+    for condition in [SessionCondition::TargetsFound, SessionCondition::Succeeded] {
+        let before = session
+            .status
+            .as_ref()
+            .and_then(|status| conditions::find(&status.conditions, condition.as_str()));
+        let Some(now) = conditions::find(&status.conditions, condition.as_str()) else {
+            continue;
+        };
+        let same = before.is_some_and(|before| before.status == now.status && before.reason == now.reason);
+        if now.status == "Unknown" || same {
+            continue;
+        }
+        let event = Event {
+            type_: if now.status == "True" {
+                EventType::Normal
+            } else {
+                EventType::Warning
+            },
+            reason: now.reason.clone(),
+            action: if condition == SessionCondition::Succeeded {
+                "Profile"
+            } else {
+                "SelectTargets"
+            }
+            .to_owned(),
+            note: Some(now.message.clone()),
+            related: None,
+        };
+        if let Err(error) = context.events.publish(session, &event).await {
+            context.metrics.events_failed.inc();
+            tracing::warn!(session = session.name_any(), reason = event.reason, %error, "cannot publish an event");
+        }
+    }
+}
+
+/// Says on the target pod who profiles it.
+async fn tell_pod(session: &ProfilingSession, capture: &Capture, context: &Context) {
+    let namespace = session.namespace().unwrap_or_default();
+    let by = session.annotations().get(flopwatch_api::REQUESTED_BY_ANNOTATION);
+    let event = Event {
+        type_: EventType::Normal,
+        reason: "ProfilingRequested".to_owned(),
+        action: "Profile".to_owned(),
+        note: Some(format!(
+            "profiling of container {} requested by {} through session {}",
+            capture.spec.container_name,
+            by.map_or("an unknown user", String::as_str),
+            session.name_any()
+        )),
+        related: Some(ObjectReference {
+            resource_version: None,
+            ..capture.object_ref(&())
+        }),
+    };
+    let key = ObjectRef::<Pod>::new(&capture.spec.pod_ref.name).within(&namespace);
+    let Some(pod) = context
+        .stores
+        .pods
+        .get(&key)
+        .filter(|pod| pod.metadata.uid.as_deref() == Some(&capture.spec.pod_ref.uid))
+    else {
+        return;
+    };
+    if let Err(error) = context.events.publish(pod.as_ref(), &event).await {
+        context.metrics.events_failed.inc();
+        tracing::warn!(pod = pod.name_any(), %error, "cannot publish an event");
+    }
+}

@@ -1,0 +1,356 @@
+//! Which containers of which pods a session means. Only pods of the session's own namespace are ever looked at.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use flopwatch_api::preparation::{PREPARED_ANNOTATION, split_names};
+use flopwatch_api::reason::SessionReason;
+use flopwatch_api::session::TargetSpec;
+use k8s_openapi::api::core::v1::{Container, Pod};
+use kube::ResourceExt as _;
+use kube::core::{Selector, SelectorExt as _};
+
+/// One container to profile.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Target {
+    /// Name of the pod.
+    pub pod_name: String,
+    /// UID of the pod.
+    pub pod_uid: String,
+    /// Node that the pod runs on.
+    pub node_name: String,
+    /// Name of the container.
+    pub container: String,
+}
+
+/// What came of looking for targets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// These containers.
+    Found(Vec<Target>),
+    /// Nothing yet; the message says what is waited for.
+    Waiting(String),
+    /// Nothing, and waiting does not help.
+    Impossible {
+        /// `NoSuchContainer` or `NoDefaultContainer`.
+        reason: SessionReason,
+        /// What to do about it.
+        message: String,
+    },
+}
+
+/// Chooses targets among `pods`, all of the session's namespace. Pods in `kept` have captures already (a pass was cut
+/// off between two of them): they keep their places.
+pub fn select(target: &TargetSpec, namespace: &str, pods: &[Arc<Pod>], kept: &BTreeSet<String>) -> Selection {
+    let mut running: Vec<&Pod> = match (&target.pod_name, &target.pod_selector) {
+        (Some(name), _) => {
+            let Some(pod) = pods.iter().find(|pod| pod.name_any() == *name) else {
+                return Selection::Waiting(format!(
+                    "there is no pod {name} in namespace {namespace}; a session targets pods of its own namespace only"
+                ));
+            };
+            if !is_running(pod) {
+                return Selection::Waiting(format!("pod {name} is not running (phase {})", phase(pod)));
+            }
+            vec![pod.as_ref()]
+        }
+        (None, Some(selector)) => {
+            let selector: Selector = match selector.clone().try_into() {
+                Ok(selector) => selector,
+                Err(error) => return Selection::Waiting(format!("spec.target.podSelector cannot be used: {error}")),
+            };
+            let matching: Vec<&Pod> = pods
+                .iter()
+                .map(AsRef::as_ref)
+                .filter(|pod| selector.matches(pod.labels()))
+                .collect();
+            let count = matching.len();
+            let running: Vec<&Pod> = matching.into_iter().filter(|pod| is_running(pod)).collect();
+            if running.is_empty() && kept.is_empty() {
+                return Selection::Waiting(if count == 0 {
+                    format!(
+                        "no pod in namespace {namespace} matches spec.target.podSelector; a session targets pods of its own namespace only"
+                    )
+                } else {
+                    format!("{count} pods match spec.target.podSelector and none of them is running")
+                });
+            }
+            running
+        }
+        (None, None) => return Selection::Waiting("spec.target names neither podName nor podSelector".to_owned()),
+    };
+    let key = |pod: &Pod| (!kept.contains(&uid(pod)), pod.creation_timestamp(), pod.name_any());
+    running.sort_by_cached_key(|pod| key(pod));
+
+    let mut targets = Vec::new();
+    let gone = kept
+        .iter()
+        .filter(|kept| !running.iter().any(|pod| uid(pod) == **kept))
+        .count();
+    let mut places = usize::try_from(target.max_pods).unwrap_or(1).saturating_sub(gone);
+    for pod in &running {
+        if places == 0 {
+            break;
+        }
+        let names = if target.container_names.is_empty() {
+            default_containers(pod)
+        } else {
+            let existing: BTreeSet<&str> = profilable(pod).map(|container| container.name.as_str()).collect();
+            target
+                .container_names
+                .iter()
+                .filter(|name| existing.contains(name.as_str()))
+                .cloned()
+                .collect()
+        };
+        if names.is_empty() {
+            continue;
+        }
+        places -= 1;
+        targets.extend(names.into_iter().map(|container| {
+            Target {
+                pod_name: pod.name_any(),
+                pod_uid: uid(pod),
+                node_name: pod
+                    .spec
+                    .as_ref()
+                    .and_then(|spec| spec.node_name.clone())
+                    .unwrap_or_default(),
+                container,
+            }
+        }));
+    }
+    refuse(target, &running, &targets).unwrap_or(Selection::Found(targets))
+}
+
+/// The refusal, if what was found is not what was named.
+fn refuse(target: &TargetSpec, running: &[&Pod], targets: &[Target]) -> Option<Selection> {
+    if target.container_names.is_empty() {
+        return targets.is_empty().then(|| Selection::Impossible {
+            reason: SessionReason::NoDefaultContainer,
+            message: format!(
+                "no container of {} asks for a GPU and none was prepared: name one in spec.target.containerNames ({})",
+                pod_names(running),
+                existing_names(running)
+            ),
+        });
+    }
+    let missing: Vec<&str> = target
+        .container_names
+        .iter()
+        .filter(|name| !targets.iter().any(|target| target.container == **name))
+        .map(String::as_str)
+        .collect();
+    (!missing.is_empty()).then(|| Selection::Impossible {
+        reason: SessionReason::NoSuchContainer,
+        message: format!(
+            "{} has no container {}; it has {}",
+            pod_names(running),
+            missing.join(", "),
+            existing_names(running)
+        ),
+    })
+}
+
+fn pod_names(pods: &[&Pod]) -> String {
+    let shown: Vec<String> = pods.iter().take(5).map(|pod| pod.name_any()).collect();
+    match pods.len() - shown.len() {
+        0 if shown.len() == 1 => format!("pod {}", shown.concat()),
+        0 => format!("pods {}", shown.join(", ")),
+        more => format!("pods {} and {more} more", shown.join(", ")),
+    }
+}
+
+fn existing_names(pods: &[&Pod]) -> String {
+    let names: BTreeMap<&str, ()> = pods
+        .iter()
+        .flat_map(|pod| profilable(pod))
+        .map(|container| (container.name.as_str(), ()))
+        .collect();
+    names.keys().copied().take(32).collect::<Vec<_>>().join(", ")
+}
+
+/// Containers that run as long as the pod: the ordinary ones, and init containers that are restarted always.
+fn profilable(pod: &Pod) -> impl Iterator<Item = &Container> {
+    let spec = pod.spec.as_ref();
+    let sidecars = spec
+        .and_then(|spec| spec.init_containers.as_deref())
+        .unwrap_or_default();
+    let containers = spec.map(|spec| spec.containers.as_slice()).unwrap_or_default();
+    let always = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
+    containers.iter().chain(sidecars.iter().filter(always))
+}
+
+/// Containers that ask for a GPU, else those that were prepared.
+fn default_containers(pod: &Pod) -> Vec<String> {
+    let asking: Vec<String> = profilable(pod)
+        .filter(|container| asks_for_gpu(container))
+        .map(|container| container.name.clone())
+        .collect();
+    if !asking.is_empty() {
+        return asking;
+    }
+    let prepared = pod
+        .annotations()
+        .get(PREPARED_ANNOTATION)
+        .map(String::as_str)
+        .unwrap_or_default();
+    let existing: BTreeSet<&str> = profilable(pod).map(|container| container.name.as_str()).collect();
+    split_names(prepared)
+        .filter(|name| existing.contains(name))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Whether a container asks for an `nvidia.com/*` resource or a resource claim.
+pub fn asks_for_gpu(container: &Container) -> bool {
+    container.resources.as_ref().is_some_and(|resources| {
+        let named = [resources.limits.as_ref(), resources.requests.as_ref()];
+        named
+            .into_iter()
+            .flatten()
+            .flat_map(BTreeMap::keys)
+            .any(|name| name.starts_with("nvidia.com/"))
+            || resources.claims.as_ref().is_some_and(|claims| !claims.is_empty())
+    })
+}
+
+fn is_running(pod: &Pod) -> bool {
+    pod.metadata.deletion_timestamp.is_none()
+        && phase(pod) == "Running"
+        && pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
+}
+
+fn phase(pod: &Pod) -> &str {
+    pod.status
+        .as_ref()
+        .and_then(|status| status.phase.as_deref())
+        .unwrap_or("Unknown")
+}
+
+fn uid(pod: &Pod) -> String {
+    pod.uid().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(name: &str, created: &str, phase: &str, containers: &Value) -> Arc<Pod> {
+        Arc::new(
+            serde_json::from_value(json!({
+                "metadata": {
+                    "name": name, "namespace": "team", "uid": format!("uid-{name}"), "labels": {"app": "train"},
+                    "creationTimestamp": created
+                },
+                "spec": {"nodeName": "n1", "containers": containers},
+                "status": {"phase": phase}
+            }))
+            .unwrap(),
+        )
+    }
+
+    fn gpu(name: &str) -> Value {
+        json!({"name": name, "resources": {"limits": {"nvidia.com/gpu": "1"}}})
+    }
+
+    fn target(value: Value) -> TargetSpec {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn found(selection: Selection) -> Vec<String> {
+        match selection {
+            Selection::Found(targets) => targets
+                .into_iter()
+                .map(|target| format!("{}/{}", target.pod_name, target.container))
+                .collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_selector_takes_running_pods_oldest_first() {
+        let one = json!([gpu("main"), {"name": "side"}]);
+        let pods = [
+            pod("c", "2026-01-03T00:00:00Z", "Running", &one),
+            pod("a", "2026-01-02T00:00:00Z", "Running", &one),
+            pod("b", "2026-01-01T00:00:00Z", "Pending", &one),
+            pod("d", "2026-01-04T00:00:00Z", "Running", &one),
+        ];
+        let spec = target(json!({"podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 2}));
+        assert_eq!(
+            found(select(&spec, "team", &pods, &BTreeSet::new())),
+            ["a/main", "c/main"]
+        );
+        let kept = BTreeSet::from(["uid-d".to_owned()]);
+        assert_eq!(found(select(&spec, "team", &pods, &kept)), ["d/main", "a/main"]);
+        let vanished = BTreeSet::from(["uid-x".to_owned(), "uid-y".to_owned()]);
+        let nothing = select(&spec, "team", &pods, &vanished);
+        assert!(
+            !matches!(nothing, Selection::Found(ref targets) if !targets.is_empty()),
+            "{nothing:?}"
+        );
+    }
+
+    #[test]
+    fn default_containers_ask_for_a_gpu_or_a_claim_or_were_prepared() {
+        let claim = json!({"name": "dra", "resources": {"claims": [{"name": "gpu"}]}});
+        let spec = target(json!({"podName": "p"}));
+        let pods = [pod(
+            "p",
+            "2026-01-01T00:00:00Z",
+            "Running",
+            &json!([{"name": "x"}, claim, gpu("g")]),
+        )];
+        assert_eq!(found(select(&spec, "team", &pods, &BTreeSet::new())), ["p/dra", "p/g"]);
+
+        let mut prepared = pod(
+            "p",
+            "2026-01-01T00:00:00Z",
+            "Running",
+            &json!([{"name": "x"}, {"name": "y"}]),
+        );
+        Arc::make_mut(&mut prepared)
+            .annotations_mut()
+            .insert(PREPARED_ANNOTATION.to_owned(), "y, gone".to_owned());
+        assert_eq!(found(select(&spec, "team", &[prepared], &BTreeSet::new())), ["p/y"]);
+    }
+
+    #[test]
+    fn what_cannot_be_met_says_what_there_is() {
+        let plain = json!([{"name": "x"}, {"name": "y"}]);
+        let pods = [
+            pod("p", "2026-01-01T00:00:00Z", "Running", &plain),
+            pod("q", "2026-01-01T00:00:00Z", "Pending", &plain),
+        ];
+        let cases = [
+            (
+                json!({"podName": "p", "containerNames": ["z", "x"]}),
+                "NoSuchContainer: pod p has no container z; it has x, y",
+            ),
+            (
+                json!({"podName": "p"}),
+                "NoDefaultContainer: no container of pod p asks for a GPU and none was prepared: name one in spec.target.containerNames (x, y)",
+            ),
+            (json!({"podName": "q"}), "waiting: pod q is not running (phase Pending)"),
+            (
+                json!({"podName": "r"}),
+                "waiting: there is no pod r in namespace team; a session targets pods of its own namespace only",
+            ),
+            (
+                json!({"podSelector": {"matchLabels": {"app": "other"}}}),
+                "waiting: no pod in namespace team matches spec.target.podSelector; a session targets pods of its own namespace only",
+            ),
+        ];
+        for (spec, expected) in cases {
+            let said = match select(&target(spec.clone()), "team", &pods, &BTreeSet::new()) {
+                Selection::Found(targets) => panic!("{spec} found {targets:?}"),
+                Selection::Waiting(message) => format!("waiting: {message}"),
+                Selection::Impossible { reason, message } => format!("{reason}: {message}"),
+            };
+            assert_eq!(said, expected);
+        }
+    }
+}
