@@ -125,7 +125,7 @@ impl Handle<'_> {
     ) -> Result<UnitReading, Reason> {
         let unix_ns = unix_ns();
         let mut values = BTreeMap::new();
-        for metric in Metric::QUICK {
+        for metric in Metric::QUICK.into_iter().filter(|metric| self.may_have(*metric)) {
             if let Some(value) = self.attempt(unsupported, metric, count_error, || self.value(metric))? {
                 values.insert(metric, value);
             }
@@ -158,10 +158,20 @@ impl Handle<'_> {
                 values.insert(metric, value);
             }
         }
+        let lacking = Metric::PCIE
+            .into_iter()
+            .filter(|metric| unsupported.has(&self.identity.uuid, *metric))
+            .collect();
         Ok(PcieReading {
             unix_ns: unix_ns(),
             values,
+            unsupported: lacking,
         })
+    }
+
+    /// A partition has memory and processes of its own; the rest is its GPU's.
+    fn may_have(&self, metric: Metric) -> bool {
+        self.attribution == Attribution::Device || matches!(metric, Metric::MemoryUsed | Metric::MemoryTotal)
     }
 
     fn processes(

@@ -225,7 +225,8 @@ impl Recorder {
             if let Some(point) = utilization {
                 self.push(reading, Attribution::Process, Metric::ProcessSmUtilization, point);
             }
-            for metric in unsupported(&reading.device.uuid) {
+            let pcie = reading.pcie.iter().flat_map(|pcie| &pcie.unsupported).copied();
+            for metric in unsupported(&reading.device.uuid).into_iter().chain(pcie) {
                 if !self.unsupported.contains(&(reading.device.clone(), metric)) {
                     self.unsupported.insert((reading.device.clone(), metric));
                 }

@@ -188,7 +188,10 @@ fn a_scrape_shows_devices_and_pods_in_base_units_and_no_pid() {
         });
         // The rig's GPU has no thermometer: absent, not 0.
         assert!(!text.contains("flopwatch_gpu_temperature_celsius"), "{text}");
-        assert!(!text.contains(&own_pid().to_string()), "{text}");
+        assert!(
+            !text.contains("pid=") && !text.contains(&format!("\"{}\"", own_pid())),
+            "{text}"
+        );
     });
 }
 
@@ -368,8 +371,8 @@ fn a_lost_gpu_ends_its_series_and_comes_back() {
 }
 
 #[test]
-fn one_lost_gpu_leaves_the_others() {
-    in_own_process("one_lost_gpu_leaves_the_others", |rig| {
+fn a_gpu_that_is_gone_leaves_the_others() {
+    in_own_process("a_gpu_that_is_gone_leaves_the_others", |rig| {
         let mut second = gpu(&json!([]));
         second["uuid"] = json!("GPU-2");
         let both = json!({"version": 1, "devices": [gpu(&json!([])), second]});

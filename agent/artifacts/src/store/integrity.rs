@@ -1,7 +1,6 @@
 //! Reading objects, and never serving one whose content is not what its name says.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -199,9 +198,7 @@ fn corrupt(sha256: &str, reason: String) -> StoreError {
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes
         .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            // Writing to a string cannot fail.
-            drop(write!(text, "{byte:02x}"));
-            text
-        })
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
 }

@@ -10,6 +10,7 @@ use nvml_wrapper::Nvml;
 use super::{Resolver, Shared, load};
 use crate::device::{Handle, ProcessUtilization, Unsupported, handles};
 use crate::error::{Failure, Reason, reason};
+use crate::metric::Attribution;
 use crate::recording::Recorder;
 use crate::snapshot::{Snapshot, UnitReading, UnitSnapshot};
 
@@ -215,7 +216,7 @@ impl Worker {
         while !is_finished() {
             let units = handles(nvml, &|_| ()).map(|(_, units)| units).unwrap_or_default();
             let mut measured = std::collections::HashMap::new();
-            for unit in &units {
+            for unit in units.iter().filter(|unit| unit.attribution == Attribution::Device) {
                 if is_finished() {
                     break;
                 }

@@ -1,0 +1,206 @@
+//! Who may read what, over real HTTP, against an API server that answers reviews.
+
+#[expect(dead_code, reason = "each test program uses its part of the rig")]
+mod rig;
+
+use std::time::{Duration, Instant};
+
+use flopwatch_artifacts::{ReviewerOptions, artifacts_path};
+use rig::{Answer, Api, Captures, Listening};
+
+const USERS: [&str; 4] = ["stranger", "reader", "limited", "rawreader"];
+const RIGHTS: [&str; 4] = [
+    "reader profilingsessions team",
+    "limited profilingsessions team/session",
+    "rawreader profilingsessions team",
+    "rawreader profilingsessions/raw team",
+];
+
+async fn ask(listening: &Listening, user: &str, path: &str) -> Answer {
+    listening
+        .get(path, &[("Authorization", &format!("Bearer {user}"))])
+        .await
+}
+
+fn names(list: &Answer) -> Vec<String> {
+    let list = list.json();
+    list["artifacts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|a| a["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn the_right_to_a_session_is_the_right_to_its_artifacts() {
+    let captures = Captures::new().await;
+    let api = Api::new(&USERS, &RIGHTS).await;
+    let listening = Listening::plain(&captures.reviewed(&api, ReviewerOptions::default()));
+    let list = artifacts_path("team", "train");
+    let absent = artifacts_path("team", "absent");
+    let elsewhere = artifacts_path("other", "train");
+    let timeline = format!("{list}/timeline.h5");
+    let missing = format!("{list}/missing.bin");
+    let raw = format!("{list}/raw.nsys-rep");
+    let matrix: [(&str, &str, u16); 24] = [
+        ("nobody", &list, 401),
+        ("nobody", &absent, 401),
+        ("stranger", &list, 403),
+        ("stranger", &timeline, 403),
+        ("stranger", &missing, 403),
+        ("stranger", &raw, 403),
+        ("stranger", &absent, 403),
+        ("stranger", &elsewhere, 403),
+        ("limited", &list, 200),
+        ("limited", &timeline, 200),
+        ("limited", &missing, 404),
+        ("limited", &raw, 403),
+        ("limited", &absent, 403),
+        ("limited", &elsewhere, 403),
+        ("reader", &list, 200),
+        ("reader", &timeline, 200),
+        ("reader", &missing, 404),
+        ("reader", &raw, 403),
+        ("reader", &absent, 404),
+        ("reader", &elsewhere, 403),
+        ("rawreader", &list, 200),
+        ("rawreader", &timeline, 200),
+        ("rawreader", &raw, 200),
+        ("rawreader", &absent, 404),
+    ];
+    for (user, path, status) in matrix {
+        let answer = ask(&listening, user, path).await;
+        assert_eq!(answer.status, status, "{user} {path}: {}", answer.text());
+    }
+    assert_eq!(
+        names(&ask(&listening, "reader", &list).await),
+        ["timeline.h5", "summary.json"]
+    );
+    assert_eq!(
+        names(&ask(&listening, "rawreader", &list).await),
+        ["timeline.h5", "summary.json", "raw.nsys-rep"]
+    );
+    assert_eq!(ask(&listening, "reader", &raw).await.reason(), "RawForbidden");
+    assert_eq!(ask(&listening, "rawreader", &raw).await.body, b"secret");
+}
+
+#[tokio::test]
+async fn a_refusal_says_nothing_about_what_exists() {
+    let captures = Captures::new().await;
+    let api = Api::new(&USERS, &RIGHTS).await;
+    let listening = Listening::plain(&captures.reviewed(&api, ReviewerOptions::default()));
+    let comparable = |mut answer: Answer| {
+        answer.headers.retain(|(name, _)| name != "date");
+        answer
+    };
+    for user in ["stranger", "nobody"] {
+        let there = comparable(ask(&listening, user, &artifacts_path("team", "train")).await);
+        let not_there = comparable(ask(&listening, user, &artifacts_path("team", "absent")).await);
+        assert_eq!(there, not_there);
+    }
+}
+
+#[tokio::test]
+async fn a_request_without_a_good_token_is_told_how_to_send_one() {
+    let captures = Captures::new().await;
+    let api = Api::new(&USERS, &RIGHTS).await;
+    let listening = Listening::plain(&captures.reviewed(&api, ReviewerOptions::default()));
+    let path = artifacts_path("team", "train");
+    let bad: [&[(&str, &str)]; 5] = [
+        &[],
+        &[("Authorization", "Bearer wrong")],
+        &[("Authorization", "Basic cmVhZGVyOng=")],
+        &[("Authorization", "Bearer ")],
+        &[("Authorization", "Bearer reader"), ("Authorization", "Bearer reader")],
+    ];
+    for headers in bad {
+        let answer = listening.get(&path, headers).await;
+        assert_eq!(
+            (answer.status, answer.reason().as_str()),
+            (401, "Unauthenticated"),
+            "{headers:?}"
+        );
+        assert_eq!(answer.header("www-authenticate"), "Bearer realm=\"flopwatch\"");
+    }
+    assert_eq!(listening.get("/healthz", &[]).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_permission_is_remembered_for_its_lifetime_and_a_refusal_is_not() {
+    let captures = Captures::new().await;
+    let api = Api::new(&USERS, &RIGHTS).await;
+    let options = ReviewerOptions {
+        lifetime: Duration::from_millis(600),
+        ..ReviewerOptions::default()
+    };
+    let listening = Listening::plain(&captures.reviewed(&api, options));
+    let path = format!("{}/timeline.h5", artifacts_path("team", "train"));
+    for _ in 0..3 {
+        assert_eq!(ask(&listening, "reader", &path).await.status, 200);
+    }
+    assert_eq!(
+        (
+            api.world.lock().unwrap().token_reviews,
+            api.world.lock().unwrap().access_reviews
+        ),
+        (1, 1)
+    );
+    // Taken away: gone once the lifetime is over.
+    api.world.lock().unwrap().rights.remove("reader profilingsessions team");
+    let end = Instant::now() + Duration::from_secs(10);
+    while ask(&listening, "reader", &path).await.status != 403 {
+        assert!(Instant::now() < end, "still remembered");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    // Given back: there at once.
+    api.world
+        .lock()
+        .unwrap()
+        .rights
+        .insert("reader profilingsessions team".into());
+    assert_eq!(ask(&listening, "reader", &path).await.status, 200);
+}
+
+#[tokio::test]
+async fn an_api_server_that_fails_or_hangs_lets_nobody_in() {
+    let captures = Captures::new().await;
+    let api = Api::new(&USERS, &RIGHTS).await;
+    let options = ReviewerOptions {
+        deadline: Duration::from_millis(300),
+        ..ReviewerOptions::default()
+    };
+    let listening = Listening::plain(&captures.reviewed(&api, options));
+    let path = artifacts_path("team", "train");
+    api.world.lock().unwrap().broken = true;
+    let answer = ask(&listening, "reader", &path).await;
+    assert_eq!((answer.status, answer.reason().as_str()), (503, "Reviews"));
+    assert_eq!(answer.header("retry-after"), "2");
+    api.world.lock().unwrap().broken = false;
+    api.world.lock().unwrap().slow = true;
+    let before = Instant::now();
+    assert_eq!(ask(&listening, "reader", &path).await.status, 503);
+    assert!(before.elapsed() < Duration::from_secs(5));
+    api.world.lock().unwrap().slow = false;
+    assert_eq!(ask(&listening, "reader", &path).await.status, 200);
+    assert_eq!(
+        captures.metric(r#"flopwatch_artifact_access_reviews_total{result="error",review="token"}"#),
+        2
+    );
+}
+
+#[tokio::test]
+async fn a_token_for_another_audience_is_no_token() {
+    let captures = Captures::new().await;
+    let api = Api::new(&USERS, &RIGHTS).await;
+    let options = ReviewerOptions {
+        audiences: vec!["flopwatch".into()],
+        ..ReviewerOptions::default()
+    };
+    let listening = Listening::plain(&captures.reviewed(&api, options));
+    let path = artifacts_path("team", "train");
+    for (audience, status) in [(None, 401), (Some("elsewhere"), 401), (Some("flopwatch"), 200)] {
+        api.world.lock().unwrap().audience = audience.map(str::to_owned);
+        assert_eq!(ask(&listening, "reader", &path).await.status, status, "{audience:?}");
+    }
+}

@@ -1,0 +1,342 @@
+//! What the tests of the service share: a store with captures, a service that listens, a client of bare sockets, and an
+//! API server that answers reviews.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::post;
+use axum::{Json, Router};
+use flopwatch_api::artifact::Output;
+use flopwatch_api::capture::SessionReference;
+use flopwatch_artifacts::{
+    Access, ArtifactMetrics, ArtifactService, CaptureId, Publication, Reviewer, ReviewerOptions, Server, ServerLimits,
+    SourceFile, Store, StoreOptions,
+};
+use jiff::Timestamp;
+use prometheus::{Registry, TextEncoder};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+/// A store with the capture `train` of the session `session` in the namespace `team`.
+pub struct Captures {
+    pub root: TempDir,
+    pub store: Arc<Store>,
+    pub registry: Registry,
+    pub metrics: ArtifactMetrics,
+}
+
+/// Content of the capture's timeline.
+pub const TIMELINE: &str = "0123456789abcdefghijklmnopqrstuvwxyz";
+
+impl Captures {
+    pub async fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let registry = Registry::new();
+        let metrics = ArtifactMetrics::register(&registry).unwrap();
+        let options = StoreOptions { free_bytes_floor: 0 };
+        let store = Store::open(&root.path().join("store"), options, metrics.clone())
+            .await
+            .unwrap();
+        let captures = Self {
+            root,
+            store: Arc::new(store),
+            registry,
+            metrics,
+        };
+        let files = [
+            captures.file(
+                "timeline.h5",
+                Output::Timeline,
+                "application/x-hdf5",
+                TIMELINE.as_bytes(),
+            ),
+            captures.file("summary.json", Output::Summary, "application/json", b"{}"),
+            captures.file("raw.nsys-rep", Output::Raw, "application/octet-stream", b"secret"),
+        ];
+        captures.publish("train", &files).await;
+        captures
+    }
+
+    pub fn file(&self, name: &str, output: Output, media_type: &str, content: &[u8]) -> SourceFile {
+        let path = self.root.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        SourceFile {
+            name: name.into(),
+            output,
+            media_type: media_type.into(),
+            path,
+        }
+    }
+
+    pub async fn publish(&self, capture: &str, files: &[SourceFile]) {
+        let publication = Publication {
+            capture: CaptureId {
+                namespace: "team".into(),
+                name: capture.into(),
+                uid: "uid".into(),
+            },
+            session: SessionReference {
+                name: "session".into(),
+                id: "01234567".into(),
+            },
+            created: Timestamp::UNIX_EPOCH,
+        };
+        self.store.publish(publication, files).await.unwrap();
+    }
+
+    /// The file of an artifact's object.
+    pub async fn object(&self, name: &str) -> PathBuf {
+        let manifest = self.store.get("team", "train").await.unwrap().unwrap();
+        let sha256 = &manifest.artifact(name).unwrap().sha256;
+        self.root.path().join("store/objects").join(sha256)
+    }
+
+    pub fn service(&self, access: Access) -> ArtifactService {
+        ArtifactService::new(Arc::clone(&self.store), access, self.metrics.clone())
+    }
+
+    pub fn reviewed(&self, api: &Api, options: ReviewerOptions) -> ArtifactService {
+        self.service(Access::Kubernetes(Reviewer::new(api.client(), options, &self.metrics)))
+    }
+
+    /// Value of a series without labels, or with them as they are rendered.
+    pub fn metric(&self, series: &str) -> u64 {
+        let text = TextEncoder::new().encode_to_string(&self.registry.gather()).unwrap();
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.unwrap_or("0").parse().unwrap()
+    }
+}
+
+/// A service that listens, until it is dropped.
+pub struct Listening {
+    pub address: SocketAddr,
+    pub shutdown: CancellationToken,
+}
+
+impl Listening {
+    pub fn plain(service: &ArtifactService) -> Self {
+        Self::plain_within(service, ServerLimits::default())
+    }
+
+    pub fn plain_within(service: &ArtifactService, limits: ServerLimits) -> Self {
+        Self::run(Server::bind_plain_loopback(service, ([127, 0, 0, 1], 0).into(), limits).unwrap())
+    }
+
+    pub fn run(server: Server) -> Self {
+        let shutdown = CancellationToken::new();
+        let address = server.local_addr();
+        let stop = shutdown.clone();
+        tokio::spawn(async move { server.run(stop).await.unwrap() });
+        Self { address, shutdown }
+    }
+
+    pub async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        self.ask("GET", path, headers).await
+    }
+
+    pub async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+        if !headers.iter().any(|(name, _)| *name == "Host") {
+            request.push_str("Host: localhost\r\n");
+        }
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        request.push_str("\r\n");
+        self.send(request.as_bytes()).await
+    }
+
+    /// Sends bytes as they are and reads to the end.
+    pub async fn send(&self, request: &[u8]) -> Answer {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        exchange(&mut stream, request).await
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+pub async fn exchange(stream: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin), request: &[u8]) -> Answer {
+    // The server may have closed before everything was sent; its answer says why.
+    drop(stream.write_all(request).await);
+    let mut bytes = Vec::new();
+    let read = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut bytes)).await;
+    drop(read.expect("an answer within 20 s"));
+    Answer::parse(bytes)
+}
+
+/// An answer; status 0 when the connection was closed without one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    fn parse(bytes: Vec<u8>) -> Self {
+        let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
+            return Self {
+                status: 0,
+                headers: Vec::new(),
+                body: bytes,
+            };
+        };
+        let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+        let mut lines = head.lines();
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let headers = lines
+            .map(|line| line.split_once(": ").unwrap())
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+            .collect();
+        Self {
+            status,
+            headers,
+            body: bytes[end + 4..].to_vec(),
+        }
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers
+            .iter()
+            .find(|(known, _)| known == name)
+            .map_or("", |(_, value)| value)
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    /// The `reason` of problem details.
+    #[track_caller]
+    pub fn reason(&self) -> String {
+        assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
+        assert_eq!(self.json()["status"], self.status);
+        self.json()["reason"].as_str().unwrap().to_owned()
+    }
+}
+
+/// Answers TokenReview and SubjectAccessReview. A token is its user's name; users and rights are sets that tests change.
+#[derive(Clone)]
+pub struct Api {
+    address: SocketAddr,
+    pub world: Arc<Mutex<World>>,
+}
+
+#[derive(Default)]
+pub struct World {
+    pub users: BTreeSet<String>,
+    /// `user resource[/subresource] namespace[/name]`; without a name: all of the namespace.
+    pub rights: BTreeSet<String>,
+    pub token_reviews: u32,
+    pub access_reviews: u32,
+    pub broken: bool,
+    pub slow: bool,
+    /// Audience that tokens are for.
+    pub audience: Option<String>,
+}
+
+impl Api {
+    pub async fn new(users: &[&str], rights: &[&str]) -> Self {
+        let world = World {
+            users: users.iter().map(ToString::to_string).collect(),
+            rights: rights.iter().map(ToString::to_string).collect(),
+            ..World::default()
+        };
+        let world = Arc::new(Mutex::new(world));
+        let routes = Router::new()
+            .route("/apis/authentication.k8s.io/v1/tokenreviews", post(token_review))
+            .route(
+                "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+                post(access_review),
+            )
+            .with_state(Arc::clone(&world));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        Self { address, world }
+    }
+
+    fn client(&self) -> kube::Client {
+        let config = kube::Config::new(format!("http://{}", self.address).parse().unwrap());
+        kube::Client::try_from(config).unwrap()
+    }
+}
+
+async fn hold(world: &Mutex<World>) -> Result<(), StatusCode> {
+    let (broken, slow) = {
+        let world = world.lock().unwrap();
+        (world.broken, world.slow)
+    };
+    if slow {
+        tokio::time::sleep(Duration::from_secs(30)).await;
+    }
+    if broken {
+        Err(StatusCode::INTERNAL_SERVER_ERROR)
+    } else {
+        Ok(())
+    }
+}
+
+async fn token_review(
+    State(world): State<Arc<Mutex<World>>>,
+    Json(mut review): Json<Value>,
+) -> Result<Json<Value>, StatusCode> {
+    hold(&world).await?;
+    let mut world = world.lock().unwrap();
+    world.token_reviews += 1;
+    let token = review["spec"]["token"].as_str().unwrap_or_default().to_owned();
+    let asked: Vec<String> = serde_json::from_value(review["spec"]["audiences"].clone()).unwrap_or_default();
+    let audience = world.audience.clone();
+    let fits = asked.is_empty() || audience.as_ref().is_some_and(|audience| asked.contains(audience));
+    review["status"] = if world.users.contains(&token) && fits {
+        let audiences = audience.filter(|_| !asked.is_empty()).into_iter().collect::<Vec<_>>();
+        json!({"authenticated": true, "user": {"username": token, "groups": ["people"]}, "audiences": audiences})
+    } else {
+        json!({"authenticated": false, "error": "unknown token"})
+    };
+    Ok(Json(review))
+}
+
+async fn access_review(
+    State(world): State<Arc<Mutex<World>>>,
+    Json(mut review): Json<Value>,
+) -> Result<Json<Value>, StatusCode> {
+    hold(&world).await?;
+    let mut world = world.lock().unwrap();
+    world.access_reviews += 1;
+    let spec = &review["spec"];
+    let attributes = &spec["resourceAttributes"];
+    assert_eq!(
+        (attributes["verb"].as_str(), attributes["group"].as_str()),
+        (Some("get"), Some("flopwatch.dev"))
+    );
+    assert_eq!(spec["groups"], json!(["people"]));
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut resource = text(&attributes["resource"]);
+    if let Some(subresource) = attributes["subresource"].as_str() {
+        resource = format!("{resource}/{subresource}");
+    }
+    let all = format!("{} {resource} {}", text(&spec["user"]), text(&attributes["namespace"]));
+    let one = format!("{all}/{}", text(&attributes["name"]));
+    let allowed = world.rights.contains(&all) || world.rights.contains(&one);
+    review["status"] = json!({"allowed": allowed});
+    Ok(Json(review))
+}
