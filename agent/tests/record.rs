@@ -1,0 +1,151 @@
+//! Records the sample workload with the real Nsight Systems, as a person would.
+//!
+//! Needs `FLOPWATCH_NSYS` (and `FLOPWATCH_NSYS_HOST` where the host half is elsewhere), or nsys on PATH; says that it was
+//! skipped otherwise.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use flopwatch_agent::tools;
+use flopwatch_trace::model::Category;
+use flopwatch_trace::nsys_hdf::ReadLimits;
+use flopwatch_trace::timeline_file;
+
+/// Whether there is an Nsight Systems; a test without one is skipped and says so.
+fn nsys_is_there(test: &str) -> bool {
+    let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let path = std::env::var_os("PATH");
+    let found = tools::find(named("FLOPWATCH_NSYS").as_deref(), named("FLOPWATCH_NSYS_HOST").as_deref(), path.as_ref());
+    if let Err(error) = &found {
+        eprintln!("SKIPPED {test}: {error}");
+    }
+    found.is_ok()
+}
+
+/// The sample workload, built beside this test.
+fn workload() -> PathBuf {
+    let target = Path::new(env!("CARGO_BIN_EXE_flopwatch-agent")).parent().unwrap().parent().unwrap().join("for-tests");
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "-p", "flopwatch-sample-workload", "--target-dir"])
+        .arg(&target)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status()
+        .unwrap();
+    assert!(status.success(), "the sample workload does not build");
+    target.join("debug/flopwatch-sample-workload")
+}
+
+fn agent(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flopwatch-agent"));
+    command.args(arguments);
+    command
+}
+
+fn text(output: &Output) -> String {
+    format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// What the workload counted in the end, by process.
+fn counted(stdout: &str) -> BTreeMap<i64, u64> {
+    let field = |line: &str, name: &str| line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok());
+    let totals = stdout.lines().filter(|line| line.starts_with("total "));
+    totals.filter_map(|line| Some((field(line, "pid")?, u64::try_from(field(line, "ranges")?).ok()?))).collect()
+}
+
+#[test]
+fn every_range_of_a_program_that_ends_within_the_window_is_in_the_timeline() {
+    if !nsys_is_there("every_range_of_a_program_that_ends_within_the_window_is_in_the_timeline") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let output = agent(&["record", "-f"])
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/record.yaml"))
+        .args(["--duration", "20", "--no-serve", "--output"])
+        .arg(folder.path())
+        .arg("--")
+        .arg(workload())
+        .args(["--seconds", "2", "--threads", "2", "--processes", "2", "--fail-code", "7"])
+        .output()
+        .unwrap();
+    // The command's own exit code is ours.
+    assert_eq!(output.status.code(), Some(7), "{}", text(&output));
+    let counted = counted(&String::from_utf8_lossy(&output.stdout));
+    assert_eq!(counted.len(), 2, "{}", text(&output));
+    let expected: u64 = counted.values().sum();
+    assert!(expected > 100, "{expected}");
+    let timeline = timeline_file::read(&folder.path().join("timeline.h5"), &ReadLimits::default()).unwrap();
+    let ranges = timeline.capture.events.get(&Category::NvtxRange).unwrap().count();
+    assert_eq!(ranges, expected, "{}", text(&output));
+    assert!(folder.path().join("summary.json").is_file());
+    assert!(!folder.path().join("capture.nsys-rep").exists(), "Raw was not asked for");
+}
+
+#[test]
+fn a_program_that_outlives_the_window_runs_on_to_its_own_end() {
+    if !nsys_is_there("a_program_that_outlives_the_window_runs_on_to_its_own_end") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let output = agent(&["record", "--duration", "1", "--no-serve", "--output"])
+        .arg(folder.path())
+        .arg("--")
+        .arg(workload())
+        .args(["--seconds", "8"])
+        .output()
+        .unwrap();
+    // Without a list, nvtx is required of a program that does not use CUDA.
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let total: u64 = counted(&String::from_utf8_lossy(&output.stdout)).values().sum();
+    let timeline = timeline_file::read(&folder.path().join("timeline.h5"), &ReadLimits::default()).unwrap();
+    let ranges = timeline.capture.events.get(&Category::NvtxRange).unwrap().count();
+    assert!(0 < ranges && ranges < total, "{ranges} of {total}");
+}
+
+#[test]
+fn a_program_without_events_fails_and_names_the_empty_category() {
+    if !nsys_is_there("a_program_without_events_fails_and_names_the_empty_category") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let output =
+        agent(&["record", "--duration", "1", "--output"]).arg(folder.path()).args(["--", "sleep", "1"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output).contains("holds no events of nvtx"), "{}", text(&output));
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named() {
+    if !nsys_is_there("a_program_that_is_not_there_is_named") {
+        return;
+    }
+    let output = agent(&["record", "--no-serve", "--", "no-such-program"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output).contains("no-such-program: no such program"), "{}", text(&output));
+}
+
+#[test]
+fn without_nsight_systems_it_says_what_to_install() {
+    let output = agent(&["record", "--nsys", "/nowhere/nsys", "--", "true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output).contains("nsight-systems-target"), "{}", text(&output));
+}
+
+#[test]
+fn a_manifest_with_an_unknown_field_is_refused_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = folder.path().join("session.yaml");
+    std::fs::write(&manifest, "apiVersion: flopwatch.dev/v1alpha1\nkind: ProfilingSession\nspec: {seconds: 5}\n").unwrap();
+    let marker = folder.path().join("ran");
+    let output = agent(&["record", "-f"]).arg(&manifest).args(["--", "touch"]).arg(&marker).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output).contains("unknown field spec.seconds"), "{}", text(&output));
+    assert!(!marker.exists());
+}
+
+#[test]
+fn the_example_session_is_a_manifest_that_record_reads() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/session.yaml");
+    let manifest = flopwatch_agent::manifest::Manifest::read(Path::new(path)).unwrap();
+    assert_eq!(manifest.spec.target.pod_name.as_deref(), Some("trainer"));
+}
