@@ -3,6 +3,9 @@
 //! Only strings that an event refers to are copied: an export also holds the environments and command lines of processes
 //! (`StringIds`, `TARGET_INFO_SYSTEM_ENV`, `META_DATA_CAPTURE`), which must not leave the node. HDF5 has no NULL; the exporter
 //! writes 0 or an empty string for it.
+//!
+//! Nothing here panics on a damaged file, but HDF5 itself may crash or never return on one (its 2.2 loops in
+//! `H5HG__cache_heap_deserialize` on some damaged string heaps): read foreign files in a child process with a deadline.
 
 mod cpu;
 mod gpu;
