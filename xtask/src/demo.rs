@@ -1,6 +1,7 @@
 //! The README's first command: profile a sample program on this machine, without a cluster.
 
 use crate::cache::Cache;
+use crate::command::Run;
 use crate::progress::{say, step};
 use crate::{nsys, project, setup};
 use anyhow::{Context as _, Result};
@@ -8,6 +9,8 @@ use anyhow::{Context as _, Result};
 const AGENT: &str = "flopwatch-agent";
 const WORKLOAD: &str = "flopwatch-sample-workload";
 const MANIFEST: &str = "examples/record.yaml";
+/// A little longer than the manifest's window, so that the program ends by itself.
+const WORKLOAD_ARGS: [&str; 4] = ["--threads=2", "--processes=2", "--range-micros=500", "--seconds=8"];
 
 /// Sets up, builds, and becomes the recorder.
 pub(crate) fn run(cache: &Cache, record_args: &[String]) -> Result<()> {
@@ -22,14 +25,15 @@ pub(crate) fn run(cache: &Cache, record_args: &[String]) -> Result<()> {
     };
     let (agent, workload) = (binary(AGENT)?, binary(WORKLOAD)?);
     let nsys = nsys::ensure(cache)?;
-    say(format_args!("{AGENT} record -f {MANIFEST} -- {WORKLOAD}"));
-    let recorder = crate::command::Run::new(agent)
-        .dir(project::root()?)
-        .envs(nsys.environment());
-    Err(recorder
-        .args(["record", "-f", MANIFEST])
-        .args(record_args)
-        .arg("--")
-        .arg(workload)
-        .replace())
+    let output = project::target_directory()?.join("demo");
+    say(format_args!(
+        "{AGENT} record -f {MANIFEST} -- {WORKLOAD} {}",
+        WORKLOAD_ARGS.join(" ")
+    ));
+    let recorder = Run::new(agent).dir(project::root()?).envs(nsys.environment());
+    let recorder = recorder
+        .args(["record", "-f", MANIFEST, "--output"])
+        .arg(output)
+        .args(record_args);
+    Err(recorder.arg("--").arg(workload).args(WORKLOAD_ARGS).replace())
 }
