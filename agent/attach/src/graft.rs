@@ -200,7 +200,7 @@ pub struct LauncherState {
 pub struct Bounds {
     /// From the start on; the keeper stops the collection then.
     pub limit: Duration,
-    /// Bytes below the run folder; the keeper stops the collection then.
+    /// Bytes by which the run folder may grow; the keeper stops the collection then.
     pub max_bytes: u64,
     /// Free bytes of its volume; below, the keeper throws the collection away.
     pub min_free_bytes: u64,
@@ -390,6 +390,7 @@ impl Target {
             max_bytes: bounds.max_bytes,
             min_free_bytes: bounds.min_free_bytes,
             output: self.capture(name),
+            running: false,
         };
         let options = ["--begin-collecting".into(), text(&self.run_dir), collecting.render()];
         let start = StartOptions {

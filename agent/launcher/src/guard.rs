@@ -17,25 +17,36 @@ pub struct Collecting {
     pub session: String,
     /// When the keeper ends it, Unix milliseconds: the window's end plus a grace for the agent's own stop.
     pub deadline_unix_ms: u64,
-    /// Bytes below the run folder at which it is stopped.
+    /// Bytes by which the run folder may grow before it is stopped.
     pub max_bytes: u64,
     /// Free bytes of the run folder's volume below which it is thrown away.
     pub min_free_bytes: u64,
     /// The raw capture that a stop writes.
     pub output: PathBuf,
+    /// Whether the start has come to its end: only then can the collection be stopped.
+    pub running: bool,
 }
 
 impl Collecting {
     /// The file's text.
     pub fn render(&self) -> String {
         format!(
-            "session={}\ndeadline_unix_ms={}\nmax_bytes={}\nmin_free_bytes={}\noutput={}\n",
+            "session={}\ndeadline_unix_ms={}\nmax_bytes={}\nmin_free_bytes={}\noutput={}\nrunning={}\n",
             self.session,
             self.deadline_unix_ms,
             self.max_bytes,
             self.min_free_bytes,
-            self.output.display()
+            self.output.display(),
+            self.running
         )
+    }
+
+    /// Whether both speak of the same collection, be it running by now or not.
+    fn is_same(&self, other: &Self) -> bool {
+        Self {
+            running: other.running,
+            ..self.clone()
+        } == *other
     }
 
     /// Reads the file's text; none when a field is absent or malformed.
@@ -47,6 +58,7 @@ impl Collecting {
             max_bytes: field("max_bytes")?.parse().ok()?,
             min_free_bytes: field("min_free_bytes")?.parse().ok()?,
             output: field("output").filter(|path| path.starts_with('/'))?.into(),
+            running: field("running")?.parse().ok()?,
         })
     }
 }
@@ -105,13 +117,24 @@ pub fn judge(collecting: &Collecting, sight: Sight) -> Option<Verdict> {
     }
 }
 
+/// How long a start may take: until then a collection that is not said to run is given time.
+const STARTING: Duration = Duration::from_secs(20);
+
 /// Watches one run folder.
 #[derive(Debug)]
 pub struct Guard {
     run_dir: RunDir,
-    /// The collection being watched, and its deadline on the monotonic clock: set once, so that a step of the wall
-    /// clock moves no deadline.
-    current: Option<(Collecting, Instant)>,
+    current: Option<Watched>,
+}
+
+/// The collection being watched.
+#[derive(Debug)]
+struct Watched {
+    collecting: Collecting,
+    /// On the monotonic clock, set once: a step of the wall clock moves no deadline.
+    deadline: Instant,
+    /// Bytes that were there before.
+    before: u64,
 }
 
 impl Guard {
@@ -138,21 +161,38 @@ impl Guard {
                 .has(run_dir::COLLECTING)
                 .then_some((None, Verdict::Malformed));
         };
-        let deadline = match &self.current {
-            Some((known, deadline)) if *known == collecting => *deadline,
-            _ => {
+        let bytes = bytes_below(self.run_dir.path(), 0);
+        let known = self
+            .current
+            .take()
+            .filter(|watched| watched.collecting.is_same(&collecting));
+        let (deadline, before) = known.map_or_else(
+            || {
                 let left = Duration::from_millis(collecting.deadline_unix_ms.saturating_sub(run_dir::unix_ms()));
                 // A deadline beyond what the clock can hold is no deadline to wait for.
-                Instant::now().checked_add(left).unwrap_or_else(Instant::now)
-            }
+                (Instant::now().checked_add(left).unwrap_or_else(Instant::now), bytes)
+            },
+            |watched| (watched.deadline, watched.before),
+        );
+        let verdict = if collecting.running {
+            let left = deadline.saturating_duration_since(Instant::now());
+            judge(
+                &collecting,
+                Sight {
+                    left,
+                    used: bytes.saturating_sub(before),
+                    free: free_bytes(self.run_dir.path()),
+                },
+            )
+        } else {
+            // Still being started: a stop would find nothing to stop. Who started it may have died over it.
+            (Instant::now() >= deadline + STARTING).then_some(Verdict::Deadline)
         };
-        let sight = Sight {
-            left: deadline.saturating_duration_since(Instant::now()),
-            used: bytes_below(self.run_dir.path(), 0),
-            free: free_bytes(self.run_dir.path()),
-        };
-        let verdict = judge(&collecting, sight);
-        self.current = Some((collecting.clone(), deadline));
+        self.current = Some(Watched {
+            collecting: collecting.clone(),
+            deadline,
+            before,
+        });
         verdict.map(|verdict| (Some(collecting), verdict))
     }
 }
@@ -193,6 +233,7 @@ mod tests {
             max_bytes: 100,
             min_free_bytes: 10,
             output: "/r/out/x.qdstrm".into(),
+            running: true,
         }
     }
 
@@ -242,5 +283,30 @@ mod tests {
         };
         run.write(run_dir::COLLECTING, collecting.render().as_bytes()).unwrap();
         assert_eq!(Guard::new(run).look(), Some((Some(collecting), Verdict::Deadline)));
+    }
+
+    #[test]
+    fn only_what_a_running_collection_added_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunDir::new(folder.path());
+        fs::write(run.file("earlier"), vec![0; 5000]).unwrap();
+        let starting = Collecting {
+            deadline_unix_ms: u64::MAX / 2,
+            max_bytes: 1000,
+            min_free_bytes: 0,
+            running: false,
+            ..collecting()
+        };
+        let mut guard = Guard::new(run.clone());
+        run.write(run_dir::COLLECTING, starting.render().as_bytes()).unwrap();
+        assert_eq!(guard.look(), None);
+        fs::write(run.file("new"), vec![0; 2000]).unwrap();
+        assert_eq!(guard.look(), None, "a start is given time");
+        let running = Collecting {
+            running: true,
+            ..starting
+        };
+        run.write(run_dir::COLLECTING, running.render().as_bytes()).unwrap();
+        assert_eq!(guard.look(), Some((Some(running), Verdict::TooLarge)));
     }
 }

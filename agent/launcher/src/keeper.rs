@@ -15,7 +15,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::WaitStatus;
 use nix::unistd::Pid;
 
-use crate::guard::{Guard, Verdict};
+use crate::guard::{Collecting, Guard, Verdict};
 use crate::marker::{Marker, SHORT_LIFE};
 use crate::run_dir::{self, RunDir};
 use crate::signals::{self, SignalWatch};
@@ -23,8 +23,11 @@ use crate::{state, tree};
 
 /// How often a keeper looks around when no signal wakes it.
 const TICK: Duration = Duration::from_millis(100);
-/// How long a stop or cancel of the guard may take before the whole session is ended.
+/// How long a stop of the guard may take before the whole session is ended.
 const GUARD_COMMAND: Duration = Duration::from_mins(1);
+/// Pause before a failed stop is tried again, and how often that is done.
+const RETRY: Duration = Duration::from_secs(3);
+const ATTEMPTS: u32 = 4;
 /// How long what a control command leaves behind may live on.
 const LINGER: Duration = Duration::from_secs(2);
 /// Log bytes after which the log starts anew.
@@ -77,6 +80,9 @@ struct Held {
     guard: Guard,
     /// The guard's own stop while it runs.
     ending: Option<Ending>,
+    /// Stops of the guard that failed in a row, and when the next may be tried: the agent's own may be on its way.
+    failed: u32,
+    next: Option<Instant>,
     /// When the workload was seen to run grafted; none before, and none again once it is marked as survived.
     grafted: Option<Instant>,
     decided: bool,
@@ -108,6 +114,8 @@ fn prepare(options: &Options) -> std::io::Result<Keeper> {
                 nsys: session.nsys.clone(),
                 guard,
                 ending: None,
+                failed: 0,
+                next: None,
                 grafted: None,
                 decided: false,
             })
@@ -203,10 +211,11 @@ impl Keeper {
             drop(std::fs::remove_file(capture));
         }
         if tree::exit_code(status) == 0 {
+            held.failed = 0;
             drop(held.run_dir.remove(run_dir::COLLECTING));
         } else {
-            // A collection that cannot be ended must not run on: the session goes, the workload stays.
-            end_all();
+            held.failed += 1;
+            held.next = Some(Instant::now() + RETRY);
         }
     }
 
@@ -273,8 +282,16 @@ impl Keeper {
             return Instant::now() < ending.deadline;
         }
         let Some((collecting, verdict)) = held.guard.look() else {
+            (held.failed, held.next) = (0, None);
             return true;
         };
+        if held.failed >= ATTEMPTS {
+            // A collection that cannot be ended must not run on: the session goes, the workload stays.
+            return false;
+        }
+        if held.next.is_some_and(|next| Instant::now() < next) {
+            return true;
+        }
         drop(held.run_dir.write(run_dir::GUARD, verdict.as_str().as_bytes()));
         let Some(collecting) = collecting else {
             drop(held.run_dir.remove(run_dir::COLLECTING));
@@ -309,10 +326,20 @@ impl Keeper {
             }
             drop(held.run_dir.remove(run_dir::COLLECTING));
         }
-        if let Some((folder, _)) = &options.begin_collecting
-            && code != 0
-        {
-            drop(RunDir::new(folder).remove(run_dir::COLLECTING));
+        if let Some((folder, bounds)) = &options.begin_collecting {
+            let folder = RunDir::new(folder);
+            // Started: from now on the guard can stop it.
+            let running = Collecting::parse(bounds).map(|bounds| {
+                Collecting {
+                    running: true,
+                    ..bounds
+                }
+                .render()
+            });
+            match running {
+                Some(running) if code == 0 => drop(folder.write(run_dir::COLLECTING, running.as_bytes())),
+                _ => drop(folder.remove(run_dir::COLLECTING)),
+            }
         }
         if let Some(folder) = &options.end_collecting
             && code == 0

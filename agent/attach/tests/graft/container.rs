@@ -338,6 +338,15 @@ impl Drop for Container {
                 read("run/keeper.log")
             );
         }
+        // The kill that unshare passes on does not survive the change of user: the container's PID 1 is ended itself.
+        let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.unshare.id()));
+        for pid in children
+            .unwrap_or_default()
+            .split_whitespace()
+            .filter_map(|pid| pid.parse().ok())
+        {
+            nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL).ok();
+        }
         self.unshare.kill().ok();
         self.unshare.wait().ok();
     }
