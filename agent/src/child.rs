@@ -60,7 +60,7 @@ pub async fn run(what: &str, mut command: Command, limit: Duration) -> Result<St
     };
     let (status, out, err) = timeout(limit, finish)
         .await
-        .map_err(|_| Error::Deadline { what: what(), limit })?
+        .map_err(|_elapsed| Error::Deadline { what: what(), limit })?
         .map_err(|source| Error::Start { what: what(), source })?;
     let said = [err, out]
         .into_iter()

@@ -160,10 +160,7 @@ mod tests {
     fn profiler(type_: ProfilerType, trace: &[TraceCategory]) -> ProfilerSpec {
         ProfilerSpec {
             type_,
-            nsys: Some(NsysOptions {
-                trace: trace.to_vec(),
-                ..NsysOptions::default()
-            }),
+            nsys: Some(NsysOptions { trace: trace.to_vec() }),
         }
     }
 
@@ -174,18 +171,19 @@ mod tests {
         Some((CaptureReason::NotPrepared, "label the pod template")),
     );
 
+    type Row<'a> = (
+        &'a str,
+        ProfilerSpec,
+        &'a [TraceCategory],
+        [(ProfilerType, Option<(CaptureReason, &'a str)>); 2],
+        Result<ProfilerType, CaptureReason>,
+    );
+
     #[test]
     fn each_situation_leads_to_its_profiler_or_its_reason() {
         use ProfilerType::{Auto, Metrics, Ncu, Nsys};
         use TraceCategory::{Cuda, Nvtx, Osrt};
         let default = [Cuda, Nvtx];
-        type Row<'a> = (
-            &'a str,
-            ProfilerSpec,
-            &'a [TraceCategory],
-            [(ProfilerType, Option<(CaptureReason, &'a str)>); 2],
-            Result<ProfilerType, CaptureReason>,
-        );
         let rows: [Row<'_>; 10] = [
             (
                 "auto takes the deepest",

@@ -38,6 +38,13 @@ pub enum Command {
         /// The shell.
         shell: Shell,
     },
+    /// Make the folder for profilers' sessions in the node's cgroups: once per node, by an init container with
+    /// CAP_DAC_OVERRIDE, so that the agent needs no such capability.
+    PrepareNode {
+        /// The host's cgroup file systems, writable.
+        #[arg(long, value_name = "DIR", default_value = "/sys/fs/cgroup")]
+        cgroup_root: PathBuf,
+    },
     /// Remove what is in a folder; what the agent runs as the user of its child processes.
     #[command(hide = true)]
     Clear {
@@ -195,7 +202,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     let number: u64 = digits
         .trim()
         .parse()
-        .map_err(|_| "must be a whole number, such as 2GiB".to_owned())?;
+        .map_err(|_not_a_number| "must be a whole number, such as 2GiB".to_owned())?;
     number.checked_mul(unit).ok_or_else(|| "is too large".to_owned())
 }
 

@@ -61,7 +61,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             // Two libraries bring a provider each; rustls refuses to guess.
             rustls::crypto::ring::default_provider()
                 .install_default()
-                .map_err(|_| anyhow::anyhow!("a crypto provider is installed already"))?;
+                .map_err(|_installed| anyhow::anyhow!("a crypto provider is installed already"))?;
             Runtime::new()?.block_on(node::run(*options))?;
             Ok(ExitCode::SUCCESS)
         }
@@ -70,6 +70,10 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Serve(arguments) => Runtime::new()?.block_on(run_serve(&arguments)),
         Command::Transform(arguments) => {
             transform::run(&arguments.into())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::PrepareNode { cgroup_root } => {
+            node::graft::prepare_node(&cgroup_root).map_err(anyhow::Error::msg)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Clear { folder } => {

@@ -155,13 +155,9 @@ pub async fn run(options: Options) -> Result<(), Error> {
     let metrics = Metrics::register(&registry)?;
     let artifact_metrics = ArtifactMetrics::register(&registry)?;
     let health = Health::default();
-    let listener = TcpListener::bind(options.listen_metrics).await;
-    let listener = listener.map_err(io_error(format!(
-        "cannot listen on {} for metrics",
-        options.listen_metrics
-    )))?;
+    let listener = listen(options.listen_metrics).await?;
     let router = observability::router(registry.clone(), health.clone());
-    let mut observed = tokio::spawn(observability::serve(listener, router, give_up.clone()));
+    let mut observing = tokio::spawn(observability::serve(listener, router, give_up.clone()));
 
     let steps = make_steps(&options)?;
     let spool = options.spool();
@@ -197,7 +193,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
     let service = ArtifactService::new(Arc::clone(&store), access, artifact_metrics);
     let server = Server::bind_tls(&service, options.listen, &options.tls_dir, ServerLimits::default()).await?;
     let port = server.local_addr().port();
-    let mut served = tokio::spawn(server.run(give_up.clone()));
+    let mut serving = tokio::spawn(server.run(give_up.clone()));
 
     let node = Arc::new(Node {
         name: options.node_name.clone(),
@@ -233,8 +229,8 @@ pub async fn run(options: Options) -> Result<(), Error> {
 
     let ended = tokio::select! {
         () = asked_to_stop() => Ok(()),
-        ended = &mut served => ended.map_or_else(|error| Err(ended_early("the artifact service", error)), |result| Ok(result?)),
-        ended = &mut observed => ended.map_or_else(
+        ended = &mut serving => ended.map_or_else(|error| Err(ended_early("the artifact service", error)), |result| Ok(result?)),
+        ended = &mut observing => ended.map_or_else(
             |error| Err(ended_early("the metrics service", error)),
             |result| result.map_err(io_error("the metrics service ended")),
         ),
@@ -249,6 +245,12 @@ pub async fn run(options: Options) -> Result<(), Error> {
         task.abort();
     }
     ended
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
+    TcpListener::bind(address)
+        .await
+        .map_err(io_error(format!("cannot listen on {address} for metrics")))
 }
 
 /// Import, export and transform with the tools that are there.

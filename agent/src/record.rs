@@ -37,7 +37,7 @@ use progress::Progress;
 pub use session::{Captured, Error as SessionError, Session};
 
 /// A session that outlives its window by this much ends itself.
-const SESSION_GRACE: Duration = Duration::from_secs(600);
+const SESSION_GRACE: Duration = Duration::from_mins(10);
 /// How often the terminal sees the seconds pass.
 const TICK: Duration = Duration::from_millis(200);
 

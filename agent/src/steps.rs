@@ -11,7 +11,7 @@ use tracing::{debug, warn};
 use crate::transform::Job;
 
 /// Longest removal of what children left.
-const CLEAR: Duration = Duration::from_secs(60);
+const CLEAR: Duration = Duration::from_mins(1);
 
 /// Bounds of the children.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Limits {
 impl Default for Limits {
     /// 4 GiB of address space, files of 16 GiB, 10 minutes each, as the calling user.
     fn default() -> Self {
-        let long = Duration::from_secs(600);
+        let long = Duration::from_mins(10);
         Self {
             user: nix::unistd::geteuid().as_raw(),
             memory_bytes: 4 << 30,

@@ -45,7 +45,7 @@ pub fn find(nsys: Option<&Path>, host: Option<&Path>, path: Option<&OsString>) -
     let nsys = match nsys {
         Some(named) => named
             .canonicalize()
-            .map_err(|_| Error::NoNsys(Some(named.to_owned())))?,
+            .map_err(|_not_found| Error::NoNsys(Some(named.to_owned())))?,
         None => path
             .into_iter()
             .flat_map(std::env::split_paths)

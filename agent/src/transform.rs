@@ -212,7 +212,7 @@ fn metrics_alone(samples: &Samples) -> Capture {
         duration_ns: samples.window_ns,
         ..Capture::default()
     };
-    capture.source.tool = "NVML".to_owned();
+    "NVML".clone_into(&mut capture.source.tool);
     capture
 }
 

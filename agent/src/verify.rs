@@ -85,8 +85,9 @@ mod tests {
 
     #[test]
     fn every_required_category_must_hold_events() {
+        type Row<'a> = (&'a [TraceCategory], &'a [(&'a str, i64)], bool);
         use TraceCategory::{Cuda, Nvtx, Osrt};
-        let rows: [(&[TraceCategory], &[(&str, i64)], bool); 6] = [
+        let rows: [Row<'_>; 6] = [
             (&[Nvtx], &[("nvtx_range", 1)], true),
             (&[Nvtx], &[("nvtx_range", 0), ("os_runtime", 9)], false),
             (&[Cuda], &[("cuda_memcpy_h2d", 1)], true),

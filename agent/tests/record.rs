@@ -16,7 +16,11 @@ use flopwatch_trace::timeline_file;
 fn nsys_is_there(test: &str) -> bool {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let path = std::env::var_os("PATH");
-    let found = tools::find(named("FLOPWATCH_NSYS").as_deref(), named("FLOPWATCH_NSYS_HOST").as_deref(), path.as_ref());
+    let found = tools::find(
+        named("FLOPWATCH_NSYS").as_deref(),
+        named("FLOPWATCH_NSYS_HOST").as_deref(),
+        path.as_ref(),
+    );
     if let Err(error) = &found {
         eprintln!("SKIPPED {test}: {error}");
     }
@@ -25,7 +29,12 @@ fn nsys_is_there(test: &str) -> bool {
 
 /// The sample workload, built beside this test.
 fn workload() -> PathBuf {
-    let target = Path::new(env!("CARGO_BIN_EXE_flopwatch-agent")).parent().unwrap().parent().unwrap().join("for-tests");
+    let target = Path::new(env!("CARGO_BIN_EXE_flopwatch-agent"))
+        .parent()
+        .unwrap()
+        .parent()
+        .unwrap()
+        .join("for-tests");
     let status = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "-p", "flopwatch-sample-workload", "--target-dir"])
         .arg(&target)
@@ -43,14 +52,23 @@ fn agent(arguments: &[&str]) -> Command {
 }
 
 fn text(output: &Output) -> String {
-    format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{}\n{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 /// What the workload counted in the end, by process.
 fn counted(stdout: &str) -> BTreeMap<i64, u64> {
-    let field = |line: &str, name: &str| line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok());
+    let field = |line: &str, name: &str| {
+        line.split(' ')
+            .find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
+    };
     let totals = stdout.lines().filter(|line| line.starts_with("total "));
-    totals.filter_map(|line| Some((field(line, "pid")?, u64::try_from(field(line, "ranges")?).ok()?))).collect()
+    totals
+        .filter_map(|line| Some((field(line, "pid")?, u64::try_from(field(line, "ranges")?).ok()?)))
+        .collect()
 }
 
 #[test]
@@ -65,7 +83,16 @@ fn every_range_of_a_program_that_ends_within_the_window_is_in_the_timeline() {
         .arg(folder.path())
         .arg("--")
         .arg(workload())
-        .args(["--seconds", "2", "--threads", "2", "--processes", "2", "--fail-code", "7"])
+        .args([
+            "--seconds",
+            "2",
+            "--threads",
+            "2",
+            "--processes",
+            "2",
+            "--fail-code",
+            "7",
+        ])
         .output()
         .unwrap();
     // The command's own exit code is ours.
@@ -78,7 +105,10 @@ fn every_range_of_a_program_that_ends_within_the_window_is_in_the_timeline() {
     let ranges = timeline.capture.events.get(&Category::NvtxRange).unwrap().count();
     assert_eq!(ranges, expected, "{}", text(&output));
     assert!(folder.path().join("summary.json").is_file());
-    assert!(!folder.path().join("capture.nsys-rep").exists(), "Raw was not asked for");
+    assert!(
+        !folder.path().join("capture.nsys-rep").exists(),
+        "Raw was not asked for"
+    );
 }
 
 #[test]
@@ -108,8 +138,11 @@ fn a_program_without_events_fails_and_names_the_empty_category() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let output =
-        agent(&["record", "--duration", "1", "--output"]).arg(folder.path()).args(["--", "sleep", "1"]).output().unwrap();
+    let output = agent(&["record", "--duration", "1", "--output"])
+        .arg(folder.path())
+        .args(["--", "sleep", "1"])
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output).contains("holds no events of nvtx"), "{}", text(&output));
 }
@@ -119,14 +152,22 @@ fn a_program_that_is_not_there_is_named() {
     if !nsys_is_there("a_program_that_is_not_there_is_named") {
         return;
     }
-    let output = agent(&["record", "--no-serve", "--", "no-such-program"]).output().unwrap();
+    let output = agent(&["record", "--no-serve", "--", "no-such-program"])
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output).contains("no-such-program: no such program"), "{}", text(&output));
+    assert!(
+        text(&output).contains("no-such-program: no such program"),
+        "{}",
+        text(&output)
+    );
 }
 
 #[test]
 fn without_nsight_systems_it_says_what_to_install() {
-    let output = agent(&["record", "--nsys", "/nowhere/nsys", "--", "true"]).output().unwrap();
+    let output = agent(&["record", "--nsys", "/nowhere/nsys", "--", "true"])
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output).contains("nsight-systems-target"), "{}", text(&output));
 }
@@ -135,11 +176,24 @@ fn without_nsight_systems_it_says_what_to_install() {
 fn a_manifest_with_an_unknown_field_is_refused_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
     let manifest = folder.path().join("session.yaml");
-    std::fs::write(&manifest, "apiVersion: flopwatch.dev/v1alpha1\nkind: ProfilingSession\nspec: {seconds: 5}\n").unwrap();
+    std::fs::write(
+        &manifest,
+        "apiVersion: flopwatch.dev/v1alpha1\nkind: ProfilingSession\nspec: {seconds: 5}\n",
+    )
+    .unwrap();
     let marker = folder.path().join("ran");
-    let output = agent(&["record", "-f"]).arg(&manifest).args(["--", "touch"]).arg(&marker).output().unwrap();
+    let output = agent(&["record", "-f"])
+        .arg(&manifest)
+        .args(["--", "touch"])
+        .arg(&marker)
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output).contains("unknown field spec.seconds"), "{}", text(&output));
+    assert!(
+        text(&output).contains("unknown field spec.seconds"),
+        "{}",
+        text(&output)
+    );
     assert!(!marker.exists());
 }
 

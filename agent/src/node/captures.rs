@@ -29,7 +29,7 @@ const CONCURRENCY: u16 = 4;
 /// Pause before a reconciliation that failed is tried again.
 const RETRY: Duration = Duration::from_secs(5);
 /// Longest time that removing a capture's artifacts may take.
-const REMOVAL_TIMEOUT: Duration = Duration::from_secs(60);
+const REMOVAL_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Why a reconciliation failed. It is tried again.
 #[derive(Debug, thiserror::Error)]
@@ -310,7 +310,7 @@ async fn release(node: &Node, target: &Target, capture: &Capture) -> Result<(), 
     let removal = node.store.delete(&namespace, &name);
     timeout(REMOVAL_TIMEOUT, removal)
         .await
-        .map_err(|_| Error::StoreTimeout)??;
+        .map_err(|_elapsed| Error::StoreTimeout)??;
     let mut draft = Draft::new(capture.status.as_ref(), capture.metadata.generation);
     if capture.status.as_ref().is_some_and(is_decided) {
         draft.release();

@@ -10,7 +10,7 @@ use flopwatch_api::preparation::{
     split_names,
 };
 use flopwatch_api::profiler::TraceCategory;
-use flopwatch_attach::enter::{OwnCgroup, remove_cgroup};
+use flopwatch_attach::enter::{OwnCgroup, make_cgroup, remove_cgroup};
 use flopwatch_attach::graft::{GraftError, LauncherScan, Target, WaitingLauncher};
 use flopwatch_attach::nsys::{CudaGraphTrace, LaunchOptions};
 use flopwatch_attach::process::ProcessId;
@@ -35,7 +35,7 @@ const UNKNOWN: Duration = Duration::from_millis(2_500);
 /// Folder of our cgroups in each hierarchy.
 const CGROUP: &str = "flopwatch";
 /// Time between two removals of empty cgroups, and their least age.
-const CGROUPS: Duration = Duration::from_secs(60);
+const CGROUPS: Duration = Duration::from_mins(1);
 
 /// The cgroup of a container's session: outside the container's, so that its memory limit stays the workload's.
 pub fn own_cgroup(root: &Path, container_id: &str) -> OwnCgroup {
@@ -44,6 +44,15 @@ pub fn own_cgroup(root: &Path, container_id: &str) -> OwnCgroup {
         root: root.to_owned(),
         name: format!("{CGROUP}/{short}"),
     }
+}
+
+/// Makes the folder of our cgroups in each hierarchy. The roots of cgroup file systems are closed even to their owner, so
+/// this takes CAP_DAC_OVERRIDE; safe to repeat.
+pub fn prepare_node(root: &Path) -> Result<(), String> {
+    make_cgroup(&OwnCgroup {
+        root: root.to_owned(),
+        name: CGROUP.to_owned(),
+    })
 }
 
 /// What to do with a waiting launcher.

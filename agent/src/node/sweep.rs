@@ -16,7 +16,7 @@ use crate::failure::chain;
 use crate::steps::Steps;
 
 /// Time between two sweeps of the store.
-const INTERVAL: Duration = Duration::from_secs(600);
+const INTERVAL: Duration = Duration::from_mins(10);
 
 /// Sweeps the store until it is told to stop. The watch must have seen its first list, or everything would look abandoned.
 pub(super) async fn sweep_store(store: &Store, watched: &reflector::Store<Capture>, stop: CancellationToken) {

@@ -36,7 +36,7 @@ use probe::Probed;
 pub type Interrupts = watch::Receiver<Option<Interrupt>>;
 
 /// Longest clean-up of one container.
-const CLEAN_UP: Duration = Duration::from_secs(60);
+const CLEAN_UP: Duration = Duration::from_mins(1);
 
 /// A capture that ended well.
 struct Published {
@@ -264,7 +264,7 @@ impl<'a> Work<'a> {
             Ok(Ok(())) => {}
             Ok(Err(error)) => warn!(%error, "cleaning up in the container failed"),
             Err(_) => {
-                warn!(limit = ?CLEAN_UP, "cleaning up in the container takes too long; the session's keeper ends what is left")
+                warn!(limit = ?CLEAN_UP, "cleaning up in the container takes too long; the session's keeper ends what is left");
             }
         }
     }

@@ -72,7 +72,7 @@ impl Target {
     /// The capture as the API server has it now; nothing when it is gone or another of the same name is there.
     pub async fn read(&self) -> Result<Option<Capture>, Error> {
         let found = timeout(CALL_TIMEOUT, self.api.get_opt(&self.name)).await;
-        let found = found.map_err(|_| Error::Timeout(self.name.clone()))?;
+        let found = found.map_err(|_elapsed| Error::Timeout(self.name.clone()))?;
         let found = found.map_err(|source| Error::Api {
             name: self.name.clone(),
             source: Box::new(source),

@@ -26,7 +26,7 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest time that starting or cancelling a collection, or ending a session, may take.
 const CONTROL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest time that stopping a collection may take: the profiler may import its capture then.
-const STOP_TIMEOUT: Duration = Duration::from_secs(300);
+const STOP_TIMEOUT: Duration = Duration::from_mins(5);
 /// Beyond the window's end, the keeper ends the collection by itself.
 const GUARD_GRACE: Duration = Duration::from_secs(30);
 /// Pause between two looks for a file.
@@ -185,19 +185,18 @@ impl Session {
     pub async fn collect(&self, window: Duration) -> Result<(), Error> {
         let until = SystemTime::now() + window + GUARD_GRACE;
         let deadline = until.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        let bounds = Collecting {
+        let mut bounds = Collecting {
             session: self.name.clone(),
             deadline_unix_ms: u64::try_from(deadline).unwrap_or(u64::MAX),
             max_bytes: u64::MAX,
             min_free_bytes: 0,
             output: self.run_dir.file(run_dir::OUT).join("capture.qdstrm"),
+            running: false,
         };
-        self.run_dir
-            .write(run_dir::COLLECTING, bounds.render().as_bytes())
-            .map_err(io_error("the collection's bounds cannot be written"))?;
+        self.bound(&bounds)?;
         let start = StartOptions {
             session: self.name.clone(),
-            output: self.run_dir.file(run_dir::OUT).join("capture"),
+            output: bounds.output.with_extension(""),
             sample: false,
         };
         self.control(
@@ -205,7 +204,14 @@ impl Session {
             nsys::start(&self.nsys, &start),
             CONTROL_TIMEOUT,
         )
-        .await
+        .await?;
+        bounds.running = true;
+        self.bound(&bounds)
+    }
+
+    fn bound(&self, bounds: &Collecting) -> Result<(), Error> {
+        let written = self.run_dir.write(run_dir::COLLECTING, bounds.render().as_bytes());
+        written.map_err(io_error("the collection's bounds cannot be written"))
     }
 
     /// Stops collecting and says what it left.

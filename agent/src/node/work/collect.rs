@@ -53,7 +53,7 @@ impl Work<'_> {
         blocking(CaptureReason::AttachFailed, move || {
             grafted
                 .start_collection(NSYS_SESSION, &start_name, false, bounds)
-                .map_err(attach_failure)
+                .map_err(|error| attach_failure(&error))
         })
         .await?;
         let samples = self.open_window(probed, length).await?;
@@ -199,8 +199,8 @@ fn fetch(grafted: &Target, path: &Path, to: &Path, limit: u64, spool: &Path, flo
 /// Bytes between two looks at the free space.
 const LOOK_EVERY: u64 = 16 << 20;
 
-fn attach_failure(error: GraftError) -> Failure {
-    Failure::new(CaptureReason::AttachFailed, chain(&error))
+fn attach_failure(error: &GraftError) -> Failure {
+    Failure::new(CaptureReason::AttachFailed, chain(error))
 }
 
 /// A stop that failed because the keeper had ended the collection says why the keeper did.

@@ -155,6 +155,7 @@ fn union(all: impl Iterator<Item = Mapped>) -> Mapped {
 }
 
 /// A decision as the status shows it: the reason is one of those that a refusal has.
+#[expect(clippy::needless_pass_by_value, reason = "it maps an iterator of values")]
 fn published(decided: capability::Capability) -> Capability {
     let profiler = match decided.profiler {
         Profiler::Nsys => ProfilerType::Nsys,
