@@ -122,7 +122,9 @@ fn prepare(options: &Options) -> std::io::Result<Keeper> {
         }
     };
     if let Some((folder, bounds)) = &options.begin_collecting {
-        RunDir::new(folder).write(run_dir::COLLECTING, bounds.as_bytes())?;
+        let folder = RunDir::new(folder);
+        folder.remove(run_dir::GUARD)?;
+        folder.write(run_dir::COLLECTING, bounds.as_bytes())?;
     }
     Ok(Keeper { watch, held })
 }

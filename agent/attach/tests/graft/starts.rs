@@ -356,6 +356,30 @@ fn an_early_death_makes_the_next_start_plain_and_says_so() {
 }
 
 #[test]
+fn a_life_of_more_than_thirty_seconds_lets_the_next_start_be_grafted() {
+    let Some(rig) = rig() else { return };
+    let spec = Spec {
+        command: &[WORKLOAD, "--seconds", "33"],
+        ..Spec::default()
+    };
+    let container = Container::start(&rig, &spec);
+    assert!(graft(&rig, &container).1.grafted);
+    let marker = container.file("run/marker");
+    assert!(std::fs::read_to_string(&marker).unwrap().contains("survived=false"));
+    wait_for("the mark", || {
+        std::fs::read_to_string(&marker)
+            .unwrap()
+            .contains("survived=true")
+            .then_some(())
+    });
+    assert!(container.started.elapsed() > Duration::from_secs(30));
+    let mut container = Container::start_in(&rig, &spec, container.finish());
+    assert!(graft(&rig, &container).1.grafted);
+    container.signal(Signal::SIGTERM);
+    assert_eq!(container.end().code(), Some(0));
+}
+
+#[test]
 fn twenty_starts_lose_none() {
     let Some(rig) = rig() else { return };
     let mut waited = Vec::new();
