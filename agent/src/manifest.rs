@@ -81,7 +81,10 @@ impl Default for Manifest {
         Self {
             name: None,
             spec: ProfilingSessionSpec {
-                target: flopwatch_api::session::TargetSpec::default(),
+                target: flopwatch_api::session::TargetSpec {
+                    max_pods: 1,
+                    ..flopwatch_api::session::TargetSpec::default()
+                },
                 profiler: flopwatch_api::profiler::ProfilerSpec::default(),
                 duration_seconds: 10,
                 require: Vec::new(),
@@ -130,7 +133,8 @@ impl Manifest {
         let mut unknown = Vec::new();
         let mut track = serde_path_to_error::Track::new();
         let tracked = serde_path_to_error::Deserializer::new(Value::Object(object), &mut track);
-        let parsed = serde_ignored::deserialize(tracked, |path| unknown.push(path.to_string()));
+        // The path has a `?` for the inside of each optional value, which no manifest shows.
+        let parsed = serde_ignored::deserialize(tracked, |path| unknown.push(path.to_string().replace(".?", "")));
         let document: Document = parsed.map_err(|error| Error::Value {
             path: track.path().to_string(),
             message: error.to_string(),

@@ -30,17 +30,16 @@ fn nsys_is_there(test: &str) -> bool {
 /// The sample workload, built beside this test.
 fn workload() -> PathBuf {
     let target = Path::new(env!("CARGO_BIN_EXE_flopwatch-agent"))
-        .parent()
-        .unwrap()
-        .parent()
-        .unwrap()
+        .ancestors()
+        .nth(2)
+        .expect("the program lies in a target folder")
         .join("for-tests");
     let status = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "-p", "flopwatch-sample-workload", "--target-dir"])
         .arg(&target)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .status()
-        .unwrap();
+        .expect("cargo runs");
     assert!(status.success(), "the sample workload does not build");
     target.join("debug/flopwatch-sample-workload")
 }
