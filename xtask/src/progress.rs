@@ -9,9 +9,10 @@ pub(crate) fn say(line: impl Display) {
 }
 
 /// Prints a result, the only thing a recipe writes to standard output.
-#[allow(clippy::print_stdout, reason = "a recipe's result goes where its caller can pipe it")]
 pub(crate) fn result(line: impl Display) {
-    println!("{line}");
+    use std::io::Write as _;
+    // Whoever closed the pipe wants no more of it.
+    writeln!(std::io::stdout(), "{line}").ok();
 }
 
 /// Runs one named step and prints how long it took.
