@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::artifact::{Artifact, Output};
 use crate::capability::Capability;
 use crate::profiler::{ProfilerSpec, ProfilerType, TraceCategory};
+use crate::schema::unchanged;
 use crate::session::{MetricsSpec, StopMode};
 
 /// What the agent of `nodeName` is to do. Written by the operator alone, from the session.
@@ -83,7 +84,7 @@ use crate::session::{MetricsSpec, StopMode};
     )
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("self.nodeName == oldSelf.nodeName && self.podRef == oldSelf.podRef && self.containerName == oldSelf.containerName && self.sessionRef == oldSelf.sessionRef && self.durationSeconds == oldSelf.durationSeconds && self.profiler == oldSelf.profiler")
+#[x_kube(validation = Rule::new(unchanged(&["sessionRef", "nodeName", "podRef", "containerName", "profiler", "durationSeconds", "require", "startDeadlineSeconds", "metrics", "outputs"]))
     .message("a capture is fixed once it is created, but for spec.stop"))]
 pub struct CaptureSpec {
     /// The session that this belongs to.

@@ -7,6 +7,14 @@
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
+/// CEL: none of these fields may differ from the stored object. `has` guards each, since an optional field may be absent.
+pub(crate) fn unchanged(fields: &[&str]) -> String {
+    let same = |field: &&str| {
+        format!("has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})")
+    };
+    fields.iter().map(same).collect::<Vec<_>>().join(" && ")
+}
+
 /// `status.conditions`: at most one per type, merged by type under server-side apply.
 pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::artifact::Output;
 use crate::profiler::{ProfilerSpec, TraceCategory};
+use crate::schema::unchanged;
 
 /// Longest capture window in seconds: Nsight Systems supports no more than five minutes.
 pub const MAX_DURATION_SECONDS: i32 = 300;
@@ -41,7 +42,7 @@ pub const MAX_CAPTURE_REFERENCES: usize = 50;
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("self.target == oldSelf.target && self.durationSeconds == oldSelf.durationSeconds && self.startDeadlineSeconds == oldSelf.startDeadlineSeconds && (has(self.profiler) ? self.profiler : null) == (has(oldSelf.profiler) ? oldSelf.profiler : null) && (has(self.require) ? self.require : null) == (has(oldSelf.require) ? oldSelf.require : null) && (has(self.metrics) ? self.metrics : null) == (has(oldSelf.metrics) ? oldSelf.metrics : null) && (has(self.outputs) ? self.outputs : null) == (has(oldSelf.outputs) ? oldSelf.outputs : null) && (has(self.retention) ? self.retention : null) == (has(oldSelf.retention) ? oldSelf.retention : null)")
+    validation = Rule::new(unchanged(&["target", "profiler", "durationSeconds", "require", "startDeadlineSeconds", "metrics", "outputs", "retention"]))
         .message("a session is fixed once it is created, but for spec.stop: delete it and create another"),
     validation = Rule::new("!has(oldSelf.stop) || (has(self.stop) && (self.stop == oldSelf.stop || self.stop == 'Discard'))")
         .message("spec.stop cannot be taken back; only Keep may become Discard"),

@@ -1,5 +1,6 @@
 //! What every long-running subcommand does around its work: logs, the client, SIGTERM.
 
+use std::io::IsTerminal as _;
 use anyhow::Context as _;
 use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
@@ -45,6 +46,7 @@ fn log(common: &CommonArgs) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&common.log_level).with_context(|| format!("--log-level {}", common.log_level))?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     let installed = match common.log_format {
         LogFormat::Text => builder.try_init(),
