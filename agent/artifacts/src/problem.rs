@@ -1,6 +1,7 @@
 //! Errors as clients see them: problem details of RFC 9457.
 
 use axum::Json;
+use axum::extract::rejection::PathRejection;
 use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -14,6 +15,8 @@ use crate::store::StoreError;
 pub(crate) enum Problem {
     /// A path segment is not a Kubernetes name.
     BadName(ManifestError),
+    /// The path is not UTF-8 once it is decoded.
+    BadPath(PathRejection),
     /// There is no token, or the API server does not know it.
     Unauthenticated,
     /// The caller may not; says nothing about what exists.
@@ -52,6 +55,7 @@ impl Problem {
     fn describe(&self) -> (StatusCode, &'static str, String) {
         match self {
             Self::BadName(error) => (StatusCode::BAD_REQUEST, "BadName", error.to_string()),
+            Self::BadPath(rejection) => (StatusCode::BAD_REQUEST, "BadPath", rejection.body_text()),
             Self::Unauthenticated => (
                 StatusCode::UNAUTHORIZED,
                 "Unauthenticated",

@@ -5,6 +5,7 @@ mod conditional;
 use std::sync::Arc;
 
 use axum::body::Body;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::header::{
     ACCEPT_RANGES, AUTHORIZATION, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE,
@@ -154,9 +155,10 @@ fn is_for_this_machine(headers: &HeaderMap) -> bool {
 
 async fn list(
     State(inner): State<Arc<Inner>>,
-    Path((namespace, capture)): Path<(String, String)>,
+    path: Result<Path<(String, String)>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    let Path((namespace, capture)) = path.map_err(Problem::BadPath)?;
     let (manifest, may_raw) = open(&inner, &headers, &namespace, &capture, Wanted::List).await?;
     let base = artifacts_path(&namespace, &capture);
     let artifacts = manifest
@@ -184,9 +186,10 @@ async fn list(
 
 async fn fetch(
     State(inner): State<Arc<Inner>>,
-    Path((namespace, capture, name)): Path<(String, String, String)>,
+    path: Result<Path<(String, String, String)>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    let Path((namespace, capture, name)) = path.map_err(Problem::BadPath)?;
     check_name("artifact", &name).map_err(Problem::BadName)?;
     let (manifest, _) = open(&inner, &headers, &namespace, &capture, Wanted::Artifact(&name)).await?;
     let artifact = manifest

@@ -139,13 +139,11 @@ async fn a_permission_is_remembered_for_its_lifetime_and_a_refusal_is_not() {
     for _ in 0..3 {
         assert_eq!(ask(&listening, "reader", &path).await.status, 200);
     }
-    assert_eq!(
-        (
-            api.world.lock().unwrap().token_reviews,
-            api.world.lock().unwrap().access_reviews
-        ),
-        (1, 1)
-    );
+    let asked = {
+        let world = api.world.lock().unwrap();
+        (world.token_reviews, world.access_reviews)
+    };
+    assert_eq!(asked, (1, 1));
     // Taken away: gone once the lifetime is over.
     api.world.lock().unwrap().rights.remove("reader profilingsessions team");
     let end = Instant::now() + Duration::from_secs(10);

@@ -176,7 +176,7 @@ async fn a_corrupt_object_is_found_in_an_empty_artifact_too() {
 #[tokio::test]
 async fn paths_lead_nowhere_else() {
     let captures = Captures::new().await;
-    std::fs::write(captures.root.path().join("secret.txt"), "secret").unwrap();
+    std::fs::write(captures.root.path().join("secret.txt"), "classified").unwrap();
     let listening = Listening::plain(&captures.service(Access::LoopbackOnly));
     let base = "/v1/namespaces";
     for path in [
@@ -195,7 +195,7 @@ async fn paths_lead_nowhere_else() {
     ] {
         let answer = listening.get(&path, &[]).await;
         assert!((400..500).contains(&answer.status), "{path}: {}", answer.status);
-        assert!(!answer.text().contains("secret"), "{path}");
+        assert!(!answer.text().contains("classified"), "{path}");
     }
     assert_eq!(
         listening
@@ -203,6 +203,13 @@ async fn paths_lead_nowhere_else() {
             .await
             .reason(),
         "BadName"
+    );
+    assert_eq!(
+        listening
+            .get(&format!("{base}/%ff/captures/train/artifacts"), &[])
+            .await
+            .reason(),
+        "BadPath"
     );
     assert_eq!(listening.get("/nothing", &[]).await.reason(), "NotFound");
     let post = listening.ask("POST", &timeline(), &[("Content-Length", "0")]).await;

@@ -26,18 +26,18 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 /// A store with the capture `train` of the session `session` in the namespace `team`.
-pub struct Captures {
-    pub root: TempDir,
-    pub store: Arc<Store>,
-    pub registry: Registry,
-    pub metrics: ArtifactMetrics,
+pub(crate) struct Captures {
+    pub(crate) root: TempDir,
+    pub(crate) store: Arc<Store>,
+    pub(crate) registry: Registry,
+    pub(crate) metrics: ArtifactMetrics,
 }
 
 /// Content of the capture's timeline.
-pub const TIMELINE: &str = "0123456789abcdefghijklmnopqrstuvwxyz";
+pub(crate) const TIMELINE: &str = "0123456789abcdefghijklmnopqrstuvwxyz";
 
 impl Captures {
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let registry = Registry::new();
         let metrics = ArtifactMetrics::register(&registry).unwrap();
@@ -65,7 +65,7 @@ impl Captures {
         captures
     }
 
-    pub fn file(&self, name: &str, output: Output, media_type: &str, content: &[u8]) -> SourceFile {
+    pub(crate) fn file(&self, name: &str, output: Output, media_type: &str, content: &[u8]) -> SourceFile {
         let path = self.root.path().join(name);
         std::fs::write(&path, content).unwrap();
         SourceFile {
@@ -76,7 +76,7 @@ impl Captures {
         }
     }
 
-    pub async fn publish(&self, capture: &str, files: &[SourceFile]) {
+    pub(crate) async fn publish(&self, capture: &str, files: &[SourceFile]) {
         let publication = Publication {
             capture: CaptureId {
                 namespace: "team".into(),
@@ -93,22 +93,22 @@ impl Captures {
     }
 
     /// The file of an artifact's object.
-    pub async fn object(&self, name: &str) -> PathBuf {
+    pub(crate) async fn object(&self, name: &str) -> PathBuf {
         let manifest = self.store.get("team", "train").await.unwrap().unwrap();
         let sha256 = &manifest.artifact(name).unwrap().sha256;
         self.root.path().join("store/objects").join(sha256)
     }
 
-    pub fn service(&self, access: Access) -> ArtifactService {
+    pub(crate) fn service(&self, access: Access) -> ArtifactService {
         ArtifactService::new(Arc::clone(&self.store), access, self.metrics.clone())
     }
 
-    pub fn reviewed(&self, api: &Api, options: ReviewerOptions) -> ArtifactService {
+    pub(crate) fn reviewed(&self, api: &Api, options: ReviewerOptions) -> ArtifactService {
         self.service(Access::Kubernetes(Reviewer::new(api.client(), options, &self.metrics)))
     }
 
     /// Value of a series without labels, or with them as they are rendered.
-    pub fn metric(&self, series: &str) -> u64 {
+    pub(crate) fn metric(&self, series: &str) -> u64 {
         let text = TextEncoder::new().encode_to_string(&self.registry.gather()).unwrap();
         let line = text
             .lines()
@@ -118,21 +118,21 @@ impl Captures {
 }
 
 /// A service that listens, until it is dropped.
-pub struct Listening {
-    pub address: SocketAddr,
-    pub shutdown: CancellationToken,
+pub(crate) struct Listening {
+    pub(crate) address: SocketAddr,
+    pub(crate) shutdown: CancellationToken,
 }
 
 impl Listening {
-    pub fn plain(service: &ArtifactService) -> Self {
+    pub(crate) fn plain(service: &ArtifactService) -> Self {
         Self::plain_within(service, ServerLimits::default())
     }
 
-    pub fn plain_within(service: &ArtifactService, limits: ServerLimits) -> Self {
+    pub(crate) fn plain_within(service: &ArtifactService, limits: ServerLimits) -> Self {
         Self::run(Server::bind_plain_loopback(service, ([127, 0, 0, 1], 0).into(), limits).unwrap())
     }
 
-    pub fn run(server: Server) -> Self {
+    pub(crate) fn run(server: Server) -> Self {
         let shutdown = CancellationToken::new();
         let address = server.local_addr();
         let stop = shutdown.clone();
@@ -140,11 +140,11 @@ impl Listening {
         Self { address, shutdown }
     }
 
-    pub async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
         self.ask("GET", path, headers).await
     }
 
-    pub async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
         let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
         if !headers.iter().any(|(name, _)| *name == "Host") {
             request.push_str("Host: localhost\r\n");
@@ -157,7 +157,7 @@ impl Listening {
     }
 
     /// Sends bytes as they are and reads to the end.
-    pub async fn send(&self, request: &[u8]) -> Answer {
+    pub(crate) async fn send(&self, request: &[u8]) -> Answer {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         exchange(&mut stream, request).await
     }
@@ -169,7 +169,7 @@ impl Drop for Listening {
     }
 }
 
-pub async fn exchange(stream: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin), request: &[u8]) -> Answer {
+pub(crate) async fn exchange(stream: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin), request: &[u8]) -> Answer {
     // The server may have closed before everything was sent; its answer says why.
     drop(stream.write_all(request).await);
     let mut bytes = Vec::new();
@@ -180,10 +180,10 @@ pub async fn exchange(stream: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin), 
 
 /// An answer; status 0 when the connection was closed without one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
-    pub status: u16,
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
@@ -209,24 +209,24 @@ impl Answer {
         }
     }
 
-    pub fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers
             .iter()
             .find(|(known, _)| known == name)
             .map_or("", |(_, value)| value)
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
     }
 
     /// The `reason` of problem details.
     #[track_caller]
-    pub fn reason(&self) -> String {
+    pub(crate) fn reason(&self) -> String {
         assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
         assert_eq!(self.json()["status"], self.status);
         self.json()["reason"].as_str().unwrap().to_owned()
@@ -235,26 +235,26 @@ impl Answer {
 
 /// Answers TokenReview and SubjectAccessReview. A token is its user's name; users and rights are sets that tests change.
 #[derive(Clone)]
-pub struct Api {
+pub(crate) struct Api {
     address: SocketAddr,
-    pub world: Arc<Mutex<World>>,
+    pub(crate) world: Arc<Mutex<World>>,
 }
 
 #[derive(Default)]
-pub struct World {
-    pub users: BTreeSet<String>,
+pub(crate) struct World {
+    pub(crate) users: BTreeSet<String>,
     /// `user resource[/subresource] namespace[/name]`; without a name: all of the namespace.
-    pub rights: BTreeSet<String>,
-    pub token_reviews: u32,
-    pub access_reviews: u32,
-    pub broken: bool,
-    pub slow: bool,
+    pub(crate) rights: BTreeSet<String>,
+    pub(crate) token_reviews: u32,
+    pub(crate) access_reviews: u32,
+    pub(crate) broken: bool,
+    pub(crate) slow: bool,
     /// Audience that tokens are for.
-    pub audience: Option<String>,
+    pub(crate) audience: Option<String>,
 }
 
 impl Api {
-    pub async fn new(users: &[&str], rights: &[&str]) -> Self {
+    pub(crate) async fn new(users: &[&str], rights: &[&str]) -> Self {
         let world = World {
             users: users.iter().map(ToString::to_string).collect(),
             rights: rights.iter().map(ToString::to_string).collect(),
