@@ -1,4 +1,10 @@
 //! Who may read what, over real HTTP, against an API server that answers reviews.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::let_underscore_must_use,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 #[expect(dead_code, reason = "each test program uses its part of the rig")]
 mod rig;

@@ -1,4 +1,10 @@
 //! What the service answers, over real sockets.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::let_underscore_must_use,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 #[expect(dead_code, reason = "each test program uses its part of the rig")]
 mod rig;
@@ -11,6 +17,9 @@ use flopwatch_artifacts::{Access, ServeError, Server, ServerLimits, artifacts_pa
 use rig::{Captures, Listening, TIMELINE, exchange};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+
+/// Request headers, and the status, `Content-Range` and body that answer them.
+type Case<'a> = (&'a [(&'a str, &'a str)], u16, &'a str, &'a str);
 
 fn timeline() -> String {
     format!("{}/timeline.h5", artifacts_path("team", "train"))
@@ -57,7 +66,7 @@ async fn ranges_and_conditions_select_what_they_say() {
     let captures = Captures::new().await;
     let listening = Listening::plain(&captures.service(Access::LoopbackOnly));
     let etag = listening.get(&timeline(), &[]).await.header("etag").to_owned();
-    let cases: [(&[(&str, &str)], u16, &str, &str); 11] = [
+    let cases: [Case<'_>; 11] = [
         (&[("Range", "bytes=0-3")], 206, "bytes 0-3/36", "0123"),
         (&[("Range", "bytes=30-")], 206, "bytes 30-35/36", "uvwxyz"),
         (&[("Range", "bytes=-2")], 206, "bytes 34-35/36", "yz"),

@@ -2,6 +2,11 @@
 //!
 //! The library reads its state from the file that an environment variable names, so each test runs itself again in a
 //! process of its own with that variable set.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -96,13 +101,13 @@ fn in_own_process(test: &str, body: fn(&Rig)) {
         .env(LIBRARY, library())
         .output()
         .unwrap();
-    let text = format!(
+    let said = format!(
         "{}{}",
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     );
-    assert!(output.status.success(), "{text}");
-    assert!(text.contains("1 passed"), "the test did not run again: {text}");
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("1 passed"), "the test did not run again: {said}");
 }
 
 fn everybody(pod: &'static str) -> Resolver {

@@ -150,7 +150,7 @@ impl Listening {
             request.push_str("Host: localhost\r\n");
         }
         for (name, value) in headers {
-            request.push_str(&format!("{name}: {value}\r\n"));
+            request.extend([name, ": ", value, "\r\n"]);
         }
         request.push_str("\r\n");
         self.send(request.as_bytes()).await
