@@ -26,7 +26,7 @@ use kube::{Client, ResourceExt};
 use prometheus::Registry;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::timeout;
+use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -43,6 +43,11 @@ use pods::Pods;
 
 /// How long captures may take to clean up when the agent is asked to exit: below the 30 s that Kubernetes allows by default.
 const DRAIN: Duration = Duration::from_secs(25);
+
+/// Time between two sweeps of the store.
+const SWEEP: Duration = Duration::from_mins(10);
+/// Pause before the first list of captures is tried again.
+const RETRY: Duration = Duration::from_secs(2);
 
 /// Why the agent cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -219,13 +224,17 @@ pub async fn run(options: Options) -> Result<(), Error> {
     let watched_pods = tokio::spawn(watch_pods(pod_watch, node.metrics.clone(), stop.clone()));
     let grafting = tokio::spawn(graft::run(Arc::clone(&node)));
     let (captures, control) = Captures::new(Arc::clone(&node));
+    let pods_known = CancellationToken::new();
+    let known = pods_known.clone();
     let controlling = tokio::spawn(async move {
-        // A capture that is planned before its pod is known would be refused as not running.
+        // A capture that is planned before its pod is known would be refused as not running. A store wakes only the last of
+        // those that wait for its first list, so this is the one place that does.
         if pods.wait_until_ready().await.is_ok() {
+            known.cancel();
             control.await;
         }
     });
-    let sweeping = tokio::spawn(ready_and_sweep(Arc::clone(&node), Arc::clone(&captures), health));
+    let sweeping = tokio::spawn(ready_and_sweep(Arc::clone(&node), pods_known, health));
 
     let ended = tokio::select! {
         () = asked_to_stop() => Ok(()),
@@ -290,16 +299,27 @@ async fn watch_pods<E: std::error::Error>(
     }
 }
 
-/// Says that the node is ready once both watches have seen their first list, then sweeps.
-async fn ready_and_sweep(node: Arc<Node>, captures: Arc<Captures>, health: Health) {
-    let (pods, watched) = (
-        node.pods.wait_until_ready().await,
-        captures.watched().wait_until_ready().await,
-    );
-    if pods.is_ok() && watched.is_ok() {
-        info!("ready");
-        health.ready();
-        sweep::sweep_store(&node.store, captures.watched(), node.stop.clone()).await;
+/// Says that the node is ready once its pods are known and its captures can be listed; then sweeps from time to time.
+async fn ready_and_sweep(node: Arc<Node>, pods_known: CancellationToken, health: Health) {
+    pods_known.cancelled().await;
+    let mut ticks = interval(SWEEP);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while node.stop.run_until_cancelled(ticks.tick()).await.is_some() {
+        match sweep::live_captures(&node.client, &node.name).await {
+            Ok(live) => {
+                if !health.is_ready() {
+                    info!("ready");
+                    health.ready();
+                }
+                sweep::sweep_store(&node.store, &live).await;
+            }
+            Err(error) => {
+                warn!(error = %chain(&error), "the node's captures cannot be listed");
+                if !health.is_ready() {
+                    ticks.reset_after(RETRY);
+                }
+            }
+        }
     }
 }
 

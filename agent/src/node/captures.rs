@@ -104,11 +104,6 @@ impl Captures {
         (captures, run)
     }
 
-    /// All captures of the node, as watched.
-    pub fn watched(&self) -> &Store<Capture> {
-        &self.watched
-    }
-
     /// Ends all captures with that interrupt and waits until their tasks have cleaned up.
     pub async fn end_all(&self, interrupt: Interrupt) {
         for live in self.live().values() {
@@ -189,8 +184,9 @@ impl Captures {
 
     /// Starts the task that carries a claimed capture to its end.
     fn spawn(self: &Arc<Self>, capture: Capture, step: &Step, interrupts: Interrupts) {
+        // It outlives the reconciliation that starts it.
         let span = info_span!(
-            "capture",
+            parent: None, "capture",
             namespace = capture.namespace().unwrap_or_default(),
             name = capture.name_any()
         );
@@ -299,7 +295,7 @@ async fn refuse(node: &Node, target: &Target, capture: &Capture, failure: &Failu
     draft.fail(failure, None, Timestamp::now());
     apply_if_changed(target, capture, &draft).await?;
     node.metrics.capture_ended(failure.reason);
-    info!(capture = display_name(capture), reason = %failure.reason, message = failure.message, "refused");
+    info!(capture = display_name(capture), reason = %failure.reason, why = failure.message, "refused");
     Ok(())
 }
 

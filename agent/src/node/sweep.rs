@@ -2,39 +2,50 @@
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::time::Duration;
 
 use flopwatch_api::capture::Capture;
 use flopwatch_artifacts::{CaptureId, Store};
-use kube::ResourceExt;
-use kube::runtime::reflector;
-use tokio::time::{MissedTickBehavior, interval};
-use tokio_util::sync::CancellationToken;
+use kube::api::ListParams;
+use kube::{Api, Client, ResourceExt};
 use tracing::{info, warn};
 
 use crate::failure::chain;
 use crate::steps::Steps;
 
-/// Time between two sweeps of the store.
-const INTERVAL: Duration = Duration::from_mins(10);
+/// Captures in one answer of the API server.
+const PAGE: u32 = 500;
 
-/// Sweeps the store until it is told to stop. The watch must have seen its first list, or everything would look abandoned.
-pub(super) async fn sweep_store(store: &Store, watched: &reflector::Store<Capture>, stop: CancellationToken) {
-    let mut ticks = interval(INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    while stop.run_until_cancelled(ticks.tick()).await.is_some() {
-        let live: HashSet<CaptureId> = watched.state().iter().map(|capture| capture_id(capture)).collect();
-        match store.sweep(&live).await {
-            Ok(swept) if swept == flopwatch_artifacts::Swept::default() => {}
-            Ok(swept) => info!(
-                manifests = swept.manifests,
-                objects = swept.objects,
-                bytes = swept.object_bytes,
-                temporary = swept.temporary,
-                "swept artifacts that belong to no capture"
-            ),
-            Err(error) => warn!(error = %chain(&error), "sweeping the store failed and is tried again"),
+/// The captures of a node that exist now. Asked of the API server rather than of the watch: what is missing from the answer is
+/// deleted from the store.
+pub(super) async fn live_captures(client: &Client, node: &str) -> Result<HashSet<CaptureId>, kube::Error> {
+    let api = Api::<Capture>::all(client.clone());
+    let fields = ListParams::default()
+        .fields(&format!("spec.nodeName={node}"))
+        .limit(PAGE);
+    let mut live = HashSet::new();
+    let mut page = fields.clone();
+    loop {
+        let list = api.list_metadata(&page).await?;
+        live.extend(list.items.iter().map(capture_id));
+        match list.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => page = fields.clone().continue_token(&token),
+            None => return Ok(live),
         }
+    }
+}
+
+/// Sweeps the store once; a failure is tried again with the next sweep.
+pub(super) async fn sweep_store(store: &Store, live: &HashSet<CaptureId>) {
+    match store.sweep(live).await {
+        Ok(swept) if swept == flopwatch_artifacts::Swept::default() => {}
+        Ok(swept) => info!(
+            manifests = swept.manifests,
+            objects = swept.objects,
+            bytes = swept.object_bytes,
+            temporary = swept.temporary,
+            "swept artifacts that belong to no capture"
+        ),
+        Err(error) => warn!(error = %chain(&error), "sweeping the store failed and is tried again"),
     }
 }
 
@@ -66,7 +77,7 @@ pub(super) async fn remove_folder(folder: &Path, steps: &Steps) {
 }
 
 /// How the store names a capture.
-pub(super) fn capture_id(capture: &Capture) -> CaptureId {
+pub(super) fn capture_id(capture: &impl ResourceExt) -> CaptureId {
     CaptureId {
         namespace: capture.namespace().unwrap_or_default(),
         name: capture.name_any(),

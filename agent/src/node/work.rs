@@ -19,7 +19,7 @@ use flopwatch_artifacts::{StoreError, artifacts_path};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use crate::choice::{Choice, choose, traced_categories};
@@ -37,6 +37,10 @@ pub type Interrupts = watch::Receiver<Option<Interrupt>>;
 
 /// Longest clean-up of one container.
 const CLEAN_UP: Duration = Duration::from_mins(1);
+
+/// How long a target that is not known yet is waited for, and the pause between two looks.
+const KNOWN: Duration = Duration::from_secs(3);
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A capture that ended well.
 struct Published {
@@ -132,7 +136,14 @@ impl<'a> Work<'a> {
     async fn attach(&mut self) -> Result<(Probed, Choice), Failure> {
         let spec = &self.capture.spec;
         let namespace = self.capture.namespace().unwrap_or_default();
-        let (pod, container_id) = pods::target(&self.node.pods, &namespace, &spec.pod_ref, &spec.container_name)?;
+        let find = || pods::target(&self.node.pods, &namespace, &spec.pod_ref, &spec.container_name);
+        // The operator's view of the pod may be ahead of this agent's by a moment.
+        let known = Instant::now() + KNOWN;
+        while find().is_err() && Instant::now() < known {
+            sleep(LOOK).await;
+            self.interrupted()?;
+        }
+        let (pod, container_id) = find()?;
         let prepared = pods::is_prepared(&pod, &spec.container_name);
         let probed = probe::probe(self.node, &container_id, prepared).await?;
         self.draft.capabilities(probed.capabilities.clone());
@@ -185,7 +196,7 @@ impl<'a> Work<'a> {
         if self.draft.stage() != stage {
             self.leave_stage();
         }
-        info!(stage = stage.as_str(), message);
+        info!(stage = stage.as_str(), "{message}");
         self.draft.enter(stage, message);
         self.write();
     }
@@ -222,12 +233,12 @@ impl<'a> Work<'a> {
                     self.node.url,
                     artifacts_path(&namespace, &self.capture.name_any())
                 );
-                info!(message, "succeeded");
+                info!(result = message, "succeeded");
                 self.draft.succeed(artifacts, summary, Some(url), &message, now);
                 CaptureReason::Succeeded
             }
             Err(Failed { failure, summary }) => {
-                info!(reason = %failure.reason, message = failure.message, "failed");
+                info!(reason = %failure.reason, why = failure.message, "failed");
                 self.draft.fail(&failure, summary, now);
                 failure.reason
             }
