@@ -190,13 +190,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
     let gpus = Gpus::open(options.nvml_library.clone(), resolver(procfs.clone(), pods.clone()));
     gpus.register(&registry)?;
 
-    let access = Access::Kubernetes(Reviewer::new(
-        client.clone(),
-        ReviewerOptions::default(),
-        &artifact_metrics,
-    ));
-    let service = ArtifactService::new(Arc::clone(&store), access, artifact_metrics);
-    let server = Server::bind_tls(&service, options.listen, &options.tls_dir, ServerLimits::default()).await?;
+    let server = bind(&options, &client, &store, artifact_metrics).await?;
     let port = server.local_addr().port();
     let mut serving = tokio::spawn(server.run(give_up.clone()));
 
@@ -254,6 +248,18 @@ pub async fn run(options: Options) -> Result<(), Error> {
         task.abort();
     }
     ended
+}
+
+/// Listens for those who fetch artifacts.
+async fn bind(
+    options: &Options,
+    client: &Client,
+    store: &Arc<Store>,
+    metrics: ArtifactMetrics,
+) -> Result<Server, Error> {
+    let access = Access::Kubernetes(Reviewer::new(client.clone(), ReviewerOptions::default(), &metrics));
+    let service = ArtifactService::new(Arc::clone(store), access, metrics);
+    Ok(Server::bind_tls(&service, options.listen, &options.tls_dir, ServerLimits::default()).await?)
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
