@@ -2,11 +2,12 @@
 //!
 //! * [`controller`] runs the controllers under a lease: [`session`] chooses targets and sums captures up, [`capture`]
 //!   gives up captures whose node is gone and takes finalizers off, [`certificates`] are made and rotated.
-//! * `admission` prepares pods that opted in and writes down who asked for a session.
+//! * [`admission`] prepares pods that opted in and writes down who asked for a session.
 //!
 //! What to do is decided by pure functions (`plan`, `select`, `decide`, `prepare`); the modules named `reconcile`,
 //! `publish` and `server` carry it out.
 
+pub mod admission;
 pub mod args;
 pub mod capture;
 pub mod certificates;

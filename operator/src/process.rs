@@ -1,8 +1,8 @@
 //! What every long-running subcommand does around its work: logs, the client, SIGTERM.
 
-use std::io::IsTerminal as _;
 use anyhow::Context as _;
 use kube::Client;
+use std::io::IsTerminal as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;

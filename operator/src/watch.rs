@@ -33,14 +33,15 @@ pub fn follow<K>(
     prune: fn(K) -> K,
     mut writer: Writer<K>,
     metrics: Metrics,
-) -> impl Stream<Item = Change<K>> + Send
+) -> impl Stream<Item = Change<K>> + Send + Unpin
 where
     K: Resource + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: Default + Eq + Hash + Clone + Debug + Unpin + Send + Sync,
 {
     let kind = K::kind(&K::DynamicType::default()).into_owned();
     let count = move |event: &str| metrics.watch_events.with_label_values(&[kind.as_str(), event]).inc();
-    watch_objects(api, config).default_backoff().filter_map(move |result| {
+    // On the heap: the state of a watch is large, and there are several side by side.
+    Box::pin(watch_objects(api, config).default_backoff().filter_map(move |result| {
         let change = match result {
             Err(error) => {
                 count("error");
@@ -79,7 +80,7 @@ where
             }
         };
         std::future::ready(change)
-    })
+    }))
 }
 
 fn valid<K: Resource>(guard: DeserializeGuard<K>, prune: fn(K) -> K) -> Option<K>

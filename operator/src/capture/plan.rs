@@ -113,7 +113,7 @@ mod tests {
         Surroundings {
             health,
             since: Duration::from_secs(since),
-            node_lost: Duration::from_secs(60),
+            node_lost: Duration::from_mins(1),
         }
     }
 

@@ -408,8 +408,11 @@ impl Step<'_> {
 /// a second try to make it meets the first.
 fn capture_name(session: &str, target: &Target) -> String {
     let digest = Sha256::digest(format!("{}/{}", target.pod_uid, target.container));
-    let hash: String = digest.iter().take(5).map(|byte| format!("{byte:02x}")).collect();
-    format!("{session}-{hash}")
+    let hash = digest
+        .iter()
+        .take(5)
+        .fold(0_u64, |hash, byte| hash << 8 | u64::from(*byte));
+    format!("{session}-{hash:010x}")
 }
 
 fn is_true(status: &ProfilingSessionStatus, condition: SessionCondition) -> bool {

@@ -162,12 +162,12 @@ fn pod_names(pods: &[&Pod]) -> String {
 }
 
 fn existing_names(pods: &[&Pod]) -> String {
-    let names: BTreeMap<&str, ()> = pods
+    let names: BTreeSet<&str> = pods
         .iter()
         .flat_map(|pod| profilable(pod))
-        .map(|container| (container.name.as_str(), ()))
+        .map(|container| container.name.as_str())
         .collect();
-    names.keys().copied().take(32).collect::<Vec<_>>().join(", ")
+    names.into_iter().take(32).collect::<Vec<_>>().join(", ")
 }
 
 /// Containers that run as long as the pod: the ordinary ones, and init containers that are restarted always.

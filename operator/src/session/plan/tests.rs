@@ -4,9 +4,9 @@ use super::*;
 
 const NOW: &str = "2026-01-01T00:01:00Z";
 
-fn session(spec: Value, status: Value) -> ProfilingSession {
+fn session(spec: &Value, status: &Value) -> ProfilingSession {
     let mut full = json!({"target": {"podName": "p"}, "durationSeconds": 10, "startDeadlineSeconds": 300});
-    json_patch::merge(&mut full, &spec);
+    json_patch::merge(&mut full, spec);
     serde_json::from_value(json!({
         "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession",
         "metadata": {
@@ -41,14 +41,14 @@ fn world<'a>(pods: &'a [Arc<Pod>], captures: &'a [Arc<Capture>]) -> World<'a> {
 }
 
 /// The session after its first step.
-fn begun(spec: Value) -> ProfilingSession {
-    let mut session = session(spec, json!({}));
+fn begun(spec: &Value) -> ProfilingSession {
+    let mut session = session(spec, &json!({}));
     session.status = Some(plan(&session, &world(&[], &[])).status);
     session
 }
 
 /// The session after it made captures for `pods`, and those captures.
-fn capturing(spec: Value, pods: &[Arc<Pod>]) -> (ProfilingSession, Vec<Arc<Capture>>) {
+fn capturing(spec: &Value, pods: &[Arc<Pod>]) -> (ProfilingSession, Vec<Arc<Capture>>) {
     let mut session = begun(spec);
     let step = plan(&session, &world(pods, &[]));
     session.status = Some(step.status);
@@ -73,7 +73,7 @@ fn condition(status: &ProfilingSessionStatus, type_: SessionCondition) -> String
 
 #[test]
 fn the_first_step_only_writes_down_the_id_and_every_condition() {
-    let session = session(json!({}), json!({}));
+    let session = session(&json!({}), &json!({}));
     let pods = [pod("p", "Running")];
     let step = plan(&session, &world(&pods, &[]));
     assert!(
@@ -87,7 +87,7 @@ fn the_first_step_only_writes_down_the_id_and_every_condition() {
 
 #[test]
 fn a_running_pod_gets_one_capture_owned_by_the_session() {
-    let (session, captures) = capturing(json!({}), &[pod("p", "Running")]);
+    let (session, captures) = capturing(&json!({}), &[pod("p", "Running")]);
     let [capture] = captures.as_slice() else {
         panic!("{captures:?}")
     };
@@ -105,7 +105,7 @@ fn a_running_pod_gets_one_capture_owned_by_the_session() {
 
 #[test]
 fn a_target_that_comes_late_is_waited_for_until_the_deadline() {
-    let session = begun(json!({"startDeadlineSeconds": 61}));
+    let session = begun(&json!({"startDeadlineSeconds": 61}));
     let pods = [pod("p", "Pending")];
     let waiting = plan(&session, &world(&pods, &[]));
     assert!(
@@ -127,7 +127,7 @@ fn a_target_that_comes_late_is_waited_for_until_the_deadline() {
 
 #[test]
 fn suspended_captures_are_waited_for_and_not_made() {
-    let session = begun(json!({}));
+    let session = begun(&json!({}));
     let pods = [pod("p", "Running")];
     let step = plan(
         &session,
@@ -138,7 +138,7 @@ fn suspended_captures_are_waited_for_and_not_made() {
     );
     assert!(step.create.is_empty());
     assert!(condition(&step.status, SessionCondition::TargetsFound).starts_with("False CapturesSuspended"));
-    let (running, captures) = capturing(json!({}), &pods);
+    let (running, captures) = capturing(&json!({}), &pods);
     let step = plan(
         &running,
         &World {
@@ -152,12 +152,12 @@ fn suspended_captures_are_waited_for_and_not_made() {
 #[test]
 fn targets_are_chosen_once() {
     let spec = json!({"target": {"podName": null, "podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 2}});
-    let (session, captures) = capturing(spec.clone(), &[pod("p", "Running")]);
+    let (session, captures) = capturing(&spec, &[pod("p", "Running")]);
     let more = [pod("p", "Running"), pod("q", "Running")];
     assert!(plan(&session, &world(&more, &captures)).create.is_empty());
 
     // A pass that was cut off after the first of two captures goes on with the second.
-    let (session, captures) = (begun(spec.clone()), capturing(spec, &[pod("q", "Running")]).1);
+    let (session, captures) = (begun(&spec), capturing(&spec, &[pod("q", "Running")]).1);
     let step = plan(
         &session,
         &world(
@@ -177,7 +177,7 @@ fn targets_are_chosen_once() {
 fn the_verdict_counts_the_captures() {
     let spec = json!({"target": {"podName": null, "podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 3}});
     let pods = [pod("p", "Running"), pod("q", "Running"), pod("r", "Running")];
-    let (session, captures) = capturing(spec, &pods);
+    let (session, captures) = capturing(&spec, &pods);
     let good = |at: usize| ended(&captures[at], "Succeeded", "True", "Succeeded");
     let bad = |at: usize| ended(&captures[at], "Succeeded", "False", "ContainerBusy");
     let lost = |at: usize| ended(&captures[at], "Lost", "True", "NodeLost");
@@ -230,7 +230,7 @@ fn the_verdict_counts_the_captures() {
 fn a_stop_reaches_the_live_captures_and_only_them() {
     let spec = json!({"target": {"podName": null, "podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 2}});
     let pods = [pod("p", "Running"), pod("q", "Running")];
-    let (mut session, captures) = capturing(spec, &pods);
+    let (mut session, captures) = capturing(&spec, &pods);
     session.spec.stop = Some(StopMode::Discard);
     let captures = [
         ended(&captures[0], "Succeeded", "False", "Discarded"),
@@ -251,7 +251,7 @@ fn a_stop_reaches_the_live_captures_and_only_them() {
 #[test]
 fn a_stop_before_there_are_targets_ends_the_session() {
     for (mode, expected) in [(StopMode::Keep, "False Failed"), (StopMode::Discard, "False Discarded")] {
-        let mut session = begun(json!({}));
+        let mut session = begun(&json!({}));
         session.spec.stop = Some(mode);
         let step = plan(&session, &world(&[pod("p", "Running")], &[]));
         assert!(step.create.is_empty());
@@ -262,7 +262,7 @@ fn a_stop_before_there_are_targets_ends_the_session() {
 #[test]
 fn an_ended_session_stays_as_it_is_until_its_retention_is_over() {
     let (mut session, captures) = capturing(
-        json!({"retention": {"ttlSecondsAfterFinished": 30}}),
+        &json!({"retention": {"ttlSecondsAfterFinished": 30}}),
         &[pod("p", "Running")],
     );
     let done = [ended(&captures[0], "Succeeded", "True", "Succeeded")];
@@ -289,7 +289,7 @@ fn an_ended_session_stays_as_it_is_until_its_retention_is_over() {
 #[test]
 fn planning_twice_from_the_same_sight_plans_the_same() {
     let pods = [pod("p", "Running")];
-    let (session, captures) = capturing(json!({}), &pods);
+    let (session, captures) = capturing(&json!({}), &pods);
     let busy = [ended(&captures[0], "Accepted", "True", "Accepted")];
     let mut session = session;
     session.status = Some(plan(&session, &world(&pods, &busy)).status);

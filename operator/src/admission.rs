@@ -1,0 +1,187 @@
+//! The admission process: prepares pods that opted in, writes down who asked for a session.
+//!
+//! It refuses nothing: whatever happens here, the object is admitted, as it was or prepared.
+
+pub mod entrypoint;
+pub mod prepare;
+mod quantity;
+pub mod refusal;
+mod requester;
+mod review;
+mod tls;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::StatusCode;
+use axum::routing::post;
+use axum_server::tls_rustls::RustlsConfig;
+use kube::Client;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tower::limit::GlobalConcurrencyLimitLayer;
+use tower_http::timeout::TimeoutLayer;
+
+use crate::admission::entrypoint::EntrypointLookup;
+use crate::admission::prepare::PrepareOptions;
+use crate::metrics::Metrics;
+use crate::probes::{self, Readiness};
+
+/// Longest time that one review may take; the API server waits for two seconds.
+const REVIEW_DEADLINE: Duration = Duration::from_millis(1900);
+/// Largest review: an object of 1.5 MiB, twice, and what is around it.
+const MOST_BYTES: usize = 8 << 20;
+/// Most reviews at once.
+const MOST_REVIEWS: usize = 128;
+/// How long reviews that are under way may take when the process ends.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How admission runs.
+#[derive(Clone, Debug)]
+pub struct AdmissionOptions {
+    /// Namespace of the operator.
+    pub namespace: String,
+    /// Where reviews are served, over TLS.
+    pub listen: SocketAddr,
+    /// Where metrics and probes are served.
+    pub listen_metrics: SocketAddr,
+    /// Secret with the certificate; it is watched.
+    pub tls_secret: String,
+    /// What is put into pods.
+    pub prepare: PrepareOptions,
+    /// Registries (host and port) that are asked over plain HTTP.
+    pub insecure_registries: Vec<String>,
+}
+
+/// Why admission ended though nobody asked it to.
+#[derive(Debug, thiserror::Error)]
+pub enum AdmissionError {
+    /// The port of metrics and probes could not be served.
+    #[error("cannot serve metrics and probes: {0}")]
+    Probes(#[source] std::io::Error),
+    /// The port of the reviews could not be served.
+    #[error("cannot serve reviews: {0}")]
+    Reviews(#[source] std::io::Error),
+    /// A loop that runs for ever ended.
+    #[error("the {0} ended")]
+    Ended(&'static str),
+}
+
+/// What every review has at hand.
+pub(crate) struct Reviewer {
+    client: Client,
+    prepare: PrepareOptions,
+    lookup: EntrypointLookup,
+    metrics: Metrics,
+}
+
+/// Runs until `stop`.
+pub async fn run(
+    client: Client,
+    options: AdmissionOptions,
+    metrics: Metrics,
+    stop: CancellationToken,
+) -> Result<(), AdmissionError> {
+    let readiness = Readiness::default();
+    let reviewer = Reviewer {
+        client: client.clone(),
+        prepare: options.prepare.clone(),
+        lookup: EntrypointLookup::new(options.insecure_registries.clone(), metrics.clone()),
+        metrics: metrics.clone(),
+    };
+    let probes = probes::serve(
+        options.listen_metrics,
+        metrics.clone(),
+        readiness.clone(),
+        Arc::new(|_: &Metrics| {}),
+        stop.clone(),
+    );
+    let (sender, certificate) = watch::channel(None);
+    let certificates = tls::follow_secret(&client, &options.namespace, &options.tls_secret, &metrics, sender);
+    let reviews = serve(
+        options.listen,
+        router(Arc::new(reviewer)),
+        certificate,
+        readiness,
+        stop.clone(),
+    );
+    tokio::pin!(reviews);
+    tokio::select! {
+        result = &mut reviews => result.map_err(AdmissionError::Reviews)?,
+        result = probes => {
+            result.map_err(AdmissionError::Probes)?;
+            if !stop.is_cancelled() {
+                return Err(AdmissionError::Ended("probe server"));
+            }
+            reviews.await.map_err(AdmissionError::Reviews)?;
+        }
+        () = certificates => return Err(AdmissionError::Ended("watch of the certificate")),
+    }
+    if stop.is_cancelled() {
+        Ok(())
+    } else {
+        Err(AdmissionError::Ended("review server"))
+    }
+}
+
+/// Serves once there is a certificate, and with each new one from the next connection on.
+async fn serve(
+    address: SocketAddr,
+    router: Router,
+    mut certificate: watch::Receiver<Option<Arc<rustls::ServerConfig>>>,
+    readiness: Readiness,
+    stop: CancellationToken,
+) -> std::io::Result<()> {
+    let first = tokio::select! {
+        () = stop.cancelled() => return Ok(()),
+        first = certificate.wait_for(Option::is_some) => first.ok().and_then(|config| config.clone()),
+    };
+    let Some(first) = first else { return Ok(()) };
+    let config = RustlsConfig::from_config(first);
+    let handle = axum_server::Handle::<SocketAddr>::new();
+    let server = axum_server::bind_rustls(address, config.clone())
+        .handle(handle.clone())
+        .serve(router.into_make_service());
+    tokio::pin!(server);
+    let reload = async {
+        if let Some(address) = handle.listening().await {
+            tracing::info!(%address, "serving reviews");
+            readiness.set(true);
+        }
+        while certificate.changed().await.is_ok() {
+            if let Some(next) = certificate.borrow_and_update().clone() {
+                config.reload_from_config(next);
+                tracing::info!("serving with a new certificate");
+            }
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        result = &mut server => return result,
+        () = reload => {}
+        () = stop.cancelled() => {}
+    }
+    readiness.set(false);
+    handle.graceful_shutdown(Some(GRACE));
+    server.await
+}
+
+/// The paths of the webhooks.
+pub(crate) fn router(reviewer: Arc<Reviewer>) -> Router {
+    Router::new()
+        .route("/mutate-pods", post(review::mutate_pods))
+        .route("/mutate-sessions", post(review::mutate_sessions))
+        .layer(DefaultBodyLimit::max(MOST_BYTES))
+        .layer(GlobalConcurrencyLimitLayer::new(MOST_REVIEWS))
+        .layer(TimeoutLayer::with_status_code(
+            StatusCode::GATEWAY_TIMEOUT,
+            REVIEW_DEADLINE,
+        ))
+        .with_state(reviewer)
+}
+
+#[cfg(test)]
+mod tests;

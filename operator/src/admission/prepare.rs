@@ -1,0 +1,279 @@
+//! Prepares a pod: a function of the pod, the options and what was looked up, to a JSON patch.
+//!
+//! The pod stays what it was: its commands run as they did, in the same order of arguments; its quality of service, its
+//! share of quotas and its Pod Security level do not change. Preparing a prepared pod changes nothing.
+
+mod candidates;
+mod injected;
+
+use std::collections::BTreeMap;
+
+use flopwatch_api::preparation::{
+    LAUNCHER, LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, PREPARED_ANNOTATION, PREPARED_VERSION_ANNOTATION,
+    TOOLS_INIT_CONTAINER, UNPREPARED_ANNOTATION,
+};
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, PatchOperation, RemoveOperation};
+use k8s_openapi::api::core::v1::{Container, Pod};
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+
+use crate::admission::entrypoint::{EntrypointMode, ImageCommand, LookupError};
+use crate::admission::refusal::Refusal;
+
+use candidates::Candidate;
+
+/// What is put into prepared pods.
+#[derive(Clone, Debug)]
+pub struct PrepareOptions {
+    /// Image with the launcher at `/usr/local/bin/flopwatch-launcher`.
+    pub launcher_image: String,
+    /// Image with Nsight Systems.
+    pub tools_image: String,
+    /// Folder in it, named `target-linux-x64`.
+    pub tools_path: String,
+    /// Pull policy of both; None leaves it to the API server.
+    pub image_pull_policy: Option<String>,
+    /// Version to write down.
+    pub version: String,
+    /// Bytes that the tools take in the pod's ephemeral storage.
+    pub tools_bytes: u64,
+    /// `sizeLimit` of the volume in which launcher, profiler and agent meet; None: no limit. A pod that exceeds a limit
+    /// is evicted, so the limit must lie well above what the agent lets a capture grow to.
+    pub run_size_limit: Option<String>,
+    /// Memory limit in bytes below which the tools are not copied.
+    pub min_memory_bytes: u64,
+    /// Whether entrypoints are looked up.
+    pub entrypoints: EntrypointMode,
+}
+
+/// Entrypoints that were looked up, by container.
+pub type Entrypoints = BTreeMap<String, Result<ImageCommand, LookupError>>;
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Preparation {
+    /// Changes to the pod; empty when it stays as it is.
+    pub operations: Vec<PatchOperation>,
+    /// Containers that were prepared.
+    pub prepared: Vec<String>,
+    /// Containers that were to be prepared and were not.
+    pub unprepared: Vec<(String, Refusal)>,
+}
+
+/// Containers whose images' entrypoints are needed: name and image.
+pub fn needed_entrypoints(pod: &Pod, options: &PrepareOptions) -> Vec<(String, String)> {
+    if options.entrypoints == EntrypointMode::Off
+        || !is_asked_for(pod)
+        || is_prepared(pod)
+        || candidates::refuse_pod(pod, options).is_some()
+    {
+        return Vec::new();
+    }
+    candidates::choose(pod)
+        .into_iter()
+        .filter_map(|candidate| candidate.container.ok())
+        .filter(|(_, container)| container.command.as_ref().is_none_or(Vec::is_empty))
+        .filter(|(_, container)| options.entrypoints.admits(container))
+        .filter_map(|(_, container)| Some((container.name.clone(), container.image.clone()?)))
+        .collect()
+}
+
+/// Prepares a pod.
+pub fn prepare(pod: &Pod, options: &PrepareOptions, entrypoints: &Entrypoints) -> Preparation {
+    if !is_asked_for(pod) || is_prepared(pod) {
+        return Preparation::default();
+    }
+    let mut chosen: Vec<(usize, &Container, Command)> = Vec::new();
+    let mut unprepared: Vec<(String, Refusal)> = Vec::new();
+    let refusal = candidates::refuse_pod(pod, options);
+    for Candidate { name, container } in candidates::choose(pod) {
+        let decided = match (&refusal, container) {
+            (Some(refusal), _) => Err(refusal.clone()),
+            (None, Err(refusal)) => Err(refusal),
+            (None, Ok((index, container))) => candidates::refuse_paths(container)
+                .map_or_else(|| command(container, options, entrypoints), Err)
+                .map(|command| (index, container, command)),
+        };
+        match decided {
+            Ok(ready) => chosen.push(ready),
+            Err(refusal) => unprepared.push((name, refusal)),
+        }
+    }
+    if let Some(refusal) = candidates::refuse_memory(
+        &chosen.iter().map(|(_, container, _)| *container).collect::<Vec<_>>(),
+        options,
+    ) {
+        unprepared.extend(
+            chosen
+                .drain(..)
+                .map(|(_, container, _)| (container.name.clone(), refusal.clone())),
+        );
+    }
+    let mut operations = Vec::new();
+    if !chosen.is_empty() {
+        inject(pod, options, &chosen, &mut operations);
+    }
+    let prepared: Vec<String> = chosen.iter().map(|(_, container, _)| container.name.clone()).collect();
+    annotate(pod, options, &prepared, &unprepared, &mut operations);
+    Preparation {
+        operations,
+        prepared,
+        unprepared,
+    }
+}
+
+fn is_asked_for(pod: &Pod) -> bool {
+    pod.labels().contains_key(PREPARE_LABEL)
+}
+
+/// Whether admission has been here before: by its init containers, which a user who only copies annotations lacks.
+fn is_prepared(pod: &Pod) -> bool {
+    let init = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.init_containers.as_deref())
+        .unwrap_or_default();
+    let has = |name: &str| init.iter().any(|container| container.name == name);
+    has(LAUNCHER_INIT_CONTAINER) && has(TOOLS_INIT_CONTAINER)
+}
+
+/// What a container is to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Command {
+    command: Vec<String>,
+    /// Arguments that came from the image; the container's own are left as they are.
+    args: Option<Vec<String>>,
+}
+
+fn command(container: &Container, options: &PrepareOptions, entrypoints: &Entrypoints) -> Result<Command, Refusal> {
+    let wrapped = |command: Vec<String>| {
+        [LAUNCHER, "run", "--"]
+            .into_iter()
+            .map(str::to_owned)
+            .chain(command)
+            .collect::<Vec<String>>()
+    };
+    if let Some(command) = container.command.clone().filter(|command| !command.is_empty()) {
+        return Ok(Command {
+            command: wrapped(command),
+            args: None,
+        });
+    }
+    let found = match entrypoints.get(&container.name) {
+        Some(Ok(found)) => found,
+        Some(Err(error)) => return Err(Refusal::Lookup(error.clone())),
+        None if options.entrypoints == EntrypointMode::Off => return Err(Refusal::NoCommand),
+        None if !options.entrypoints.admits(container) => return Err(Refusal::NotPinned),
+        None => return Err(Refusal::Lookup(LookupError::NoImage)),
+    };
+    let own_args = container.args.as_ref().is_some_and(|args| !args.is_empty());
+    let escape = |words: &[String]| words.iter().map(|word| word.replace('$', "$$")).collect::<Vec<_>>();
+    // What kubelet would run: the container's arguments replace those of the image. Kubelet expands $(VAR) in the
+    // container's words and not in the image's, so the image's are escaped.
+    let args = (!own_args && !found.cmd.is_empty()).then(|| escape(&found.cmd));
+    if found.entrypoint.is_empty() && args.is_none() && !own_args {
+        return Err(Refusal::EmptyEntrypoint);
+    }
+    Ok(Command {
+        command: wrapped(escape(&found.entrypoint)),
+        args,
+    })
+}
+
+fn inject(
+    pod: &Pod,
+    options: &PrepareOptions,
+    chosen: &[(usize, &Container, Command)],
+    operations: &mut Vec<PatchOperation>,
+) {
+    let spec = pod.spec.as_ref();
+    let containers: Vec<(usize, &Container)> = chosen
+        .iter()
+        .map(|(index, container, _)| (*index, *container))
+        .collect();
+    append(
+        operations,
+        &["spec", "volumes"],
+        spec.is_some_and(|spec| spec.volumes.is_some()),
+        injected::volumes(&containers, options),
+    );
+    let init = injected::init_containers(pod, &containers, options);
+    if spec.is_some_and(|spec| spec.init_containers.is_some()) {
+        // First of all: an init container of the pod's own may run for ever (a sidecar).
+        for container in init.into_iter().rev() {
+            operations.push(add(&["spec", "initContainers", "0"], container));
+        }
+    } else {
+        operations.push(add(&["spec", "initContainers"], Value::Array(init)));
+    }
+    for (index, container, command) in chosen {
+        let at = index.to_string();
+        operations.push(add(&["spec", "containers", &at, "command"], json!(command.command)));
+        if let Some(args) = &command.args {
+            operations.push(add(&["spec", "containers", &at, "args"], json!(args)));
+        }
+        let mounts = injected::mounts(*index, container);
+        append(
+            operations,
+            &["spec", "containers", &at, "volumeMounts"],
+            container.volume_mounts.is_some(),
+            mounts,
+        );
+    }
+}
+
+fn annotate(
+    pod: &Pod,
+    options: &PrepareOptions,
+    prepared: &[String],
+    unprepared: &[(String, Refusal)],
+    operations: &mut Vec<PatchOperation>,
+) {
+    let lines: Vec<String> = unprepared.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+    let wanted = [
+        (PREPARED_ANNOTATION, (!prepared.is_empty()).then(|| prepared.join(","))),
+        (
+            PREPARED_VERSION_ANNOTATION,
+            (!prepared.is_empty()).then(|| options.version.clone()),
+        ),
+        (UNPREPARED_ANNOTATION, (!lines.is_empty()).then(|| lines.join("\n"))),
+    ];
+    let mut missing = pod.metadata.annotations.is_none();
+    for (key, value) in wanted {
+        let now = pod.annotations().get(key);
+        match value {
+            Some(value) if now != Some(&value) => {
+                if std::mem::take(&mut missing) {
+                    operations.push(add(&["metadata", "annotations"], json!({})));
+                }
+                operations.push(add(&["metadata", "annotations", key], Value::String(value)));
+            }
+            None if now.is_some() => {
+                let path = PointerBuf::from_tokens(["metadata", "annotations", key]);
+                operations.push(PatchOperation::Remove(RemoveOperation { path }));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn add(path: &[&str], value: Value) -> PatchOperation {
+    PatchOperation::Add(AddOperation {
+        path: PointerBuf::from_tokens(path.iter().copied()),
+        value,
+    })
+}
+
+/// Appends to a list that may not be there.
+fn append(operations: &mut Vec<PatchOperation>, path: &[&str], exists: bool, values: Vec<Value>) {
+    if exists {
+        let end: Vec<&str> = path.iter().copied().chain(["-"]).collect();
+        operations.extend(values.into_iter().map(|value| add(&end, value)));
+    } else {
+        operations.push(add(path, Value::Array(values)));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+//! Which containers are to be prepared, and what speaks against it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use flopwatch_api::preparation::{
+    LAUNCHER_INIT_CONTAINER, NSYS_CUDA_GRAPH_ANNOTATION, NSYS_TRACE_ANNOTATION, PREPARE_CONTAINERS_ANNOTATION,
+    PREPARE_LABEL, PREPARE_NSYS, RUN_VOLUME_PREFIX, TMP_VOLUME_PREFIX, TOOLS_INIT_CONTAINER, TOOLS_VOLUME, split_names,
+};
+use flopwatch_api::profiler::TraceCategory;
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use kube::ResourceExt as _;
+
+use crate::admission::prepare::PrepareOptions;
+use crate::admission::quantity;
+use crate::admission::refusal::Refusal;
+use crate::session::targets::asks_for_gpu;
+
+/// What a pod needs beside the tools: logs and a little of its own.
+const STORAGE_MARGIN: u128 = 64 << 20;
+
+/// A container that is to be prepared: its place, or why it cannot be.
+pub(super) struct Candidate<'a> {
+    pub(super) name: String,
+    pub(super) container: Result<(usize, &'a Container), Refusal>,
+}
+
+/// The containers that the annotation names, else those that ask for a GPU, else all.
+pub(super) fn choose(pod: &Pod) -> Vec<Candidate<'_>> {
+    let containers = pod
+        .spec
+        .as_ref()
+        .map(|spec| spec.containers.as_slice())
+        .unwrap_or_default();
+    let named: Vec<&str> = pod
+        .annotations()
+        .get(PREPARE_CONTAINERS_ANNOTATION)
+        .map(|value| split_names(value).collect())
+        .unwrap_or_default();
+    if !named.is_empty() {
+        let mut seen = BTreeSet::new();
+        return named
+            .into_iter()
+            .filter(|name| seen.insert(*name))
+            .map(|name| Candidate {
+                name: name.to_owned(),
+                container: find(pod, containers, name),
+            })
+            .collect();
+    }
+    let any_gpu = containers.iter().any(asks_for_gpu);
+    containers
+        .iter()
+        .enumerate()
+        .filter(|(_, container)| !any_gpu || asks_for_gpu(container))
+        .map(|(index, container)| Candidate {
+            name: container.name.clone(),
+            container: Ok((index, container)),
+        })
+        .collect()
+}
+
+fn find<'a>(pod: &Pod, containers: &'a [Container], name: &str) -> Result<(usize, &'a Container), Refusal> {
+    if let Some(found) = containers
+        .iter()
+        .enumerate()
+        .find(|(_, container)| container.name == name)
+    {
+        return Ok(found);
+    }
+    let init = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.init_containers.as_deref())
+        .unwrap_or_default();
+    if init.iter().any(|container| container.name == name) {
+        return Err(Refusal::InitContainer);
+    }
+    let existing = containers
+        .iter()
+        .map(|container| container.name.as_str())
+        .collect::<Vec<_>>()
+        .join(", ");
+    Err(Refusal::NoSuchContainer { existing })
+}
+
+/// What speaks against preparing anything in the pod.
+pub(super) fn refuse_pod(pod: &Pod, options: &PrepareOptions) -> Option<Refusal> {
+    let label = pod.labels().get(PREPARE_LABEL).map(String::as_str).unwrap_or_default();
+    if label != PREPARE_NSYS {
+        return Some(Refusal::UnknownProfiler(label.to_owned()));
+    }
+    let spec = pod.spec.as_ref()?;
+    refuse_platform(spec)
+        .or_else(|| refuse_annotations(pod))
+        .or_else(|| refuse_names(spec))
+        .or_else(|| refuse_storage(spec, options))
+}
+
+fn refuse_platform(spec: &PodSpec) -> Option<Refusal> {
+    let selected = |key: &str| {
+        spec.node_selector
+            .as_ref()
+            .and_then(|selector| selector.get(key))
+            .map(String::as_str)
+    };
+    if spec.os.as_ref().is_some_and(|os| os.name == "windows") || selected("kubernetes.io/os") == Some("windows") {
+        return Some(Refusal::Windows);
+    }
+    if let Some(arch) = selected("kubernetes.io/arch").filter(|arch| *arch != "amd64") {
+        return Some(Refusal::Architecture(arch.to_owned()));
+    }
+    (spec.host_pid == Some(true)).then_some(Refusal::HostPid)
+}
+
+fn refuse_annotations(pod: &Pod) -> Option<Refusal> {
+    if let Some(trace) = pod.annotations().get(NSYS_TRACE_ANNOTATION) {
+        let mut names = split_names(trace).peekable();
+        if names.peek().is_none() {
+            return Some(Refusal::UnknownCategory(trace.clone()));
+        }
+        if let Some(unknown) = names.find(|name| TraceCategory::from_name(name).is_none()) {
+            return Some(Refusal::UnknownCategory(unknown.to_owned()));
+        }
+    }
+    let graph = pod.annotations().get(NSYS_CUDA_GRAPH_ANNOTATION)?;
+    (!matches!(graph.trim(), "graph" | "node")).then(|| Refusal::UnknownGraphMode(graph.clone()))
+}
+
+fn refuse_names(spec: &PodSpec) -> Option<Refusal> {
+    let volume = spec.volumes.iter().flatten().map(|volume| &volume.name).find(|name| {
+        *name == TOOLS_VOLUME || name.starts_with(RUN_VOLUME_PREFIX) || name.starts_with(TMP_VOLUME_PREFIX)
+    });
+    let all = spec
+        .init_containers
+        .iter()
+        .flatten()
+        .chain(&spec.containers)
+        .map(|container| &container.name);
+    let container = all
+        .into_iter()
+        .find(|name| *name == LAUNCHER_INIT_CONTAINER || *name == TOOLS_INIT_CONTAINER);
+    volume.or(container).map(|name| Refusal::NameTaken(name.clone()))
+}
+
+fn refuse_storage(spec: &PodSpec, options: &PrepareOptions) -> Option<Refusal> {
+    let limits: Vec<u128> = spec
+        .containers
+        .iter()
+        .filter_map(|container| limit(container, "ephemeral-storage"))
+        .collect();
+    let total: u128 = limits.iter().sum();
+    let needed = u128::from(options.tools_bytes) + STORAGE_MARGIN;
+    (!limits.is_empty() && total < needed).then_some(Refusal::EphemeralStorage { limit: total, needed })
+}
+
+/// What speaks against preparing the container: its mounts.
+pub(super) fn refuse_paths(container: &Container) -> Option<Refusal> {
+    let mounts = container
+        .volume_mounts
+        .iter()
+        .flatten()
+        .map(|mount| mount.mount_path.as_str());
+    let taken = mounts.into_iter().find(|path| {
+        let path = path.trim_end_matches('/');
+        path == "/flopwatch" || path.starts_with("/flopwatch/")
+    });
+    taken.map(|path| Refusal::PathTaken(path.to_owned()))
+}
+
+/// Too little memory in the container whose resources the init containers take.
+pub(super) fn refuse_memory(containers: &[&Container], options: &PrepareOptions) -> Option<Refusal> {
+    let limit = limit(roomiest(containers)?, "memory")?;
+    let needed = u128::from(options.min_memory_bytes);
+    (limit < needed).then_some(Refusal::Memory { limit, needed })
+}
+
+/// The container with the most memory: no limit, else the largest.
+pub(super) fn roomiest<'a>(containers: &[&'a Container]) -> Option<&'a Container> {
+    let mut best: Option<(&Container, Option<u128>)> = None;
+    for container in containers {
+        let memory = limit(container, "memory");
+        let better = match best {
+            None => true,
+            Some((_, None)) => false,
+            Some((_, Some(most))) => memory.is_none_or(|memory| memory > most),
+        };
+        if better {
+            best = Some((container, memory));
+        }
+    }
+    best.map(|(container, _)| container)
+}
+
+fn limit(container: &Container, resource: &str) -> Option<u128> {
+    let limits: &BTreeMap<String, Quantity> = container.resources.as_ref()?.limits.as_ref()?;
+    quantity::bytes(&limits.get(resource)?.0)
+}

@@ -1,0 +1,139 @@
+//! What is put into a pod: volumes, mounts, init containers.
+
+use std::collections::BTreeMap;
+
+use flopwatch_api::preparation::{
+    LAUNCHER, LAUNCHER_INIT_CONTAINER, RUN_DIR, RUN_VOLUME_PREFIX, TMP_VOLUME_PREFIX, TOOLS_DIR, TOOLS_INIT_CONTAINER,
+    TOOLS_VOLUME,
+};
+use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use serde_json::{Map, Value, json};
+
+use crate::admission::prepare::PrepareOptions;
+use crate::admission::prepare::candidates::roomiest;
+
+/// User of the init containers when the pod names none; any user can write into an emptyDir.
+const NOBODY: i64 = 65532;
+/// The launcher in its own image.
+const LAUNCHER_IN_IMAGE: &str = "/usr/local/bin/flopwatch-launcher";
+/// Resources that init containers take over; GPUs and the like stay with who asked for them.
+const SHARED_RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+
+pub(super) fn volumes(containers: &[(usize, &Container)], options: &PrepareOptions) -> Vec<Value> {
+    let mut volumes = vec![json!({"name": TOOLS_VOLUME, "emptyDir": {}})];
+    for (index, container) in containers {
+        let limit = options
+            .run_size_limit
+            .as_ref()
+            .map_or_else(|| json!({}), |limit| json!({"sizeLimit": limit}));
+        volumes.push(json!({"name": format!("{RUN_VOLUME_PREFIX}{index}"), "emptyDir": limit}));
+        if needs_tmp(container) {
+            volumes.push(json!({"name": format!("{TMP_VOLUME_PREFIX}{index}"), "emptyDir": {}}));
+        }
+    }
+    volumes
+}
+
+pub(super) fn mounts(index: usize, container: &Container) -> Vec<Value> {
+    let mut mounts = vec![
+        json!({"name": TOOLS_VOLUME, "mountPath": TOOLS_DIR, "readOnly": true}),
+        json!({"name": format!("{RUN_VOLUME_PREFIX}{index}"), "mountPath": RUN_DIR}),
+    ];
+    if needs_tmp(container) {
+        mounts.push(json!({"name": format!("{TMP_VOLUME_PREFIX}{index}"), "mountPath": "/tmp"}));
+    }
+    mounts
+}
+
+/// A root that cannot be written, and nothing at /tmp.
+fn needs_tmp(container: &Container) -> bool {
+    let read_only = container
+        .security_context
+        .as_ref()
+        .is_some_and(|context| context.read_only_root_filesystem == Some(true));
+    let mut mounts = container.volume_mounts.iter().flatten();
+    read_only && !mounts.any(|mount| mount.mount_path.trim_end_matches('/') == "/tmp")
+}
+
+pub(super) fn init_containers(pod: &Pod, containers: &[(usize, &Container)], options: &PrepareOptions) -> Vec<Value> {
+    let containers: Vec<&Container> = containers.iter().map(|(_, container)| *container).collect();
+    let user = user(pod, &containers);
+    let resources = resources(&containers);
+    let container = |name: &str, image: &str, command: Value| {
+        let mut container = json!({
+            "name": name,
+            "image": image,
+            "command": command,
+            "volumeMounts": [{"name": TOOLS_VOLUME, "mountPath": TOOLS_DIR}],
+            // Whatever the pod's own context says, these pass Pod Security "restricted".
+            "securityContext": {
+                "allowPrivilegeEscalation": false,
+                "capabilities": {"drop": ["ALL"]},
+                "readOnlyRootFilesystem": true,
+                "runAsNonRoot": true,
+                "runAsUser": user,
+                "seccompProfile": {"type": "RuntimeDefault"}
+            }
+        });
+        if let Value::Object(fields) = &mut container {
+            if let Some(policy) = &options.image_pull_policy {
+                fields.insert("imagePullPolicy".to_owned(), json!(policy));
+            }
+            if let Some(resources) = &resources {
+                fields.insert("resources".to_owned(), resources.clone());
+            }
+        }
+        container
+    };
+    vec![
+        container(
+            LAUNCHER_INIT_CONTAINER,
+            &options.launcher_image,
+            json!([LAUNCHER_IN_IMAGE, "install", TOOLS_DIR]),
+        ),
+        // The tools image may hold nothing that could copy: the launcher does it.
+        container(
+            TOOLS_INIT_CONTAINER,
+            &options.tools_image,
+            json!([LAUNCHER, "copy", options.tools_path, TOOLS_DIR]),
+        ),
+    ]
+}
+
+/// A user that the pod runs as anyhow, where it says so: cluster policies that allot ranges of users admit that one.
+fn user(pod: &Pod, containers: &[&Container]) -> i64 {
+    let of_container = containers
+        .iter()
+        .filter_map(|container| container.security_context.as_ref()?.run_as_user);
+    let of_pod = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.security_context.as_ref()?.run_as_user);
+    of_container.chain(of_pod).find(|user| *user != 0).unwrap_or(NOBODY)
+}
+
+/// Requests and limits of the roomiest prepared container. Whatever rules there are for a container of this pod
+/// (LimitRange, quotas that want every container to ask), a copy of one that was admitted meets them; it is Guaranteed
+/// exactly if the pod is; and as init containers run before the others, the pod's own requests do not grow.
+fn resources(containers: &[&Container]) -> Option<Value> {
+    let resources = roomiest(containers)?.resources.as_ref()?;
+    let shared = |list: Option<&BTreeMap<String, Quantity>>| -> Option<Value> {
+        let kept: Map<String, Value> = list?
+            .iter()
+            .filter(|(name, _)| SHARED_RESOURCES.contains(&name.as_str()))
+            .map(|(name, quantity)| (name.clone(), json!(quantity)))
+            .collect();
+        (!kept.is_empty()).then_some(Value::Object(kept))
+    };
+    let mut copy = Map::new();
+    for (name, list) in [
+        ("requests", shared(resources.requests.as_ref())),
+        ("limits", shared(resources.limits.as_ref())),
+    ] {
+        if let Some(list) = list {
+            copy.insert(name.to_owned(), list);
+        }
+    }
+    (!copy.is_empty()).then_some(Value::Object(copy))
+}

@@ -1,0 +1,442 @@
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "`json!` values read better given than lent"
+)]
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn options() -> PrepareOptions {
+    PrepareOptions {
+        launcher_image: "ghcr.io/flopwatch/agent:0.1.0".into(),
+        tools_image: "ghcr.io/flopwatch/nsys:0.1.0".into(),
+        tools_path: "/opt/nsys/target-linux-x64".into(),
+        image_pull_policy: Some("IfNotPresent".into()),
+        version: "0.1.0".into(),
+        tools_bytes: 200 << 20,
+        run_size_limit: None,
+        min_memory_bytes: 64 << 20,
+        entrypoints: EntrypointMode::Off,
+    }
+}
+
+fn pod(annotations: Value, spec: Value) -> Value {
+    let mut metadata = json!({"name": "p", "namespace": "team", "labels": {PREPARE_LABEL: "nsys"}});
+    if annotations != Value::Null {
+        metadata["annotations"] = annotations;
+    }
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+}
+
+fn typed(pod: &Value) -> Pod {
+    serde_json::from_value(pod.clone()).unwrap()
+}
+
+/// The pod as the API server would store it, and what was decided.
+fn stored(pod: &Value, options: &PrepareOptions, entrypoints: &Entrypoints) -> (Value, Preparation) {
+    let preparation = prepare(&typed(pod), options, entrypoints);
+    let mut patched = pod.clone();
+    json_patch::patch(&mut patched, &preparation.operations).unwrap();
+    let again = prepare(&typed(&patched), options, entrypoints);
+    assert_eq!(again.operations, [], "preparing twice changes nothing");
+    (patched, preparation)
+}
+
+fn unprepared(pod: &Value) -> String {
+    let (patched, preparation) = stored(pod, &options(), &Entrypoints::new());
+    assert_eq!(
+        patched["spec"], pod["spec"],
+        "a pod that is not prepared stays as it was"
+    );
+    assert!(preparation.prepared.is_empty());
+    patched["metadata"]["annotations"][UNPREPARED_ANNOTATION]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+fn gpu_container() -> Value {
+    json!({"name": "main", "image": "train:1", "command": ["python", "train.py"], "args": ["--fast"], "resources": {"limits": {"nvidia.com/gpu": "1"}}})
+}
+
+#[test]
+fn a_plain_pod() {
+    let pod = pod(
+        Value::Null,
+        json!({"containers": [{"name": "main", "image": "train:1", "command": ["python", "train.py"], "args": ["--fast"]}]}),
+    );
+    insta::assert_yaml_snapshot!("plain", stored(&pod, &options(), &Entrypoints::new()).0);
+}
+
+#[test]
+fn a_restricted_pod_with_a_read_only_root() {
+    let context = json!({
+        "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": true,
+        "seccompProfile": {"type": "RuntimeDefault"}
+    });
+    let pod = pod(
+        Value::Null,
+        json!({
+            "securityContext": {"runAsNonRoot": true, "runAsUser": 1234, "fsGroup": 1234},
+            "initContainers": [{"name": "sidecar", "image": "proxy:1", "restartPolicy": "Always"}],
+            "volumes": [{"name": "data", "emptyDir": {}}],
+            "containers": [{
+                "name": "main", "image": "train:1", "command": ["/train"], "securityContext": context,
+                "volumeMounts": [{"name": "data", "mountPath": "/data"}]
+            }]
+        }),
+    );
+    insta::assert_yaml_snapshot!("restricted", stored(&pod, &options(), &Entrypoints::new()).0);
+}
+
+#[test]
+fn a_read_only_root_with_a_tmp_of_its_own_gets_no_second_one() {
+    let pod = pod(
+        Value::Null,
+        json!({
+            "volumes": [{"name": "scratch", "emptyDir": {}}],
+            "containers": [{
+                "name": "main", "image": "train:1", "command": ["/train"], "securityContext": {"readOnlyRootFilesystem": true},
+                "volumeMounts": [{"name": "scratch", "mountPath": "/tmp/"}]
+            }]
+        }),
+    );
+    let (patched, _) = stored(&pod, &options(), &Entrypoints::new());
+    let volumes: Vec<_> = patched["spec"]["volumes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|volume| volume["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(volumes, ["scratch", "flopwatch-tools", "flopwatch-run-0"]);
+}
+
+#[test]
+fn a_guaranteed_pod_stays_guaranteed_and_asks_for_no_more() {
+    let guaranteed = json!({"requests": {"cpu": "4", "memory": "16Gi"}, "limits": {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": "1"}});
+    let pod = pod(
+        Value::Null,
+        json!({"containers": [
+            {"name": "main", "image": "train:1", "command": ["/train"], "resources": guaranteed},
+            {"name": "log", "image": "log:1", "resources": {"requests": {"cpu": "1", "memory": "32Mi"}, "limits": {"cpu": "1", "memory": "32Mi"}}}
+        ]}),
+    );
+    insta::assert_yaml_snapshot!("guaranteed", stored(&pod, &options(), &Entrypoints::new()).0);
+}
+
+#[test]
+fn two_containers_of_which_one_has_the_gpu() {
+    let pod = pod(
+        Value::Null,
+        json!({"containers": [{"name": "log", "image": "log:1", "command": ["/log"]}, gpu_container()]}),
+    );
+    insta::assert_yaml_snapshot!("two_containers", stored(&pod, &options(), &Entrypoints::new()).0);
+}
+
+#[test]
+fn a_container_without_a_command_is_left_alone_and_the_pod_says_so() {
+    let pod = pod(
+        Value::Null,
+        json!({"containers": [{"name": "main", "image": "train:1", "args": ["--fast"]}]}),
+    );
+    insta::assert_yaml_snapshot!("no_command", stored(&pod, &options(), &Entrypoints::new()).0);
+}
+
+#[test]
+fn a_prepared_pod_stays_as_it_is() {
+    let pod = pod(Value::Null, json!({"containers": [gpu_container()]}));
+    let (prepared, _) = stored(&pod, &options(), &Entrypoints::new());
+    let changed = PrepareOptions {
+        tools_image: "other:2".into(),
+        version: "0.2.0".into(),
+        ..options()
+    };
+    assert_eq!(
+        prepare(&typed(&prepared), &changed, &Entrypoints::new()),
+        Preparation::default()
+    );
+}
+
+#[test]
+fn a_looked_up_entrypoint_keeps_the_arguments_in_their_order() {
+    let options = PrepareOptions {
+        entrypoints: EntrypointMode::All,
+        ..options()
+    };
+    let image = |entrypoint: &[&str], cmd: &[&str]| {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        ImageCommand {
+            entrypoint: words(entrypoint),
+            cmd: words(cmd),
+        }
+    };
+    let cases = [
+        (
+            "image alone",
+            image(&["/tini", "--"], &["a", "$(B) $HOME"]),
+            json!(null),
+            json!(["/tini", "--"]),
+            json!(["a", "$$(B) $$HOME"]),
+        ),
+        (
+            "own arguments replace the image's",
+            image(&["/tini"], &["a"]),
+            json!(["x", "$(B)"]),
+            json!(["/tini"]),
+            json!(["x", "$(B)"]),
+        ),
+        (
+            "no entrypoint",
+            image(&[], &["python3"]),
+            json!(null),
+            json!([]),
+            json!(["python3"]),
+        ),
+        (
+            "no CMD",
+            image(&["/app"], &[]),
+            json!(null),
+            json!(["/app"]),
+            json!(null),
+        ),
+    ];
+    for (name, found, args, command, expected_args) in cases {
+        let mut container = json!({"name": "main", "image": "train:1"});
+        if args != Value::Null {
+            container["args"] = args;
+        }
+        let pod = pod(Value::Null, json!({"containers": [container]}));
+        assert_eq!(
+            needed_entrypoints(&typed(&pod), &options),
+            [("main".to_owned(), "train:1".to_owned())]
+        );
+        let (patched, _) = stored(&pod, &options, &Entrypoints::from([("main".to_owned(), Ok(found))]));
+        let container = &patched["spec"]["containers"][0];
+        let wrapped: Vec<Value> = [json!(LAUNCHER), json!("run"), json!("--")]
+            .into_iter()
+            .chain(command.as_array().unwrap().clone())
+            .collect();
+        assert_eq!(container["command"], Value::Array(wrapped), "{name}");
+        assert_eq!(
+            container.get("args").cloned().unwrap_or_default(),
+            expected_args,
+            "{name}"
+        );
+    }
+    let empty = pod(
+        Value::Null,
+        json!({"containers": [{"name": "main", "image": "train:1"}]}),
+    );
+    let (_, preparation) = stored(
+        &empty,
+        &options,
+        &Entrypoints::from([("main".to_owned(), Ok(image(&[], &[])))]),
+    );
+    assert_eq!(preparation.unprepared, [("main".to_owned(), Refusal::EmptyEntrypoint)]);
+}
+
+#[test]
+fn only_pinned_images_are_looked_up_in_that_mode() {
+    let options = PrepareOptions {
+        entrypoints: EntrypointMode::Pinned,
+        ..options()
+    };
+    let pod = pod(
+        Value::Null,
+        json!({"containers": [
+            {"name": "digest", "image": "train@sha256:00"}, {"name": "always", "image": "train", "imagePullPolicy": "Always"},
+            {"name": "tag", "image": "train:1", "imagePullPolicy": "IfNotPresent"}, {"name": "own", "image": "x:1", "command": ["/x"]}
+        ]}),
+    );
+    let names: Vec<_> = needed_entrypoints(&typed(&pod), &options)
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(names, ["digest", "always"]);
+    let (_, preparation) = stored(&pod, &options, &Entrypoints::new());
+    assert!(preparation.unprepared.contains(&("tag".to_owned(), Refusal::NotPinned)));
+    assert_eq!(preparation.prepared, ["own"]);
+}
+
+#[test]
+fn what_cannot_be_prepared_says_why_and_what_to_do() {
+    let spec = |extra: Value| {
+        let mut spec = json!({"containers": [gpu_container()]});
+        json_patch::merge(&mut spec, &extra);
+        spec
+    };
+    let limited = |limits: Value| {
+        let mut container = gpu_container();
+        json_patch::merge(&mut container["resources"]["limits"], &limits);
+        json!({"containers": [container]})
+    };
+    let mounted = |path: &str| {
+        let mut container = gpu_container();
+        container["volumeMounts"] = json!([{"name": "v", "mountPath": path}]);
+        json!({"containers": [container]})
+    };
+    let mut other_profiler = pod(Value::Null, spec(json!({})));
+    other_profiler["metadata"]["labels"][PREPARE_LABEL] = json!("ncu");
+    let named = |names: &str| {
+        pod(
+            json!({"flopwatch.dev/prepare-containers": names}),
+            spec(json!({"initContainers": [{"name": "setup"}]})),
+        )
+    };
+    let annotated = |key: &str, value: &str| pod(json!({key: value}), spec(json!({})));
+    let refusals = [
+        ("another profiler", other_profiler),
+        ("windows", pod(Value::Null, spec(json!({"os": {"name": "windows"}})))),
+        (
+            "arm",
+            pod(
+                Value::Null,
+                spec(json!({"nodeSelector": {"kubernetes.io/arch": "arm64"}})),
+            ),
+        ),
+        ("host pid", pod(Value::Null, spec(json!({"hostPID": true})))),
+        ("unknown category", annotated("flopwatch.dev/nsys-trace", "cuda,vulkan")),
+        ("no category", annotated("flopwatch.dev/nsys-trace", " ,")),
+        ("graph mode", annotated("flopwatch.dev/nsys-cuda-graph-trace", "nodes")),
+        ("no such container", named("missing")),
+        ("init container", named("setup")),
+        (
+            "volume name",
+            pod(
+                Value::Null,
+                spec(json!({"volumes": [{"name": "flopwatch-tools", "emptyDir": {}}]})),
+            ),
+        ),
+        ("mount", pod(Value::Null, mounted("/flopwatch/run"))),
+        (
+            "storage",
+            pod(Value::Null, limited(json!({"ephemeral-storage": "200Mi"}))),
+        ),
+        ("memory", pod(Value::Null, limited(json!({"memory": "32Mi"})))),
+    ];
+    let said: BTreeMap<&str, String> = refusals.iter().map(|(name, pod)| (*name, unprepared(pod))).collect();
+    insta::assert_yaml_snapshot!("refusals", said);
+}
+
+#[test]
+fn a_pod_that_only_copied_the_annotation_loses_it() {
+    let pod = pod(
+        json!({PREPARED_ANNOTATION: "main", PREPARED_VERSION_ANNOTATION: "0.1.0"}),
+        json!({"containers": [{"name": "main", "image": "train:1"}]}),
+    );
+    let (patched, _) = stored(&pod, &options(), &Entrypoints::new());
+    assert!(patched["metadata"]["annotations"].get(PREPARED_ANNOTATION).is_none());
+}
+
+#[test]
+fn a_pod_that_did_not_ask_is_not_touched() {
+    let mut pod = pod(
+        json!({PREPARED_ANNOTATION: "x"}),
+        json!({"containers": [gpu_container()]}),
+    );
+    pod["metadata"]["labels"] = json!({"app": "x"});
+    assert_eq!(
+        prepare(&typed(&pod), &options(), &Entrypoints::new()),
+        Preparation::default()
+    );
+}
+
+/// Requests and limits of the whole pod, and its class, as the scheduler and kubelet reckon them.
+fn effective(pod: &Value) -> (BTreeMap<String, u128>, BTreeMap<String, u128>, &'static str) {
+    let spec = typed(pod).spec.unwrap();
+    let amount = |container: &Container, limits: bool| -> BTreeMap<String, u128> {
+        let resources = container.resources.clone().unwrap_or_default();
+        let list = if limits {
+            resources.limits
+        } else {
+            resources.requests.or(resources.limits)
+        };
+        list.unwrap_or_default()
+            .into_iter()
+            .filter_map(|(name, quantity)| Some((name, milli(&quantity.0)?)))
+            .collect()
+    };
+    let total = |limits: bool| {
+        let mut sum: BTreeMap<String, u128> = BTreeMap::new();
+        for container in &spec.containers {
+            for (name, value) in amount(container, limits) {
+                *sum.entry(name).or_default() += value;
+            }
+        }
+        for container in spec.init_containers.iter().flatten() {
+            for (name, value) in amount(container, limits) {
+                let most = sum.entry(name).or_default();
+                *most = (*most).max(value);
+            }
+        }
+        sum
+    };
+    let all = || spec.containers.iter().chain(spec.init_containers.iter().flatten());
+    let shares = |container: &Container, limits: bool| -> Vec<(String, u128)> {
+        amount(container, limits)
+            .into_iter()
+            .filter(|(name, _)| name == "cpu" || name == "memory")
+            .collect()
+    };
+    let class = if all()
+        .all(|container| shares(container, true).len() == 2 && shares(container, true) == shares(container, false))
+    {
+        "Guaranteed"
+    } else if all().all(|container| shares(container, true).is_empty() && shares(container, false).is_empty()) {
+        "BestEffort"
+    } else {
+        "Burstable"
+    };
+    (total(false), total(true), class)
+}
+
+fn milli(quantity: &str) -> Option<u128> {
+    let value = crate::admission::quantity::bytes(quantity.strip_suffix('m').unwrap_or(quantity))?;
+    Some(if quantity.ends_with('m') { value } else { value * 1000 })
+}
+
+fn any_container() -> impl Strategy<Value = Value> {
+    let resources = prop_oneof![
+        Just(json!({})),
+        Just(json!({"limits": {"nvidia.com/gpu": "1"}})),
+        (1..64_u32, 1..64_u32).prop_map(|(cpu, memory)| {
+            let list = json!({"cpu": format!("{cpu}"), "memory": format!("{memory}Gi")});
+            json!({"requests": list, "limits": list})
+        }),
+        (1..999_u32, 1..64_u32).prop_map(|(cpu, memory)| json!({"requests": {"cpu": format!("{cpu}m")}, "limits": {"memory": format!("{memory}Gi"), "ephemeral-storage": "2Gi"}})),
+    ];
+    (any::<bool>(), any::<bool>(), resources).prop_map(|(command, read_only, resources)| {
+        let mut container =
+            json!({"image": "x:1", "resources": resources, "securityContext": {"readOnlyRootFilesystem": read_only}});
+        if command {
+            container["command"] = json!(["/x"]);
+        }
+        container
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_pod_keeps_its_class_and_its_requests_and_is_prepared_once(
+        containers in prop::collection::vec(any_container(), 1..5),
+        sidecar in any::<bool>(),
+        volumes in prop::option::of(Just(json!([{"name": "v", "emptyDir": {}}]))),
+    ) {
+        let containers: Vec<Value> = containers.into_iter().enumerate().map(|(index, mut container)| {
+            container["name"] = json!(format!("c{index}"));
+            container
+        }).collect();
+        let mut spec = json!({"containers": containers});
+        if let Some(volumes) = volumes {
+            spec["volumes"] = volumes;
+        }
+        if sidecar {
+            spec["initContainers"] = json!([{"name": "s", "image": "s", "restartPolicy": "Always"}]);
+        }
+        let pod = pod(Value::Null, spec);
+        let (patched, preparation) = stored(&pod, &options(), &Entrypoints::new());
+        prop_assert_eq!(effective(&pod), effective(&patched));
+        prop_assert_eq!(preparation.prepared.is_empty(), patched["spec"] == pod["spec"]);
+    }
+}

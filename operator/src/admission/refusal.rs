@@ -1,0 +1,115 @@
+//! Why a container is not prepared. The pod is admitted as it was, and says so in an annotation.
+
+use flopwatch_api::preparation::{NSYS_CUDA_GRAPH_ANNOTATION, NSYS_TRACE_ANNOTATION, PREPARE_LABEL, PREPARE_NSYS};
+use flopwatch_api::profiler::TraceCategory;
+
+use crate::admission::entrypoint::LookupError;
+
+/// Why a container is not prepared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The label names a profiler that pods are not prepared for.
+    UnknownProfiler(String),
+    /// The pod runs on Windows.
+    Windows,
+    /// The pod asks for nodes of another architecture than that of the tools.
+    Architecture(String),
+    /// The pod shares the node's process namespace: a profile would hold the environments of the node's processes.
+    HostPid,
+    /// The annotation with the categories names one that does not exist.
+    UnknownCategory(String),
+    /// The annotation with the graph mode has a value that does not exist.
+    UnknownGraphMode(String),
+    /// The pod has a volume or an init container of one of our names that is not ours.
+    NameTaken(String),
+    /// The annotation names a container that the pod does not have.
+    NoSuchContainer {
+        /// Containers that it has.
+        existing: String,
+    },
+    /// The annotation names an init container.
+    InitContainer,
+    /// The container mounts something where the tools go.
+    PathTaken(String),
+    /// The container has no command of its own, and entrypoints are not looked up.
+    NoCommand,
+    /// The container has no command of its own, and its image is not pinned: what the node runs may be another than
+    /// what the registry shows.
+    NotPinned,
+    /// The container has no command of its own, and the entrypoint of its image could not be looked up.
+    Lookup(LookupError),
+    /// The image has neither entrypoint nor command.
+    EmptyEntrypoint,
+    /// The pod's limit of ephemeral storage does not hold the tools.
+    EphemeralStorage {
+        /// Limit in bytes.
+        limit: u128,
+        /// Bytes that are needed.
+        needed: u128,
+    },
+    /// The container's memory limit is too small to copy the tools under it.
+    Memory {
+        /// Limit in bytes.
+        limit: u128,
+        /// Bytes that are needed.
+        needed: u128,
+    },
+}
+
+impl Refusal {
+    /// Label value for metrics.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::UnknownProfiler(_) => "unknown_profiler",
+            Self::Windows => "windows",
+            Self::Architecture(_) => "architecture",
+            Self::HostPid => "host_pid",
+            Self::UnknownCategory(_) => "unknown_category",
+            Self::UnknownGraphMode(_) => "unknown_graph_mode",
+            Self::NameTaken(_) => "name_taken",
+            Self::NoSuchContainer { .. } => "no_such_container",
+            Self::InitContainer => "init_container",
+            Self::PathTaken(_) => "path_taken",
+            Self::NoCommand => "no_command",
+            Self::NotPinned => "not_pinned",
+            Self::Lookup(_) => "lookup",
+            Self::EmptyEntrypoint => "empty_entrypoint",
+            Self::EphemeralStorage { .. } => "ephemeral_storage",
+            Self::Memory { .. } => "memory",
+        }
+    }
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::UnknownProfiler(value) => {
+                write!(f, "label {PREPARE_LABEL} is {value:?}; pods are prepared for {PREPARE_NSYS}")
+            }
+            Self::Windows => f.write_str("the pod runs on Windows; Linux pods can be prepared"),
+            Self::Architecture(arch) => write!(f, "the pod asks for {arch} nodes; amd64 pods can be prepared"),
+            Self::HostPid => f.write_str("the pod has hostPID, so a profile would see every process of the node; remove hostPID"),
+            Self::UnknownCategory(name) => {
+                let known = TraceCategory::ALL.map(TraceCategory::as_str).join(", ");
+                write!(f, "annotation {NSYS_TRACE_ANNOTATION} names {name:?}; there are {known}")
+            }
+            Self::UnknownGraphMode(value) => {
+                write!(f, "annotation {NSYS_CUDA_GRAPH_ANNOTATION} is {value:?}; write graph or node")
+            }
+            Self::NameTaken(name) => write!(f, "the pod already has a volume or an init container named {name}; rename it"),
+            Self::NoSuchContainer { existing } => write!(f, "the pod has no such container; it has {existing}"),
+            Self::InitContainer => f.write_str("init containers are not prepared"),
+            Self::PathTaken(path) => write!(f, "the container mounts a volume at {path}; /flopwatch must be free"),
+            Self::NoCommand => f.write_str("the container has no command: write the image's entrypoint as its command, or let admission look entrypoints up (--entrypoint-lookup)"),
+            Self::NotPinned => f.write_str("the container has no command, and its image may differ between registry and node: write a command, pin the image by digest, or set imagePullPolicy: Always"),
+            Self::Lookup(error) => write!(f, "the container has no command, and its image's entrypoint could not be looked up ({error}): write a command"),
+            Self::EmptyEntrypoint => f.write_str("neither the container nor its image says what to run"),
+            Self::EphemeralStorage { limit, needed } => {
+                write!(f, "the pod's ephemeral-storage limit of {limit} bytes is too small for the tools, which need {needed} bytes: raise it")
+            }
+            Self::Memory { limit, needed } => {
+                write!(f, "the memory limit of {limit} bytes is too small to copy the tools under, which needs {needed} bytes: raise it")
+            }
+        }
+    }
+}

@@ -1,0 +1,256 @@
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "`json!` values read better given than lent"
+)]
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::Request;
+use flopwatch_api::REQUESTED_BY_ANNOTATION;
+use flopwatch_api::preparation::PREPARE_LABEL;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+use super::*;
+use crate::admission::entrypoint::EntrypointMode;
+
+fn reviewer() -> Arc<Reviewer> {
+    let metrics = Metrics::new().unwrap();
+    let service = tower::service_fn(|_| async {
+        Err::<http::Response<kube::client::Body>, std::io::Error>(std::io::Error::other("a review calls no API server"))
+    });
+    Arc::new(Reviewer {
+        client: Client::new(service, "default"),
+        prepare: PrepareOptions {
+            launcher_image: "agent:1".into(),
+            tools_image: "nsys:1".into(),
+            tools_path: "/opt/nsys/target-linux-x64".into(),
+            image_pull_policy: None,
+            version: "0.1.0".into(),
+            tools_bytes: 200 << 20,
+            run_size_limit: None,
+            min_memory_bytes: 64 << 20,
+            entrypoints: EntrypointMode::Off,
+        },
+        lookup: EntrypointLookup::new(Vec::new(), metrics.clone()),
+        metrics,
+    })
+}
+
+fn review(operation: &str, user: &str, object: Value, old: Value) -> Value {
+    json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "review-1", "kind": {"group": "", "version": "v1", "kind": "X"},
+            "resource": {"group": "", "version": "v1", "resource": "xs"},
+            "name": "x", "namespace": "team", "operation": operation, "userInfo": {"username": user},
+            "object": object, "oldObject": old, "dryRun": false
+        }
+    })
+}
+
+async fn send(path: &str, body: String) -> (StatusCode, String) {
+    let request = Request::post(path).body(Body::from(body)).unwrap();
+    let response = router(reviewer()).oneshot(request).await.unwrap();
+    let status = response.status();
+    let body = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
+    (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
+/// The object as the API server would store it.
+async fn admit(path: &str, review: Value) -> (Value, Value) {
+    let mut object = review["request"]["object"].clone();
+    let (status, body) = send(path, review.to_string()).await;
+    assert_eq!(status, StatusCode::OK, "{body}");
+    let answer: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(
+        (&answer["response"]["uid"], &answer["response"]["allowed"]),
+        (&json!("review-1"), &json!(true))
+    );
+    if let Some(patch) = answer["response"].get("patch") {
+        // JSON's form of bytes; the API server reads it as it reads base64.
+        let bytes: Vec<u8> = serde_json::from_value(patch.clone()).unwrap();
+        let operations: json_patch::Patch = serde_json::from_slice(&bytes).unwrap();
+        json_patch::patch(&mut object, &operations).unwrap();
+        assert_eq!(answer["response"]["patchType"], "JSONPatch");
+    }
+    (object, answer["response"].clone())
+}
+
+#[tokio::test]
+async fn what_is_no_review_is_a_bad_request_that_says_so() {
+    for body in [
+        "",
+        "{",
+        r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}"#,
+        r#"{"request":{}}"#,
+    ] {
+        for path in ["/mutate-pods", "/mutate-sessions"] {
+            let (status, message) = send(path, body.to_owned()).await;
+            assert_eq!(status, StatusCode::BAD_REQUEST, "{path} {body}");
+            assert!(message.contains("AdmissionReview"), "{message}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_opted_in_pod_is_prepared_and_an_unprepared_container_is_warned_about() {
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"generateName": "train-", "labels": {PREPARE_LABEL: "nsys"}},
+        "spec": {"containers": [{"name": "a", "image": "a", "command": ["/a"], "futureField": {"kept": true}}, {"name": "b", "image": "b"}]}
+    });
+    let (stored, response) = admit("/mutate-pods", review("CREATE", "ada", pod.clone(), Value::Null)).await;
+    assert_eq!(
+        stored["spec"]["containers"][0]["command"][0],
+        "/flopwatch/tools/launcher"
+    );
+    assert_eq!(
+        stored["spec"]["containers"][0]["futureField"]["kept"], true,
+        "fields that we do not know stay"
+    );
+    let warning = response["warnings"][0].as_str().unwrap();
+    assert!(
+        warning.starts_with("flopwatch: container b is not prepared: the container has no command"),
+        "{warning}"
+    );
+
+    let (stored, _) = admit("/mutate-pods", review("UPDATE", "ada", pod.clone(), pod.clone())).await;
+    assert_eq!(stored, pod, "only a new pod is prepared");
+}
+
+#[tokio::test]
+async fn a_session_says_who_created_it_whatever_its_creator_and_others_write() {
+    let session = |annotations: Value| {
+        json!({
+            "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession",
+            "metadata": {"name": "s", "annotations": annotations}, "spec": {"not": "valid, and not ours to judge"}
+        })
+    };
+    let forged = session(json!({REQUESTED_BY_ANNOTATION: "root"}));
+    let (stored, _) = admit("/mutate-sessions", review("CREATE", "ada", forged.clone(), Value::Null)).await;
+    assert_eq!(stored["metadata"]["annotations"][REQUESTED_BY_ANNOTATION], "ada");
+    let (updated, _) = admit("/mutate-sessions", review("UPDATE", "bob", forged, stored)).await;
+    assert_eq!(updated["metadata"]["annotations"][REQUESTED_BY_ANNOTATION], "ada");
+}
+
+mod serving {
+    use std::collections::BTreeMap;
+
+    use k8s_openapi::ByteString;
+    use k8s_openapi::api::core::v1::Secret;
+    use rustls::pki_types::ServerName;
+    use rustls::pki_types::pem::PemObject as _;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+    use crate::certificates::{Decision, Leaf, Material, carry_out};
+
+    fn material(current: &Material, decision: &Decision) -> Material {
+        let names = ["admission.test".to_owned()];
+        carry_out(decision, current, &names, &names, jiff::Timestamp::now()).unwrap()
+    }
+
+    fn config(leaf: &Leaf) -> Arc<rustls::ServerConfig> {
+        let data: BTreeMap<String, ByteString> = leaf
+            .to_secret()
+            .into_iter()
+            .map(|(key, value)| (key, ByteString(value)))
+            .collect();
+        let (config, expiry) = tls::server_config(&Secret {
+            data: Some(data),
+            ..Secret::default()
+        })
+        .unwrap();
+        assert!(expiry > 1.7e9);
+        Arc::new(config)
+    }
+
+    /// Asks over TLS as the API server does and answers with the certificate that was shown.
+    async fn shown(address: SocketAddr, leaf: &Leaf) -> Option<Vec<u8>> {
+        let mut roots = rustls::RootCertStore::empty();
+        for certificate in rustls::pki_types::CertificateDer::pem_slice_iter(leaf.bundle.as_bytes()) {
+            roots.add(certificate.unwrap()).unwrap();
+        }
+        let config = rustls::ClientConfig::builder()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+        let stream = tokio::net::TcpStream::connect(address).await.ok()?;
+        let mut stream = connector
+            .connect(ServerName::try_from("admission.test").unwrap(), stream)
+            .await
+            .ok()?;
+        stream
+            .write_all(b"POST /mutate-pods HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            .await
+            .unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.ok();
+        assert!(
+            answer.starts_with(b"HTTP/1.1 400"),
+            "{}",
+            String::from_utf8_lossy(&answer)
+        );
+        stream.get_ref().1.peer_certificates().map(|chain| chain[0].to_vec())
+    }
+
+    #[tokio::test]
+    async fn readiness_waits_for_a_certificate_and_a_new_one_is_served_without_a_restart() {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let first = material(
+            &Material::default(),
+            &Decision {
+                authority: true,
+                webhook: true,
+                agent: true,
+            },
+        );
+        let second = material(
+            &first,
+            &Decision {
+                authority: false,
+                webhook: true,
+                agent: false,
+            },
+        );
+        let (first, second) = (first.webhook.unwrap(), second.webhook.unwrap());
+        let address = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let (sender, receiver) = watch::channel(None);
+        let (readiness, stop) = (Readiness::default(), CancellationToken::new());
+        let server = tokio::spawn(serve(
+            address,
+            router(reviewer()),
+            receiver,
+            readiness.clone(),
+            stop.clone(),
+        ));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(!readiness.get());
+
+        sender.send_replace(Some(config(&first)));
+        let before = wait(async || shown(address, &first).await).await;
+        assert!(readiness.get());
+        sender.send_replace(Some(config(&second)));
+        let after = wait(async || shown(address, &second).await.filter(|now| *now != before)).await;
+        assert_ne!(before, after);
+
+        stop.cancel();
+        server.await.unwrap().unwrap();
+        assert!(!readiness.get());
+    }
+
+    async fn wait<T>(look: impl AsyncFn() -> Option<T>) -> T {
+        for _ in 0..200 {
+            if let Some(found) = look().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("nothing within four seconds");
+    }
+}
