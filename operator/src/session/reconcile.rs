@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flopwatch_api::capture::Capture;
-use flopwatch_api::reason::SessionCondition;
+use flopwatch_api::reason::{SessionCondition, SessionReason};
 use flopwatch_api::session::{ProfilingSession, ProfilingSessionStatus, StopMode};
 use flopwatch_api::{OPERATOR_FIELD_MANAGER, SESSION_ID_LABEL, SESSION_LABEL};
 use jiff::Timestamp;
@@ -248,41 +248,50 @@ async fn write_status(
     }
 }
 
-/// Says on the session what a person would act on or wait for: targets found or not, and the end.
 async fn announce(session: &ProfilingSession, status: &ProfilingSessionStatus, context: &Context) {
-    for condition in [SessionCondition::TargetsFound, SessionCondition::Succeeded] {
-        let before = session
-            .status
-            .as_ref()
-            .and_then(|status| conditions::find(&status.conditions, condition.as_str()));
-        let Some(now) = conditions::find(&status.conditions, condition.as_str()) else {
-            continue;
-        };
-        let same = before.is_some_and(|before| before.status == now.status && before.reason == now.reason);
-        if now.status == "Unknown" || same {
-            continue;
-        }
-        let event = Event {
-            type_: if now.status == "True" {
-                EventType::Normal
-            } else {
-                EventType::Warning
-            },
-            reason: now.reason.clone(),
-            action: if condition == SessionCondition::Succeeded {
-                "Profile"
-            } else {
-                "SelectTargets"
-            }
-            .to_owned(),
-            note: Some(now.message.clone()),
-            related: None,
-        };
+    for event in news(session.status.as_ref(), status) {
         if let Err(error) = context.events.publish(session, &event).await {
             context.metrics.events_failed.inc();
             tracing::warn!(session = session.name_any(), reason = event.reason, %error, "cannot publish an event");
         }
     }
+}
+
+/// What a person would act on or wait for: targets found or not, and the end. A session that ends for want of targets
+/// says so once.
+fn news(before: Option<&ProfilingSessionStatus>, now: &ProfilingSessionStatus) -> Vec<Event> {
+    let mut events: Vec<Event> = Vec::new();
+    for (type_, action) in [
+        (SessionCondition::TargetsFound, "SelectTargets"),
+        (SessionCondition::Succeeded, "Profile"),
+    ] {
+        let find = |status: &ProfilingSessionStatus| conditions::find(&status.conditions, type_.as_str()).cloned();
+        let Some(condition) = find(now).filter(|condition| condition.status != "Unknown") else {
+            continue;
+        };
+        let known = before
+            .and_then(find)
+            .is_some_and(|old| old.status == condition.status && old.reason == condition.reason);
+        let said = events
+            .iter()
+            .any(|event| event.note.as_deref() == Some(condition.message.as_str()));
+        if known || said {
+            continue;
+        }
+        let waits = condition.reason == SessionReason::WaitingForTargets.as_str();
+        events.push(Event {
+            type_: if condition.status == "True" || waits {
+                EventType::Normal
+            } else {
+                EventType::Warning
+            },
+            reason: condition.reason,
+            action: action.to_owned(),
+            note: Some(condition.message),
+            related: None,
+        });
+    }
+    events
 }
 
 /// Says on the target pod who profiles it.
@@ -318,3 +327,6 @@ async fn tell_pod(session: &ProfilingSession, capture: &Capture, context: &Conte
         tracing::warn!(pod = pod.name_any(), %error, "cannot publish an event");
     }
 }
+
+#[cfg(test)]
+mod tests;
