@@ -17,10 +17,13 @@ pub enum CrdsError {
     Yaml(#[from] serde_saphyr::ser_error::Error),
 }
 
-/// Writes every definition as a YAML document.
+/// Writes every definition as a YAML document. A reader that has seen enough ends it quietly.
 pub fn print(output: &mut impl Write) -> Result<(), CrdsError> {
     for definition in [ProfilingSession::crd(), Capture::crd()] {
-        writeln!(output, "---\n{}", serde_saphyr::to_string(&definition)?.trim_end())?;
+        match writeln!(output, "---\n{}", serde_saphyr::to_string(&definition)?.trim_end()) {
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
+            written => written?,
+        }
     }
     Ok(())
 }
