@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context as _, Result, bail};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, PostParams};
+use kube::config::AuthInfo;
 use kube::{Client, Config};
 use serde_json::json;
 use tokio::process::Command;
@@ -38,6 +39,19 @@ impl Cluster {
         let client = Client::try_from(config)?;
         chart::installed().await?;
         Ok(Some(Self { client }))
+    }
+
+    /// A client with that bearer token and nothing else.
+    ///
+    /// # Errors
+    /// When the kubeconfig cannot be read.
+    pub async fn client_with(&self, token: &str) -> Result<Client> {
+        let mut config = Config::infer().await?;
+        config.auth_info = AuthInfo {
+            token: Some(token.to_owned().into()),
+            ..AuthInfo::default()
+        };
+        Ok(Client::try_from(config)?)
     }
 
     /// A namespace of the test's own, at Pod Security level "restricted".

@@ -1,10 +1,15 @@
 //! A real Prometheus that scrapes the cluster's pods as their annotations say.
+//!
+//! Debian's build has no discovery by the API server, so the targets are read here and handed over as a file.
 
-use std::path::Path;
 use std::process::Stdio;
 
 use anyhow::{Context as _, Result};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt as _};
 use serde::Deserialize;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
@@ -28,15 +33,27 @@ pub struct Series {
 }
 
 impl Prometheus {
-    /// Starts the server; it finds the pods through the API server.
+    /// Starts the server on the pods of the release that are there now.
     ///
     /// # Errors
     /// When the program is absent or does not become ready.
-    pub async fn start() -> Result<Self> {
+    pub async fn start(client: &Client) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let kubeconfig = std::env::var("KUBECONFIG").context("KUBECONFIG")?;
+        let targets = folder.path().join("targets.json");
+        std::fs::write(&targets, targets_of(client).await?.to_string())?;
         let configuration = folder.path().join("prometheus.yml");
-        std::fs::write(&configuration, configuration_text(&kubeconfig))?;
+        std::fs::write(
+            &configuration,
+            format!(
+                "global: {{ scrape_interval: 1s }}
+scrape_configs:
+  - job_name: flopwatch
+    honor_labels: true
+    file_sd_configs: [{{ files: [{}] }}]
+",
+                targets.display()
+            ),
+        )?;
         // A free port: bound and let go, since Prometheus cannot be asked which one it took.
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let address = format!("127.0.0.1:{port}");
@@ -110,21 +127,23 @@ impl Prometheus {
     }
 }
 
-fn configuration_text(kubeconfig: &str) -> String {
-    let kubeconfig = Path::new(kubeconfig).display();
-    let namespace = chart::NAMESPACE;
-    format!(
-        "global: {{ scrape_interval: 1s }}
-scrape_configs:
-  - job_name: flopwatch
-    honor_labels: true
-    kubernetes_sd_configs:
-      - {{ role: pod, kubeconfig_file: {kubeconfig}, namespaces: {{ names: [{namespace}] }} }}
-    relabel_configs:
-      - {{ source_labels: [__meta_kubernetes_pod_annotation_prometheus_io_scrape], action: keep, regex: \"true\" }}
-      - {{ source_labels: [__meta_kubernetes_pod_container_port_name], action: keep, regex: metrics }}
-      - {{ source_labels: [__meta_kubernetes_pod_node_name], target_label: node }}
-      - {{ source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_component], target_label: component }}
-"
-    )
+/// The release's pods that ask to be scraped, as Prometheus reads targets from a file.
+async fn targets_of(client: &Client) -> Result<Value> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), chart::NAMESPACE);
+    let mut targets = Vec::new();
+    for pod in pods.list(&ListParams::default()).await? {
+        let annotation = |name: &str| pod.annotations().get(name).cloned();
+        if annotation("prometheus.io/scrape").as_deref() != Some("true") {
+            continue;
+        }
+        let port = annotation("prometheus.io/port").context("a pod to scrape without a port")?;
+        let address = pod
+            .status
+            .as_ref()
+            .and_then(|status| status.pod_ip.clone())
+            .context("a pod without an address")?;
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+        targets.push(json!({ "targets": [format!("{address}:{port}")], "labels": { "node": node } }));
+    }
+    Ok(Value::Array(targets))
 }

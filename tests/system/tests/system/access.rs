@@ -1,13 +1,15 @@
 //! Who may read an artifact.
 
 use anyhow::{Context as _, Result, ensure};
+use flopwatch_api::capture::Capture;
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, run};
 use flopwatch_system_tests::fetch::{ArtifactClient, token};
 use flopwatch_system_tests::pods::workload;
+use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
 /// Makes a service account in the namespace, binds a ClusterRole to it there, and returns a token of it.
-pub async fn reader_token(namespace: &TestNamespace, account: &str, role: &str) -> Result<String> {
+pub(crate) async fn reader_token(namespace: &TestNamespace, account: &str, role: &str) -> Result<String> {
     run("kubectl", &["-n", &namespace.name, "create", "serviceaccount", account]).await?;
     run(
         "kubectl",
@@ -200,42 +202,14 @@ async fn an_agent_may_write_only_captures_of_its_own_node() -> Result<()> {
         ),
         ("not bound to a node", unbound.as_str(), "not bound to a node"),
     ] {
-        let refusal = run(
-            "kubectl",
-            &[
-                "--kubeconfig=/dev/null",
-                &format!("--server={}", server().await?),
-                "--insecure-skip-tls-verify",
-                &format!("--token={token}"),
-                "-n",
-                &namespace.name,
-                "patch",
-                "capture",
-                "elsewhere",
-                "--subresource=status",
-                "--type=merge",
-                "-p",
-                r#"{"status":{"containerId":"stolen"}}"#,
-            ],
-        )
-        .await
-        .expect_err(name)
-        .to_string();
+        let client = cluster.client_with(token).await?;
+        let captures: Api<Capture> = Api::namespaced(client, &namespace.name);
+        let stolen = Patch::Merge(json!({ "status": { "containerId": "stolen" } }));
+        let refusal = captures
+            .patch_status("elsewhere", &PatchParams::default(), &stolen)
+            .await;
+        let refusal = refusal.expect_err(name).to_string();
         ensure!(refusal.contains(sentence), "{name}: {refusal}");
     }
     namespace.delete().await
-}
-
-async fn server() -> Result<String> {
-    run(
-        "kubectl",
-        &[
-            "config",
-            "view",
-            "--minify",
-            "-o",
-            "jsonpath={.clusters[0].cluster.server}",
-        ],
-    )
-    .await
 }

@@ -15,7 +15,7 @@ async fn a_pods_gpu_memory_is_scraped_under_its_own_labels_and_goes_with_the_pod
     let namespace = cluster.namespace("metrics").await?;
     namespace.create_pod(workload("trainer", false, &[])).await?;
     namespace.running("trainer").await?;
-    let prometheus = Prometheus::start().await?;
+    let prometheus = Prometheus::start(&cluster.client).await?;
     let query = format!(
         "flopwatch_gpu_process_memory_used_bytes{{namespace=\"{}\",pod=\"trainer\"}}",
         namespace.name
