@@ -16,13 +16,12 @@ fn shell_pod(name: &str, prepared: bool, script: &str) -> Value {
 
 /// Runs the same script in a prepared and in an unprepared pod, and returns exit code and output of both.
 async fn both(namespace: &TestNamespace, name: &str, script: &str) -> Result<[(i32, String); 2]> {
-    let mut outcomes = Vec::new();
-    for prepared in [true, false] {
+    let outcome = async |prepared: bool| {
         let name = format!("{name}-{}", if prepared { "prepared" } else { "plain" });
         namespace.create_pod(shell_pod(&name, prepared, script)).await?;
-        outcomes.push((namespace.exit_code(&name).await?, namespace.logs(&name).await?));
-    }
-    outcomes.try_into().map_err(|_| anyhow::anyhow!("two outcomes"))
+        anyhow::Ok((namespace.exit_code(&name).await?, namespace.logs(&name).await?))
+    };
+    Ok([outcome(true).await?, outcome(false).await?])
 }
 
 #[tokio::test]
