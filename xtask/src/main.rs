@@ -15,6 +15,7 @@ mod progress;
 mod project;
 mod setup;
 mod test;
+mod wheel;
 
 use anyhow::Result;
 use cache::Cache;
