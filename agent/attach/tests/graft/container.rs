@@ -198,7 +198,7 @@ mount -o remount,ro .
 pivot_root . old
 umount -l /old
 cd /
-exec setpriv --reuid 1234 --regid 1234 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all env -i "$@"
+exec setpriv --reuid 1234 --regid 1234 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all env -i --default-signal "$@"
 "#;
 
 impl Container {
