@@ -10,6 +10,7 @@ use crate::admission::entrypoint::EntrypointMode;
 use crate::admission::prepare::PrepareOptions;
 use crate::certificates::CertificateOptions;
 use crate::controller::ControllerOptions;
+use crate::release::ReleaseOptions;
 
 /// Flopwatch's operator: profiles GPU pods in place.
 #[derive(Debug, Parser)]
@@ -27,6 +28,8 @@ pub enum Command {
     Controller(Box<ControllerArgs>),
     /// Prepares pods that opted in, and writes down who asked for a session.
     Admission(Box<AdmissionArgs>),
+    /// Before an uninstall: stops every capture of the cluster and takes its finalizer off. Safe to run twice.
+    Release(Box<ReleaseArgs>),
     /// Prints the custom resource definitions as YAML.
     Crds,
 }
@@ -40,6 +43,17 @@ pub enum LogFormat {
     Json,
 }
 
+/// How a subcommand logs.
+#[derive(Clone, Debug, Args)]
+pub struct LogArgs {
+    /// Form of the log.
+    #[arg(long, env = "FLOPWATCH_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+    /// What to log: a level, or directives such as `info,kube=debug`.
+    #[arg(long, env = "FLOPWATCH_LOG_LEVEL", default_value = "info")]
+    pub log_level: String,
+}
+
 /// Flags that every long-running subcommand has.
 #[derive(Clone, Debug, Args)]
 pub struct CommonArgs {
@@ -49,12 +63,9 @@ pub struct CommonArgs {
     /// Where /metrics, /healthz and /readyz are served, over plain HTTP.
     #[arg(long, env = "FLOPWATCH_LISTEN_METRICS", default_value = "0.0.0.0:9464")]
     pub listen_metrics: SocketAddr,
-    /// Form of the log.
-    #[arg(long, env = "FLOPWATCH_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
-    pub log_format: LogFormat,
-    /// What to log: a level, or directives such as `info,kube=debug`.
-    #[arg(long, env = "FLOPWATCH_LOG_LEVEL", default_value = "info")]
-    pub log_level: String,
+    /// How it logs.
+    #[command(flatten)]
+    pub log: LogArgs,
 }
 
 /// Flags of `controller`.
@@ -120,8 +131,8 @@ pub struct ControllerArgs {
 
 impl ControllerArgs {
     /// The flags for logging.
-    pub fn common(&self) -> &CommonArgs {
-        &self.common
+    pub fn log(&self) -> &LogArgs {
+        &self.common.log
     }
 
     /// What the flags mean together.
@@ -131,8 +142,7 @@ impl ControllerArgs {
                 CommonArgs {
                     namespace,
                     listen_metrics,
-                    log_format: _,
-                    log_level: _,
+                    log: _,
                 },
             no_leader_election,
             leader_election: _,
@@ -228,8 +238,8 @@ pub struct AdmissionArgs {
 
 impl AdmissionArgs {
     /// The flags for logging.
-    pub fn common(&self) -> &CommonArgs {
-        &self.common
+    pub fn log(&self) -> &LogArgs {
+        &self.common.log
     }
 
     /// What the flags mean together.
@@ -239,8 +249,7 @@ impl AdmissionArgs {
                 CommonArgs {
                     namespace,
                     listen_metrics,
-                    log_format: _,
-                    log_level: _,
+                    log: _,
                 },
             listen,
             tls_secret,
@@ -276,6 +285,44 @@ impl AdmissionArgs {
     }
 }
 
+/// Flags of `release`.
+#[derive(Debug, Args)]
+pub struct ReleaseArgs {
+    /// Namespace that the operator runs in.
+    #[arg(long, env = "POD_NAMESPACE", default_value = "flopwatch")]
+    namespace: String,
+    /// ConfigMap in the operator's namespace in which new captures are suspended.
+    #[arg(long, env = "FLOPWATCH_CONFIG_MAP", default_value = "flopwatch-controller")]
+    config_map: String,
+    /// How long the agents have to end captures that are at work, in seconds.
+    #[arg(long, env = "FLOPWATCH_GRACE_SECONDS", default_value_t = 20, value_parser = clap::value_parser!(u32).range(..=3_600))]
+    grace_seconds: u32,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+impl ReleaseArgs {
+    /// The flags for logging.
+    pub fn log(&self) -> &LogArgs {
+        &self.log
+    }
+
+    /// What the flags mean together.
+    pub fn options(self) -> ReleaseOptions {
+        let Self {
+            namespace,
+            config_map,
+            grace_seconds,
+            log: _,
+        } = self;
+        ReleaseOptions {
+            namespace,
+            config_map,
+            grace: Duration::from_secs(u64::from(grace_seconds)),
+        }
+    }
+}
+
 /// Nsight Systems refuses to start from a folder of another name.
 fn tools_path(path: &str) -> Result<String, String> {
     let path = path.trim_end_matches('/');
@@ -299,7 +346,7 @@ mod tests {
         let line = ["flopwatch-operator", "controller", "--namespace", "ns"];
         match Cli::parse_from(line.iter().chain(flags)).command {
             Command::Controller(args) => args.options(),
-            other @ (Command::Admission(_) | Command::Crds) => panic!("{other:?}"),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -309,6 +356,17 @@ mod tests {
         assert_eq!(certificates.webhook_names[0], "flopwatch-admission.ns.svc");
         assert_eq!(certificates.agent_names, ["flopwatch-agent.ns.svc"]);
         assert!(controller(&["--no-certificates"]).certificates.is_none());
+    }
+
+    #[test]
+    fn a_release_gives_agents_twenty_seconds_unless_told_otherwise() {
+        let grace =
+            |flags: &[&str]| match Cli::parse_from(["flopwatch-operator", "release"].iter().chain(flags)).command {
+                Command::Release(args) => args.options().grace.as_secs(),
+                other => panic!("{other:?}"),
+            };
+        assert_eq!(grace(&[]), 20);
+        assert_eq!(grace(&["--grace-seconds=0"]), 0);
     }
 
     #[test]
@@ -333,7 +391,7 @@ mod tests {
             ];
             match Cli::parse_from(line.iter().chain(flags)).command {
                 Command::Admission(args) => args.options().prepare.entrypoints,
-                other @ (Command::Controller(_) | Command::Crds) => panic!("{other:?}"),
+                other => panic!("{other:?}"),
             }
         };
         assert_eq!(mode(&[]), EntrypointMode::Off);

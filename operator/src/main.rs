@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::Parser as _;
 use flopwatch_operator::args::{Cli, Command};
 use flopwatch_operator::metrics::Metrics;
-use flopwatch_operator::{admission, controller, crds};
+use flopwatch_operator::{admission, controller, crds, release};
 
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
@@ -16,11 +16,15 @@ fn main() -> anyhow::Result<()> {
     }
     match cli.command {
         Command::Crds => crds::print(&mut std::io::stdout().lock()).context("printing the custom resource definitions"),
-        Command::Admission(args) => process::run(&args.common().clone(), async |client, stop| {
+        Command::Admission(args) => process::run(&args.log().clone(), async |client, stop| {
             Ok(admission::run(client, args.options(), Metrics::new()?, stop).await?)
         }),
-        Command::Controller(args) => process::run(&args.common().clone(), async |client, stop| {
+        Command::Controller(args) => process::run(&args.log().clone(), async |client, stop| {
             Ok(controller::run(client, args.options(), Metrics::new()?, stop).await?)
+        }),
+        Command::Release(args) => process::run(&args.log().clone(), async |client, stop| {
+            release::run(client, args.options(), stop).await?;
+            Ok(())
         }),
     }
 }

@@ -1,4 +1,4 @@
-//! What every long-running subcommand does around its work: logs, the client, SIGTERM.
+//! What every subcommand that talks to the API server does around its work: logs, the client, SIGTERM.
 
 use anyhow::Context as _;
 use kube::Client;
@@ -7,15 +7,15 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
-use flopwatch_operator::args::{CommonArgs, LogFormat};
+use flopwatch_operator::args::{LogArgs, LogFormat};
 
 /// Runs `work` until it ends or the process is asked to: SIGTERM and SIGINT cancel the token, and the work is then
 /// expected to end by itself.
 pub(crate) fn run(
-    common: &CommonArgs,
+    flags: &LogArgs,
     work: impl AsyncFnOnce(Client, CancellationToken) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    log(common)?;
+    log(flags)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -42,13 +42,13 @@ pub(crate) fn run(
     })
 }
 
-fn log(common: &CommonArgs) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&common.log_level).with_context(|| format!("--log-level {}", common.log_level))?;
+fn log(flags: &LogArgs) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(&flags.log_level).with_context(|| format!("--log-level {}", flags.log_level))?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
-    let installed = match common.log_format {
+    let installed = match flags.log_format {
         LogFormat::Text => builder.try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };

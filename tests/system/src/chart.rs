@@ -41,7 +41,11 @@ fn place_fake_nvml() -> Result<()> {
     Ok(())
 }
 
-async fn install() -> Result<()> {
+/// Installs or upgrades the release.
+///
+/// # Errors
+/// When helm fails or the parts are not ready in time.
+pub async fn install() -> Result<()> {
     place_fake_nvml()?;
     let chart = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../charts/flopwatch");
     let values = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("values.yaml");
@@ -77,6 +81,27 @@ async fn install() -> Result<()> {
             "status",
             "daemonset/flopwatch-agent",
             "--timeout=120s",
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Removes the release as a user would, and waits until its parts are gone.
+///
+/// # Errors
+/// When helm fails or the parts do not go in time.
+pub async fn uninstall() -> Result<()> {
+    run(
+        "helm",
+        &[
+            "uninstall",
+            "flopwatch",
+            "--namespace",
+            NAMESPACE,
+            "--wait",
+            "--timeout",
+            "180s",
         ],
     )
     .await?;
