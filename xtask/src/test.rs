@@ -14,6 +14,9 @@ use std::time::Instant;
 use tally::Tally;
 
 const SYSTEM_TESTS: &str = "flopwatch-system-tests";
+/// The tests that need a cluster, in their order. They are selected in the whole workspace: selecting their package alone
+/// would compile every dependency once more, with fewer features.
+const SYSTEM_TARGETS: [&str; 4] = ["--test", "system", "--test", "uninstall"];
 const FAKE_NVML: &str = "flopwatch-fake-nvml";
 
 /// Which tests, and what becomes of the cluster.
@@ -173,7 +176,7 @@ impl Round<'_> {
                 let library = project::build_library(FAKE_NVML)?;
                 more.insert("FLOPWATCH_FAKE_NVML_LIBRARY".to_owned(), library.display().to_string());
                 more.extend(nsys::ensure(cache)?.environment());
-                round.cargo_test(&["-p", SYSTEM_TESTS], &[], &more)
+                round.cargo_test(&["--workspace"], &SYSTEM_TARGETS, &more)
             });
         } else if !interrupted() {
             self.tally.failed += 1;

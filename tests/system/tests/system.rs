@@ -2,6 +2,8 @@
 
 #[path = "system/access.rs"]
 mod access;
+#[path = "system/counting.rs"]
+mod counting;
 #[path = "system/first_session.rs"]
 mod first_session;
 #[path = "system/launcher.rs"]
