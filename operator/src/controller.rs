@@ -25,6 +25,7 @@ use crate::controller::context::{Context, Suspension};
 use crate::controller::watches::{Queues, Receivers};
 use crate::metrics::Metrics;
 use crate::probes::{self, Readiness};
+use crate::trouble::announce;
 
 /// Key of the ConfigMap whose value `true` suspends new captures.
 pub const SUSPENDED_KEY: &str = "capturesSuspended";
@@ -197,6 +198,7 @@ async fn lead(
     tokio::select! {
         () = sessions => ControllerError::Ended("session controller"),
         () = captures => ControllerError::Ended("capture controller"),
+        () = announce::keep(context, &receivers.troubles) => ControllerError::Ended("loop over held-up pods"),
         () = certificates => ControllerError::Ended("certificate loop"),
     }
 }

@@ -3,6 +3,7 @@
 //! * [`controller`] runs the controllers under a lease: [`session`] chooses targets and sums captures up, [`capture`]
 //!   gives up captures whose node is gone and takes finalizers off, [`certificates`] are made and rotated.
 //! * [`admission`] prepares pods that opted in and writes down who asked for a session.
+//! * [`trouble`] finds prepared pods that the preparation keeps from starting, and says so on them.
 //! * [`release`] lets go of every capture before all of this is uninstalled.
 //!
 //! What to do is decided by pure functions (`plan`, `select`, `decide`, `prepare`); the modules named `reconcile`,
@@ -19,4 +20,5 @@ pub mod metrics;
 pub mod probes;
 pub mod release;
 pub mod session;
+pub mod trouble;
 pub mod watch;

@@ -2,7 +2,7 @@
 
 use prometheus::{
     Encoder as _, Gauge, GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
-    Registry, TextEncoder,
+    Registry, TextEncoder, core::Collector,
 };
 
 /// The registry and the series in it; cheap to clone.
@@ -42,6 +42,8 @@ pub struct Metrics {
     pub admission_duration: HistogramVec,
     /// Containers that were asked to be prepared and were not, by reason.
     pub unprepared: IntCounterVec,
+    /// Prepared pods that the preparation keeps from starting now, by reason.
+    pub unprepared_pods: IntGaugeVec,
     /// Look-ups of images' entrypoints, by outcome (`found`, `cached`, `failed`, `timed_out`).
     pub entrypoint_lookups: IntCounterVec,
     /// End of validity, in seconds since 1970, of the certificate that admission serves; 0 without one.
@@ -53,44 +55,41 @@ impl Metrics {
     pub fn new() -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
         let counters = |name: &str, help: &str, labels: &[&str]| -> Result<IntCounterVec, prometheus::Error> {
-            let vec = IntCounterVec::new(Opts::new(name, help), labels)?;
-            registry.register(Box::new(vec.clone()))?;
-            Ok(vec)
+            register(&registry, IntCounterVec::new(Opts::new(name, help), labels)?)
         };
         let counter = |name: &str, help: &str| -> Result<IntCounter, prometheus::Error> {
-            let counter = IntCounter::new(name, help)?;
-            registry.register(Box::new(counter.clone()))?;
-            Ok(counter)
+            register(&registry, IntCounter::new(name, help)?)
         };
         let gauges = |name: &str, help: &str, labels: &[&str]| -> Result<IntGaugeVec, prometheus::Error> {
-            let vec = IntGaugeVec::new(Opts::new(name, help), labels)?;
-            registry.register(Box::new(vec.clone()))?;
-            Ok(vec)
+            register(&registry, IntGaugeVec::new(Opts::new(name, help), labels)?)
         };
         let gauge = |name: &str, help: &str| -> Result<IntGauge, prometheus::Error> {
-            let gauge = IntGauge::new(name, help)?;
-            registry.register(Box::new(gauge.clone()))?;
-            Ok(gauge)
+            register(&registry, IntGauge::new(name, help)?)
         };
         let histograms = |name: &str, help: &str, labels: &[&str]| -> Result<HistogramVec, prometheus::Error> {
             let buckets = vec![0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0];
-            let vec = HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets), labels)?;
-            registry.register(Box::new(vec.clone()))?;
-            Ok(vec)
+            register(
+                &registry,
+                HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets), labels)?,
+            )
         };
-        let certificate_expiry = GaugeVec::new(
-            Opts::new(
-                "flopwatch_certificate_expiry_timestamp_seconds",
-                "End of a certificate's validity.",
-            ),
-            &["certificate"],
+        let certificate_expiry = register(
+            &registry,
+            GaugeVec::new(
+                Opts::new(
+                    "flopwatch_certificate_expiry_timestamp_seconds",
+                    "End of a certificate's validity.",
+                ),
+                &["certificate"],
+            )?,
         )?;
-        registry.register(Box::new(certificate_expiry.clone()))?;
-        let serving_certificate_expiry = Gauge::new(
-            "flopwatch_admission_certificate_expiry_timestamp_seconds",
-            "End of validity of the certificate that admission serves; 0 without one.",
+        let serving_certificate_expiry = register(
+            &registry,
+            Gauge::new(
+                "flopwatch_admission_certificate_expiry_timestamp_seconds",
+                "End of validity of the certificate that admission serves; 0 without one.",
+            )?,
         )?;
-        registry.register(Box::new(serving_certificate_expiry.clone()))?;
         Ok(Self {
             reconciliations: counters(
                 "flopwatch_reconciliations_total",
@@ -141,6 +140,11 @@ impl Metrics {
                 "Containers that were asked to be prepared and were not.",
                 &["reason"],
             )?,
+            unprepared_pods: gauges(
+                "flopwatch_unprepared_pods",
+                "Prepared pods that the preparation keeps from starting, by reason.",
+                &["reason"],
+            )?,
             entrypoint_lookups: counters(
                 "flopwatch_entrypoint_lookups_total",
                 "Look-ups of images' entrypoints.",
@@ -157,4 +161,10 @@ impl Metrics {
         TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
+}
+
+/// Registers a series and hands it back. Fails if there is one of that name.
+fn register<C: Collector + Clone + 'static>(registry: &Registry, series: C) -> Result<C, prometheus::Error> {
+    registry.register(Box::new(series.clone()))?;
+    Ok(series)
 }

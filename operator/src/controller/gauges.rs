@@ -7,6 +7,7 @@ use k8s_controller::conditions;
 use crate::capture::standing::Standing;
 use crate::controller::context::{Stores, Suspension};
 use crate::metrics::Metrics;
+use crate::trouble::{TroubleReason, trouble};
 
 /// States of sessions, for the gauge.
 fn state(status: Option<&ProfilingSessionStatus>) -> &'static str {
@@ -53,5 +54,57 @@ pub(super) fn refresh(metrics: &Metrics, stores: &Stores, suspension: &Suspensio
             .captures
             .with_label_values(&[Standing::of(&capture).as_str()])
             .inc();
+    }
+    let held_up = stores.pods.state_filter(|pod| trouble(pod).is_some());
+    for reason in TroubleReason::ALL {
+        let pods = held_up
+            .iter()
+            .filter(|pod| trouble(pod).is_some_and(|trouble| trouble.reason() == reason))
+            .count();
+        metrics
+            .unprepared_pods
+            .with_label_values(&[reason.label()])
+            .set(i64::try_from(pods).unwrap_or(i64::MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::runtime::reflector;
+    use kube::runtime::watcher::Event;
+    use serde_json::json;
+
+    use super::*;
+    use crate::trouble::tests::{exited, parsed, prepared, waiting};
+
+    #[test]
+    fn pods_that_the_preparation_holds_up_are_counted_by_reason() {
+        let (pods, mut writer) = reflector::store();
+        let stores = Stores {
+            sessions: reflector::store().0,
+            captures: reflector::store().0,
+            pods,
+            nodes: reflector::store().0,
+            agents: reflector::store().0,
+        };
+        let metrics = Metrics::new().unwrap();
+        let seen = || {
+            refresh(&metrics, &stores, &Suspension::default());
+            TroubleReason::ALL.map(|reason| metrics.unprepared_pods.with_label_values(&[reason.label()]).get())
+        };
+        for (name, launcher, tools) in [
+            ("a", waiting("ErrImagePull"), json!({})),
+            ("b", exited(0), waiting("ImagePullBackOff")),
+            ("c", exited(0), waiting("ErrImagePull")),
+            ("d", exited(0), exited(1)),
+            ("e", exited(0), exited(0)),
+        ] {
+            writer.apply_watcher_event(&Event::Apply(parsed(&prepared(name, &launcher, &tools))));
+        }
+        assert_eq!(seen(), [1, 2, 1]);
+        for name in ["a", "b"] {
+            writer.apply_watcher_event(&Event::Apply(parsed(&prepared(name, &exited(0), &exited(0)))));
+        }
+        assert_eq!(seen(), [0, 1, 1]);
     }
 }

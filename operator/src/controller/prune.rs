@@ -1,7 +1,12 @@
 //! What the watches keep of an object: only what somebody reads, so that a cluster of 150,000 pods fits into memory.
 
-use k8s_openapi::api::core::v1::{Container, Node, NodeStatus, Pod, PodSpec, PodStatus};
+use k8s_openapi::api::core::v1::{
+    Container, ContainerState, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus, Node, NodeStatus, Pod,
+    PodSpec, PodStatus,
+};
 use kube::{Resource, ResourceExt as _};
+
+use crate::trouble::InitContainer;
 
 /// Drops who manages which field.
 pub(super) fn unmanaged<K: Resource>(mut object: K) -> K {
@@ -9,11 +14,15 @@ pub(super) fn unmanaged<K: Resource>(mut object: K) -> K {
     object
 }
 
-/// Keeps identity, labels, our annotations, containers' names and resources, phase and conditions.
+/// Keeps identity, labels, our annotations, containers' names and resources, phase and conditions; and of the init
+/// containers that admission adds the image and what holds them up.
 pub(super) fn pod(pod: Pod) -> Pod {
     let mut pod = unmanaged(pod);
     pod.annotations_mut().retain(|key, _| key.starts_with("flopwatch.dev/"));
     let container = |container: Container| Container {
+        image: container
+            .image
+            .filter(|_| InitContainer::named(&container.name).is_some()),
         name: container.name,
         resources: container.resources,
         restart_policy: container.restart_policy,
@@ -29,6 +38,14 @@ pub(super) fn pod(pod: Pod) -> Pod {
     });
     let status = pod.status.map(|status| PodStatus {
         phase: status.phase,
+        reason: status.reason,
+        init_container_statuses: status.init_container_statuses.map(|statuses| {
+            statuses
+                .into_iter()
+                .filter(|status| InitContainer::named(&status.name).is_some())
+                .map(init_container)
+                .collect()
+        }),
         conditions: status.conditions.map(|conditions| {
             conditions
                 .into_iter()
@@ -41,6 +58,31 @@ pub(super) fn pod(pod: Pod) -> Pod {
         metadata: pod.metadata,
         spec,
         status,
+    }
+}
+
+fn init_container(status: ContainerStatus) -> ContainerStatus {
+    ContainerStatus {
+        name: status.name,
+        state: status.state.map(state),
+        last_state: status.last_state.map(state),
+        ..ContainerStatus::default()
+    }
+}
+
+/// Why it waits; with what and when it ended.
+fn state(state: ContainerState) -> ContainerState {
+    ContainerState {
+        running: None,
+        waiting: state.waiting.map(|waiting| ContainerStateWaiting {
+            reason: waiting.reason,
+            message: None,
+        }),
+        terminated: state.terminated.map(|terminated| ContainerStateTerminated {
+            exit_code: terminated.exit_code,
+            finished_at: terminated.finished_at,
+            ..ContainerStateTerminated::default()
+        }),
     }
 }
 
@@ -61,5 +103,41 @@ pub(super) fn node(node: Node) -> Node {
         metadata: node.metadata,
         spec: None,
         status,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::trouble::tests::{exited, parsed, prepared, waiting};
+    use crate::trouble::trouble;
+
+    #[test]
+    fn a_pruned_pod_is_in_the_same_trouble_as_the_whole_one_and_no_larger_than_needed() {
+        let crashing = json!({
+            "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+            "lastState": {"terminated": {"exitCode": 3}}
+        });
+        for tools in [exited(0), exited(1), waiting("ErrImagePull"), crashing] {
+            for phase in ["Pending", "Failed"] {
+                for reason in [None, Some("Evicted")] {
+                    let mut whole = prepared("p", &exited(0), &tools);
+                    whole["status"]["phase"] = json!(phase);
+                    whole["status"]["reason"] = json!(reason);
+                    let whole = parsed(&whole);
+                    assert_eq!(
+                        trouble(&pod(whole.clone())),
+                        trouble(&whole),
+                        "{tools} {phase} {reason:?}"
+                    );
+                }
+            }
+        }
+        let kept = serde_json::to_string(&pod(parsed(&prepared("p", &exited(0), &waiting("ErrImagePull"))))).unwrap();
+        for dropped in ["registry/own", "as the kubelet says", "resolved"] {
+            assert!(!kept.contains(dropped), "{kept}");
+        }
     }
 }

@@ -18,6 +18,7 @@ use tokio::sync::{Notify, mpsc};
 use crate::capture::standing::Standing;
 use crate::controller::context::{Context, Stores};
 use crate::controller::{ControllerOptions, SUSPENDED_KEY, prune};
+use crate::trouble::trouble;
 use crate::watch::{Change, follow};
 
 /// Objects to look at that may wait for a controller; more wait in the watches.
@@ -31,6 +32,7 @@ pub(super) struct Queues {
     captures: mpsc::Sender<ObjectRef<Capture>>,
     every_session: Arc<Notify>,
     every_capture: Arc<Notify>,
+    troubles: Arc<Notify>,
 }
 
 /// The other end of [`Queues`].
@@ -39,6 +41,7 @@ pub(super) struct Receivers {
     pub(super) captures: mpsc::Receiver<ObjectRef<Capture>>,
     pub(super) every_session: Arc<Notify>,
     pub(super) every_capture: Arc<Notify>,
+    pub(super) troubles: Arc<Notify>,
 }
 
 impl Queues {
@@ -51,12 +54,14 @@ impl Queues {
             captures,
             every_session: Arc::default(),
             every_capture: Arc::default(),
+            troubles: Arc::default(),
         };
         let receivers = Receivers {
             sessions: session_queue,
             captures: capture_queue,
             every_session: Arc::clone(&queues.every_session),
             every_capture: Arc::clone(&queues.every_capture),
+            troubles: Arc::clone(&queues.troubles),
         };
         (queues, receivers)
     }
@@ -83,6 +88,7 @@ impl Queues {
     fn all(&self) {
         self.every_session.notify_one();
         self.every_capture.notify_one();
+        self.troubles.notify_one();
     }
 }
 
@@ -203,6 +209,9 @@ async fn watch_pods(client: &Client, writer: Writer<Pod>, context: &Context, que
         context.metrics.clone(),
     );
     each(changes, queues, async |pod: Pod| {
+        if trouble(&pod).is_some() {
+            queues.troubles.notify_one();
+        }
         let waits =
             |session: &ProfilingSession| session.metadata.namespace == pod.metadata.namespace && is_choosing(session);
         for session in context.stores.sessions.state_filter(waits) {

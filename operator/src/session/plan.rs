@@ -18,7 +18,7 @@ use kube::{Resource as _, ResourceExt as _};
 use sha2::{Digest as _, Sha256};
 
 use crate::session::summary::{Summary, shorten};
-use crate::session::targets::{Selection, Target, select};
+use crate::session::targets::{Selection, Target, left_out, select};
 
 /// Longest time between two looks at a session that has not ended: heals an event that a watch missed.
 const RESYNC: Duration = Duration::from_mins(1);
@@ -184,11 +184,16 @@ impl Step<'_> {
             }
         }
         let count = summary.counts.captures;
-        let message = if count == 1 {
+        let mut message = if count == 1 {
             "1 container".to_owned()
         } else {
             format!("{count} containers")
         };
+        if let Some(why) =
+            left_out(&self.session.spec.target, self.world.pods, &targets).filter(|_| !targets.is_empty())
+        {
+            message = format!("{message}; {why}");
+        }
         self.set(
             SessionCondition::TargetsFound,
             ConditionStatus::True,

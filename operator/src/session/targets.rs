@@ -7,8 +7,11 @@ use flopwatch_api::preparation::{PREPARED_ANNOTATION, split_names};
 use flopwatch_api::reason::SessionReason;
 use flopwatch_api::session::TargetSpec;
 use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt as _;
-use kube::core::{Selector, SelectorExt as _};
+use kube::core::{ParseExpressionError, Selector, SelectorExt as _};
+
+use crate::trouble::trouble;
 
 /// One container to profile.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,21 +53,18 @@ pub fn select(target: &TargetSpec, namespace: &str, pods: &[Arc<Pod>], kept: &BT
                 ));
             };
             if !is_running(pod) {
-                return Selection::Waiting(format!("pod {name} is not running (phase {})", phase(pod)));
+                let why = trouble(pod).map_or_else(String::new, |trouble| format!("; {}", trouble.note()));
+                return Selection::Waiting(format!("pod {name} is not running (phase {}){why}", phase(pod)));
             }
             vec![pod.as_ref()]
         }
         (None, Some(selector)) => {
-            let selector: Selector = match selector.clone().try_into() {
-                Ok(selector) => selector,
+            let matching = match matching(selector, pods) {
+                Ok(matching) => matching,
                 Err(error) => return Selection::Waiting(format!("spec.target.podSelector cannot be used: {error}")),
             };
-            let matching: Vec<&Pod> = pods
-                .iter()
-                .map(AsRef::as_ref)
-                .filter(|pod| selector.matches(pod.labels()))
-                .collect();
             let count = matching.len();
+            let held_up = held_up(&matching);
             let running: Vec<&Pod> = matching.into_iter().filter(|pod| is_running(pod)).collect();
             if running.is_empty() && kept.is_empty() {
                 return Selection::Waiting(if count == 0 {
@@ -72,7 +72,8 @@ pub fn select(target: &TargetSpec, namespace: &str, pods: &[Arc<Pod>], kept: &BT
                         "no pod in namespace {namespace} matches spec.target.podSelector; a session targets pods of its own namespace only"
                     )
                 } else {
-                    format!("{count} pods match spec.target.podSelector and none of them is running")
+                    let why = held_up.map_or_else(String::new, |why| format!("; {why}"));
+                    format!("{count} pods match spec.target.podSelector and none of them is running{why}")
                 });
             }
             running
@@ -121,6 +122,37 @@ pub fn select(target: &TargetSpec, namespace: &str, pods: &[Arc<Pod>], kept: &BT
         }));
     }
     refuse(target, &running, &targets).unwrap_or(Selection::Found(targets))
+}
+
+/// Matching pods that would have been chosen too, had their preparation not held them up; in words.
+pub fn left_out(target: &TargetSpec, pods: &[Arc<Pod>], targets: &[Target]) -> Option<String> {
+    let chosen: BTreeSet<&str> = targets.iter().map(|target| target.pod_uid.as_str()).collect();
+    let places = usize::try_from(target.max_pods).unwrap_or(1);
+    let selector = target.pod_selector.as_ref().filter(|_| target.pod_name.is_none())?;
+    (chosen.len() < places)
+        .then(|| matching(selector, pods).ok())
+        .flatten()
+        .and_then(|pods| held_up(&pods))
+}
+
+fn matching<'a>(selector: &LabelSelector, pods: &'a [Arc<Pod>]) -> Result<Vec<&'a Pod>, ParseExpressionError> {
+    let selector: Selector = selector.clone().try_into()?;
+    let matches = |pod: &&Pod| selector.matches(pod.labels());
+    Ok(pods.iter().map(AsRef::as_ref).filter(matches).collect())
+}
+
+/// What keeps prepared pods from starting: of the first by name, and who shares it, so that it reads the same in each
+/// pass.
+fn held_up(pods: &[&Pod]) -> Option<String> {
+    let mut held_up: Vec<(&Pod, String)> = pods
+        .iter()
+        .filter_map(|pod| Some((*pod, trouble(pod)?.note())))
+        .collect();
+    held_up.sort_by_cached_key(|(pod, _)| pod.name_any());
+    let (_, note) = held_up.first()?;
+    let alike = held_up.iter().filter(|(_, other)| other == note);
+    let alike: Vec<&Pod> = alike.map(|(pod, _)| *pod).collect();
+    Some(format!("{}: {note}", pod_names(&alike)))
 }
 
 /// The refusal, if what was found is not what was named.
@@ -237,6 +269,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::trouble::tests::{exited, parsed, prepared, waiting};
 
     fn pod(name: &str, created: &str, phase: &str, containers: &Value) -> Arc<Pod> {
         Arc::new(
@@ -250,6 +283,45 @@ mod tests {
             }))
             .unwrap(),
         )
+    }
+
+    #[test]
+    fn what_the_preparation_holds_up_is_said_with_the_remedy() {
+        let held = |name: &str, reason: &str| Arc::new(parsed(&prepared(name, &exited(0), &waiting(reason))));
+        let running = pod("a", "2026-01-01T00:00:00Z", "Running", &json!([gpu("c")]));
+        let pods = [
+            held("c", "ErrImagePull"),
+            held("b", "ImagePullBackOff"),
+            held("d", "InvalidImageName"),
+        ];
+        let waits = |spec: Value| match select(&target(spec), "team", &pods, &BTreeSet::new()) {
+            Selection::Waiting(message) => message,
+            other => panic!("{other:?}"),
+        };
+        let why = "image registry/nsys:1 of init container flopwatch-tools cannot be pulled: give the pod's service account pull secrets for it, or correct images.tools of Flopwatch or remove the label flopwatch.dev/prepare and create the pod anew";
+        let selector = json!({"podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 2});
+        assert_eq!(
+            waits(json!({"podName": "b"})),
+            format!("pod b is not running (phase Pending); {why}")
+        );
+        assert_eq!(
+            waits(selector.clone()),
+            format!("3 pods match spec.target.podSelector and none of them is running; pods b, c: {why}")
+        );
+
+        let some = [Arc::clone(&running), held("b", "ErrImagePull")];
+        let left = |spec: &Value, pods: &[Arc<Pod>]| {
+            let spec = target(spec.clone());
+            match select(&spec, "team", pods, &BTreeSet::new()) {
+                Selection::Found(targets) => left_out(&spec, pods, &targets),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(left(&selector, &some), Some(format!("pod b: {why}")));
+        let one = json!({"podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 1});
+        assert_eq!(left(&one, &some), None, "as many as were asked for");
+        assert_eq!(left(&selector, &[running]), None);
+        assert_eq!(left(&json!({"podName": "a"}), &some), None);
     }
 
     fn gpu(name: &str) -> Value {

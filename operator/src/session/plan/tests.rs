@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::trouble::tests::{exited, parsed, prepared, waiting};
 
 const NOW: &str = "2026-01-01T00:01:00Z";
 
@@ -307,4 +308,16 @@ fn the_longest_session_name_gives_a_valid_capture_name() {
         container: "c".into(),
     };
     assert_eq!(capture_name(&"s".repeat(52), &target).len(), 63);
+}
+
+#[test]
+fn targets_that_were_found_say_which_pod_the_preparation_held_up() {
+    let held = prepared("b", &exited(0), &waiting("ErrImagePull"));
+    let pods = [pod("a", "Running"), Arc::new(parsed(&held))];
+    let selector = json!({"target": {"podName": null, "podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 2}});
+    let step = plan(&begun(&selector), &world(&pods, &[]));
+    assert_eq!(step.create.len(), 1);
+    let said = condition(&step.status, SessionCondition::TargetsFound);
+    let start = "True TargetsFound: 1 container; pod b: image registry/nsys:1 of init container flopwatch-tools cannot";
+    assert!(said.starts_with(start), "{said}");
 }

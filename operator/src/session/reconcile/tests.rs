@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::controller::context::{Stores, Suspension};
 use crate::metrics::Metrics;
+use crate::trouble::tests::{exited, parsed, prepared, waiting};
 
 const API: &str = "/apis/flopwatch.dev/v1alpha1/namespaces/team";
 
@@ -73,6 +74,7 @@ struct World {
     server: Arc<Mutex<Server>>,
     context: Arc<Context>,
     sessions: Writer<ProfilingSession>,
+    pods: Writer<Pod>,
 }
 
 fn filled<K>(objects: Vec<K>) -> (reflector::Store<K>, Writer<K>)
@@ -119,10 +121,11 @@ fn world(session: &Value, captures: Vec<Value>) -> World {
         "status": {"phase": "Running"}
     }));
     let (sessions, sessions_writer) = filled(vec![serde_json::from_value(session.clone()).unwrap()]);
+    let (pods, pods_writer) = filled(vec![pod.unwrap()]);
     let stores = Stores {
         sessions,
         captures: filled(Vec::new()).0,
-        pods: filled(vec![pod.unwrap()]).0,
+        pods,
         nodes: filled(Vec::new()).0,
         agents: filled(Vec::new()).0,
     };
@@ -145,6 +148,7 @@ fn world(session: &Value, captures: Vec<Value>) -> World {
         server,
         context: Arc::new(context),
         sessions: sessions_writer,
+        pods: pods_writer,
     }
 }
 
@@ -306,6 +310,34 @@ async fn a_session_that_is_gone_gets_no_captures() {
     world.server.lock().unwrap().session["metadata"]["uid"] = json!("a later one of the same name");
     world.pass().await;
     assert!(world.server.lock().unwrap().captures.is_empty());
+}
+
+#[tokio::test]
+async fn a_session_whose_pod_is_held_up_by_its_preparation_says_why() {
+    let mut world = world(&session(), Vec::new());
+    world.pass().await;
+    let pod = prepared("p", &exited(0), &waiting("ImagePullBackOff"));
+    world.pods.apply_watcher_event(&WatchEvent::Apply(parsed(&pod)));
+    world.catch_up();
+    world.pass().await;
+    let found = world.condition("TargetsFound");
+    assert_eq!(
+        (&found["status"], &found["reason"]),
+        (&json!("False"), &json!("WaitingForTargets"))
+    );
+    let message = found["message"].as_str().unwrap();
+    for part in ["phase Pending", "registry/nsys:1", "cannot be pulled", "images.tools"] {
+        assert!(message.contains(part), "{message}");
+    }
+
+    let gone = prepared("p", &exited(0), &exited(0));
+    world.pods.apply_watcher_event(&WatchEvent::Apply(parsed(&gone)));
+    world.catch_up();
+    world.pass().await;
+    assert_eq!(
+        world.condition("TargetsFound")["message"],
+        "pod p is not running (phase Pending)"
+    );
 }
 
 #[test]

@@ -1,0 +1,398 @@
+//! Prepared pods that do not start because of the preparation: their tools cannot be pulled, or an init container of
+//! ours fails. Nothing within the pod can fail open there, so whoever waits for it is told, with the remedy.
+
+pub mod announce;
+
+use std::fmt;
+
+use flopwatch_api::preparation::{
+    LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, PREPARED_ANNOTATION, TOOLS_INIT_CONTAINER, split_names,
+};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt as _;
+
+/// Longest name of an image that is repeated, in characters.
+const MAX_IMAGE: usize = 256;
+
+/// An init container that admission adds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum InitContainer {
+    /// Installs the launcher, from the agent's image.
+    Launcher,
+    /// Copies the tools out of the tools image.
+    Tools,
+}
+
+impl InitContainer {
+    /// In the order in which they run.
+    pub const ALL: [Self; 2] = [Self::Launcher, Self::Tools];
+
+    /// Its name in the pod.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Launcher => LAUNCHER_INIT_CONTAINER,
+            Self::Tools => TOOLS_INIT_CONTAINER,
+        }
+    }
+
+    /// The one of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|container| container.as_str() == name)
+    }
+
+    /// The chart's value that names its image.
+    const fn setting(self) -> &'static str {
+        match self {
+            Self::Launcher => "images.agent",
+            Self::Tools => "images.tools",
+        }
+    }
+}
+
+/// What holds an init container up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The node cannot pull the image.
+    Pull,
+    /// Something else is the matter with the image; in words.
+    Image(&'static str),
+    /// The container cannot be started; the kubelet's reason.
+    Start(&'static str),
+    /// The container ended with this exit code.
+    Exit(i32),
+}
+
+impl Cause {
+    /// What the kubelet's reason for waiting means, if it is one that holds the pod up. A pull that fails alternates
+    /// between two reasons, which read as one here: what is said of it stays as it is.
+    fn of_waiting(reason: &str) -> Option<Self> {
+        Some(match reason {
+            "ErrImagePull" | "ImagePullBackOff" | "RegistryUnavailable" => Self::Pull,
+            "InvalidImageName" => Self::Image("is no valid name of an image"),
+            "ErrImageNeverPull" => Self::Image("is not on the node and imagePullPolicy is Never"),
+            "ImageInspectError" => Self::Image("cannot be inspected"),
+            "SignatureValidationFailed" => Self::Image("has no valid signature"),
+            "CreateContainerConfigError" => Self::Start("CreateContainerConfigError"),
+            "CreateContainerError" => Self::Start("CreateContainerError"),
+            "RunContainerError" => Self::Start("RunContainerError"),
+            "CrashLoopBackOff" => Self::Start("CrashLoopBackOff"),
+            _ => return None,
+        })
+    }
+}
+
+/// Closed set of reasons for Events and metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TroubleReason {
+    /// The image with the launcher does not come onto the node.
+    LauncherImageUnavailable,
+    /// The tools image does not come onto the node.
+    ToolsImageUnavailable,
+    /// An init container of ours cannot be started, or fails.
+    PreparationFailed,
+}
+
+impl TroubleReason {
+    /// All of them.
+    pub const ALL: [Self; 3] = [
+        Self::LauncherImageUnavailable,
+        Self::ToolsImageUnavailable,
+        Self::PreparationFailed,
+    ];
+
+    /// Reason of the Event.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::LauncherImageUnavailable => "LauncherImageUnavailable",
+            Self::ToolsImageUnavailable => "ToolsImageUnavailable",
+            Self::PreparationFailed => "PreparationFailed",
+        }
+    }
+
+    /// Value of the metrics label `reason`.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::LauncherImageUnavailable => "launcher_image_unavailable",
+            Self::ToolsImageUnavailable => "tools_image_unavailable",
+            Self::PreparationFailed => "preparation_failed",
+        }
+    }
+}
+
+/// Why a prepared pod does not start. It reads as a statement, without the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// The init container that holds the pod up.
+    pub container: InitContainer,
+    /// Its image.
+    pub image: String,
+    /// What holds it up.
+    pub cause: Cause,
+    /// When the pod failed for good by it; None while the kubelet goes on trying.
+    pub ended: Option<Timestamp>,
+}
+
+impl Trouble {
+    /// Which of the closed set it is.
+    pub const fn reason(&self) -> TroubleReason {
+        match (self.cause, self.container) {
+            (Cause::Pull | Cause::Image(_), InitContainer::Launcher) => TroubleReason::LauncherImageUnavailable,
+            (Cause::Pull | Cause::Image(_), InitContainer::Tools) => TroubleReason::ToolsImageUnavailable,
+            (Cause::Start(_) | Cause::Exit(_), _) => TroubleReason::PreparationFailed,
+        }
+    }
+
+    /// What is wrong and what to do about it.
+    pub fn note(&self) -> String {
+        let (name, setting) = (self.container.as_str(), self.container.setting());
+        match self.cause {
+            Cause::Pull => format!(
+                "{self}: give the pod's service account pull secrets for it, or correct {setting} of Flopwatch or remove the label {PREPARE_LABEL} and create the pod anew"
+            ),
+            Cause::Image(_) => format!(
+                "{self}: correct {setting} of Flopwatch or remove the label {PREPARE_LABEL}, and create the pod anew"
+            ),
+            Cause::Start(_) | Cause::Exit(_) => format!(
+                "{self}: see the pod's events and the log of {name}; to start without preparation remove the label {PREPARE_LABEL} and create the pod anew"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, image) = (self.container.as_str(), &self.image);
+        match self.cause {
+            Cause::Pull => write!(f, "image {image} of init container {name} cannot be pulled"),
+            Cause::Image(what) => write!(f, "image {image} of init container {name} {what}"),
+            Cause::Start(reason) => write!(f, "init container {name} (image {image}) cannot be started ({reason})"),
+            Cause::Exit(code) => write!(f, "init container {name} (image {image}) failed with exit code {code}"),
+        }
+    }
+}
+
+/// Why a prepared pod does not start, if the preparation is what holds it up.
+pub fn trouble(pod: &Pod) -> Option<Trouble> {
+    split_names(pod.annotations().get(PREPARED_ANNOTATION)?).next()?;
+    let status = pod.status.as_ref()?;
+    let failed = status.phase.as_deref() == Some("Failed");
+    // A pod that was ended as a whole (deleted, evicted, out of time) takes its init containers along.
+    if pod.metadata.deletion_timestamp.is_some() || (failed && status.reason.is_some()) {
+        return None;
+    }
+    let statuses = status.init_container_statuses.as_deref()?;
+    InitContainer::ALL.into_iter().find_map(|container| {
+        let status = statuses.iter().find(|status| status.name == container.as_str())?;
+        let (cause, finished) = held_up(status)?;
+        Some(Trouble {
+            container,
+            image: image(pod, container),
+            cause,
+            ended: failed.then_some(finished.unwrap_or_default()),
+        })
+    })
+}
+
+/// What holds an init container up, and when it ended by that.
+fn held_up(status: &ContainerStatus) -> Option<(Cause, Option<Timestamp>)> {
+    let state = status.state.as_ref()?;
+    if let Some(ended) = state.terminated.as_ref() {
+        let finished = ended.finished_at.as_ref().map(|Time(finished)| *finished);
+        return (ended.exit_code != 0).then_some((Cause::Exit(ended.exit_code), finished));
+    }
+    let cause = Cause::of_waiting(state.waiting.as_ref()?.reason.as_deref()?)?;
+    let exited = status.last_state.as_ref().and_then(|last| last.terminated.as_ref());
+    match (cause, exited) {
+        // What it ended with says more than that it is tried again.
+        (Cause::Start("CrashLoopBackOff"), Some(ended)) => Some((Cause::Exit(ended.exit_code), None)),
+        (cause, _) => Some((cause, None)),
+    }
+}
+
+fn image(pod: &Pod, container: InitContainer) -> String {
+    let containers = pod.spec.as_ref().and_then(|spec| spec.init_containers.as_deref());
+    let image = containers
+        .unwrap_or_default()
+        .iter()
+        .find(|candidate| candidate.name == container.as_str())
+        .and_then(|container| container.image.as_deref());
+    image.unwrap_or("of unknown name").chars().take(MAX_IMAGE).collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A prepared pod whose init containers are in these states.
+    pub(crate) fn prepared(name: &str, launcher: &Value, tools: &Value) -> Value {
+        let status = |name: &str, states: &Value| {
+            let mut status = json!({
+                "name": name, "image": "resolved", "imageID": "", "ready": false, "restartCount": 0
+            });
+            for (key, state) in states.as_object().unwrap() {
+                status[key] = state.clone();
+            }
+            status
+        };
+        json!({
+            "metadata": {
+                "name": name, "namespace": "team", "uid": format!("uid-{name}"), "labels": {"app": "train"},
+                "annotations": {PREPARED_ANNOTATION: "c"}
+            },
+            "spec": {
+                "nodeName": "n1",
+                "initContainers": [
+                    {"name": LAUNCHER_INIT_CONTAINER, "image": "registry/agent:1"},
+                    {"name": TOOLS_INIT_CONTAINER, "image": "registry/nsys:1"},
+                    {"name": "own", "image": "registry/own:1"}
+                ],
+                "containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]
+            },
+            "status": {
+                "phase": "Pending",
+                "initContainerStatuses": [
+                    status("own", &waiting("ImagePullBackOff")),
+                    status(LAUNCHER_INIT_CONTAINER, launcher),
+                    status(TOOLS_INIT_CONTAINER, tools)
+                ]
+            }
+        })
+    }
+
+    pub(crate) fn waiting(reason: &str) -> Value {
+        json!({"state": {"waiting": {"reason": reason, "message": "as the kubelet says"}}})
+    }
+
+    pub(crate) fn exited(code: i32) -> Value {
+        json!({"state": {"terminated": {"exitCode": code, "finishedAt": "2026-01-01T00:00:00Z"}}})
+    }
+
+    fn crashing(code: i32) -> Value {
+        json!({
+            "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+            "lastState": {"terminated": {"exitCode": code}}
+        })
+    }
+
+    pub(crate) fn parsed(pod: &Value) -> Pod {
+        serde_json::from_value(pod.clone()).unwrap()
+    }
+
+    #[test]
+    fn what_holds_a_prepared_pod_up_is_named() {
+        let (done, next) = (exited(0), waiting("PodInitializing"));
+        let tools = "image registry/nsys:1 of init container flopwatch-tools";
+        let failing = "init container flopwatch-tools (image registry/nsys:1)";
+        let launcher = "image registry/agent:1 of init container flopwatch-launcher";
+        let cases = [
+            (
+                &done,
+                waiting("ErrImagePull"),
+                format!("ToolsImageUnavailable: {tools} cannot be pulled"),
+            ),
+            (
+                &done,
+                waiting("ImagePullBackOff"),
+                format!("ToolsImageUnavailable: {tools} cannot be pulled"),
+            ),
+            (
+                &done,
+                waiting("InvalidImageName"),
+                format!("ToolsImageUnavailable: {tools} is no valid name of an image"),
+            ),
+            (
+                &done,
+                waiting("ErrImageNeverPull"),
+                format!("ToolsImageUnavailable: {tools} is not on the node and imagePullPolicy is Never"),
+            ),
+            (
+                &done,
+                waiting("CreateContainerConfigError"),
+                format!("PreparationFailed: {failing} cannot be started (CreateContainerConfigError)"),
+            ),
+            (
+                &done,
+                waiting("CrashLoopBackOff"),
+                format!("PreparationFailed: {failing} cannot be started (CrashLoopBackOff)"),
+            ),
+            (
+                &done,
+                crashing(3),
+                format!("PreparationFailed: {failing} failed with exit code 3"),
+            ),
+            (
+                &done,
+                exited(137),
+                format!("PreparationFailed: {failing} failed with exit code 137"),
+            ),
+            (
+                &waiting("ImagePullBackOff"),
+                next.clone(),
+                format!("LauncherImageUnavailable: {launcher} cannot be pulled"),
+            ),
+            (&done, next.clone(), String::new()),
+            (&next, next.clone(), String::new()),
+            (&done, exited(0), String::new()),
+            (
+                &done,
+                json!({"state": {"running": {}}, "lastState": {"terminated": {"exitCode": 1}}}),
+                String::new(),
+            ),
+            (&done, json!({}), String::new()),
+        ];
+        for (launcher, tools, expected) in cases {
+            let said = trouble(&parsed(&prepared("p", launcher, &tools)))
+                .map(|trouble| format!("{}: {trouble}", trouble.reason().as_str()));
+            assert_eq!(said.unwrap_or_default(), expected, "{launcher} {tools}");
+        }
+    }
+
+    #[test]
+    fn a_pod_that_was_not_prepared_or_was_ended_as_a_whole_is_none_of_our_trouble() {
+        let pod = prepared("p", &exited(0), &exited(1));
+        assert!(trouble(&parsed(&pod)).is_some());
+        let changes = [
+            json!({"metadata": {"annotations": {PREPARED_ANNOTATION: null}}}),
+            json!({"metadata": {"annotations": {PREPARED_ANNOTATION: " ,"}}}),
+            json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}),
+            json!({"status": {"phase": "Failed", "reason": "Evicted"}}),
+            json!({"status": {"initContainerStatuses": null}}),
+            json!({"status": null}),
+        ];
+        for change in changes {
+            let mut pod = pod.clone();
+            json_patch::merge(&mut pod, &change);
+            assert_eq!(trouble(&parsed(&pod)), None, "{change}");
+        }
+    }
+
+    #[test]
+    fn a_pod_that_failed_for_good_says_when() {
+        let mut pod = prepared("p", &exited(0), &exited(1));
+        assert_eq!(trouble(&parsed(&pod)).unwrap().ended, None);
+        pod["status"]["phase"] = json!("Failed");
+        let ended = trouble(&parsed(&pod)).unwrap().ended.unwrap();
+        assert_eq!(ended.to_string(), "2026-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn the_note_names_the_remedy_and_stays_short_enough_for_an_event() {
+        let note = |pod: &Value| trouble(&parsed(pod)).unwrap().note();
+        assert_eq!(
+            note(&prepared("p", &exited(0), &waiting("ErrImagePull"))),
+            "image registry/nsys:1 of init container flopwatch-tools cannot be pulled: give the pod's service account pull secrets for it, or correct images.tools of Flopwatch or remove the label flopwatch.dev/prepare and create the pod anew"
+        );
+        assert!(
+            note(&prepared("p", &waiting("ErrImagePull"), &json!({}))).contains("correct images.agent of Flopwatch")
+        );
+        assert!(note(&prepared("p", &exited(2), &json!({}))).contains("the log of flopwatch-launcher"));
+        let mut long = prepared("p", &exited(0), &waiting("InvalidImageName"));
+        long["spec"]["initContainers"][1]["image"] = json!("é".repeat(5000));
+        let note = note(&long);
+        assert!(note.len() < 1024 && note.ends_with("create the pod anew"), "{note}");
+    }
+}

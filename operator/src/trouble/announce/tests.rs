@@ -1,0 +1,267 @@
+//! Against an API server in this process that takes Events, refuses them, or does not answer.
+
+use std::sync::{Arc, Mutex};
+
+use axum::body::to_bytes;
+use k8s_controller::events::{EventRecorder, Reporter};
+use k8s_openapi::api::core::v1::Pod;
+use kube::Client;
+use kube::client::Body;
+use kube::runtime::reflector::{self, Store, store::Writer};
+use kube::runtime::watcher::Event as WatchEvent;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::controller::context::{Stores, Suspension};
+use crate::metrics::Metrics;
+use crate::trouble::tests::{exited, parsed, prepared, waiting};
+
+#[derive(Clone, Copy, Debug)]
+enum Mood {
+    Takes,
+    Refuses,
+    Silent,
+}
+
+struct World {
+    mood: Arc<Mutex<Mood>>,
+    requests: Arc<Mutex<Vec<(String, String, Value)>>>,
+    pods: Writer<Pod>,
+    context: Context,
+}
+
+fn empty<K>() -> Store<K>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + 'static,
+{
+    reflector::store().0
+}
+
+fn world(pods: &[Value]) -> World {
+    let mood = Arc::new(Mutex::new(Mood::Takes));
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let (shared_mood, log) = (Arc::clone(&mood), Arc::clone(&requests));
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let (mood, log) = (*shared_mood.lock().unwrap(), Arc::clone(&log));
+        async move {
+            let (parts, body) = request.into_parts();
+            let body = to_bytes(axum::body::Body::new(body), 1 << 20).await.unwrap();
+            let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+            log.lock()
+                .unwrap()
+                .push((parts.method.to_string(), parts.uri.path().to_owned(), body.clone()));
+            let (code, answer) = match mood {
+                Mood::Takes => (201, body),
+                Mood::Refuses => (
+                    403,
+                    json!({"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403}),
+                ),
+                Mood::Silent => std::future::pending().await,
+            };
+            let response = http::Response::builder()
+                .status(code)
+                .body(Body::from(serde_json::to_vec(&answer).unwrap()));
+            Ok::<_, std::convert::Infallible>(response.unwrap())
+        }
+    });
+    let client = Client::new(service, "team");
+    let (store, mut writer) = reflector::store();
+    writer.apply_watcher_event(&WatchEvent::Init);
+    for pod in pods {
+        writer.apply_watcher_event(&WatchEvent::InitApply(parsed(pod)));
+    }
+    writer.apply_watcher_event(&WatchEvent::InitDone);
+    let stores = Stores {
+        sessions: empty(),
+        captures: empty(),
+        pods: store,
+        nodes: empty(),
+        agents: empty(),
+    };
+    let reporter = Reporter {
+        controller: "flopwatch.dev/test".into(),
+        instance: None,
+    };
+    let events = EventRecorder::new(client.clone(), reporter);
+    let context = Context::new(
+        client,
+        stores,
+        Metrics::new().unwrap(),
+        events,
+        Suspension::default(),
+        Duration::from_mins(1),
+    );
+    World {
+        mood,
+        requests,
+        pods: writer,
+        context,
+    }
+}
+
+impl World {
+    fn apply(&mut self, pod: &Value) {
+        self.pods.apply_watcher_event(&WatchEvent::Apply(parsed(pod)));
+    }
+
+    fn become_(&self, mood: Mood) {
+        *self.mood.lock().unwrap() = mood;
+    }
+
+    /// What was sent since the last look.
+    fn sent(&self) -> Vec<String> {
+        let mut sent: Vec<String> = std::mem::take(&mut *self.requests.lock().unwrap())
+            .into_iter()
+            .map(|(method, _, body)| match method.as_str() {
+                "POST" => format!(
+                    "{} {}",
+                    body["regarding"]["name"].as_str().unwrap(),
+                    body["reason"].as_str().unwrap()
+                ),
+                other => format!("{other} {}", body["series"]["count"]),
+            })
+            .collect();
+        sent.sort();
+        sent
+    }
+}
+
+#[tokio::test]
+async fn each_pod_that_is_held_up_gets_one_warning_that_names_image_and_remedy() {
+    let mut healthy = prepared("healthy", &exited(0), &exited(0));
+    healthy["status"]["phase"] = json!("Running");
+    let world = world(&[prepared("p", &exited(0), &waiting("ImagePullBackOff")), healthy]);
+    assert!(round(&world.context, &mut Told::default()).await);
+    let requests = world.requests.lock().unwrap().clone();
+    let [(method, path, event)] = requests.as_slice() else {
+        panic!("{requests:?}")
+    };
+    assert_eq!(
+        (method.as_str(), path.as_str()),
+        ("POST", "/apis/events.k8s.io/v1/namespaces/team/events")
+    );
+    assert_eq!(event["type"], "Warning");
+    assert_eq!(event["reason"], "ToolsImageUnavailable");
+    assert_eq!(
+        (&event["regarding"]["kind"], &event["regarding"]["uid"]),
+        (&json!("Pod"), &json!("uid-p"))
+    );
+    let note = event["note"].as_str().unwrap();
+    for part in ["registry/nsys:1", "images.tools", "flopwatch.dev/prepare"] {
+        assert!(note.contains(part), "{note}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cause_is_told_once_in_ten_minutes_and_another_cause_at_once() {
+    let mut world = world(&[prepared("p", &exited(0), &waiting("ErrImagePull"))]);
+    let mut told = Told::default();
+    assert!(round(&world.context, &mut told).await);
+    assert_eq!(world.sent(), ["p ToolsImageUnavailable"]);
+
+    world.apply(&prepared("p", &exited(0), &waiting("ImagePullBackOff")));
+    tokio::time::advance(Duration::from_mins(9)).await;
+    assert!(round(&world.context, &mut told).await);
+    assert_eq!(world.sent(), Vec::<String>::new());
+
+    world.apply(&prepared("p", &exited(0), &exited(3)));
+    assert!(round(&world.context, &mut told).await);
+    assert_eq!(world.sent(), ["p PreparationFailed"]);
+
+    world.apply(&prepared("p", &exited(0), &waiting("ImagePullBackOff")));
+    tokio::time::advance(Duration::from_mins(1)).await;
+    assert!(round(&world.context, &mut told).await);
+    assert_eq!(
+        world.sent(),
+        ["PATCH 2"],
+        "the recorder's clock stands still, so it counts the first Event up"
+    );
+
+    tokio::time::advance(RESEND).await;
+    world.apply(&prepared("p", &exited(0), &exited(0)));
+    assert!(round(&world.context, &mut told).await);
+    assert_eq!(world.sent(), Vec::<String>::new());
+    assert!(told.0.is_empty(), "what is over is forgotten");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_api_server_refuses_is_not_repeated_and_what_it_does_not_answer_is() {
+    let pods = ["p", "q"].map(|name| prepared(name, &exited(0), &waiting("ErrImagePull")));
+    let (refused, silent) = (world(&pods), world(&pods));
+    let mut told = Told::default();
+    refused.become_(Mood::Refuses);
+    assert!(round(&refused.context, &mut told).await);
+    assert_eq!(refused.sent().len(), 2, "a refusal does not keep the next pod waiting");
+    assert!(round(&refused.context, &mut told).await);
+    assert_eq!(refused.sent(), Vec::<String>::new());
+    assert_eq!(refused.context.metrics.events_failed.get(), 2);
+
+    let mut told = Told::default();
+    silent.become_(Mood::Silent);
+    assert!(!round(&silent.context, &mut told).await);
+    assert_eq!(
+        silent.sent().len(),
+        1,
+        "the others do not each wait for a server that is away"
+    );
+    silent.become_(Mood::Takes);
+    assert!(round(&silent.context, &mut told).await);
+    assert_eq!(silent.sent(), ["p ToolsImageUnavailable", "q ToolsImageUnavailable"]);
+}
+
+#[tokio::test]
+async fn a_pod_that_failed_long_ago_is_no_news() {
+    let failed = |name: &str, at: Timestamp| {
+        let mut pod = prepared(name, &exited(0), &exited(1));
+        pod["status"]["phase"] = json!("Failed");
+        pod["status"]["initContainerStatuses"][2]["state"]["terminated"]["finishedAt"] = json!(at.to_string());
+        pod
+    };
+    let long_ago = "2026-01-01T00:00:00Z".parse().unwrap();
+    let world = world(&[failed("old", long_ago), failed("new", Timestamp::now())]);
+    assert!(round(&world.context, &mut Told::default()).await);
+    assert_eq!(world.sent(), ["new PreparationFailed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_ends_the_wait_for_the_next_round() {
+    let World {
+        context,
+        mut pods,
+        requests,
+        ..
+    } = world(&[]);
+    let changed = Notify::new();
+    let told = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let held_up = prepared("p", &waiting("ErrImagePull"), &json!({}));
+        pods.apply_watcher_event(&WatchEvent::Apply(parsed(&held_up)));
+        changed.notify_one();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        requests.lock().unwrap().len()
+    };
+    let started = Instant::now();
+    let told = tokio::select! {
+        told = told => told,
+        () = keep(&context, &changed) => 0,
+    };
+    assert_eq!(told, 1);
+    assert!(started.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn what_is_remembered_is_bounded() {
+    let mut told = Told::default();
+    let now = Instant::now();
+    let subject = |at: usize| {
+        (
+            at.to_string(),
+            InitContainer::Tools,
+            TroubleReason::ToolsImageUnavailable,
+        )
+    };
+    let due = (0..2 * MAX_TOLD).filter(|at| told.due(&subject(*at), now)).count();
+    assert_eq!((due, told.0.len()), (MAX_TOLD, MAX_TOLD));
+    told.forget_old(now + RESEND);
+    assert!(told.due(&subject(2 * MAX_TOLD), now + RESEND));
+}
