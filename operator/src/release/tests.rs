@@ -284,7 +284,9 @@ async fn a_conflict_is_read_again_and_tried_again() {
         rivals: TRIES - 1,
         ..world(vec![capture("busy", &ended())])
     });
+    let begin = Instant::now();
     assert_eq!(released(&server).await.unwrap().released, 1);
+    assert!(begin.elapsed() < SETTLE * 2, "within one round");
     let versions: Vec<Value> = writes(&server)
         .into_iter()
         .filter(|(path, _)| path.ends_with("/busy"))
