@@ -6,6 +6,7 @@ use crate::command::pause;
 use crate::progress::say;
 use anyhow::{Context as _, Result, bail};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -106,7 +107,11 @@ fn remove_tree(cgroup: &Path) -> Result<()> {
     for child in children(cgroup) {
         remove_tree(&child)?;
     }
-    fs::remove_dir(cgroup).with_context(|| format!("cannot remove the cgroup {}", cgroup.display()))
+    match fs::remove_dir(cgroup) {
+        // The runtime removes the cgroups of containers that end; it may have been first.
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed.with_context(|| format!("cannot remove the cgroup {}", cgroup.display())),
+    }
 }
 
 fn children(folder: &Path) -> Vec<PathBuf> {
