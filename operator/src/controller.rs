@@ -131,6 +131,8 @@ pub async fn run(
         std::future::pending::<()>().await;
     };
     let result = tokio::select! {
+        // First: the probe server ends at `stop` too, and that is no error.
+        biased;
         () = stop.cancelled() => Ok(()),
         result = probes => result.map_err(ControllerError::Probes).and(Err(ControllerError::Ended("probe server"))),
         () = watches => Err(ControllerError::Ended("watches")),
@@ -231,3 +233,6 @@ fn notified(notify: Arc<Notify>) -> impl Stream<Item = ()> + Send + 'static {
         Some(((), notify))
     })
 }
+
+#[cfg(test)]
+mod tests;
