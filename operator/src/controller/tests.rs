@@ -91,8 +91,8 @@ async fn run_until(lease: Option<&str>, done: impl Fn(&[(String, String, Value)]
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        // Long enough for one request more, were it to come.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        // Long enough for the next round, were there one.
+        tokio::time::sleep(announce::PACE + Duration::from_millis(500)).await;
         stop.cancel();
     };
     let both = async { tokio::join!(running, watched).0 };

@@ -17,7 +17,7 @@ pub const RESEND: Duration = Duration::from_mins(10);
 /// Wait after a round that the API server cut short.
 const RETRY: Duration = Duration::from_secs(30);
 /// Shortest time between two rounds: a roll-out that goes wrong changes many pods at once.
-const PACE: Duration = Duration::from_secs(1);
+pub(crate) const PACE: Duration = Duration::from_secs(1);
 /// Most Events within [`RESEND`], and so most that is remembered.
 const MAX_TOLD: usize = 10_000;
 
