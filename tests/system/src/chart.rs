@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use tokio::sync::OnceCell;
 
-use crate::cluster::run;
+use crate::cluster::{eventually, run};
+use crate::pods;
 
 /// Namespace of the release.
 pub const NAMESPACE: &str = "flopwatch-system";
@@ -84,7 +85,23 @@ pub async fn install() -> Result<()> {
         ],
     )
     .await?;
-    Ok(())
+    prepares_pods().await
+}
+
+/// Waits until admission is reached and trusted: a new leader writes its authority into the webhook some seconds after
+/// the pods are ready, and until then pods are created as they are (`failurePolicy: Ignore`).
+async fn prepares_pods() -> Result<()> {
+    let manifest = tempfile::NamedTempFile::new()?;
+    std::fs::write(manifest.path(), pods::workload("probe", true, &[]).to_string())?;
+    let file = path(manifest.path())?.to_owned();
+    let arguments = ["-n", "default", "create", "--dry-run=server", "-o", "yaml", "-f", &file];
+    eventually("admission to prepare a pod", || async {
+        let answer = run("kubectl", &arguments).await?;
+        Ok(answer
+            .contains(flopwatch_api::preparation::TOOLS_INIT_CONTAINER)
+            .then_some(()))
+    })
+    .await
 }
 
 /// Removes the release as a user would, and waits until its parts are gone.
