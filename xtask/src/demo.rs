@@ -10,7 +10,13 @@ const AGENT: &str = "flopwatch-agent";
 const WORKLOAD: &str = "flopwatch-sample-workload";
 const MANIFEST: &str = "examples/record.yaml";
 /// A little longer than the manifest's window, so that the program ends by itself.
-const WORKLOAD_ARGS: [&str; 4] = ["--threads=2", "--processes=2", "--range-micros=500", "--seconds=8"];
+const WORKLOAD_ARGS: [&str; 5] = [
+    "--quiet",
+    "--threads=2",
+    "--processes=2",
+    "--range-micros=500",
+    "--seconds=8",
+];
 
 /// Sets up, builds, and becomes the recorder.
 pub(crate) fn run(cache: &Cache, record_args: &[String]) -> Result<()> {

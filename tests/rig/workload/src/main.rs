@@ -47,6 +47,9 @@ struct Arguments {
     /// Read standard input to its end first and say how many bytes came.
     #[arg(long)]
     read_stdin: bool,
+    /// Do not report the count while running.
+    #[arg(long)]
+    quiet: bool,
     /// This is a child of the first process.
     #[arg(long, hide = true)]
     child: bool,
@@ -145,6 +148,9 @@ fn attend(arguments: &Arguments, signals: &SignalFd, childless: bool) -> anyhow:
         }
         if Instant::now() >= next {
             next += REPORT;
+            if arguments.quiet {
+                continue;
+            }
             let ranges = RANGES.load(Ordering::Relaxed);
             let now = SystemTime::now()
                 .duration_since(UNIX_EPOCH)
@@ -201,6 +207,7 @@ fn start_children(arguments: &Arguments) -> anyhow::Result<Vec<Child>> {
                 .arg("--child")
                 .args(["--threads", &arguments.threads.to_string()])
                 .args(["--range-micros", &arguments.range_micros.to_string()])
+                .args(arguments.quiet.then_some("--quiet"))
                 .stdin(Stdio::null())
                 .spawn()
                 .context("start a child process")
