@@ -25,6 +25,10 @@ const REPORT: Duration = Duration::from_millis(100);
 
 /// Pushes and pops NVTX ranges and counts them.
 #[derive(Debug, Clone, Parser)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "switches of a command line, independent of each other"
+)]
 struct Arguments {
     /// Threads per process.
     #[arg(long, default_value_t = 1)]
