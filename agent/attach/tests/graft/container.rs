@@ -37,12 +37,18 @@ impl Rig {
     }
 }
 
-fn existing(variable: &str, places: &[PathBuf], file: &str) -> Option<PathBuf> {
-    std::env::var_os(variable)
-        .map(PathBuf::from)
-        .into_iter()
-        .chain(places.iter().cloned())
-        .find(|place| place.join(file).exists())
+/// The target and the host folder of Nsight Systems: `FLOPWATCH_NSYS` (the program) and `FLOPWATCH_NSYS_HOST`, else
+/// Debian's.
+fn tools() -> Option<(PathBuf, PathBuf)> {
+    let named = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
+    let debian = PathBuf::from("/usr/lib");
+    let program = named("FLOPWATCH_NSYS")
+        .unwrap_or_else(|| debian.join("x86_64-linux-gnu/nsight-systems/target-linux-x64/nsys"))
+        .canonicalize()
+        .ok()?;
+    let host = named("FLOPWATCH_NSYS_HOST").unwrap_or_else(|| debian.join("nsight-systems/host-linux-x64"));
+    let importer = host.join("QdstrmImporter").exists();
+    importer.then_some((program.parent()?.to_owned(), host))
 }
 
 /// The programs of ours that the tests run, built once.
@@ -82,19 +88,11 @@ fn target_folder() -> PathBuf {
 pub(crate) fn rig() -> Option<Rig> {
     static TURN: Mutex<()> = Mutex::new(());
     if !nix::unistd::geteuid().is_root() {
-        eprintln!("skipped: making namespaces as a runtime does needs root");
+        println!("skipped: making namespaces as a runtime does needs root");
         return None;
     }
-    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
-    let unpacked = home.join(".cache/flopwatch/nsys-root/usr/lib");
-    let installed = PathBuf::from("/usr/lib");
-    let targets = [&unpacked, &installed].map(|lib| lib.join("x86_64-linux-gnu/nsight-systems/target-linux-x64"));
-    let hosts = [&unpacked, &installed].map(|lib| lib.join("nsight-systems/host-linux-x64"));
-    let (Some(nsys_target), Some(nsys_host)) = (
-        existing("FLOPWATCH_NSYS_TARGET", &targets, "nsys"),
-        existing("FLOPWATCH_NSYS_HOST", &hosts, "QdstrmImporter"),
-    ) else {
-        eprintln!("skipped: no Nsight Systems (set FLOPWATCH_NSYS_TARGET and FLOPWATCH_NSYS_HOST, or install it)");
+    let Some((nsys_target, nsys_host)) = tools() else {
+        println!("skipped: no Nsight Systems (set FLOPWATCH_NSYS and FLOPWATCH_NSYS_HOST, or install Debian's)");
         return None;
     };
     let turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

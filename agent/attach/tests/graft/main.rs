@@ -1,11 +1,12 @@
 //! The graft with the real Nsight Systems, in a container that the test makes.
 //!
 //! Needs root and Nsight Systems; says so and passes without. `FLOPWATCH_LAUNCHER` names another launcher than the one that
-//! is built here (the static one), `FLOPWATCH_NSYS_TARGET` and `FLOPWATCH_NSYS_HOST` the tools' two folders.
+//! is built here (the static one), `FLOPWATCH_NSYS` the nsys to use and `FLOPWATCH_NSYS_HOST` the folder host-linux-x64 that belongs to it.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stdout,
     missing_docs,
     reason = "tests say what they expect by failing"
 )]
