@@ -22,7 +22,7 @@ fn nsys_is_there(test: &str) -> bool {
         path.as_ref(),
     );
     if let Err(error) = &found {
-        eprintln!("SKIPPED {test}: {error}");
+        println!("skipped: {test}: {error}");
     }
     found.is_ok()
 }

@@ -11,6 +11,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -154,6 +155,21 @@ fn eventually(what: &str, mut check: impl FnMut() -> bool) {
     }
 }
 
+/// Returns when a new recording has been given a reading, and with it every older one that was due.
+fn recorded(sampler: &Sampler) {
+    let asked = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&asked);
+    let target: flopwatch_nvml::Target = Arc::new(move |_| {
+        seen.store(true, Ordering::Relaxed);
+        true
+    });
+    let recording = sampler
+        .subscribe(SubscriptionRequest::new(Duration::from_millis(50), target))
+        .unwrap();
+    eventually("a reading of a process", || asked.load(Ordering::Relaxed));
+    drop(recording);
+}
+
 #[expect(clippy::disallowed_methods, reason = "there is no runtime")]
 fn wait(milliseconds: u64) {
     std::thread::sleep(Duration::from_millis(milliseconds));
@@ -271,8 +287,11 @@ fn a_recording_has_series_at_its_interval_and_names_what_is_unsupported() {
             let recording = sampler
                 .subscribe(SubscriptionRequest::new(Duration::from_millis(10), target))
                 .unwrap();
+            let started = Instant::now();
             wait(1500);
             let recording = recording.stop();
+            // A busy machine may sleep longer than it was asked to.
+            let tenths = usize::try_from(started.elapsed().as_millis() / 100).unwrap();
 
             assert!(
                 recording.series.iter().all(|series| series.device.uuid == "GPU-1"),
@@ -308,8 +327,8 @@ fn a_recording_has_series_at_its_interval_and_names_what_is_unsupported() {
             );
             let (_, share) = points(Metric::ProcessSmUtilization);
             // The driver has a sample each 100 ms, however often it is asked.
-            assert!((5..=16).contains(&share.len()), "{}", share.len());
-            assert!(points(Metric::PcieReceive).1.len() <= 3);
+            assert!((5..=tenths + 2).contains(&share.len()), "{} in {tenths}", share.len());
+            assert!(points(Metric::PcieReceive).1.len() <= tenths / 10 + 2);
             let unsupported: Vec<_> = recording
                 .unsupported
                 .iter()
@@ -325,7 +344,7 @@ fn a_recording_has_series_at_its_interval_and_names_what_is_unsupported() {
 #[test]
 fn a_lost_gpu_ends_its_series_and_comes_back() {
     in_own_process("a_lost_gpu_ends_its_series_and_comes_back", |rig| {
-        let well = json!({"version": 1, "devices": [gpu(&json!([]))]});
+        let well = json!({"version": 1, "devices": [gpu(&json!([{"pid": own_pid(), "memory_used_bytes": 1}]))]});
         rig.set(&well);
         let sampler = rig.sampler();
         let registry = registered(&sampler);
@@ -334,9 +353,7 @@ fn a_lost_gpu_ends_its_series_and_comes_back() {
             ..SubscriptionRequest::new(Duration::from_millis(50), Arc::new(|_| false))
         };
         let recording = sampler.subscribe(request).unwrap();
-        eventually("the first sample", || {
-            scrape(&registry).contains("flopwatch_gpu_power_watts")
-        });
+        recorded(&sampler);
 
         let mut ill = well.clone();
         ill["errors"] = json!({"nvmlDeviceGetPowerUsage": "GPU_IS_LOST"});
@@ -359,7 +376,7 @@ fn a_lost_gpu_ends_its_series_and_comes_back() {
             value(r#"flopwatch_nvml_errors_total{reason="gpu_lost"}"#) >= 1,
             "{text}"
         );
-        wait(200);
+        recorded(&sampler);
         let recording = recording.stop();
         assert!(recording.errors[&Reason::GpuLost] >= 1);
         let power = recording

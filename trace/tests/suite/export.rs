@@ -8,7 +8,7 @@ use flopwatch_trace::nsys_hdf::ReadError;
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, nsys_hdf};
 use hdf5::types::{H5Type, TypeDescriptor, VarLenAscii};
-use hdf5::{File, H5Type as DeriveH5Type};
+use hdf5::{File, FileBuilder, H5Type as DeriveH5Type};
 
 /// As the tables name their columns.
 macro_rules! table_row {
@@ -160,6 +160,14 @@ pub(crate) enum Schema {
     V2023,
 }
 
+/// How the tests open files. A child that another test is starting inherits HDF5's lock until its `exec`, so that
+/// opening the file once more in that moment would fail.
+pub(crate) fn unlocked() -> FileBuilder {
+    let mut options = File::with_options();
+    options.with_fapl(|access| access.file_locking(false));
+    options
+}
+
 /// An export under construction.
 pub(crate) struct Export {
     folder: tempfile::TempDir,
@@ -171,7 +179,7 @@ impl Export {
     /// With what every export has: versions and the session's start. `strings` are `StringIds`.
     pub(crate) fn new(schema: Schema, strings: &[(i32, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let file = File::create(folder.path().join("export.h5")).unwrap();
+        let file = unlocked().create(folder.path().join("export.h5")).unwrap();
         let export = Self { folder, file, schema };
         let (table, product, version) = match schema {
             Schema::V2022 => ("EXPORT_META_DATA", "2022.4.2.1", "3.0.0"),

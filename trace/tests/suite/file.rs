@@ -100,7 +100,7 @@ fn the_layout_is_the_documented_one() {
     let path = export.beside("timeline.h5");
     timeline_file::write(&timeline, &path).unwrap();
 
-    let file = hdf5::File::open(&path).unwrap();
+    let file = crate::export::unlocked().open(&path).unwrap();
     let meta = file.group("meta").unwrap();
     let session: VarLenUnicode = meta.attr("session_id").unwrap().read_scalar().unwrap();
     assert_eq!(session.as_str(), "0badcafe");
@@ -179,7 +179,7 @@ fn columns_widen_when_they_must_and_no_earlier() {
     for (count, stream, name) in cases {
         let timeline = many(count);
         timeline_file::write(&timeline, &path).unwrap();
-        let file = hdf5::File::open(&path).unwrap();
+        let file = crate::export::unlocked().open(&path).unwrap();
         for (column, size) in [("stream", stream), ("name_idx", name)] {
             let stored = file.dataset(&format!("cuda_memset/{column}")).unwrap().dtype().unwrap();
             assert_eq!(
@@ -256,7 +256,7 @@ fn a_file_that_contradicts_itself_is_refused() {
     let path = folder.path().join("forged.h5");
     let forged = |change: &dyn Fn(&hdf5::File)| {
         timeline_file::write(&many(10), &path).unwrap();
-        let file = hdf5::File::open_rw(&path).unwrap();
+        let file = crate::export::unlocked().open_rw(&path).unwrap();
         change(&file);
         file.close().unwrap();
         timeline_file::read(&path, &ReadLimits::default()).unwrap_err()
