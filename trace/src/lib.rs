@@ -4,6 +4,15 @@
 //! [`model::Capture`]; the caller may add [`model::CounterSeries`] of its own (NVML samples); [`transform::transform`] sorts,
 //! assigns lanes and joins launches to GPU work; [`timeline_file::write`] and [`summary::summarise`] publish the result.
 //!
+//! Every format has a module of its own with the same entry: `read(path, &ReadLimits) -> Result<Capture, ReadError>`, where
+//! `ReadError` is that module's enum and each of its messages names the file. A reader
+//! - copies only strings that an event refers to, through [`redact::redact`], and counts the hits in `Capture::redactions`;
+//! - keeps every event, in any order, with names and rows in any order and not necessarily unique;
+//! - says in `Capture::captured` what the source recorded, also where there is none of it;
+//! - counts in `Capture::drops` what it could not keep unchanged;
+//! - puts what is sampled into `Capture::counters`, what repeats the time of other events into categories that are
+//!   [`model::Category::is_derived`], and a kernel profiler's counters into `Capture::profiles`.
+//!
 //! Times are integer nanoseconds relative to the session's start, sizes are bytes. The crate knows nothing of Kubernetes.
 
 mod hdf5_io;

@@ -4,6 +4,7 @@ mod category;
 mod counter;
 mod drops;
 mod events;
+mod kernel_profile;
 mod row;
 
 pub use category::{Category, ColumnId, Width};
@@ -11,6 +12,7 @@ pub use counter::CounterSeries;
 pub use drops::{Drop, DropReason, Drops};
 pub(crate) use events::index;
 pub use events::{Column, Event, Events, Values};
+pub use kernel_profile::{KernelProfile, Metric};
 pub use row::{Row, Track};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +48,8 @@ pub struct Device {
     pub memory_bytes: Option<u64>,
     /// Theoretical memory bandwidth in bytes per second.
     pub peak_bandwidth: Option<u64>,
+    /// Peak floating-point operations per second by type of number (`fp32`, `fp64`, ...; `any` where the source names no type).
+    pub peak_flops: BTreeMap<String, u64>,
     /// Where these figures come from, e.g. `TARGET_INFO_GPU`.
     pub figures_from: String,
 }
@@ -70,8 +74,10 @@ pub struct Capture {
     pub rows: Vec<Row>,
     /// GPUs that events refer to.
     pub devices: Vec<Device>,
-    /// Sampled series beside the events.
+    /// Sampled series beside the events: GPU metrics, NVML, memory in use.
     pub counters: Vec<CounterSeries>,
+    /// Counters per profiled kernel launch, of a source that has no timeline.
+    pub profiles: Vec<KernelProfile>,
     /// Everything of the source that did not make it into `events` unchanged.
     pub drops: Drops,
     /// Secrets that were replaced in strings.

@@ -6,6 +6,8 @@
 //! /names/<category> string[], which name_idx refers to
 //! /rows/            a column per field of a row; a missing number is the largest of its type
 //! /counters/<source>/<device>/<metric>/  t_ns, value; attribute unit
+//! /profiles/         a launch per element: id, name, process, device, context, stream, grid and block; metrics/ name and unit;
+//!                   values/ profile, metric and value
 //! /summary          the summary artifact, JSON
 //! ```
 //!

@@ -21,9 +21,14 @@ pub fn transform(mut capture: Capture, options: TransformOptions) -> Timeline {
     capture.events.retain(|_, events| !events.is_empty());
     capture.captured.extend(capture.events.keys().copied());
     let rows = sort_rows(&mut capture.rows);
-    for events in capture.events.values_mut() {
+    for (category, events) in &mut capture.events {
         for row in &mut events.row {
             *row = rows.get(index(*row)).copied().unwrap_or(*row);
+        }
+        // The columns that only some sources give come last, in their published order.
+        let own = category.columns().len();
+        if let Some(optional) = events.columns.get_mut(own..) {
+            optional.sort_by_key(|column| column.id);
         }
         sort_names(events);
         sort_events(events);

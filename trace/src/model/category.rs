@@ -30,6 +30,25 @@ pub enum Category {
     NvtxRange,
     /// A call of an operating system function that the profiler wraps.
     OsRuntime,
+    /// An operator of a framework on the CPU, e.g. `aten::mm`. Operators of a thread nest.
+    CpuOp,
+    /// A range that the program or its framework marked on the CPU by other means than NVTX: Kineto's `user_annotation`, JAX's
+    /// host ranges.
+    Annotation,
+    /// A step of the training or inference loop: Kineto's `ProfilerStep#N`, JAX's step ranges on the host.
+    Step,
+    /// A function of the Python interpreter.
+    PythonFunction,
+    /// Work of the profiler itself.
+    Overhead,
+    /// An operation on an accelerator that has no CUDA-like streams, e.g. an XLA operation on a TPU.
+    DeviceOp,
+    /// A range on the GPU's timeline that stands for an [`Category::Annotation`] on the CPU: from its first kernel to its last.
+    /// It repeats time that other categories hold.
+    GpuAnnotation,
+    /// An event of a line that a tool derived from others (JAX's "XLA Modules", "XLA Ops", "Steps" of a device that has
+    /// streams). It repeats time that other categories hold and is never summed with them.
+    Derived,
 }
 
 /// A column that only some categories have.
@@ -61,6 +80,22 @@ pub enum ColumnId {
     Color,
     /// How an NVTX range was made: 0 push/pop, 1 start/end.
     RangeStyle,
+    /// Number of the step.
+    StepNumber,
+    /// Kineto's `External id`: ties calls and GPU work to the operator of the same id; 0 for none.
+    ExternalId,
+    /// Kineto's `Sequence number`: ties a backward operator to its forward one; [`ColumnId::NO_SEQUENCE`] for none.
+    Sequence,
+    /// Thread of the forward operator that a backward operator belongs to; 0 for none.
+    ForwardThread,
+    /// Kineto's `Python id` of a function call; 0 for none.
+    PythonId,
+    /// `Python id` of the call around it; 0 for none.
+    PythonParent,
+    /// Node of the CUDA graph that launched the work; 0 for none.
+    GraphNode,
+    /// Floating-point operations that the source says the operation does.
+    Flops,
 }
 
 /// Width of a column's values in the model.
@@ -75,6 +110,8 @@ pub enum Width {
 impl ColumnId {
     /// Value of [`ColumnId::Launch`] for GPU work whose launch was not recorded.
     pub const NO_LAUNCH: u32 = u32::MAX;
+    /// Value of [`ColumnId::Sequence`] for an operator that has none.
+    pub const NO_SEQUENCE: u64 = u64::MAX;
 
     /// Name of the dataset in the timeline file.
     pub const fn name(self) -> &'static str {
@@ -92,14 +129,39 @@ impl ColumnId {
             Self::Launch => "launch",
             Self::Color => "color",
             Self::RangeStyle => "range_style",
+            Self::StepNumber => "step_number",
+            Self::ExternalId => "external_id",
+            Self::Sequence => "sequence",
+            Self::ForwardThread => "forward_thread",
+            Self::PythonId => "python_id",
+            Self::PythonParent => "python_parent",
+            Self::GraphNode => "graph_node",
+            Self::Flops => "flops",
         }
     }
 
     /// Width of its values.
     pub const fn width(self) -> Width {
         match self {
-            Self::Bytes => Width::U64,
+            Self::Bytes
+            | Self::StepNumber
+            | Self::ExternalId
+            | Self::Sequence
+            | Self::ForwardThread
+            | Self::PythonId
+            | Self::PythonParent
+            | Self::GraphNode
+            | Self::Flops => Width::U64,
             _ => Width::U32,
+        }
+    }
+
+    /// The value of an event that does not say it.
+    pub const fn missing(self) -> u64 {
+        match self {
+            Self::Launch => 0xFFFF_FFFF,
+            Self::Sequence => Self::NO_SEQUENCE,
+            _ => 0,
         }
     }
 }
@@ -119,7 +181,7 @@ const KERNEL: &[ColumnId] = &[
 
 impl Category {
     /// Every category, in published order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 19] = [
         Self::CudaKernel,
         Self::CudaMemcpyH2d,
         Self::CudaMemcpyD2h,
@@ -131,6 +193,14 @@ impl Category {
         Self::CudaApi,
         Self::NvtxRange,
         Self::OsRuntime,
+        Self::CpuOp,
+        Self::Annotation,
+        Self::Step,
+        Self::PythonFunction,
+        Self::Overhead,
+        Self::DeviceOp,
+        Self::GpuAnnotation,
+        Self::Derived,
     ];
 
     /// The copies.
@@ -156,6 +226,14 @@ impl Category {
             Self::CudaApi => "cuda_api",
             Self::NvtxRange => "nvtx_range",
             Self::OsRuntime => "os_runtime",
+            Self::CpuOp => "cpu_op",
+            Self::Annotation => "annotation",
+            Self::Step => "step",
+            Self::PythonFunction => "python_function",
+            Self::Overhead => "overhead",
+            Self::DeviceOp => "device_op",
+            Self::GpuAnnotation => "gpu_annotation",
+            Self::Derived => "derived",
         }
     }
 
@@ -164,7 +242,7 @@ impl Category {
         Self::ALL.into_iter().find(|category| category.name() == name)
     }
 
-    /// The columns it has beside the common ones, in published order.
+    /// The columns it always has beside the common ones, in published order.
     pub const fn columns(self) -> &'static [ColumnId] {
         match self {
             Self::CudaKernel => KERNEL,
@@ -175,8 +253,40 @@ impl Category {
             | Self::CudaMemcpyOther
             | Self::CudaMemset => &[ColumnId::Bytes, ColumnId::Launch],
             Self::NvtxRange => &[ColumnId::Color, ColumnId::RangeStyle],
-            Self::CudaSync | Self::CudaApi | Self::OsRuntime => &[],
+            Self::Step => &[ColumnId::StepNumber],
+            Self::CpuOp => &[ColumnId::ExternalId, ColumnId::Sequence],
+            Self::PythonFunction => &[ColumnId::PythonId, ColumnId::PythonParent],
+            Self::CudaSync
+            | Self::CudaApi
+            | Self::OsRuntime
+            | Self::Annotation
+            | Self::Overhead
+            | Self::DeviceOp
+            | Self::GpuAnnotation
+            | Self::Derived => &[],
         }
+    }
+
+    /// The columns that only some sources give; see [`super::Events::add_column`].
+    pub const fn optional_columns(self) -> &'static [ColumnId] {
+        match self {
+            Self::CudaKernel
+            | Self::CudaMemcpyH2d
+            | Self::CudaMemcpyD2h
+            | Self::CudaMemcpyD2d
+            | Self::CudaMemcpyP2p
+            | Self::CudaMemcpyOther
+            | Self::CudaMemset => &[ColumnId::ExternalId, ColumnId::GraphNode],
+            Self::CudaApi | Self::Annotation => &[ColumnId::ExternalId],
+            Self::CpuOp => &[ColumnId::ForwardThread],
+            Self::DeviceOp => &[ColumnId::Bytes, ColumnId::Flops],
+            _ => &[],
+        }
+    }
+
+    /// Whether its events repeat time that other categories hold, so that no sum may have both.
+    pub fn is_derived(self) -> bool {
+        matches!(self, Self::GpuAnnotation | Self::Derived)
     }
 
     /// Whether its events keep a GPU busy: kernels, copies and memsets.

@@ -2,7 +2,7 @@
 
 use super::{Category, ColumnId, Width};
 
-/// A category-specific column.
+/// A column that only some categories have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
     /// Which.
@@ -95,7 +95,8 @@ pub struct Events {
     pub name: Vec<u32>,
     /// Correlation ids, 0 for none.
     pub correlation: Vec<u32>,
-    /// The category's own columns, in the order of [`Category::columns`].
+    /// The category's own columns: those of [`Category::columns`] in their order, then optional ones. The transform brings
+    /// these into the order of [`Category::optional_columns`].
     pub columns: Vec<Column>,
     /// The names that `name` refers to; unique after the transform.
     pub names: Vec<String>,
@@ -123,6 +124,20 @@ impl Events {
         }
     }
 
+    /// Adds an optional column, with [`ColumnId::missing`] for the events that are already there, and gives its place in
+    /// `columns` and so among the own values of [`Events::push`]. A column that is there stays as it is.
+    pub fn add_column(&mut self, id: ColumnId) -> usize {
+        if let Some(at) = self.columns.iter().position(|column| column.id == id) {
+            return at;
+        }
+        let mut values = Values::new(id.width());
+        for _ in 0..self.len() {
+            values.push(id.missing());
+        }
+        self.columns.push(Column { id, values });
+        self.columns.len() - 1
+    }
+
     /// How many events.
     pub fn len(&self) -> usize {
         self.start_ns.len()
@@ -138,7 +153,8 @@ impl Events {
         u64::try_from(self.len()).unwrap_or(u64::MAX)
     }
 
-    /// Appends an event; `own` are the values of the category's own columns in their order, missing ones become 0.
+    /// Appends an event; `own` are the values of `columns` in their order, those behind its end become
+    /// [`ColumnId::missing`].
     pub fn push(&mut self, event: Event, own: &[u64]) {
         self.start_ns.push(event.start_ns);
         self.duration_ns.push(event.duration_ns);
@@ -147,7 +163,7 @@ impl Events {
         self.name.push(event.name);
         self.correlation.push(event.correlation);
         for (at, column) in self.columns.iter_mut().enumerate() {
-            column.values.push(own.get(at).copied().unwrap_or(0));
+            column.values.push(own.get(at).copied().unwrap_or(column.id.missing()));
         }
     }
 

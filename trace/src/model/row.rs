@@ -16,16 +16,37 @@ pub enum Track {
     Nvtx,
     /// Operating system calls of a thread.
     OsRuntime,
+    /// Framework operators of a thread.
+    CpuOp,
+    /// Annotations and steps of a thread.
+    Annotation,
+    /// Python functions of a thread.
+    Python,
+    /// The profiler's own work, on a thread or on no particular one.
+    Overhead,
+    /// Operations of an accelerator without streams.
+    Device,
+    /// Annotations as the GPU saw them, of a stream.
+    GpuAnnotation,
+    /// A line that a tool derived; its label is the line's name.
+    Derived,
 }
 
 impl Track {
     /// Every track, in published order.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 12] = [
         Self::GpuStream,
         Self::CudaSync,
         Self::CudaApi,
         Self::Nvtx,
         Self::OsRuntime,
+        Self::CpuOp,
+        Self::Annotation,
+        Self::Python,
+        Self::Overhead,
+        Self::Device,
+        Self::GpuAnnotation,
+        Self::Derived,
     ];
 
     /// Name in files.
@@ -36,6 +57,13 @@ impl Track {
             Self::CudaApi => "cuda_api",
             Self::Nvtx => "nvtx",
             Self::OsRuntime => "os_runtime",
+            Self::CpuOp => "cpu_op",
+            Self::Annotation => "annotation",
+            Self::Python => "python",
+            Self::Overhead => "overhead",
+            Self::Device => "device",
+            Self::GpuAnnotation => "gpu_annotation",
+            Self::Derived => "derived",
         }
     }
 
@@ -54,7 +82,8 @@ pub struct Row {
     pub capture: u32,
     /// Machine and virtual machine as the profiler numbers them; 0 where it does not.
     pub machine: u32,
-    /// Process id as the profiler saw it.
+    /// Process id as the profiler saw it; for GPU work the process on the host that launched it, since launches are joined to
+    /// GPU work within a process.
     pub process: u32,
     /// What the row shows.
     pub track: Track,
@@ -64,8 +93,8 @@ pub struct Row {
     pub context: Option<u64>,
     /// CUDA stream; `None` for a row of the CPU and for what waits on no particular stream.
     pub stream: Option<u64>,
-    /// Thread id; `None` for a row of a GPU.
-    pub thread: Option<u32>,
+    /// Thread id; `None` for a row of a GPU. Traces of frameworks hold numbers that need 64 bits.
+    pub thread: Option<u64>,
     /// A short text for people, e.g. `python (4711) thread 4712`.
     pub label: String,
 }

@@ -40,7 +40,7 @@ fn thread_row(global_tid: u64, track: Track) -> Row {
         device: None,
         context: None,
         stream: None,
-        thread: Some(id.thread()),
+        thread: Some(u64::from(id.thread())),
         label: String::new(),
     }
 }

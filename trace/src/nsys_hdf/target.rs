@@ -166,13 +166,13 @@ impl Reader<'_> {
         Ok(names)
     }
 
-    fn thread_names(&mut self) -> Result<HashMap<(u32, u32, u32), String>, Failure> {
+    fn thread_names(&mut self) -> Result<HashMap<(u32, u32, u64), String>, Failure> {
         let used = self
             .capture
             .rows
             .iter()
             .filter_map(|row| Some((row.machine, row.process, row.thread?)));
-        let used: HashSet<(u32, u32, u32)> = used.collect();
+        let used: HashSet<(u32, u32, u64)> = used.collect();
         let Some(table) = self.table("ThreadNames")? else {
             return Ok(HashMap::new());
         };
@@ -181,7 +181,7 @@ impl Reader<'_> {
             let threads: Vec<u64> = table.optional("globalTid", &slab)?;
             let names: Vec<u64> = table.optional("nameId", &slab)?;
             for (thread, name) in threads.into_iter().map(GlobalId).zip(names) {
-                let key = (thread.machine(), thread.process(), thread.thread());
+                let key = (thread.machine(), thread.process(), u64::from(thread.thread()));
                 if used.contains(&key) {
                     // Several names of one thread: the smallest id, so that the order of rows does not matter.
                     let id = ids.entry(key).or_insert(name);
@@ -231,6 +231,7 @@ impl Reader<'_> {
                         memory_bytes: (memory > 0).then_some(memory),
                         peak_bandwidth: (bandwidth > 0).then_some(bandwidth),
                         figures_from: table_name.to_owned(),
+                        ..Device::default()
                     });
                 }
             }
@@ -251,7 +252,7 @@ impl Reader<'_> {
     }
 }
 
-fn label(row: &Row, processes: &HashMap<(u32, u32), String>, threads: &HashMap<(u32, u32, u32), String>) -> String {
+fn label(row: &Row, processes: &HashMap<(u32, u32), String>, threads: &HashMap<(u32, u32, u64), String>) -> String {
     let program = processes
         .get(&(row.machine, row.process))
         .map_or("process", String::as_str);

@@ -1,5 +1,6 @@
 //! Reads a timeline file back and checks it: it may come from anywhere.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use hdf5::types::VarLenUnicode;
@@ -9,8 +10,8 @@ use super::{NONE_U32, NONE_U64, SCHEMA_VERSION};
 use crate::ReadLimits;
 use crate::hdf5_io::{Number, Open, StringBudget, Table, TableError, TableLimits};
 use crate::model::{
-    Capture, Category, Column, CounterSeries, Device, Drop, DropReason, Drops, Events, Row, Timeline, Track, Values,
-    Width, index,
+    Capture, Category, Column, CounterSeries, Device, Drop, DropReason, Drops, Events, KernelProfile, Metric, Row,
+    Timeline, Track, Values, Width, index,
 };
 
 /// Why a file cannot be read as a timeline.
@@ -119,6 +120,10 @@ fn open(path: &Path, limits: &ReadLimits) -> Result<Timeline, Failure> {
         redactions: meta.attr("redactions")?.read_scalar()?,
         devices: reader.devices(&hard_group(&meta, "devices")?)?,
         counters: reader.counters(&hard_group(&file, "counters")?)?,
+        profiles: match optional_group(&file, "profiles")? {
+            Some(profiles) => reader.profiles(&profiles)?,
+            None => Vec::new(),
+        },
         rows,
         ..Capture::default()
     };
@@ -198,6 +203,15 @@ impl Reader<'_> {
             };
             events.columns.push(Column { id: *id, values });
         }
+        for id in category.optional_columns() {
+            if crate::hdf5_io::is_hard_link(group, id.name())? {
+                let values = match id.width() {
+                    Width::U32 => Values::U32(self.numbers(group, id.name(), Some(count))?),
+                    Width::U64 => Values::U64(self.numbers(group, id.name(), Some(count))?),
+                };
+                events.columns.push(Column { id: *id, values });
+            }
+        }
         events.names = self.strings(names, category.name())?;
         let wrong = |what: &str| Err(Failure::Inconsistent(format!("{}: {what}", category.name())));
         if !events.start_ns.is_sorted() {
@@ -228,7 +242,7 @@ impl Reader<'_> {
         let device: Vec<u32> = self.numbers(group, "device", count)?;
         let context: Vec<u64> = self.numbers(group, "context", count)?;
         let stream: Vec<u64> = self.numbers(group, "stream", count)?;
-        let thread: Vec<u32> = self.numbers(group, "thread", count)?;
+        let thread: Vec<u64> = self.numbers(group, "thread", count)?;
         if tracks.len() != labels.len() {
             return Err(Failure::Inconsistent("rows: not one track per row".to_owned()));
         }
@@ -247,7 +261,7 @@ impl Reader<'_> {
                     device: (device != NONE_U32).then_some(device),
                     context: (context != NONE_U64).then_some(context),
                     stream: (stream != NONE_U64).then_some(stream),
-                    thread: (thread != NONE_U32).then_some(thread),
+                    thread: (thread != NONE_U64).then_some(thread),
                     label,
                 })
             },
@@ -265,25 +279,95 @@ impl Reader<'_> {
         let multiprocessors: Vec<u32> = self.numbers(group, "multiprocessors", count)?;
         let memory: Vec<u64> = self.numbers(group, "memory_bytes", count)?;
         let bandwidth: Vec<u64> = self.numbers(group, "peak_bandwidth", count)?;
+        // Files of the first version have no such column.
+        let flops = if crate::hdf5_io::is_hard_link(group, "peak_flops")? {
+            let texts = self.strings(group, "peak_flops")?;
+            texts
+                .iter()
+                .map(|text| from_json(text))
+                .collect::<Result<Vec<_>, _>>()?
+        } else {
+            vec![BTreeMap::new(); names.len()]
+        };
+        if flops.len() != names.len() || sources.len() != names.len() {
+            return Err(Failure::Inconsistent(
+                "devices: columns of different lengths".to_owned(),
+            ));
+        }
         let figures = major
             .into_iter()
             .zip(minor)
             .zip(multiprocessors)
             .zip(memory)
-            .zip(bandwidth);
+            .zip(bandwidth)
+            .zip(flops);
         let devices = id.into_iter().zip(names).zip(sources).zip(figures);
         let devices = devices.map(
-            |(((id, name), figures_from), ((((major, minor), sms), memory), bandwidth))| Device {
+            |(((id, name), figures_from), (((((major, minor), sms), memory), bandwidth), peak_flops))| Device {
                 id,
                 name,
                 compute_capability: (major > 0).then_some((major, minor)),
                 multiprocessors: (sms > 0).then_some(sms),
                 memory_bytes: (memory > 0).then_some(memory),
                 peak_bandwidth: (bandwidth > 0).then_some(bandwidth),
+                peak_flops,
                 figures_from,
             },
         );
         Ok(devices.collect())
+    }
+
+    fn profiles(&mut self, group: &Group) -> Result<Vec<KernelProfile>, Failure> {
+        let names = self.strings(group, "name")?;
+        let count = Some(names.len());
+        let number = |name: &str| self.numbers::<u32>(group, name, count);
+        let (process, device) = (number("process")?, number("device")?);
+        let grid = [number("grid_x")?, number("grid_y")?, number("grid_z")?];
+        let block = [number("block_x")?, number("block_y")?, number("block_z")?];
+        let id: Vec<u64> = self.numbers(group, "id", count)?;
+        let context: Vec<u64> = self.numbers(group, "context", count)?;
+        let stream: Vec<u64> = self.numbers(group, "stream", count)?;
+        let at =
+            |columns: &[Vec<u32>; 3], at: usize| columns.each_ref().map(|column| column.get(at).copied().unwrap_or(0));
+        let who = id.into_iter().zip(process).zip(device).zip(context).zip(stream);
+        let mut profiles: Vec<KernelProfile> = names
+            .into_iter()
+            .zip(who)
+            .enumerate()
+            .map(
+                |(place, (name, ((((id, process), device), context), stream)))| KernelProfile {
+                    id,
+                    name,
+                    process,
+                    device,
+                    context,
+                    stream,
+                    grid: at(&grid, place),
+                    block: at(&block, place),
+                    metrics: BTreeMap::new(),
+                },
+            )
+            .collect();
+        let list = hard_group(group, "metrics")?;
+        let metric_names = self.strings(&list, "name")?;
+        let units = self.strings(&list, "unit")?;
+        let values = hard_group(group, "values")?;
+        let value: Vec<f64> = self.numbers(&values, "value", None)?;
+        let launch: Vec<u32> = self.numbers(&values, "profile", Some(value.len()))?;
+        let metric: Vec<u32> = self.numbers(&values, "metric", Some(value.len()))?;
+        for ((launch, metric), value) in launch.into_iter().zip(metric).zip(value) {
+            let (launch, metric) = (index(launch), index(metric));
+            let (Some(profile), Some(name), Some(unit)) =
+                (profiles.get_mut(launch), metric_names.get(metric), units.get(metric))
+            else {
+                return Err(Failure::Inconsistent(
+                    "profiles: a value of a launch or metric that is not there".to_owned(),
+                ));
+            };
+            let unit = unit.clone();
+            profile.metrics.insert(name.clone(), Metric { value, unit });
+        }
+        Ok(profiles)
     }
 
     fn counters(&mut self, counters: &Group) -> Result<Vec<CounterSeries>, Failure> {
@@ -316,6 +400,15 @@ impl Reader<'_> {
             }
         }
         Ok(all)
+    }
+}
+
+/// The same, where files of an older version have no such group.
+fn optional_group(parent: &Group, name: &str) -> Result<Option<Group>, Failure> {
+    if parent.link_exists(name) {
+        hard_group(parent, name).map(Some)
+    } else {
+        Ok(None)
     }
 }
 

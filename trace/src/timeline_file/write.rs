@@ -7,7 +7,7 @@ use hdf5::types::{H5Type, VarLenUnicode};
 use hdf5::{File, Group, Location};
 
 use super::{CHUNK, NONE_U32, NONE_U64, SCHEMA_VERSION};
-use crate::model::{Category, CounterSeries, Device, Events, Row, Timeline, Values, index};
+use crate::model::{Category, CounterSeries, Device, Events, KernelProfile, Metric, Row, Timeline, Values, index};
 use crate::summary::{SummaryError, summarise};
 
 /// Why a timeline could not be written. Nothing is left at the path then but what was there before.
@@ -94,6 +94,7 @@ fn write_hdf5(timeline: &Timeline, summary: &str, path: &Path) -> hdf5::Result<(
     }
     write_rows(&group(&file, "rows")?, &capture.rows)?;
     write_counters(&group(&file, "counters")?, &capture.counters)?;
+    write_profiles(&group(&file, "profiles")?, &capture.profiles)?;
     let dataset = file
         .new_dataset::<VarLenUnicode>()
         .obj_track_times(false)
@@ -145,6 +146,11 @@ fn write_devices(group: &Group, devices: &[Device]) -> hdf5::Result<()> {
         "peak_bandwidth",
         &collect(devices, |device| device.peak_bandwidth.unwrap_or(0)),
     )?;
+    let flops = devices
+        .iter()
+        .map(|device| json(&device.peak_flops))
+        .collect::<hdf5::Result<Vec<String>>>()?;
+    strings(group, "peak_flops", flops.iter().map(String::as_str))?;
     strings(
         group,
         "figures_from",
@@ -181,7 +187,7 @@ fn write_rows(group: &Group, rows: &[Row]) -> hdf5::Result<()> {
     column(group, "device", &collect(rows, |row| row.device.unwrap_or(NONE_U32)))?;
     column(group, "context", &collect(rows, |row| row.context.unwrap_or(NONE_U64)))?;
     column(group, "stream", &collect(rows, |row| row.stream.unwrap_or(NONE_U64)))?;
-    column(group, "thread", &collect(rows, |row| row.thread.unwrap_or(NONE_U32)))?;
+    column(group, "thread", &collect(rows, |row| row.thread.unwrap_or(NONE_U64)))?;
     strings(group, "label", rows.iter().map(|row| row.label.as_str()))
 }
 
@@ -200,6 +206,46 @@ fn write_counters(counters: &Group, all: &[CounterSeries]) -> hdf5::Result<()> {
         column(&place, "value", &series.value)?;
     }
     Ok(())
+}
+
+/// A launch per element; the metrics as triples of launch, metric and value, since launches need not have the same ones.
+fn write_profiles(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()> {
+    column(place, "id", &collect(profiles, |profile| profile.id))?;
+    strings(place, "name", profiles.iter().map(|profile| profile.name.as_str()))?;
+    column(place, "process", &collect(profiles, |profile| profile.process))?;
+    column(place, "device", &collect(profiles, |profile| profile.device))?;
+    column(place, "context", &collect(profiles, |profile| profile.context))?;
+    column(place, "stream", &collect(profiles, |profile| profile.stream))?;
+    for (at, axis) in ["x", "y", "z"].into_iter().enumerate() {
+        let of = |dimensions: [u32; 3]| dimensions.get(at).copied().unwrap_or(0);
+        let (grid, block) = (format!("grid_{axis}"), format!("block_{axis}"));
+        column(place, &grid, &collect(profiles, |profile| of(profile.grid)))?;
+        column(place, &block, &collect(profiles, |profile| of(profile.block)))?;
+    }
+    let all = || profiles.iter().flat_map(|profile| &profile.metrics);
+    let mut metrics: Vec<(&str, &str)> = all()
+        .map(|(name, metric)| (name.as_str(), metric.unit.as_str()))
+        .collect();
+    metrics.sort_unstable();
+    metrics.dedup();
+    let list = group(place, "metrics")?;
+    strings(&list, "name", metrics.iter().map(|(name, _)| *name))?;
+    strings(&list, "unit", metrics.iter().map(|(_, unit)| *unit))?;
+    let number = |(name, metric): (&String, &Metric)| {
+        let at = metrics.binary_search(&(name, &metric.unit)).unwrap_or_default();
+        u32::try_from(at).unwrap_or(u32::MAX)
+    };
+    let launches = (0_u32..)
+        .zip(profiles)
+        .flat_map(|(at, profile)| std::iter::repeat_n(at, profile.metrics.len()));
+    let values = group(place, "values")?;
+    column(&values, "profile", &launches.collect::<Vec<u32>>())?;
+    column(&values, "metric", &all().map(number).collect::<Vec<u32>>())?;
+    column(
+        &values,
+        "value",
+        &all().map(|(_, metric)| metric.value).collect::<Vec<f64>>(),
+    )
 }
 
 fn collect<T, U>(items: &[T], field: impl Fn(&T) -> U) -> Vec<U> {
