@@ -69,6 +69,8 @@ pub struct WaitingLauncher {
     pub run_dir: PathBuf,
     /// Tools folder in the container.
     pub tools_dir: PathBuf,
+    /// How it speaks ([`run_dir::PROTOCOL`]); that of the version that prepared the pod.
+    pub protocol: u32,
 }
 
 /// How long a process is looked at again and again: a runtime's `init` becomes the container's command in place, with the
@@ -124,12 +126,16 @@ impl LauncherScan {
         let (run_dir, tools_dir) = parse_run(&self.procfs.command_line(pid).ok()?)?;
         let process = self.procfs.identify(pid).ok()?;
         let root = ContainerRoot::open(&self.procfs, process).ok()?;
-        let waits = root.has(&run_dir.join(run_dir::WAITING)) && !root.has(&run_dir.join(run_dir::CLAIMED));
-        waits.then(|| WaitingLauncher {
+        let waiting = root
+            .read(&run_dir.join(run_dir::WAITING), run_dir::CONTROL_LIMIT)
+            .ok()?;
+        let claimed = root.has(&run_dir.join(run_dir::CLAIMED));
+        (!claimed).then(|| WaitingLauncher {
             process,
             container: self.procfs.container(pid),
             run_dir,
             tools_dir,
+            protocol: parse_protocol(&String::from_utf8_lossy(&waiting)),
         })
     }
 }
@@ -157,6 +163,30 @@ fn parse_run(words: &[String]) -> Option<(PathBuf, PathBuf)> {
         }
     }
     None
+}
+
+/// The protocol in what a waiting launcher wrote; launchers that say nothing speak the first.
+fn parse_protocol(waiting: &str) -> u32 {
+    let line = waiting.lines().find_map(|line| line.strip_prefix("protocol="));
+    line.and_then(|number| number.parse().ok()).unwrap_or(FIRST_PROTOCOL)
+}
+
+/// The protocol of launchers that name none.
+const FIRST_PROTOCOL: u32 = 1;
+
+const fn first_protocol() -> u32 {
+    FIRST_PROTOCOL
+}
+
+/// Whether this version understands a launcher or a run folder of that protocol. Older ones are understood for as long as
+/// pods that they prepared may run.
+pub const fn speaks(protocol: u32) -> bool {
+    FIRST_PROTOCOL <= protocol && protocol <= run_dir::PROTOCOL
+}
+
+/// Whether a launcher of that protocol waits while a collection is started before its program.
+pub const fn can_hold(protocol: u32) -> bool {
+    protocol >= 2 && speaks(protocol)
 }
 
 /// A container with a launcher in it, and how to get there.
@@ -193,6 +223,9 @@ pub struct LauncherState {
     pub early_deaths: u32,
     /// Variables that the workload sets itself and the session wanted too.
     pub kept: Vec<String>,
+    /// How the launcher speaks ([`run_dir::PROTOCOL`]).
+    #[serde(default = "first_protocol")]
+    pub protocol: u32,
 }
 
 /// Bounds of a collection that hold even when the agent is gone.
@@ -282,7 +315,57 @@ impl Target {
     /// Claims the launcher and starts a session for it; returns when the keeper runs. What comes of it tells
     /// [`Target::await_state`].
     pub fn start_session(&self, options: &LaunchOptions) -> Result<(), GraftError> {
-        let stub = vec![self.launcher(), "stub".into(), text(&self.run_dir.join(run_dir::ENV))];
+        self.launch(options, run_dir::ENV)
+    }
+
+    /// The same, but the launcher goes on waiting after the session is there, until [`Target::release`].
+    pub fn start_session_held(&self, options: &LaunchOptions) -> Result<(), GraftError> {
+        self.launch(options, run_dir::ENV_HELD)
+    }
+
+    /// Waits until a held session is there; false when the launcher was told, or decided, to go on without.
+    pub fn await_held(&self, limit: Duration) -> Result<bool, GraftError> {
+        let deadline = Instant::now() + limit;
+        let root = self.root()?;
+        loop {
+            if root.has(&self.run_dir.join(run_dir::ENV_HELD)) {
+                return Ok(true);
+            }
+            if [run_dir::FAILED, run_dir::STATE]
+                .iter()
+                .any(|name| root.has(&self.run_dir.join(name)))
+            {
+                return Ok(false);
+            }
+            if Instant::now() >= deadline {
+                return Err(GraftError::Undecided(limit));
+            }
+            pause(Duration::from_millis(10));
+        }
+    }
+
+    /// Lets the launcher take the session that was held back. Safe to run twice.
+    pub fn release(&self) -> Result<(), GraftError> {
+        let command = vec![self.launcher(), "release".into(), text(&self.run_dir)];
+        let output = self.enter(command, CONTROL, false)?;
+        if output.success() {
+            Ok(())
+        } else {
+            Err(GraftError::Refused {
+                verb: "release",
+                end: output.end,
+                message: output.last_words(),
+            })
+        }
+    }
+
+    /// Whether the program of a container that is held for its capture has ended.
+    pub fn has_ended(&self) -> Result<bool, GraftError> {
+        Ok(self.root()?.has(&self.run_dir.join(run_dir::ENDED)))
+    }
+
+    fn launch(&self, options: &LaunchOptions, environment: &str) -> Result<(), GraftError> {
+        let stub = vec![self.launcher(), "stub".into(), text(&self.run_dir.join(environment))];
         let mut command = vec![
             self.launcher(),
             "keeper".into(),
@@ -484,6 +567,7 @@ mod tests {
         ));
         assert_eq!(parsed, Some(("/r".into(), run_dir::DEFAULT_TOOLS_DIR.into())));
         for line in [
+            "/t/launcher hold -- /t/launcher run -- x",
             "/t/launcher keeper -- x",
             "/t/launcher run --what",
             "/t/launcher run --run-dir /r",
@@ -491,5 +575,19 @@ mod tests {
         ] {
             assert_eq!(parse_run(&words(line)), None, "{line}");
         }
+    }
+
+    #[test]
+    fn a_pod_prepared_by_an_older_version_is_understood_and_one_by_a_newer_is_not() {
+        assert_eq!(parse_protocol("pid=1\nunix_ms=5\n"), 1);
+        assert_eq!(parse_protocol("pid=1\nprotocol=2\n"), 2);
+        let older =
+            r#"{"grafted":true,"reason":"session","pid":1,"unix_ms":5,"waited_ms":7,"early_deaths":0,"kept":[]}"#;
+        let state: LauncherState = serde_json::from_str(older).unwrap();
+        assert!(state.grafted && speaks(state.protocol) && !can_hold(state.protocol));
+        let newer = older.replace("[]", "[],\"protocol\":99,\"more\":true");
+        let state: LauncherState = serde_json::from_str(&newer).unwrap();
+        assert!(!speaks(state.protocol) && !can_hold(state.protocol));
+        assert!(speaks(run_dir::PROTOCOL) && can_hold(run_dir::PROTOCOL));
     }
 }

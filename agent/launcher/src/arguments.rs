@@ -6,13 +6,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::{copy, keeper, run, run_dir, stub};
+use crate::{copy, hold, keeper, run, run_dir, stub};
 
 /// How the program is called.
 const USAGE: &str = "usage:
   launcher install DIR
   launcher copy SRC DIR
   launcher run [--run-dir DIR] [--tools-dir DIR] [--claim-seconds N] [--session-seconds N] -- COMMAND [ARGUMENT...]
+  launcher hold [--run-dir DIR] [--limit-seconds N] -- COMMAND [ARGUMENT...]
+  launcher release DIR
   launcher stub FILE
   launcher keeper [--deadline-seconds N] [--run-dir DIR --nsys FILE] [--begin-collecting DIR BOUNDS] [--end-collecting DIR] -- COMMAND [ARGUMENT...]
   launcher write FILE TEXT
@@ -32,6 +34,17 @@ pub fn dispatch(arguments: &[CString], environment: &[CString]) -> i32 {
         (b"run", rest) => match run_options(rest) {
             Ok((options, command)) => run::run(&options, command, environment),
             Err(error) => misused(&error),
+        },
+        (b"hold", rest) => match hold_options(rest) {
+            Ok((options, command)) => hold::hold(&options, command, environment),
+            Err(error) => misused(&error),
+        },
+        (b"release", [dir]) => match run_dir::RunDir::new(path(dir)).release() {
+            Ok(()) => 0,
+            Err(error) => {
+                say(&format!("cannot release {}: {error}", path(dir).display()));
+                1
+            }
         },
         (b"stub", [file]) => stub::stub(file, environment),
         (b"keeper", rest) => match keeper_options(rest) {
@@ -147,6 +160,26 @@ pub fn run_options(words: &[CString]) -> Result<(run::Options, &[CString]), Stri
     Ok((options, words.command))
 }
 
+/// Longest stay after the program's end: the profiler writes the capture within two minutes or not at all.
+const HOLD: Duration = Duration::from_mins(3);
+
+/// Reads the arguments of `hold`.
+pub fn hold_options(words: &[CString]) -> Result<(hold::Options, &[CString]), String> {
+    let mut words = Words::split(words)?;
+    let mut options = hold::Options {
+        run_dir: run_dir::DEFAULT_RUN_DIR.into(),
+        limit: HOLD,
+    };
+    while let Some(option) = words.options.next() {
+        match option.to_bytes() {
+            b"--run-dir" => options.run_dir = words.path(option)?,
+            b"--limit-seconds" => options.limit = words.seconds(option)?,
+            _ => return Err(unknown(option)),
+        }
+    }
+    Ok((options, words.command))
+}
+
 /// Reads the arguments of `keeper`.
 pub fn keeper_options(words: &[CString]) -> Result<(keeper::Options, &[CString]), String> {
     let mut words = Words::split(words)?;
@@ -215,5 +248,6 @@ mod tests {
             assert_eq!(run_options(&words(line)).unwrap_err(), error);
         }
         assert!(keeper_options(&words(&["--nsys", "/n", "--", "a"])).is_err());
+        assert!(hold_options(&words(&["--claim-seconds", "1", "--", "a"])).is_err());
     }
 }

@@ -4,6 +4,9 @@
 //! programs it starts, and then *becomes* the workload by `execve`: same PID, user, standard streams, signals, exit code.
 //! Whatever goes wrong ends in the original command with its original environment.
 //!
+//! In a pod that a session made for itself, [`hold`] comes before all that: the program's end must not take the capture of
+//! it along.
+//!
 //! The same file serves as the stub that a session is started around ([`stub`]), as the [`keeper`] that holds the
 //! session, and as the tool that puts itself and the profiler into the pod's volume ([`copy`]).
 
@@ -12,6 +15,7 @@ pub mod copy;
 pub mod environment;
 pub mod exec;
 pub mod guard;
+pub mod hold;
 pub mod keeper;
 pub mod marker;
 pub mod run;

@@ -118,7 +118,12 @@ pub fn run(options: &Options, command: &[CString], own: &[CString]) -> i32 {
 }
 
 fn wait_for_session(options: &Options, run_dir: &RunDir, watch: &SignalWatch, own: &[CString]) -> Wait {
-    let waiting = format!("pid={}\nunix_ms={}\n", std::process::id(), run_dir::unix_ms());
+    let waiting = format!(
+        "pid={}\nunix_ms={}\nprotocol={}\n",
+        std::process::id(),
+        run_dir::unix_ms(),
+        run_dir::PROTOCOL
+    );
     if run_dir.write(run_dir::WAITING, waiting.as_bytes()).is_err() {
         return Wait::Plain(Reason::RunDirUnusable);
     }

@@ -13,12 +13,22 @@ pub const DEFAULT_RUN_DIR: &str = "/flopwatch/run";
 /// Where the tools are mounted unless told otherwise.
 pub const DEFAULT_TOOLS_DIR: &str = "/flopwatch/tools";
 
-/// The launcher waits: its PID in the container, then its start in Unix milliseconds.
+/// How the parts speak to each other through this folder; it grows when an agent of before would misunderstand a launcher
+/// of after. The launcher writes it into [`WAITING`] and [`STATE`]; none there means 1.
+///
+/// 1: waiting, claimed, env, failed, state, collecting. 2: beside them [`ENV_HELD`] with `release`, and [`ENDED`].
+pub const PROTOCOL: u32 = 2;
+
+/// The launcher waits: its PID in the container, its start in Unix milliseconds, its protocol.
 pub const WAITING: &str = "waiting";
 /// A keeper has taken the launcher on and is starting a session.
 pub const CLAIMED: &str = "claimed";
 /// The environment that the session gave to its stub, NUL-separated.
 pub const ENV: &str = "env";
+/// The same environment while the agent starts a collection first; it becomes [`ENV`] by its name when that runs.
+pub const ENV_HELD: &str = "env.held";
+/// The program of a container that is held ([`crate::hold`]) has ended; a capture of it is still to be taken.
+pub const ENDED: &str = "ended";
 /// There will be no session; the content says why.
 pub const FAILED: &str = "failed";
 /// What the launcher did in the end ([`crate::state::State`]).
@@ -100,6 +110,14 @@ impl RunDir {
         }
     }
 
+    /// Gives the launcher the environment that was held back. Safe to run twice.
+    pub fn release(&self) -> io::Result<()> {
+        match fs::rename(self.file(ENV_HELD), self.file(ENV)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.has(ENV) => Ok(()),
+            other => other,
+        }
+    }
+
     /// Makes the session's temporary folder, open to every user of the container like `/tmp` is: processes of the
     /// workload that changed their user keep their streams in it.
     pub fn make_tmp(&self) -> io::Result<()> {
@@ -125,7 +143,9 @@ impl RunDir {
     /// Removes what an earlier life of this container left, but for the marker. Fails when the folder is not ours to
     /// write.
     pub fn clear(&self) -> io::Result<()> {
-        for name in [WAITING, CLAIMED, ENV, FAILED, STATE, COLLECTING, GUARD, LOG] {
+        for name in [
+            WAITING, CLAIMED, ENV, ENV_HELD, ENDED, FAILED, STATE, COLLECTING, GUARD, LOG,
+        ] {
             self.remove(name)?;
         }
         for name in [TMP, OUT] {
@@ -177,6 +197,18 @@ mod tests {
         run.write("x", &[7; 10]).unwrap();
         assert_eq!(run.read("x", 10).unwrap(), [7; 10]);
         assert_eq!(run.read("x", 9).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+    }
+
+    #[test]
+    fn a_held_environment_is_released_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunDir::new(folder.path());
+        assert!(run.release().is_err(), "nothing is held");
+        run.write(ENV_HELD, b"A=1").unwrap();
+        run.release().unwrap();
+        run.release().unwrap();
+        assert_eq!(run.read(ENV, 10).unwrap(), b"A=1");
+        assert!(!run.has(ENV_HELD));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::run_dir::PROTOCOL;
+
 /// Why a start was grafted or plain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
@@ -76,13 +78,14 @@ impl State {
             names.push_str(&quote(name));
         }
         format!(
-            "{{\"grafted\":{},\"reason\":\"{}\",\"pid\":{},\"unix_ms\":{},\"waited_ms\":{},\"early_deaths\":{},\"kept\":[{names}]}}\n",
+            "{{\"grafted\":{},\"reason\":\"{}\",\"pid\":{},\"unix_ms\":{},\"waited_ms\":{},\"early_deaths\":{},\"kept\":[{names}],\"protocol\":{}}}\n",
             self.reason == Reason::Session,
             self.reason.as_str(),
             self.pid,
             self.unix_ms,
             self.waited_ms,
             self.early_deaths,
+            PROTOCOL,
         )
     }
 }
@@ -125,7 +128,7 @@ mod tests {
             early_deaths: 0,
             kept: vec!["A\"\\\n".into(), "B".into()],
         };
-        let expected = "{\"grafted\":true,\"reason\":\"session\",\"pid\":1,\"unix_ms\":5,\"waited_ms\":7,\"early_deaths\":0,\"kept\":[\"A\\\"\\\\\\u000a\",\"B\"]}\n";
+        let expected = "{\"grafted\":true,\"reason\":\"session\",\"pid\":1,\"unix_ms\":5,\"waited_ms\":7,\"early_deaths\":0,\"kept\":[\"A\\\"\\\\\\u000a\",\"B\"],\"protocol\":2}\n";
         assert_eq!(state.render(), expected);
         assert_eq!(grafted(expected), Some(true));
         assert_eq!(

@@ -116,6 +116,11 @@ impl Capture {
         }
     }
 
+    /// How many ranges it holds.
+    pub(crate) fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
     /// The names of its ranges, each once.
     pub(crate) fn names(&self) -> Vec<&str> {
         let names: BTreeSet<&str> = self.ranges.iter().map(|range| range.name.as_str()).collect();

@@ -14,6 +14,7 @@
 mod capture;
 mod confinement;
 mod container;
+mod held;
 mod starts;
 mod windows;
 

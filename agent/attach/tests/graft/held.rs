@@ -1,0 +1,189 @@
+//! Containers that are held: a collection before the first instruction, and a capture after the last.
+
+use std::time::{Duration, Instant};
+
+use flopwatch_attach::graft::{Bounds, Target};
+use flopwatch_attach::process::Procfs;
+use nix::sys::signal::Signal;
+
+use super::capture::Capture;
+use super::container::{Container, Rig, Spec, WORKLOAD, pause, rig, wait_for};
+use super::{SESSION, options};
+
+const LOOSE: Bounds = Bounds {
+    limit: Duration::from_mins(1),
+    max_bytes: 1 << 30,
+    min_free_bytes: 0,
+};
+
+const LAUNCHER: &str = "/flopwatch/tools/launcher";
+
+/// The command of a container that admission prepared for a session's own pod.
+fn held<'a>(limit: &'a str, program: &[&'a str]) -> Vec<&'a str> {
+    let hold = [LAUNCHER, "hold", "--limit-seconds", limit, "--", LAUNCHER, "run", "--"];
+    hold.iter().chain(program).copied().collect()
+}
+
+/// The waiting launcher, and the first process of its container, which stays when the program has ended.
+fn targets(rig: &Rig, container: &Container) -> (Target, Target) {
+    let first = container.init();
+    let waiting = wait_for("the waiting launcher", || {
+        let mut scan = flopwatch_attach::graft::LauncherScan::new(Procfs::default());
+        let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", first.pid)).ok()?;
+        let child: i32 = children.split_whitespace().next()?.parse().ok()?;
+        scan.scan()
+            .unwrap()
+            .into_iter()
+            .find(|waiting| waiting.process.pid == child)
+    });
+    let launcher = Target::of(&waiting, rig.reexec.clone(), Procfs::default(), None);
+    let holder = Target {
+        process: first,
+        ..launcher.clone()
+    };
+    (launcher, holder)
+}
+
+#[test]
+fn a_collection_before_the_first_instruction_holds_every_range_and_outlives_the_program() {
+    let Some(rig) = rig() else { return };
+    let command = held("60", &[WORKLOAD, "--seconds", "1", "--fail-code", "5"]);
+    let mut container = Container::start(
+        &rig,
+        &Spec {
+            launcher: None,
+            command: &command,
+            ..Spec::default()
+        },
+    );
+    let (launcher, holder) = targets(&rig, &container);
+    launcher.start_session_held(&options()).unwrap();
+    assert!(launcher.await_held(Duration::from_secs(15)).unwrap());
+    holder.start_collection(SESSION, "start", false, LOOSE).unwrap();
+    assert_eq!(container.stdout(), "", "the program waits for the collection");
+    holder.release().unwrap();
+    holder.release().unwrap();
+    let state = launcher.await_state(Duration::from_secs(10)).unwrap();
+    assert!(state.grafted, "{state:?}");
+
+    wait_for("the program's end", || holder.has_ended().unwrap().then_some(()));
+    assert!(
+        container.unshare.try_wait().unwrap().is_none(),
+        "the container stays for its capture"
+    );
+    let path = holder.stop_collection(SESSION, "start").unwrap();
+    let raw = container.file("raw");
+    holder
+        .take_capture(&path, &mut std::fs::File::create(&raw).unwrap(), 1 << 30, |_| true)
+        .unwrap();
+    let taken = Instant::now();
+    assert_eq!(container.end().code(), Some(5), "the program's own exit code");
+    assert!(taken.elapsed() < Duration::from_secs(2), "{:?}", taken.elapsed());
+
+    let stdout = container.stdout();
+    let total = stdout
+        .lines()
+        .find_map(|line| {
+            line.strip_prefix("total ")?
+                .split("ranges=")
+                .nth(1)?
+                .split(' ')
+                .next()?
+                .parse::<usize>()
+                .ok()
+        })
+        .unwrap();
+    assert_eq!(
+        Capture::read(&rig, &raw).len(),
+        total,
+        "from the first range to the last"
+    );
+}
+
+#[test]
+fn a_program_that_nobody_captures_ends_at_once_with_its_code_and_gets_the_signals() {
+    let Some(rig) = rig() else { return };
+    let command = held("60", &[WORKLOAD, "--fail-code", "6"]);
+    let mut container = Container::start(
+        &rig,
+        &Spec {
+            launcher: None,
+            command: &command,
+            ..Spec::default()
+        },
+    );
+    let (launcher, _) = targets(&rig, &container);
+    launcher.start_session(&options()).unwrap();
+    assert!(launcher.await_state(Duration::from_secs(20)).unwrap().grafted);
+    wait_for("the program's first report", || {
+        container.stdout().contains("ranges=").then_some(())
+    });
+    container.signal(Signal::SIGHUP);
+    wait_for("the signal's report", || {
+        container.stdout().contains("hup=1").then_some(())
+    });
+    let asked = Instant::now();
+    container.signal(Signal::SIGTERM);
+    assert_eq!(container.end().code(), Some(6));
+    assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
+    assert!(container.stdout().contains("wait=ECHILD"), "no child of ours");
+}
+
+#[test]
+fn a_capture_that_nobody_takes_does_not_keep_the_container_for_ever() {
+    let Some(rig) = rig() else { return };
+    let command = held("2", &[WORKLOAD, "--seconds", "1"]);
+    let mut container = Container::start(
+        &rig,
+        &Spec {
+            launcher: None,
+            command: &command,
+            ..Spec::default()
+        },
+    );
+    let (launcher, holder) = targets(&rig, &container);
+    launcher.start_session(&options()).unwrap();
+    assert!(launcher.await_state(Duration::from_secs(20)).unwrap().grafted);
+    holder.start_collection(SESSION, "left", false, LOOSE).unwrap();
+    wait_for("the program's end", || holder.has_ended().unwrap().then_some(()));
+    let ended = Instant::now();
+    assert_eq!(container.end().code(), Some(0));
+    let stayed = ended.elapsed();
+    assert!(
+        Duration::from_millis(1500) < stayed && stayed < Duration::from_secs(4),
+        "{stayed:?}"
+    );
+}
+
+#[test]
+fn a_launcher_whose_session_is_never_released_starts_its_program_plainly() {
+    let Some(rig) = rig() else { return };
+    let program = [
+        LAUNCHER,
+        "hold",
+        "--",
+        LAUNCHER,
+        "run",
+        "--session-seconds",
+        "3",
+        "--",
+        WORKLOAD,
+        "--seconds",
+        "1",
+    ];
+    let mut container = Container::start(
+        &rig,
+        &Spec {
+            launcher: None,
+            command: &program,
+            ..Spec::default()
+        },
+    );
+    let (launcher, _) = targets(&rig, &container);
+    launcher.start_session_held(&options()).unwrap();
+    assert!(launcher.await_held(Duration::from_secs(15)).unwrap());
+    pause(Duration::from_millis(100));
+    let state = launcher.await_state(Duration::from_secs(10)).unwrap();
+    assert_eq!((state.grafted, state.reason.as_str()), (false, "session_timeout"));
+    assert_eq!(container.end().code(), Some(0));
+}
