@@ -137,7 +137,7 @@ async fn a_permission_is_remembered_for_its_lifetime_and_a_refusal_is_not() {
     let captures = Captures::new().await;
     let api = Api::new(&USERS, &RIGHTS).await;
     let options = ReviewerOptions {
-        lifetime: Duration::from_millis(600),
+        lifetime: Duration::from_secs(3),
         ..ReviewerOptions::default()
     };
     let listening = Listening::plain(&captures.reviewed(&api, options));

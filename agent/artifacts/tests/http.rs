@@ -261,7 +261,7 @@ async fn clients_that_dawdle_lose_their_connection() {
     let limits = ServerLimits {
         connections: 2,
         head: Duration::from_millis(500),
-        stall: Duration::from_millis(500),
+        stall: Duration::from_secs(2),
         ..ServerLimits::default()
     };
     let listening = Listening::plain_within(&captures.service(Access::LoopbackOnly), limits);

@@ -475,6 +475,7 @@ fn a_request_out_of_bounds_is_refused_and_the_end_is_quick() {
         sampler.subscribe(request()).unwrap();
         let before = Instant::now();
         drop(sampler);
-        assert!(before.elapsed() < Duration::from_secs(1), "{:?}", before.elapsed());
+        // An interval is 10 s long.
+        assert!(before.elapsed() < Duration::from_secs(5), "{:?}", before.elapsed());
     });
 }

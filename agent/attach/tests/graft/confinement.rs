@@ -105,7 +105,7 @@ fn a_sandboxed_tool_has_no_right_no_network_and_bounds() {
     let start = Instant::now();
     let late = run("sleep 60 & sleep 60", &|tool| tool.deadline = Duration::from_secs(1));
     assert_eq!(late.end, End::TimedOut);
-    assert!(start.elapsed() < Duration::from_secs(3));
+    assert!(start.elapsed() < Duration::from_secs(20));
     assert_eq!(
         run("while :; do :; done", &|tool| tool.cpu_seconds = 1).end,
         End::Signaled(9)
