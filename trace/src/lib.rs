@@ -1,6 +1,6 @@
 //! Columnar model of GPU captures: readers, transform, timeline file, summary.
 //!
-//! The way of a capture through the crate: a reader (so far [`nsys_hdf`], for what `nsys export --type hdf` writes) fills a
+//! The way of a capture through the crate: a reader ([`nsys_hdf`], [`nsys_sqlite`]) fills a
 //! [`model::Capture`]; the caller may add [`model::CounterSeries`] of its own (NVML samples); [`transform::transform`] sorts,
 //! assigns lanes and joins launches to GPU work; [`timeline_file::write`] and [`summary::summarise`] publish the result.
 //!
@@ -18,9 +18,12 @@
 mod hdf5_io;
 mod limits;
 pub mod model;
+mod nsys;
 pub mod nsys_hdf;
+pub mod nsys_sqlite;
 pub mod redact;
 pub mod render;
+mod sqlite_io;
 pub mod summary;
 pub mod timeline_file;
 pub mod transform;

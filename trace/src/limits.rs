@@ -1,6 +1,8 @@
 //! Bounds on what a foreign file may make a reader hold.
 
-/// Bounds on what a file may make a reader hold. The defaults fit a child process with about 8 GiB.
+use std::time::Duration;
+
+/// Bounds on what a file may make a reader hold and do. The defaults fit a child process with about 8 GiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadLimits {
     /// Events of all tables together. An event takes 40 to 80 bytes of memory.
@@ -13,6 +15,8 @@ pub struct ReadLimits {
     pub max_string_bytes: u64,
     /// Rows of the timeline (streams and threads).
     pub max_rows: u32,
+    /// Time that all queries of one database may take together.
+    pub max_query_time: Duration,
 }
 
 impl Default for ReadLimits {
@@ -23,6 +27,7 @@ impl Default for ReadLimits {
             max_chunk_bytes: 64 << 20,
             max_string_bytes: 256 << 20,
             max_rows: 1 << 20,
+            max_query_time: Duration::from_mins(5),
         }
     }
 }

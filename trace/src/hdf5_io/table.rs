@@ -58,6 +58,12 @@ pub enum TableError {
         /// The limit in bytes.
         limit: u64,
     },
+    /// Reading takes longer than the limits allow.
+    #[error("table {table} could not be read within the time that the limits allow; the file is damaged or forged, or the limit is too low")]
+    Late {
+        /// The table.
+        table: String,
+    },
 }
 
 /// Bounds on one table.

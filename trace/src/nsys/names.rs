@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::cpu::Domains;
 use super::{Failure, Reader};
-use crate::hdf5_io::{StringBudget, Table, TableError};
+use super::tables::Table;
+use crate::hdf5_io::{StringBudget, TableError};
 use crate::model::Category;
 use crate::redact;
 

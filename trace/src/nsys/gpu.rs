@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::names::Text;
 use super::{Failure, Found, GlobalId, Reader, Span};
-use crate::hdf5_io::{Table, TableError};
+use super::tables::Table;
+use crate::hdf5_io::TableError;
 use crate::model::{Category, DropReason, Row, Track};
 
 const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
@@ -59,7 +60,7 @@ impl Activity {
         let device: Vec<u32> = table.required("deviceId", slab)?;
         let context: Vec<u64> = table.optional("contextId", slab)?;
         let stream: Vec<u64> = table.optional("streamId", slab)?;
-        let global_pid: Vec<u64> = table.optional("globalPid", slab)?;
+        let global_pid: Vec<u64> = table.optional_ids("globalPid", slab)?;
         let places = device.into_iter().zip(context).zip(stream).zip(global_pid);
         let row = places.map(|(((device, context), stream), global_pid)| {
             let process = GlobalId(global_pid);
@@ -101,7 +102,7 @@ impl Reader<'_> {
         let Some(table) = self.table(KERNEL)? else {
             return Ok(());
         };
-        self.capture.captured.insert(Category::CudaKernel);
+        self.captured(&table, [Category::CudaKernel]);
         // Negative numbers, which only a forged file has, become 0 in the conversion to unsigned.
         let columns = [
             "gridX",
@@ -148,7 +149,7 @@ impl Reader<'_> {
         let Some(table) = self.table(MEMCPY)? else {
             return Ok(());
         };
-        self.capture.captured.extend(Category::MEMCPY);
+        self.captured(&table, Category::MEMCPY);
         for slab in table.slabs() {
             let activity = Activity::read(&table, &slab, Track::GpuStream)?;
             let bytes: Vec<u64> = table.optional("bytes", &slab)?;
@@ -184,7 +185,7 @@ impl Reader<'_> {
         let Some(table) = self.table(MEMSET)? else {
             return Ok(());
         };
-        self.capture.captured.insert(Category::CudaMemset);
+        self.captured(&table, [Category::CudaMemset]);
         for slab in table.slabs() {
             let activity = Activity::read(&table, &slab, Track::GpuStream)?;
             let bytes: Vec<u64> = table.optional("bytes", &slab)?;
@@ -211,7 +212,7 @@ impl Reader<'_> {
         let Some(table) = self.table(SYNCHRONIZATION)? else {
             return Ok(());
         };
-        self.capture.captured.insert(Category::CudaSync);
+        self.captured(&table, [Category::CudaSync]);
         for slab in table.slabs() {
             let activity = Activity::read(&table, &slab, Track::CudaSync)?;
             let kinds: Vec<u64> = table.optional("syncType", &slab)?;

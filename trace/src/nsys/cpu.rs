@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use super::names::{NameKey, Text};
 use super::{Failure, Found, GlobalId, Reader, Span};
-use crate::hdf5_io::{Table, TableError};
+use super::tables::Table;
+use crate::hdf5_io::TableError;
 use crate::model::{Category, DropReason, Row, Track, index};
 
 const RUNTIME: &str = "CUPTI_ACTIVITY_KIND_RUNTIME";
@@ -78,14 +79,19 @@ impl Reader<'_> {
     /// Reads the rows of these event classes; the rest of the table are notes of the profiler about itself.
     fn read_calls(&mut self, name: &str, category: Category, track: Track, classes: &[u32]) -> Result<(), Failure> {
         let Some(table) = self.table(name)? else { return Ok(()) };
-        self.capture.captured.insert(category);
+        self.captured(&table, [category]);
         let last = last_time(&table)?;
         for slab in table.slabs() {
             let spans = spans(&table, &slab)?;
-            let threads: Vec<u64> = table.required("globalTid", &slab)?;
+            let threads: Vec<u64> = table.required_ids("globalTid", &slab)?;
             let names: Vec<u64> = table.required("nameId", &slab)?;
             let correlations: Vec<u32> = table.optional("correlationId", &slab)?;
-            let kinds: Vec<u32> = table.required("eventClass", &slab)?;
+            // A table that does not tell classes apart holds calls alone.
+            let kinds: Vec<u32> = if table.has("eventClass") {
+                table.required("eventClass", &slab)?
+            } else {
+                vec![classes.first().copied().unwrap_or(0); slab.len()]
+            };
             let rows = spans.into_iter().zip(threads).zip(names).zip(correlations).zip(kinds);
             for ((((span, thread), name), correlation), kind) in rows {
                 if !classes.contains(&kind) {
@@ -117,12 +123,12 @@ impl Reader<'_> {
         let Some(table) = self.table(NVTX)? else {
             return Ok(domains);
         };
-        self.capture.captured.insert(Category::NvtxRange);
+        self.captured(&table, [Category::NvtxRange]);
         let last = last_time(&table)?;
         for slab in table.slabs() {
             let spans = spans(&table, &slab)?;
             let kinds: Vec<u32> = table.required("eventType", &slab)?;
-            let threads: Vec<u64> = table.required("globalTid", &slab)?;
+            let threads: Vec<u64> = table.required_ids("globalTid", &slab)?;
             let colors: Vec<u64> = table.optional("color", &slab)?;
             let domain_ids: Vec<u64> = table.optional("domainId", &slab)?;
             let text_ids: Vec<u64> = table.optional("textId", &slab)?;

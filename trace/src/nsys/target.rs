@@ -151,7 +151,7 @@ impl Reader<'_> {
             return Ok(names);
         };
         for slab in table.slabs() {
-            let ids: Vec<u64> = table.optional("globalPid", &slab)?;
+            let ids: Vec<u64> = table.optional_ids("globalPid", &slab)?;
             for (id, name) in ids.into_iter().map(GlobalId).zip(table.strings("name", &slab)?) {
                 let key = (id.machine(), id.process());
                 if used.contains(&key) {
@@ -178,7 +178,7 @@ impl Reader<'_> {
         };
         let mut ids = HashMap::new();
         for slab in table.slabs() {
-            let threads: Vec<u64> = table.optional("globalTid", &slab)?;
+            let threads: Vec<u64> = table.optional_ids("globalTid", &slab)?;
             let names: Vec<u64> = table.optional("nameId", &slab)?;
             for (thread, name) in threads.into_iter().map(GlobalId).zip(names) {
                 let key = (thread.machine(), thread.process(), u64::from(thread.thread()));

@@ -1,0 +1,331 @@
+//! What the exports of Nsight Systems have in common, whichever container they come in: tables by name, columns by name, rows
+//! in any order.
+//!
+//! Only strings that an event refers to are copied: an export also holds the environments and command lines of processes
+//! (`StringIds`, `TARGET_INFO_SYSTEM_ENV`, `META_DATA_CAPTURE`), which must not leave the node.
+
+mod cpu;
+mod gpu;
+mod names;
+mod tables;
+mod target;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use crate::hdf5_io::{StringBudget, TableError, TableLimits};
+use crate::limits::ReadLimits;
+use crate::model::{Capture, Category, DropReason, Event, Events, Row};
+use names::{NameKey, Names};
+use tables::Table;
+pub(crate) use tables::Tables;
+
+/// Why an export cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file is not there, is no HDF5 file, or its first structures are damaged.
+    #[error("{path}: cannot be opened as HDF5: {reason}; make it with `nsys export --type hdf`")]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What the library says.
+        reason: String,
+    },
+    /// The file is not there, is no SQLite database, or its first structures are damaged.
+    #[error("{path}: cannot be opened as SQLite: {reason}; make it with `nsys export --type sqlite`")]
+    OpenSqlite {
+        /// The file.
+        path: PathBuf,
+        /// What the library says.
+        reason: String,
+    },
+    /// Another program has changed the database and not finished: a part of it lies in its write-ahead log, which is not read.
+    #[error(
+        "{path}: a part of it lies in {log}; close the program that has it open, or run `sqlite3 {path} 'PRAGMA \
+         journal_mode=DELETE'`"
+    )]
+    WriteAheadLog {
+        /// The file.
+        path: PathBuf,
+        /// The log beside it.
+        log: PathBuf,
+    },
+    /// It can be opened, but is not an export that nsys finished.
+    #[error("{path}: has no table {table}: not an export of nsys, or one that nsys could not finish")]
+    NotAnExport {
+        /// The file.
+        path: PathBuf,
+        /// What every finished export has.
+        table: &'static str,
+    },
+    /// A table is damaged, forged, of an unknown schema or too large.
+    #[error("{path}: {source}")]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// Which table, and what is wrong.
+        source: TableError,
+    },
+    /// More events or timeline rows than the limits allow.
+    #[error("{path}: table {table} brings the number of {what} over the limit of {limit}; capture a shorter window")]
+    TooMany {
+        /// The file.
+        path: PathBuf,
+        /// The table that went over.
+        table: String,
+        /// Of what.
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+    },
+}
+
+/// Reads the export that lies at `path`.
+pub(crate) fn read(tables: &Tables, path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
+    let mut reader = Reader::new(tables, limits);
+    reader.read().map_err(|failure| failure.at(path))
+}
+
+/// A [`ReadError`] before the path is known.
+#[derive(Debug)]
+enum Failure {
+    Table(TableError),
+    NotAnExport(&'static str),
+    TooMany {
+        table: String,
+        what: &'static str,
+        limit: u64,
+    },
+}
+
+impl From<TableError> for Failure {
+    fn from(error: TableError) -> Self {
+        Self::Table(error)
+    }
+}
+
+impl Failure {
+    fn at(self, path: &Path) -> ReadError {
+        let path = path.to_owned();
+        match self {
+            Self::Table(source) => ReadError::Table { path, source },
+            Self::NotAnExport(table) => ReadError::NotAnExport { path, table },
+            Self::TooMany { table, what, limit } => ReadError::TooMany {
+                path,
+                table,
+                what,
+                limit,
+            },
+        }
+    }
+}
+
+/// `globalTid` and `globalPid`: machine in the upper 16 bits, then 24 bits of process and of thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct GlobalId(u64);
+
+impl GlobalId {
+    fn part(self, shift: u32, bits: u32) -> u32 {
+        u32::try_from((self.0 >> shift) & ((1_u64 << bits) - 1)).unwrap_or(0)
+    }
+
+    fn machine(self) -> u32 {
+        self.part(48, 16)
+    }
+
+    fn process(self) -> u32 {
+        self.part(24, 24)
+    }
+
+    fn thread(self) -> u32 {
+        self.part(0, 24)
+    }
+}
+
+/// Start and end of an event as stored.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    start: i64,
+    end: i64,
+}
+
+/// An event before its row and name have an index.
+struct Found<'a> {
+    category: Category,
+    span: Span,
+    row: Row,
+    name: NameKey,
+    correlation: u32,
+    own: &'a [u64],
+}
+
+struct Reader<'a> {
+    tables: &'a Tables,
+    limits: &'a ReadLimits,
+    capture: Capture,
+    names: BTreeMap<Category, Names>,
+    rows: HashMap<Row, u32>,
+    events: u64,
+    strings: StringBudget,
+}
+
+/// Starts are kept with this added until the smallest one is known: a few may lie before the session's start.
+const BIAS: u64 = 1 << 63;
+
+impl<'a> Reader<'a> {
+    fn new(tables: &'a Tables, limits: &'a ReadLimits) -> Self {
+        Self {
+            tables,
+            limits,
+            capture: Capture::default(),
+            names: BTreeMap::new(),
+            rows: HashMap::new(),
+            events: 0,
+            strings: StringBudget::new(limits.max_string_bytes),
+        }
+    }
+
+    fn read(&mut self) -> Result<Capture, Failure> {
+        self.read_source()?;
+        self.read_kernels()?;
+        self.read_copies()?;
+        self.read_memsets()?;
+        self.read_synchronisations()?;
+        self.read_api_calls()?;
+        self.read_os_calls()?;
+        let domains = self.read_ranges()?;
+        self.count_unread_tables();
+        self.resolve_names(&domains)?;
+        self.label_rows()?;
+        self.read_devices()?;
+        self.rebase();
+        self.read_window()?;
+        Ok(std::mem::take(&mut self.capture))
+    }
+
+    fn table(&self, name: &str) -> Result<Option<Table>, TableError> {
+        let limits = TableLimits {
+            rows: self.limits.max_table_rows,
+            chunk_bytes: self.limits.max_chunk_bytes,
+        };
+        self.tables.open(name, limits)
+    }
+
+    /// Notes that these categories were recorded. Exports that are not lazy, and those of 2022 and before, have every table:
+    /// only one with rows says that there was something to fill it.
+    fn captured(&mut self, table: &Table, categories: impl IntoIterator<Item = Category>) {
+        if table.rows() > 0 {
+            self.capture.captured.extend(categories);
+        }
+    }
+
+    /// Adds an event, or counts why not.
+    fn push(&mut self, table: &Table, found: Found<'_>) -> Result<(), Failure> {
+        let Some(duration) = found
+            .span
+            .end
+            .checked_sub(found.span.start)
+            .and_then(|length| u64::try_from(length).ok())
+        else {
+            self.capture
+                .drops
+                .add(DropReason::Skipped, &format!("{}: end before start", table.name()), 1);
+            return Ok(());
+        };
+        if self.events >= self.limits.max_events {
+            let limit = self.limits.max_events;
+            return Err(Failure::TooMany {
+                table: table.name().to_owned(),
+                what: "events",
+                limit,
+            });
+        }
+        self.events += 1;
+        let row = self.row(table, found.row)?;
+        let name = self
+            .names
+            .entry(found.category)
+            .or_default()
+            .intern(table, found.name, &mut self.strings)?;
+        let event = Event {
+            start_ns: found.span.start.cast_unsigned() ^ BIAS,
+            duration_ns: duration,
+            row,
+            name,
+            correlation: found.correlation,
+        };
+        let events = self
+            .capture
+            .events
+            .entry(found.category)
+            .or_insert_with(|| Events::new(found.category));
+        events.push(event, found.own);
+        Ok(())
+    }
+
+    fn row(&mut self, table: &Table, row: Row) -> Result<u32, Failure> {
+        if let Some(known) = self.rows.get(&row) {
+            return Ok(*known);
+        }
+        let next = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
+        if next >= self.limits.max_rows {
+            let limit = u64::from(self.limits.max_rows);
+            return Err(Failure::TooMany {
+                table: table.name().to_owned(),
+                what: "streams and threads",
+                limit,
+            });
+        }
+        self.rows.insert(row.clone(), next);
+        self.capture.rows.push(row);
+        Ok(next)
+    }
+
+    /// Turns the kept starts into times from the session's start, which moves back where events lie before it.
+    fn rebase(&mut self) {
+        let starts = self
+            .capture
+            .events
+            .values()
+            .flat_map(|events| events.start_ns.iter().copied());
+        let origin = starts.min().unwrap_or(BIAS).min(BIAS);
+        for events in self.capture.events.values_mut() {
+            for start in &mut events.start_ns {
+                *start -= origin;
+            }
+        }
+        let moved = BIAS - origin;
+        self.capture.session_start_utc_ns = self.capture.session_start_utc_ns.and_then(|utc| utc.checked_sub(moved));
+        self.capture.duration_ns = moved;
+    }
+
+    /// The end of the last event, known after `rebase`.
+    fn last_end(&self) -> u64 {
+        let ends = self
+            .capture
+            .events
+            .values()
+            .filter_map(|events| (0..events.len()).map(|at| events.end_ns(at)).max());
+        ends.max().unwrap_or(0)
+    }
+
+    /// Counts the rows of tables that hold events of kinds this version does not show.
+    fn count_unread_tables(&mut self) {
+        let read = gpu::TABLES.iter().chain(cpu::TABLES);
+        let read: Vec<&str> = read.copied().collect();
+        let others = self.tables.names().into_iter().filter(|name| !read.contains(&name.as_str()));
+        for name in others {
+            // A table that cannot even be opened was not going to be shown; those that matter were opened before.
+            let Ok(Some(table)) = self.table(&name) else { continue };
+            if ["start", "timestamp", "rawTimestamp"]
+                .iter()
+                .any(|column| table.has(column))
+            {
+                let rows = u64::try_from(table.rows()).unwrap_or(u64::MAX);
+                self.capture
+                    .drops
+                    .add(DropReason::Unsupported, &format!("table {name}"), rows);
+            }
+        }
+    }
+}

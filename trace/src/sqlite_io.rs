@@ -1,0 +1,7 @@
+//! Reading foreign SQLite files with bounds: plain tables by column name, strings within a budget, all within a deadline.
+
+mod database;
+mod table;
+
+pub(crate) use database::{Database, OpenError};
+pub(crate) use table::{Cell, Table};

@@ -1,0 +1,296 @@
+//! A table of a foreign database, read by column and in pieces of bounded size.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, ErrorCode, OptionalExtension};
+
+use crate::hdf5_io::{TableError, TableLimits};
+
+/// Rows read at once.
+const SLAB: usize = 1 << 14;
+/// Memory that the strings of one slab may take.
+const SLAB_STRING_BYTES: usize = 64 << 20;
+
+/// Numbers that a column can be read as. As in HDF5's conversions, what does not fit saturates.
+pub(crate) trait Cell: Copy + Default {
+    fn from_cell(value: i64) -> Self;
+}
+
+impl Cell for i64 {
+    fn from_cell(value: i64) -> Self {
+        value
+    }
+}
+
+impl Cell for u64 {
+    fn from_cell(value: i64) -> Self {
+        Self::try_from(value).unwrap_or(0)
+    }
+}
+
+impl Cell for u32 {
+    fn from_cell(value: i64) -> Self {
+        Self::try_from(value.max(0)).unwrap_or(Self::MAX)
+    }
+}
+
+/// What a column is read as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Number,
+    Text,
+}
+
+/// A column of a slab.
+#[derive(Debug)]
+enum Values {
+    Numbers(Vec<i64>),
+    Texts(Vec<String>),
+}
+
+/// What was read last, and what is known for the next slab.
+#[derive(Debug, Default)]
+struct Reading {
+    /// The slab that `values` are of.
+    slab: Range<usize>,
+    values: BTreeMap<(String, Kind), Values>,
+    /// Every column that was ever asked for: the next slab's are read in one go.
+    wanted: Vec<(String, Kind)>,
+    /// By first row of a slab, the rowid of the row before it.
+    before: BTreeMap<usize, i64>,
+}
+
+/// An open table.
+#[derive(Debug)]
+pub(crate) struct Table {
+    connection: Rc<Connection>,
+    name: String,
+    rows: usize,
+    columns: Vec<String>,
+    reading: RefCell<Reading>,
+}
+
+impl Table {
+    /// Opens the table `name`; `None` when there is none. Views, virtual tables and computed columns are refused: they would
+    /// run what the file says.
+    pub(super) fn open(connection: &Rc<Connection>, name: &str, limits: TableLimits) -> Result<Option<Self>, TableError> {
+        let failed = |error: rusqlite::Error| failed(name, &error);
+        let forged = |what| TableError::Forged {
+            table: name.to_owned(),
+            what,
+        };
+        let kind: Option<(String, i64)> = connection
+            .query_row("SELECT type, wr FROM pragma_table_list WHERE schema = 'main' AND name = ?1", [name], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .optional()
+            .map_err(failed)?;
+        match kind.as_ref().map(|(kind, without_rowid)| (kind.as_str(), *without_rowid)) {
+            None => return Ok(None),
+            Some(("table", 0)) => {}
+            Some(("table", _)) => return Err(forged("stored without row numbers")),
+            Some(_) => return Err(forged("a view or a virtual table")),
+        }
+        let mut columns = Vec::new();
+        let mut statement = connection
+            .prepare("SELECT name, hidden FROM pragma_table_xinfo(?1)")
+            .map_err(failed)?;
+        let mut found = statement.query([name]).map_err(failed)?;
+        while let Some(row) = found.next().map_err(failed)? {
+            let (column, hidden): (String, i64) = (row.get(0).map_err(failed)?, row.get(1).map_err(failed)?);
+            // A column of that name would hide the number by which slabs are found.
+            if hidden != 0 || column.eq_ignore_ascii_case("_rowid_") {
+                return Err(forged("holding a computed column"));
+            }
+            columns.push(column);
+        }
+        let rows: i64 = connection
+            .query_row(&format!("SELECT count(*) FROM {} NOT INDEXED", quoted(name)), (), |row| row.get(0))
+            .map_err(failed)?;
+        let rows = u64::try_from(rows).unwrap_or(0);
+        if rows > limits.rows {
+            return Err(TableError::TooLarge {
+                table: name.to_owned(),
+                size: rows,
+                unit: "rows",
+                limit: limits.rows,
+            });
+        }
+        Ok(Some(Self {
+            connection: Rc::clone(connection),
+            name: name.to_owned(),
+            rows: usize::try_from(rows).unwrap_or(usize::MAX),
+            columns,
+            reading: RefCell::default(),
+        }))
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub(crate) fn has(&self, column: &str) -> bool {
+        self.columns.iter().any(|known| known == column)
+    }
+
+    /// The rows in pieces of bounded size.
+    pub(crate) fn slabs(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let rows = self.rows;
+        (0..rows).step_by(SLAB).map(move |start| start..start.saturating_add(SLAB).min(rows))
+    }
+
+    /// Numbers of a column; NULL is 0, as HDF5 exports have it.
+    pub(crate) fn numbers<T: Cell>(&self, column: &str, rows: &Range<usize>) -> Result<Vec<T>, TableError> {
+        self.with(column, Kind::Number, rows, |values| match values {
+            Values::Numbers(numbers) => numbers.iter().copied().map(T::from_cell).collect(),
+            Values::Texts(_) => Vec::new(),
+        })
+    }
+
+    /// Ids that use all 64 bits, which SQLite holds as signed.
+    pub(crate) fn bits(&self, column: &str, rows: &Range<usize>) -> Result<Vec<u64>, TableError> {
+        let signed: Vec<i64> = self.numbers(column, rows)?;
+        Ok(signed.into_iter().map(i64::cast_unsigned).collect())
+    }
+
+    /// Strings of a column; NULL is the empty one. Bytes that are not UTF-8 become U+FFFD.
+    pub(crate) fn strings(&self, column: &str, rows: &Range<usize>) -> Result<Vec<String>, TableError> {
+        self.with(column, Kind::Text, rows, |values| match values {
+            Values::Texts(texts) => std::mem::take(texts),
+            Values::Numbers(_) => Vec::new(),
+        })
+    }
+
+    /// A column of a slab, which is read when it is not at hand.
+    fn with<T>(
+        &self,
+        column: &str,
+        kind: Kind,
+        rows: &Range<usize>,
+        take: impl FnOnce(&mut Values) -> Vec<T>,
+    ) -> Result<Vec<T>, TableError> {
+        let mut reading = self.reading.borrow_mut();
+        let key = (column.to_owned(), kind);
+        let known = reading.wanted.contains(&key);
+        if !known {
+            reading.wanted.push(key.clone());
+        }
+        if reading.slab != *rows {
+            reading.slab = rows.clone();
+            reading.values.clear();
+            let wanted = reading.wanted.clone();
+            self.fill(&mut reading, &wanted)?;
+        } else if !reading.values.contains_key(&key) {
+            self.fill(&mut reading, std::slice::from_ref(&key))?;
+        }
+        // Strings are handed out and so gone: who asks twice has them read twice.
+        let taken = if kind == Kind::Text {
+            reading.values.remove(&key).as_mut().map(take)
+        } else {
+            reading.values.get_mut(&key).map(take)
+        };
+        let taken = taken.unwrap_or_default();
+        if taken.len() == rows.len() {
+            Ok(taken)
+        } else {
+            Err(self.damaged("has fewer rows than it counts".to_owned()))
+        }
+    }
+
+    /// Reads these columns of the slab that `reading` is at.
+    fn fill(&self, reading: &mut Reading, wanted: &[(String, Kind)]) -> Result<(), TableError> {
+        let failed = |error: rusqlite::Error| failed(&self.name, &error);
+        let columns: Vec<String> = wanted.iter().map(|(column, _)| quoted(column)).collect();
+        let before = reading.before.get(&reading.slab.start).copied().unwrap_or(i64::MIN);
+        // The first row has any number, negative ones too; those behind it follow the last one that was read.
+        let from = if reading.before.contains_key(&reading.slab.start) {
+            "WHERE _rowid_ > ?1"
+        } else if reading.slab.start == 0 {
+            "WHERE ?1 = ?1"
+        } else {
+            return Err(self.damaged("was not read in order".to_owned()));
+        };
+        let sql = format!(
+            "SELECT _rowid_, {} FROM {} NOT INDEXED {from} ORDER BY _rowid_ LIMIT {}",
+            columns.join(", "),
+            quoted(&self.name),
+            reading.slab.len()
+        );
+        let mut out: Vec<Values> = wanted
+            .iter()
+            .map(|(_, kind)| match kind {
+                Kind::Number => Values::Numbers(Vec::with_capacity(reading.slab.len())),
+                Kind::Text => Values::Texts(Vec::with_capacity(reading.slab.len())),
+            })
+            .collect();
+        let mut left = SLAB_STRING_BYTES;
+        let mut statement = self.connection.prepare(&sql).map_err(failed)?;
+        let mut rows = statement.query([before]).map_err(failed)?;
+        let mut last = before;
+        while let Some(row) = rows.next().map_err(failed)? {
+            last = row.get(0).map_err(failed)?;
+            for (at, (values, (column, _))) in out.iter_mut().zip(wanted).enumerate() {
+                let value = row.get_ref(at + 1).map_err(failed)?;
+                self.push(values, column, value, &mut left)?;
+            }
+        }
+        reading.before.insert(reading.slab.end, last);
+        for (key, values) in wanted.iter().zip(out) {
+            reading.values.insert(key.clone(), values);
+        }
+        Ok(())
+    }
+
+    fn push(&self, values: &mut Values, column: &str, value: ValueRef<'_>, left: &mut usize) -> Result<(), TableError> {
+        match (values, value) {
+            (Values::Numbers(numbers), ValueRef::Null) => numbers.push(0),
+            (Values::Numbers(numbers), ValueRef::Integer(number)) => numbers.push(number),
+            (Values::Texts(texts), ValueRef::Null) => texts.push(String::new()),
+            (Values::Texts(texts), ValueRef::Text(bytes)) => {
+                // What an empty string takes counts too, so that a flood of them has a bound.
+                let cost = bytes.len().saturating_add(size_of::<String>());
+                *left = left.checked_sub(cost).ok_or_else(|| TableError::Strings {
+                    table: self.name.clone(),
+                    limit: u64::try_from(SLAB_STRING_BYTES).unwrap_or(u64::MAX),
+                })?;
+                texts.push(String::from_utf8_lossy(bytes).into_owned());
+            }
+            (_, value) => {
+                let kind = value.data_type();
+                return Err(self.damaged(format!("column {column} holds a value of type {kind}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn damaged(&self, reason: String) -> TableError {
+        TableError::Damaged {
+            table: self.name.clone(),
+            reason,
+        }
+    }
+}
+
+fn failed(table: &str, error: &rusqlite::Error) -> TableError {
+    let table = table.to_owned();
+    if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) {
+        return TableError::Late { table };
+    }
+    TableError::Damaged {
+        table,
+        reason: error.to_string(),
+    }
+}
+
+/// A name as SQL takes it, whatever is in it.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
