@@ -313,7 +313,11 @@ impl<'a> Reader<'a> {
     fn count_unread_tables(&mut self) {
         let read = gpu::TABLES.iter().chain(cpu::TABLES);
         let read: Vec<&str> = read.copied().collect();
-        let others = self.tables.names().into_iter().filter(|name| !read.contains(&name.as_str()));
+        let others = self
+            .tables
+            .names()
+            .into_iter()
+            .filter(|name| !read.contains(&name.as_str()));
         for name in others {
             // A table that cannot even be opened was not going to be shown; those that matter were opened before.
             let Ok(Some(table)) = self.table(&name) else { continue };

@@ -59,7 +59,9 @@ pub enum TableError {
         limit: u64,
     },
     /// Reading takes longer than the limits allow.
-    #[error("table {table} could not be read within the time that the limits allow; the file is damaged or forged, or the limit is too low")]
+    #[error(
+        "table {table} could not be read within the time that the limits allow; the file is damaged or forged, or the limit is too low"
+    )]
     Late {
         /// The table.
         table: String,

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::names::{NameKey, Text};
-use super::{Failure, Found, GlobalId, Reader, Span};
 use super::tables::Table;
+use super::{Failure, Found, GlobalId, Reader, Span};
 use crate::hdf5_io::TableError;
 use crate::model::{Category, DropReason, Row, Track, index};
 

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::names::Text;
-use super::{Failure, Found, GlobalId, Reader, Span};
 use super::tables::Table;
+use super::{Failure, Found, GlobalId, Reader, Span};
 use crate::hdf5_io::TableError;
 use crate::model::{Category, DropReason, Row, Track};
 

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::cpu::Domains;
-use super::{Failure, Reader};
 use super::tables::Table;
+use super::{Failure, Reader};
 use crate::hdf5_io::{StringBudget, TableError};
 use crate::model::Category;
 use crate::redact;

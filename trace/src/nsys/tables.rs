@@ -90,6 +90,9 @@ impl Table {
         column: &'static str,
         rows: &Range<usize>,
     ) -> Result<Vec<T>, TableError> {
+        if let Self::Hdf(table) = self {
+            return table.required(column, rows);
+        }
         self.must_have(column)?;
         self.optional(column, rows)
     }

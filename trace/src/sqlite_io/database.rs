@@ -133,5 +133,7 @@ fn harden(connection: &mut Connection, time: Duration) -> rusqlite::Result<()> {
     let late = move || deadline.is_some_and(|deadline| Instant::now() > deadline);
     connection.progress_handler(STEPS_PER_LOOK, Some(late))?;
     // Damaged pages are found where they are read; nothing is mapped, so that a file that shrinks is an error and no signal.
-    connection.execute_batch("PRAGMA query_only = 1; PRAGMA cell_size_check = 1; PRAGMA mmap_size = 0; PRAGMA temp_store = 2;")
+    connection.execute_batch(
+        "PRAGMA query_only = 1; PRAGMA cell_size_check = 1; PRAGMA mmap_size = 0; PRAGMA temp_store = 2;",
+    )
 }

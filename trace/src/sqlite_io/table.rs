@@ -77,19 +77,28 @@ pub(crate) struct Table {
 impl Table {
     /// Opens the table `name`; `None` when there is none. Views, virtual tables and computed columns are refused: they would
     /// run what the file says.
-    pub(super) fn open(connection: &Rc<Connection>, name: &str, limits: TableLimits) -> Result<Option<Self>, TableError> {
+    pub(super) fn open(
+        connection: &Rc<Connection>,
+        name: &str,
+        limits: TableLimits,
+    ) -> Result<Option<Self>, TableError> {
         let failed = |error: rusqlite::Error| failed(name, &error);
         let forged = |what| TableError::Forged {
             table: name.to_owned(),
             what,
         };
         let kind: Option<(String, i64)> = connection
-            .query_row("SELECT type, wr FROM pragma_table_list WHERE schema = 'main' AND name = ?1", [name], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
+            .query_row(
+                "SELECT type, wr FROM pragma_table_list WHERE schema = 'main' AND name = ?1",
+                [name],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
             .optional()
             .map_err(failed)?;
-        match kind.as_ref().map(|(kind, without_rowid)| (kind.as_str(), *without_rowid)) {
+        match kind
+            .as_ref()
+            .map(|(kind, without_rowid)| (kind.as_str(), *without_rowid))
+        {
             None => return Ok(None),
             Some(("table", 0)) => {}
             Some(("table", _)) => return Err(forged("stored without row numbers")),
@@ -109,7 +118,11 @@ impl Table {
             columns.push(column);
         }
         let rows: i64 = connection
-            .query_row(&format!("SELECT count(*) FROM {} NOT INDEXED", quoted(name)), (), |row| row.get(0))
+            .query_row(
+                &format!("SELECT count(*) FROM {} NOT INDEXED", quoted(name)),
+                (),
+                |row| row.get(0),
+            )
             .map_err(failed)?;
         let rows = u64::try_from(rows).unwrap_or(0);
         if rows > limits.rows {
@@ -144,7 +157,9 @@ impl Table {
     /// The rows in pieces of bounded size.
     pub(crate) fn slabs(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let rows = self.rows;
-        (0..rows).step_by(SLAB).map(move |start| start..start.saturating_add(SLAB).min(rows))
+        (0..rows)
+            .step_by(SLAB)
+            .map(move |start| start..start.saturating_add(SLAB).min(rows))
     }
 
     /// Numbers of a column; NULL is 0, as HDF5 exports have it.

@@ -1,14 +1,51 @@
 //! Exports of our own making, in the layout of `nsys export --type hdf`: a compound dataset per table, chunks of 4,096 rows,
-//! shuffle and deflate, strings of variable length.
+//! shuffle and deflate, strings of variable length. Beside it lies the same in the layout of `nsys export --type sqlite`, with
+//! NULL where HDF5 has none.
 
 use std::path::{Path, PathBuf};
 
 use flopwatch_trace::model::{Capture, Timeline};
 use flopwatch_trace::nsys_hdf::ReadError;
 use flopwatch_trace::transform::{TransformOptions, transform};
-use flopwatch_trace::{ReadLimits, nsys_hdf};
+use flopwatch_trace::{ReadLimits, nsys_hdf, nsys_sqlite};
 use hdf5::types::{H5Type, TypeDescriptor, VarLenAscii};
 use hdf5::{File, FileBuilder, H5Type as DeriveH5Type};
+use rusqlite::Connection;
+use rusqlite::types::Value;
+
+/// A row of a table as both containers hold it.
+pub(crate) trait TableRow: H5Type {
+    /// Columns with the type that SQLite exports declare.
+    fn columns() -> Vec<(&'static str, &'static str)>;
+    /// The values.
+    fn cells(&self) -> Vec<Value>;
+}
+
+/// A value as SQLite exports hold it.
+trait SqlCell {
+    const TYPE: &'static str = "INTEGER";
+    fn cell(&self) -> Value;
+}
+
+macro_rules! integers {
+    ($($type:ty => $wide:expr),*) => {
+        $(impl SqlCell for $type { fn cell(&self) -> Value { Value::Integer($wide(*self)) } })*
+    };
+}
+
+integers!(i64 => i64::from, i32 => i64::from, u32 => i64::from, u64 => u64::cast_signed);
+
+impl SqlCell for VarLenAscii {
+    const TYPE: &'static str = "TEXT";
+
+    fn cell(&self) -> Value {
+        if self.is_empty() {
+            Value::Null
+        } else {
+            Value::Text(self.as_str().to_owned())
+        }
+    }
+}
 
 /// As the tables name their columns.
 macro_rules! table_row {
@@ -17,6 +54,16 @@ macro_rules! table_row {
         #[repr(C)]
         #[allow(non_snake_case)]
         pub(crate) struct $name { $(pub(crate) $field: $type),* }
+
+        impl TableRow for $name {
+            fn columns() -> Vec<(&'static str, &'static str)> {
+                vec![$((stringify!($field), <$type as SqlCell>::TYPE)),*]
+            }
+
+            fn cells(&self) -> Vec<Value> {
+                vec![$(self.$field.cell()),*]
+            }
+        }
     };
 }
 
@@ -172,6 +219,7 @@ pub(crate) fn unlocked() -> FileBuilder {
 pub(crate) struct Export {
     folder: tempfile::TempDir,
     file: File,
+    database: Connection,
     schema: Schema,
 }
 
@@ -180,7 +228,13 @@ impl Export {
     pub(crate) fn new(schema: Schema, strings: &[(i32, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = unlocked().create(folder.path().join("export.h5")).unwrap();
-        let export = Self { folder, file, schema };
+        let database = Connection::open(folder.path().join("export.sqlite")).unwrap();
+        let export = Self {
+            folder,
+            file,
+            database,
+            schema,
+        };
         let (table, product, version) = match schema {
             Schema::V2022 => ("EXPORT_META_DATA", "2022.4.2.1", "3.0.0"),
             Schema::V2023 => ("META_DATA_EXPORT", "2023.4.4.54", "3.7.2"),
@@ -211,7 +265,7 @@ impl Export {
     }
 
     /// Adds a table, less the columns that this schema does not have yet.
-    pub(crate) fn table<T: H5Type>(self, name: &str, rows: &[T]) -> Self {
+    pub(crate) fn table<T: TableRow>(self, name: &str, rows: &[T]) -> Self {
         let newer: &[&str] = if self.schema == Schema::V2022 {
             &["greenContextId"]
         } else {
@@ -221,7 +275,7 @@ impl Export {
     }
 
     /// Adds a table less some columns.
-    pub(crate) fn table_without<T: H5Type>(self, name: &str, rows: &[T], columns: &[&str]) -> Self {
+    pub(crate) fn table_without<T: TableRow>(self, name: &str, rows: &[T], columns: &[&str]) -> Self {
         let TypeDescriptor::Compound(mut compound) = T::type_descriptor() else {
             panic!("rows are compounds")
         };
@@ -231,6 +285,41 @@ impl Export {
         // The exporter's tables can grow.
         let dataset = builder.empty_as(stored).shape((rows.len()..,)).create(name).unwrap();
         dataset.write_raw(rows).unwrap();
+        self.sqlite_table(name, rows, columns);
+        self
+    }
+
+    fn sqlite_table<T: TableRow>(&self, name: &str, rows: &[T], without: &[&str]) {
+        let columns: Vec<(usize, (&str, &str))> = T::columns()
+            .into_iter()
+            .enumerate()
+            .filter(|(_, (column, _))| !without.contains(column))
+            .collect();
+        let declared: Vec<String> = columns
+            .iter()
+            .map(|(_, (column, kind))| format!("\"{column}\" {kind}"))
+            .collect();
+        let create = format!("CREATE TABLE {name} ({})", declared.join(", "));
+        self.database.execute(&create, ()).unwrap();
+        let places = vec!["?"; columns.len()].join(", ");
+        let insert = format!("INSERT INTO {name} VALUES ({places})");
+        let mut insert = self.database.prepare(&insert).unwrap();
+        self.database.execute("BEGIN", ()).unwrap();
+        for row in rows {
+            let cells = row.cells();
+            let cells = columns.iter().map(|(at, (column, _))| {
+                let absent = cells[*at] == Value::Integer(0)
+                    && (*column == "textId" || (name == "NVTX_EVENTS" && *column == "end"));
+                if absent { Value::Null } else { cells[*at].clone() }
+            });
+            insert.execute(rusqlite::params_from_iter(cells)).unwrap();
+        }
+        self.database.execute("COMMIT", ()).unwrap();
+    }
+
+    /// Access to the database beside the file, for what no export holds.
+    pub(crate) fn forge_sqlite(self, sql: &str) -> Self {
+        self.database.execute_batch(sql).unwrap();
         self
     }
 
@@ -251,8 +340,10 @@ impl Export {
 
     pub(crate) fn finish(self) -> Finished {
         self.file.close().unwrap();
+        self.database.close().unwrap();
         Finished {
             path: self.folder.path().join("export.h5"),
+            sqlite: self.folder.path().join("export.sqlite"),
             folder: self.folder,
         }
     }
@@ -262,6 +353,7 @@ impl Export {
 pub(crate) struct Finished {
     folder: tempfile::TempDir,
     path: PathBuf,
+    sqlite: PathBuf,
 }
 
 impl Finished {
@@ -279,6 +371,14 @@ impl Finished {
 
     pub(crate) fn read_within(&self, limits: &ReadLimits) -> Result<Capture, ReadError> {
         nsys_hdf::read(&self.path, limits)
+    }
+
+    pub(crate) fn sqlite(&self) -> &Path {
+        &self.sqlite
+    }
+
+    pub(crate) fn read_sqlite(&self) -> Result<Capture, ReadError> {
+        nsys_sqlite::read(&self.sqlite, &ReadLimits::default())
     }
 
     pub(crate) fn timeline(&self) -> Timeline {

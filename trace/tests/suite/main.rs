@@ -17,3 +17,4 @@ mod properties;
 mod reader;
 mod sample;
 mod secrets;
+mod sqlite;

@@ -1,7 +1,7 @@
 //! An installed nsys, where there is one: `FLOPWATCH_NSYS` (path of the binary) or `nsys` on the PATH.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// The binary, or a printed reason to skip.
 pub(crate) fn binary() -> Option<PathBuf> {
@@ -19,7 +19,16 @@ pub(crate) fn binary() -> Option<PathBuf> {
     found
 }
 
-/// A report of the corpus, or a printed reason to skip.
+/// The reports of the corpus that the Nsight Systems of 2023 can open, and all but one of them that of 2022.
+pub(crate) const REPORTS: [&str; 5] = [
+    "gpubootcamp-jacobi/jacobi_report.qdrep",
+    "gpubootcamp-jacobi/jacobi_memcpy_sys_report.qdrep",
+    "gpubootcamp-jacobi-mpi/mpi_report2.qdrep",
+    "trt-controlnet/cudagraph.nsys-rep",
+    "alpa-jax/jax_profile_mem.nsys-rep",
+];
+
+/// A file of the corpus, or a printed reason to skip.
 pub(crate) fn corpus(report: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../shared/corpus")
@@ -42,6 +51,14 @@ impl Export {
         self.folder.path().join("export.h5")
     }
 
+    /// The same report in another container, exported by the same nsys.
+    pub(crate) fn sqlite(&self) -> PathBuf {
+        let path = self.folder.path().join("export.sqlite");
+        let output = convert(&binary().unwrap(), "sqlite", &self.report, &path);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        path
+    }
+
     pub(crate) fn report(&self) -> &Path {
         &self.report
     }
@@ -55,15 +72,19 @@ pub(crate) fn export(name: &str) -> Option<Export> {
     let report = folder.path().join(source.file_name().unwrap());
     std::fs::copy(&source, &report).unwrap();
     let path = folder.path().join("export.h5");
-    let mut command = Command::new(nsys);
-    command
-        .args(["export", "--type", "hdf", "--force-overwrite", "true", "-o"])
-        .arg(&path)
-        .arg(&report);
-    let output = command.stdin(Stdio::null()).output().unwrap();
+    let output = convert(&nsys, "hdf", &report, &path);
     if !output.status.success() {
         println!("skipped: the installed nsys cannot export {name}: {}", output.status);
         return None;
     }
     Some(Export { folder, report })
+}
+
+fn convert(nsys: &Path, kind: &str, report: &Path, to: &Path) -> Output {
+    let mut command = Command::new(nsys);
+    command
+        .args(["export", "--type", kind, "--force-overwrite", "true", "-o"])
+        .arg(to)
+        .arg(report);
+    command.stdin(Stdio::null()).output().unwrap()
 }

@@ -1,0 +1,321 @@
+//! The reader of SQLite exports: the same results as from HDF5, and nothing of the file is trusted.
+
+use std::time::{Duration, Instant};
+
+use flopwatch_trace::model::{Category, Events, Timeline};
+use flopwatch_trace::nsys_hdf::ReadError;
+use flopwatch_trace::transform::{TransformOptions, transform};
+use flopwatch_trace::{ReadLimits, nsys_sqlite};
+
+use crate::export::{Export, Finished, Kernel, Nvtx, Schema, global, text};
+use crate::nsys;
+use crate::sample::sample;
+
+fn timeline(export: &Finished) -> Timeline {
+    let options = TransformOptions {
+        session_id: "c0ffee00".to_owned(),
+    };
+    transform(export.read_sqlite().unwrap(), options)
+}
+
+/// An export with one kernel, changed by some SQL.
+fn forged(sql: &str) -> Finished {
+    let kernel = Kernel {
+        start: 1,
+        end: 2,
+        demangledName: 1,
+        ..Kernel::default()
+    };
+    Export::new(Schema::V2023, &[(1, "gemm")])
+        .table("CUPTI_ACTIVITY_KIND_KERNEL", &[kernel])
+        .forge_sqlite(sql)
+        .finish()
+}
+
+fn refusal(sql: &str) -> String {
+    forged(sql).read_sqlite().unwrap_err().to_string()
+}
+
+#[test]
+fn both_containers_of_a_report_give_the_same_timeline() {
+    for report in nsys::REPORTS {
+        let Some(export) = nsys::export(report) else { continue };
+        let hdf = crate::corpus::timeline_of(&export.path());
+        let capture = nsys_sqlite::read(&export.sqlite(), &ReadLimits::default()).unwrap();
+        let sqlite = transform(
+            capture,
+            TransformOptions {
+                session_id: hdf.session_id.clone(),
+            },
+        );
+        assert_eq!(sqlite.capture.rows, hdf.capture.rows, "{report}");
+        assert_eq!(sqlite.capture.drops, hdf.capture.drops, "{report}");
+        assert!(sqlite == hdf, "{report}");
+        assert!(hdf.total_events() > 10_000, "{report}");
+    }
+}
+
+#[test]
+fn both_containers_of_our_own_exports_give_the_same_timeline_in_any_row_order() {
+    for schema in [Schema::V2022, Schema::V2023] {
+        for reverse in [false, true] {
+            let export = sample(schema, reverse);
+            assert_eq!(timeline(&export), export.timeline(), "{schema:?}, reversed: {reverse}");
+        }
+    }
+}
+
+#[test]
+fn a_table_of_many_slabs_is_read_whole_and_in_order() {
+    let ranges: Vec<Nvtx> = (0..50_000)
+        .map(|at| Nvtx {
+            start: at,
+            end: at + 1,
+            eventType: 59,
+            text: text(&format!("step {}", at % 7)),
+            globalTid: global(1, 2),
+            ..Nvtx::default()
+        })
+        .collect();
+    let export = Export::new(Schema::V2023, &[]).table("NVTX_EVENTS", &ranges).finish();
+    assert_eq!(timeline(&export), export.timeline());
+    // Rows that are gone leave holes in the numbers that SQLite gives them.
+    let export = Export::new(Schema::V2023, &[])
+        .table("NVTX_EVENTS", &ranges)
+        .forge_sqlite("DELETE FROM NVTX_EVENTS WHERE start % 3 = 1 OR start BETWEEN 9999 AND 29999")
+        .finish();
+    let events = &timeline(&export).capture.events[&Category::NvtxRange];
+    let expected: Vec<u64> = (0..50_000)
+        .filter(|at| at % 3 != 1 && !(9999..=29999).contains(at))
+        .collect();
+    assert_eq!(events.start_ns, expected);
+    assert_eq!(events.name_of(2), "step 3");
+}
+
+#[test]
+fn ids_that_use_all_64_bits_survive_the_signed_column() {
+    let kernel = Kernel {
+        start: 1,
+        end: 2,
+        demangledName: 1,
+        globalPid: 0xFE00_0000_0000_0000 | (4711 << 24),
+        ..Kernel::default()
+    };
+    let export = Export::new(Schema::V2023, &[(1, "gemm")])
+        .table("CUPTI_ACTIVITY_KIND_KERNEL", &[kernel])
+        .finish();
+    let timeline = timeline(&export);
+    assert_eq!(timeline, export.timeline());
+    assert_eq!(
+        (timeline.capture.rows[0].machine, timeline.capture.rows[0].process),
+        (0xFE00, 4711)
+    );
+}
+
+#[test]
+fn columns_and_tables_of_schemas_to_come_change_nothing() {
+    let reference = timeline(&forged(""));
+    let newer = forged(
+        "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN qmdLastCtaDone INTEGER;
+         ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN tensorSizeMinusOneElements TEXT;
+         ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN gridX;
+         CREATE INDEX by_start ON CUPTI_ACTIVITY_KIND_KERNEL(start);
+         CREATE TABLE CUPTI_ACTIVITY_KIND_TOMORROW (a INTEGER);
+         CREATE VIEW of_somebody AS SELECT * FROM StringIds;",
+    );
+    assert_eq!(timeline(&newer), reference);
+}
+
+#[test]
+fn an_empty_table_is_not_captured_and_rows_of_unread_ones_are_counted() {
+    let export = forged(
+        "CREATE TABLE OSRT_API (start INTEGER, \"end\" INTEGER, globalTid INTEGER, nameId INTEGER, eventClass INTEGER);
+         CREATE TABLE SCHED_EVENTS (start INTEGER); INSERT INTO SCHED_EVENTS VALUES (1), (2);",
+    );
+    let capture = export.read_sqlite().unwrap();
+    assert!(!capture.captured.contains(&Category::OsRuntime));
+    let drops = capture.drops.list();
+    assert!(
+        drops
+            .iter()
+            .any(|drop| drop.what == "table SCHED_EVENTS" && drop.count == 2),
+        "{drops:?}"
+    );
+}
+
+#[test]
+fn what_would_run_something_of_the_files_making_is_refused_by_name() {
+    const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
+    let endless = "WITH RECURSIVE n(start) AS (SELECT 1 UNION ALL SELECT start + 1 FROM n)
+                   SELECT start, start AS \"end\", 0 AS deviceId, 1 AS demangledName FROM n";
+    let cases = [
+        format!("ALTER TABLE {KERNEL} RENAME TO other; CREATE VIEW {KERNEL} AS SELECT * FROM other"),
+        format!("DROP TABLE {KERNEL}; CREATE VIEW {KERNEL} AS {endless}"),
+        format!(
+            "DROP TABLE {KERNEL}; CREATE TABLE {KERNEL} (start INTEGER, \"end\" AS (length(hex(start))), deviceId INTEGER)"
+        ),
+        format!(
+            "DROP TABLE {KERNEL}; CREATE TABLE {KERNEL} (start INTEGER PRIMARY KEY, \"end\" INTEGER) WITHOUT ROWID"
+        ),
+        format!("DROP TABLE {KERNEL}; CREATE TABLE {KERNEL} (_rowid_ INTEGER, start INTEGER, \"end\" INTEGER)"),
+    ];
+    for sql in cases {
+        let error = refusal(&sql);
+        for part in [KERNEL, "not read from a foreign file", "export.sqlite"] {
+            assert!(error.contains(part), "{sql}: {error}");
+        }
+    }
+}
+
+#[test]
+fn values_of_a_wrong_type_name_table_and_column() {
+    let error = refusal("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 'soon'");
+    assert!(
+        error.contains("CUPTI_ACTIVITY_KIND_KERNEL") && error.contains("column start"),
+        "{error}"
+    );
+    let error = refusal("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN \"end\"");
+    assert!(error.contains("has no column end"), "{error}");
+}
+
+#[test]
+fn limits_on_rows_strings_and_time_are_kept() {
+    let export = sample(Schema::V2023, false);
+    let limits = ReadLimits::default();
+    let cases = [
+        (
+            ReadLimits {
+                max_table_rows: 9,
+                ..limits
+            },
+            "NVTX_EVENTS has 10 rows",
+        ),
+        (
+            ReadLimits {
+                max_string_bytes: 50,
+                ..limits
+            },
+            "StringIds",
+        ),
+        (
+            ReadLimits {
+                max_events: 3,
+                ..limits
+            },
+            "limit of 3",
+        ),
+        (
+            ReadLimits {
+                max_query_time: Duration::ZERO,
+                ..limits
+            },
+            "within the time",
+        ),
+    ];
+    let rows: Vec<Nvtx> = (0..20_000)
+        .map(|start| Nvtx {
+            start,
+            ..Nvtx::default()
+        })
+        .collect();
+    let large = Export::new(Schema::V2023, &[]).table("NVTX_EVENTS", &rows).finish();
+    for (limits, expected) in cases {
+        let export = if limits.max_query_time.is_zero() {
+            &large
+        } else {
+            &export
+        };
+        let error = nsys_sqlite::read(export.sqlite(), &limits).unwrap_err().to_string();
+        assert!(error.contains(expected) && error.contains("export.sqlite"), "{error}");
+    }
+    let error = refusal("INSERT INTO StringIds VALUES (2, zeroblob(70000000))");
+    assert!(error.contains("StringIds"), "{error}");
+}
+
+#[test]
+fn what_is_no_database_or_not_finished_says_so() {
+    let export = forged("");
+    let log = export.beside("export.sqlite-wal");
+    std::fs::write(&log, b"x").unwrap();
+    let error = export.read_sqlite().unwrap_err();
+    assert!(
+        matches!(error, ReadError::WriteAheadLog { .. }) && error.to_string().contains("-wal"),
+        "{error}"
+    );
+    std::fs::remove_file(log).unwrap();
+    assert!(export.read_sqlite().is_ok());
+    std::fs::write(export.sqlite(), b"SQLite format 2\0 and more").unwrap();
+    assert!(matches!(
+        export.read_sqlite().unwrap_err(),
+        ReadError::OpenSqlite { .. }
+    ));
+    let error = refusal("DROP TABLE META_DATA_EXPORT");
+    assert!(
+        error.contains("META_DATA_EXPORT") && error.contains("not an export"),
+        "{error}"
+    );
+}
+
+#[test]
+fn damage_at_any_place_is_an_error_or_a_result_and_never_a_panic() {
+    let export = sample(Schema::V2022, false);
+    let whole = std::fs::read(export.sqlite()).unwrap();
+    let damaged = export.beside("damaged.sqlite");
+    let limits = ReadLimits {
+        max_query_time: Duration::from_secs(2),
+        ..ReadLimits::default()
+    };
+    let begin = Instant::now();
+    let mut errors = 0;
+    for round in 0..400_usize {
+        let mut bytes = whole.clone();
+        match round % 4 {
+            0 => bytes.truncate(round * whole.len() / 400),
+            // Headers of pages and their cell pointers stand at the pages' beginnings.
+            1 => bytes[(round * 4096 + round % 97) % whole.len()] ^= 0x55,
+            2 => bytes[round * 7919 % whole.len()] = 0xFF,
+            _ => {
+                let at = round * 104_729 % (whole.len() - 64);
+                bytes[at..at + 64].fill(u8::try_from(round % 256).unwrap());
+            }
+        }
+        std::fs::write(&damaged, &bytes).unwrap();
+        errors += usize::from(nsys_sqlite::read(&damaged, &limits).is_err());
+    }
+    assert!(errors > 100, "{errors}");
+    assert!(begin.elapsed() < Duration::from_mins(2), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn every_database_of_the_corpus_is_read_within_its_budget() {
+    // File, kernels, kernel time in ns, API calls, NVTX ranges.
+    let cases = [
+        ("nsys-ai/mfu_2gpu_before.sqlite", 4010, Some(535_200_000), 7466, 19118),
+        ("nsightful/power_iteration__baseline.sqlite", 3689, None, 7417, 0),
+        ("nsys-ai/mock.sqlite", 2, None, 9, 0),
+        // Another 38 rows of the calls' table repeat calls, for their call stacks.
+        ("pipit-nsys/saxpy-mpi-cuda_nsys_perlmutter0.sqlite", 5, None, 57, 0),
+    ];
+    for (file, kernels, kernel_ns, calls, ranges) in cases {
+        let Some(path) = nsys::corpus(file) else { continue };
+        let begin = Instant::now();
+        let capture = nsys_sqlite::read(&path, &ReadLimits::default()).unwrap();
+        let took = begin.elapsed();
+        println!("{file}: {took:?}");
+        let timeline = transform(capture, TransformOptions::default());
+        let count = |category| timeline.capture.events.get(&category).map_or(0, Events::len);
+        assert_eq!(count(Category::CudaKernel), kernels, "{file}");
+        assert_eq!(count(Category::CudaApi), calls, "{file}");
+        if ranges > 0 {
+            assert_eq!(count(Category::NvtxRange), ranges, "{file}");
+        }
+        if let Some(expected) = kernel_ns {
+            // The corpus tells it in hundredths of a millisecond.
+            let total: u64 = timeline.capture.events[&Category::CudaKernel].duration_ns.iter().sum();
+            assert!(total.abs_diff(expected) < 5_000, "{file}: {total}");
+        }
+        // The budget is that of a release build on a machine that does nothing else.
+        let budget = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 1 });
+        assert!(took < budget, "{file}: {took:?}");
+    }
+}
