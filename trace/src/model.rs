@@ -4,7 +4,9 @@ mod category;
 mod counter;
 mod drops;
 mod events;
+mod figures;
 mod kernel_profile;
+mod lod;
 mod row;
 
 pub use category::{Category, ColumnId, Width};
@@ -12,7 +14,9 @@ pub use counter::CounterSeries;
 pub use drops::{Drop, DropReason, Drops};
 pub(crate) use events::index;
 pub use events::{Column, Event, Events, Values};
+pub use figures::Figures;
 pub use kernel_profile::{KernelProfile, Metric};
+pub use lod::{Lod, LodLevel};
 pub use row::{Row, Track};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,6 +110,10 @@ pub struct Timeline {
     pub session_id: String,
     /// The capture, in canonical order.
     pub capture: Capture,
+    /// Levels of detail of each category that holds events.
+    pub lod: BTreeMap<Category, Lod>,
+    /// Figures of the lengths in ns per name, of each category that holds events: one per element of [`Events::names`].
+    pub figures: BTreeMap<Category, Vec<Figures>>,
 }
 
 impl Timeline {

@@ -1,13 +1,26 @@
-//! From a capture as read to a timeline as published: canonical order, lanes, launches joined to GPU work.
+//! From a capture as read to a timeline as published: canonical order, lanes, levels of detail, launches joined to GPU work.
 //!
-//! The outcome depends on the events alone, not on the order in which the source held them.
+//! The outcome depends on the events alone: not on the order in which the source held them, and not on the engine that did the
+//! heavy steps ([`engine`] says what these are).
 
+pub mod cpu;
+pub mod engine;
+pub mod figures;
 mod lanes;
 mod launches;
+pub mod lod;
+mod names;
+pub mod order;
+pub mod rows;
 
-use std::cmp::Reverse;
+pub use cpu::Cpu;
 
-use crate::model::{Capture, Events, Row, Timeline, index};
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
+use crate::model::{Capture, Category, Events, Timeline, Values, index};
+use engine::{Columns, Engine, Input, Sorted};
 
 /// What the caller decides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,103 +29,155 @@ pub struct TransformOptions {
     pub session_id: String,
 }
 
-/// Sorts events by start, names and rows by themselves, assigns lanes and joins launches.
-pub fn transform(mut capture: Capture, options: TransformOptions) -> Timeline {
+/// Sorts events by start, names and rows by themselves, assigns lanes, makes levels of detail and joins launches, on the
+/// processor.
+pub fn transform(capture: Capture, options: TransformOptions) -> Timeline {
+    transform_with(&Cpu, capture, options)
+}
+
+/// The same with the heavy steps on `engine`.
+pub fn transform_with(engine: &dyn Engine, mut capture: Capture, options: TransformOptions) -> Timeline {
     capture.events.retain(|_, events| !events.is_empty());
     capture.captured.extend(capture.events.keys().copied());
-    let rows = sort_rows(&mut capture.rows);
-    for (category, events) in &mut capture.events {
-        for row in &mut events.row {
-            *row = rows.get(index(*row)).copied().unwrap_or(*row);
-        }
-        // The columns that only some sources give come last, in their published order.
-        let own = category.columns().len();
-        if let Some(optional) = events.columns.get_mut(own..) {
-            optional.sort_by_key(|column| column.id);
-        }
-        sort_names(events);
-        sort_events(events);
+    let rows = names::sort_rows(&mut capture.rows);
+    let mut events: Vec<(Category, Events)> = std::mem::take(&mut capture.events).into_iter().collect();
+    events
+        .par_iter_mut()
+        .for_each(|(category, events)| number(*category, events, &rows));
+    let input = Input {
+        categories: events
+            .iter_mut()
+            .map(|(category, events)| (*category, take(events)))
+            .collect(),
+        rows: u32::try_from(capture.rows.len()).unwrap_or(u32::MAX),
+    };
+    let mut output = engine.run(input);
+    let mut timeline = Timeline {
+        session_id: options.session_id,
+        ..Timeline::default()
+    };
+    for (category, mut events) in events {
+        let sorted = output.categories.remove(&category).unwrap_or_default();
+        let Sorted { lod, figures, .. } = put_back(&mut events, sorted);
+        timeline.lod.insert(category, lod);
+        timeline.figures.insert(category, figures);
+        capture.events.insert(category, events);
     }
     capture
         .counters
         .sort_by(|a, b| (&a.source, &a.device, &a.metric).cmp(&(&b.source, &b.device, &b.metric)));
     capture.devices.sort_by_key(|device| device.id);
-    let ends = capture
-        .events
-        .values()
-        .flat_map(|events| (0..events.len()).map(|at| events.end_ns(at)));
-    capture.duration_ns = ends.max().unwrap_or(0).max(capture.duration_ns);
-    lanes::assign(&mut capture.events, capture.rows.len());
+    capture.duration_ns = last_end(&capture.events).max(capture.duration_ns);
     launches::join(&mut capture);
-    Timeline {
-        session_id: options.session_id,
-        capture,
+    timeline.capture = capture;
+    timeline
+}
+
+/// Levels of detail and figures of events that are in order already, as those of a file.
+pub(crate) fn derive(events: &Events, rows: u32) -> (crate::model::Lod, Vec<crate::model::Figures>) {
+    let columns = Columns {
+        start_ns: events.start_ns.clone(),
+        duration_ns: events.duration_ns.clone(),
+        row: events.row.clone(),
+        name: events.name.clone(),
+        names: u32::try_from(events.names.len()).unwrap_or(u32::MAX),
+    };
+    let by_row = rows::RowMajor::new(&columns.row, rows);
+    (lod::lod(&columns, &by_row), figures::by_name(&columns))
+}
+
+/// The end of the last event.
+fn last_end(events: &BTreeMap<Category, Events>) -> u64 {
+    let of_category = |events: &Events| {
+        let times = events.start_ns.par_iter().zip(&events.duration_ns);
+        times.map(|(start, duration)| start.saturating_add(*duration)).max()
+    };
+    events.values().filter_map(of_category).max().unwrap_or(0)
+}
+
+/// Rows and names in their published numbering, columns in their published order.
+fn number(category: Category, events: &mut Events, rows: &[u32]) {
+    for row in &mut events.row {
+        *row = rows.get(index(*row)).copied().unwrap_or(*row);
+    }
+    // The columns that only some sources give come last, in their published order.
+    let own = category.columns().len();
+    if let Some(optional) = events.columns.get_mut(own..) {
+        optional.sort_by_key(|column| column.id);
+    }
+    names::sort_names(events);
+}
+
+/// The columns that the engine needs leave the events meanwhile.
+fn take(events: &mut Events) -> Columns {
+    events.lane = Vec::new();
+    Columns {
+        start_ns: std::mem::take(&mut events.start_ns),
+        duration_ns: std::mem::take(&mut events.duration_ns),
+        row: std::mem::take(&mut events.row),
+        name: std::mem::take(&mut events.name),
+        names: u32::try_from(events.names.len()).unwrap_or(u32::MAX),
     }
 }
 
-/// Sorts rows and merges equal ones; gives the new index of each old one.
-fn sort_rows(rows: &mut Vec<Row>) -> Vec<u32> {
-    let old = std::mem::take(rows);
-    rows.clone_from(&old);
-    rows.sort();
-    rows.dedup();
-    old.iter().map(|row| position(rows, row)).collect()
-}
-
-/// Sorts names, drops those that no event uses, merges equal ones.
-fn sort_names(events: &mut Events) {
-    let mut used = vec![false; events.names.len()];
-    for name in &events.name {
-        if let Some(used) = used.get_mut(index(*name)) {
-            *used = true;
+/// Takes the sorted columns back and brings the others into the same order.
+fn put_back(events: &mut Events, mut sorted: Sorted) -> Sorted {
+    let Columns {
+        start_ns,
+        duration_ns,
+        row,
+        name,
+        ..
+    } = std::mem::take(&mut sorted.columns);
+    events.start_ns = start_ns;
+    events.duration_ns = duration_ns;
+    events.row = row;
+    events.name = name;
+    events.lane = std::mem::take(&mut sorted.lane);
+    if let Some(order) = settled(events, sorted.order.take()) {
+        order::gather(&mut events.correlation, &order);
+        for column in &mut events.columns {
+            match &mut column.values {
+                Values::U32(values) => order::gather(values, &order),
+                Values::U64(values) => order::gather(values, &order),
+            }
         }
     }
-    let old = std::mem::take(&mut events.names);
-    let mut names: Vec<String> = old
-        .iter()
-        .zip(&used)
-        .filter(|(_, used)| **used)
-        .map(|(name, _)| name.clone())
-        .collect();
-    names.sort();
-    names.dedup();
-    let new: Vec<u32> = old.iter().map(|name| position(&names, name)).collect();
-    for name in &mut events.name {
-        *name = new.get(index(*name)).copied().unwrap_or(*name);
-    }
-    events.names = names;
+    sorted
 }
 
-/// Where `item` stands in `sorted`; for one that is not there, where it would.
-fn position<T: Ord>(sorted: &[T], item: &T) -> u32 {
-    let at = sorted.binary_search(item).unwrap_or_else(|at| at);
-    u32::try_from(at).unwrap_or(u32::MAX)
-}
-
-/// Sorts by start, the longest first where starts are equal, then by every other column so that no order is left to chance.
-fn sort_events(events: &mut Events) {
-    let count = u32::try_from(events.len()).unwrap_or(u32::MAX);
-    let mut order: Vec<u32> = (0..count).collect();
-    let key = |at: u32| {
-        let at = index(at);
-        (
-            events.start_ns.get(at).copied(),
-            Reverse(events.duration_ns.get(at).copied()),
-            events.row.get(at).copied(),
-            events.name.get(at).copied(),
-            events.correlation.get(at).copied(),
-        )
+/// The engine leaves events that are equal in start, length, row and name in the order of the input: the remaining columns,
+/// which still are in that order, decide, so that nothing depends on it. `None` where everything is in its place.
+fn settled(events: &Events, order: Option<Vec<u32>>) -> Option<Vec<u32>> {
+    let same = |a: usize, b: usize| {
+        events.start_ns.get(a) == events.start_ns.get(b)
+            && events.duration_ns.get(a) == events.duration_ns.get(b)
+            && events.row.get(a) == events.row.get(b)
+            && events.name.get(a) == events.name.get(b)
     };
-    order.sort_unstable_by(|a, b| {
+    let behind = |a: u32, b: u32| {
+        let (a, b) = (index(a), index(b));
         let own = || {
             let columns = events.columns.iter();
             columns
-                .map(|column| column.values.get(index(*a)).cmp(&column.values.get(index(*b))))
-                .find(|o| o.is_ne())
+                .map(|column| column.values.get(a).cmp(&column.values.get(b)))
+                .find(|order| order.is_ne())
         };
-        key(*a)
-            .cmp(&key(*b))
-            .then_with(|| own().unwrap_or(std::cmp::Ordering::Equal))
-    });
-    events.permute(&order);
+        let correlation = events.correlation.get(a).cmp(&events.correlation.get(b));
+        correlation.then_with(|| own().unwrap_or(std::cmp::Ordering::Equal))
+    };
+    let places: Vec<usize> = (1..events.start_ns.len()).filter(|at| same(at - 1, *at)).collect();
+    if places.is_empty() {
+        return order;
+    }
+    let count = u32::try_from(events.start_ns.len()).unwrap_or(u32::MAX);
+    let mut order = order.unwrap_or_else(|| (0..count).collect());
+    for run in places.chunk_by(|a, b| a + 1 == *b) {
+        if let (Some(first), Some(last)) = (run.first(), run.last())
+            && let Some(run) = order.get_mut(first - 1..=*last)
+        {
+            run.sort_by(|a, b| behind(*a, *b));
+        }
+    }
+    Some(order)
 }

@@ -56,13 +56,6 @@ impl Values {
             Self::U64(values) => values.push(value),
         }
     }
-
-    fn permute(&mut self, order: &[u32]) {
-        match self {
-            Self::U32(values) => permute(values, order),
-            Self::U64(values) => permute(values, order),
-        }
-    }
 }
 
 /// The common columns of one event, for [`Events::push`].
@@ -196,23 +189,6 @@ impl Events {
         let start = self.start_ns.get(at).copied().unwrap_or(0);
         start.saturating_add(self.duration_ns.get(at).copied().unwrap_or(0))
     }
-
-    /// Reorders every column so that the event at `order[i]` comes to `i`.
-    pub(crate) fn permute(&mut self, order: &[u32]) {
-        permute(&mut self.start_ns, order);
-        permute(&mut self.duration_ns, order);
-        permute(&mut self.row, order);
-        permute(&mut self.lane, order);
-        permute(&mut self.name, order);
-        permute(&mut self.correlation, order);
-        for column in &mut self.columns {
-            column.values.permute(order);
-        }
-    }
-}
-
-fn permute<T: Copy>(values: &mut Vec<T>, order: &[u32]) {
-    *values = order.iter().filter_map(|at| values.get(index(*at)).copied()).collect();
 }
 
 /// A stored index as a position. Every supported target has at least 32 bits of address space.

@@ -141,10 +141,19 @@ fn open(path: &Path, limits: &ReadLimits) -> Result<Timeline, Failure> {
             capture.events.insert(category, events);
         }
     }
-    Ok(Timeline {
+    let rows = u32::try_from(capture.rows.len()).unwrap_or(u32::MAX);
+    let mut timeline = Timeline {
         session_id: attribute_text(&meta, "session_id")?,
-        capture,
-    })
+        ..Timeline::default()
+    };
+    // What can be made of the events is not taken on trust.
+    for (category, events) in &capture.events {
+        let (lod, figures) = crate::transform::derive(events, rows);
+        timeline.lod.insert(*category, lod);
+        timeline.figures.insert(*category, figures);
+    }
+    timeline.capture = capture;
+    Ok(timeline)
 }
 
 struct Reader<'a> {

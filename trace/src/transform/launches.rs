@@ -1,35 +1,107 @@
 //! Joins GPU work to the API call that launched it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
-use crate::model::{Capture, Category, ColumnId, Row, Values, index};
+use rayon::prelude::*;
+
+use crate::model::{Capture, Category, ColumnId, Events, Row, Values, index};
 
 /// Correlation ids are unique within a process only: with several processes, a join on the id alone pairs strangers.
-type Key = (u32, u32, u32, u32);
+type Process = (u32, u32, u32);
 
-fn key(rows: &[Row], row: u32, correlation: u32) -> Option<Key> {
-    let row = rows.get(index(row))?;
-    (correlation != 0).then_some((row.capture, row.machine, row.process, correlation))
+/// The number of each row's process.
+fn processes(rows: &[Row]) -> (Vec<usize>, usize) {
+    let mut known: BTreeMap<Process, usize> = BTreeMap::new();
+    let of_rows = rows
+        .iter()
+        .map(|row| {
+            let next = known.len();
+            *known.entry((row.capture, row.machine, row.process)).or_insert(next)
+        })
+        .collect();
+    (of_rows, known.len())
+}
+
+/// The calls of one process by correlation id.
+#[derive(Debug)]
+enum Calls {
+    /// Ids follow each other closely, as profilers number them: a table from the least id on.
+    Dense { least: u32, calls: Vec<u32> },
+    /// Ids and calls, sorted.
+    Sparse(Vec<(u32, u32)>),
+}
+
+impl Calls {
+    /// `found` are ids with calls in the order of their starts: the first call of an id counts.
+    fn new(mut found: Vec<(u32, u32)>) -> Self {
+        let least = found.iter().map(|(id, _)| *id).min().unwrap_or(0);
+        let most = found.iter().map(|(id, _)| *id).max().unwrap_or(0);
+        let span = index(most - least).saturating_add(1);
+        if span > found.len().saturating_mul(8).saturating_add(1024) {
+            found.par_sort_unstable();
+            found.dedup_by_key(|(id, _)| *id);
+            return Self::Sparse(found);
+        }
+        let mut calls = vec![ColumnId::NO_LAUNCH; span];
+        for (id, call) in found {
+            if let Some(slot) = calls.get_mut(index(id - least))
+                && *slot == ColumnId::NO_LAUNCH
+            {
+                *slot = call;
+            }
+        }
+        Self::Dense { least, calls }
+    }
+
+    fn get(&self, id: u32) -> u32 {
+        let call = match self {
+            Self::Dense { least, calls } => id.checked_sub(*least).and_then(|at| calls.get(index(at))).copied(),
+            Self::Sparse(calls) => {
+                let at = calls.binary_search_by_key(&id, |(id, _)| *id).ok();
+                at.and_then(|at| calls.get(at)).map(|(_, call)| *call)
+            }
+        };
+        call.unwrap_or(ColumnId::NO_LAUNCH)
+    }
 }
 
 /// Fills the column [`ColumnId::Launch`]. One call may launch many kernels (a CUDA graph); work whose call is not in the
-/// capture keeps [`ColumnId::NO_LAUNCH`]. Where two calls carry one id, the first one counts.
+/// capture keeps [`ColumnId::NO_LAUNCH`], as does work without a correlation id, which is 0. Where two calls carry one id, the
+/// first one counts.
 pub(super) fn join(capture: &mut Capture) {
     let Capture { events, rows, .. } = capture;
-    let mut calls: HashMap<Key, u32> = HashMap::new();
+    let (of_rows, count) = processes(rows);
+    let process = |row: u32| of_rows.get(index(row)).copied();
+    let mut found: Vec<Vec<(u32, u32)>> = vec![Vec::new(); count];
     if let Some(api) = events.get(&Category::CudaApi) {
         for (at, (row, correlation)) in (0_u32..).zip(api.row.iter().zip(&api.correlation)) {
-            if let Some(key) = key(rows, *row, *correlation) {
-                calls.entry(key).or_insert(at);
+            if *correlation != 0
+                && let Some(found) = process(*row).and_then(|process| found.get_mut(process))
+            {
+                found.push((*correlation, at));
             }
         }
     }
-    for events in events.values_mut() {
-        let launches = events.row.iter().zip(&events.correlation).map(|(row, correlation)| {
-            let call = key(rows, *row, *correlation).and_then(|key| calls.get(&key).copied());
-            call.unwrap_or(ColumnId::NO_LAUNCH)
-        });
-        let launches: Vec<u32> = launches.collect();
+    let calls: Vec<Calls> = found.into_par_iter().map(Calls::new).collect();
+    let launch = |(row, correlation): (&u32, &u32)| {
+        let calls = process(*row).and_then(|process| calls.get(process));
+        match calls {
+            Some(calls) if *correlation != 0 => calls.get(*correlation),
+            _ => ColumnId::NO_LAUNCH,
+        }
+    };
+    let work: Vec<&mut Events> = events
+        .values_mut()
+        .filter(|events| events.column(ColumnId::Launch).is_some())
+        .collect();
+    for events in work {
+        let launches = events
+            .row
+            .par_iter()
+            .with_min_len(1 << 14)
+            .zip(&events.correlation)
+            .map(launch)
+            .collect();
         if let Some(column) = events.column_mut(ColumnId::Launch) {
             *column = Values::U32(launches);
         }

@@ -5,20 +5,8 @@ use std::path::Path;
 use flopwatch_trace::{ReadLimits, nsys_hdf, timeline_file};
 
 use crate::export::Schema;
+use crate::random::Random;
 use crate::sample::sample;
-
-/// A small generator with a fixed seed (SplitMix64), so that a failure can be repeated.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        usize::try_from((mixed ^ (mixed >> 31)) % u64::try_from(bound).unwrap()).unwrap()
-    }
-}
 
 /// What a reader says of a file: its error, if it has one.
 type Read = fn(&Path) -> Result<(), String>;

@@ -1,0 +1,41 @@
+//! The pyramid of a category: what a viewer draws where events are narrower than a pixel.
+
+/// Levels of growing buckets, the finest first. Each is at most an eighth of the events; a small category has none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lod {
+    /// The levels; each one's buckets are four times as wide as those of the level before.
+    pub levels: Vec<LodLevel>,
+}
+
+/// One level: an entry per row and bucket in which an event of the row starts, sorted by row and bucket.
+///
+/// A bucket of width `1 << shift` covers the times `t` with the same `t >> shift`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LodLevel {
+    /// Binary logarithm of the buckets' width in ns.
+    pub shift: u8,
+    /// The row.
+    pub row: Vec<u32>,
+    /// `start_ns >> shift` of the events of the entry.
+    pub bucket: Vec<u64>,
+    /// The longest of these events, the first one where several are as long: its index in the category.
+    pub event: Vec<u32>,
+    /// Its length in ns.
+    pub duration_ns: Vec<u64>,
+    /// How many events start in the bucket. Over a level these add up to the category's events.
+    pub count: Vec<u32>,
+    /// For how many ns of the bucket events of the row run, those that began before the bucket too; overlap counts once.
+    pub busy_ns: Vec<u64>,
+}
+
+impl LodLevel {
+    /// How many entries.
+    pub fn len(&self) -> usize {
+        self.row.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.row.is_empty()
+    }
+}

@@ -1,0 +1,68 @@
+//! The engine of the processor: every core takes part, memory beyond the columns stays below the columns' own.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
+use super::engine::{Columns, Engine, Input, Output, Sorted};
+use super::{figures, lanes, lod, order, rows::RowMajor};
+use crate::model::Category;
+
+/// The heavy steps on the processor, on the current rayon pool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cpu;
+
+impl Engine for Cpu {
+    fn run(&self, input: Input) -> Output {
+        let rows = input.rows;
+        let sorted: Vec<(Category, Columns, Option<Vec<u32>>)> = input
+            .categories
+            .into_iter()
+            .map(|(category, mut columns)| {
+                let order = order::order(&columns);
+                if let Some(order) = &order {
+                    order::apply(&mut columns, order);
+                }
+                (category, columns, order)
+            })
+            .collect();
+        let by_row: Vec<RowMajor> = sorted
+            .par_iter()
+            .map(|(_, columns, _)| RowMajor::new(&columns.row, rows))
+            .collect();
+        let all: Vec<(&Columns, &RowMajor)> = sorted.iter().map(|(_, columns, _)| columns).zip(&by_row).collect();
+        let (figures, (lods, lanes)) = rayon::join(
+            || {
+                all.par_iter()
+                    .map(|(columns, _)| figures::by_name(columns))
+                    .collect::<Vec<_>>()
+            },
+            || {
+                rayon::join(
+                    || {
+                        all.par_iter()
+                            .map(|(columns, by_row)| lod::lod(columns, by_row))
+                            .collect::<Vec<_>>()
+                    },
+                    || lanes::assign(&all),
+                )
+            },
+        );
+        let made = lanes.into_iter().zip(lods).zip(figures);
+        let categories: BTreeMap<Category, Sorted> = sorted
+            .into_iter()
+            .zip(made)
+            .map(|((category, columns, order), ((lane, lod), figures))| {
+                let sorted = Sorted {
+                    columns,
+                    order,
+                    lane,
+                    lod,
+                    figures,
+                };
+                (category, sorted)
+            })
+            .collect();
+        Output { categories }
+    }
+}

@@ -1,0 +1,133 @@
+//! Levels of detail against a plain reckoning of what they stand for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use flopwatch_trace::model::{Capture, Category, Event, Events, Row, Timeline, Track};
+use flopwatch_trace::transform::{TransformOptions, transform};
+
+use crate::random::Random;
+
+fn row(stream: u64) -> Row {
+    Row {
+        capture: 0,
+        machine: 0,
+        process: 1,
+        track: Track::GpuStream,
+        device: Some(0),
+        context: None,
+        stream: Some(stream),
+        thread: None,
+        label: String::new(),
+    }
+}
+
+/// `count` events on `rows` rows, in bursts, some nested in long ones, some without length.
+fn capture(count: usize, rows: u32, seed: u64) -> Capture {
+    let mut random = Random(seed);
+    let mut events = Events::new(Category::CudaMemset);
+    events.names = vec!["a".to_owned(), "b".to_owned()];
+    let mut time = 0;
+    for at in 0..count {
+        time += if at % 100 == 0 { 1_000_000 } else { random.below(900) };
+        let duration = match random.below(50) {
+            0 => random.below(3_000_000),
+            1 => 0,
+            _ => random.below(1000),
+        };
+        let event = Event {
+            start_ns: u64::try_from(time).unwrap(),
+            duration_ns: u64::try_from(duration).unwrap(),
+            row: u32::try_from(random.below(usize::try_from(rows).unwrap())).unwrap(),
+            name: u32::try_from(random.below(2)).unwrap(),
+            correlation: 0,
+        };
+        events.push(event, &[]);
+    }
+    Capture {
+        events: [(Category::CudaMemset, events)].into(),
+        rows: (0..rows).map(|stream| row(u64::from(stream))).collect(),
+        ..Capture::default()
+    }
+}
+
+fn made(count: usize, rows: u32, seed: u64) -> Timeline {
+    transform(capture(count, rows, seed), TransformOptions::default())
+}
+
+/// Length of the union of intervals.
+fn union(mut intervals: Vec<(u64, u64)>) -> u64 {
+    intervals.sort_unstable();
+    let (mut covered, mut until) = (0, 0);
+    for (start, end) in intervals {
+        covered += end.saturating_sub(start.max(until));
+        until = until.max(end);
+    }
+    covered
+}
+
+#[test]
+fn every_entry_says_what_its_bucket_holds() {
+    for (count, rows, seed) in [(4096, 1, 1), (6000, 3, 2), (9000, 40, 3)] {
+        let timeline = made(count, rows, seed);
+        let events = &timeline.capture.events[&Category::CudaMemset];
+        let lod = &timeline.lod[&Category::CudaMemset];
+        let longest = events.duration_ns.iter().max().unwrap();
+        assert!(lod.levels.len() > 3, "{count} events make {} levels", lod.levels.len());
+        let mut shift = None;
+        for level in &lod.levels {
+            assert!(shift.is_none_or(|before: u8| level.shift == before + 2));
+            shift = Some(level.shift);
+            assert!(level.len() * 8 <= count);
+            assert_eq!(
+                level.count.iter().map(|n| usize::try_from(*n).unwrap()).sum::<usize>(),
+                count
+            );
+            assert_eq!(level.duration_ns.iter().max(), Some(longest));
+            let mut of_buckets: BTreeMap<(u32, u64), Vec<usize>> = BTreeMap::new();
+            let mut of_rows: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
+            for at in 0..count {
+                let bucket = events.start_ns[at] >> level.shift;
+                of_buckets.entry((events.row[at], bucket)).or_default().push(at);
+                of_rows
+                    .entry(events.row[at])
+                    .or_default()
+                    .push((events.start_ns[at], events.end_ns(at)));
+            }
+            assert_eq!(level.len(), of_buckets.len());
+            for (at, ((row, bucket), members)) in of_buckets.iter().enumerate() {
+                assert_eq!((level.row[at], level.bucket[at]), (*row, *bucket));
+                assert_eq!(usize::try_from(level.count[at]).unwrap(), members.len());
+                let best = members
+                    .iter()
+                    .rev()
+                    .max_by_key(|member| events.duration_ns[**member])
+                    .unwrap();
+                assert_eq!(usize::try_from(level.event[at]).unwrap(), *best);
+                assert_eq!(level.duration_ns[at], events.duration_ns[*best]);
+                let (from, to) = (bucket << level.shift, (bucket + 1) << level.shift);
+                let clipped = of_rows[row]
+                    .iter()
+                    .map(|(start, end)| (*start.max(&from), *end.min(&to)));
+                let busy = union(clipped.filter(|(start, end)| start < end).collect());
+                assert_eq!(
+                    level.busy_ns[at], busy,
+                    "row {row} bucket {bucket} shift {}",
+                    level.shift
+                );
+                assert!(busy <= to - from);
+            }
+        }
+        let used: BTreeSet<u32> = events.row.iter().copied().collect();
+        assert_eq!(
+            lod.levels.last().unwrap().len(),
+            used.len(),
+            "the last level has one entry per row"
+        );
+    }
+}
+
+#[test]
+fn few_events_have_no_levels() {
+    assert!(made(4095, 1, 4).lod[&Category::CudaMemset].levels.is_empty());
+    assert!(made(5000, 5000, 5).lod[&Category::CudaMemset].levels.is_empty());
+}
