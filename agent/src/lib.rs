@@ -9,6 +9,7 @@
 //! | [`manifest`] | the request that `record` reads |
 //! | [`metrics`], [`observability`] | what it tells about itself |
 
+pub mod adoption;
 pub mod child;
 pub mod choice;
 pub mod cli;

@@ -2,6 +2,7 @@
 
 pub mod captures;
 pub mod graft;
+mod journal;
 mod options;
 pub mod pods;
 mod spool;
@@ -169,9 +170,6 @@ pub async fn run(options: Options) -> Result<(), Error> {
     tokio::fs::create_dir_all(&spool)
         .await
         .map_err(io_error(format!("cannot make {}", spool.display())))?;
-    sweep::empty_spool(&spool, &steps)
-        .await
-        .map_err(io_error(format!("cannot empty {}", spool.display())))?;
     let store_options = StoreOptions {
         free_bytes_floor: options.min_free_bytes,
     };
@@ -228,7 +226,12 @@ pub async fn run(options: Options) -> Result<(), Error> {
             control.await;
         }
     });
-    let sweeping = tokio::spawn(ready_and_sweep(Arc::clone(&node), pods_known, health));
+    let sweeping = tokio::spawn(ready_and_sweep(
+        Arc::clone(&node),
+        Arc::clone(&captures),
+        pods_known,
+        health,
+    ));
 
     let ended = tokio::select! {
         () = asked_to_stop() => Ok(()),
@@ -241,7 +244,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
     info!("stopping");
     stop.cancel();
     if timeout(DRAIN, captures.end_all(Interrupt::Shutdown)).await.is_err() {
-        warn!("captures did not end in time; they are recovered at the next start");
+        warn!("captures did not let go in time; they are adopted at the next start all the same");
     }
     give_up.cancel();
     for task in [watched_pods, grafting, controlling, sweeping] {
@@ -306,18 +309,20 @@ async fn watch_pods<E: std::error::Error>(
 }
 
 /// Says that the node is ready once its pods are known and its captures can be listed; then sweeps from time to time.
-async fn ready_and_sweep(node: Arc<Node>, pods_known: CancellationToken, health: Health) {
+async fn ready_and_sweep(node: Arc<Node>, captures: Arc<Captures>, pods_known: CancellationToken, health: Health) {
     pods_known.cancelled().await;
     let mut ticks = interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while node.stop.run_until_cancelled(ticks.tick()).await.is_some() {
-        match sweep::live_captures(&node.client, &node.name).await {
-            Ok(live) => {
+        match sweep::list_captures(&node.client, &node.name).await {
+            Ok(listed) => {
                 if !health.is_ready() {
                     info!("ready");
                     health.ready();
                 }
-                sweep::sweep_store(&node.store, &live).await;
+                sweep::sweep_store(&node.store, &listed.all).await;
+                let keep = |uid: &str| listed.undecided.contains(uid) || captures.is_live(uid);
+                sweep::sweep_spool(&node.spool, &node.steps, keep).await;
             }
             Err(error) => {
                 warn!(error = %chain(&error), "the node's captures cannot be listed");

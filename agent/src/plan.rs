@@ -35,7 +35,7 @@ pub struct Observed<'a> {
     pub max_live: usize,
     /// Captures of this node that wait for a turn and are older than this one.
     pub ahead: usize,
-    /// Another capture that has the container now.
+    /// Another capture that has the container now, carried by this process or left by an earlier one.
     pub holder: Option<&'a str>,
 }
 
@@ -50,7 +50,7 @@ pub enum Interrupt {
     Deleted,
     /// End and throw away: the operator gave this node up.
     Lost,
-    /// End and throw away: the agent is asked to exit.
+    /// Let go of it as it is, for the agent that comes next: this one is asked to exit.
     Shutdown,
 }
 
@@ -92,35 +92,41 @@ pub enum Step {
     },
     /// Start the task that carries it.
     Start,
-    /// It was at work in an earlier life of this agent: stop what may still run in the container, clean up, fail.
-    Recover,
+    /// It was at work in an earlier life of this agent: go on with it, or end it, as [`crate::adoption`] decides.
+    Adopt,
     /// It is being deleted: delete its artifacts, end it if it has not ended, report that nothing is left.
     Release,
 }
 
+/// Why a capture is to end before its time, as its spec and status say it.
+pub fn interrupt(spec: &CaptureSpec, status: &CaptureStatus, deleting: bool) -> Option<Interrupt> {
+    match (deleting, is_lost(status), spec.stop) {
+        (true, _, _) => Some(Interrupt::Deleted),
+        (false, true, _) => Some(Interrupt::Lost),
+        (false, false, Some(StopMode::Discard)) => Some(Interrupt::Discard),
+        (false, false, Some(StopMode::Keep)) => Some(Interrupt::Keep),
+        (false, false, None) => None,
+    }
+}
+
+fn is_lost(status: &CaptureStatus) -> bool {
+    conditions::find(&status.conditions, CaptureCondition::Lost.as_str()).is_some_and(|c| c.status == "True")
+}
+
 /// Decides the next step.
 pub fn plan(spec: &CaptureSpec, status: &CaptureStatus, observed: &Observed<'_>) -> Step {
-    let lost =
-        conditions::find(&status.conditions, CaptureCondition::Lost.as_str()).is_some_and(|c| c.status == "True");
     let ended = is_decided(status);
 
     if observed.live {
         // The task knows its own end; repeating an interrupt is harmless.
-        let interrupt = match (observed.deleting, lost, spec.stop) {
-            (true, _, _) => Interrupt::Deleted,
-            (false, true, _) => Interrupt::Lost,
-            (false, false, Some(StopMode::Discard)) => Interrupt::Discard,
-            (false, false, Some(StopMode::Keep)) => Interrupt::Keep,
-            (false, false, None) => return Step::Nothing,
-        };
-        return Step::Interrupt(interrupt);
+        return interrupt(spec, status, observed.deleting).map_or(Step::Nothing, Step::Interrupt);
     }
     if observed.deleting {
         let clean = ended && status.artifacts.is_empty() && !observed.stored;
         return match (clean, was_started(status) && !ended) {
             (true, _) => Step::Nothing,
-            // Its collection may still run in the container; the recovery ends with a decided status and comes by here again.
-            (false, true) => Step::Recover,
+            // Its collection may still run in the container; its task ends it with a decided status and comes by here again.
+            (false, true) => Step::Adopt,
             (false, false) => Step::Release,
         };
     }
@@ -128,9 +134,9 @@ pub fn plan(spec: &CaptureSpec, status: &CaptureStatus, observed: &Observed<'_>)
         return Step::Nothing;
     }
     if was_started(status) {
-        return Step::Recover;
+        return Step::Adopt;
     }
-    if lost {
+    if is_lost(status) {
         return Step::Refuse(Failure::new(
             CaptureReason::NodeLost,
             "the operator gave the node up before the capture began",
@@ -363,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_that_an_earlier_agent_began_is_recovered_from_every_stage_but_the_queue() {
+    fn a_capture_that_an_earlier_agent_began_is_adopted_in_every_stage_but_the_queue() {
         for stage in [
             Stage::Attaching,
             Stage::Collecting,
@@ -371,12 +377,12 @@ mod tests {
             Stage::Transforming,
             Stage::Publishing,
         ] {
-            assert_eq!(plan(&spec(), &at(stage), &observed()), Step::Recover, "{stage:?}");
+            assert_eq!(plan(&spec(), &at(stage), &observed()), Step::Adopt, "{stage:?}");
             let deleted = Observed {
                 deleting: true,
                 ..observed()
             };
-            assert_eq!(plan(&spec(), &at(stage), &deleted), Step::Recover, "{stage:?}");
+            assert_eq!(plan(&spec(), &at(stage), &deleted), Step::Adopt, "{stage:?}");
         }
     }
 

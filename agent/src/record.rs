@@ -7,6 +7,7 @@ mod progress;
 mod session;
 
 use std::ffi::OsString;
+use std::future::pending;
 use std::hash::{BuildHasher, RandomState};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -249,13 +250,13 @@ async fn publish(
         Captured::Raw(raw) => {
             progress.stage("importing the capture");
             let report = spool.join("capture.nsys-rep");
-            steps.import(&raw, &report).await?;
+            steps.import(&raw, &report, pending()).await?;
             report
         }
     };
     progress.stage("exporting the capture");
     let export = spool.join("capture.h5");
-    steps.export(&report, &export).await?;
+    steps.export(&report, &export, pending()).await?;
 
     progress.stage("making the timeline");
     let samples_file = spool.join("samples.json");
@@ -272,7 +273,7 @@ async fn publish(
         timeline: spool.join("timeline.h5"),
         summary: spool.join("summary.json"),
     };
-    steps.transform(&job).await?;
+    steps.transform(&job, pending()).await?;
     let made = [
         (Output::Timeline, &job.timeline),
         (Output::Summary, &job.summary),

@@ -74,6 +74,12 @@ pub enum Error {
         /// The last that it said.
         said: String,
     },
+    /// The caller ended it before its end.
+    #[error("{step} was interrupted")]
+    Interrupted {
+        /// What was to be done.
+        step: &'static str,
+    },
     /// No Nsight Systems is there.
     #[error(
         "{step} cannot be run: there is no Nsight Systems beside this agent; the tools image of the chart brings it"
@@ -81,6 +87,14 @@ pub enum Error {
     NoTools {
         /// What was to be done.
         step: &'static str,
+    },
+    /// There is no pipe to end the child with.
+    #[error("{step} cannot be run: {source}")]
+    Pipe {
+        /// What was to be done.
+        step: &'static str,
+        /// What the kernel said.
+        source: std::io::Error,
     },
     /// This process could not hand the step to a thread.
     #[error("{step} ended early: {source}")]
@@ -123,42 +137,47 @@ impl Steps {
         self.tools.is_some()
     }
 
-    /// Makes a report of a raw capture.
-    pub async fn import(&self, raw: &Path, report: &Path) -> Result<(), Error> {
+    /// Makes a report of a raw capture. When `until` resolves first, the child is killed and reaped before this returns; so it is
+    /// for every step.
+    pub async fn import(&self, raw: &Path, report: &Path, until: impl Future<Output = ()>) -> Result<(), Error> {
         let step = "the import";
         let tools = self.tools.as_ref().ok_or(Error::NoTools { step })?;
-        self.run(step, tools.import(raw, report), report, self.limits.import)
+        self.run(step, tools.import(raw, report), report, self.limits.import, until)
             .await
     }
 
     /// Makes an export of a report.
-    pub async fn export(&self, report: &Path, export: &Path) -> Result<(), Error> {
+    pub async fn export(&self, report: &Path, export: &Path, until: impl Future<Output = ()>) -> Result<(), Error> {
         let step = "the export";
         let tools = self.tools.as_ref().ok_or(Error::NoTools { step })?;
-        self.run(step, tools.export_hdf(report, export), export, self.limits.export)
-            .await
+        let line = tools.export_hdf(report, export);
+        self.run(step, line, export, self.limits.export, until).await
     }
 
     /// Makes the published files.
-    pub async fn transform(&self, job: &Job) -> Result<(), Error> {
-        self.run(
-            "the transform",
-            job.command_line(&self.own),
-            &job.timeline,
-            self.limits.transform,
-        )
-        .await
+    pub async fn transform(&self, job: &Job, until: impl Future<Output = ()>) -> Result<(), Error> {
+        let line = job.command_line(&self.own);
+        self.run("the transform", line, &job.timeline, self.limits.transform, until)
+            .await
     }
 
     /// Removes what children left in a folder, as their user; the folder itself stays.
     pub async fn clear(&self, folder: &Path) -> Result<(), Error> {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let line = vec![text(&self.own), "clear".to_owned(), text(folder)];
-        self.run("the clean-up", line, &folder.join("."), CLEAR).await
+        self.run("the clean-up", line, &folder.join("."), CLEAR, std::future::pending())
+            .await
     }
 
     /// The child works in the folder of what it makes.
-    async fn run(&self, step: &'static str, command: Vec<String>, made: &Path, limit: Duration) -> Result<(), Error> {
+    async fn run(
+        &self,
+        step: &'static str,
+        command: Vec<String>,
+        made: &Path,
+        limit: Duration,
+        until: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
         let directory = made.parent().unwrap_or(Path::new("/")).to_owned();
         let environment = match &self.tools {
             Some(tools) => tools.environment(&directory),
@@ -176,7 +195,19 @@ impl Steps {
             deadline: limit,
         };
         let reexec = self.reexec.clone();
-        let ran = tokio::task::spawn_blocking(move || sandbox::run(&reexec, &sandboxed)).await;
+        // The child's thread watches the reading end: it ends the child when the writing end is gone, be it below or because
+        // whoever waits here was dropped.
+        let (cancelled, cancel) = std::io::pipe().map_err(|source| Error::Pipe { step, source })?;
+        let cancelled = std::os::fd::OwnedFd::from(cancelled);
+        let mut cancel = Some(cancel);
+        let mut ran = tokio::task::spawn_blocking(move || sandbox::run_until(&reexec, &sandboxed, &cancelled));
+        let mut until = std::pin::pin!(until);
+        let ran = loop {
+            tokio::select! {
+                ran = &mut ran => break ran,
+                () = &mut until, if cancel.is_some() => drop(cancel.take()),
+            }
+        };
         let output = ran
             .map_err(|source| Error::Thread { step, source })?
             .map_err(|source| Error::Run { step, source })?;
@@ -191,6 +222,7 @@ fn judge(step: &'static str, output: &Output, limit: Duration) -> Result<(), Err
     let how = match output.end {
         End::Exited(0) => return Ok(()),
         End::TimedOut => return Err(Error::Deadline { step, limit }),
+        End::Cancelled => return Err(Error::Interrupted { step }),
         End::Exited(code) => format!("exit code {code}"),
         End::Signaled(signal) => format!("signal {signal}"),
         End::Detached => "it ran away".to_owned(),

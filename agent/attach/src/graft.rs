@@ -520,18 +520,49 @@ impl Target {
             .map(drop)
     }
 
-    /// Takes a raw capture out, at most `limit` bytes, and removes it in the container; returns its bytes.
-    pub fn take_capture(
+    /// Copies a raw capture out, at most `limit` bytes, and leaves it where it is; returns its bytes.
+    pub fn copy_capture(
         &self,
         path: &Path,
         to: &mut dyn io::Write,
         limit: u64,
         progress: impl FnMut(u64) -> bool,
     ) -> Result<u64, GraftError> {
-        let root = self.root()?;
-        let bytes = root.copy_out(path, to, limit, progress)?;
-        root.remove(path)?;
-        Ok(bytes)
+        Ok(self.root()?.copy_out(path, to, limit, progress)?)
+    }
+
+    /// Removes a raw capture in the container; true when it was there. Safe to run twice.
+    pub fn remove_capture(&self, path: &Path) -> Result<bool, GraftError> {
+        Ok(self.root()?.remove(path)?)
+    }
+
+    /// Whether a control command (of an agent that ended in the middle of it, or the guard's stop) is at work in the container.
+    pub fn is_controlled(&self) -> io::Result<bool> {
+        let namespace = |pid: i32| std::fs::read_link(self.procfs.folder(pid).join("ns/pid")).ok();
+        let own = namespace(self.process.pid);
+        Ok(self.procfs.pids()?.into_iter().any(|pid| {
+            let controls = self.procfs.command_line(pid).is_ok_and(|words| is_control(&words));
+            controls && own.is_some() && namespace(pid) == own
+        }))
+    }
+
+    /// Waits until no control command is at work in the container, at most as long as the longest may take.
+    pub fn await_quiet(&self) -> io::Result<()> {
+        let deadline = Instant::now() + STOP;
+        while self.is_controlled()? && Instant::now() < deadline {
+            pause(Duration::from_millis(100));
+        }
+        Ok(())
+    }
+}
+
+/// A keeper with a deadline holds a control command; one without holds the session. The guard runs its stop without one.
+fn is_control(words: &[String]) -> bool {
+    let word = |index: usize| words.get(index).map(String::as_str);
+    match word(1) {
+        Some("keeper") => word(2) == Some("--deadline-seconds"),
+        Some("stop") => word(0).is_some_and(|program| program.ends_with("/nsys")),
+        _ => false,
     }
 }
 
@@ -558,6 +589,27 @@ fn pause(time: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_control_command_is_told_from_a_session() {
+        for (line, controls) in [
+            (
+                "/t/launcher keeper --deadline-seconds 15 -- /t/nsys sessions list",
+                true,
+            ),
+            ("/t/target-linux-x64/nsys stop --session=flopwatch", true),
+            (
+                "/t/launcher keeper --run-dir /r --nsys /t/nsys -- /t/nsys launch x",
+                false,
+            ),
+            ("/t/target-linux-x64/nsys --start-agent", false),
+            ("/bin/systemctl stop x", false),
+            ("sh", false),
+        ] {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            assert_eq!(is_control(&words), controls, "{line}");
+        }
+    }
 
     #[test]
     fn a_launchers_command_line_tells_its_folders() {

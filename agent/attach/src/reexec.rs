@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -56,6 +56,8 @@ pub enum End {
     Signaled(i32),
     /// Its deadline passed and it was killed.
     TimedOut,
+    /// The caller lost its interest and it was killed.
+    Cancelled,
     /// It runs on, on its own.
     Detached,
 }
@@ -239,15 +241,17 @@ pub(crate) fn run(
     spec: &impl Serialize,
     deadline: Duration,
 ) -> Result<Output, ReexecError> {
-    run_exact(reexec, subcommand, spec, deadline + GRACE)
+    run_exact(reexec, subcommand, spec, deadline + GRACE, None)
 }
 
-/// Starts the child with `spec` and waits for its end; kills its group after `deadline`.
+/// Starts the child with `spec` and waits for its end; kills its group after `deadline`, or when `cancel` can be read or has
+/// no writer left.
 pub(crate) fn run_exact(
     reexec: &Reexec,
     subcommand: &str,
     spec: &impl Serialize,
     deadline: Duration,
+    cancel: Option<BorrowedFd<'_>>,
 ) -> Result<Output, ReexecError> {
     let start = |action: &'static str| move |source: std::io::Error| ReexecError::Start { action, source };
     let spec = serde_json::to_string(spec).map_err(|error| ReexecError::Start {
@@ -269,12 +273,12 @@ pub(crate) fn run_exact(
     let mut child = command.spawn().map_err(start("start"))?;
     // Its copy of the writing end.
     drop(command);
-    let watched = watch(&mut child, reader, Instant::now() + deadline);
-    if !matches!(watched, Ok((_, false))) {
+    let watched = watch(&mut child, reader, Instant::now() + deadline, cancel);
+    if !matches!(watched, Ok((_, Watched::Ended))) {
         kill_group(&mut child);
     }
     let status = child.wait().map_err(start("wait for"))?;
-    let (streams, late) = watched?;
+    let (streams, how) = watched?;
     let [report, stdout, stderr] = streams;
     let truncated = stdout.truncated || stderr.truncated;
     let text = String::from_utf8_lossy(&report.kept).into_owned();
@@ -282,7 +286,8 @@ pub(crate) fn run_exact(
     let report = text.lines().next_back().map(serde_json::from_str::<Report>);
     let mut missing = Vec::new();
     let end = match report {
-        _ if late => End::TimedOut,
+        _ if how == Watched::Late => End::TimedOut,
+        _ if how == Watched::Cancelled => End::Cancelled,
         Some(Ok(Report::Exited(code))) => End::Exited(code),
         Some(Ok(Report::Signaled(signal))) => End::Signaled(signal),
         Some(Ok(Report::TimedOut)) => End::TimedOut,
@@ -307,8 +312,24 @@ pub(crate) fn run_exact(
     })
 }
 
-/// Reads the streams until the child ends; true when it did not within its time.
-fn watch(child: &mut Child, report: OwnedFd, deadline: Instant) -> Result<([Stream; 3], bool), ReexecError> {
+/// Why a child is not looked at any longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Watched {
+    /// It ended.
+    Ended,
+    /// Its time is over.
+    Late,
+    /// The caller is not interested any more.
+    Cancelled,
+}
+
+/// Reads the streams until the child ends, its time is over or the caller cancels.
+fn watch(
+    child: &mut Child,
+    report: OwnedFd,
+    deadline: Instant,
+    cancel: Option<BorrowedFd<'_>>,
+) -> Result<([Stream; 3], Watched), ReexecError> {
     let gone = || ReexecError::NoReport("no pipes".into());
     let stdout = OwnedFd::from(child.stdout.take().ok_or_else(gone)?);
     let stderr = OwnedFd::from(child.stderr.take().ok_or_else(gone)?);
@@ -330,8 +351,9 @@ fn watch(child: &mut Child, report: OwnedFd, deadline: Instant) -> Result<([Stre
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let timeout = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
-        let ended = {
+        let (ended, cancelled) = {
             let mut fds = vec![PollFd::new(&pidfd, PollFlags::IN)];
+            fds.extend(cancel.map(|cancel| PollFd::from_borrowed_fd(cancel, PollFlags::IN)));
             fds.extend(
                 streams
                     .iter()
@@ -347,7 +369,8 @@ fn watch(child: &mut Child, report: OwnedFd, deadline: Instant) -> Result<([Stre
                     });
                 }
             }
-            fds.first().is_some_and(|fd| !fd.revents().is_empty())
+            let told = |index: usize| fds.get(index).is_some_and(|fd| !fd.revents().is_empty());
+            (told(0), cancel.is_some() && told(1))
         };
         // After the child's end, what daemons of the command may still write is not waited for.
         for stream in &mut streams {
@@ -356,10 +379,13 @@ fn watch(child: &mut Child, report: OwnedFd, deadline: Instant) -> Result<([Stre
             }
         }
         if ended {
-            return Ok((streams, false));
+            return Ok((streams, Watched::Ended));
+        }
+        if cancelled {
+            return Ok((streams, Watched::Cancelled));
         }
         if Instant::now() >= deadline {
-            return Ok((streams, true));
+            return Ok((streams, Watched::Late));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Tools that read foreign files, outside any pod: a user of their own, no capability, no network, bounded memory, files,
 //! time and output. A capture is untrusted input, and a crash of its reader takes down nothing else.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,13 @@ pub struct Sandboxed {
 /// Runs the tool and waits for its end. What could not be applied (on a machine where the caller is not root) is listed in
 /// [`Output::missing`].
 pub fn run(reexec: &Reexec, sandboxed: &Sandboxed) -> Result<Output, ReexecError> {
-    reexec::run_exact(reexec, "sandbox", sandboxed, sandboxed.deadline)
+    reexec::run_exact(reexec, "sandbox", sandboxed, sandboxed.deadline, None)
+}
+
+/// The same, but the tool is killed and reaped ([`reexec::End::Cancelled`]) as soon as `cancel`, the reading end of a pipe, can
+/// be read or lost its last writer.
+pub fn run_until(reexec: &Reexec, sandboxed: &Sandboxed, cancel: &OwnedFd) -> Result<Output, ReexecError> {
+    reexec::run_exact(reexec, "sandbox", sandboxed, sandboxed.deadline, Some(cancel.as_fd()))
 }
 
 /// Whether any user may reach and read `path`. Tools below a folder of root's own (a cache in its home) cannot be run by

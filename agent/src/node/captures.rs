@@ -21,7 +21,7 @@ use crate::failure::{Failure, chain};
 use crate::node::Node;
 use crate::node::work::{self, Interrupts};
 use crate::node::writer::{self, Target};
-use crate::plan::{Interrupt, Observed, Step, is_decided, is_waiting, plan};
+use crate::plan::{Interrupt, Observed, Step, interrupt, is_decided, is_waiting, plan, was_started};
 use crate::status::Draft;
 
 /// Reconciliations at once. Each only plans, writes one status, or starts a task.
@@ -104,7 +104,7 @@ impl Captures {
         (captures, run)
     }
 
-    /// Ends all captures with that interrupt and waits until their tasks have cleaned up.
+    /// Interrupts all captures and waits until their tasks have ended.
     pub async fn end_all(&self, interrupt: Interrupt) {
         for live in self.live().values() {
             raise(&live.interrupt, interrupt);
@@ -125,6 +125,7 @@ impl Captures {
         let created = capture.creation_timestamp().map_or_else(Timestamp::now, |time| time.0);
         let container = (capture.spec.pod_ref.uid.clone(), capture.spec.container_name.clone());
         let ahead = self.ahead(capture);
+        let left = self.left_on(&container, &uid);
         let mut live = self.live();
         let observed = Observed {
             now: Timestamp::now(),
@@ -138,19 +139,22 @@ impl Captures {
             holder: live
                 .values()
                 .find(|other| other.container == container)
-                .map(|other| other.name.as_str()),
+                .map(|other| other.name.as_str())
+                .or(left.as_deref()),
         };
         let empty = CaptureStatus::default();
-        let step = plan(&capture.spec, capture.status.as_ref().unwrap_or(&empty), &observed);
+        let status = capture.status.as_ref().unwrap_or(&empty);
+        let step = plan(&capture.spec, status, &observed);
         if let Step::Interrupt(interrupt) = step
             && let Some(own) = live.get(&uid)
         {
             raise(&own.interrupt, interrupt);
         }
-        if !matches!(step, Step::Start | Step::Recover) {
+        if !matches!(step, Step::Start | Step::Adopt) {
             return (step, None);
         }
-        let (interrupt, interrupts) = watch::channel(None);
+        // One that is adopted may have been ended while no agent was there.
+        let (interrupt, interrupts) = watch::channel(interrupt(&capture.spec, status, observed.deleting));
         live.insert(
             uid,
             Live {
@@ -161,6 +165,23 @@ impl Captures {
         );
         self.node.metrics.live(live.len());
         (step, Some(interrupts))
+    }
+
+    /// Another capture that an earlier agent left on the container and that is to be adopted.
+    fn left_on(&self, container: &(String, String), uid: &str) -> Option<String> {
+        let left = |other: &&Arc<Capture>| {
+            let spec = &other.spec;
+            let same = (&spec.pod_ref.uid, &spec.container_name) == (&container.0, &container.1);
+            let status = other.status.as_ref();
+            same && other.uid().is_some_and(|other| other != uid)
+                && status.is_some_and(|status| was_started(status) && !is_decided(status))
+        };
+        self.watched.state().iter().find(left).map(|other| display_name(other))
+    }
+
+    /// Whether a task of this process carries the capture of that UID.
+    pub fn is_live(&self, uid: &str) -> bool {
+        self.live().contains_key(uid)
     }
 
     /// Captures that wait and are older than this one; equally old ones go by name.
@@ -192,10 +213,10 @@ impl Captures {
         );
         let uid = capture.uid().unwrap_or_default();
         let node = Arc::clone(&self.node);
-        let recover = *step == Step::Recover;
+        let adopt = *step == Step::Adopt;
         let work = async move {
-            if recover {
-                work::recover(&node, &capture).await;
+            if adopt {
+                work::adopt(&node, &capture, interrupts).await;
             } else {
                 work::carry(&node, &capture, interrupts).await;
             }
@@ -205,7 +226,7 @@ impl Captures {
         let captures = Arc::clone(self);
         let watch_over = async move {
             if let Err(error) = work.await {
-                warn!(%error, "the task of a capture failed; the capture is recovered");
+                warn!(%error, "the task of a capture failed; the capture is adopted");
             }
             let left = {
                 let mut live = captures.live();
@@ -258,7 +279,7 @@ async fn reconcile(capture: Arc<Capture>, captures: Arc<Captures>) -> Result<Act
     let (step, interrupts) = captures.plan_and_claim(&capture, stored);
     match step {
         Step::Nothing | Step::Interrupt(_) => Ok(Action::await_change()),
-        Step::Start | Step::Recover => {
+        Step::Start | Step::Adopt => {
             if let Some(interrupts) = interrupts {
                 captures.spawn(capture, &step, interrupts);
             }

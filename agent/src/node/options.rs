@@ -34,7 +34,7 @@ pub struct Options {
     /// Folder of artifacts; it should outlive the pod.
     #[arg(long, value_name = "DIR", default_value = "/var/lib/flopwatch")]
     pub data_dir: PathBuf,
-    /// Folder of captures under way, emptied at start [default: spool in the data folder].
+    /// Folder of captures under way; it should outlive the pod [default: spool in the data folder].
     #[arg(long, value_name = "DIR")]
     pub spool_dir: Option<PathBuf>,
     /// Folder with host-linux-x64 and target-linux-x64 of Nsight Systems.

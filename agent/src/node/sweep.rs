@@ -10,26 +10,42 @@ use kube::{Api, Client, ResourceExt};
 use tracing::{info, warn};
 
 use crate::failure::chain;
+use crate::node::journal;
+use crate::plan::is_decided;
 use crate::steps::Steps;
 
 /// Captures in one answer of the API server.
 const PAGE: u32 = 500;
 
+/// The captures of a node.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    /// All that exist.
+    pub(super) all: HashSet<CaptureId>,
+    /// UIDs of those that have not ended.
+    pub(super) undecided: HashSet<String>,
+}
+
 /// The captures of a node that exist now. Asked of the API server rather than of the watch: what is missing from the answer is
-/// deleted from the store.
-pub(super) async fn live_captures(client: &Client, node: &str) -> Result<HashSet<CaptureId>, kube::Error> {
+/// deleted from the store and the spool.
+pub(super) async fn list_captures(client: &Client, node: &str) -> Result<Listed, kube::Error> {
     let api = Api::<Capture>::all(client.clone());
     let fields = ListParams::default()
         .fields(&format!("spec.nodeName={node}"))
         .limit(PAGE);
-    let mut live = HashSet::new();
+    let mut listed = Listed::default();
     let mut page = fields.clone();
     loop {
-        let list = api.list_metadata(&page).await?;
-        live.extend(list.items.iter().map(capture_id));
+        let list = api.list(&page).await?;
+        for capture in &list.items {
+            listed.all.insert(capture_id(capture));
+            if !capture.status.as_ref().is_some_and(is_decided) {
+                listed.undecided.extend(capture.uid());
+            }
+        }
         match list.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => page = fields.clone().continue_token(&token),
-            None => return Ok(live),
+            None => return Ok(listed),
         }
     }
 }
@@ -49,13 +65,29 @@ pub(super) async fn sweep_store(store: &Store, live: &HashSet<CaptureId>) {
     }
 }
 
-/// Empties the spool of what an earlier agent left.
-pub(super) async fn empty_spool(spool: &Path, steps: &Steps) -> std::io::Result<()> {
-    let mut entries = tokio::fs::read_dir(spool).await?;
-    while let Some(entry) = entries.next_entry().await? {
-        remove_folder(&entry.path(), steps).await;
+/// Removes folders and journals of the spool whose captures ended or are gone; `keep` is asked for each by its capture's UID.
+pub(super) async fn sweep_spool(spool: &Path, steps: &Steps, keep: impl Fn(&str) -> bool) {
+    let mut entries = match tokio::fs::read_dir(spool).await {
+        Ok(entries) => entries,
+        Err(error) => {
+            warn!(spool = %spool.display(), %error, "the spool cannot be swept");
+            return;
+        }
+    };
+    while let Ok(Some(entry)) = entries.next_entry().await {
+        let name = entry.file_name();
+        // What is not named after a capture is nobody's.
+        if name.to_str().is_some_and(|name| keep(journal::owner(name))) {
+            continue;
+        }
+        let path = entry.path();
+        info!(path = %path.display(), "swept what belongs to no capture under way");
+        if path.is_dir() {
+            remove_folder(&path, steps).await;
+        } else {
+            journal::remove(&path);
+        }
     }
-    Ok(())
 }
 
 /// Removes a capture's folder: first, as their user, what its children left. Safe to repeat.
@@ -82,5 +114,33 @@ pub(super) fn capture_id(capture: &impl ResourceExt) -> CaptureId {
         namespace: capture.namespace().unwrap_or_default(),
         name: capture.name_any(),
         uid: capture.uid().unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::steps::Limits;
+
+    #[tokio::test]
+    async fn only_what_belongs_to_a_capture_under_way_stays_in_the_spool() {
+        let spool = tempfile::tempdir().unwrap();
+        let at = |name: &str| spool.path().join(name);
+        for folder in ["live", "gone"] {
+            std::fs::create_dir(at(folder)).unwrap();
+            std::fs::write(at(folder).join("capture.qdstrm"), "raw").unwrap();
+            std::fs::write(at(&format!("{folder}.json")), "{}").unwrap();
+        }
+        std::fs::write(at("gone.json.12.tmp"), "{").unwrap();
+        let steps = Steps::new("/nonexistent".into(), None, Limits::default());
+        for _ in 0..2 {
+            sweep_spool(spool.path(), &steps, |uid| uid == "live").await;
+            let mut left: Vec<_> = std::fs::read_dir(spool.path())
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
+            left.sort();
+            assert_eq!(left, ["live", "live.json"]);
+        }
     }
 }

@@ -1,11 +1,13 @@
 //! One capture from its turn to its end: attach, collect, fetch, transform, publish.
 //!
-//! Whatever happens, what follows is in this order: the collection is stopped, the capture's files in the container and on
-//! the node are removed, and the status says how it ended.
+//! Whatever happens, what follows is in this order: the collection is stopped and the capture's files in the container are
+//! removed, the status says how it ended, and the capture's files on the node are removed. Each step is written to the journal
+//! before it is taken: an agent that comes after this one goes on where this one ended ([`crate::adoption`]).
 
 mod collect;
 mod probe;
 mod produce;
+mod resume;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,15 +24,14 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-use crate::choice::{Choice, choose, traced_categories};
+use crate::adoption::{Attached, Ended, Journal};
+use crate::choice::{choose, traced_categories};
 use crate::failure::{Failure, chain};
 use crate::node::sweep::remove_folder;
 use crate::node::writer::{Target, Writer};
-use crate::node::{Node, pods};
+use crate::node::{Node, journal, pods};
 use crate::plan::Interrupt;
 use crate::status::Draft;
-use collect::Collected;
-use probe::Probed;
 
 /// What a live capture is told by others.
 pub type Interrupts = watch::Receiver<Option<Interrupt>>;
@@ -70,40 +71,31 @@ struct Work<'a> {
     writer: Writer,
     stage_since: Instant,
     spool: PathBuf,
+    journal: Journal,
+    journal_file: PathBuf,
 }
 
-/// Carries a capture to its end.
+/// Carries a new capture to its end.
 pub async fn carry(node: &Arc<Node>, capture: &Capture, interrupts: Interrupts) {
-    let mut work = Work::new(node, capture, interrupts);
-    let ended = work.through_all_stages().await;
-    remove_folder(&work.spool, &node.steps).await;
-    work.end(ended).await;
+    let mut work = Work::new(node, capture, interrupts, None);
+    let ended = work.begin().await;
+    work.finish(ended).await;
 }
 
-/// Ends a capture that an earlier life of this agent began: nothing of it is left running or lying about.
-pub async fn recover(node: &Arc<Node>, capture: &Capture) {
-    let (_keep, interrupts) = watch::channel(None);
-    let mut work = Work::new(node, capture, interrupts);
-    if let Err(error) = work.clean_container().await {
-        warn!(%error, "what the earlier agent left in the container could not be cleaned up");
-    }
-    remove_folder(&work.spool, &node.steps).await;
-    let namespace = capture.namespace().unwrap_or_default();
-    if let Err(error) = node.store.delete(&namespace, &capture.name_any()).await {
-        warn!(error = %chain(&error), "artifacts of an unfinished capture stay until the next sweep");
-    }
-    let message = "the agent of the node restarted in the middle of the capture; create the session anew";
-    work.stage_since = Instant::now();
-    work.end(Err(Failure::new(CaptureReason::AgentRestarted, message).into()))
-        .await;
+/// Carries a capture to its end that an earlier life of this agent began.
+pub async fn adopt(node: &Arc<Node>, capture: &Capture, interrupts: Interrupts) {
+    let kept = journal::read(&journal::path(&node.spool, &capture.uid().unwrap_or_default()));
+    let mut work = Work::new(node, capture, interrupts, kept.clone());
+    let ended = work.resume(kept.as_ref()).await;
+    work.finish(ended).await;
 }
 
 impl<'a> Work<'a> {
-    fn new(node: &'a Arc<Node>, capture: &'a Capture, interrupts: Interrupts) -> Self {
+    fn new(node: &'a Arc<Node>, capture: &'a Capture, interrupts: Interrupts, kept: Option<Journal>) -> Self {
         let draft = Draft::new(capture.status.as_ref(), capture.metadata.generation);
         let target = Target::new(node.client.clone(), capture);
         let writer = Writer::start(target, draft.status().clone(), node.give_up.clone());
-        let spool = node.spool.join(capture.uid().unwrap_or_default());
+        let uid = capture.uid().unwrap_or_default();
         Self {
             node,
             capture,
@@ -111,29 +103,34 @@ impl<'a> Work<'a> {
             draft,
             writer,
             stage_since: Instant::now(),
-            spool,
+            spool: node.spool.join(&uid),
+            journal: kept.unwrap_or_default(),
+            journal_file: journal::path(&node.spool, &uid),
         }
     }
 
-    async fn through_all_stages(&mut self) -> Result<Published, Failed> {
-        self.enter(Stage::Attaching, "looking at the container");
-        let (probed, choice) = self.attach().await?;
-        let collected = match choice.profiler {
-            ProfilerType::Nsys => {
-                let collected = self.collect_nsys(&probed).await;
-                if collected.is_err() {
-                    self.clean_grafted(&probed).await;
-                }
-                collected?
-            }
-            _ => self.collect_metrics(&probed).await?,
+    /// Through all stages, from the first.
+    async fn begin(&mut self) -> Result<Published, Failed> {
+        self.journal = Journal {
+            adoptions: self.journal.adoptions,
+            ..Journal::default()
         };
-        self.interrupted()?;
-        self.produce(&collected, &choice, &probed).await
+        self.remember()?;
+        self.enter(Stage::Attaching, "looking at the container");
+        let attached = self.attach().await?;
+        self.journal.attached = Some(attached.clone());
+        self.remember()?;
+        self.collect(&attached).await?;
+        self.produce(&attached).await
+    }
+
+    /// Writes the journal, before what it tells of is done.
+    fn remember(&self) -> Result<(), Failure> {
+        journal::write(&self.journal_file, &self.journal)
     }
 
     /// Finds the container, probes it and picks the profiler.
-    async fn attach(&mut self) -> Result<(Probed, Choice), Failure> {
+    async fn attach(&mut self) -> Result<Attached, Failure> {
         let spec = &self.capture.spec;
         let namespace = self.capture.namespace().unwrap_or_default();
         let find = || pods::target(&self.node.pods, &namespace, &spec.pod_ref, &spec.container_name);
@@ -157,25 +154,40 @@ impl<'a> Work<'a> {
         self.write();
         let choice = choice?;
         self.interrupted()?;
-        Ok((Probed { traced, ..probed }, choice))
+        Ok(Attached {
+            container_id,
+            process: probed.process,
+            profiler: choice.profiler,
+            note: choice.note,
+            uses_cuda: probed.uses_cuda,
+            traced,
+        })
     }
 
     /// Makes, checks and publishes the files.
-    async fn produce(&mut self, collected: &Collected, choice: &Choice, probed: &Probed) -> Result<Published, Failed> {
+    async fn produce(&mut self, attached: &Attached) -> Result<Published, Failed> {
+        self.interrupted()?;
         self.enter(Stage::Transforming, "making the timeline");
-        let produced = produce::produce(self, collected, choice, probed).await?;
+        let produced = produce::produce(self, attached).await?;
         self.interrupted()?;
         self.enter(Stage::Publishing, "storing the artifacts");
         let artifacts = produce::publish(self, &produced).await?;
+        if let Err(ended) = self.interrupted() {
+            produce::withdraw(self).await;
+            return Err(ended.into());
+        }
         let mut message = format!(
             "{} events in {:.1} s with {}",
             produced.summary.events,
             Duration::from_nanos(u64::try_from(produced.summary.window_nanoseconds).unwrap_or_default()).as_secs_f64(),
-            choice.profiler.as_str()
+            attached.profiler.as_str()
         );
-        if !choice.note.is_empty() {
+        if !attached.note.is_empty() {
             message.push_str("; not deeper because ");
-            message.push_str(&choice.note);
+            message.push_str(&attached.note);
+        }
+        if self.journal.adoptions > 0 {
+            message.push_str("; the node's agent restarted meanwhile");
         }
         Ok(Published {
             artifacts,
@@ -190,6 +202,23 @@ impl<'a> Work<'a> {
             .borrow()
             .and_then(Interrupt::failure)
             .map_or(Ok(()), Err)
+    }
+
+    /// Resolves when someone ends the capture without a result.
+    fn aborted(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut interrupts = self.interrupts.clone();
+        async move {
+            let told = interrupts.wait_for(|interrupt| interrupt.and_then(Interrupt::failure).is_some());
+            if told.await.is_err() {
+                // Nobody is left who could.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Whether the agent is to exit with the capture under way: the next one goes on with it.
+    fn is_handed_over(&self) -> bool {
+        *self.interrupts.borrow() == Some(Interrupt::Shutdown)
     }
 
     fn enter(&mut self, stage: Stage, message: &str) {
@@ -215,6 +244,26 @@ impl<'a> Work<'a> {
 
     fn write(&self) {
         self.writer.write(self.draft.status().clone());
+    }
+
+    /// Cleans up and says how it ended.
+    async fn finish(mut self, ended: Result<Published, Failed>) {
+        if let Err(failed) = &ended {
+            if self.is_handed_over() {
+                info!(stage = self.draft.stage().as_str(), "left to the agent that comes next");
+                self.writer.finish().await;
+                return;
+            }
+            self.journal.failed = Some(Ended::from(&failed.failure));
+            if let Err(error) = self.remember() {
+                warn!(%error, "a restart now would give the capture another reason");
+            }
+            self.clean_container().await;
+        }
+        let (spool, journal_file, node) = (self.spool.clone(), self.journal_file.clone(), Arc::clone(self.node));
+        self.end(ended).await;
+        remove_folder(&spool, &node.steps).await;
+        journal::remove(&journal_file);
     }
 
     /// Says how it ended, and waits until the API server knows.
@@ -254,23 +303,23 @@ impl<'a> Work<'a> {
     }
 
     /// Ends the collection and removes the raw capture, where there is a container to do it in. Safe to run twice.
-    async fn clean_container(&self) -> Result<(), Failure> {
-        let Some(container_id) = self
-            .capture
-            .status
-            .as_ref()
-            .and_then(|status| status.container_id.clone())
-        else {
-            return Ok(());
+    async fn clean_container(&self) {
+        let status = self.capture.status.as_ref();
+        let id = match &self.journal.attached {
+            Some(attached) if attached.profiler != ProfilerType::Nsys => return,
+            Some(attached) => Some(attached.container_id.clone()),
+            // Its journal is lost: the status tells what it was attached to.
+            None => status
+                .filter(|status| status.profiler == Some(ProfilerType::Nsys))
+                .and_then(|status| status.container_id.clone()),
         };
-        let probed = probe::probe(self.node, &container_id, true).await?;
-        self.clean_grafted(&probed).await;
-        Ok(())
-    }
-
-    async fn clean_grafted(&self, probed: &Probed) {
-        let (grafted, name) = (probed.grafted.clone(), self.file_name());
-        let clean = tokio::task::spawn_blocking(move || collect::clean(&grafted, &name));
+        let Some(id) = id else { return };
+        let (node, name) = (Arc::clone(self.node), self.file_name());
+        let clean = tokio::task::spawn_blocking(move || {
+            if let Some(grafted) = probe::grafted(&node, &id) {
+                collect::clean(&grafted, &name);
+            }
+        });
         match timeout(CLEAN_UP, clean).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => warn!(%error, "cleaning up in the container failed"),

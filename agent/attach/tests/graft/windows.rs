@@ -45,8 +45,10 @@ fn two_windows_hold_the_ranges_of_the_workload_which_stays_pid_one_and_childless
         let path = target.stop_collection(SESSION, name).unwrap();
         let raw = container.file("raw");
         let taken = target
-            .take_capture(&path, &mut std::fs::File::create(&raw).unwrap(), 1 << 30, |_| true)
+            .copy_capture(&path, &mut std::fs::File::create(&raw).unwrap(), 1 << 30, |_| true)
             .unwrap();
+        assert!(target.remove_capture(&path).unwrap());
+        assert!(!target.remove_capture(&path).unwrap());
         assert_eq!(taken, raw.metadata().unwrap().len());
         assert!(!container.file("run/collecting").exists());
         assert_eq!(std::fs::read_dir(container.file("run/out")).unwrap().count(), 0);

@@ -1,11 +1,12 @@
 //! The window: the collection in the container and the NVML samples beside it.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flopwatch_api::capture::Stage;
 use flopwatch_api::preparation::NSYS_SESSION;
+use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::graft::{Bounds, GraftError, Target};
 use flopwatch_attach::nsys::SessionState;
@@ -17,10 +18,11 @@ use tokio::time::{Instant, sleep};
 use tracing::{debug, warn};
 
 use super::Work;
-use super::probe::Probed;
+use super::probe::way_in;
+use crate::adoption::Attached;
 use crate::failure::{Failure, chain};
 use crate::node::{pods, spool};
-use crate::plan::{Window, WindowStep, window};
+use crate::plan::{Interrupt, Window, WindowStep, window};
 use crate::transform::Samples;
 
 /// Beyond the window's end, the session's keeper stops the collection by itself.
@@ -28,42 +30,67 @@ const GUARD_GRACE: Duration = Duration::from_secs(30);
 /// Longest time between two looks at an open window.
 const TICK: Duration = Duration::from_millis(250);
 
-/// What the window left.
-#[derive(Debug)]
-pub(super) struct Collected {
-    /// The raw capture, taken out of the container; none for metrics alone.
-    pub(super) raw: Option<PathBuf>,
-    /// The NVML samples.
-    pub(super) samples: Samples,
-}
+/// The raw capture in the capture's folder, there only when it is whole.
+pub(super) const RAW: &str = "capture.qdstrm";
+/// The window's samples in the capture's folder, there only when they are whole.
+pub(super) const SAMPLES: &str = "samples.json";
 
 impl Work<'_> {
-    /// Records a window with the container's session and takes the capture out.
-    pub(super) async fn collect_nsys(&mut self, probed: &Probed) -> Result<Collected, Failure> {
+    /// Records a window and takes what it left into the capture's folder.
+    pub(super) async fn collect(&mut self, attached: &Attached) -> Result<(), Failure> {
         spool::check_free(&self.node.spool, self.node.limits.free_bytes)?;
         spool::make(&self.spool, self.node.steps.limits().user)?;
-        let length = self.length();
-        let name = self.file_name();
+        if attached.profiler == ProfilerType::Nsys {
+            self.start(attached).await?;
+        }
+        self.journal.opened_utc_ns = Some(utc_ns());
+        self.remember()?;
+        self.close(attached, self.length()).await
+    }
+
+    /// Goes on with an open window for the time that is `left`, and takes what it recorded.
+    pub(super) async fn close(&mut self, attached: &Attached, left: Duration) -> Result<(), Failure> {
+        let samples = self.open_window(attached, left).await?;
+        if attached.profiler == ProfilerType::Nsys {
+            self.keep_samples(&samples)?;
+            return self.fetch(attached).await;
+        }
+        if samples.series.is_empty() {
+            let message =
+                "no process of the container was seen on a GPU within the window, so there is nothing to show";
+            return Err(Failure::new(CaptureReason::RequiredEventsMissing, message));
+        }
+        self.enter(Stage::Fetching, "gathering the samples");
+        self.keep_samples(&samples)
+    }
+
+    /// Starts the collection in the container's session; its bounds hold whatever becomes of this agent.
+    async fn start(&self, attached: &Attached) -> Result<(), Failure> {
         let bounds = Bounds {
-            limit: length + GUARD_GRACE,
+            limit: self.length() + GUARD_GRACE,
             max_bytes: self.node.limits.capture_bytes,
             min_free_bytes: self.node.limits.free_bytes,
         };
-        let (grafted, start_name) = (probed.grafted.clone(), name.clone());
+        let (grafted, name) = (self.way_in(attached), self.file_name());
         blocking(CaptureReason::AttachFailed, move || {
             grafted
-                .start_collection(NSYS_SESSION, &start_name, false, bounds)
+                .start_collection(NSYS_SESSION, &name, false, bounds)
                 .map_err(|error| attach_failure(&error))
         })
-        .await?;
-        let samples = self.open_window(probed, length).await?;
+        .await
+    }
 
+    /// Stops the collection and takes the raw capture out of the container, where it is removed once it is here.
+    pub(super) async fn fetch(&mut self, attached: &Attached) -> Result<(), Failure> {
         self.enter(Stage::Fetching, "taking the capture out of the container");
-        let to = self.spool.join("capture.qdstrm");
-        let limits = self.node.limits;
-        let (grafted, folder) = (probed.grafted.clone(), self.node.spool.clone());
-        let fetch_to = to.clone();
-        blocking(CaptureReason::CollectionFailed, move || {
+        let (grafted, name) = (self.way_in(attached), self.file_name());
+        let (to, interrupts) = (self.spool.clone(), self.interrupts.clone());
+        let (limits, folder) = (self.node.limits, self.node.spool.clone());
+        let goes_on = move || {
+            interrupts.borrow().and_then(Interrupt::failure).is_none()
+                && spool::check_free(&folder, limits.free_bytes).is_ok()
+        };
+        let fetched = blocking(CaptureReason::CollectionFailed, move || {
             let path = grafted
                 .stop_collection(NSYS_SESSION, &name)
                 .map_err(|error| stop_failure(&grafted, &error))?;
@@ -72,51 +99,70 @@ impl Work<'_> {
             {
                 return Err(verdict_failure(verdict));
             }
-            fetch(
-                &grafted,
-                &path,
-                &fetch_to,
-                limits.capture_bytes,
-                &folder,
-                limits.free_bytes,
-            )
+            let partial = to.join("capture.partial");
+            copy_out(&grafted, &path, &partial, limits.capture_bytes, goes_on)?;
+            std::fs::rename(&partial, to.join(RAW)).map_err(Failure::because(CaptureReason::CollectionFailed))?;
+            if let Err(error) = grafted.remove_capture(&path) {
+                warn!(error = %chain(&error), "the raw capture stays in the container until a later look");
+            }
+            Ok(())
         })
-        .await?;
-        Ok(Collected { raw: Some(to), samples })
+        .await;
+        // A copy that stopped because the capture was ended is no reason of its own.
+        fetched.map_err(|failure| self.interrupted().err().unwrap_or(failure))
     }
 
-    /// Records a window of NVML samples alone.
-    pub(super) async fn collect_metrics(&mut self, probed: &Probed) -> Result<Collected, Failure> {
-        spool::check_free(&self.node.spool, self.node.limits.free_bytes)?;
-        spool::make(&self.spool, self.node.steps.limits().user)?;
-        let samples = self.open_window(probed, self.length()).await?;
-        if samples.series.is_empty() {
-            let message =
-                "no process of the container was seen on a GPU within the window, so there is nothing to show";
-            return Err(Failure::new(CaptureReason::RequiredEventsMissing, message));
-        }
-        self.enter(Stage::Fetching, "gathering the samples");
-        Ok(Collected { raw: None, samples })
+    /// Writes samples to the capture's folder, all of them or none.
+    pub(super) fn keep_samples(&self, samples: &Samples) -> Result<(), Failure> {
+        let failed = || Failure::because(CaptureReason::StoreFailed);
+        let text = serde_json::to_vec(samples).map_err(Failure::because(CaptureReason::StoreFailed))?;
+        let partial = self.spool.join("samples.partial");
+        std::fs::write(&partial, text).map_err(failed())?;
+        std::fs::rename(&partial, self.spool.join(SAMPLES)).map_err(failed())
     }
 
-    fn length(&self) -> Duration {
+    /// The way into the container that it is attached to.
+    pub(super) fn way_in(&self, attached: &Attached) -> Target {
+        way_in(self.node, &attached.container_id, attached.process)
+    }
+
+    pub(super) fn length(&self) -> Duration {
         Duration::from_secs(u64::try_from(self.capture.spec.duration_seconds).unwrap_or(1))
     }
 
-    /// Keeps the window open to its end, or aborts it.
-    async fn open_window(&mut self, probed: &Probed, length: Duration) -> Result<Samples, Failure> {
-        let window_start_utc_ns = utc_ns();
-        let interval = u64::try_from(self.capture.spec.metrics.interval_milliseconds).unwrap_or(100);
-        let sampling = self.node.sample(&probed.container_id, Duration::from_millis(interval));
-        self.draft.window_opened(Timestamp::now());
+    fn sample_interval(&self) -> Duration {
+        Duration::from_millis(u64::try_from(self.capture.spec.metrics.interval_milliseconds).unwrap_or(100))
+    }
+
+    /// Samples that nobody took because no agent was there.
+    pub(super) fn missed_samples(&self, absent: Duration) -> u64 {
+        let interval = self.sample_interval().as_millis().max(1);
+        if self.node.has_nvml() {
+            u64::try_from(absent.as_millis() / interval).unwrap_or(u64::MAX)
+        } else {
+            0
+        }
+    }
+
+    /// Keeps the window open for the time that is `left`, or aborts it.
+    async fn open_window(&mut self, attached: &Attached, left: Duration) -> Result<Samples, Failure> {
+        let window_start_utc_ns = self.journal.opened_utc_ns.unwrap_or_else(utc_ns);
+        // Nothing but for a window that another agent opened.
+        let before = Duration::from_nanos(utc_ns().saturating_sub(window_start_utc_ns));
+        let sampling = self.node.sample(&attached.container_id, self.sample_interval());
+        let start = i128::from(window_start_utc_ns);
+        self.draft
+            .window_opened(Timestamp::from_nanosecond(start).unwrap_or_else(|_out_of_range| Timestamp::now()));
         self.enter(Stage::Collecting, "recording");
+        let length = self.length();
+        let done = length.saturating_sub(left);
         let opened = Instant::now();
         loop {
             let interrupt = *self.interrupts.borrow_and_update();
             let seen = Window {
-                elapsed: opened.elapsed(),
+                elapsed: done + opened.elapsed(),
                 length,
-                pinned: self.is_pinned(probed),
+                pinned: self.is_pinned(attached),
                 interrupt,
             };
             match window(seen, TICK) {
@@ -137,20 +183,21 @@ impl Work<'_> {
                 }
             }
         }
-        let window_ns = u64::try_from(opened.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let window_ns = u64::try_from((before + opened.elapsed()).as_nanos()).unwrap_or(u64::MAX);
         let mut samples = sampling.finish();
         samples.window_start_utc_ns = window_start_utc_ns;
         samples.window_ns = window_ns;
+        samples.missed = samples.missed.saturating_add(self.missed_samples(before));
         Ok(samples)
     }
 
     /// Whether the container still runs under the ID that it had at the start.
-    fn is_pinned(&self, probed: &Probed) -> bool {
+    pub(super) fn is_pinned(&self, attached: &Attached) -> bool {
         let spec = &self.capture.spec;
         let namespace = self.capture.namespace().unwrap_or_default();
         let watched = pods::find(&self.node.pods, &namespace, &spec.pod_ref)
             .and_then(|pod| pods::running_container_id(&pod, &spec.container_name));
-        watched.as_deref() == Some(probed.container_id.as_str()) && self.node.procfs.is_alive(probed.process)
+        watched.as_deref() == Some(attached.container_id.as_str()) && self.node.procfs.is_alive(attached.process)
     }
 }
 
@@ -173,19 +220,19 @@ pub(super) fn clean(grafted: &Target, name: &str) {
     }
 }
 
-/// Copies the capture out while the disk has room.
-fn fetch(grafted: &Target, path: &Path, to: &Path, limit: u64, spool: &Path, floor: u64) -> Result<(), Failure> {
+/// Copies the capture out while `goes_on` says so.
+fn copy_out(grafted: &Target, path: &Path, to: &Path, limit: u64, goes_on: impl Fn() -> bool) -> Result<(), Failure> {
     let mut file = File::create(to).map_err(Failure::because(CaptureReason::CollectionFailed))?;
     let mut looked_at = 0_u64;
-    let has_room = |copied: u64| {
+    let look = |copied: u64| {
         // Asking the file system for every block would cost more than the copy.
         if copied.saturating_sub(looked_at) < LOOK_EVERY {
             return true;
         }
         looked_at = copied;
-        spool::check_free(spool, floor).is_ok()
+        goes_on()
     };
-    match grafted.take_capture(path, &mut file, limit, has_room) {
+    match grafted.copy_capture(path, &mut file, limit, look) {
         Ok(bytes) => {
             debug!(bytes, "took the raw capture out");
             Ok(())
@@ -196,7 +243,7 @@ fn fetch(grafted: &Target, path: &Path, to: &Path, limit: u64, spool: &Path, flo
     }
 }
 
-/// Bytes between two looks at the free space.
+/// Bytes between two looks at the free space and the interrupts.
 const LOOK_EVERY: u64 = 16 << 20;
 
 fn attach_failure(error: &GraftError) -> Failure {
@@ -230,7 +277,7 @@ fn verdict_failure(verdict: Verdict) -> Failure {
 }
 
 /// Runs what blocks on a thread of its own.
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     reason: CaptureReason,
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
@@ -239,7 +286,7 @@ async fn blocking<T: Send + 'static>(
         .map_err(Failure::because(reason))?
 }
 
-fn utc_ns() -> u64 {
+pub(super) fn utc_ns() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,11 +1,11 @@
 //! What is open for a container: read from procfs and the run folder, without touching the target.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use flopwatch_api::capability::Capability;
 use flopwatch_api::preparation::{NSYS_SESSION, RUN_DIR, TOOLS_DIR};
-use flopwatch_api::profiler::{ProfilerType, TraceCategory};
+use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::capability::{self, Facts, PlainReason, Preparation, Profiler, Reason, VARIABLES};
 use flopwatch_attach::graft::{GraftError, LauncherState, Target};
@@ -33,14 +33,8 @@ pub(super) struct Probed {
     pub(super) capabilities: Vec<Capability>,
     /// The container's first process.
     pub(super) process: ProcessId,
-    /// The way into its run folder.
-    pub(super) grafted: Target,
     /// Whether any of its processes has mapped libcuda.
     pub(super) uses_cuda: bool,
-    /// Categories that its session records.
-    pub(super) traced: BTreeSet<TraceCategory>,
-    /// Its container ID.
-    pub(super) container_id: String,
 }
 
 /// Looks at a running container.
@@ -55,16 +49,27 @@ pub(super) async fn probe(node: &Node, container_id: &str, prepared: bool) -> Re
     }
 }
 
-async fn look(node: &Node, container_id: &str, prepared: bool) -> Result<(Probed, bool), Failure> {
-    let grafted = Target {
+/// The way into a prepared container through one of its processes.
+pub(super) fn way_in(node: &Node, container_id: &str, process: ProcessId) -> Target {
+    Target {
         reexec: node.reexec.clone(),
         procfs: node.procfs.clone(),
-        // Replaced below by the container's own.
-        process: ProcessId { pid: 0, start_time: 0 },
+        process,
         run_dir: RUN_DIR.into(),
         tools_dir: TOOLS_DIR.into(),
         cgroup: Some(own_cgroup(&node.cgroup_root, container_id)),
-    };
+    }
+}
+
+/// The way into a prepared container; none when it ended.
+pub(super) fn grafted(node: &Node, container_id: &str) -> Option<Target> {
+    let process = node.procfs.of_container(container_id).ok()?.first().copied()?;
+    Some(way_in(node, container_id, process))
+}
+
+async fn look(node: &Node, container_id: &str, prepared: bool) -> Result<(Probed, bool), Failure> {
+    // The process is replaced below by the container's own.
+    let grafted = way_in(node, container_id, ProcessId { pid: 0, start_time: 0 });
     let (procfs, id) = (node.procfs.clone(), container_id.to_owned());
     let (nvml, has_tools) = (node.has_nvml(), node.steps.has_tools());
     let looked = tokio::task::spawn_blocking(move || look_at(&procfs, grafted, &id, prepared, nvml, has_tools)).await;
@@ -107,15 +112,11 @@ fn look_at(
         close_nsys(&mut capabilities);
     }
     let waiting = preparation == Preparation::Waiting;
-    let container_id = container_id.to_owned();
     Ok((
         Probed {
             capabilities,
             process,
-            grafted,
             uses_cuda,
-            traced: BTreeSet::new(),
-            container_id,
         },
         waiting,
     ))

@@ -1,6 +1,6 @@
 //! From what was collected to what is published.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use flopwatch_api::artifact::{Artifact, Output};
 use flopwatch_api::capture::CaptureSummary;
@@ -8,15 +8,17 @@ use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_artifacts::{Publication, SourceFile};
 use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+use tracing::warn;
 
-use super::collect::Collected;
-use super::probe::Probed;
+use super::collect::{RAW, SAMPLES};
 use super::{Failed, Work, store_failure};
-use crate::choice::Choice;
+use crate::adoption::Attached;
 use crate::digest::digest;
 use crate::failure::{Failure, chain};
 use crate::node::sweep::capture_id;
 use crate::serve::source_file;
+use crate::steps;
 use crate::transform::{Job, read_summary};
 use crate::verify::{required, verify};
 
@@ -26,44 +28,41 @@ pub(super) struct Produced {
     pub(super) summary: CaptureSummary,
 }
 
-/// Imports, exports, transforms; checks that what was asked for is there.
-pub(super) async fn produce(
-    work: &mut Work<'_>,
-    collected: &Collected,
-    choice: &Choice,
-    probed: &Probed,
-) -> Result<Produced, Failed> {
+/// Imports, exports, transforms; checks that what was asked for is there. Whoever ends the capture meanwhile ends the child
+/// that is at work.
+pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Produced, Failed> {
     let steps = &work.node.steps;
     let at = |name: &str| work.spool.join(name);
-    let (report, export, samples) = (at("capture.nsys-rep"), at("capture.h5"), at("samples.json"));
-    write_samples(&samples, collected)?;
-    let export = match &collected.raw {
-        Some(raw) => {
-            let failed = |error| Failure::new(CaptureReason::ImportFailed, chain(&error));
-            steps.import(raw, &report).await.map_err(failed)?;
-            work.interrupted()?;
-            let failed = |error| Failure::new(CaptureReason::ImportFailed, chain(&error));
-            steps.export(&report, &export).await.map_err(failed)?;
-            Some(export)
+    let (raw, report, export) = (at(RAW), at("capture.nsys-rep"), at("capture.h5"));
+    // A child that was killed because the capture was ended is no reason of its own.
+    let failed = |reason: CaptureReason| {
+        move |error: steps::Error| match work.interrupted() {
+            Err(ended) => ended,
+            Ok(()) => Failure::new(reason, chain(&error)),
         }
-        None => None,
     };
-    work.interrupted()?;
+    let has_raw = attached.profiler == ProfilerType::Nsys;
+    if has_raw {
+        let import = steps.import(&raw, &report, work.aborted()).await;
+        import.map_err(failed(CaptureReason::ImportFailed))?;
+        let exported = steps.export(&report, &export, work.aborted()).await;
+        exported.map_err(failed(CaptureReason::ImportFailed))?;
+    }
     let spec = &work.capture.spec;
     let job = Job {
-        export,
-        samples: Some(samples),
+        export: has_raw.then_some(export),
+        samples: Some(at(SAMPLES)),
         session_id: spec.session_ref.id.clone(),
-        captured: probed.traced.iter().copied().collect(),
+        captured: attached.traced.iter().copied().collect(),
         timeline: at("timeline.h5"),
         summary: at("summary.json"),
     };
-    let failed = |error| Failure::new(CaptureReason::TransformFailed, chain(&error));
-    steps.transform(&job).await.map_err(failed)?;
+    let transformed = steps.transform(&job, work.aborted()).await;
+    transformed.map_err(failed(CaptureReason::TransformFailed))?;
     let summary = read_summary(&job.summary).map_err(Failure::because(CaptureReason::TransformFailed))?;
     let summary = digest(&summary);
-    if choice.profiler == ProfilerType::Nsys {
-        let required = required(&spec.require, probed.uses_cuda);
+    if has_raw {
+        let required = required(&spec.require, attached.uses_cuda);
         verify(&required, &summary.categories).map_err(|failure| Failed {
             failure,
             summary: Some(summary.clone()),
@@ -72,7 +71,7 @@ pub(super) async fn produce(
     let made = [
         (Output::Timeline, Some(job.timeline)),
         (Output::Summary, Some(job.summary)),
-        (Output::Raw, collected.raw.as_ref().map(|_| report)),
+        (Output::Raw, has_raw.then_some(report)),
     ];
     let files = made
         .into_iter()
@@ -80,11 +79,6 @@ pub(super) async fn produce(
         .filter_map(|(_, file)| file)
         .collect();
     Ok(Produced { files, summary })
-}
-
-fn write_samples(to: &Path, collected: &Collected) -> Result<(), Failure> {
-    let text = serde_json::to_vec(&collected.samples).map_err(Failure::because(CaptureReason::TransformFailed))?;
-    std::fs::write(to, text).map_err(Failure::because(CaptureReason::TransformFailed))
 }
 
 /// Stores the files.
@@ -102,4 +96,12 @@ pub(super) async fn publish(work: &Work<'_>, produced: &Produced) -> Result<Vec<
         .await
         .map_err(|error| store_failure(&error))?;
     Ok(manifest.artifacts)
+}
+
+/// Takes back what was just stored: nobody wants it any more.
+pub(super) async fn withdraw(work: &Work<'_>) {
+    let namespace = work.capture.namespace().unwrap_or_default();
+    if let Err(error) = work.node.store.delete(&namespace, &work.capture.name_any()).await {
+        warn!(error = %chain(&error), "artifacts of a discarded capture stay until it is deleted");
+    }
 }

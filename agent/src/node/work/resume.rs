@@ -1,0 +1,142 @@
+//! Goes on with a capture that an earlier life of this agent began.
+
+use std::time::Duration;
+
+use flopwatch_api::preparation::NSYS_SESSION;
+use flopwatch_api::profiler::ProfilerType;
+use flopwatch_api::reason::CaptureReason;
+use flopwatch_attach::graft::{GraftError, Target};
+use flopwatch_attach::rootfs::ContainerRoot;
+use tracing::{info, warn};
+
+use super::collect::{RAW, SAMPLES, blocking, utc_ns};
+use super::{Failed, Published, Work};
+use crate::adoption::{Adoption, Attached, Container, Journal, World, adopt};
+use crate::failure::{Failure, chain};
+use crate::node::spool;
+use crate::node::sweep::remove_folder;
+use crate::transform::Samples;
+
+/// How often a session is asked again that does not answer.
+const ATTEMPTS: u32 = 3;
+
+impl Work<'_> {
+    /// Looks at what is there, and goes on from it.
+    pub(super) async fn resume(&mut self, journal: Option<&Journal>) -> Result<Published, Failed> {
+        let world = self.observe(journal).await?;
+        let adoption = adopt(&self.capture.spec, self.draft.stage(), journal, &world);
+        info!(
+            stage = self.draft.stage().as_str(),
+            ?adoption,
+            "found a capture that an earlier agent began"
+        );
+        if let Adoption::Fail(failure) = adoption {
+            return Err(failure.into());
+        }
+        self.journal.adoptions = self.journal.adoptions.saturating_add(1);
+        let attached = match (adoption, self.journal.attached.clone()) {
+            (Adoption::Begin, _) | (_, None) => {
+                remove_folder(&self.spool, &self.node.steps).await;
+                return self.begin().await;
+            }
+            (adoption, Some(attached)) => {
+                self.remember()?;
+                spool::make(&self.spool, self.node.steps.limits().user)?;
+                match adoption {
+                    Adoption::Window { left } => self.close(&attached, left).await?,
+                    Adoption::Fetch => {
+                        if !world.samples {
+                            self.keep_samples(&self.no_samples())?;
+                        }
+                        self.fetch(&attached).await?;
+                    }
+                    _ => self.remove_products().await,
+                }
+                attached
+            }
+        };
+        self.produce(&attached).await
+    }
+
+    /// What is found of the capture in its folder and in its container.
+    async fn observe(&self, journal: Option<&Journal>) -> Result<World, Failure> {
+        let has = |name: &str| self.spool.join(name).is_file();
+        let raw = has(RAW);
+        // The container is asked only where its answer matters.
+        let attached = journal
+            .filter(|journal| journal.opened_utc_ns.is_some() && journal.failed.is_none() && !raw)
+            .and_then(|journal| journal.attached.as_ref())
+            .filter(|attached| attached.profiler == ProfilerType::Nsys && self.is_pinned(attached));
+        let container = match attached {
+            Some(attached) if self.interrupted().is_ok() => self.observe_container(attached).await?,
+            _ => None,
+        };
+        Ok(World {
+            now_utc_ns: utc_ns(),
+            raw,
+            samples: has(SAMPLES),
+            container,
+            interrupt: *self.interrupts.borrow(),
+        })
+    }
+
+    async fn observe_container(&self, attached: &Attached) -> Result<Option<Container>, Failure> {
+        let (grafted, name) = (self.way_in(attached), self.file_name());
+        blocking(CaptureReason::AttachFailed, move || {
+            // A stop that the earlier agent began may still be writing the capture.
+            if let Err(error) = grafted.await_quiet() {
+                warn!(%error, "whether a control command is at work cannot be told");
+            }
+            for attempt in 1..=ATTEMPTS {
+                match look(&grafted, &name) {
+                    Ok(container) => return Ok(Some(container)),
+                    // It ended between the two looks.
+                    Err(_) if !grafted.procfs.is_alive(grafted.process) => return Ok(None),
+                    Err(error) if attempt == ATTEMPTS => {
+                        return Err(Failure::new(CaptureReason::AttachFailed, chain(&error)));
+                    }
+                    Err(error) => warn!(error = %chain(&error), "the session does not answer, asking again"),
+                }
+            }
+            Ok(None)
+        })
+        .await
+    }
+
+    /// What stands in place of the samples that were in the memory of the earlier agent.
+    fn no_samples(&self) -> Samples {
+        let start = self.journal.opened_utc_ns.unwrap_or_else(utc_ns);
+        let absent = Duration::from_nanos(utc_ns().saturating_sub(start));
+        Samples {
+            window_start_utc_ns: start,
+            window_ns: u64::try_from(absent.as_nanos()).unwrap_or(u64::MAX),
+            missed: self.missed_samples(absent.min(self.length())),
+            ..Samples::default()
+        }
+    }
+
+    /// Removes what the earlier agent's children had made, whole or not: it is made again.
+    async fn remove_products(&self) {
+        let Ok(mut entries) = tokio::fs::read_dir(&self.spool).await else {
+            return;
+        };
+        while let Ok(Some(entry)) = entries.next_entry().await {
+            if entry.file_name() != RAW && entry.file_name() != SAMPLES {
+                let path = entry.path();
+                let removed = match tokio::fs::remove_file(&path).await {
+                    Err(error) if path.is_dir() => tokio::fs::remove_dir_all(&path).await.map_err(|_second| error),
+                    other => other,
+                };
+                if let Err(error) = removed {
+                    warn!(file = %path.display(), %error, "what an earlier child made stays");
+                }
+            }
+        }
+    }
+}
+
+fn look(grafted: &Target, name: &str) -> Result<Container, GraftError> {
+    let session = grafted.session_state(NSYS_SESSION)?;
+    let raw = ContainerRoot::open(&grafted.procfs, grafted.process)?.has(&grafted.capture(name));
+    Ok(Container { session, raw })
+}
