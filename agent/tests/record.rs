@@ -2,7 +2,10 @@
 //!
 //! Needs `FLOPWATCH_NSYS` (and `FLOPWATCH_NSYS_HOST` where the host half is elsewhere), or nsys on PATH; says that it was
 //! skipped otherwise.
-#![allow(clippy::print_stdout, reason = "a skip is told on standard output, where the recipe counts it")]
+#![allow(
+    clippy::print_stdout,
+    reason = "a skip is told on standard output, where the recipe counts it"
+)]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

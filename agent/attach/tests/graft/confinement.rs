@@ -113,6 +113,41 @@ fn a_sandboxed_tool_has_no_right_no_network_and_bounds() {
 }
 
 #[test]
+fn a_sandboxed_tool_that_nobody_wants_any_more_is_killed_and_reaped_with_its_children() {
+    let Some(rig) = rig() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    nix::unistd::chown(folder.path(), Some(4321.into()), Some(4321.into())).unwrap();
+    let script = "sleep 600 & echo $! > child; echo $$ > own; wait";
+    let tool = sandboxed(
+        vec!["/bin/sh".into(), "-c".into(), script.into()],
+        vec![("PATH".into(), "/usr/bin:/bin".into())],
+        folder.path(),
+    );
+    let (cancelled, cancel) = std::io::pipe().unwrap();
+    let reexec = rig.reexec.clone();
+    let running = std::thread::spawn(move || sandbox::run_until(&reexec, &tool, &cancelled.into()).unwrap());
+    let pid = |name: &str| {
+        wait_for("the tool's processes", || {
+            let text = std::fs::read_to_string(folder.path().join(name)).ok()?;
+            text.trim().parse::<i32>().ok()
+        })
+    };
+    let pids = [pid("child"), pid("own")];
+    let start = Instant::now();
+    drop(cancel);
+    assert_eq!(running.join().unwrap().end, End::Cancelled);
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    for pid in pids {
+        let procfs = flopwatch_attach::process::Procfs::default();
+        wait_for("the end of the tool's processes", || {
+            procfs
+                .identify(pid)
+                .map_or(Some(()), |process| (!procfs.is_alive(process)).then_some(()))
+        });
+    }
+}
+
+#[test]
 fn a_session_has_a_cgroup_of_its_own_which_can_be_removed() {
     let Some(rig) = rig() else { return };
     // Made once per node with more rights than the agent has; below it the agent's are enough.

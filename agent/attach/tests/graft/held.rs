@@ -74,8 +74,9 @@ fn a_collection_before_the_first_instruction_holds_every_range_and_outlives_the_
     let path = holder.stop_collection(SESSION, "start").unwrap();
     let raw = container.file("raw");
     holder
-        .take_capture(&path, &mut std::fs::File::create(&raw).unwrap(), 1 << 30, |_| true)
+        .copy_capture(&path, &mut std::fs::File::create(&raw).unwrap(), 1 << 30, |_| true)
         .unwrap();
+    assert!(holder.remove_capture(&path).unwrap());
     let taken = Instant::now();
     assert_eq!(container.end().code(), Some(5), "the program's own exit code");
     assert!(taken.elapsed() < Duration::from_secs(10), "{:?}", taken.elapsed());
