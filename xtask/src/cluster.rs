@@ -2,18 +2,21 @@
 //!
 //! Control plane and node programs are built from the Go modules that `tests/rig` pins; etcd, containerd, runc and the
 //! CNI plugins come from Debian. There is no cluster DNS: Flopwatch's parts reach each other through the API server's
-//! environment variables and by Service address. One machine can carry more nodes later: what belongs to a node lies
-//! under `nodes/<name>` and has addresses of its own.
+//! environment variables and by Service address. The control plane runs on this machine itself, each node in namespaces
+//! and cgroups of its own: one machine carries more than one node, and a node ends with its first process.
 
 mod certificates;
-mod containers;
+mod cgroups;
+mod containerd;
 mod control_plane;
 mod daemon;
 mod down;
 mod existing;
 mod host;
+mod image_store;
+mod isolation;
 mod layout;
-mod mounts;
+mod lose;
 mod network;
 mod node;
 mod reach;
@@ -24,7 +27,8 @@ use crate::cache::Cache;
 use crate::image::Image;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use layout::Layout;
+use layout::{Layout, MOST_NODES};
+use lose::NodeCommand;
 
 pub(crate) use reach::Reach;
 
@@ -43,13 +47,21 @@ pub(crate) enum ClusterCommand {
     Images(ImageOptions),
     /// Build the project's images again and import those that changed into the running cluster.
     Load(ImageOptions),
+    /// Lose a node of the local cluster, and get it back.
+    Node {
+        #[command(subcommand)]
+        command: NodeCommand,
+    },
 }
 
 /// How a cluster is started.
-#[derive(Debug, Args, Clone, Default)]
+#[derive(Debug, Args, Clone)]
 pub(crate) struct UpOptions {
     #[command(flatten)]
     pub(crate) images: ImageOptions,
+    /// How many nodes. Each costs about 150 MB of memory; the images are shared.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(MOST_NODES)))]
+    pub(crate) nodes: u8,
     /// Leave a failed start as it is, to look into it; `down` cleans up.
     #[arg(long)]
     pub(crate) keep_failed: bool,
@@ -92,6 +104,7 @@ pub(crate) fn run(cache: &Cache, use_kubeconfig: bool, command: &ClusterCommand)
         }
         ClusterCommand::Images(options) => up::images(cache, &options.chosen()).map(drop),
         ClusterCommand::Load(options) => up::load(cache, &layout, &options.chosen()),
+        ClusterCommand::Node { command } => lose::run(cache, &layout, command),
     }
 }
 

@@ -17,6 +17,8 @@ const SYSTEM_TESTS: &str = "flopwatch-system-tests";
 /// The tests that need a cluster, in their order. They are selected in the whole workspace: selecting their package alone
 /// would compile every dependency once more, with fewer features.
 const SYSTEM_TARGETS: [&str; 4] = ["--test", "system", "--test", "uninstall"];
+/// The second one is what tests lose.
+const NODES: u8 = 2;
 const FAKE_NVML: &str = "flopwatch-fake-nvml";
 
 /// Which tests, and what becomes of the cluster.
@@ -163,7 +165,11 @@ impl Round<'_> {
             let command = if !options.use_kubeconfig && cluster::is_up(cache)? {
                 ClusterCommand::Load(images)
             } else {
-                ClusterCommand::Up(UpOptions::default())
+                ClusterCommand::Up(UpOptions {
+                    images,
+                    nodes: NODES,
+                    keep_failed: false,
+                })
             };
             cluster::run(cache, options.use_kubeconfig, &command)?;
             up = true;

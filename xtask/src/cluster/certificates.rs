@@ -1,9 +1,10 @@
 //! The cluster's certificate authority, its certificates and the kubeconfigs made of them.
 
-use super::layout::{API_PORT, API_SERVICE_ADDRESS, Layout, NodeLayout};
+use super::layout::{API_PORT, API_SERVICE_ADDRESS, CONTROL_ADDRESS, Layout, NodeLayout};
 use crate::command::Run;
 use anyhow::Result;
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::Path;
 
 const DAYS: &str = "365";
@@ -67,11 +68,8 @@ fn identities(nodes: &[NodeLayout]) -> Vec<Identity> {
         "localhost",
     ]
     .map(|name| format!("DNS:{name}"));
-    let addresses = nodes.iter().map(|node| format!("IP:{}", node.address));
-    let server_names = dns
-        .into_iter()
-        .chain(["IP:127.0.0.1".to_owned(), format!("IP:{API_SERVICE_ADDRESS}")])
-        .chain(addresses);
+    let addresses = [Ipv4Addr::LOCALHOST, API_SERVICE_ADDRESS, CONTROL_ADDRESS].map(|address| format!("IP:{address}"));
+    let server_names = dns.into_iter().chain(addresses);
     let mut all = vec![
         Identity::new("apiserver", "kube-apiserver").names(server_names),
         Identity::new("apiserver-kubelet", "kube-apiserver-kubelet-client").group("system:masters"),
@@ -127,8 +125,7 @@ pub(crate) fn create(layout: &Layout, nodes: &[NodeLayout]) -> Result<()> {
             "service-account.pub",
         ])
         .quiet()?;
-    let Some(first) = nodes.first() else { return Ok(()) };
-    let server = format!("https://{}:{API_PORT}", first.address);
+    let server = format!("https://{CONTROL_ADDRESS}:{API_PORT}");
     for identity in identities
         .iter()
         .filter(|identity| !identity.name.starts_with("apiserver"))
@@ -206,7 +203,7 @@ mod tests {
         let all = identities(&[]);
         let server = all.iter().find(|identity| identity.name == "apiserver").unwrap();
         let text = server.extensions();
-        for name in ["DNS:kubernetes.default.svc", "IP:10.96.0.1"] {
+        for name in ["DNS:kubernetes.default.svc", "IP:10.96.0.1", "IP:10.77.0.254"] {
             assert!(text.contains(name), "{name} is not in {text}");
         }
     }

@@ -1,7 +1,7 @@
 //! etcd, the API server, the controller manager and the scheduler.
 
 use super::daemon::Daemon;
-use super::layout::{API_PORT, ETCD_PORT, Layout, NodeLayout, POD_NETWORK, SERVICE_NETWORK};
+use super::layout::{API_PORT, CONTROL_ADDRESS, ETCD_PORT, Layout, POD_NETWORK, SERVICE_NETWORK};
 use crate::command::wait_until;
 use crate::progress::step;
 use anyhow::{Result, bail};
@@ -15,13 +15,11 @@ use super::reach::Reach;
 pub(crate) const PARTS: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
 
 /// The ports of this machine's loopback that they listen on (the API server's is on the rig's bridge).
-const LOOPBACK_PORTS: [(u16, &str); 6] = [
+const LOOPBACK_PORTS: [(u16, &str); 4] = [
     (ETCD_PORT, "etcd"),
     (2380, "etcd"),
     (10257, "kube-controller-manager"),
     (10259, "kube-scheduler"),
-    (10248, "kubelet"),
-    (10249, "kube-proxy"),
 ];
 
 /// An error that names a port which somebody else holds.
@@ -37,12 +35,12 @@ pub(crate) fn check_ports() -> Result<()> {
 }
 
 /// Starts etcd and the API server, and waits until it answers.
-pub(crate) fn start_api(layout: &Layout, programs: &Path, node: &NodeLayout, reach: &Reach) -> Result<()> {
+pub(crate) fn start_api(layout: &Layout, programs: &Path, reach: &Reach) -> Result<()> {
     let etcd = Daemon::new(layout, "etcd");
     let api = Daemon::new(layout, "kube-apiserver");
     step("starting etcd and the API server", || {
         etcd.start(Path::new("etcd"), etcd_args(layout))?;
-        api.start(&programs.join("kube-apiserver"), api_args(layout, node))?;
+        api.start(&programs.join("kube-apiserver"), api_args(layout))?;
         let ready = wait_until(Duration::from_mins(2), || {
             etcd.must_live()?;
             api.must_live()?;
@@ -84,13 +82,13 @@ fn etcd_args(layout: &Layout) -> Vec<String> {
     ]
 }
 
-fn api_args(layout: &Layout, node: &NodeLayout) -> Vec<String> {
+fn api_args(layout: &Layout) -> Vec<String> {
     let pki = |file: &str| layout.pki(file).display().to_string();
     vec![
         format!("--etcd-servers=http://127.0.0.1:{ETCD_PORT}"),
-        format!("--bind-address={}", node.address),
+        format!("--bind-address={CONTROL_ADDRESS}"),
         format!("--secure-port={API_PORT}"),
-        format!("--advertise-address={}", node.address),
+        format!("--advertise-address={CONTROL_ADDRESS}"),
         format!("--service-cluster-ip-range={SERVICE_NETWORK}"),
         format!("--tls-cert-file={}", pki("apiserver.crt")),
         format!("--tls-private-key-file={}", pki("apiserver.key")),

@@ -1,7 +1,8 @@
 //! Stopping the cluster and leaving nothing.
 
-use super::layout::{Layout, nodes};
-use super::{containers, host, mounts, network, require_root, status};
+use super::daemon::Daemon;
+use super::layout::{Layout, MOST_NODES, NodeLayout};
+use super::{cgroups, host, network, require_root, status};
 use crate::cache::Cache;
 use crate::progress::{say, step};
 use anyhow::Result;
@@ -22,26 +23,13 @@ pub(crate) fn clear(layout: &Layout) -> Result<()> {
     if !layout.exists() {
         return Ok(());
     }
-    let nodes = nodes(layout);
     step("stopping the cluster", || {
-        // Those first that would start others again: kube-proxy and kubelet are the last of the list.
-        for daemon in status::daemons(layout)
-            .iter()
-            .rev()
-            .filter(|daemon| !daemon.name.ends_with("-containerd"))
-        {
-            daemon.stop()?;
-        }
-        containers::end()?;
-        for daemon in status::daemons(layout)
-            .iter()
-            .filter(|daemon| daemon.name.ends_with("-containerd"))
-        {
-            daemon.stop()?;
-        }
-        nodes.iter().try_for_each(containers::end_shims)?;
-        containers::remove_sessions();
-        mounts::unmount_below(layout.root())?;
+        // The nodes first, with all that their programs would otherwise start again. Whatever the last recipe had come to
+        // write down, a node's processes are those in its cgroup.
+        cgroups::end_all_nodes(layout)?;
+        let daemons = status::daemons(layout);
+        daemons.iter().rev().try_for_each(Daemon::stop)?;
+        let nodes: Vec<NodeLayout> = (1..=MOST_NODES).map(|number| NodeLayout::new(layout, number)).collect();
         network::remove(&nodes)?;
         host::restore(layout)?;
         layout.remove()

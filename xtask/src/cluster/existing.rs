@@ -49,6 +49,7 @@ pub(crate) fn run(cache: &Cache, command: &ClusterCommand) -> Result<()> {
             Ok(())
         }
         ClusterCommand::Images(options) => super::up::images(cache, &options.chosen()).map(drop),
+        ClusterCommand::Node { .. } => bail!("the nodes of the cluster of KUBECONFIG are not ours to lose"),
         ClusterCommand::Load(_) => {
             bail!(
                 "images cannot be imported into the cluster of KUBECONFIG: push them to a registry that its nodes reach"

@@ -7,20 +7,18 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Kernel settings that kubelet, kube-proxy and the CNI plugins set.
-const SETTINGS: [&str; 9] = [
+/// Kernel settings that kubelet and kube-proxy set and that network namespaces do not divide.
+const SETTINGS: [&str; 6] = [
     "kernel/keys/root_maxbytes",
     "kernel/keys/root_maxkeys",
     "kernel/panic",
     "kernel/panic_on_oops",
-    "net/ipv4/conf/all/route_localnet",
-    "net/ipv4/ip_forward",
-    "net/ipv6/conf/all/forwarding",
     "net/netfilter/nf_conntrack_max",
     "vm/overcommit_memory",
 ];
 
-/// Folders whose names are fixed in those programs, and those of Flopwatch's agent and of the tests on the node.
+/// Folders whose names are fixed in those programs, and those of Flopwatch's agent and of the tests. Most are only places
+/// where each node mounts its own.
 const FOLDERS: [&str; 11] = [
     "/etc/kubernetes",
     "/run/containerd",
@@ -67,8 +65,6 @@ pub(crate) fn remember(layout: &Layout) -> Result<()> {
 
 /// Puts it back.
 pub(crate) fn restore(layout: &Layout) -> Result<()> {
-    remove_log_links(Path::new("/var/log/containers"), layout.root())?;
-    remove_cni_results(Path::new("/var/lib/cni/results"))?;
     let Ok(text) = fs::read_to_string(file(layout)) else {
         return Ok(());
     };
@@ -83,34 +79,6 @@ pub(crate) fn restore(layout: &Layout) -> Result<()> {
 
 fn setting(name: &str) -> PathBuf {
     Path::new("/proc/sys").join(name)
-}
-
-/// kubelet links each container's log from one folder for all.
-fn remove_log_links(folder: &Path, cluster: &Path) -> Result<()> {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return Ok(());
-    };
-    for entry in entries {
-        let path = entry?.path();
-        if fs::read_link(&path).is_ok_and(|target| target.starts_with(cluster)) {
-            remove(&path)?;
-        }
-    }
-    Ok(())
-}
-
-/// The CNI library caches each pod's result under the name of its network.
-fn remove_cni_results(folder: &Path) -> Result<()> {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return Ok(());
-    };
-    for entry in entries {
-        let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with("flopwatch-node") {
-            remove(&entry.path())?;
-        }
-    }
-    Ok(())
 }
 
 impl HostState {
@@ -141,7 +109,6 @@ impl HostState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
 
     #[test]
     fn what_was_written_down_is_read_back() {
@@ -151,17 +118,5 @@ mod tests {
         };
         assert_eq!(HostState::parse(&state.render()), Some(state));
         assert_eq!(HostState::parse("{}"), None);
-    }
-
-    #[test]
-    fn only_links_into_the_cluster_are_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        symlink("/c/nodes/log", folder.path().join("ours")).unwrap();
-        symlink("/var/log/other", folder.path().join("other")).unwrap();
-        fs::write(folder.path().join("file"), "").unwrap();
-        remove_log_links(folder.path(), Path::new("/c")).unwrap();
-        let left = ["other", "file"].map(|name| folder.path().join(name).symlink_metadata().is_ok());
-        assert_eq!(left, [true, true]);
-        assert!(folder.path().join("ours").symlink_metadata().is_err());
     }
 }

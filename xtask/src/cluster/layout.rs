@@ -1,5 +1,6 @@
 //! Where the cluster keeps what: one folder, nothing outside it that `down` would not know of.
 
+use super::containerd::Containerd;
 use crate::cache::{Cache, remove};
 use anyhow::{Context as _, Result, bail};
 use std::fs;
@@ -8,15 +9,21 @@ use std::path::{Path, PathBuf};
 
 /// Marks a folder as a cluster's, the only kind that `down` removes.
 const MARKER: &str = "flopwatch-cluster";
+/// Says how many nodes the cluster has.
+const NODE_COUNT: &str = "node-count";
 /// A UNIX socket's path has at most 107 bytes; the longest below the folder is the node's containerd socket for its shims.
 const LONGEST_FOLDER: usize = 60;
 
-/// The first port of everything: addresses of the cluster's network, all on the rig's own links.
+/// The addresses of the cluster's network, all on the rig's own links.
 pub(crate) const SERVICE_NETWORK: &str = "10.96.0.0/16";
 pub(crate) const API_SERVICE_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 pub(crate) const POD_NETWORK: &str = "10.244.0.0/16";
-/// The bridge that carries the nodes' addresses.
+/// The bridge between this machine, where the control plane runs, and the nodes.
 pub(crate) const NODE_BRIDGE: &str = "flopwatch0";
+/// This machine's address on the bridge; the API server's.
+pub(crate) const CONTROL_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 254);
+/// Two cores carry no more; the addresses would.
+pub(crate) const MOST_NODES: u8 = 4;
 pub(crate) const API_PORT: u16 = 6443;
 pub(crate) const ETCD_PORT: u16 = 2379;
 
@@ -81,6 +88,17 @@ impl Layout {
         &self.root
     }
 
+    /// Writes down how many nodes the cluster has.
+    pub(crate) fn set_node_count(&self, count: u8) -> Result<()> {
+        Ok(fs::write(self.root.join(NODE_COUNT), count.to_string())?)
+    }
+
+    /// How many nodes the cluster has; 0 where it did not come that far.
+    fn node_count(&self) -> u8 {
+        let text = fs::read_to_string(self.root.join(NODE_COUNT)).unwrap_or_default();
+        text.parse().unwrap_or_default()
+    }
+
     /// Certificates and keys.
     pub(crate) fn pki(&self, file: &str) -> PathBuf {
         self.root.join("pki").join(file)
@@ -109,12 +127,14 @@ impl Layout {
 /// A node: its name, addresses and folder.
 #[derive(Debug, Clone)]
 pub(crate) struct NodeLayout {
+    /// Counted from 1.
+    number: u8,
     pub(crate) name: String,
     pub(crate) address: Ipv4Addr,
     /// The pods' addresses on it.
     pub(crate) pod_subnet: String,
-    /// The bridge that its pods hang on.
-    pub(crate) pod_bridge: String,
+    /// This machine's end of the cable to the node.
+    pub(crate) cable: String,
     root: PathBuf,
 }
 
@@ -123,16 +143,25 @@ impl NodeLayout {
     pub(crate) fn new(layout: &Layout, number: u8) -> Self {
         let name = format!("node{number}");
         Self {
+            number,
             address: Ipv4Addr::new(10, 77, 0, number),
             pod_subnet: format!("10.244.{number}.0/24"),
-            pod_bridge: format!("flopwatch-cni{number}"),
+            cable: format!("flopwatch-{name}"),
             root: layout.root().join("nodes").join(&name),
             name,
         }
     }
 
     pub(crate) fn create(&self) -> Result<()> {
-        for folder in ["cni/conf", "cni/data", "kubelet", "logs", "plugins", "containerd"] {
+        for folder in [
+            "cni/conf",
+            "cni/data",
+            "kubelet",
+            "logs",
+            "plugins",
+            "containerd",
+            "folders",
+        ] {
             fs::create_dir_all(self.root.join(folder))?;
         }
         Ok(())
@@ -143,14 +172,21 @@ impl NodeLayout {
         self.root.join(inside)
     }
 
-    pub(crate) fn containerd_socket(&self) -> PathBuf {
-        self.path("containerd/containerd.sock")
+    pub(crate) fn containerd(&self) -> Containerd {
+        Containerd::new(self.path("containerd"))
+    }
+
+    /// Whether this machine reaches Services through it.
+    pub(crate) fn is_gateway(&self) -> bool {
+        self.number == 1
     }
 }
 
 /// The nodes of the cluster.
 pub(crate) fn nodes(layout: &Layout) -> Vec<NodeLayout> {
-    vec![NodeLayout::new(layout, 1)]
+    (1..=layout.node_count())
+        .map(|number| NodeLayout::new(layout, number))
+        .collect()
 }
 
 #[cfg(test)]
@@ -190,15 +226,26 @@ mod tests {
         let (one, two) = (NodeLayout::new(&layout, 1), NodeLayout::new(&layout, 2));
         assert_ne!(one.address, two.address);
         assert_ne!(one.pod_subnet, two.pod_subnet);
-        assert_ne!(one.pod_bridge, two.pod_bridge);
-        assert_ne!(one.containerd_socket(), two.containerd_socket());
-        assert!(one.pod_bridge.len() < 16, "longer than a link's name may be");
+        assert_ne!(one.cable, two.cable);
+        assert_ne!(one.containerd().socket(), two.containerd().socket());
+        assert!(one.cable.len() < 16, "longer than a link's name may be");
+    }
+
+    #[test]
+    fn a_clusters_folder_remembers_its_nodes() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = at(folder.path());
+        assert!(nodes(&layout).is_empty(), "nodes before there is a cluster");
+        layout.create().unwrap();
+        layout.set_node_count(2).unwrap();
+        let names: Vec<String> = nodes(&layout).into_iter().map(|node| node.name).collect();
+        assert_eq!(names, ["node1", "node2"]);
     }
 
     #[test]
     fn the_sockets_fit_below_the_longest_folder() {
         let layout = at(Path::new(&format!("/{}", "c".repeat(LONGEST_FOLDER - 1))));
-        let socket = NodeLayout::new(&layout, 1).containerd_socket();
+        let socket = NodeLayout::new(&layout, 1).containerd().socket();
         assert!(format!("{}.ttrpc", socket.display()).len() <= 107);
     }
 }

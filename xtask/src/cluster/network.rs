@@ -1,58 +1,103 @@
-//! The links and firewall rules of the cluster on this machine.
+//! The cables between this machine and the nodes, and the ways through them.
+//!
+//! The nodes have network namespaces of their own, so what kube-proxy and the CNI plugins do to links and firewalls stays
+//! there and goes with them. This machine gets a bridge, a cable to each node, and routes to pods and Services; like the
+//! machines of a control plane without pods, it reaches Services through a node.
 
-use super::layout::{NODE_BRIDGE, NodeLayout};
+use super::isolation;
+use super::layout::{CONTROL_ADDRESS, Layout, NODE_BRIDGE, NodeLayout, SERVICE_NETWORK};
 use crate::command::{Run, find_program};
 use anyhow::{Context as _, Result, bail};
 use std::collections::BTreeMap;
 
-/// The chains of Kubernetes and of the CNI plugins. There is one Kubernetes per machine, so they are all the cluster's.
-const CHAIN_PREFIXES: [&str; 2] = ["KUBE-", "CNI-"];
-const COMMANDS: [&str; 2] = ["iptables", "ip6tables"];
+/// The cluster's chains on this machine.
+const CHAIN_PREFIX: &str = "FLOPWATCH-";
+const IPTABLES: &str = "iptables";
+/// The nodes' end of a cable.
+const NODE_LINK: &str = "eth0";
 
-/// Makes the bridge that carries the nodes' addresses.
+/// Makes the bridge.
 pub(crate) fn create(nodes: &[NodeLayout]) -> Result<()> {
     if !link_exists(NODE_BRIDGE) {
         ip(&["link", "add", NODE_BRIDGE, "type", "bridge"])?;
     }
-    for node in nodes {
-        ip(&[
-            "address",
-            "replace",
-            &format!("{}/24", node.address),
-            "dev",
-            NODE_BRIDGE,
-        ])?;
-    }
-    ip(&["link", "set", NODE_BRIDGE, "up"])
-}
-
-/// Removes the cluster's links and rules.
-pub(crate) fn remove(nodes: &[NodeLayout]) -> Result<()> {
-    for link in nodes.iter().map(|node| node.pod_bridge.as_str()).chain([NODE_BRIDGE]) {
-        if link_exists(link) {
-            ip(&["link", "delete", link])?;
-        }
-    }
-    for command in COMMANDS {
-        remove_rules(command)?;
+    let address = format!("{CONTROL_ADDRESS}/24");
+    ip(&["address", "replace", &address, "dev", NODE_BRIDGE])?;
+    ip(&["link", "set", NODE_BRIDGE, "up"])?;
+    if nodes.len() > 1 && refuses_to_forward(&saved()?) {
+        Run::new(format!("{IPTABLES}-restore"))
+            .arg("--noflush")
+            .fed(&permission())?;
     }
     Ok(())
 }
 
-/// The chains that Kubernetes or CNI made on this machine.
-pub(crate) fn foreign_chains() -> Result<Vec<String>> {
-    let mut chains = Vec::new();
-    for command in COMMANDS {
-        for table in parse(&saved(command)?) {
-            chains.extend(
-                table
-                    .chains
-                    .into_iter()
-                    .map(|chain| format!("{command} {} {chain}", table.name)),
-            );
+/// Puts the cable into a node, and makes the ways to its pods and, on it, to the others'.
+pub(crate) fn attach(layout: &Layout, node: &NodeLayout, nodes: &[NodeLayout]) -> Result<()> {
+    let pid = isolation::pid(layout, node)?.to_string();
+    if !link_exists(&node.cable) {
+        let peer = ["type", "veth", "peer", "name", NODE_LINK, "netns", &pid];
+        ip(&[["link", "add", &node.cable].as_slice(), &peer].concat())?;
+    }
+    ip(&["link", "set", &node.cable, "master", NODE_BRIDGE, "up"])?;
+    let network = format!("--net=/proc/{pid}/ns/net");
+    let inside = |args: &[&str]| Run::new("nsenter").args([network.as_str(), "ip"]).args(args).quiet();
+    let address = format!("{}/24", node.address);
+    inside(&["address", "replace", &address, "dev", NODE_LINK])?;
+    inside(&["link", "set", NODE_LINK, "up"])?;
+    inside(&["route", "replace", "default", "via", &CONTROL_ADDRESS.to_string()])?;
+    for other in nodes.iter().filter(|other| other.name != node.name) {
+        inside(&["route", "replace", &other.pod_subnet, "via", &other.address.to_string()])?;
+    }
+    let way = node.address.to_string();
+    ip(&["route", "replace", &node.pod_subnet, "via", &way])?;
+    if node.is_gateway() {
+        ip(&["route", "replace", SERVICE_NETWORK, "via", &way])?;
+    }
+    Ok(())
+}
+
+/// Pulls a node's cable, or puts it back.
+pub(crate) fn connect(node: &NodeLayout, connected: bool) -> Result<()> {
+    let state = if connected { "up" } else { "down" };
+    ip(&["link", "set", &node.cable, state])
+}
+
+/// Whether a node's cable is in.
+pub(crate) fn is_connected(node: &NodeLayout) -> bool {
+    let state = std::fs::read_to_string(format!("/sys/class/net/{}/operstate", node.cable));
+    state.is_ok_and(|state| state.trim() == "up")
+}
+
+/// Removes the cluster's links and rules; the routes go with the links.
+pub(crate) fn remove(nodes: &[NodeLayout]) -> Result<()> {
+    for link in nodes.iter().map(|node| node.cable.as_str()).chain([NODE_BRIDGE]) {
+        // A cable also goes by itself, a moment after the node at its other end.
+        if link_exists(link) && ip(&["link", "delete", link]).is_err() && link_exists(link) {
+            bail!("cannot remove the link {link}");
         }
     }
-    Ok(chains)
+    remove_rules()
+}
+
+/// Whether this machine's firewall might stop packets between the nodes: some kernels show it bridged packets too.
+fn refuses_to_forward(saved: &str) -> bool {
+    let mut in_filter = false;
+    saved.lines().any(|line| {
+        if line.starts_with('*') {
+            in_filter = line == "*filter";
+        }
+        let policy = line.starts_with(":FORWARD ") && !line.starts_with(":FORWARD ACCEPT ");
+        in_filter && (policy || line.starts_with("-A FORWARD "))
+    })
+}
+
+/// The input of `iptables-restore --noflush` that lets the nodes reach each other.
+fn permission() -> String {
+    let chain = format!("{CHAIN_PREFIX}NODES");
+    format!(
+        "*filter\n:{chain} - [0:0]\n-A {chain} -i {NODE_BRIDGE} -o {NODE_BRIDGE} -j ACCEPT\n-I FORWARD -j {chain}\nCOMMIT\n"
+    )
 }
 
 fn ip(args: &[&str]) -> Result<()> {
@@ -63,25 +108,23 @@ fn link_exists(name: &str) -> bool {
     std::path::Path::new("/sys/class/net").join(name).exists()
 }
 
-fn saved(command: &str) -> Result<String> {
-    let program = format!("{command}-save");
+fn saved() -> Result<String> {
+    let program = format!("{IPTABLES}-save");
     if find_program(&program).is_none() {
         return Ok(String::new());
     }
-    Run::new(&program)
-        .output()
-        .with_context(|| format!("cannot read the rules of {command}"))
+    Run::new(&program).output().context("cannot read the firewall's rules")
 }
 
-fn remove_rules(command: &str) -> Result<()> {
-    let removal = removal(&parse(&saved(command)?));
+fn remove_rules() -> Result<()> {
+    let removal = removal(&parse(&saved()?));
     if removal.is_empty() {
         return Ok(());
     }
-    Run::new(format!("{command}-restore")).arg("--noflush").fed(&removal)?;
-    let left = parse(&saved(command)?);
+    Run::new(format!("{IPTABLES}-restore")).arg("--noflush").fed(&removal)?;
+    let left = parse(&saved()?);
     if left.iter().any(|table| !table.chains.is_empty()) {
-        bail!("{command} still has rules of the cluster: {left:?}");
+        bail!("the firewall still has rules of the cluster: {left:?}");
     }
     Ok(())
 }
@@ -96,7 +139,7 @@ struct Table {
 }
 
 fn is_ours(chain: &str) -> bool {
-    CHAIN_PREFIXES.iter().any(|prefix| chain.starts_with(prefix))
+    chain.starts_with(CHAIN_PREFIX)
 }
 
 /// Where a rule leads. A comment may hold the same words, but always stands before the target.
@@ -162,25 +205,46 @@ fn removal(tables: &[Table]) -> String {
 mod tests {
     use super::*;
 
-    const SAVED: &str = "# Generated by iptables-save\n*nat\n:PREROUTING ACCEPT [0:0]\n:DOCKER - [0:0]\n:KUBE-SERVICES - [0:0]\n\
-        :CNI-1234 - [0:0]\n-A PREROUTING -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES\n\
-        -A PREROUTING -j DOCKER\n-A POSTROUTING -s 10.244.1.2/32 -m comment --comment \"name: \\\"x -j KUBE\\\"\" -j CNI-1234\n\
-        -A KUBE-SERVICES -j RETURN\n-A CNI-1234 -j MASQUERADE\nCOMMIT\n*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -j ACCEPT\nCOMMIT\n";
+    const SAVED: &str = "# Generated by iptables-save\n*nat\n:PREROUTING ACCEPT [0:0]\n:KUBE-SERVICES - [0:0]\n\
+        -A PREROUTING -j KUBE-SERVICES\nCOMMIT\n*filter\n:INPUT ACCEPT [0:0]\n:FORWARD DROP [0:0]\n:DOCKER - [0:0]\n\
+        :FLOPWATCH-NODES - [0:0]\n-A INPUT -j ACCEPT\n-A FORWARD -m comment --comment \"a -j b\" -j FLOPWATCH-NODES\n\
+        -A FORWARD -m comment --comment \"x -j FLOPWATCH-NODES\" -j DOCKER\n\
+        -A FLOPWATCH-NODES -i flopwatch0 -o flopwatch0 -j ACCEPT\nCOMMIT\n";
 
     #[test]
     fn only_the_clusters_chains_and_the_ways_into_them_are_removed() {
         let removal = removal(&parse(SAVED));
         for expected in [
-            "*nat\n",
-            "-F KUBE-SERVICES\n",
-            "-X KUBE-SERVICES\n",
-            "-X CNI-1234\n",
-            "portals\" -j KUBE-SERVICES\n",
+            "*filter\n",
+            "-F FLOPWATCH-NODES\n",
+            "-X FLOPWATCH-NODES\n",
+            "-D FORWARD -m comment --comment \"a -j b\" -j FLOPWATCH-NODES\n",
         ] {
             assert!(removal.contains(expected), "{expected:?} is not in {removal}");
         }
-        for foreign in ["DOCKER", "*filter", "INPUT", "-F PREROUTING"] {
+        for foreign in ["DOCKER", "*nat", "INPUT", "KUBE", "-F FORWARD"] {
             assert!(!removal.contains(foreign), "{foreign:?} is in {removal}");
+        }
+    }
+
+    #[test]
+    fn what_is_let_through_is_also_taken_back() {
+        let tables = parse(&permission().replace("-I FORWARD", "-A FORWARD"));
+        let removal = removal(&tables);
+        for expected in ["-D FORWARD -j FLOPWATCH-NODES", "-X FLOPWATCH-NODES"] {
+            assert!(removal.contains(expected), "{expected:?} is not in {removal}");
+        }
+    }
+
+    #[test]
+    fn a_firewall_that_forwards_all_is_left_alone() {
+        assert!(refuses_to_forward(SAVED));
+        for open in [
+            "",
+            "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n",
+            "*nat\n-A FORWARD -j X\nCOMMIT\n",
+        ] {
+            assert!(!refuses_to_forward(open), "{open:?}");
         }
     }
 

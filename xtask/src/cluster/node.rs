@@ -1,59 +1,56 @@
-//! A node: containerd, kubelet and kube-proxy with their configuration.
+//! A node: containerd, kubelet and kube-proxy with their configuration, in namespaces of the node's own.
 
 use super::daemon::Daemon;
 use super::layout::{Layout, NodeLayout, POD_NETWORK};
-use crate::command::{Run, wait_until};
-use crate::image::{BuiltImage, Image};
+use super::{isolation, network, status};
+use crate::cache::Cache;
+use crate::command::wait_until;
+use crate::golang::PAUSE;
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-/// The names of a node's programs.
-pub(crate) fn parts(node: &NodeLayout) -> [String; 3] {
-    ["containerd", "kubelet", "kube-proxy"].map(|part| format!("{}-{part}", node.name))
+const PROGRAMS: [&str; 3] = ["containerd", "kubelet", "kube-proxy"];
+/// The bridge that the node's pods hang on.
+const POD_BRIDGE: &str = "flopwatch-pods";
+
+/// The names of a node's programs, in the order they start.
+pub(crate) fn parts(node: &NodeLayout) -> [String; 4] {
+    let [containerd, kubelet, proxy] = PROGRAMS.map(|part| format!("{}-{part}", node.name));
+    [isolation::name(node), containerd, kubelet, proxy]
 }
 
-/// Where the images that were imported are written down.
-fn imported_file(node: &NodeLayout) -> PathBuf {
-    node.path("imported-images")
+/// Starts the node's first process and puts its cable in.
+pub(crate) fn found(cache: &Cache, layout: &Layout, node: &NodeLayout, nodes: &[NodeLayout]) -> Result<()> {
+    let init = PAUSE.build(cache)?.join("pause");
+    isolation::start(layout, node, &init).with_context(|| format!("isolating {}", node.name))?;
+    network::attach(layout, node, nodes).with_context(|| format!("connecting {}", node.name))
 }
 
 /// Starts containerd and waits until it answers.
 pub(crate) fn start_containerd(layout: &Layout, node: &NodeLayout) -> Result<()> {
-    let [name, ..] = parts(node);
-    let daemon = Daemon::new(layout, &name);
-    fs::write(
-        node.path("containerd/config.toml"),
-        containerd_config(node, !may_lower_oom_score()),
-    )?;
+    let containerd = node.containerd();
+    containerd.configure(&node.path("cni/conf"))?;
     fs::write(
         node.path("cni/conf/10-flopwatch.conflist"),
         cni_config(node).to_string(),
     )?;
-    daemon.start(
+    let config = containerd.config().into_os_string();
+    let daemon = start(
+        layout,
+        node,
+        "containerd",
         Path::new("containerd"),
-        [Path::new("--config"), &node.path("containerd/config.toml")],
+        ["--config".into(), config],
     )?;
-    let ready = wait_until(Duration::from_secs(30), || {
-        daemon.must_live()?;
-        Ok(ctr(node)
-            .arg("version")
-            .deadline(Duration::from_secs(10))
-            .quiet()
-            .is_ok())
-    })?;
-    if ready {
-        Ok(())
-    } else {
-        bail!("containerd does not answer\n{}", daemon.report())
-    }
+    containerd.wait(&daemon)
 }
 
 /// Starts kubelet and kube-proxy.
 pub(crate) fn start_kubelet(layout: &Layout, programs: &Path, node: &NodeLayout) -> Result<()> {
-    let [_, kubelet, proxy] = parts(node);
     let config = node.path("kubelet.json");
     fs::write(&config, kubelet_config(layout, node).to_string())?;
     let args = [
@@ -63,96 +60,43 @@ pub(crate) fn start_kubelet(layout: &Layout, programs: &Path, node: &NodeLayout)
         format!("--node-ip={}", node.address),
         format!("--root-dir={}", node.path("kubelet").display()),
     ];
-    Daemon::new(layout, &kubelet).start(&programs.join("kubelet"), args)?;
+    start(
+        layout,
+        node,
+        "kubelet",
+        &programs.join("kubelet"),
+        args.map(OsString::from),
+    )?;
     let config = node.path("kube-proxy.json");
     fs::write(&config, proxy_config(layout, node).to_string())?;
-    Daemon::new(layout, &proxy).start(&programs.join("kube-proxy"), [format!("--config={}", config.display())])
+    let args = [OsString::from(format!("--config={}", config.display()))];
+    start(layout, node, "kube-proxy", &programs.join("kube-proxy"), args).map(drop)
 }
 
-fn ctr(node: &NodeLayout) -> Run {
-    Run::new("ctr")
-        .arg("--address")
-        .arg(node.containerd_socket())
-        .args(["--namespace", "k8s.io"])
-}
-
-/// The builds of the images that the node has.
-pub(crate) fn imported(node: &NodeLayout) -> Vec<String> {
-    fs::read_to_string(imported_file(node))
-        .unwrap_or_default()
-        .lines()
-        .map(str::to_owned)
-        .collect()
-}
-
-/// Imports those images that the node does not have in this build; gives the references of the new ones.
-pub(crate) fn import(node: &NodeLayout, images: &[BuiltImage]) -> Result<Vec<String>> {
-    let file = imported_file(node);
-    let mut imported = imported(node);
-    let mut new = Vec::new();
-    for built in images {
-        let id = built.id();
-        if imported.contains(&id) {
-            continue;
-        }
-        ctr(node)
-            .args(["images", "import"])
-            .arg(&built.archive)
-            .deadline(Duration::from_mins(5))
-            .quiet()
-            .with_context(|| format!("cannot import {}", built.image.reference()))?;
-        new.push(built.image.reference());
-        let prefix = id.rsplit_once('-').map_or(id.as_str(), |(prefix, _)| prefix).to_owned();
-        imported.retain(|other| other.rsplit_once('-').is_none_or(|(other, _)| other != prefix));
-        imported.push(id);
-        fs::write(&file, imported.join("\n"))?;
+/// Waits until the API server calls the node ready.
+pub(crate) fn wait_ready(cache: &Cache, layout: &Layout, node: &NodeLayout) -> Result<()> {
+    let parts = parts(node).map(|name| Daemon::new(layout, &name));
+    let ready = wait_until(Duration::from_secs(90), || {
+        parts.iter().try_for_each(Daemon::must_live)?;
+        Ok(status::is_ready(cache, layout, &node.name))
+    })?;
+    if !ready {
+        let reports: Vec<String> = parts.iter().map(Daemon::report).collect();
+        bail!("{} does not become ready\n{}", node.name, reports.join("\n"));
     }
-    Ok(new)
+    Ok(())
 }
 
-/// A path as a TOML or JSON string; both quote alike what occurs in paths.
-fn quoted(path: &Path) -> String {
-    Value::from(path.display().to_string()).to_string()
-}
-
-fn containerd_config(node: &NodeLayout, restrict_oom_score: bool) -> String {
-    let pause = Image::Pause.reference();
-    format!(
-        r#"version = 2
-root = {root}
-state = {state}
-[grpc]
-  address = {socket}
-[plugins."io.containerd.internal.v1.opt"]
-  path = {opt}
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "{pause}"
-  restrict_oom_score_adj = {restrict_oom_score}
-  netns_mounts_under_state_dir = true
-  [plugins."io.containerd.grpc.v1.cri".containerd]
-    snapshotter = "overlayfs"
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
-      runtime_type = "io.containerd.runc.v2"
-  [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "/usr/lib/cni"
-    conf_dir = {cni}
-"#,
-        root = quoted(&node.path("containerd/root")),
-        state = quoted(&node.path("containerd/state")),
-        socket = quoted(&node.containerd_socket()),
-        opt = quoted(&node.path("containerd/opt")),
-        cni = quoted(&node.path("cni/conf")),
-    )
-}
-
-/// Without CAP_SYS_RESOURCE no process may be made less likely to be killed, and every sandbox would fail to start.
-fn may_lower_oom_score() -> bool {
-    const CAP_SYS_RESOURCE: u64 = 1 << 24;
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    effective
-        .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
-        .is_some_and(|caps| caps & CAP_SYS_RESOURCE != 0)
+fn start(
+    layout: &Layout,
+    node: &NodeLayout,
+    part: &str,
+    program: &Path,
+    args: impl IntoIterator<Item = OsString>,
+) -> Result<Daemon> {
+    let daemon = Daemon::new(layout, &format!("{}-{part}", node.name));
+    daemon.start(Path::new("sh"), isolation::inside(layout, node, program, args)?)?;
+    Ok(daemon)
 }
 
 fn cni_config(node: &NodeLayout) -> Value {
@@ -162,7 +106,7 @@ fn cni_config(node: &NodeLayout) -> Value {
         "plugins": [
             {
                 "type": "bridge",
-                "bridge": node.pod_bridge,
+                "bridge": POD_BRIDGE,
                 "isGateway": true,
                 "ipMasq": true,
                 "hairpinMode": true,
@@ -189,7 +133,7 @@ fn kubelet_config(layout: &Layout, node: &NodeLayout) -> Value {
         "failCgroupV1": false,
         "failSwapOn": false,
         "cgroupDriver": "cgroupfs",
-        "containerRuntimeEndpoint": format!("unix://{}", node.containerd_socket().display()),
+        "containerRuntimeEndpoint": format!("unix://{}", node.containerd().socket().display()),
         "podLogsDir": node.path("logs"),
         "volumePluginDir": node.path("plugins"),
         "authentication": {

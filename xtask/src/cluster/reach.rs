@@ -81,7 +81,7 @@ export PATH={}:\"$PATH\"",
 }
 
 /// A word that a shell takes as it stands.
-fn quote(word: &str) -> String {
+pub(crate) fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 

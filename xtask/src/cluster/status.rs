@@ -2,7 +2,7 @@
 
 use super::daemon::Daemon;
 use super::layout::{Layout, nodes};
-use super::{control_plane, node, reach};
+use super::{control_plane, network, node, reach};
 use crate::cache::Cache;
 use crate::golang::KUBERNETES;
 use crate::progress::result;
@@ -60,8 +60,13 @@ pub(crate) fn status(cache: &Cache, layout: &Layout) -> Result<()> {
         } else {
             "not ready"
         };
-        result(format_args!("{:<26} {state}, {}", node.name, node.address));
-        for image in node::imported(&node) {
+        let cable = if network::is_connected(&node) {
+            "connected"
+        } else {
+            "disconnected"
+        };
+        result(format_args!("{:<26} {state}, {cable}, {}", node.name, node.address));
+        for image in node.containerd().imported() {
             result(format_args!("{:<26} image {image}", node.name));
         }
     }

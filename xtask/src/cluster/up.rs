@@ -3,7 +3,8 @@
 use super::daemon::Daemon;
 use super::layout::{Layout, NodeLayout, nodes};
 use super::{
-    UpOptions, certificates, containers, control_plane, down, host, network, node, reach, require_root, status,
+    UpOptions, certificates, cgroups, containerd, control_plane, down, host, image_store, network, node, reach,
+    require_root, status,
 };
 use crate::cache::Cache;
 use crate::command::wait_until;
@@ -35,6 +36,7 @@ pub(crate) fn up(cache: &Cache, layout: &Layout, options: &UpOptions) -> Result<
     // From here on there is something to clear away.
     layout.create()?;
     host::remember(layout)?;
+    layout.set_node_count(options.nodes)?;
     if let Err(error) = start(cache, layout, &images) {
         if options.keep_failed {
             say(format_args!(
@@ -76,7 +78,7 @@ pub(crate) fn load(cache: &Cache, layout: &Layout, images: &[Image]) -> Result<(
     let _lock = cache.lock("cluster")?;
     for node in nodes(layout) {
         let new = step(&format!("importing images into {}", node.name), || {
-            node::import(&node, &built)
+            containerd::import(&node.containerd(), &built)
         })?;
         if new.is_empty() {
             say(format_args!("{} has these images already", node.name));
@@ -97,18 +99,11 @@ pub(crate) fn build_programs(cache: &Cache) -> Result<()> {
     HELM.build(cache).map(drop)
 }
 
-/// An error when the machine carries another Kubernetes already, or its ports.
+/// An error when the machine carries a cluster already, or somebody has its ports.
 fn check_machine() -> Result<()> {
-    if containers::exist() {
+    if cgroups::exist() {
         bail!(
-            "another kubelet has pods here (the cgroup kubepods exists): use its cluster with --use-kubeconfig, or stop it"
-        );
-    }
-    let chains = network::foreign_chains()?;
-    if let Some(chain) = chains.first() {
-        bail!(
-            "another Kubernetes left its firewall rules here ({chain} and {} more): use its cluster with --use-kubeconfig, or remove them",
-            chains.len() - 1
+            "another local cluster runs here (its nodes' cgroups exist): take it down with the FLOPWATCH_CLUSTER_DIR or FLOPWATCH_CACHE that it was started with"
         );
     }
     control_plane::check_ports()
@@ -140,36 +135,32 @@ fn join<T>(thread: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
 
 fn start(cache: &Cache, layout: &Layout, images: &[BuiltImage]) -> Result<()> {
     let nodes = nodes(layout);
-    let Some(first) = nodes.first() else {
-        bail!("a cluster has a node")
-    };
     nodes.iter().try_for_each(NodeLayout::create)?;
     network::create(&nodes).context("making the network")?;
     certificates::create(layout, &nodes).context("making the certificates")?;
     let programs = KUBERNETES.build(cache)?;
     let reach = reach::own(cache, layout)?;
     std::thread::scope(|scope| {
-        // The import fills the disk's queue while the API server waits for the processor.
+        // Unpacking fills the disk's queue while the API server waits for the processor.
         let containers = scope.spawn(|| {
+            image_store::update(cache, layout, images)?;
             nodes.iter().try_for_each(|node| {
-                node::start_containerd(layout, node)?;
-                step(&format!("importing images into {}", node.name), || {
-                    node::import(node, images)
-                })
-                .map(drop)
+                image_store::copy(cache, node)?;
+                node::found(cache, layout, node, &nodes)?;
+                node::start_containerd(layout, node)
             })
         });
-        let api = control_plane::start_api(layout, &programs, first, &reach)
+        let api = control_plane::start_api(layout, &programs, &reach)
             .and_then(|()| control_plane::start_controllers(layout, &programs))
             .and_then(|()| admit_proxy(&reach));
         join(containers)?;
         api
     })?;
-    step("starting the node", || {
+    step("starting the nodes", || {
         nodes
             .iter()
             .try_for_each(|node| node::start_kubelet(layout, &programs, node))?;
-        nodes.iter().try_for_each(|node| wait_ready(cache, layout, node))
+        nodes.iter().try_for_each(|node| node::wait_ready(cache, layout, node))
     })?;
     wait_account(layout, &reach)
 }
@@ -182,19 +173,6 @@ fn admit_proxy(reach: &reach::Reach) -> Result<()> {
         .args(binding)
         .args(["--clusterrole=system:node-proxier", "--user=system:kube-proxy"]);
     kubectl.quiet().context("letting kube-proxy in")
-}
-
-fn wait_ready(cache: &Cache, layout: &Layout, node: &NodeLayout) -> Result<()> {
-    let parts = node::parts(node).map(|name| Daemon::new(layout, &name));
-    let ready = wait_until(Duration::from_secs(90), || {
-        parts.iter().try_for_each(Daemon::must_live)?;
-        Ok(status::is_ready(cache, layout, &node.name))
-    })?;
-    if !ready {
-        let reports: Vec<String> = parts.iter().map(Daemon::report).collect();
-        bail!("{} does not become ready\n{}", node.name, reports.join("\n"));
-    }
-    Ok(())
 }
 
 /// A pod cannot be made before its namespace has the default service account.
