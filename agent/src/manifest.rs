@@ -86,6 +86,7 @@ impl Default for Manifest {
                     ..flopwatch_api::session::TargetSpec::default()
                 },
                 profiler: flopwatch_api::profiler::ProfilerSpec::default(),
+                start: flopwatch_api::session::StartMode::default(),
                 duration_seconds: 10,
                 require: Vec::new(),
                 start_deadline_seconds: 300,

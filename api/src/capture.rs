@@ -9,7 +9,7 @@ use crate::artifact::{Artifact, Output};
 use crate::capability::Capability;
 use crate::profiler::{ProfilerSpec, ProfilerType, TraceCategory};
 use crate::schema::unchanged;
-use crate::session::{MetricsSpec, StopMode};
+use crate::session::{MetricsSpec, StartMode, StopMode};
 
 /// What the agent of `nodeName` is to do. Written by the operator alone, from the session.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -84,7 +84,7 @@ use crate::session::{MetricsSpec, StopMode};
     )
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new(unchanged(&["sessionRef", "nodeName", "podRef", "containerName", "profiler", "durationSeconds", "require", "startDeadlineSeconds", "metrics", "outputs"]))
+#[x_kube(validation = Rule::new(unchanged(&["sessionRef", "nodeName", "podRef", "containerName", "profiler", "durationSeconds", "require", "start", "endsWithProgram", "startDeadlineSeconds", "metrics", "outputs"]))
     .message("a capture is fixed once it is created, but for spec.stop"))]
 pub struct CaptureSpec {
     /// The session that this belongs to.
@@ -100,6 +100,12 @@ pub struct CaptureSpec {
     /// Profiler to use, and its options, as the session has them.
     #[serde(default)]
     pub profiler: ProfilerSpec,
+    /// When the window opens.
+    #[serde(default)]
+    pub start: StartMode,
+    /// Whether the program's end ends the window and the container stays for its capture: in pods that the session made.
+    #[serde(default)]
+    pub ends_with_program: bool,
     /// Length of the window in seconds.
     #[schemars(range(min = 1, max = 300))]
     pub duration_seconds: i32,

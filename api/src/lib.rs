@@ -38,7 +38,7 @@ pub const OPERATOR_FIELD_MANAGER: &str = "flopwatch-operator";
 /// Field manager of the agents: all other capture status.
 pub const AGENT_FIELD_MANAGER: &str = "flopwatch-agent";
 
-/// Label on captures: name of the session they belong to.
+/// Label on captures, and on pods that a session made: name of the session they belong to.
 pub const SESSION_LABEL: &str = "flopwatch.dev/session";
 /// Label on captures: `status.id` of the session they belong to.
 pub const SESSION_ID_LABEL: &str = "flopwatch.dev/session-id";

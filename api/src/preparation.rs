@@ -27,6 +27,12 @@ pub const UNPREPARED_ANNOTATION: &str = "flopwatch.dev/unprepared";
 /// Annotation set by admission: version of Flopwatch that prepared the pod.
 pub const PREPARED_VERSION_ANNOTATION: &str = "flopwatch.dev/prepared-version";
 
+/// Annotation set by the operator on pods that a session made, with the value `true`: a container stays for its capture
+/// when its program has ended. Without it a container ends as it would unprepared.
+pub const HOLD_ANNOTATION: &str = "flopwatch.dev/hold";
+/// Annotation set by the operator on pods that a session made: when its window opens, as in `spec.start`.
+pub const START_ANNOTATION: &str = "flopwatch.dev/start";
+
 /// Name of the volume with the launcher and the tools, read-only in the workload.
 pub const TOOLS_VOLUME: &str = "flopwatch-tools";
 /// Where [`TOOLS_VOLUME`] is mounted.

@@ -81,6 +81,16 @@ closed_set! {
         NoSuchContainer,
         /// No container asks for a GPU and none was prepared. Name one in `containerNames`.
         NoDefaultContainer,
+        /// As many captures as the namespace may have at once are at work; the session waits until `startDeadlineSeconds`.
+        /// One that asks for more than that by itself is refused: lower `maxPods`.
+        NamespaceLimit,
+        /// The API server refuses the pod of `target.podTemplate`; the message says what it says.
+        PodRefused,
+        /// The pod of `target.podTemplate` would not be prepared, or was not; the message says why. Nothing of it ran, or
+        /// it was deleted.
+        PodNotPrepared,
+        /// The pod of `target.podTemplate` ended or was deleted before a capture could be made.
+        PodEnded,
         /// The cluster's administrator has suspended new captures; the session waits until `startDeadlineSeconds`.
         CapturesSuspended,
         /// Captures have been made but none is at work yet.
@@ -137,6 +147,11 @@ closed_set! {
         /// The container was prepared without a category that the session asks for. Add it to the pod annotation
         /// `flopwatch.dev/nsys-trace` and let the pod be created anew.
         CategoryNotPrepared,
+        /// The container was prepared by a version of Flopwatch, or with a version of Nsight Systems, that this node's agent
+        /// cannot serve; the message names both. Let the pod be created anew.
+        VersionUnsupported,
+        /// The program began before its collection did (`start: ContainerStart`); the message says why.
+        StartMissed,
         /// The profiler's session in the container ended or does not answer. It comes back when the container restarts.
         SessionGone,
         /// This version has no such profiler for this container; the message says what the probe found.

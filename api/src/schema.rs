@@ -86,6 +86,38 @@ pub(crate) fn label_selector(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// The `spec` of a Pod: what is not named here is kept as it is, and the API server judges it when the pod is made.
+pub(crate) fn pod_spec(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "description": "Specification of the pod, as in a Pod: kept as it is written, fields that this version does not know included.",
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "required": ["containers"],
+        "properties": {
+            "restartPolicy": { "type": "string", "maxLength": 16, "description": "Never, which is the default: the session runs its pod once." },
+            "containers": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": 64,
+                "x-kubernetes-list-type": "atomic",
+                "description": "Containers of the pod.",
+                "items": {
+                    "type": "object",
+                    "x-kubernetes-preserve-unknown-fields": true,
+                    "required": ["name"],
+                    "properties": {
+                        "name": { "type": "string", "minLength": 1, "maxLength": 63, "description": "Name of the container." }
+                    }
+                }
+            }
+        },
+        "x-kubernetes-validations": [{
+            "rule": "!has(self.restartPolicy) || self.restartPolicy == 'Never'",
+            "message": "a session runs its pod once: leave restartPolicy out of the template, or write Never"
+        }]
+    })
+}
+
 /// A timestamp in RFC 3339.
 pub(crate) fn time(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "format": "date-time", "nullable": true })

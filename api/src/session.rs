@@ -1,5 +1,7 @@
 //! ProfilingSession: a user's request.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, Time};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -42,10 +44,14 @@ pub const MAX_CAPTURE_REFERENCES: usize = 50;
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new(unchanged(&["target", "profiler", "durationSeconds", "require", "startDeadlineSeconds", "metrics", "outputs", "retention"]))
+    validation = Rule::new(unchanged(&["target", "profiler", "durationSeconds", "require", "start", "startDeadlineSeconds", "metrics", "outputs", "retention"]))
         .message("a session is fixed once it is created, but for spec.stop: delete it and create another"),
     validation = Rule::new("!has(oldSelf.stop) || (has(self.stop) && (self.stop == oldSelf.stop || self.stop == 'Discard'))")
         .message("spec.stop cannot be taken back; only Keep may become Discard"),
+    validation = Rule::new("self.start != 'ContainerStart' || has(self.target.podTemplate)")
+        .message("spec.start: ContainerStart needs spec.target.podTemplate: the first instructions of a pod that runs already are over"),
+    validation = Rule::new("self.start != 'ContainerStart' || self.profiler.type in ['Auto', 'Nsys']")
+        .message("spec.start: ContainerStart collects with Nsight Systems, so spec.profiler.type must be Auto or Nsys"),
 )]
 pub struct ProfilingSessionSpec {
     /// Which pods of this namespace to profile.
@@ -53,7 +59,11 @@ pub struct ProfilingSessionSpec {
     /// Profiler to use, and its options. The default, `type: Auto`, takes the deepest that is open for the container.
     #[serde(default)]
     pub profiler: ProfilerSpec,
-    /// Length of the capture window in seconds, 1 to 300.
+    /// When the window opens.
+    #[serde(default)]
+    pub start: StartMode,
+    /// Length of the capture window in seconds, 1 to 300. With `target.podTemplate` an upper bound: the program's end ends
+    /// the window.
     #[serde(default = "default_duration_seconds")]
     #[schemars(range(min = 1, max = 300))]
     pub duration_seconds: i32,
@@ -97,8 +107,12 @@ fn default_outputs() -> Vec<Output> {
 /// Pods of the session's own namespace, and which of their containers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("(has(self.podName) ? 1 : 0) + (has(self.podSelector) ? 1 : 0) == 1")
-    .message("spec.target needs exactly one of podName (one pod, by name) and podSelector (pods, by label)"))]
+#[x_kube(
+    validation = Rule::new("(has(self.podName) ? 1 : 0) + (has(self.podSelector) ? 1 : 0) + (has(self.podTemplate) ? 1 : 0) == 1")
+        .message("spec.target needs exactly one of podName (one pod, by name), podSelector (pods, by label) and podTemplate (a pod to create)"),
+    validation = Rule::new("!has(self.podTemplate) || self.maxPods == 1")
+        .message("spec.target.podTemplate makes one pod: leave maxPods out"),
+)]
 pub struct TargetSpec {
     /// Name of one pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,6 +122,10 @@ pub struct TargetSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::label_selector")]
     pub pod_selector: Option<LabelSelector>,
+    /// A pod that the session creates prepared, runs once and owns: it is deleted with the session. Whoever creates such a
+    /// session must be allowed to create pods in its namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_template: Option<PodTemplate>,
     /// Names of the containers to profile. Default: those that ask for an `nvidia.com/*` resource or a resource claim,
     /// else those that were prepared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -125,6 +143,53 @@ pub struct TargetSpec {
 
 const fn default_max_pods() -> i32 {
     1
+}
+
+/// A pod to create.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodTemplate {
+    /// Labels and annotations of the pod. The session adds its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<PodTemplateMetadata>,
+    /// Specification of the pod, as in a Pod: kept as it is written, fields that this version does not know included.
+    #[schemars(schema_with = "crate::schema::pod_spec")]
+    pub spec: serde_json::Map<String, serde_json::Value>,
+}
+
+/// Labels and annotations of a pod to create.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodTemplateMetadata {
+    /// Labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
+    pub labels: BTreeMap<String, String>,
+    /// Annotations; those that choose what is traced (`flopwatch.dev/nsys-trace`) among them. Default: what the session
+    /// asks for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// When a window opens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum StartMode {
+    /// As soon as the target runs and its turn comes.
+    #[default]
+    Now,
+    /// Before the program's first instruction, for start-up, JIT and compile time. Needs `target.podTemplate`.
+    ContainerStart,
+}
+
+impl StartMode {
+    /// The name as it stands in manifests.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Now => "Now",
+            Self::ContainerStart => "ContainerStart",
+        }
+    }
 }
 
 /// NVML sampling beside the capture.
@@ -212,6 +277,10 @@ pub struct ProfilingSessionStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub captures: Vec<CaptureReference>,
+    /// The pod that the session made from `target.podTemplate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub pod_name: Option<String>,
     /// Where the first capture's artifacts are served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]

@@ -54,11 +54,50 @@ fn a_wrong_spec_is_refused_with_a_sentence() {
             ),
             "spec.profiler.type must be Nsys or Auto",
         ),
+        (
+            "a pod by name and one to create",
+            json!({ "target": { "podName": "a", "podTemplate": template() } }),
+            "exactly one of podName",
+        ),
+        (
+            "the start of a container that runs already",
+            json!({ "target": { "podName": "a" }, "start": "ContainerStart" }),
+            "needs spec.target.podTemplate",
+        ),
+        (
+            "the start with a profiler that cannot",
+            json!({ "target": { "podTemplate": template() }, "start": "ContainerStart", "profiler": { "type": "Metrics" } }),
+            "must be Auto or Nsys",
+        ),
+        (
+            "several pods of one template",
+            json!({ "target": { "podTemplate": template(), "maxPods": 2 } }),
+            "makes one pod",
+        ),
     ];
     for (name, spec, sentence) in cases {
         let errors = validate_cel(&session(spec)).expect_err(name).to_string();
         assert!(errors.contains(sentence), "{name}: {errors}");
     }
+}
+
+fn template() -> Value {
+    json!({ "spec": { "containers": [{ "name": "main", "image": "a", "fieldOfTomorrow": { "kept": true } }] } })
+}
+
+#[test]
+fn a_pod_template_is_kept_as_it_is_written_and_fixed() {
+    let written = json!({ "target": { "podTemplate": template() }, "start": "ContainerStart" });
+    let old = session(written.clone());
+    validate_cel(&old).unwrap();
+    let kept = serde_json::to_value(&old.spec.target.pod_template).unwrap();
+    assert_eq!(kept, template());
+    let mut changed = written;
+    changed["target"]["podTemplate"]["spec"]["containers"][0]["fieldOfTomorrow"]["kept"] = json!(false);
+    let errors = validate_cel_update(&session(changed), &old)
+        .expect_err("changed")
+        .to_string();
+    assert!(errors.contains("fixed once it is created"), "{errors}");
 }
 
 #[test]
@@ -73,6 +112,7 @@ fn a_session_is_fixed_but_for_stop() {
         with(&["outputs"], json!(["Summary"])),
         with(&["metrics"], json!({ "intervalMilliseconds": 20 })),
         with(&["startDeadlineSeconds"], json!(1)),
+        with(&["start"], json!("ContainerStart")),
     ] {
         let errors = validate_cel_update(&session(changed.clone()), &old)
             .expect_err(&changed.to_string())

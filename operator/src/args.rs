@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
@@ -120,6 +121,9 @@ pub struct ControllerArgs {
     /// Most passes at once, of each controller.
     #[arg(long, env = "FLOPWATCH_MAX_CONCURRENT_RECONCILES", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
     max_concurrent_reconciles: u16,
+    /// Most captures at once in one namespace; 0: no limit. Sessions beyond it wait.
+    #[arg(long, env = "FLOPWATCH_MAX_CAPTURES_PER_NAMESPACE", default_value_t = 10)]
+    max_captures_per_namespace: u16,
     /// Suspends new captures. The same can be switched without a restart: key `capturesSuspended: "true"` in the
     /// ConfigMap of --config-map.
     #[arg(long, env = "FLOPWATCH_CAPTURES_SUSPENDED")]
@@ -158,6 +162,7 @@ impl ControllerArgs {
             agent_server_name,
             no_certificates,
             max_concurrent_reconciles,
+            max_captures_per_namespace,
             captures_suspended,
             config_map,
         } = self;
@@ -183,6 +188,7 @@ impl ControllerArgs {
             identity,
             node_lost: Duration::from_secs(u64::from(node_lost_seconds)),
             agent_selector,
+            namespace_limit: NonZeroUsize::new(max_captures_per_namespace.into()),
             concurrency: max_concurrent_reconciles,
             suspended: captures_suspended,
             config_map,

@@ -6,6 +6,7 @@ mod prune;
 mod watches;
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,6 +48,8 @@ pub struct ControllerOptions {
     pub node_lost: Duration,
     /// Labels of the agent's pods.
     pub agent_selector: String,
+    /// Most captures at once in one namespace; None: no limit.
+    pub namespace_limit: Option<NonZeroUsize>,
     /// Most passes at once, of each controller.
     pub concurrency: u16,
     /// Suspends new captures whatever the ConfigMap says.
@@ -98,14 +101,16 @@ pub async fn run(
         instance: Some(options.identity.clone()),
     };
     let events = EventRecorder::new(client.clone(), reporter);
-    let context = Arc::new(Context::new(
+    let mut context = Context::new(
         client.clone(),
         stores,
         metrics.clone(),
         events,
         suspension,
         options.node_lost,
-    ));
+    );
+    context.namespace_limit = options.namespace_limit;
+    let context = Arc::new(context);
 
     let (queues, receivers) = Queues::new();
     // A candidate watches too: it takes over with what it knows, at once.

@@ -51,6 +51,17 @@ impl CallError {
         }
     }
 
+    /// Code and message of the API server's refusal; None when it was something else that went wrong.
+    pub fn refusal(&self) -> Option<(u16, &str)> {
+        match self {
+            Self::Api { source, .. } => match source.as_ref() {
+                kube::Error::Api(status) => Some((status.code, status.message.as_str())),
+                _ => None,
+            },
+            Self::Deadline { .. } => None,
+        }
+    }
+
     fn status(&self) -> Option<(u16, &str)> {
         match self {
             Self::Api { source, .. } => match source.as_ref() {

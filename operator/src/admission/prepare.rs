@@ -9,8 +9,8 @@ mod injected;
 use std::collections::BTreeMap;
 
 use flopwatch_api::preparation::{
-    LAUNCHER, LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, PREPARED_ANNOTATION, PREPARED_VERSION_ANNOTATION,
-    TOOLS_INIT_CONTAINER, UNPREPARED_ANNOTATION,
+    HOLD_ANNOTATION, LAUNCHER, LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, PREPARED_ANNOTATION,
+    PREPARED_VERSION_ANNOTATION, TOOLS_INIT_CONTAINER, UNPREPARED_ANNOTATION,
 };
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation};
@@ -92,7 +92,7 @@ pub fn prepare(pod: &Pod, options: &PrepareOptions, entrypoints: &Entrypoints) -
             (Some(refusal), _) => Err(refusal.clone()),
             (None, Err(refusal)) => Err(refusal),
             (None, Ok((index, container))) => candidates::refuse_paths(container)
-                .map_or_else(|| command(container, options, entrypoints), Err)
+                .map_or_else(|| command(container, is_held(pod), options, entrypoints), Err)
                 .map(|command| (index, container, command)),
         };
         match decided {
@@ -138,6 +138,19 @@ fn is_prepared(pod: &Pod) -> bool {
     has(LAUNCHER_INIT_CONTAINER) && has(TOOLS_INIT_CONTAINER)
 }
 
+/// Whether the containers stay for their captures: the pod is a session's own.
+fn is_held(pod: &Pod) -> bool {
+    pod.annotations()
+        .get(HOLD_ANNOTATION)
+        .is_some_and(|value| value == "true")
+}
+
+/// The launcher's words before a container's command.
+const RUN: [&str; 3] = [LAUNCHER, "run", "--"];
+/// The same where the container stays for its capture; its collection may have to start before its program does, so the
+/// launcher is given longer.
+const HOLD: [&str; 8] = [LAUNCHER, "hold", "--", LAUNCHER, "run", "--session-seconds", "40", "--"];
+
 /// What a container is to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Command {
@@ -146,11 +159,17 @@ struct Command {
     args: Option<Vec<String>>,
 }
 
-fn command(container: &Container, options: &PrepareOptions, entrypoints: &Entrypoints) -> Result<Command, Refusal> {
+fn command(
+    container: &Container,
+    held: bool,
+    options: &PrepareOptions,
+    entrypoints: &Entrypoints,
+) -> Result<Command, Refusal> {
     let wrapped = |command: Vec<String>| {
-        [LAUNCHER, "run", "--"]
-            .into_iter()
-            .map(str::to_owned)
+        let launcher: &[&str] = if held { &HOLD } else { &RUN };
+        launcher
+            .iter()
+            .map(|word| (*word).to_owned())
             .chain(command)
             .collect::<Vec<String>>()
     };

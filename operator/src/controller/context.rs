@@ -1,6 +1,7 @@
 //! What both controllers share: the client, what the watches hold, and how passes are counted and retried.
 
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -79,6 +80,10 @@ pub struct Context {
     pub suspension: Suspension,
     /// How long a node may be gone.
     pub node_lost: Duration,
+    /// Most captures at once in one namespace; None: no limit.
+    pub namespace_limit: Option<NonZeroUsize>,
+    /// Held by the one pass that makes captures.
+    pub making: tokio::sync::Mutex<()>,
     /// Since when nodes have been in trouble.
     pub history: Mutex<NodeHistory>,
     /// Failed passes in a row, by UID.
@@ -86,7 +91,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// A context with nothing seen yet.
+    /// A context with nothing seen yet, and no limit on namespaces.
     pub fn new(
         client: Client,
         stores: Stores,
@@ -102,6 +107,8 @@ impl Context {
             events,
             suspension,
             node_lost,
+            namespace_limit: None,
+            making: tokio::sync::Mutex::default(),
             history: Mutex::default(),
             failures: Mutex::default(),
         }

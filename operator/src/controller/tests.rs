@@ -72,6 +72,7 @@ fn options(lease: Option<&str>) -> ControllerOptions {
         identity: "this".to_owned(),
         node_lost: Duration::from_mins(1),
         agent_selector: "app=agent".to_owned(),
+        namespace_limit: None,
         concurrency: 1,
         suspended: false,
         config_map: "flopwatch".to_owned(),

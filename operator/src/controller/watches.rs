@@ -6,7 +6,6 @@ use std::sync::{Arc, PoisonError};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::session::ProfilingSession;
 use futures::{Stream, StreamExt as _};
-use k8s_controller::conditions;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube::api::Api;
 use kube::runtime::reflector::store::Writer;
@@ -18,6 +17,7 @@ use tokio::sync::{Notify, mpsc};
 use crate::capture::standing::Standing;
 use crate::controller::context::{Context, Stores};
 use crate::controller::{ControllerOptions, SUSPENDED_KEY, prune};
+use crate::session::plan::is_choosing;
 use crate::trouble::trouble;
 use crate::watch::{Change, follow};
 
@@ -196,6 +196,15 @@ async fn watch_captures(client: &Client, writer: Writer<Capture>, context: &Cont
         queues
             .session(ObjectRef::new(&capture.spec.session_ref.name).within(&namespace))
             .await;
+        if context.namespace_limit.is_some() && Standing::of(&capture).has_ended() {
+            // It may have left its place to a session that waits for one.
+            let waits = |session: &ProfilingSession| {
+                session.metadata.namespace == capture.metadata.namespace && is_choosing(session)
+            };
+            for session in context.stores.sessions.state_filter(waits) {
+                queues.session(ObjectRef::from_obj(session.as_ref())).await;
+            }
+        }
     })
     .await;
 }
@@ -301,14 +310,6 @@ async fn each<K>(mut changes: impl Stream<Item = Change<K>> + Unpin, queues: &Qu
             Change::Relisted => queues.all(),
         }
     }
-}
-
-/// Whether a session still looks for targets.
-fn is_choosing(session: &ProfilingSession) -> bool {
-    let Some(status) = &session.status else { return true };
-    let found =
-        conditions::find(&status.conditions, "TargetsFound").is_some_and(|condition| condition.status == "True");
-    status.completion_time.is_none() && !found
 }
 
 /// Whether a capture still needs its node: it is at work, or being deleted.

@@ -1,5 +1,7 @@
 //! What to do about one session: a function of the session and of what is seen around it.
 
+mod template;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +16,11 @@ use jiff::Timestamp;
 use k8s_controller::conditions::{self, ConditionStatus, DesiredCondition};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::core::DynamicObject;
 use kube::{Resource as _, ResourceExt as _};
 use sha2::{Digest as _, Sha256};
 
+use crate::session::own_pod::Attempt;
 use crate::session::summary::{Summary, shorten};
 use crate::session::targets::{Selection, Target, left_out, select};
 
@@ -36,13 +40,31 @@ pub struct World<'a> {
     pub captures: &'a [Arc<Capture>],
     /// Whether new captures are suspended.
     pub suspended: bool,
+    /// What the namespace may have at once, and has.
+    pub share: Share,
+    /// What came of making the session's own pod in this pass.
+    pub attempt: Option<&'a Attempt>,
     /// An id that no session of the cluster has.
     pub fresh_id: &'a str,
+}
+
+/// What a namespace may have at once, and has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Share {
+    /// Most captures at once; None: no limit.
+    pub limit: Option<usize>,
+    /// Captures of the namespace that have not ended, and pods of sessions that wait for theirs; this session's included
+    /// once it has any.
+    pub taken: usize,
 }
 
 /// What to do, in this order: create, stop, write the status, delete.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
+    /// The session's own pod to make. What came of it ([`World::attempt`]) decides how the pass goes on.
+    pub create_pod: Option<Box<DynamicObject>>,
+    /// The session's own pod to delete: name and UID.
+    pub remove_pod: Option<(String, String)>,
     /// Captures to make.
     pub create: Vec<Capture>,
     /// Captures to tell to stop.
@@ -93,11 +115,13 @@ pub fn plan(session: &ProfilingSession, world: &World<'_>) -> Plan {
             reason,
             "the session was stopped before a capture was made",
         )
-    } else if world.suspended {
+    } else if world.suspended && step.own_pod().is_none() {
         step.wait(
             SessionReason::CapturesSuspended,
             "new captures are suspended in this cluster".to_owned(),
         )
+    } else if session.spec.target.pod_template.is_some() {
+        step.take_own_pod()
     } else {
         step.choose()
     }
@@ -145,7 +169,7 @@ impl Step<'_> {
     }
 
     /// Looks for targets.
-    fn choose(mut self) -> Plan {
+    fn choose(self) -> Plan {
         let namespace = self.session.namespace().unwrap_or_default();
         let kept: BTreeSet<String> = self
             .world
@@ -162,6 +186,23 @@ impl Step<'_> {
                 return self.end_without_captures(reason, SessionReason::Failed, &message);
             }
         };
+        // What a pass that was cut off had begun was admitted as a whole.
+        if kept.is_empty()
+            && let Err(over) = admit(self.world.share, targets.len())
+        {
+            return match over {
+                Over::Now(message) => self.wait(SessionReason::NamespaceLimit, message),
+                Over::Ever(message) => {
+                    self.end_without_captures(SessionReason::NamespaceLimit, SessionReason::Failed, &message)
+                }
+            };
+        }
+        let note = left_out(&self.session.spec.target, self.world.pods, &targets).filter(|_| !targets.is_empty());
+        self.make_captures(&targets, note)
+    }
+
+    /// Makes captures of what was chosen.
+    fn make_captures(mut self, targets: &[Target], note: Option<String>) -> Plan {
         let existing: BTreeSet<String> = self.world.captures.iter().map(|capture| capture.name_any()).collect();
         let create: Vec<Capture> = targets
             .iter()
@@ -189,9 +230,7 @@ impl Step<'_> {
         } else {
             format!("{count} containers")
         };
-        if let Some(why) =
-            left_out(&self.session.spec.target, self.world.pods, &targets).filter(|_| !targets.is_empty())
-        {
+        if let Some(why) = note {
             message = format!("{message}; {why}");
         }
         self.set(
@@ -268,7 +307,9 @@ impl Step<'_> {
         }
     }
 
+    /// Ends. A pod of the session's own that did not run to its end goes: nobody will look at it.
     fn end_without_captures(mut self, found: SessionReason, reason: SessionReason, message: &str) -> Plan {
+        let remove_pod = self.own_pod().and_then(|pod| template::unfinished(pod));
         self.set(
             SessionCondition::TargetsFound,
             ConditionStatus::False,
@@ -277,6 +318,7 @@ impl Step<'_> {
         );
         self.end(reason, message.to_owned());
         Plan {
+            remove_pod,
             decisive: true,
             again: Some(self.retention()),
             status: self.status,
@@ -382,6 +424,8 @@ impl Step<'_> {
                 },
                 container_name: target.container.clone(),
                 profiler: spec.profiler.clone(),
+                start: spec.start,
+                ends_with_program: spec.target.pod_template.is_some(),
                 duration_seconds: spec.duration_seconds,
                 require: spec.require.clone(),
                 start_deadline_seconds: spec.start_deadline_seconds,
@@ -409,6 +453,31 @@ impl Step<'_> {
     }
 }
 
+/// Why captures have no room in a namespace.
+enum Over {
+    /// Others must end first.
+    Now(String),
+    /// There never will be.
+    Ever(String),
+}
+
+/// Whether `wanted` more captures have room in the namespace.
+fn admit(share: Share, wanted: usize) -> Result<(), Over> {
+    let Some(limit) = share.limit else { return Ok(()) };
+    if wanted > limit {
+        return Err(Over::Ever(format!(
+            "the session asks for {wanted} captures, and a namespace may have {limit} at once: lower spec.target.maxPods or name fewer containers"
+        )));
+    }
+    if share.taken.saturating_add(wanted) > limit {
+        return Err(Over::Now(format!(
+            "{} of {limit} captures that the namespace may have at once are at work, and the session asks for {wanted}",
+            share.taken
+        )));
+    }
+    Ok(())
+}
+
 /// Name of the capture of `target`: the session's name and ten hexadecimal digits of the container's identity, so that
 /// a second try to make it meets the first.
 fn capture_name(session: &str, target: &Target) -> String {
@@ -418,6 +487,12 @@ fn capture_name(session: &str, target: &Target) -> String {
         .take(5)
         .fold(0_u64, |hash, byte| hash << 8 | u64::from(*byte));
     format!("{session}-{hash:010x}")
+}
+
+/// Whether a session still looks for targets.
+pub fn is_choosing(session: &ProfilingSession) -> bool {
+    let Some(status) = &session.status else { return true };
+    status.completion_time.is_none() && !is_true(status, SessionCondition::TargetsFound)
 }
 
 fn is_true(status: &ProfilingSessionStatus, condition: SessionCondition) -> bool {

@@ -15,9 +15,11 @@ use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Resource as _, ResourceExt as _};
 
+use crate::capture::standing::Standing;
 use crate::controller::context::Context;
 use crate::deadline::{CallError, bounded};
-use crate::session::plan::{Plan, World, plan};
+use crate::session::own_pod;
+use crate::session::plan::{Plan, Share, World, is_choosing, plan};
 
 /// One pass over a session.
 pub async fn reconcile(session: Arc<ProfilingSession>, context: Arc<Context>) -> Action {
@@ -30,33 +32,45 @@ pub async fn reconcile(session: Arc<ProfilingSession>, context: Arc<Context>) ->
 
 async fn pass(session: &ProfilingSession, context: &Context) -> Result<Action, CallError> {
     let namespace = session.namespace().unwrap_or_default();
-    let pods = candidates(
+    let mut pods = candidates(
         session,
         &context
             .stores
             .pods
             .state_filter(|pod| pod.metadata.namespace.as_deref() == Some(&namespace)),
     );
-    let captures = owned(
-        session,
-        context
-            .stores
-            .captures
-            .state_filter(|capture| capture.metadata.namespace.as_deref() == Some(&namespace)),
-    );
+    let makes_pod = session.spec.target.pod_template.is_some();
+    if pods.is_empty() && makes_pod && is_choosing(session) {
+        // Whether there is one decides whether one is made: the cache may lag behind that.
+        pods.extend(own_pod::find(session, context).await?);
+    }
+    let all = context
+        .stores
+        .captures
+        .state_filter(|capture| capture.metadata.namespace.as_deref() == Some(&namespace));
+    let share = share(session, &all, context);
+    let captures = owned(session, all);
     let fresh_id = fresh_id(context);
     let world = World {
         now: Timestamp::now(),
         pods: &pods,
         captures: &captures,
         suspended: context.suspension.get(),
+        share,
+        attempt: None,
         fresh_id: &fresh_id,
     };
     let step = plan(session, &world);
     if !step.decisive {
         return carry_out(session, step, context).await;
     }
-    // What follows cannot be taken back, so it rests on what the API server says now.
+    // What follows cannot be taken back, so it rests on what the API server says now. One session at a time makes
+    // captures: two that count at once would both take a namespace's last place.
+    let _turn = if is_choosing(session) {
+        Some(context.making.lock().await)
+    } else {
+        None
+    };
     let sessions: Api<ProfilingSession> = Api::namespaced(context.client.clone(), &namespace);
     let Some(fresh) = bounded("reading the session", sessions.get_opt(&session.name_any())).await? else {
         return Ok(Action::await_change());
@@ -65,22 +79,60 @@ async fn pass(session: &ProfilingSession, context: &Context) -> Result<Action, C
         return Ok(Action::await_change());
     }
     let api: Api<Capture> = Api::namespaced(context.client.clone(), &namespace);
-    let selector = ListParams::default().labels(&format!("{SESSION_LABEL}={}", session.name_any()));
-    let listed = bounded("listing the session's captures", api.list(&selector)).await?;
-    let captures = owned(&fresh, listed.items.into_iter().map(Arc::new).collect());
+    let selector = if context.namespace_limit.is_some() && is_choosing(&fresh) {
+        ListParams::default()
+    } else {
+        ListParams::default().labels(&format!("{SESSION_LABEL}={}", session.name_any()))
+    };
+    let listed = bounded("listing captures", api.list(&selector)).await?;
+    let all: Vec<Arc<Capture>> = listed.items.into_iter().map(Arc::new).collect();
+    let share = self::share(&fresh, &all, context);
+    let captures = owned(&fresh, all);
+    let world = World {
+        captures: &captures,
+        share,
+        ..world
+    };
+    let step = plan(&fresh, &world);
+    let Some(pod) = &step.create_pod else {
+        return carry_out(&fresh, step, context).await;
+    };
+    let attempt = own_pod::make(&fresh, pod, context).await?;
     let step = plan(
         &fresh,
         &World {
-            captures: &captures,
+            attempt: Some(&attempt),
             ..world
         },
     );
     carry_out(&fresh, step, context).await
 }
 
+/// What the session's namespace may have at once, and has: captures at work, and sessions whose own pod is about to get
+/// one.
+fn share(session: &ProfilingSession, captures: &[Arc<Capture>], context: &Context) -> Share {
+    let Some(limit) = context.namespace_limit else {
+        return Share::default();
+    };
+    let at_work = captures.iter().filter(|capture| !Standing::of(capture).has_ended());
+    let promised = context.stores.sessions.state_filter(|other| {
+        other.metadata.namespace == session.metadata.namespace
+            && other.metadata.uid != session.metadata.uid
+            && other.metadata.deletion_timestamp.is_none()
+            && other.status.as_ref().is_some_and(|status| status.pod_name.is_some())
+            && is_choosing(other)
+    });
+    Share {
+        limit: Some(limit.get()),
+        taken: at_work.count().saturating_add(promised.len()),
+    }
+}
+
 /// Pods that the session can mean: by name one, otherwise the namespace's.
 fn candidates(session: &ProfilingSession, pods: &[Arc<Pod>]) -> Vec<Arc<Pod>> {
-    let name = session.spec.target.pod_name.as_deref();
+    let target = &session.spec.target;
+    let own = target.pod_template.as_ref().map(|_| own_pod::name(session));
+    let name = target.pod_name.as_deref().or(own.as_deref());
     pods.iter()
         .filter(|pod| name.is_none_or(|name| pod.metadata.name.as_deref() == Some(name)))
         .cloned()
@@ -132,6 +184,9 @@ async fn carry_out(session: &ProfilingSession, step: Plan, context: &Context) ->
     if session.status.as_ref() != Some(&step.status) {
         write_status(session, &step.status, &sessions).await?;
         announce(session, &step.status, context).await;
+    }
+    if let Some((name, uid)) = &step.remove_pod {
+        own_pod::remove(session, name, uid, context).await?;
     }
     if step.expired {
         let preconditions = Preconditions {
@@ -278,7 +333,9 @@ fn news(before: Option<&ProfilingSessionStatus>, now: &ProfilingSessionStatus) -
         if known || said {
             continue;
         }
-        let waits = condition.reason == SessionReason::WaitingForTargets.as_str();
+        let patient = [SessionReason::WaitingForTargets, SessionReason::NamespaceLimit];
+        let undecided = now.completion_time.is_none();
+        let waits = undecided && patient.iter().any(|reason| condition.reason == reason.as_str());
         events.push(Event {
             type_: if condition.status == "True" || waits {
                 EventType::Normal

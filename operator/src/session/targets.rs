@@ -45,7 +45,7 @@ pub enum Selection {
 /// Chooses targets among `pods`, all of the session's namespace. Pods in `kept` have captures already (a pass was cut
 /// off between two of them): they keep their places.
 pub fn select(target: &TargetSpec, namespace: &str, pods: &[Arc<Pod>], kept: &BTreeSet<String>) -> Selection {
-    let mut running: Vec<&Pod> = match (&target.pod_name, &target.pod_selector) {
+    let running: Vec<&Pod> = match (&target.pod_name, &target.pod_selector) {
         (Some(name), _) => {
             let Some(pod) = pods.iter().find(|pod| pod.name_any() == *name) else {
                 return Selection::Waiting(format!(
@@ -78,8 +78,13 @@ pub fn select(target: &TargetSpec, namespace: &str, pods: &[Arc<Pod>], kept: &BT
             }
             running
         }
-        (None, None) => return Selection::Waiting("spec.target names neither podName nor podSelector".to_owned()),
+        (None, None) => return Selection::Waiting("spec.target names no pods".to_owned()),
     };
+    choose_among(target, running, kept)
+}
+
+/// Chooses containers of pods that may be profiled.
+pub fn choose_among(target: &TargetSpec, mut running: Vec<&Pod>, kept: &BTreeSet<String>) -> Selection {
     let key = |pod: &Pod| (!kept.contains(&uid(pod)), pod.creation_timestamp(), pod.name_any());
     running.sort_by_cached_key(|pod| key(pod));
 
@@ -253,7 +258,8 @@ fn is_running(pod: &Pod) -> bool {
         && pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
 }
 
-fn phase(pod: &Pod) -> &str {
+/// Phase of a pod; `Unknown` where its status says none.
+pub fn phase(pod: &Pod) -> &str {
     pod.status
         .as_ref()
         .and_then(|status| status.phase.as_deref())

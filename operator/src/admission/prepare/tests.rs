@@ -70,6 +70,22 @@ fn a_plain_pod() {
 }
 
 #[test]
+fn a_sessions_own_pod_stays_for_its_capture_and_another_does_not() {
+    let spec = json!({"containers": [gpu_container()]});
+    for (annotations, first) in [
+        (json!({HOLD_ANNOTATION: "true"}), "hold"),
+        (json!({HOLD_ANNOTATION: "false"}), "run"),
+        (Value::Null, "run"),
+    ] {
+        let (patched, _) = stored(&pod(annotations, spec.clone()), &options(), &Entrypoints::new());
+        let command: Vec<String> = serde_json::from_value(patched["spec"]["containers"][0]["command"].clone()).unwrap();
+        assert_eq!((command[0].as_str(), command[1].as_str()), (LAUNCHER, first));
+        assert_eq!(command[command.len() - 3..], ["--", "python", "train.py"]);
+        assert_eq!(patched["spec"]["containers"][0]["args"], json!(["--fast"]));
+    }
+}
+
+#[test]
 fn a_restricted_pod_with_a_read_only_root() {
     let context = json!({
         "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": true,

@@ -1,3 +1,6 @@
+mod limits;
+mod template;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -37,6 +40,8 @@ fn world<'a>(pods: &'a [Arc<Pod>], captures: &'a [Arc<Capture>]) -> World<'a> {
         pods,
         captures,
         suspended: false,
+        share: Share::default(),
+        attempt: None,
         fresh_id: "00c0ffee",
     }
 }

@@ -1,0 +1,308 @@
+//! The pod that a session makes from `spec.target.podTemplate`: what it is, and making it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use flopwatch_api::preparation::{
+    HOLD_ANNOTATION, NSYS_TRACE_ANNOTATION, NSYS_TRACE_DEFAULT, PREPARE_CONTAINERS_ANNOTATION, PREPARE_LABEL,
+    PREPARE_NSYS, PREPARED_ANNOTATION, START_ANNOTATION, UNPREPARED_ANNOTATION, split_names,
+};
+use flopwatch_api::profiler::{ProfilerType, TraceCategory};
+use flopwatch_api::reason::SessionReason;
+use flopwatch_api::session::{PodTemplate, ProfilingSession, StartMode};
+use flopwatch_api::{OPERATOR_FIELD_MANAGER, SESSION_LABEL};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{Api, ApiResource, DeleteParams, ListParams, PostParams, Preconditions};
+use kube::core::DynamicObject;
+use kube::{Resource as _, ResourceExt as _};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::controller::context::Context;
+use crate::deadline::{CallError, bounded};
+
+/// What came of making a pod.
+#[derive(Clone, Debug)]
+pub enum Attempt {
+    /// It is there.
+    Made(Arc<Pod>),
+    /// Not now; trying again may help.
+    Waits {
+        /// `PodRefused` or `PodNotPrepared`.
+        reason: SessionReason,
+        /// Why.
+        message: String,
+    },
+    /// Not this pod, ever.
+    Refused {
+        /// `PodRefused` or `PodNotPrepared`.
+        reason: SessionReason,
+        /// Why, and what to do.
+        message: String,
+    },
+}
+
+/// Name of the session's pod, the same in every try: the session's name and ten hexadecimal digits of its UID.
+pub fn name(session: &ProfilingSession) -> String {
+    let digest = Sha256::digest(session.uid().unwrap_or_default());
+    let hash = digest
+        .iter()
+        .take(5)
+        .fold(0_u64, |hash, byte| hash << 8 | u64::from(*byte));
+    format!("{}-{hash:010x}", session.name_any())
+}
+
+/// Whether this very session made the pod.
+pub fn is_own(session: &ProfilingSession, pod: &Pod) -> bool {
+    let owns = |uid: &str| {
+        pod.owner_references()
+            .iter()
+            .any(|owner| owner.controller == Some(true) && owner.uid == uid)
+    };
+    session.metadata.uid.as_deref().is_some_and(owns)
+}
+
+/// The pod to make: the template, with what the session adds to it.
+pub fn manifest(session: &ProfilingSession, template: &PodTemplate) -> DynamicObject {
+    let metadata = template.metadata.clone().unwrap_or_default();
+    let (mut labels, mut annotations) = (metadata.labels, metadata.annotations);
+    labels.insert(SESSION_LABEL.to_owned(), session.name_any());
+    // Metrics need no preparation, and their samples are outside the pod.
+    if session.spec.profiler.type_ != ProfilerType::Metrics {
+        labels.insert(PREPARE_LABEL.to_owned(), PREPARE_NSYS.to_owned());
+        annotations.insert(HOLD_ANNOTATION.to_owned(), "true".to_owned());
+        annotations.insert(START_ANNOTATION.to_owned(), session.spec.start.as_str().to_owned());
+        annotations
+            .entry(NSYS_TRACE_ANNOTATION.to_owned())
+            .or_insert_with(|| traced(session));
+        if !session.spec.target.container_names.is_empty() {
+            annotations
+                .entry(PREPARE_CONTAINERS_ANNOTATION.to_owned())
+                .or_insert_with(|| session.spec.target.container_names.join(","));
+        }
+    }
+    let mut spec = template.spec.clone();
+    spec.insert("restartPolicy".to_owned(), json!("Never"));
+    let mut pod = DynamicObject::new(&name(session), &ApiResource::erase::<Pod>(&()));
+    pod.metadata = ObjectMeta {
+        namespace: session.namespace(),
+        labels: Some(labels),
+        annotations: Some(annotations),
+        owner_references: session.controller_owner_ref(&()).map(|owner| vec![owner]),
+        ..pod.metadata
+    };
+    pod.data = json!({ "spec": Value::Object(spec) });
+    pod
+}
+
+/// What is prepared unless the template says otherwise: what the session asks for, and the default.
+fn traced(session: &ProfilingSession) -> String {
+    let spec = &session.spec;
+    let default = split_names(NSYS_TRACE_DEFAULT).filter_map(TraceCategory::from_name);
+    let asked = spec.profiler.nsys.iter().flat_map(|options| &options.trace);
+    let all: BTreeSet<TraceCategory> = asked.chain(&spec.require).copied().chain(default).collect();
+    all.into_iter().map(TraceCategory::as_str).collect::<Vec<_>>().join(",")
+}
+
+/// Why a pod, as admission left it, is of no use to the session: a sentence, and whether trying again may help.
+pub fn unprepared(session: &ProfilingSession, pod: &Pod) -> Option<(String, bool)> {
+    let spec = &session.spec;
+    if spec.profiler.type_ != ProfilerType::Nsys && spec.start != StartMode::ContainerStart {
+        return None;
+    }
+    if let Some(why) = pod.annotations().get(UNPREPARED_ANNOTATION) {
+        let message = format!(
+            "the pod of spec.target.podTemplate cannot be prepared: {}",
+            why.replace('\n', "; ")
+        );
+        return Some((message, false));
+    }
+    let prepared = pod.annotations().get(PREPARED_ANNOTATION).map(String::as_str);
+    split_names(prepared.unwrap_or_default()).next().is_none().then(|| {
+        let message = "the pod of spec.target.podTemplate would not be prepared: Flopwatch's admission did not answer, or does not look at this namespace";
+        (message.to_owned(), true)
+    })
+}
+
+/// Makes the pod. First for trial, so that a pod that admission would not prepare never runs.
+pub async fn make(session: &ProfilingSession, pod: &DynamicObject, context: &Context) -> Result<Attempt, CallError> {
+    let namespace = session.namespace().unwrap_or_default();
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(context.client.clone(), &namespace, &ApiResource::erase::<Pod>(&()));
+    for dry_run in [true, false] {
+        let params = PostParams {
+            dry_run,
+            field_manager: Some(OPERATOR_FIELD_MANAGER.to_owned()),
+        };
+        let answer = match bounded("creating the session's pod", api.create(&params, pod)).await {
+            Ok(answer) => answer,
+            Err(error) if error.already_exists() => {
+                let existing = find(session, context).await?;
+                return existing.map(Attempt::Made).ok_or(error);
+            }
+            Err(error) => return refusal(error),
+        };
+        let Some(made) = typed(answer) else {
+            let message = "spec.target.podTemplate is no pod that this version can read".to_owned();
+            let reason = SessionReason::PodRefused;
+            return Ok(Attempt::Refused { reason, message });
+        };
+        if !dry_run {
+            tracing::info!(
+                namespace,
+                session = session.name_any(),
+                pod = made.name_any(),
+                "created the session's pod"
+            );
+            return Ok(Attempt::Made(Arc::new(made)));
+        }
+        if let Some((message, may_help)) = unprepared(session, &made) {
+            let reason = SessionReason::PodNotPrepared;
+            return Ok(if may_help {
+                Attempt::Waits { reason, message }
+            } else {
+                Attempt::Refused { reason, message }
+            });
+        }
+    }
+    Ok(Attempt::Waits {
+        reason: SessionReason::PodRefused,
+        message: "the pod was not made".to_owned(),
+    })
+}
+
+/// What the API server's refusal means for the session: a quota may have room later, a malformed pod stays malformed.
+fn refusal(error: CallError) -> Result<Attempt, CallError> {
+    let Some((code, message)) = error.refusal() else {
+        return Err(error);
+    };
+    let message = format!("the pod of spec.target.podTemplate is refused: {message}");
+    let reason = SessionReason::PodRefused;
+    match code {
+        400 | 422 => Ok(Attempt::Refused { reason, message }),
+        403 => Ok(Attempt::Waits { reason, message }),
+        _ => Err(error),
+    }
+}
+
+fn typed(object: DynamicObject) -> Option<Pod> {
+    object.try_parse().ok()
+}
+
+/// The session's pod as the API server has it now.
+pub async fn find(session: &ProfilingSession, context: &Context) -> Result<Option<Arc<Pod>>, CallError> {
+    let namespace = session.namespace().unwrap_or_default();
+    let api: Api<Pod> = Api::namespaced(context.client.clone(), &namespace);
+    // A list of one: reading a pod by its name would be a right of its own.
+    let named = ListParams::default().fields(&format!("metadata.name={}", name(session)));
+    let found = bounded("reading the session's pod", api.list(&named)).await?;
+    Ok(found.items.into_iter().next().map(Arc::new))
+}
+
+/// Deletes the pod; one that is gone is fine.
+pub async fn remove(session: &ProfilingSession, name: &str, uid: &str, context: &Context) -> Result<(), CallError> {
+    let namespace = session.namespace().unwrap_or_default();
+    let api: Api<Pod> = Api::namespaced(context.client.clone(), &namespace);
+    let params = DeleteParams {
+        preconditions: Some(Preconditions {
+            uid: Some(uid.to_owned()),
+            resource_version: None,
+        }),
+        ..DeleteParams::background()
+    };
+    match bounded("deleting the session's pod", api.delete(name, &params)).await {
+        Ok(_) => {
+            tracing::info!(
+                namespace,
+                session = session.name_any(),
+                pod = name,
+                "deleted the session's pod"
+            );
+            Ok(())
+        }
+        // Another pod of that name has another UID: a conflict, and nothing of ours.
+        Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(spec: &Value) -> ProfilingSession {
+        let mut full = json!({"target": {"podTemplate": {
+            "metadata": {"labels": {"app": "a", PREPARE_LABEL: "other"}},
+            "spec": {"containers": [{"name": "main", "image": "a", "fieldOfTomorrow": 1}]}
+        }}});
+        json_patch::merge(&mut full, spec);
+        serde_json::from_value(json!({
+            "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession",
+            "metadata": {"name": "s".repeat(52), "namespace": "team", "uid": "session-uid"}, "spec": full
+        }))
+        .unwrap()
+    }
+
+    fn made(spec: &Value) -> (ProfilingSession, Value) {
+        let session = session(spec);
+        let template = session.spec.target.pod_template.clone().unwrap();
+        let pod = serde_json::to_value(manifest(&session, &template)).unwrap();
+        (session, pod)
+    }
+
+    #[test]
+    fn the_pod_is_the_template_prepared_run_once_and_owned() {
+        let (session, pod) = made(&json!({"start": "ContainerStart", "require": ["osrt"]}));
+        assert_eq!(pod["metadata"]["name"].as_str().unwrap().len(), 63);
+        assert_eq!(pod["metadata"]["labels"][PREPARE_LABEL], "nsys");
+        assert_eq!(pod["metadata"]["labels"]["app"], "a");
+        assert_eq!(pod["metadata"]["labels"][SESSION_LABEL], session.name_any());
+        let annotations = &pod["metadata"]["annotations"];
+        assert_eq!(annotations[NSYS_TRACE_ANNOTATION], "cuda,nvtx,osrt");
+        assert_eq!(annotations[START_ANNOTATION], "ContainerStart");
+        assert_eq!(annotations[HOLD_ANNOTATION], "true");
+        assert_eq!(pod["spec"]["restartPolicy"], "Never");
+        assert_eq!(
+            pod["spec"]["containers"][0]["fieldOfTomorrow"], 1,
+            "fields that we do not know stay"
+        );
+        let typed: Pod = serde_json::from_value(pod).unwrap();
+        assert!(is_own(&session, &typed));
+        assert_eq!(name(&session), typed.name_any(), "every try makes the same pod");
+    }
+
+    #[test]
+    fn what_the_template_says_of_its_preparation_goes_first() {
+        let annotation = json!({NSYS_TRACE_ANNOTATION: "nvtx", PREPARE_CONTAINERS_ANNOTATION: "side"});
+        let template = json!({"metadata": {"annotations": annotation}});
+        let (_, pod) = made(&json!({"target": {"podTemplate": template, "containerNames": ["main"]}}));
+        assert_eq!(pod["metadata"]["annotations"][NSYS_TRACE_ANNOTATION], "nvtx");
+        assert_eq!(pod["metadata"]["annotations"][PREPARE_CONTAINERS_ANNOTATION], "side");
+    }
+
+    #[test]
+    fn a_pod_for_metrics_alone_is_not_prepared() {
+        let (_, pod) = made(&json!({"profiler": {"type": "Metrics"}, "target": {"podTemplate": {"metadata": null}}}));
+        assert_eq!(pod["metadata"]["labels"], json!({SESSION_LABEL: "s".repeat(52)}));
+    }
+
+    #[test]
+    fn only_a_session_that_cannot_do_without_refuses_an_unprepared_pod() {
+        let pod = |annotations: Value| -> Pod {
+            serde_json::from_value(json!({"metadata": {"name": "p", "annotations": annotations}})).unwrap()
+        };
+        let (nsys, _) = made(&json!({"profiler": {"type": "Nsys"}}));
+        let (start, _) = made(&json!({"start": "ContainerStart"}));
+        let (auto, _) = made(&json!({}));
+        let away = pod(json!({}));
+        let refused = pod(json!({UNPREPARED_ANNOTATION: "main: no command"}));
+        let prepared = pod(json!({PREPARED_ANNOTATION: "main"}));
+        for session in [&nsys, &start] {
+            assert!(matches!(unprepared(session, &away), Some((message, true)) if message.contains("admission")));
+            assert!(matches!(unprepared(session, &refused), Some((message, false)) if message.contains("no command")));
+            assert_eq!(unprepared(session, &prepared), None);
+        }
+        assert_eq!(unprepared(&auto, &away), None);
+    }
+}

@@ -1,0 +1,118 @@
+//! Sessions that make their own pod.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use flopwatch_api::reason::SessionReason;
+use flopwatch_api::session::StartMode;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
+
+use super::{Over, Plan, Step, admit};
+use crate::session::own_pod::{self, Attempt};
+use crate::session::targets::{Selection, choose_among, phase};
+use crate::trouble::trouble;
+
+impl Step<'_> {
+    /// The session's own pod, if it has made one and it is seen.
+    pub(super) fn own_pod(&self) -> Option<&Arc<Pod>> {
+        self.session.spec.target.pod_template.as_ref()?;
+        let made = match self.world.attempt {
+            Some(Attempt::Made(pod)) => Some(pod),
+            _ => None,
+        };
+        let name = own_pod::name(self.session);
+        let seen = self.world.pods.iter().find(|pod| pod.name_any() == name);
+        made.or(seen).filter(|pod| own_pod::is_own(self.session, pod))
+    }
+
+    /// Makes the session's pod, waits for it, and makes captures of its containers.
+    pub(super) fn take_own_pod(mut self) -> Plan {
+        let name = own_pod::name(self.session);
+        if let Some(pod) = self.own_pod().map(Arc::clone) {
+            self.status.pod_name = Some(name);
+            return self.take(&pod);
+        }
+        if self.world.pods.iter().any(|pod| pod.name_any() == name) {
+            let message =
+                format!("there is a pod {name} that the session did not make: delete it, and create the session anew");
+            return self.end_without_captures(SessionReason::PodRefused, SessionReason::Failed, &message);
+        }
+        if self.status.pod_name.is_some() {
+            let message = format!("pod {name} was deleted before a capture could be made");
+            return self.end_without_captures(SessionReason::PodEnded, SessionReason::Failed, &message);
+        }
+        match self.world.attempt {
+            Some(Attempt::Waits { reason, message }) => self.wait(*reason, message.clone()),
+            Some(Attempt::Refused { reason, message }) => {
+                self.end_without_captures(*reason, SessionReason::Failed, message)
+            }
+            Some(Attempt::Made(_)) | None => self.make_own_pod(),
+        }
+    }
+
+    fn make_own_pod(self) -> Plan {
+        let Some(template) = &self.session.spec.target.pod_template else {
+            return self.choose();
+        };
+        // One container at least; which ones shows only when admission has seen the pod.
+        let wanted = self.session.spec.target.container_names.len().max(1);
+        match admit(self.world.share, wanted) {
+            Err(Over::Now(message)) => self.wait(SessionReason::NamespaceLimit, message),
+            Err(Over::Ever(message)) => {
+                self.end_without_captures(SessionReason::NamespaceLimit, SessionReason::Failed, &message)
+            }
+            Ok(()) => Plan {
+                create_pod: Some(Box::new(own_pod::manifest(self.session, template))),
+                status: self.status,
+                decisive: true,
+                ..Plan::default()
+            },
+        }
+    }
+
+    fn take(self, pod: &Pod) -> Plan {
+        let name = pod.name_any();
+        if let Some((message, _)) = own_pod::unprepared(self.session, pod) {
+            return self.end_without_captures(SessionReason::PodNotPrepared, SessionReason::Failed, &message);
+        }
+        let made = || {
+            self.world
+                .captures
+                .iter()
+                .map(|capture| capture.spec.pod_ref.uid.clone())
+        };
+        let kept: BTreeSet<String> = made().collect();
+        if unfinished(pod).is_none() && kept.is_empty() {
+            let message = format!(
+                "pod {name} ended (phase {}) before a capture could be made; its log says why",
+                phase(pod)
+            );
+            return self.end_without_captures(SessionReason::PodEnded, SessionReason::Failed, &message);
+        }
+        let scheduled = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+        let ready = match self.session.spec.start {
+            // The node's agent must know of the capture before the container asks for its session.
+            StartMode::ContainerStart => scheduled,
+            StartMode::Now => scheduled && phase(pod) == "Running",
+        };
+        if !ready && kept.is_empty() {
+            let why = trouble(pod).map_or_else(String::new, |trouble| format!("; {}", trouble.note()));
+            let message = format!("pod {name} is not running (phase {}){why}", phase(pod));
+            return self.wait(SessionReason::WaitingForTargets, message);
+        }
+        match choose_among(&self.session.spec.target, vec![pod], &kept) {
+            Selection::Found(targets) => self.make_captures(&targets, None),
+            Selection::Waiting(message) => self.wait(SessionReason::WaitingForTargets, message),
+            Selection::Impossible { reason, message } => {
+                self.end_without_captures(reason, SessionReason::Failed, &message)
+            }
+        }
+    }
+}
+
+/// Name and UID of a pod that may still run.
+pub(super) fn unfinished(pod: &Pod) -> Option<(String, String)> {
+    let over = matches!(phase(pod), "Succeeded" | "Failed") || pod.metadata.deletion_timestamp.is_some();
+    (!over).then(|| Some((pod.name_any(), pod.uid()?))).flatten()
+}

@@ -1,0 +1,76 @@
+//! How many captures a namespace may have at once.
+
+use super::*;
+
+fn share(limit: usize, taken: usize) -> Share {
+    Share {
+        limit: Some(limit),
+        taken,
+    }
+}
+
+#[test]
+fn a_session_waits_while_its_namespace_is_full_and_takes_the_place_that_becomes_free() {
+    let session = begun(&json!({}));
+    let pods = [pod("p", "Running")];
+    let with = |share| {
+        plan(
+            &session,
+            &World {
+                share,
+                ..world(&pods, &[])
+            },
+        )
+    };
+    let full = with(share(2, 2));
+    assert!(full.create.is_empty() && full.status.completion_time.is_none());
+    insta::assert_snapshot!(condition(&full.status, SessionCondition::TargetsFound), @"False NamespaceLimit: 2 of 2 captures that the namespace may have at once are at work, and the session asks for 1");
+    assert_eq!(with(share(2, 1)).create.len(), 1);
+    assert_eq!(with(Share::default()).create.len(), 1, "no limit");
+}
+
+#[test]
+fn a_session_that_waited_too_long_for_its_namespace_says_that_it_was_full() {
+    let session = begun(&json!({"startDeadlineSeconds": 60}));
+    let pods = [pod("p", "Running")];
+    let step = plan(
+        &session,
+        &World {
+            share: share(1, 1),
+            ..world(&pods, &[])
+        },
+    );
+    assert!(condition(&step.status, SessionCondition::TargetsFound).starts_with("False NamespaceLimit"));
+    assert!(step.status.completion_time.is_some());
+}
+
+#[test]
+fn a_session_that_asks_for_more_than_a_namespace_may_have_is_refused_at_once() {
+    let spec = json!({"target": {"podName": null, "podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 3}});
+    let session = begun(&spec);
+    let pods = [pod("p", "Running"), pod("q", "Running"), pod("r", "Running")];
+    let step = plan(
+        &session,
+        &World {
+            share: share(2, 0),
+            ..world(&pods, &[])
+        },
+    );
+    assert!(step.create.is_empty());
+    insta::assert_snapshot!(condition(&step.status, SessionCondition::Succeeded), @"False Failed: the session asks for 3 captures, and a namespace may have 2 at once: lower spec.target.maxPods or name fewer containers");
+}
+
+#[test]
+fn a_pass_that_was_cut_off_finishes_what_was_admitted() {
+    let spec = json!({"target": {"podName": null, "podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 2}});
+    let (session, captures) = (begun(&spec), capturing(&spec, &[pod("q", "Running")]).1);
+    let pods = [pod("p", "Running"), pod("q", "Running")];
+    let step = plan(
+        &session,
+        &World {
+            share: share(2, 2),
+            ..world(&pods, &captures)
+        },
+    );
+    assert_eq!(step.create.len(), 1);
+}

@@ -1,0 +1,187 @@
+//! Sessions that make their own pod.
+
+use flopwatch_api::preparation::{PREPARED_ANNOTATION, UNPREPARED_ANNOTATION};
+use flopwatch_api::session::StartMode;
+
+use super::*;
+use crate::session::own_pod;
+
+fn spec(start: &str) -> Value {
+    json!({
+        "target": {"podName": null, "podTemplate": {"spec": {"containers": [{"name": "main", "image": "a"}]}}},
+        "start": start
+    })
+}
+
+/// The session's pod as admission and the scheduler left it.
+fn own(session: &ProfilingSession, phase: &str, node: Option<&str>, annotations: &Value) -> Arc<Pod> {
+    let pod = json!({
+        "metadata": {
+            "name": own_pod::name(session), "namespace": "team", "uid": "pod-uid", "annotations": annotations,
+            "ownerReferences": [{"apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession", "name": "s", "uid": "session-uid", "controller": true}]
+        },
+        "spec": {"nodeName": node, "containers": [{"name": "main"}]},
+        "status": {"phase": phase}
+    });
+    Arc::new(serde_json::from_value(pod).unwrap())
+}
+
+fn prepared() -> Value {
+    json!({PREPARED_ANNOTATION: "main"})
+}
+
+fn with_attempt(session: &ProfilingSession, attempt: &Attempt) -> Plan {
+    plan(
+        session,
+        &World {
+            attempt: Some(attempt),
+            ..world(&[], &[])
+        },
+    )
+}
+
+#[test]
+fn the_pod_is_made_once_and_its_name_written_down() {
+    let mut session = begun(&spec("Now"));
+    let step = plan(&session, &world(&[], &[]));
+    assert!(step.decisive && step.create.is_empty());
+    assert_eq!(step.create_pod.unwrap().name_any(), own_pod::name(&session));
+
+    let pod = own(&session, "Pending", None, &prepared());
+    let made = with_attempt(&session, &Attempt::Made(Arc::clone(&pod)));
+    assert_eq!(made.status.pod_name.as_deref(), Some(own_pod::name(&session).as_str()));
+    assert!(condition(&made.status, SessionCondition::TargetsFound).starts_with("False WaitingForTargets"));
+    session.status = Some(made.status);
+    let waiting = plan(&session, &world(&[pod], &[]));
+    assert!(waiting.create_pod.is_none() && waiting.create.is_empty());
+
+    let gone = plan(&session, &world(&[], &[]));
+    assert!(gone.create_pod.is_none(), "a pod that was deleted is not made again");
+    assert!(condition(&gone.status, SessionCondition::TargetsFound).starts_with("False PodEnded"));
+}
+
+#[test]
+fn the_capture_is_there_before_the_container_where_its_start_is_asked_for() {
+    for (start, phase, node, made) in [
+        ("ContainerStart", "Pending", None, false),
+        ("ContainerStart", "Pending", Some("n1"), true),
+        ("Now", "Pending", Some("n1"), false),
+        ("Now", "Running", Some("n1"), true),
+    ] {
+        let session = begun(&spec(start));
+        let step = plan(&session, &world(&[own(&session, phase, node, &prepared())], &[]));
+        assert_eq!(step.create.len(), usize::from(made), "{start} {phase} {node:?}");
+        if let [capture] = step.create.as_slice() {
+            assert!(capture.spec.ends_with_program);
+            assert_eq!(
+                capture.spec.start == StartMode::ContainerStart,
+                start == "ContainerStart"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_refused_pod_says_why_and_is_tried_again_only_where_that_may_help() {
+    let session = begun(&spec("ContainerStart"));
+    let reason = SessionReason::PodRefused;
+    let message = || "the pod of spec.target.podTemplate is refused: quota".to_owned();
+    let waits = with_attempt(
+        &session,
+        &Attempt::Waits {
+            reason,
+            message: message(),
+        },
+    );
+    assert_eq!(waits.status.completion_time, None);
+    let refused = with_attempt(
+        &session,
+        &Attempt::Refused {
+            reason,
+            message: message(),
+        },
+    );
+    assert!(refused.status.completion_time.is_some());
+    for step in [waits, refused] {
+        assert_eq!(
+            condition(&step.status, SessionCondition::TargetsFound),
+            format!("False PodRefused: {}", message())
+        );
+    }
+}
+
+#[test]
+fn a_pod_that_was_made_unprepared_all_the_same_is_deleted_before_it_runs_for_nothing() {
+    let session = begun(&spec("ContainerStart"));
+    let pod = own(
+        &session,
+        "Pending",
+        Some("n1"),
+        &json!({UNPREPARED_ANNOTATION: "main: no command"}),
+    );
+    let step = plan(&session, &world(&[pod], &[]));
+    assert_eq!(step.remove_pod, Some((own_pod::name(&session), "pod-uid".to_owned())));
+    assert!(condition(&step.status, SessionCondition::TargetsFound).starts_with("False PodNotPrepared"));
+}
+
+#[test]
+fn a_session_that_ends_without_a_capture_takes_its_pod_along() {
+    let stopped = begun(&json!({"stop": "Discard", "target": spec("Now")["target"]}));
+    let step = plan(
+        &stopped,
+        &world(&[own(&stopped, "Pending", Some("n1"), &prepared())], &[]),
+    );
+    assert!(step.remove_pod.is_some());
+
+    let late = begun(&json!({"startDeadlineSeconds": 60, "target": spec("Now")["target"]}));
+    let step = plan(&late, &world(&[own(&late, "Pending", Some("n1"), &prepared())], &[]));
+    assert!(step.remove_pod.is_some());
+
+    let ended = begun(&spec("Now"));
+    let step = plan(
+        &ended,
+        &world(&[own(&ended, "Succeeded", Some("n1"), &prepared())], &[]),
+    );
+    assert!(condition(&step.status, SessionCondition::TargetsFound).starts_with("False PodEnded"));
+    assert_eq!(step.remove_pod, None, "its log may say why");
+}
+
+#[test]
+fn a_pod_that_somebody_else_made_is_neither_profiled_nor_deleted() {
+    let session = begun(&spec("Now"));
+    let mut pod = Pod::clone(&own(&session, "Running", Some("n1"), &prepared()));
+    pod.metadata.owner_references = None;
+    let step = plan(&session, &world(&[Arc::new(pod)], &[]));
+    assert!(step.create.is_empty() && step.remove_pod.is_none() && step.create_pod.is_none());
+    assert!(condition(&step.status, SessionCondition::TargetsFound).starts_with("False PodRefused"));
+}
+
+#[test]
+fn a_pod_is_made_neither_while_captures_are_suspended_nor_while_the_namespace_is_full() {
+    let session = begun(&spec("Now"));
+    let full = World {
+        share: Share {
+            limit: Some(1),
+            taken: 1,
+        },
+        ..world(&[], &[])
+    };
+    let suspended = World {
+        suspended: true,
+        ..world(&[], &[])
+    };
+    for world in [full, suspended] {
+        assert!(plan(&session, &world).create_pod.is_none());
+    }
+    // What was admitted goes on: its container may be starting now.
+    let pods = [own(&session, "Running", Some("n1"), &prepared())];
+    let step = plan(
+        &session,
+        &World {
+            suspended: true,
+            share: full.share,
+            ..world(&pods, &[])
+        },
+    );
+    assert_eq!(step.create.len(), 1);
+}
