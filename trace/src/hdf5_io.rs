@@ -1,11 +1,11 @@
 //! Reading foreign HDF5 files with bounds: tables by member name, strings within a budget.
 
-mod raw;
+mod chunks;
+mod heap;
 mod table;
 
-pub(crate) use raw::Number;
 pub use table::TableError;
-pub(crate) use table::{Open, StringBudget, Table, TableLimits};
+pub(crate) use table::{Number, Open, StringBudget, Table, TableLimits};
 
 /// Whether `name` is an object of the group's own file, not a link to somewhere else.
 pub(crate) fn is_hard_link(group: &hdf5::Group, name: &str) -> hdf5::Result<bool> {

@@ -11,12 +11,15 @@ mod tables;
 mod target;
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
 
 use crate::hdf5_io::{StringBudget, TableError, TableLimits};
 use crate::limits::ReadLimits;
-use crate::model::{Capture, Category, DropReason, Event, Events, Row};
-use names::{NameKey, Names};
+use crate::model::{Capture, Category, DropReason, Events, Row, Track, Values};
+use names::Names;
 use tables::Table;
 pub(crate) use tables::Tables;
 
@@ -149,14 +152,87 @@ struct Span {
     end: i64,
 }
 
-/// An event before its row and name have an index.
-struct Found<'a> {
-    category: Category,
-    span: Span,
-    row: Row,
-    name: NameKey,
-    correlation: u32,
-    own: &'a [u64],
+impl Span {
+    /// `None` where the end lies before the start.
+    fn length(self) -> Option<u64> {
+        u64::try_from(self.end.checked_sub(self.start)?).ok()
+    }
+}
+
+fn spans(table: &Table, slab: &Range<usize>) -> Result<Vec<Span>, TableError> {
+    let start: Vec<i64> = table.required("start", slab)?;
+    let end: Vec<i64> = table.required("end", slab)?;
+    let pairs = start.into_iter().zip(end);
+    Ok(pairs.map(|(start, end)| Span { start, end }).collect())
+}
+
+/// Appends what `kept` picks, which may be `all`.
+fn extend<T: Copy>(into: &mut Vec<T>, from: &[T], kept: &[usize], all: bool) {
+    if all {
+        into.extend_from_slice(from);
+    } else {
+        into.extend(kept.iter().filter_map(|at| from.get(*at).copied()));
+    }
+}
+
+/// What a row of the timeline is told apart by, before it has an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum RowKey {
+    /// A stream or what waits for one.
+    Gpu {
+        track: Track,
+        process: GlobalId,
+        device: u32,
+        context: u64,
+        stream: u64,
+    },
+    /// A thread.
+    Thread { track: Track, thread: GlobalId },
+}
+
+impl RowKey {
+    fn row(self) -> Row {
+        match self {
+            Self::Gpu {
+                track,
+                process,
+                device,
+                context,
+                stream,
+            } => Row {
+                capture: 0,
+                machine: process.machine(),
+                process: process.process(),
+                track,
+                device: Some(device),
+                context: Some(context),
+                stream: (stream < gpu::NO_STREAM).then_some(stream),
+                thread: None,
+                label: String::new(),
+            },
+            Self::Thread { track, thread } => Row {
+                capture: 0,
+                machine: thread.machine(),
+                process: thread.process(),
+                track,
+                device: None,
+                context: None,
+                stream: None,
+                thread: Some(u64::from(thread.thread())),
+                label: String::new(),
+            },
+        }
+    }
+}
+
+/// Events of a slab, a vector per column; `own` are the category's own columns in their order.
+#[derive(Debug, Default)]
+struct Batch {
+    span: Vec<Span>,
+    row: Vec<u32>,
+    name: Vec<u32>,
+    correlation: Vec<u32>,
+    own: Vec<Values>,
 }
 
 struct Reader<'a> {
@@ -164,7 +240,8 @@ struct Reader<'a> {
     limits: &'a ReadLimits,
     capture: Capture,
     names: BTreeMap<Category, Names>,
-    rows: HashMap<Row, u32>,
+    rows: HashMap<RowKey, u32>,
+    last_row: Option<(RowKey, u32)>,
     events: u64,
     strings: StringBudget,
 }
@@ -180,6 +257,7 @@ impl<'a> Reader<'a> {
             capture: Capture::default(),
             names: BTreeMap::new(),
             rows: HashMap::new(),
+            last_row: None,
             events: 0,
             strings: StringBudget::new(limits.max_string_bytes),
         }
@@ -219,20 +297,35 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Adds an event, or counts why not.
-    fn push(&mut self, table: &Table, found: Found<'_>) -> Result<(), Failure> {
-        let Some(duration) = found
-            .span
-            .end
-            .checked_sub(found.span.start)
-            .and_then(|length| u64::try_from(length).ok())
-        else {
-            self.capture
-                .drops
-                .add(DropReason::Skipped, &format!("{}: end before start", table.name()), 1);
+    /// Adds events of which `keep` says that they are of `category`, and counts those that cannot be.
+    fn append(
+        &mut self,
+        table: &Table,
+        category: Category,
+        batch: &Batch,
+        keep: impl Fn(usize) -> bool,
+    ) -> Result<(), Failure> {
+        let mut backwards = 0;
+        let mut kept = Vec::with_capacity(batch.span.len());
+        for (at, span) in batch.span.iter().enumerate() {
+            if !keep(at) {
+                continue;
+            }
+            if span.length().is_some() {
+                kept.push(at);
+            } else {
+                backwards += 1;
+            }
+        }
+        let what = format!("{}: end before start", table.name());
+        self.capture.drops.add(DropReason::Skipped, &what, backwards);
+        if kept.is_empty() {
             return Ok(());
-        };
-        if self.events >= self.limits.max_events {
+        }
+        self.events = self
+            .events
+            .saturating_add(u64::try_from(kept.len()).unwrap_or(u64::MAX));
+        if self.events > self.limits.max_events {
             let limit = self.limits.max_events;
             return Err(Failure::TooMany {
                 table: table.name().to_owned(),
@@ -240,33 +333,51 @@ impl<'a> Reader<'a> {
                 limit,
             });
         }
-        self.events += 1;
-        let row = self.row(table, found.row)?;
-        let name = self
-            .names
-            .entry(found.category)
-            .or_default()
-            .intern(table, found.name, &mut self.strings)?;
-        let event = Event {
-            start_ns: found.span.start.cast_unsigned() ^ BIAS,
-            duration_ns: duration,
-            row,
-            name,
-            correlation: found.correlation,
-        };
+        let all = kept.len() == batch.span.len();
         let events = self
             .capture
             .events
-            .entry(found.category)
-            .or_insert_with(|| Events::new(found.category));
-        events.push(event, found.own);
+            .entry(category)
+            .or_insert_with(|| Events::new(category));
+        let spans = || kept.iter().filter_map(|at| batch.span.get(*at));
+        events
+            .start_ns
+            .extend(spans().map(|span| span.start.cast_unsigned() ^ BIAS));
+        events
+            .duration_ns
+            .extend(spans().map(|span| span.length().unwrap_or(0)));
+        extend(&mut events.row, &batch.row, &kept, all);
+        extend(&mut events.name, &batch.name, &kept, all);
+        extend(&mut events.correlation, &batch.correlation, &kept, all);
+        let count = events.start_ns.len();
+        events.lane.resize(count, 0);
+        for (at, column) in events.columns.iter_mut().enumerate() {
+            match (&mut column.values, batch.own.get(at)) {
+                (Values::U32(into), Some(Values::U32(from))) => extend(into, from, &kept, all),
+                (Values::U64(into), Some(Values::U64(from))) => extend(into, from, &kept, all),
+                (Values::U32(into), _) => into.resize(count, u32::try_from(column.id.missing()).unwrap_or(u32::MAX)),
+                (Values::U64(into), _) => into.resize(count, column.id.missing()),
+            }
+        }
         Ok(())
     }
 
-    fn row(&mut self, table: &Table, row: Row) -> Result<u32, Failure> {
-        if let Some(known) = self.rows.get(&row) {
-            return Ok(*known);
+    /// The index of a row of the timeline.
+    fn row(&mut self, table: &Table, key: RowKey) -> Result<u32, Failure> {
+        if let Some((last, index)) = self.last_row
+            && last == key
+        {
+            return Ok(index);
         }
+        let index = match self.rows.get(&key) {
+            Some(known) => *known,
+            None => self.new_row(table, key)?,
+        };
+        self.last_row = Some((key, index));
+        Ok(index)
+    }
+
+    fn new_row(&mut self, table: &Table, key: RowKey) -> Result<u32, Failure> {
         let next = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
         if next >= self.limits.max_rows {
             let limit = u64::from(self.limits.max_rows);
@@ -276,23 +387,18 @@ impl<'a> Reader<'a> {
                 limit,
             });
         }
-        self.rows.insert(row.clone(), next);
-        self.capture.rows.push(row);
+        self.rows.insert(key, next);
+        self.capture.rows.push(key.row());
         Ok(next)
     }
 
     /// Turns the kept starts into times from the session's start, which moves back where events lie before it.
     fn rebase(&mut self) {
-        let starts = self
-            .capture
-            .events
-            .values()
-            .flat_map(|events| events.start_ns.iter().copied());
-        let origin = starts.min().unwrap_or(BIAS).min(BIAS);
+        let starts = |events: &Events| events.start_ns.par_iter().copied().min();
+        let origin = self.capture.events.values().filter_map(starts).min();
+        let origin = origin.unwrap_or(BIAS).min(BIAS);
         for events in self.capture.events.values_mut() {
-            for start in &mut events.start_ns {
-                *start -= origin;
-            }
+            events.start_ns.par_iter_mut().for_each(|start| *start -= origin);
         }
         let moved = BIAS - origin;
         self.capture.session_start_utc_ns = self.capture.session_start_utc_ns.and_then(|utc| utc.checked_sub(moved));

@@ -1,12 +1,18 @@
 //! A dataset of a foreign file, checked before anything of it is read.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::ops::Range;
 
-use hdf5::types::TypeDescriptor;
+use hdf5::datatype::ByteOrder;
+use hdf5::types::{FloatSize, H5Type, TypeDescriptor};
 use hdf5::{Dataset, Group, LinkType};
+use libdeflater::Decompressor;
+use rayon::prelude::*;
 
-use super::raw::{self, Number, RawError};
+use super::chunks::{self, Block, ChunkError, Chunks, Field};
+use super::heap::{Heap, Reference};
 
 /// Why a table cannot be read. The caller adds the file's path.
 #[derive(Debug, thiserror::Error)]
@@ -110,6 +116,136 @@ pub(crate) enum Open {
     Plain,
 }
 
+/// Numbers that a stored number can be read as. As in HDF5's own conversions, what does not fit saturates.
+pub(crate) trait Number: H5Type + Copy + Default + Send + Sync {
+    fn from_unsigned(value: u64) -> Self;
+    fn from_signed(value: i64) -> Self;
+    /// `None` where a fraction cannot be read as such a number.
+    fn from_float(value: f64) -> Option<Self>;
+}
+
+impl Number for u32 {
+    fn from_unsigned(value: u64) -> Self {
+        Self::try_from(value).unwrap_or(Self::MAX)
+    }
+
+    fn from_signed(value: i64) -> Self {
+        Self::try_from(value.max(0)).unwrap_or(Self::MAX)
+    }
+
+    fn from_float(_: f64) -> Option<Self> {
+        None
+    }
+}
+
+impl Number for u64 {
+    fn from_unsigned(value: u64) -> Self {
+        value
+    }
+
+    fn from_signed(value: i64) -> Self {
+        Self::try_from(value).unwrap_or(0)
+    }
+
+    fn from_float(_: f64) -> Option<Self> {
+        None
+    }
+}
+
+impl Number for i64 {
+    fn from_unsigned(value: u64) -> Self {
+        Self::try_from(value).unwrap_or(Self::MAX)
+    }
+
+    fn from_signed(value: i64) -> Self {
+        value
+    }
+
+    fn from_float(_: f64) -> Option<Self> {
+        None
+    }
+}
+
+impl Number for f64 {
+    fn from_unsigned(value: u64) -> Self {
+        crate::summary::approximate(u128::from(value))
+    }
+
+    fn from_signed(value: i64) -> Self {
+        let size = crate::summary::approximate(u128::from(value.unsigned_abs()));
+        if value < 0 { -size } else { size }
+    }
+
+    fn from_float(value: f64) -> Option<Self> {
+        Some(value)
+    }
+}
+
+/// What a field holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Unsigned,
+    Signed,
+    Float,
+    /// A string of variable length.
+    Text,
+    /// What no reader asks for.
+    Other,
+}
+
+impl Kind {
+    fn of(stored: &TypeDescriptor) -> Self {
+        match stored {
+            TypeDescriptor::Integer(_) => Self::Signed,
+            TypeDescriptor::Enum(kind) if kind.signed => Self::Signed,
+            TypeDescriptor::Unsigned(_) | TypeDescriptor::Boolean | TypeDescriptor::Enum(_) => Self::Unsigned,
+            TypeDescriptor::Float(FloatSize::U4 | FloatSize::U8) => Self::Float,
+            TypeDescriptor::VarLenAscii | TypeDescriptor::VarLenUnicode => Self::Text,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Bytes of the reference that stands for a string of variable length: length, address and object.
+const REFERENCE: usize = 16;
+
+/// How many bytes more a stored value takes than what the library describes: it speaks of strings in memory, a pointer each.
+fn growth(stored: &TypeDescriptor) -> usize {
+    match stored {
+        TypeDescriptor::VarLenAscii | TypeDescriptor::VarLenUnicode => REFERENCE - size_of::<usize>(),
+        _ => 0,
+    }
+}
+
+/// The fields of a row as stored, by name, and the bytes of a row. A plain value is a field without a name.
+fn fields(stored: &TypeDescriptor) -> (BTreeMap<String, (Field, Kind)>, usize) {
+    let field = |offset, stored: &TypeDescriptor| {
+        let size = stored.size() + growth(stored);
+        (Field { offset, size }, Kind::of(stored))
+    };
+    let TypeDescriptor::Compound(compound) = stored else {
+        let plain = field(0, stored);
+        return ([(String::new(), plain)].into(), plain.0.size);
+    };
+    let mut members: Vec<_> = compound.fields.iter().collect();
+    members.sort_by_key(|member| member.offset);
+    let mut fields = BTreeMap::new();
+    let mut grown = 0;
+    for member in members {
+        fields.insert(member.name.clone(), field(member.offset + grown, &member.ty));
+        grown += growth(&member.ty);
+    }
+    (fields, compound.size + grown)
+}
+
+/// Chunks of the slab that was asked for last.
+#[derive(Debug, Default)]
+struct Reading {
+    slab: Range<usize>,
+    blocks: Vec<Block>,
+    heap: Option<Heap>,
+}
+
 /// An open table.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -117,14 +253,17 @@ pub(crate) struct Table {
     dataset: Dataset,
     rows: usize,
     slab: usize,
-    columns: BTreeMap<String, TypeDescriptor>,
-    plain: Option<TypeDescriptor>,
+    chunk_rows: usize,
+    columns: BTreeMap<String, (Field, Kind)>,
+    /// `None` for a small dataset of our own that is stored in one piece.
+    chunks: Option<Chunks>,
+    reading: RefCell<Reading>,
 }
 
-/// Rows read at once when chunks are small.
-const LEAST_SLAB: usize = 4096;
-/// Rows read at once when chunks are large.
-const MOST_SLAB: usize = 1 << 16;
+/// Rows read at once: whole chunks, as many as fit.
+const SLAB: usize = 1 << 16;
+/// Bytes of the chunks of a slab, where one chunk has fewer.
+const SLAB_BYTES: usize = 16 << 20;
 /// Memory that the strings of one slab may take.
 const SLAB_STRING_BYTES: usize = 64 << 20;
 
@@ -170,31 +309,38 @@ impl Table {
             _ => return Err(forged("not stored in chunks")),
         };
         let stored = dataset.dtype().map_err(damaged)?;
-        let chunk_rows = chunk.and_then(|dims| dims.first().copied()).unwrap_or(LEAST_SLAB);
-        let chunk_bytes = wide(chunk_rows).saturating_mul(wide(stored.size()));
+        if !matches!(stored.byte_order(), ByteOrder::LittleEndian | ByteOrder::None) {
+            return Err(forged("in an unusual byte order"));
+        }
+        let described = stored.to_descriptor().map_err(damaged)?;
+        if kind == Open::Compound && !matches!(described, TypeDescriptor::Compound(_)) {
+            return Err(forged("not a table of columns"));
+        }
+        let (columns, row_bytes) = fields(&described);
+        let chunk_rows = chunk.and_then(|dims| dims.first().copied());
+        let chunk_bytes = wide(chunk_rows.unwrap_or(1)).saturating_mul(wide(row_bytes));
         if chunk_bytes > limits.chunk_bytes {
             return Err(too_large(chunk_bytes, "bytes per chunk", limits.chunk_bytes));
         }
-        let (columns, plain) = match (kind, stored.to_descriptor().map_err(damaged)?) {
-            (Open::Compound, TypeDescriptor::Compound(compound)) => (
-                compound
-                    .fields
-                    .into_iter()
-                    .map(|field| (field.name, field.ty))
-                    .collect(),
-                None,
-            ),
-            (Open::Plain, plain) => (BTreeMap::new(), Some(plain)),
-            (Open::Compound, _) => return Err(forged("not a table of columns")),
+        let failed = |error| failed(name, error);
+        let chunks = match chunk_rows {
+            Some(chunk_rows) if rows > 0 => {
+                let file = chunks::raw_file(group).map_err(failed)?;
+                Some(Chunks::new(&dataset, file, rows, chunk_rows, row_bytes).map_err(failed)?)
+            }
+            _ => None,
         };
-        let slab = chunk_rows.clamp(LEAST_SLAB, MOST_SLAB);
+        let chunk_rows = chunk_rows.unwrap_or(SLAB).max(1);
+        let fitting = SLAB.min(SLAB_BYTES / row_bytes.max(1));
         Ok(Some(Self {
             name: name.to_owned(),
             dataset,
             rows,
-            slab,
+            slab: (fitting / chunk_rows).max(1) * chunk_rows,
+            chunk_rows,
             columns,
-            plain,
+            chunks,
+            reading: RefCell::default(),
         }))
     }
 
@@ -212,7 +358,7 @@ impl Table {
         self.columns.contains_key(column)
     }
 
-    /// The rows in pieces of bounded size that fall on chunk borders where chunks are of a usual size.
+    /// The rows in pieces of bounded size, which are whole chunks.
     pub(crate) fn slabs(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let (rows, slab) = (self.rows, self.slab);
         (0..rows)
@@ -220,44 +366,54 @@ impl Table {
             .map(move |start| start..start.saturating_add(slab).min(rows))
     }
 
-    /// Numbers of a column that must be there.
-    pub(crate) fn required<T: Number>(&self, column: &'static str, rows: &Range<usize>) -> Result<Vec<T>, TableError> {
+    /// Numbers of a column that must be there, of a slab.
+    pub(crate) fn required<T: Number>(&self, column: &'static str, slab: &Range<usize>) -> Result<Vec<T>, TableError> {
         if !self.has(column) {
             return Err(TableError::MissingColumn {
                 table: self.name.clone(),
                 column,
             });
         }
-        self.numbers(Some(column), rows)
+        self.numbers(column, slab)
     }
 
     /// Numbers of a column that some schemas lack; zeros then.
-    pub(crate) fn optional<T: Number>(&self, column: &str, rows: &Range<usize>) -> Result<Vec<T>, TableError> {
+    pub(crate) fn optional<T: Number>(&self, column: &str, slab: &Range<usize>) -> Result<Vec<T>, TableError> {
         if !self.has(column) {
-            return Ok(vec![T::default(); rows.len()]);
+            return Ok(vec![T::default(); slab.len()]);
         }
-        self.numbers(Some(column), rows)
+        self.numbers(column, slab)
     }
 
     /// All numbers of a plain dataset.
     pub(crate) fn all<T: Number>(&self) -> Result<Vec<T>, TableError> {
-        self.numbers(None, &(0..self.rows))
+        if self.chunks.is_none() {
+            let read = self.dataset.read_raw::<T>();
+            return read.map_err(|error| failed(&self.name, error.into()));
+        }
+        let mut all = Vec::new();
+        for slab in self.slabs() {
+            all.append(&mut self.numbers("", &slab)?);
+        }
+        Ok(all)
     }
 
-    /// Strings of a column; empty ones where the schema lacks it.
-    pub(crate) fn strings(&self, column: &str, rows: &Range<usize>) -> Result<Vec<String>, TableError> {
+    /// Strings of a column, of a slab; empty ones where the schema lacks it.
+    pub(crate) fn strings(&self, column: &str, slab: &Range<usize>) -> Result<Vec<String>, TableError> {
         match self.columns.get(column) {
-            None => Ok(vec![String::new(); rows.len()]),
-            Some(kind) => self.text(Some(column), kind.clone(), rows),
+            None => Ok(vec![String::new(); slab.len()]),
+            Some(column) => self.text(*column, slab),
         }
     }
 
     /// All strings of a plain dataset, within `budget`.
     pub(crate) fn all_strings(&self, budget: &mut StringBudget) -> Result<Vec<String>, TableError> {
-        let Some(kind) = &self.plain else { return Ok(Vec::new()) };
+        let Some(plain) = self.columns.get("") else {
+            return Ok(Vec::new());
+        };
         let mut all = Vec::new();
         for slab in self.slabs() {
-            for text in self.text(None, kind.clone(), &slab)? {
+            for text in self.text(*plain, &slab)? {
                 budget.take(&self.name, &text)?;
                 all.push(text);
             }
@@ -265,31 +421,147 @@ impl Table {
         Ok(all)
     }
 
-    fn numbers<T: Number>(&self, member: Option<&str>, rows: &Range<usize>) -> Result<Vec<T>, TableError> {
-        raw::read_numbers(&self.dataset, member, rows).map_err(|error| self.failed(error))
+    fn forged(&self, what: &'static str) -> TableError {
+        TableError::Forged {
+            table: self.name.clone(),
+            what,
+        }
     }
 
-    fn text(&self, member: Option<&str>, kind: TypeDescriptor, rows: &Range<usize>) -> Result<Vec<String>, TableError> {
-        if !matches!(kind, TypeDescriptor::VarLenAscii | TypeDescriptor::VarLenUnicode) {
-            return Err(TableError::Forged {
-                table: self.name.clone(),
-                what: "holding text of an unusual type",
+    fn raw_file(&self) -> Result<File, ChunkError> {
+        let chunks = self.chunks.as_ref().ok_or(ChunkError::Forged("not stored in chunks"))?;
+        chunks.file()
+    }
+
+    /// Brings the chunks of `slab` to hand, inflated by every core.
+    fn load(&self, reading: &mut Reading, slab: &Range<usize>) -> Result<(), TableError> {
+        if reading.slab == *slab && !reading.blocks.is_empty() {
+            return Ok(());
+        }
+        let chunks = self.chunks.as_ref();
+        let chunks = chunks.ok_or_else(|| self.forged("not stored in chunks"))?;
+        let first = slab.start / self.chunk_rows;
+        let number = slab.len().div_ceil(self.chunk_rows);
+        reading.slab = slab.clone();
+        reading.blocks.resize_with(number, Block::default);
+        let inflater = || (Decompressor::new(), Vec::new());
+        let read = reading
+            .blocks
+            .par_iter_mut()
+            .enumerate()
+            .try_for_each_init(inflater, |(inflater, scratch), (at, block)| {
+                chunks.read(first + at, inflater, scratch, block)
             });
-        }
-        raw::read_strings(&self.dataset, member, kind, rows, SLAB_STRING_BYTES).map_err(|error| self.failed(error))
+        read.map_err(|error| {
+            reading.slab = 0..0;
+            failed(&self.name, error)
+        })
     }
 
-    fn failed(&self, error: RawError) -> TableError {
-        match error {
-            RawError::Hdf5(error) => TableError::Damaged {
-                table: self.name.clone(),
-                reason: error.to_string(),
-            },
-            RawError::Budget => TableError::Strings {
-                table: self.name.clone(),
-                limit: wide(SLAB_STRING_BYTES),
-            },
+    fn numbers<T: Number>(&self, column: &str, slab: &Range<usize>) -> Result<Vec<T>, TableError> {
+        let Some((field, kind)) = self.columns.get(column).copied() else {
+            return Ok(vec![T::default(); slab.len()]);
+        };
+        if slab.is_empty() {
+            return Ok(Vec::new());
         }
+        let mut reading = self.reading.borrow_mut();
+        self.load(&mut reading, slab)?;
+        let mut out = vec![T::default(); slab.len()];
+        let read = out
+            .par_chunks_mut(self.chunk_rows)
+            .zip(&reading.blocks)
+            .try_for_each_init(Vec::new, |words, (out, block)| {
+                words.resize(out.len(), 0);
+                block.words(field, words);
+                convert(words, field.size, kind, out)
+            });
+        read.map_or_else(|| Err(self.forged("holding numbers of an unusual type")), |()| Ok(out))
+    }
+
+    fn text(&self, (field, kind): (Field, Kind), slab: &Range<usize>) -> Result<Vec<String>, TableError> {
+        if kind != Kind::Text || field.size != REFERENCE {
+            return Err(self.forged("holding text of an unusual type"));
+        }
+        if slab.is_empty() {
+            return Ok(Vec::new());
+        }
+        let failed = |error| failed(&self.name, error);
+        let mut reading = self.reading.borrow_mut();
+        self.load(&mut reading, slab)?;
+        let Reading { blocks, heap, .. } = &mut *reading;
+        let heap = match heap {
+            Some(heap) => heap,
+            None => heap.insert(Heap::new(self.raw_file().map_err(failed)?).map_err(failed)?),
+        };
+        let part = |offset, size| Field {
+            offset: field.offset + offset,
+            size,
+        };
+        let mut words = [const { Vec::new() }; 2];
+        let [lengths, addresses] = &mut words;
+        let mut objects = Vec::new();
+        let mut left = SLAB_STRING_BYTES;
+        let mut texts = Vec::with_capacity(slab.len());
+        for block in blocks {
+            let rows = (slab.len() - texts.len()).min(self.chunk_rows);
+            for (words, field) in [
+                (&mut *lengths, part(0, 4)),
+                (&mut *addresses, part(4, 8)),
+                (&mut objects, part(12, 4)),
+            ] {
+                words.resize(rows, 0);
+                block.words(field, words);
+            }
+            for ((length, address), object) in lengths.iter().zip(addresses.iter()).zip(&objects) {
+                let reference = Reference {
+                    length: u32::try_from(*length).unwrap_or(u32::MAX),
+                    address: *address,
+                    object: u32::try_from(*object).unwrap_or(u32::MAX),
+                };
+                let bytes = heap.get(reference).map_err(failed)?;
+                // What an empty string takes counts too, so that a flood of them has a bound.
+                let cost = bytes.len().saturating_add(size_of::<String>());
+                left = left.checked_sub(cost).ok_or_else(|| TableError::Strings {
+                    table: self.name.clone(),
+                    limit: wide(SLAB_STRING_BYTES),
+                })?;
+                texts.push(String::from_utf8_lossy(bytes).into_owned());
+            }
+        }
+        Ok(texts)
+    }
+}
+
+/// Makes numbers of little-endian words of `size` bytes; `None` where that cannot be.
+fn convert<T: Number>(words: &[u64], size: usize, kind: Kind, out: &mut [T]) -> Option<()> {
+    let spare = u32::try_from(64_usize.checked_sub(size * 8)?).ok()?;
+    let pairs = out.iter_mut().zip(words);
+    match kind {
+        Kind::Unsigned => pairs.for_each(|(out, word)| *out = T::from_unsigned(*word)),
+        Kind::Signed if spare < 64 => {
+            pairs.for_each(|(out, word)| *out = T::from_signed((word << spare).cast_signed() >> spare));
+        }
+        Kind::Float if size == 8 => {
+            for (out, word) in pairs {
+                *out = T::from_float(f64::from_bits(*word))?;
+            }
+        }
+        Kind::Float => {
+            for (out, word) in pairs {
+                *out = T::from_float(f64::from(f32::from_bits(u32::try_from(*word).ok()?)))?;
+            }
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+fn failed(table: &str, error: ChunkError) -> TableError {
+    let table = table.to_owned();
+    match error {
+        ChunkError::Damaged(reason) => TableError::Damaged { table, reason },
+        ChunkError::Forged(what) => TableError::Forged { table, what },
     }
 }
 

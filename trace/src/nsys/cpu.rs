@@ -1,13 +1,11 @@
 //! CUDA API calls, operating system calls and NVTX ranges.
 
-use std::collections::HashMap;
-use std::ops::Range;
+use std::collections::{BTreeMap, HashMap};
 
 use super::names::{NameKey, Text};
 use super::tables::Table;
-use super::{Failure, Found, GlobalId, Reader, Span};
-use crate::hdf5_io::TableError;
-use crate::model::{Category, DropReason, Row, Track, index};
+use super::{BIAS, Batch, Failure, GlobalId, Reader, RowKey, Span, spans};
+use crate::model::{Category, DropReason, Events, Track, Values, index};
 
 const RUNTIME: &str = "CUPTI_ACTIVITY_KIND_RUNTIME";
 const OSRT: &str = "OSRT_API";
@@ -31,40 +29,33 @@ const DOMAIN_CREATE: u32 = 75;
 /// Rows that describe others: category and thread names, domains coming and going.
 const DESCRIPTIONS: [u32; 4] = [33, 39, DOMAIN_CREATE, 76];
 
-fn thread_row(global_tid: u64, track: Track) -> Row {
-    let id = GlobalId(global_tid);
-    Row {
-        capture: 0,
-        machine: id.machine(),
-        process: id.process(),
-        track,
-        device: None,
-        context: None,
-        stream: None,
-        thread: Some(u64::from(id.thread())),
-        label: String::new(),
-    }
+/// Whether an event had not ended when the capture did: its end is 0 then.
+fn is_open(span: Span) -> bool {
+    span.end == 0 && span.start > 0
 }
 
-fn spans(table: &Table, slab: &Range<usize>) -> Result<Vec<Span>, TableError> {
-    let start: Vec<i64> = table.required("start", slab)?;
-    let end: Vec<i64> = table.required("end", slab)?;
-    Ok(start
-        .into_iter()
-        .zip(end)
-        .map(|(start, end)| Span { start, end })
-        .collect())
+/// What of a table had not ended when the capture did. It is kept up to the table's last time, as `nsys stats` counts it, which
+/// is known at its end only.
+#[derive(Debug, Default)]
+struct Open {
+    /// Where such events are among those of the category.
+    places: Vec<usize>,
+    last: i64,
 }
 
-/// The last time that a table mentions: where what had not ended is cut.
-fn last_time(table: &Table) -> Result<i64, TableError> {
-    let mut last = 0;
-    for slab in table.slabs() {
-        for span in spans(table, &slab)? {
-            last = last.max(span.start).max(span.end);
+impl Open {
+    /// Looks at the spans of a slab and gives those that are open no length for now.
+    fn note(&mut self, spans: &mut [Span]) -> Vec<bool> {
+        let mut open = Vec::with_capacity(spans.len());
+        for span in spans {
+            self.last = self.last.max(span.start).max(span.end);
+            open.push(is_open(*span));
+            if is_open(*span) {
+                span.end = span.start;
+            }
         }
+        open
     }
-    Ok(last)
 }
 
 impl Reader<'_> {
@@ -80,41 +71,94 @@ impl Reader<'_> {
     fn read_calls(&mut self, name: &str, category: Category, track: Track, classes: &[u32]) -> Result<(), Failure> {
         let Some(table) = self.table(name)? else { return Ok(()) };
         self.captured(&table, [category]);
-        let last = last_time(&table)?;
+        let mut open = Open::default();
         for slab in table.slabs() {
-            let spans = spans(&table, &slab)?;
+            let mut batch = Batch {
+                span: spans(&table, &slab)?,
+                correlation: table.optional("correlationId", &slab)?,
+                ..Batch::default()
+            };
             let threads: Vec<u64> = table.required_ids("globalTid", &slab)?;
             let names: Vec<u64> = table.required("nameId", &slab)?;
-            let correlations: Vec<u32> = table.optional("correlationId", &slab)?;
             // A table that does not tell classes apart holds calls alone.
             let kinds: Vec<u32> = if table.has("eventClass") {
                 table.required("eventClass", &slab)?
             } else {
                 vec![classes.first().copied().unwrap_or(0); slab.len()]
             };
-            let rows = spans.into_iter().zip(threads).zip(names).zip(correlations).zip(kinds);
-            for ((((span, thread), name), correlation), kind) in rows {
-                if !classes.contains(&kind) {
-                    let what = format!("{}: events of class {kind}", table.name());
-                    self.capture.drops.add(DropReason::Unsupported, &what, 1);
-                    continue;
+            let mut notes: BTreeMap<u32, u64> = BTreeMap::new();
+            for (thread, kind) in threads.into_iter().zip(&kinds) {
+                // A thread of notes alone has no row.
+                let row = if classes.contains(kind) {
+                    let thread = GlobalId(thread);
+                    self.row(&table, RowKey::Thread { track, thread })?
+                } else {
+                    *notes.entry(*kind).or_default() += 1;
+                    0
+                };
+                batch.row.push(row);
+            }
+            for (kind, count) in notes {
+                let what = format!("{}: events of class {kind}", table.name());
+                self.capture.drops.add(DropReason::Unsupported, &what, count);
+            }
+            let is_call = |at: usize| kinds.get(at).is_some_and(|kind| classes.contains(kind));
+            let names = names.into_iter().zip(&kinds).filter(|(_, kind)| classes.contains(kind));
+            let mut interned = self
+                .names_of_ids(&table, category, names.map(|(name, _)| name).collect())?
+                .into_iter();
+            batch.name = kinds
+                .iter()
+                .map(|kind| {
+                    if classes.contains(kind) {
+                        interned.next().unwrap_or(0)
+                    } else {
+                        0
+                    }
+                })
+                .collect();
+            self.append_open(&table, category, &mut batch, &mut open, is_call)?;
+        }
+        self.close(&table, category, &open);
+        Ok(())
+    }
+
+    /// Appends events of which some may not have ended.
+    fn append_open(
+        &mut self,
+        table: &Table,
+        category: Category,
+        batch: &mut Batch,
+        open: &mut Open,
+        keep: impl Fn(usize) -> bool,
+    ) -> Result<(), Failure> {
+        let is_open = open.note(&mut batch.span);
+        let mut place = self.capture.events.get(&category).map_or(0, Events::len);
+        for (at, (span, is_open)) in batch.span.iter().zip(is_open).enumerate() {
+            if keep(at) && span.length().is_some() {
+                if is_open {
+                    open.places.push(place);
                 }
-                let span = self.finished(&table, span, last);
-                let (row, name) = (thread_row(thread, track), Text::Id(name).into());
-                self.push(
-                    &table,
-                    Found {
-                        category,
-                        span,
-                        row,
-                        name,
-                        correlation,
-                        own: &[],
-                    },
-                )?;
+                place += 1;
             }
         }
-        Ok(())
+        self.append(table, category, batch, keep)
+    }
+
+    /// Gives what had not ended its length, and counts it.
+    fn close(&mut self, table: &Table, category: Category, open: &Open) {
+        let count = u64::try_from(open.places.len()).unwrap_or(u64::MAX);
+        let what = format!("{}: not ended", table.name());
+        self.capture.drops.add(DropReason::Truncated, &what, count);
+        let Some(events) = self.capture.events.get_mut(&category) else {
+            return;
+        };
+        for place in &open.places {
+            if let (Some(start), Some(duration)) = (events.start_ns.get(*place), events.duration_ns.get_mut(*place)) {
+                let start = (start ^ BIAS).cast_signed();
+                *duration = u64::try_from(open.last.saturating_sub(start)).unwrap_or(0);
+            }
+        }
     }
 
     /// Reads push/pop and start/end ranges; counts marks and the rest. Gives the names of the domains.
@@ -124,18 +168,27 @@ impl Reader<'_> {
             return Ok(domains);
         };
         self.captured(&table, [Category::NvtxRange]);
-        let last = last_time(&table)?;
+        let mut open = Open::default();
         for slab in table.slabs() {
-            let spans = spans(&table, &slab)?;
+            let mut batch = Batch {
+                span: spans(&table, &slab)?,
+                correlation: vec![0; slab.len()],
+                ..Batch::default()
+            };
             let kinds: Vec<u32> = table.required("eventType", &slab)?;
             let threads: Vec<u64> = table.required_ids("globalTid", &slab)?;
-            let colors: Vec<u64> = table.optional("color", &slab)?;
+            let colors: Vec<u32> = table.optional("color", &slab)?;
             let domain_ids: Vec<u64> = table.optional("domainId", &slab)?;
             let text_ids: Vec<u64> = table.optional("textId", &slab)?;
             let texts = table.strings("text", &slab)?;
-            let times = spans.into_iter().zip(kinds).zip(threads);
-            let looks = colors.into_iter().zip(domain_ids).zip(text_ids).zip(texts);
-            for (((span, kind), thread), (((color, domain), text_id), text)) in times.zip(looks) {
+            let mut styles = vec![0_u32; slab.len()];
+            let mut is_range = vec![false; slab.len()];
+            batch.row = vec![0; slab.len()];
+            batch.name = vec![0; slab.len()];
+            let looks = domain_ids.into_iter().zip(text_ids).zip(texts);
+            for (at, ((kind, thread), ((domain, text_id), text))) in
+                kinds.into_iter().zip(threads).zip(looks).enumerate()
+            {
                 let text = match (text.is_empty(), text_id) {
                     (false, _) => Text::Inline(text),
                     // No text at all: 0 stands for NULL, and as an id it would mean another string.
@@ -174,40 +227,31 @@ impl Reader<'_> {
                         continue;
                     }
                 };
-                let span = self.finished(&table, span, last);
                 let name = NameKey {
                     text,
                     domain: Some(key),
                 };
-                let row = thread_row(thread, Track::Nvtx);
-                let own = &[color, style];
-                self.push(
-                    &table,
-                    Found {
-                        category: Category::NvtxRange,
-                        span,
-                        row,
-                        name,
-                        correlation: 0,
-                        own,
-                    },
-                )?;
+                let row = RowKey::Thread {
+                    track: Track::Nvtx,
+                    thread: id,
+                };
+                let (row, name) = (self.row(&table, row)?, self.name(&table, Category::NvtxRange, name)?);
+                set(&mut batch.row, at, row);
+                set(&mut batch.name, at, name);
+                set(&mut styles, at, style);
+                set(&mut is_range, at, true);
             }
+            batch.own = vec![Values::U32(colors), Values::U32(styles)];
+            let keep = |at: usize| is_range.get(at).copied().unwrap_or(false);
+            self.append_open(&table, Category::NvtxRange, &mut batch, &mut open, keep)?;
         }
+        self.close(&table, Category::NvtxRange, &open);
         Ok(domains)
     }
+}
 
-    /// What had not ended when the capture did has end 0. It is kept up to the table's last time, as `nsys stats` counts it.
-    fn finished(&mut self, table: &Table, span: Span, last: i64) -> Span {
-        if span.end != 0 || span.start <= 0 {
-            return span;
-        }
-        self.capture
-            .drops
-            .add(DropReason::Truncated, &format!("{}: not ended", table.name()), 1);
-        Span {
-            start: span.start,
-            end: last,
-        }
+fn set<T>(values: &mut [T], at: usize, value: T) {
+    if let Some(slot) = values.get_mut(at) {
+        *slot = value;
     }
 }

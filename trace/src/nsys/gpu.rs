@@ -4,9 +4,8 @@ use std::ops::Range;
 
 use super::names::Text;
 use super::tables::Table;
-use super::{Failure, Found, GlobalId, Reader, Span};
-use crate::hdf5_io::TableError;
-use crate::model::{Category, DropReason, Row, Track};
+use super::{Batch, Failure, GlobalId, Reader, RowKey, spans};
+use crate::model::{Category, DropReason, Track, Values};
 
 const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
 const MEMCPY: &str = "CUPTI_ACTIVITY_KIND_MEMCPY";
@@ -17,7 +16,7 @@ const SYNCHRONIZATION: &str = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
 pub(super) const TABLES: &[&str] = &[KERNEL, MEMCPY, MEMSET, SYNCHRONIZATION];
 
 /// "No stream" of CUPTI, stored in 32 bits.
-const NO_STREAM: u64 = 0xFFFF_FFFF;
+pub(super) const NO_STREAM: u64 = 0xFFFF_FFFF;
 
 /// Category and name of each copy kind, by its number in CUPTI. The names are those of `nsys stats` since 2023.
 const COPY_KINDS: [(Category, &str); 14] = [
@@ -46,58 +45,33 @@ const SYNC_TYPES: [&str; 5] = [
     "Context sync",
 ];
 
-/// The columns that all GPU activity has, of some rows.
-struct Activity {
-    span: Vec<Span>,
-    row: Vec<Row>,
-    correlation: Vec<u32>,
-}
-
-impl Activity {
-    fn read(table: &Table, slab: &Range<usize>, track: Track) -> Result<Self, TableError> {
-        let start: Vec<i64> = table.required("start", slab)?;
-        let end: Vec<i64> = table.required("end", slab)?;
+impl Reader<'_> {
+    /// The columns that all GPU activity has; names and own columns are the caller's to fill.
+    fn activity(&mut self, table: &Table, slab: &Range<usize>, track: Track) -> Result<Batch, Failure> {
         let device: Vec<u32> = table.required("deviceId", slab)?;
         let context: Vec<u64> = table.optional("contextId", slab)?;
         let stream: Vec<u64> = table.optional("streamId", slab)?;
-        let global_pid: Vec<u64> = table.optional_ids("globalPid", slab)?;
+        let global_pid = table.optional_ids("globalPid", slab)?;
         let places = device.into_iter().zip(context).zip(stream).zip(global_pid);
         let row = places.map(|(((device, context), stream), global_pid)| {
-            let process = GlobalId(global_pid);
-            Row {
-                capture: 0,
-                machine: process.machine(),
-                process: process.process(),
+            let key = RowKey::Gpu {
                 track,
-                device: Some(device),
-                context: Some(context),
-                stream: (stream < NO_STREAM).then_some(stream),
-                thread: None,
-                label: String::new(),
-            }
+                process: GlobalId(global_pid),
+                device,
+                context,
+                // All numbers from there on mean the same.
+                stream: stream.min(NO_STREAM),
+            };
+            self.row(table, key)
         });
-        Ok(Self {
-            span: start
-                .into_iter()
-                .zip(end)
-                .map(|(start, end)| Span { start, end })
-                .collect(),
-            row: row.collect(),
+        Ok(Batch {
+            row: row.collect::<Result<_, _>>()?,
+            span: spans(table, slab)?,
             correlation: table.optional("correlationId", slab)?,
+            ..Batch::default()
         })
     }
 
-    /// Span, row and correlation of each row.
-    fn rows(self) -> impl Iterator<Item = (Span, Row, u32)> {
-        self.span
-            .into_iter()
-            .zip(self.row)
-            .zip(self.correlation)
-            .map(|((span, row), correlation)| (span, row, correlation))
-    }
-}
-
-impl Reader<'_> {
     pub(super) fn read_kernels(&mut self) -> Result<(), Failure> {
         let Some(table) = self.table(KERNEL)? else {
             return Ok(());
@@ -119,28 +93,13 @@ impl Reader<'_> {
             .into_iter()
             .find(|column| table.has(column));
         for slab in table.slabs() {
-            let activity = Activity::read(&table, &slab, Track::GpuStream)?;
-            let names: Vec<u64> = table.required(name_column.unwrap_or("demangledName"), &slab)?;
-            let mut own = vec![Vec::with_capacity(columns.len()); slab.len()];
+            let mut batch = self.activity(&table, &slab, Track::GpuStream)?;
+            let names = table.required(name_column.unwrap_or("demangledName"), &slab)?;
+            batch.name = self.names_of_ids(&table, Category::CudaKernel, names)?;
             for column in columns {
-                for (own, value) in own.iter_mut().zip(table.optional::<u64>(column, &slab)?) {
-                    own.push(value);
-                }
+                batch.own.push(Values::U32(table.optional(column, &slab)?));
             }
-            for (((span, row, correlation), name), own) in activity.rows().zip(names).zip(&own) {
-                let name = Text::Id(name).into();
-                self.push(
-                    &table,
-                    Found {
-                        category: Category::CudaKernel,
-                        span,
-                        row,
-                        name,
-                        correlation,
-                        own,
-                    },
-                )?;
-            }
+            self.append(&table, Category::CudaKernel, &batch, |_| true)?;
         }
         Ok(())
     }
@@ -151,31 +110,22 @@ impl Reader<'_> {
         };
         self.captured(&table, Category::MEMCPY);
         for slab in table.slabs() {
-            let activity = Activity::read(&table, &slab, Track::GpuStream)?;
-            let bytes: Vec<u64> = table.optional("bytes", &slab)?;
+            let mut batch = self.activity(&table, &slab, Track::GpuStream)?;
+            batch.own.push(Values::U64(table.optional("bytes", &slab)?));
             let kinds: Vec<u64> = table.optional("copyKind", &slab)?;
-            for (((span, row, correlation), bytes), kind) in activity.rows().zip(bytes).zip(kinds) {
-                let known = usize::try_from(kind).ok().and_then(|kind| COPY_KINDS.get(kind));
+            let known = |kind: u64| usize::try_from(kind).ok().and_then(|kind| COPY_KINDS.get(kind));
+            let category = |kind: u64| known(kind).map_or(Category::CudaMemcpyOther, |(category, _)| *category);
+            for kind in &kinds {
                 // A kind that is newer than this program is kept under "other", with its number for a name.
-                let (category, name) = match known {
-                    Some((category, name)) => (*category, Text::Fixed(name)),
-                    None => (
-                        Category::CudaMemcpyOther,
-                        Text::Inline(format!("[CUDA memcpy kind {kind}]")),
-                    ),
+                let name = match known(*kind) {
+                    Some((_, name)) => Text::Fixed(name),
+                    None => Text::Inline(format!("[CUDA memcpy kind {kind}]")),
                 };
-                let own = &[bytes];
-                self.push(
-                    &table,
-                    Found {
-                        category,
-                        span,
-                        row,
-                        name: name.into(),
-                        correlation,
-                        own,
-                    },
-                )?;
+                batch.name.push(self.name(&table, category(*kind), name.into())?);
+            }
+            for copies in Category::MEMCPY {
+                let of_category = |at: usize| kinds.get(at).is_some_and(|kind| category(*kind) == copies);
+                self.append(&table, copies, &batch, of_category)?;
             }
         }
         Ok(())
@@ -187,23 +137,11 @@ impl Reader<'_> {
         };
         self.captured(&table, [Category::CudaMemset]);
         for slab in table.slabs() {
-            let activity = Activity::read(&table, &slab, Track::GpuStream)?;
-            let bytes: Vec<u64> = table.optional("bytes", &slab)?;
-            for ((span, row, correlation), bytes) in activity.rows().zip(bytes) {
-                let name = Text::Fixed("[CUDA memset]").into();
-                let own = &[bytes];
-                self.push(
-                    &table,
-                    Found {
-                        category: Category::CudaMemset,
-                        span,
-                        row,
-                        name,
-                        correlation,
-                        own,
-                    },
-                )?;
-            }
+            let mut batch = self.activity(&table, &slab, Track::GpuStream)?;
+            batch.own.push(Values::U64(table.optional("bytes", &slab)?));
+            let name = self.name(&table, Category::CudaMemset, Text::Fixed("[CUDA memset]").into())?;
+            batch.name = vec![name; slab.len()];
+            self.append(&table, Category::CudaMemset, &batch, |_| true)?;
         }
         Ok(())
     }
@@ -214,9 +152,9 @@ impl Reader<'_> {
         };
         self.captured(&table, [Category::CudaSync]);
         for slab in table.slabs() {
-            let activity = Activity::read(&table, &slab, Track::CudaSync)?;
+            let mut batch = self.activity(&table, &slab, Track::CudaSync)?;
             let kinds: Vec<u64> = table.optional("syncType", &slab)?;
-            for ((span, row, correlation), kind) in activity.rows().zip(kinds) {
+            for kind in kinds {
                 let known = usize::try_from(kind)
                     .ok()
                     .and_then(|kind| SYNC_TYPES.get(kind))
@@ -225,16 +163,9 @@ impl Reader<'_> {
                     Some(name) => Text::Fixed(name),
                     None => Text::Inline(format!("Sync type {kind}")),
                 };
-                let found = Found {
-                    category: Category::CudaSync,
-                    span,
-                    row,
-                    name: name.into(),
-                    correlation,
-                    own: &[],
-                };
-                self.push(&table, found)?;
+                batch.name.push(self.name(&table, Category::CudaSync, name.into())?);
             }
+            self.append(&table, Category::CudaSync, &batch, |_| true)?;
         }
         Ok(())
     }
