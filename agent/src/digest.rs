@@ -19,10 +19,11 @@ pub fn digest(summary: &Summary) -> CaptureSummary {
         categories: summary
             .categories
             .iter()
-            .filter(|count| count.captured)
-            .map(|count| CategoryCount {
-                category: count.category.name().to_owned(),
-                events: signed(count.events),
+            .filter_map(|count| {
+                Some(CategoryCount {
+                    category: count.category.name().to_owned(),
+                    events: signed(count.events?),
+                })
             })
             .collect(),
         gpu_busy_percent: busy_percent(summary),
@@ -69,7 +70,7 @@ mod tests {
     fn a_category_that_was_not_captured_is_absent_and_one_without_events_is_zero() {
         let mut summary = empty();
         for count in &mut summary.categories {
-            count.captured = count.category == Category::NvtxRange;
+            count.events = (count.category == Category::NvtxRange).then_some(0);
         }
         let digest = digest(&summary);
         assert_eq!(

@@ -1,6 +1,10 @@
-//! A summary as text for a terminal.
+//! A summary as text: for a terminal, and as CSV.
 
-use crate::summary::{Summary, Table, TableRow};
+mod csv;
+
+pub(crate) use csv::csv;
+
+use crate::summary::{Measure, Summary, Table, TableRow};
 
 /// Longest name that is shown; the middle of a longer one is left out.
 const NAME_WIDTH: usize = 72;
@@ -9,15 +13,7 @@ const NAME_WIDTH: usize = 72;
 pub fn table(summary: &Summary, top: usize) -> String {
     let mut out = String::new();
     header(&mut out, summary);
-    let tables = [
-        ("Kernels", &summary.kernels),
-        ("Memory copies (time)", &summary.memcpy_time),
-        ("Memory copies (size)", &summary.memcpy_size),
-        ("Memory sets", &summary.memset),
-        ("CUDA API calls", &summary.cuda_api),
-        ("NVTX ranges", &summary.nvtx),
-        ("OS runtime calls", &summary.os_runtime),
-    ];
+    let tables = summary.tables().map(|(name, table)| (title(name), table));
     for (title, table) in tables {
         if table.captured && !table.rows.is_empty() {
             section(&mut out, title, table, top);
@@ -41,6 +37,25 @@ pub fn table(summary: &Summary, top: usize) -> String {
         line(&mut out, &format!("Redacted: {} secrets in names", summary.redactions));
     }
     out
+}
+
+/// A table's heading for people.
+fn title(name: &'static str) -> &'static str {
+    match name {
+        "kernels" => "Kernels",
+        "memcpy_time" => "Memory copies (time)",
+        "memcpy_size" => "Memory copies (size)",
+        "memset" => "Memory sets (time)",
+        "memset_size" => "Memory sets (size)",
+        "cuda_api" => "CUDA API calls",
+        "nvtx" => "NVTX ranges",
+        "operators" => "Operators",
+        "annotations" => "Annotations",
+        "device_ops" => "Device operations",
+        "os_runtime" => "OS runtime calls",
+        "profiled_kernels" => "Profiled kernels",
+        other => other,
+    }
 }
 
 fn line(out: &mut String, text: &str) {
@@ -81,7 +96,7 @@ fn header(out: &mut String, summary: &Summary) {
 }
 
 fn section(out: &mut String, title: &str, table: &Table, top: usize) {
-    let format = if table.unit == "bytes" { size } else { duration };
+    let format = if table.unit == Measure::Bytes { size } else { duration };
     let heads = ["share", "total", "calls", "avg", "median", "min", "max", "stddev"];
     let rows: Vec<[String; 8]> = table.rows.iter().take(top).map(|row| cells(row, format)).collect();
     let widths: Vec<usize> = (0..heads.len())
@@ -126,11 +141,12 @@ fn cells(row: &TableRow, format: fn(f64) -> String) -> [String; 8] {
 }
 
 /// Control characters must not reach a terminal: a range's name is the program's choice.
+fn printable(c: char) -> char {
+    if c.is_control() { '\u{fffd}' } else { c }
+}
+
 fn shorten(name: &str) -> String {
-    let name: Vec<char> = name
-        .chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect();
+    let name: Vec<char> = name.chars().map(printable).collect();
     if name.len() <= NAME_WIDTH {
         return name.into_iter().collect();
     }

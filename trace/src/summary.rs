@@ -1,27 +1,41 @@
 //! The summary artifact: tables per name, GPU busy time, and what is missing, as versioned JSON.
 
+mod annotations;
 mod busy;
+mod copies;
+mod cuda_api;
+mod device_ops;
+mod kernels;
+mod launches;
+mod memsets;
+mod nvtx;
+mod operators;
+mod os_runtime;
+mod profiled_kernels;
 mod statistics;
-
-use std::collections::BTreeMap;
+mod table;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use busy::GpuBusy;
+pub use launches::Launches;
 pub use statistics::Statistics;
 pub(crate) use statistics::approximate;
+pub use table::{Measure, Table, TableRow};
 
-use crate::model::{Category, ColumnId, Drop, Events, Source, Timeline};
+use crate::model::{Category, Drop, Events, Source, Timeline};
 
-/// Version of the JSON. Fields are added without changing it; it changes when one changes its meaning.
-pub const VERSION: u32 = 1;
+/// Version of the JSON. Fields are added without changing it; it changes when one changes its meaning. Since 2, the events of a
+/// category that was not captured are null.
+pub const VERSION: u32 = 2;
 
 /// Why a summary could not be made into JSON.
 #[derive(Debug, thiserror::Error)]
 #[error("the summary cannot be written as JSON: {0}")]
 pub struct SummaryError(#[from] serde_json::Error);
 
-/// What a capture holds, in tables.
+/// What a capture holds, in tables. Times are in ns, sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// [`VERSION`].
@@ -38,24 +52,39 @@ pub struct Summary {
     pub total_events: u64,
     /// Every category of this version, captured or not.
     pub categories: Vec<CategoryCount>,
-    /// Per GPU, how long it was busy.
+    /// Per GPU that had work, how long it was busy.
     pub gpus: Vec<GpuBusy>,
     /// How much of the GPU work has its launching call in the capture.
     pub launches: Launches,
     /// GPU kernels by name.
     pub kernels: Table,
-    /// Copies by kind, durations in ns.
+    /// Copies by kind, durations.
     pub memcpy_time: Table,
-    /// Copies by kind, sizes in bytes.
+    /// Copies by kind, sizes.
     pub memcpy_size: Table,
-    /// Memsets, durations in ns.
+    /// Memsets, durations.
     pub memset: Table,
+    /// Memsets, sizes.
+    #[serde(default)]
+    pub memset_size: Table,
     /// CUDA API calls by function.
     pub cuda_api: Table,
     /// NVTX ranges by style and name.
     pub nvtx: Table,
+    /// Operators of a framework on the CPU by name. They nest: a caller's time holds that of what it calls.
+    #[serde(default)]
+    pub operators: Table,
+    /// Ranges that a framework marked by other means than NVTX, by name. They nest.
+    #[serde(default)]
+    pub annotations: Table,
+    /// Operations of an accelerator that has no streams (TPU), by name.
+    #[serde(default)]
+    pub device_ops: Table,
     /// Operating system calls by function.
     pub os_runtime: Table,
+    /// Launches that a kernel profiler (Nsight Compute) replayed, by kernel: durations as it measured them.
+    #[serde(default)]
+    pub profiled_kernels: Table,
     /// What was dropped, truncated, skipped or is unsupported.
     pub drops: Vec<Drop>,
     /// Secrets that were replaced in names.
@@ -69,56 +98,8 @@ pub struct CategoryCount {
     pub category: Category,
     /// Whether it was recorded at all. `false` means "not captured", which is not the same as no events.
     pub captured: bool,
-    /// How many; 0 where it was not captured.
-    pub events: u64,
-}
-
-/// How long a GPU was busy.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct GpuBusy {
-    /// Ordinal of the device.
-    pub device: u32,
-    /// Its product name, where known.
-    pub name: String,
-    /// Length in ns of the union of its kernels, copies and memsets.
-    pub busy_ns: u64,
-    /// `busy_ns` as a share of the window, 0 to 1.
-    pub busy_ratio_of_window: f64,
-}
-
-/// Coverage of the join of GPU work to launches.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Launches {
-    /// Kernels, copies and memsets whose call is in the capture.
-    pub matched: u64,
-    /// Those whose call is not.
-    pub unmatched: u64,
-}
-
-/// A table, the largest total first.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Table {
-    /// Whether the source recorded this at all.
-    pub captured: bool,
-    /// Unit of the figures: `ns` or `bytes`.
-    pub unit: String,
-    /// One row per name.
-    pub rows: Vec<TableRow>,
-}
-
-/// Figures of one name.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TableRow {
-    /// The name.
-    pub name: String,
-    /// How an NVTX range was made, `PushPop` or `StartEnd`; elsewhere absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub style: Option<String>,
-    /// `total` as a share of the table's sum, 0 to 1; not of the window.
-    pub share_of_table: f64,
-    /// The figures.
-    #[serde(flatten)]
-    pub statistics: Statistics,
+    /// How many; null where it was not captured.
+    pub events: Option<u64>,
 }
 
 impl Summary {
@@ -131,15 +112,49 @@ impl Summary {
     pub fn render(&self, top: usize) -> String {
         crate::render::table(self, top)
     }
+
+    /// As CSV, with at most `top` rows per table: one line per row of a table, and one for a table without rows.
+    pub fn to_csv(&self, top: usize) -> String {
+        crate::render::csv(self, top)
+    }
+
+    /// Every table with its field's name, in published order.
+    pub fn tables(&self) -> [(&'static str, &Table); 12] {
+        [
+            ("kernels", &self.kernels),
+            ("memcpy_time", &self.memcpy_time),
+            ("memcpy_size", &self.memcpy_size),
+            ("memset", &self.memset),
+            ("memset_size", &self.memset_size),
+            ("cuda_api", &self.cuda_api),
+            ("nvtx", &self.nvtx),
+            ("operators", &self.operators),
+            ("annotations", &self.annotations),
+            ("device_ops", &self.device_ops),
+            ("os_runtime", &self.os_runtime),
+            ("profiled_kernels", &self.profiled_kernels),
+        ]
+    }
+}
+
+/// The JSON schema of the artifact (draft 2020-12), as `docs/summary.schema.json` holds it.
+pub fn json_schema() -> Result<String, SummaryError> {
+    let mut text = serde_json::to_string_pretty(&schemars::schema_for!(Summary))?;
+    text.push('\n');
+    Ok(text)
 }
 
 /// Makes the summary of `timeline`.
 pub fn summarise(timeline: &Timeline) -> Summary {
     let capture = &timeline.capture;
-    let categories = Category::ALL.into_iter().map(|category| CategoryCount {
-        category,
-        captured: capture.captured.contains(&category),
-        events: capture.events.get(&category).map_or(0, Events::count),
+    let categories = Category::ALL.into_iter().map(|category| {
+        let captured = capture.captured.contains(&category);
+        let events = capture.events.get(&category).map_or(0, Events::count);
+        CategoryCount {
+            category,
+            captured,
+            events: captured.then_some(events),
+        }
     });
     Summary {
         version: VERSION,
@@ -150,99 +165,20 @@ pub fn summarise(timeline: &Timeline) -> Summary {
         total_events: timeline.total_events(),
         categories: categories.collect(),
         gpus: busy::busy(timeline),
-        launches: launches(timeline),
-        kernels: table(timeline, &[Category::CudaKernel], Measure::Duration),
-        memcpy_time: table(timeline, &Category::MEMCPY, Measure::Duration),
-        memcpy_size: table(timeline, &Category::MEMCPY, Measure::Bytes),
-        memset: table(timeline, &[Category::CudaMemset], Measure::Duration),
-        cuda_api: table(timeline, &[Category::CudaApi], Measure::Duration),
-        nvtx: table(timeline, &[Category::NvtxRange], Measure::Duration),
-        os_runtime: table(timeline, &[Category::OsRuntime], Measure::Duration),
+        launches: launches::launches(timeline),
+        kernels: kernels::table(timeline),
+        memcpy_time: copies::times(timeline),
+        memcpy_size: copies::sizes(timeline),
+        memset: memsets::times(timeline),
+        memset_size: memsets::sizes(timeline),
+        cuda_api: cuda_api::table(timeline),
+        nvtx: nvtx::table(timeline),
+        operators: operators::table(timeline),
+        annotations: annotations::table(timeline),
+        device_ops: device_ops::table(timeline),
+        os_runtime: os_runtime::table(timeline),
+        profiled_kernels: profiled_kernels::table(timeline),
         drops: capture.drops.list(),
         redactions: capture.redactions,
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Measure {
-    Duration,
-    Bytes,
-}
-
-/// Groups by style (where there is one) and name.
-fn table(timeline: &Timeline, categories: &[Category], measure: Measure) -> Table {
-    let mut groups: BTreeMap<(Option<&str>, &str), Vec<u64>> = BTreeMap::new();
-    for events in categories
-        .iter()
-        .filter_map(|category| timeline.capture.events.get(category))
-    {
-        let styles = events.column(ColumnId::RangeStyle);
-        let bytes = events.column(ColumnId::Bytes);
-        for (at, duration) in events.duration_ns.iter().enumerate() {
-            let style = styles
-                .and_then(|styles| styles.get(at))
-                .map(|style| if style == 0 { "PushPop" } else { "StartEnd" });
-            let value = match measure {
-                Measure::Duration => *duration,
-                Measure::Bytes => bytes.and_then(|bytes| bytes.get(at)).unwrap_or(0),
-            };
-            groups.entry((style, events.name_of(at))).or_default().push(value);
-        }
-    }
-    let mut rows: Vec<TableRow> = Vec::with_capacity(groups.len());
-    for ((style, name), values) in groups {
-        let Some(statistics) = Statistics::of(values) else {
-            continue;
-        };
-        let style = style.map(str::to_owned);
-        rows.push(TableRow {
-            name: name.to_owned(),
-            style,
-            share_of_table: 0.0,
-            statistics,
-        });
-    }
-    let sum: u128 = rows.iter().map(|row| u128::from(row.statistics.total)).sum();
-    for row in &mut rows {
-        let total = u128::from(row.statistics.total);
-        row.share_of_table = if sum == 0 {
-            0.0
-        } else {
-            approximate(total) / approximate(sum)
-        };
-    }
-    // As nsys orders: the largest total, then the smallest count, then the name.
-    rows.sort_by(|a, b| {
-        let (x, y) = (&a.statistics, &b.statistics);
-        y.total
-            .cmp(&x.total)
-            .then(x.calls.cmp(&y.calls))
-            .then_with(|| (&a.name, &a.style).cmp(&(&b.name, &b.style)))
-    });
-    let captured = categories
-        .iter()
-        .any(|category| timeline.capture.captured.contains(category));
-    let unit = if measure == Measure::Bytes { "bytes" } else { "ns" };
-    Table {
-        captured,
-        unit: unit.to_owned(),
-        rows,
-    }
-}
-
-fn launches(timeline: &Timeline) -> Launches {
-    let mut launches = Launches::default();
-    for events in timeline.capture.events.values() {
-        let Some(column) = events.column(ColumnId::Launch) else {
-            continue;
-        };
-        for at in 0..column.len() {
-            if column.get(at) == Some(u64::from(ColumnId::NO_LAUNCH)) {
-                launches.unmatched += 1;
-            } else {
-                launches.matched += 1;
-            }
-        }
-    }
-    launches
 }

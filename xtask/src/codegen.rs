@@ -8,21 +8,23 @@ use anyhow::Result;
 /// Where the custom resource definitions are kept: for `kubectl apply`, and in the chart.
 const DEFINITIONS: [&str; 2] = ["crds", "charts/flopwatch/files/crds"];
 
+/// Where the schema of the summary artifact is kept.
+const SUMMARY_SCHEMA: &str = "docs/summary.schema.json";
+
 /// Writes them anew.
 pub(crate) fn run(cache: &Cache) -> Result<()> {
     step("custom resource definitions", || {
-        let cargo = project::cargo()?.envs(project::environment(cache)?);
-        cargo
-            .args([
-                "run",
-                "--quiet",
-                "--package",
-                "flopwatch-api",
-                "--example",
-                "crds",
-                "--",
-            ])
-            .args(DEFINITIONS)
-            .shown()
+        example(cache, "flopwatch-api", "crds", &DEFINITIONS)
+    })?;
+    step("summary schema", || {
+        example(cache, "flopwatch-trace", "summary_schema", &[SUMMARY_SCHEMA])
     })
+}
+
+fn example(cache: &Cache, package: &str, name: &str, arguments: &[&str]) -> Result<()> {
+    let cargo = project::cargo()?.envs(project::environment(cache)?);
+    cargo
+        .args(["run", "--quiet", "--package", package, "--example", name, "--"])
+        .args(arguments)
+        .shown()
 }

@@ -2,9 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use super::GpuBusy;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::statistics::approximate;
 use crate::model::Timeline;
+
+/// How long a GPU was busy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GpuBusy {
+    /// Ordinal of the device.
+    pub device: u32,
+    /// Its product name; empty where the source does not tell it.
+    pub name: String,
+    /// Length in ns of the union of its kernels, copies and memsets.
+    pub busy_ns: u64,
+    /// `busy_ns` as a share of the window, 0 to 1.
+    pub busy_ratio_of_window: f64,
+}
 
 pub(super) fn busy(timeline: &Timeline) -> Vec<GpuBusy> {
     let capture = &timeline.capture;

@@ -20,3 +20,4 @@ mod reader;
 mod sample;
 mod secrets;
 mod sqlite;
+mod summary;

@@ -159,7 +159,7 @@ proptest! {
                 prop_assert!(figures.min <= figures.max && u128::from(figures.max) <= u128::from(figures.total));
             }
         }
-        let counted: u64 = summary.categories.iter().map(|category| category.events).sum();
+        let counted: u64 = summary.categories.iter().map(|category| category.events.unwrap_or(0)).sum();
         prop_assert_eq!(counted, summary.total_events);
         for gpu in &summary.gpus {
             prop_assert!(gpu.busy_ns <= summary.window_ns);

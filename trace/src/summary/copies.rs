@@ -1,0 +1,12 @@
+//! Copies by kind.
+
+use super::table::{Measure, Table};
+use crate::model::{Category, Timeline};
+
+pub(super) fn times(timeline: &Timeline) -> Table {
+    Table::of(timeline, &Category::MEMCPY, Measure::Duration)
+}
+
+pub(super) fn sizes(timeline: &Timeline) -> Table {
+    Table::of(timeline, &Category::MEMCPY, Measure::Bytes)
+}
