@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::model::Figures;
+
 /// Figures of one name. `total`, `min` and `max` are exact.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Statistics {
@@ -25,34 +27,47 @@ pub struct Statistics {
 impl Statistics {
     /// Of `values`; `None` of none.
     pub fn of(mut values: Vec<u64>) -> Option<Self> {
-        values.sort_unstable();
-        let (min, max) = (*values.first()?, *values.last()?);
-        let calls = u64::try_from(values.len()).ok()?;
-        let total: u128 = values.iter().copied().map(u128::from).sum();
-        let count = approximate(u128::from(calls));
-        let avg = approximate(total) / count;
-        let upper = *values.get(values.len() / 2)?;
-        let lower = *values.get((values.len() - 1) / 2)?;
-        let median = f64::midpoint(approximate(u128::from(lower)), approximate(u128::from(upper)));
-        let stddev = if calls < 2 {
-            0.0
-        } else {
-            let squares: f64 = values
-                .iter()
-                .map(|value| (approximate(u128::from(*value)) - avg).powi(2))
-                .sum();
-            (squares / (count - 1.0)).sqrt()
-        };
+        Self::from_figures(&Figures::of(&mut values))
+    }
+
+    /// Of exact figures; `None` of those of nothing.
+    pub(crate) fn from_figures(figures: &Figures) -> Option<Self> {
+        if figures.count == 0 {
+            return None;
+        }
+        let count = approximate(u128::from(figures.count));
+        let (lower, upper) = (u128::from(figures.lower_median), u128::from(figures.upper_median));
         Some(Self {
-            calls,
-            total: u64::try_from(total).unwrap_or(u64::MAX),
-            avg,
-            median,
-            min,
-            max,
-            stddev,
+            calls: figures.count,
+            total: u64::try_from(figures.total).unwrap_or(u64::MAX),
+            avg: approximate(figures.total) / count,
+            median: f64::midpoint(approximate(lower), approximate(upper)),
+            min: figures.min,
+            max: figures.max,
+            stddev: deviation(figures),
         })
     }
+}
+
+/// Sample standard deviation: the root of (n Σx² - (Σx)²) / (n (n - 1)). In integers, so that nothing is lost where deviations
+/// are small beside the values, as far as the numbers fit 128 bits.
+fn deviation(figures: &Figures) -> f64 {
+    if figures.count < 2 {
+        return 0.0;
+    }
+    let n = u128::from(figures.count);
+    let exact = || {
+        let squares = n.checked_mul(figures.squares)?;
+        squares.checked_sub(figures.total.checked_mul(figures.total)?)
+    };
+    let spread = exact().map_or_else(
+        || {
+            let total = approximate(figures.total);
+            (approximate(n) * approximate(figures.squares) - total * total).max(0.0)
+        },
+        approximate,
+    );
+    (spread / (approximate(n) * approximate(n - 1))).sqrt()
 }
 
 /// The nearest `f64`: exact up to 2^53, which is 104 days in nanoseconds.
@@ -95,6 +110,13 @@ mod tests {
     #[test]
     fn of_nothing_there_are_no_figures() {
         assert_eq!(Statistics::of(Vec::new()), None);
+    }
+
+    #[test]
+    fn small_deviations_of_large_values_are_exact() {
+        let start = 1_700_000_000_000_000_000;
+        let three = Statistics::of(vec![start, start + 1, start + 2]).unwrap();
+        assert!((three.stddev - 1.0).abs() < 1e-12, "{}", three.stddev);
     }
 
     #[test]

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::statistics::{Statistics, approximate};
-use crate::model::{Category, ColumnId, Events, Timeline, index};
+use crate::model::{Category, ColumnId, Events, Figures, Timeline};
+use crate::transform::figures::by_key;
 
 /// What the figures of a table measure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -63,15 +64,23 @@ impl Table {
     /// The events of `categories` together, by style (where there is one) and name.
     pub(super) fn of(timeline: &Timeline, categories: &[Category], measure: Measure) -> Self {
         let capture = &timeline.capture;
-        let mut groups: BTreeMap<Key<'_>, Vec<u64>> = BTreeMap::new();
-        for events in categories.iter().filter_map(|category| capture.events.get(category)) {
-            for (key, mut values) in grouped(events, measure) {
-                groups.entry(key).or_default().append(&mut values);
+        let mut groups: BTreeMap<Key<'_>, Vec<(Category, Figures)>> = BTreeMap::new();
+        for category in categories {
+            for (key, figures) in of_category(timeline, *category, measure) {
+                groups.entry(key).or_default().push((*category, figures));
             }
         }
-        let rows = groups
-            .into_iter()
-            .filter_map(|(key, values)| Some((key, Statistics::of(values)?)));
+        let rows = groups.into_iter().filter_map(|(key, parts)| {
+            let figures = if let [(_, figures)] = parts.as_slice() {
+                *figures
+            } else {
+                // Medians cannot be added: a name that several categories share is computed from its events.
+                let parts = parts.iter().filter_map(|(category, _)| capture.events.get(category));
+                let mut values: Vec<u64> = parts.flat_map(|events| values_of(events, key.1, measure)).collect();
+                Figures::of(&mut values)
+            };
+            Some((key, Statistics::from_figures(&figures)?))
+        });
         let captured = categories.iter().any(|category| capture.captured.contains(category));
         Self::new(captured, measure, rows)
     }
@@ -103,36 +112,51 @@ impl Table {
     }
 }
 
-/// The values of one category by style and name: each event is looked at twice and moved once.
-fn grouped(events: &Events, measure: Measure) -> Vec<(Key<'_>, Vec<u64>)> {
-    let styles = events.column(ColumnId::RangeStyle);
-    let bytes = events.column(ColumnId::Bytes);
-    let style_of = |at: usize| {
-        styles
-            .and_then(|styles| styles.get(at))
-            .map_or(0, |style| usize::from(style != 0))
+/// What the figures of an event are of.
+fn value(events: &Events, at: usize, measure: Measure) -> u64 {
+    let found = match measure {
+        Measure::Duration => events.duration_ns.get(at).copied(),
+        Measure::Bytes => events.column(ColumnId::Bytes).and_then(|bytes| bytes.get(at)),
     };
-    let key = |at: usize, name: u32| index(name) * 2 + style_of(at);
-    let mut counts = vec![0_usize; events.names.len() * 2];
-    for (at, name) in events.name.iter().enumerate() {
-        if let Some(count) = counts.get_mut(key(at, *name)) {
-            *count += 1;
-        }
-    }
-    let mut values: Vec<Vec<u64>> = counts.into_iter().map(Vec::with_capacity).collect();
-    for (at, (name, duration)) in events.name.iter().zip(&events.duration_ns).enumerate() {
-        let value = match measure {
-            Measure::Duration => *duration,
-            Measure::Bytes => bytes.and_then(|bytes| bytes.get(at)).unwrap_or(0),
-        };
-        if let Some(values) = values.get_mut(key(at, *name)) {
-            values.push(value);
-        }
-    }
-    let label = |style: usize| styles.map(|_| if style == 0 { "PushPop" } else { "StartEnd" });
-    let keys = events
-        .names
+    found.unwrap_or(0)
+}
+
+/// The values of the events of that name. No category with styles shares names with another.
+fn values_of<'a>(events: &'a Events, name: &str, measure: Measure) -> impl Iterator<Item = u64> + use<'a> {
+    let named = events.names.iter().position(|known| known == name);
+    let named = named.and_then(|at| u32::try_from(at).ok());
+    let at = events
+        .name
         .iter()
-        .flat_map(|name| [0, 1].map(|style| (label(style), name.as_str())));
-    keys.zip(values).filter(|(_, values)| !values.is_empty()).collect()
+        .enumerate()
+        .filter(move |(_, of)| Some(**of) == named);
+    at.map(move |(at, _)| value(events, at, measure))
+}
+
+/// The figures of one category by style and name.
+fn of_category(timeline: &Timeline, category: Category, measure: Measure) -> Vec<(Key<'_>, Figures)> {
+    let Some(events) = timeline.capture.events.get(&category) else {
+        return Vec::new();
+    };
+    let names = events.names.iter().map(String::as_str);
+    if let Some(styles) = events.column(ColumnId::RangeStyle) {
+        let style_of = |at: usize| u32::from(styles.get(at).unwrap_or(0) != 0);
+        let pairs = events.name.iter().enumerate();
+        let keys: Vec<u32> = pairs.map(|(at, name)| name.saturating_mul(2) + style_of(at)).collect();
+        let count = u32::try_from(events.names.len() * 2).unwrap_or(u32::MAX);
+        let figures = by_key(count, &keys, (0..events.len()).map(|at| value(events, at, measure)));
+        let keys = names.flat_map(|name| [(Some("PushPop"), name), (Some("StartEnd"), name)]);
+        return keys.zip(figures).collect();
+    }
+    let known = timeline.figures.get(&category);
+    let known = known.filter(|known| measure == Measure::Duration && known.len() == events.names.len());
+    let count = u32::try_from(events.names.len()).unwrap_or(u32::MAX);
+    let figures = known.cloned().unwrap_or_else(|| {
+        by_key(
+            count,
+            &events.name,
+            (0..events.len()).map(|at| value(events, at, measure)),
+        )
+    });
+    names.map(|name| (None, name)).zip(figures).collect()
 }
