@@ -37,6 +37,9 @@ pub(crate) const CLUSTER: &[&str] = &[
     "util-linux",
 ];
 
+/// What the tests of the crates start: an init for containers, and a compiler for musl.
+pub(crate) const CRATE_TESTS: &[&str] = &["musl-tools", "tini"];
+
 /// What the tests start beside the cluster.
 pub(crate) const TESTS: &[&str] = &["prometheus"];
 

@@ -10,9 +10,17 @@ pub(crate) fn basic(cache: &Cache) -> Result<()> {
     install(cache, &[debian::BUILD])
 }
 
+/// And for the tests of the crates.
+pub(crate) fn tests(cache: &Cache) -> Result<()> {
+    install(cache, &[debian::BUILD, debian::CRATE_TESTS])
+}
+
 /// And for the local cluster and the tests in it.
 pub(crate) fn full(cache: &Cache) -> Result<()> {
-    install(cache, &[debian::BUILD, debian::CLUSTER, debian::TESTS])
+    install(
+        cache,
+        &[debian::BUILD, debian::CRATE_TESTS, debian::CLUSTER, debian::TESTS],
+    )
 }
 
 fn install(cache: &Cache, groups: &[&[&str]]) -> Result<()> {

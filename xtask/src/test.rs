@@ -68,7 +68,7 @@ pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
     };
     if options.only.is_none() {
         let needs = if options.skip_cluster {
-            setup::basic
+            setup::tests
         } else {
             setup::full
         };

@@ -53,6 +53,14 @@ pub enum PlainReason {
     EarlyDeath,
     /// The workload brings a profiler of its own.
     OtherProfiler,
+    /// The program is one of musl.
+    Musl,
+    /// The program is static.
+    Static,
+    /// The container's glibc is too old.
+    OldGlibc,
+    /// How the program is loaded cannot be told.
+    UnknownProgram,
     /// Everything else: the session could not be started.
     SessionFailed,
 }
@@ -64,6 +72,10 @@ impl PlainReason {
             "unclaimed" => Self::Unclaimed,
             "early_death" => Self::EarlyDeath,
             "other_profiler" => Self::OtherProfiler,
+            "musl" => Self::Musl,
+            "static_program" => Self::Static,
+            "old_glibc" => Self::OldGlibc,
+            "unknown_program" => Self::UnknownProgram,
             _ => Self::SessionFailed,
         }
     }
@@ -74,6 +86,8 @@ impl PlainReason {
 pub struct Facts {
     /// How the container stands to preparation.
     pub preparation: Preparation,
+    /// What the launcher found of the program, where that is why it was started plain; empty otherwise.
+    pub detail: String,
     /// Libraries mapped by its processes.
     pub mapped: Mapped,
     /// The variables of [`VARIABLES`] that are set.
@@ -97,6 +111,14 @@ pub enum Reason {
     StartedPlainAfterEarlyDeath,
     /// Started plain: no session could be started.
     SessionNotStarted,
+    /// Started plain: the tools are not made for such a program.
+    Musl,
+    /// Started plain: a static program takes no library.
+    StaticProgram,
+    /// Started plain: the tools need a newer glibc.
+    OldGlibc,
+    /// Started plain: how the program is loaded could not be told.
+    UnknownProgram,
     /// The session is gone.
     SessionLost,
     /// Another profiler is in the process.
@@ -123,6 +145,18 @@ impl Reason {
                 "Look into the container's previous log: it ended within 30 s of a prepared start. Delete the pod to try anew."
             }
             Self::SessionNotStarted => "Look into the pod's Events for the profiler's error, then restart the pod.",
+            Self::Musl => {
+                "Use an image with glibc (Debian, Ubuntu, UBI) instead of musl (Alpine); metrics alone work as it is."
+            }
+            Self::StaticProgram => {
+                "Start the workload with a dynamic program (not a static init such as tini-static); metrics alone work as it is."
+            }
+            Self::OldGlibc => {
+                "Use an image with a newer glibc, or tools that need no newer one (images.tools); metrics alone work as it is."
+            }
+            Self::UnknownProgram => {
+                "Give the container a command that is a readable program or script for x86-64; metrics alone work as it is."
+            }
             Self::SessionLost => "Restart the pod; its profiling session ended and cannot be joined again.",
             Self::OtherProfiler => {
                 "Turn the other profiler off and restart the pod; a process takes one CUDA profiler only."
@@ -180,6 +214,12 @@ fn nsys(facts: &Facts) -> Capability {
             Reason::OtherProfiler,
             "The container sets CUDA_INJECTION64_PATH or NVTX_INJECTION64_PATH itself.",
         ),
+        Preparation::Plain(PlainReason::Musl) => (Reason::Musl, "The program is loaded by musl:"),
+        Preparation::Plain(PlainReason::Static) => (Reason::StaticProgram, "The program loads no libraries:"),
+        Preparation::Plain(PlainReason::OldGlibc) => (Reason::OldGlibc, "The container's C library is too old:"),
+        Preparation::Plain(PlainReason::UnknownProgram) => {
+            (Reason::UnknownProgram, "How the program is loaded cannot be told:")
+        }
         Preparation::Plain(PlainReason::SessionFailed) => (Reason::SessionNotStarted, "The launcher got no session."),
         Preparation::SessionLost => (Reason::SessionLost, "No session of that name answers in the container."),
         Preparation::Live => {
@@ -209,6 +249,9 @@ fn nsys(facts: &Facts) -> Capability {
             reason,
             format!("{found} Another profiler is mapped: {}.", names.join(", ")),
         );
+    }
+    if !facts.detail.is_empty() {
+        return capability(Profiler::Nsys, reason, format!("{found} {}.", facts.detail));
     }
     capability(Profiler::Nsys, reason, found)
 }
@@ -267,6 +310,7 @@ mod tests {
     fn facts(preparation: Preparation) -> Facts {
         Facts {
             preparation,
+            detail: String::new(),
             mapped: Mapped::default(),
             variables: BTreeMap::new(),
             nvml: false,
@@ -298,6 +342,19 @@ mod tests {
                 Preparation::Plain(PlainReason::from_state("session_timeout")),
                 Reason::SessionNotStarted,
             ),
+            (Preparation::Plain(PlainReason::from_state("musl")), Reason::Musl),
+            (
+                Preparation::Plain(PlainReason::from_state("static_program")),
+                Reason::StaticProgram,
+            ),
+            (
+                Preparation::Plain(PlainReason::from_state("old_glibc")),
+                Reason::OldGlibc,
+            ),
+            (
+                Preparation::Plain(PlainReason::from_state("unknown_program")),
+                Reason::UnknownProgram,
+            ),
             (Preparation::SessionLost, Reason::SessionLost),
             (Preparation::Live, Reason::Available),
         ] {
@@ -307,6 +364,19 @@ mod tests {
                 "{preparation:?}"
             );
         }
+    }
+
+    #[test]
+    fn what_the_launcher_found_of_the_program_is_passed_on() {
+        let facts = Facts {
+            detail: "/bin/busybox is a program of musl (/lib/ld-musl-x86_64.so.1)".into(),
+            ..facts(Preparation::Plain(PlainReason::Musl))
+        };
+        let nsys = decide(&facts).remove(0);
+        assert!(
+            nsys.found.contains("/bin/busybox") && nsys.remedy.contains("glibc"),
+            "{nsys:?}"
+        );
     }
 
     #[test]

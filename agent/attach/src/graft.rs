@@ -19,8 +19,6 @@ use crate::process::{ProcessId, Procfs};
 use crate::reexec::{End, Output, Reexec, ReexecError};
 use crate::rootfs::{ContainerRoot, RootfsError};
 
-/// Name of the command line tool's folder below the tools folder; it must keep it.
-pub const TARGET_FOLDER: &str = "target-linux-x64";
 /// Name of the launcher below the tools folder.
 pub const LAUNCHER: &str = "launcher";
 /// Time for a short control command, beside what it is asked to wait for.
@@ -223,6 +221,9 @@ pub struct LauncherState {
     pub early_deaths: u32,
     /// Variables that the workload sets itself and the session wanted too.
     pub kept: Vec<String>,
+    /// What the launcher found of the program, where that is why.
+    #[serde(default)]
+    pub detail: String,
     /// How the launcher speaks ([`run_dir::PROTOCOL`]).
     #[serde(default = "first_protocol")]
     pub protocol: u32,
@@ -253,7 +254,7 @@ impl Target {
     }
 
     fn nsys(&self) -> PathBuf {
-        self.tools_dir.join(TARGET_FOLDER).join("nsys")
+        self.tools_dir.join(run_dir::TARGET_FOLDER).join("nsys")
     }
 
     fn launcher(&self) -> String {

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::{copy, hold, keeper, run, run_dir, stub};
+use crate::{copy, hold, keeper, run, run_dir, stub, warden};
 
 /// How the program is called.
 const USAGE: &str = "usage:
@@ -48,7 +48,7 @@ pub fn dispatch(arguments: &[CString], environment: &[CString]) -> i32 {
         },
         (b"stub", [file]) => stub::stub(file, environment),
         (b"keeper", rest) => match keeper_options(rest) {
-            Ok((options, command)) => keeper::keep(&options, command),
+            Ok((options, command)) => warden::keep(&options, command),
             Err(error) => misused(&error),
         },
         (b"write", [file, text]) => match run_dir::write_atomically(path(file), text.to_bytes()) {
@@ -144,14 +144,14 @@ pub fn run_options(words: &[CString]) -> Result<(run::Options, &[CString]), Stri
     let mut words = Words::split(words)?;
     let mut options = run::Options {
         run_dir: run_dir::DEFAULT_RUN_DIR.into(),
+        tools_dir: run_dir::DEFAULT_TOOLS_DIR.into(),
         claim: Duration::from_secs(3),
         session: Duration::from_secs(15),
     };
     while let Some(option) = words.options.next() {
         match option.to_bytes() {
             b"--run-dir" => options.run_dir = words.path(option)?,
-            // For the agent, which reads it from the command line.
-            b"--tools-dir" => drop(words.path(option)?),
+            b"--tools-dir" => options.tools_dir = words.path(option)?,
             b"--claim-seconds" => options.claim = words.seconds(option)?,
             b"--session-seconds" => options.session = words.seconds(option)?,
             _ => return Err(unknown(option)),
@@ -229,6 +229,7 @@ mod tests {
         let (options, command) = run_options(&words).unwrap();
         assert_eq!(options.claim, Duration::from_secs(1));
         assert_eq!(options.run_dir, Path::new("/flopwatch/run"));
+        assert_eq!(options.tools_dir, Path::new("/t"));
         assert_eq!(command.len(), 3);
     }
 

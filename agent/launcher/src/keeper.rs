@@ -156,17 +156,17 @@ impl Keeper {
                 break;
             }
             if let Some(signal) = signal {
-                end_all();
+                tree::end_all();
                 code = Some(128 + signals::number(signal));
                 break;
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                end_all();
+                tree::end_all();
                 code.get_or_insert(TIMED_OUT);
                 break;
             }
             if !self.session_goes_on(code.is_some()) {
-                end_all();
+                tree::end_all();
                 break;
             }
         }
@@ -357,23 +357,6 @@ fn spawn(command: &mut Command) -> std::io::Result<Pid> {
     i32::try_from(child.id())
         .map(Pid::from_raw)
         .map_err(std::io::Error::other)
-}
-
-/// Kills every descendant and waits until the last is reaped, at most two seconds (a process in an uninterruptible
-/// call of the kernel cannot be waited for).
-fn end_all() {
-    let deadline = Instant::now() + LINGER;
-    let Ok(watch) = SignalWatch::new(&[]) else {
-        return tree::kill_descendants();
-    };
-    loop {
-        tree::kill_descendants();
-        watch.wait(Duration::from_millis(5));
-        let (_, alive) = tree::reap();
-        if !alive || Instant::now() >= deadline {
-            return;
-        }
-    }
 }
 
 impl Verdict {

@@ -8,12 +8,15 @@
 //! it along.
 //!
 //! The same file serves as the stub that a session is started around ([`stub`]), as the [`keeper`] that holds the
-//! session, and as the tool that puts itself and the profiler into the pod's volume ([`copy`]).
+//! session (below its [`warden`]), and as the tool that puts itself and the profiler into the pod's volume ([`copy`]).
 
 pub mod arguments;
 pub mod copy;
+pub mod elf;
 pub mod environment;
 pub mod exec;
+pub mod fork;
+pub mod graftable;
 pub mod guard;
 pub mod hold;
 pub mod keeper;
@@ -24,3 +27,4 @@ pub mod signals;
 pub mod state;
 pub mod stub;
 pub mod tree;
+pub mod warden;

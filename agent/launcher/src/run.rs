@@ -8,6 +8,7 @@ use nix::sys::signal::Signal;
 
 use crate::environment::{self, Merged};
 use crate::exec;
+use crate::graftable;
 use crate::marker::{self, Marker};
 use crate::run_dir::{self, RunDir};
 use crate::signals::{self, SignalWatch};
@@ -21,6 +22,8 @@ const POLL: Duration = Duration::from_millis(10);
 pub struct Options {
     /// The run folder.
     pub run_dir: PathBuf,
+    /// The tools folder.
+    pub tools_dir: PathBuf,
     /// How long an agent may take to claim this launcher.
     pub claim: Duration,
     /// How long the session may take to give its environment, after the claim.
@@ -50,12 +53,17 @@ pub fn run(options: &Options, command: &[CString], own: &[CString]) -> i32 {
         .and_then(|text| Marker::parse(&text));
     let decision = marker::decide(last, run_dir::unix_ms());
 
+    let program = command.first().map_or(&b""[..], |program| program.as_bytes());
+    let mut detail = String::new();
     let outcome = if !usable {
         Wait::Plain(Reason::RunDirUnusable)
     } else if !decision.graft {
         Wait::Plain(Reason::EarlyDeath)
     } else if environment::has_profiler(own) {
         Wait::Plain(Reason::OtherProfiler)
+    } else if let Err(refusal) = graftable::judge(program, own, &options.tools_dir) {
+        detail = refusal.to_string();
+        Wait::Plain(refusal.reason())
     } else {
         match SignalWatch::new(&signals::ENDING) {
             Ok(watch) => wait_for_session(options, &run_dir, &watch, own),
@@ -71,6 +79,7 @@ pub fn run(options: &Options, command: &[CString], own: &[CString]) -> i32 {
             waited_ms: u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX),
             early_deaths: decision.early_deaths,
             kept,
+            detail: detail.clone(),
         };
         if usable {
             // Nobody may be able to read it; the workload starts all the same.

@@ -13,6 +13,9 @@ pub const DEFAULT_RUN_DIR: &str = "/flopwatch/run";
 /// Where the tools are mounted unless told otherwise.
 pub const DEFAULT_TOOLS_DIR: &str = "/flopwatch/tools";
 
+/// Name of the command line tool's folder below the tools folder; it must keep it.
+pub const TARGET_FOLDER: &str = "target-linux-x64";
+
 /// How the parts speak to each other through this folder; it grows when an agent of before would misunderstand a launcher
 /// of after. The launcher writes it into [`WAITING`] and [`STATE`]; none there means 1.
 ///

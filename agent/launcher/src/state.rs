@@ -25,6 +25,14 @@ pub enum Reason {
     EarlyDeath,
     /// The workload names an injection library of its own: another profiler's, which the session's would displace.
     OtherProfiler,
+    /// The workload's program is loaded by musl, which the tools are not made for.
+    Musl,
+    /// The workload's program is static and takes no library.
+    StaticProgram,
+    /// The container's glibc is older than the tools need.
+    OldGlibc,
+    /// How the workload's program is loaded cannot be told.
+    UnknownProgram,
     /// The kernel refused to run the command with the session's environment.
     ExecFailed,
     /// A signal ended the wait; the workload never ran.
@@ -44,6 +52,10 @@ impl Reason {
             Self::EnvironmentTooLarge => "environment_too_large",
             Self::EarlyDeath => "early_death",
             Self::OtherProfiler => "other_profiler",
+            Self::Musl => "musl",
+            Self::StaticProgram => "static_program",
+            Self::OldGlibc => "old_glibc",
+            Self::UnknownProgram => "unknown_program",
             Self::ExecFailed => "exec_failed",
             Self::Interrupted => "interrupted",
         }
@@ -65,6 +77,8 @@ pub struct State {
     pub early_deaths: u32,
     /// Names of variables that the workload sets itself and that the session wanted too.
     pub kept: Vec<String>,
+    /// What was found of the program, where that is why; empty otherwise.
+    pub detail: String,
 }
 
 impl State {
@@ -78,13 +92,14 @@ impl State {
             names.push_str(&quote(name));
         }
         format!(
-            "{{\"grafted\":{},\"reason\":\"{}\",\"pid\":{},\"unix_ms\":{},\"waited_ms\":{},\"early_deaths\":{},\"kept\":[{names}],\"protocol\":{}}}\n",
+            "{{\"grafted\":{},\"reason\":\"{}\",\"pid\":{},\"unix_ms\":{},\"waited_ms\":{},\"early_deaths\":{},\"kept\":[{names}],\"detail\":{},\"protocol\":{}}}\n",
             self.reason == Reason::Session,
             self.reason.as_str(),
             self.pid,
             self.unix_ms,
             self.waited_ms,
             self.early_deaths,
+            quote(&self.detail),
             PROTOCOL,
         )
     }
@@ -127,8 +142,9 @@ mod tests {
             waited_ms: 7,
             early_deaths: 0,
             kept: vec!["A\"\\\n".into(), "B".into()],
+            detail: "/x \"y\"".into(),
         };
-        let expected = "{\"grafted\":true,\"reason\":\"session\",\"pid\":1,\"unix_ms\":5,\"waited_ms\":7,\"early_deaths\":0,\"kept\":[\"A\\\"\\\\\\u000a\",\"B\"],\"protocol\":2}\n";
+        let expected = "{\"grafted\":true,\"reason\":\"session\",\"pid\":1,\"unix_ms\":5,\"waited_ms\":7,\"early_deaths\":0,\"kept\":[\"A\\\"\\\\\\u000a\",\"B\"],\"detail\":\"/x \\\"y\\\"\",\"protocol\":2}\n";
         assert_eq!(state.render(), expected);
         assert_eq!(grafted(expected), Some(true));
         assert_eq!(

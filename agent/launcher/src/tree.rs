@@ -2,11 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+
+use crate::signals::SignalWatch;
+
+/// How long the end of killed processes is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Reaps every child that has ended; returns what they said, and whether any child is left.
 pub fn reap() -> (Vec<(Pid, WaitStatus)>, bool) {
@@ -31,6 +37,23 @@ pub fn kill_descendants() {
     let own = i32::try_from(std::process::id()).unwrap_or_default();
     for pid in descendants(own, &parents) {
         kill(Pid::from_raw(pid), Signal::SIGKILL).ok();
+    }
+}
+
+/// Kills every descendant and waits until the last is reaped, at most two seconds (a process in an uninterruptible
+/// call of the kernel cannot be waited for).
+pub fn end_all() {
+    let deadline = Instant::now() + PATIENCE;
+    let Ok(watch) = SignalWatch::new(&[]) else {
+        return kill_descendants();
+    };
+    loop {
+        kill_descendants();
+        watch.wait(Duration::from_millis(5));
+        let (_, alive) = reap();
+        if !alive || Instant::now() >= deadline {
+            return;
+        }
     }
 }
 

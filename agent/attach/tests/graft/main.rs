@@ -14,6 +14,8 @@
 mod capture;
 mod confinement;
 mod container;
+mod entrypoints;
+mod harm;
 mod held;
 mod starts;
 mod windows;

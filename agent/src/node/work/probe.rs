@@ -95,14 +95,15 @@ fn look_at(
     let mapped = union(processes.iter().filter_map(|process| procfs.mapped(*process).ok()));
     // Absent where the environment cannot be read: the doors that it would tell of are closed for this version anyway.
     let variables: BTreeMap<String, String> = procfs.variables(process, &VARIABLES).unwrap_or_default();
-    let preparation = if prepared {
+    let (preparation, detail) = if prepared {
         preparation(&grafted)?
     } else {
-        Preparation::None
+        (Preparation::None, String::new())
     };
     let uses_cuda = mapped.cuda;
     let facts = Facts {
         preparation,
+        detail,
         mapped,
         variables,
         nvml,
@@ -123,17 +124,17 @@ fn look_at(
 }
 
 /// How a prepared container's start went, and whether its session answers.
-fn preparation(grafted: &Target) -> Result<Preparation, Failure> {
+fn preparation(grafted: &Target) -> Result<(Preparation, String), Failure> {
     let failed = |error: GraftError| Failure::new(CaptureReason::AttachFailed, chain(&error));
     let Some(state) = grafted.read_state().map_err(failed)? else {
-        return Ok(Preparation::Waiting);
+        return Ok((Preparation::Waiting, String::new()));
     };
     let LauncherState { grafted: true, .. } = state else {
-        return Ok(Preparation::Plain(PlainReason::from_state(&state.reason)));
+        return Ok((Preparation::Plain(PlainReason::from_state(&state.reason)), state.detail));
     };
     let session = grafted.session_state(NSYS_SESSION).map_err(failed)?;
     debug!(?session, "asked the session");
-    Ok(match session {
+    let preparation = match session {
         SessionState::Idle => Preparation::Live,
         SessionState::Collecting => {
             // This agent carries one capture per container, so a collection that runs is one that nobody waits for.
@@ -141,7 +142,8 @@ fn preparation(grafted: &Target) -> Result<Preparation, Failure> {
             Preparation::Live
         }
         SessionState::Gone | SessionState::Other(_) => Preparation::SessionLost,
-    })
+    };
+    Ok((preparation, String::new()))
 }
 
 fn union(all: impl Iterator<Item = Mapped>) -> Mapped {
@@ -185,7 +187,11 @@ fn word(reason: Reason) -> &'static str {
         Reason::StillStarting
         | Reason::StartedUnclaimed
         | Reason::StartedPlainAfterEarlyDeath
-        | Reason::SessionNotStarted => CaptureReason::NotGrafted,
+        | Reason::SessionNotStarted
+        | Reason::Musl
+        | Reason::StaticProgram
+        | Reason::OldGlibc
+        | Reason::UnknownProgram => CaptureReason::NotGrafted,
         Reason::SessionLost => CaptureReason::SessionGone,
         Reason::OtherProfiler => CaptureReason::OtherProfiler,
         Reason::NoNvml => CaptureReason::NvmlUnavailable,
@@ -217,6 +223,7 @@ mod tests {
     fn every_closed_way_is_refused_with_a_reason_of_the_closed_set() {
         let facts = Facts {
             preparation: Preparation::None,
+            detail: String::new(),
             mapped: Mapped::default(),
             variables: BTreeMap::new(),
             nvml: false,
@@ -232,6 +239,7 @@ mod tests {
     fn without_tools_a_live_session_is_of_no_use_and_says_so() {
         let facts = Facts {
             preparation: Preparation::Live,
+            detail: String::new(),
             mapped: Mapped::default(),
             variables: BTreeMap::new(),
             nvml: false,
