@@ -216,6 +216,6 @@ fn a_crash_loop_that_the_preloaded_library_causes_ends_by_itself() {
         std::fs::remove_file(folder.path().join("run/state")).unwrap();
     }
     // By a signal, so without a code.
-    let (died, lived) = ((true, None), (false, Some(0)));
-    assert_eq!(lives, [died, lived, died, lived, lived, lived]);
+    let (dies, survives) = ((true, None), (false, Some(0)));
+    assert_eq!(lives, [dies, survives, dies, survives, survives, survives]);
 }
