@@ -4,6 +4,7 @@ pub mod captures;
 pub mod graft;
 mod journal;
 mod options;
+mod orphans;
 pub mod pods;
 mod spool;
 mod sweep;
@@ -323,6 +324,9 @@ async fn ready_and_sweep(node: Arc<Node>, captures: Arc<Captures>, pods_known: C
                 sweep::sweep_store(&node.store, &listed.all).await;
                 let keep = |uid: &str| listed.undecided.contains(uid) || captures.is_live(uid);
                 sweep::sweep_spool(&node.spool, &node.steps, keep).await;
+                let (watched, undecided) = (Arc::clone(&captures), listed.undecided);
+                let keep = move |uid: &str| undecided.contains(uid) || watched.is_live(uid);
+                orphans::sweep(&node, keep).await;
             }
             Err(error) => {
                 warn!(error = %chain(&error), "the node's captures cannot be listed");

@@ -23,6 +23,8 @@ use crate::rootfs::{ContainerRoot, RootfsError};
 pub const LAUNCHER: &str = "launcher";
 /// Time for a short control command, beside what it is asked to wait for.
 const CONTROL: Duration = Duration::from_secs(15);
+/// Raw captures of one container that are looked at.
+const LISTED: usize = 256;
 /// How long a stop may take: it writes the whole capture.
 const STOP: Duration = Duration::from_mins(2);
 
@@ -537,6 +539,23 @@ impl Target {
         Ok(self.root()?.remove(path)?)
     }
 
+    /// Names, without extension, of the raw captures that lie in the container.
+    pub fn captures(&self) -> Result<Vec<String>, GraftError> {
+        let listed = self.root()?.list(&self.run_dir.join(run_dir::OUT), LISTED)?;
+        Ok(listed.iter().filter_map(|name| stem(Path::new(name))).collect())
+    }
+
+    /// Name, without extension, of the raw capture that is being recorded; none when nothing is.
+    pub fn recorded(&self) -> Result<Option<String>, GraftError> {
+        let path = self.run_dir.join(run_dir::COLLECTING);
+        let text = match self.root()?.read(&path, run_dir::CONTROL_LIMIT) {
+            Err(RootfsError::NotFound { .. }) => return Ok(None),
+            other => other?,
+        };
+        let collecting = Collecting::parse(&String::from_utf8_lossy(&text));
+        Ok(collecting.and_then(|collecting| stem(&collecting.output)))
+    }
+
     /// Whether a control command (of an agent that ended in the middle of it, or the guard's stop) is at work in the container.
     pub fn is_controlled(&self) -> io::Result<bool> {
         let namespace = |pid: i32| std::fs::read_link(self.procfs.folder(pid).join("ns/pid")).ok();
@@ -555,6 +574,12 @@ impl Target {
         }
         Ok(())
     }
+}
+
+/// The name of a raw capture without its extension; none for another file.
+fn stem(file: &Path) -> Option<String> {
+    let is_raw = file.extension().is_some_and(|extension| extension == "qdstrm");
+    is_raw.then(|| file.file_stem()?.to_str().map(str::to_owned)).flatten()
 }
 
 /// A keeper with a deadline holds a control command; one without holds the session. The guard runs its stop without one.

@@ -3,12 +3,14 @@
 //! The container's own symlinks lead nowhere but into the container, and only regular files are touched: a pipe or a device
 //! in a file's place is refused, never opened for long.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, open, openat2, unlinkat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, open, openat2, unlinkat};
 use rustix::io::Errno;
 
 use crate::process::{ProcessError, ProcessId, Procfs};
@@ -221,6 +223,31 @@ impl ContainerRoot {
         }
     }
 
+    /// Names of what lies in a folder, at most `limit` of them; none where there is no such folder.
+    pub fn list(&self, path: &Path, limit: usize) -> Result<Vec<OsString>, RootfsError> {
+        let folder = match self.resolve(path, OFlags::RDONLY | OFlags::DIRECTORY) {
+            Err(RootfsError::NotFound { .. }) => return Ok(Vec::new()),
+            other => other?,
+        };
+        let failed = |source: Errno| RootfsError::Io {
+            path: path.to_owned(),
+            action: "list",
+            source: source.into(),
+        };
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name != "." && name != ".." {
+                names.push(name.to_owned());
+            }
+            if names.len() >= limit {
+                break;
+            }
+        }
+        Ok(names)
+    }
+
     /// Removes a regular file; true when it was there. Safe to run twice.
     pub fn remove(&self, path: &Path) -> Result<bool, RootfsError> {
         let (Some(parent), Some(Component::Normal(name))) = (path.parent(), path.components().next_back()) else {
@@ -332,5 +359,22 @@ mod tests {
         assert!(root.remove(path).unwrap());
         assert!(!root.remove(path).unwrap());
         assert!(matches!(root.stat(path), Err(RootfsError::NotFound { .. })));
+    }
+
+    #[test]
+    fn a_folder_is_listed_up_to_a_limit_and_a_link_out_of_the_root_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("out")).unwrap();
+        for name in ["a", "b", "c"] {
+            std::fs::write(folder.path().join("out").join(name), "").unwrap();
+        }
+        symlink("/etc", folder.path().join("link")).unwrap();
+        let root = ContainerRoot::of_folder(folder.path()).unwrap();
+        let mut names = root.list(Path::new("/out"), 10).unwrap();
+        names.sort();
+        assert_eq!(names, ["a", "b", "c"]);
+        assert_eq!(root.list(Path::new("/out"), 2).unwrap().len(), 2);
+        assert!(root.list(Path::new("/absent"), 10).unwrap().is_empty());
+        assert!(root.list(Path::new("/link"), 10).map_or(true, |names| names.is_empty()));
     }
 }

@@ -29,9 +29,12 @@ use crate::choice::{choose, traced_categories};
 use crate::failure::{Failure, chain};
 use crate::node::sweep::remove_folder;
 use crate::node::writer::{Target, Writer};
-use crate::node::{Node, journal, pods};
+use crate::node::{Node, journal, orphans, pods};
 use crate::plan::Interrupt;
 use crate::status::Draft;
+
+pub(super) use collect::clean;
+pub(super) use probe::grafted;
 
 /// What a live capture is told by others.
 pub type Interrupts = watch::Receiver<Option<Interrupt>>;
@@ -299,7 +302,7 @@ impl<'a> Work<'a> {
 
     /// Name of the raw capture in the container.
     fn file_name(&self) -> String {
-        format!("capture-{}", self.capture.uid().unwrap_or_default())
+        orphans::file_name(&self.capture.uid().unwrap_or_default())
     }
 
     /// Ends the collection and removes the raw capture, where there is a container to do it in. Safe to run twice.
@@ -315,12 +318,12 @@ impl<'a> Work<'a> {
         };
         let Some(id) = id else { return };
         let (node, name) = (Arc::clone(self.node), self.file_name());
-        let clean = tokio::task::spawn_blocking(move || {
-            if let Some(grafted) = probe::grafted(&node, &id) {
-                collect::clean(&grafted, &name);
+        let cleaning = tokio::task::spawn_blocking(move || {
+            if let Some(grafted) = grafted(&node, &id) {
+                clean(&grafted, &name);
             }
         });
-        match timeout(CLEAN_UP, clean).await {
+        match timeout(CLEAN_UP, cleaning).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => warn!(%error, "cleaning up in the container failed"),
             Err(_) => {

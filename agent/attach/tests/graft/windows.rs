@@ -189,7 +189,12 @@ fn the_keeper_ends_a_collection_whose_agent_never_returns() {
         );
         assert_eq!(target.session_state(SESSION).unwrap(), SessionState::Idle, "{name}");
     }
+    assert_eq!(target.recorded().unwrap(), None);
     target.start_collection(SESSION, "unwanted", false, LOOSE).unwrap();
+    assert_eq!(target.recorded().unwrap().as_deref(), Some("unwanted"));
+    let mut lying = target.captures().unwrap();
+    lying.sort();
+    assert_eq!(lying, ["size", "time"]);
     for _ in 0..2 {
         target.discard_collection(SESSION, "unwanted").unwrap();
         assert!(!container.file("run/out/unwanted.qdstrm").exists());

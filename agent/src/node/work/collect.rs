@@ -203,7 +203,7 @@ impl Work<'_> {
 
 /// Ends a collection that may run and removes the capture's file. Says only in the log what did not work: the session's
 /// keeper ends what is left.
-pub(super) fn clean(grafted: &Target, name: &str) {
+pub(in crate::node) fn clean(grafted: &Target, name: &str) {
     match grafted.session_state(NSYS_SESSION) {
         Ok(SessionState::Collecting) => {
             if let Err(error) = grafted.discard_collection(NSYS_SESSION, name) {

@@ -62,7 +62,7 @@ pub(super) fn way_in(node: &Node, container_id: &str, process: ProcessId) -> Tar
 }
 
 /// The way into a prepared container; none when it ended.
-pub(super) fn grafted(node: &Node, container_id: &str) -> Option<Target> {
+pub(in crate::node) fn grafted(node: &Node, container_id: &str) -> Option<Target> {
     let process = node.procfs.of_container(container_id).ok()?.first().copied()?;
     Some(way_in(node, container_id, process))
 }
