@@ -16,6 +16,7 @@
 //! Times are integer nanoseconds relative to the session's start, sizes are bytes. The crate knows nothing of Kubernetes.
 
 mod hdf5_io;
+pub mod kineto;
 mod limits;
 pub mod model;
 mod nsys;

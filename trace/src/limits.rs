@@ -9,8 +9,10 @@ pub struct ReadLimits {
     pub max_events: u64,
     /// Rows of any one table.
     pub max_table_rows: u64,
-    /// Bytes of one uncompressed chunk of a table.
+    /// Bytes of one uncompressed chunk of a table, and of any one event or member of a text.
     pub max_chunk_bytes: u64,
+    /// Bytes of text or messages in all, inflated where the file is gzip.
+    pub max_text_bytes: u64,
     /// Bytes of all strings that are kept.
     pub max_string_bytes: u64,
     /// Rows of the timeline (streams and threads).
@@ -25,6 +27,7 @@ impl Default for ReadLimits {
             max_events: 50_000_000,
             max_table_rows: 200_000_000,
             max_chunk_bytes: 64 << 20,
+            max_text_bytes: 64 << 30,
             max_string_bytes: 256 << 20,
             max_rows: 1 << 20,
             max_query_time: Duration::from_mins(5),

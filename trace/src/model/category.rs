@@ -49,6 +49,8 @@ pub enum Category {
     /// An event of a line that a tool derived from others (JAX's "XLA Modules", "XLA Ops", "Steps" of a device that has
     /// streams). It repeats time that other categories hold and is never summed with them.
     Derived,
+    /// An event of a kind that this version has no category for, e.g. the profiler's own window.
+    Other,
 }
 
 /// A column that only some categories have.
@@ -181,7 +183,7 @@ const KERNEL: &[ColumnId] = &[
 
 impl Category {
     /// Every category, in published order.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::CudaKernel,
         Self::CudaMemcpyH2d,
         Self::CudaMemcpyD2h,
@@ -201,6 +203,7 @@ impl Category {
         Self::DeviceOp,
         Self::GpuAnnotation,
         Self::Derived,
+        Self::Other,
     ];
 
     /// The copies.
@@ -234,6 +237,7 @@ impl Category {
             Self::DeviceOp => "device_op",
             Self::GpuAnnotation => "gpu_annotation",
             Self::Derived => "derived",
+            Self::Other => "other",
         }
     }
 
@@ -263,7 +267,8 @@ impl Category {
             | Self::Overhead
             | Self::DeviceOp
             | Self::GpuAnnotation
-            | Self::Derived => &[],
+            | Self::Derived
+            | Self::Other => &[],
         }
     }
 

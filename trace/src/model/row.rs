@@ -30,11 +30,13 @@ pub enum Track {
     GpuAnnotation,
     /// A line that a tool derived; its label is the line's name.
     Derived,
+    /// Events of kinds that this version has no category for.
+    Other,
 }
 
 impl Track {
     /// Every track, in published order.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::GpuStream,
         Self::CudaSync,
         Self::CudaApi,
@@ -47,6 +49,7 @@ impl Track {
         Self::Device,
         Self::GpuAnnotation,
         Self::Derived,
+        Self::Other,
     ];
 
     /// Name in files.
@@ -64,6 +67,7 @@ impl Track {
             Self::Device => "device",
             Self::GpuAnnotation => "gpu_annotation",
             Self::Derived => "derived",
+            Self::Other => "other",
         }
     }
 

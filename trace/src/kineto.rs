@@ -1,0 +1,129 @@
+//! Reads Chrome traces as PyTorch's Kineto writes them (`.json`, `.json.gz`), and those that converters of other captures write.
+//!
+//! The category names of 2021 and of today are known, times may be absolute or relative to `baseTimeNanoseconds`, ids may be
+//! texts. A trace is read event by event, on all cores, in memory that its size does not decide; a damaged event is repaired
+//! or left out and counted, and a file that ends too early gives what it has.
+//!
+//! Only strings that an event refers to are kept: names of events, of processes and of threads, redacted. Arguments (shapes,
+//! call stacks, concrete inputs), `traceName` and other members of the file are not.
+//!
+//! GPU work names its device where calls name their process, so it is given to the process that made the most CUDA calls.
+//! Kineto gives the sum of static and dynamic shared memory; it stands in the column of the dynamic one. Instant events that
+//! say how much memory is in use, and counters, become series.
+
+mod decimal;
+mod document;
+mod event;
+mod finish;
+mod gather;
+mod input;
+mod json;
+mod part;
+mod series;
+mod split;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::limits::ReadLimits;
+use crate::model::Capture;
+use gather::Gather;
+use input::Input;
+
+/// Why a trace cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file is not there or may not be read.
+    #[error("{path}: cannot be read: {source}")]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is no JSON, nor gzip of it.
+    #[error(
+        "{path}: is no JSON at byte {offset} of its text; a trace is an object with `traceEvents` or a list of events"
+    )]
+    NotJson {
+        /// The file.
+        path: PathBuf,
+        /// Where, in the inflated text.
+        offset: u64,
+    },
+    /// It is JSON, but there is no list of events in it.
+    #[error("{path}: holds no list `traceEvents`: no Chrome trace, or one that ends before its events")]
+    NoEvents {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A member beside the events is longer than one may be.
+    #[error("{path}: the member at byte {offset} is longer than {limit} bytes")]
+    Member {
+        /// The file.
+        path: PathBuf,
+        /// Where, in the inflated text.
+        offset: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// The inflated text is longer than the limits allow.
+    #[error("{path}: holds more than {limit} bytes of text; record fewer steps, or without stacks and shapes")]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// The limit.
+        limit: u64,
+    },
+    /// More events, rows or strings than the limits allow.
+    #[error("{path}: holds more than {limit} {what}; record fewer steps")]
+    TooMany {
+        /// The file.
+        path: PathBuf,
+        /// Of what.
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+    },
+}
+
+/// Reads the trace at `path`.
+pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
+    let mut input = Input::open(path, limits.max_text_bytes).map_err(|source| ReadError::Open {
+        path: path.to_owned(),
+        source,
+    })?;
+    let mut gather = Gather::new(limits);
+    let read = document::read(&mut input, &mut gather, limits.max_chunk_bytes).and_then(|()| gather.finish());
+    read.map_err(|failure| failure.at(path, limits))
+}
+
+/// A [`ReadError`] before the path is known.
+#[derive(Debug, PartialEq, Eq)]
+enum Failure {
+    NotJson { offset: u64 },
+    NoEvents,
+    Member { offset: u64 },
+    TooLong,
+    TooMany { what: &'static str, limit: u64 },
+}
+
+impl Failure {
+    fn at(self, path: &Path, limits: &ReadLimits) -> ReadError {
+        let path = path.to_owned();
+        match self {
+            Self::NotJson { offset } => ReadError::NotJson { path, offset },
+            Self::NoEvents => ReadError::NoEvents { path },
+            Self::Member { offset } => ReadError::Member {
+                path,
+                offset,
+                limit: limits.max_chunk_bytes,
+            },
+            Self::TooLong => ReadError::TooLong {
+                path,
+                limit: limits.max_text_bytes,
+            },
+            Self::TooMany { what, limit } => ReadError::TooMany { path, what, limit },
+        }
+    }
+}

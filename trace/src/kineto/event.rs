@@ -1,0 +1,253 @@
+//! One event of a Chrome trace, as slices of the text.
+
+use super::decimal::decimal;
+use super::json::{Cursor, Scalar, Scan};
+
+/// Process and thread ids: numbers, numbers in quotes, or texts (`Spans`, `stream 7`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(super) enum Id<'a> {
+    #[default]
+    None,
+    Number(i64),
+    Text(&'a [u8]),
+}
+
+impl<'a> Id<'a> {
+    fn of(scalar: Scalar<'a>) -> Self {
+        match decimal(scalar.text, 0) {
+            Some(number) => Self::Number(number),
+            None if scalar.quoted => Self::Text(scalar.text),
+            None => Self::None,
+        }
+    }
+
+    /// The number, or the one at the end of the text: 7 of `stream 7`.
+    pub(super) fn trailing_number(self) -> Option<u64> {
+        match self {
+            Self::Number(number) => u64::try_from(number).ok(),
+            Self::Text(text) => {
+                let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+                let number = decimal(text.get(text.len() - digits..)?, 0)?;
+                u64::try_from(number).ok()
+            }
+            Self::None => None,
+        }
+    }
+}
+
+/// The arguments that have a column, or decide where an event belongs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Arguments<'a> {
+    pub(super) correlation: Option<i64>,
+    pub(super) external_id: Option<i64>,
+    pub(super) device: Option<i64>,
+    pub(super) context: Option<i64>,
+    pub(super) stream: Option<i64>,
+    pub(super) bytes: Option<i64>,
+    pub(super) registers: Option<i64>,
+    pub(super) shared: Option<i64>,
+    pub(super) grid: [i64; 3],
+    pub(super) block: [i64; 3],
+    pub(super) graph_node: Option<i64>,
+    pub(super) sequence: Option<i64>,
+    pub(super) forward_thread: Option<i64>,
+    pub(super) python_id: Option<i64>,
+    pub(super) python_parent: Option<i64>,
+    pub(super) allocated: Option<i64>,
+    pub(super) reserved: Option<i64>,
+    pub(super) device_type: Option<i64>,
+    pub(super) name: &'a [u8],
+}
+
+impl Arguments<'_> {
+    /// The numbers alone, which outlive the text.
+    pub(super) fn unnamed(&self) -> Arguments<'static> {
+        Arguments {
+            correlation: self.correlation,
+            external_id: self.external_id,
+            device: self.device,
+            context: self.context,
+            stream: self.stream,
+            bytes: self.bytes,
+            registers: self.registers,
+            shared: self.shared,
+            grid: self.grid,
+            block: self.block,
+            graph_node: self.graph_node,
+            sequence: self.sequence,
+            forward_thread: self.forward_thread,
+            python_id: self.python_id,
+            python_parent: self.python_parent,
+            allocated: self.allocated,
+            reserved: self.reserved,
+            device_type: self.device_type,
+            name: &[],
+        }
+    }
+}
+
+/// One event.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Event<'a> {
+    /// The first byte of `ph`; 0 where it is missing.
+    pub(super) phase: u8,
+    pub(super) category: &'a [u8],
+    pub(super) name: &'a [u8],
+    pub(super) process: Id<'a>,
+    pub(super) thread: Id<'a>,
+    /// Start in ns, relative to whatever the file counts from.
+    pub(super) start: Option<i64>,
+    /// Length in ns.
+    pub(super) duration: Option<i64>,
+    pub(super) arguments: Arguments<'a>,
+    /// The text of `args` of a counter, whose members have names of their own.
+    pub(super) members: &'a [u8],
+}
+
+/// Reads the event that begins here.
+pub(super) fn event<'a>(cursor: &mut Cursor<'a>) -> Scan<Event<'a>> {
+    let mut event = Event::default();
+    if !cursor.enter(b'{', b'}')? {
+        return Ok(event);
+    }
+    loop {
+        match cursor.key()? {
+            b"ph" => event.phase = cursor.scalar()?.text.first().copied().unwrap_or(0),
+            b"cat" => event.category = text(cursor)?,
+            b"name" => event.name = text(cursor)?,
+            b"pid" => event.process = Id::of(cursor.scalar()?),
+            b"tid" => event.thread = Id::of(cursor.scalar()?),
+            b"ts" => event.start = decimal(cursor.scalar()?.text, 3),
+            b"dur" => event.duration = decimal(cursor.scalar()?.text, 3),
+            b"args" => {
+                if cursor.token()? == b'{' {
+                    let mut inside = cursor.clone();
+                    if event.phase == b'C' {
+                        event.members = cursor.value()?;
+                    } else {
+                        event.arguments = arguments(cursor)?;
+                    }
+                    if event.phase == 0 {
+                        event.members = inside.value()?;
+                    }
+                } else {
+                    cursor.value()?;
+                }
+            }
+            _ => drop(cursor.value()?),
+        }
+        if cursor.follows(b'}')? {
+            return Ok(event);
+        }
+    }
+}
+
+/// A string; whatever else stands there is skipped and empty.
+fn text<'a>(cursor: &mut Cursor<'a>) -> Scan<&'a [u8]> {
+    if cursor.token()? == b'"' {
+        cursor.string()
+    } else {
+        cursor.value()?;
+        Ok(&[])
+    }
+}
+
+fn arguments<'a>(cursor: &mut Cursor<'a>) -> Scan<Arguments<'a>> {
+    let mut found = Arguments::default();
+    if !cursor.enter(b'{', b'}')? {
+        return Ok(found);
+    }
+    loop {
+        match cursor.key()? {
+            b"correlation" | b"correlationId" => found.correlation = number(cursor)?,
+            b"External id" | b"external id" => found.external_id = number(cursor)?,
+            b"device" | b"Device Id" => found.device = number(cursor)?,
+            b"context" => found.context = number(cursor)?,
+            b"stream" => found.stream = number(cursor)?,
+            b"bytes" => found.bytes = number(cursor)?,
+            b"registers per thread" => found.registers = number(cursor)?,
+            b"shared memory" => found.shared = number(cursor)?,
+            b"grid" => found.grid = triple(cursor)?,
+            b"block" => found.block = triple(cursor)?,
+            b"graph node id" => found.graph_node = number(cursor)?,
+            b"Sequence number" => found.sequence = number(cursor)?,
+            b"Fwd thread id" => found.forward_thread = number(cursor)?,
+            b"Python id" => found.python_id = number(cursor)?,
+            b"Python parent id" => found.python_parent = number(cursor)?,
+            b"Total Allocated" => found.allocated = number(cursor)?,
+            b"Total Reserved" => found.reserved = number(cursor)?,
+            b"Device Type" => found.device_type = number(cursor)?,
+            b"name" => found.name = text(cursor)?,
+            _ => drop(cursor.value()?),
+        }
+        if cursor.follows(b'}')? {
+            return Ok(found);
+        }
+    }
+}
+
+/// A number; whatever else stands there is skipped.
+fn number(cursor: &mut Cursor<'_>) -> Scan<Option<i64>> {
+    if matches!(cursor.token()?, b'{' | b'[') {
+        cursor.value()?;
+        return Ok(None);
+    }
+    Ok(decimal(cursor.scalar()?.text, 0))
+}
+
+fn triple(cursor: &mut Cursor<'_>) -> Scan<[i64; 3]> {
+    let mut found = [0; 3];
+    if cursor.token()? != b'[' {
+        cursor.value()?;
+        return Ok(found);
+    }
+    if !cursor.enter(b'[', b']')? {
+        return Ok(found);
+    }
+    let mut places = found.iter_mut();
+    loop {
+        let value = number(cursor)?;
+        if let Some(place) = places.next() {
+            *place = value.unwrap_or(0);
+        }
+        if cursor.follows(b']')? {
+            return Ok(found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_of_a_kernel_are_found() {
+        let text = br#"{ "ph": "X", "cat": "Kernel", "name": "gemm", "pid": 0, "tid": "stream 7", "ts": 10.5, "dur": 2,
+            "args": {"queued": 0, "device": 3, "context": 1, "stream": 7, "correlation": 44, "grid": [5, 6, 7], "block": [32, 1],
+            "deep": {"correlation": 9, "x": [1, {}]}, "registers per thread": 40 } }, "#;
+        let found = event(&mut Cursor::new(text, 0)).unwrap();
+        assert_eq!(
+            (found.phase, found.category, found.name),
+            (b'X', &b"Kernel"[..], &b"gemm"[..])
+        );
+        assert_eq!((found.start, found.duration), (Some(10_500), Some(2000)));
+        assert_eq!(found.thread.trailing_number(), Some(7));
+        let arguments = found.arguments;
+        assert_eq!(
+            (arguments.correlation, arguments.device, arguments.registers),
+            (Some(44), Some(3), Some(40))
+        );
+        assert_eq!((arguments.grid, arguments.block), ([5, 6, 7], [32, 1, 0]));
+    }
+
+    #[test]
+    fn values_of_the_wrong_kind_are_skipped() {
+        let text = br#"{"ph": "X", "name": {"a": 1}, "cat": 5, "ts": "7", "dur": null, "args": [1], "tid": "24572"}"#;
+        let found = event(&mut Cursor::new(text, 0)).unwrap();
+        assert_eq!((found.name, found.category), (&b""[..], &b""[..]));
+        assert_eq!(
+            (found.start, found.duration, found.thread),
+            (Some(7000), None, Id::Number(24572))
+        );
+    }
+}

@@ -1,0 +1,143 @@
+//! The text of a trace in blocks, inflated where it is gzip.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+
+/// Bytes read at a time.
+const BLOCK: usize = 16 << 20;
+
+/// Room before a block for the end of the one before, so that the block itself need not move.
+const HEAD: usize = 1 << 20;
+
+/// Text that was read, of which some was taken.
+#[derive(Debug, Default)]
+pub(super) struct Block {
+    bytes: Vec<u8>,
+    begin: usize,
+    end: usize,
+}
+
+impl Block {
+    /// What was not taken yet.
+    pub(super) fn text(&self) -> &[u8] {
+        self.bytes.get(self.begin..self.end).unwrap_or_default()
+    }
+
+    /// Takes the first `bytes` of it.
+    pub(super) fn take(&mut self, bytes: usize) {
+        self.begin = self.begin.saturating_add(bytes).min(self.end);
+    }
+}
+
+/// Where text comes from.
+pub(super) struct Input {
+    reader: Box<dyn Read + Send>,
+    is_over: bool,
+    broken: Option<io::Error>,
+    given: u64,
+    limit: u64,
+}
+
+impl Input {
+    /// Opens a file; `limit` is how many bytes of text it may hold.
+    pub(super) fn open(path: &Path, limit: u64) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        let mut magic = Vec::with_capacity(2);
+        Read::by_ref(&mut file).take(2).read_to_end(&mut magic)?;
+        let whole = io::Cursor::new(magic.clone()).chain(file);
+        let reader: Box<dyn Read + Send> = if magic == [0x1f, 0x8b] {
+            Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(1 << 18, whole)))
+        } else {
+            Box::new(whole)
+        };
+        Ok(Self {
+            reader,
+            is_over: false,
+            broken: None,
+            given: 0,
+            limit,
+        })
+    }
+
+    /// No more will come.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// What went wrong behind the text that was read, e.g. a gzip stream that is cut off.
+    pub(super) fn broken(&self) -> Option<&io::Error> {
+        self.broken.as_ref()
+    }
+
+    /// Whether there is more text than the limit.
+    pub(super) fn is_too_long(&self) -> bool {
+        self.given > self.limit
+    }
+
+    /// Fills `block` with the next text, leaving room before it.
+    pub(super) fn fill(&mut self, block: &mut Block) {
+        block.bytes.resize(HEAD + BLOCK, 0);
+        block.begin = HEAD;
+        block.end = HEAD;
+        while block.end < block.bytes.len() && !self.is_over {
+            let room = block.bytes.get_mut(block.end..).unwrap_or_default();
+            match self.reader.read(room) {
+                Ok(0) => self.is_over = true,
+                Ok(read) => {
+                    block.end += read;
+                    self.given = self.given.saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
+                    self.is_over = self.is_too_long();
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.broken = Some(error);
+                    self.is_over = true;
+                }
+            }
+        }
+    }
+}
+
+/// Puts what is left of `block` before the text of `next`.
+pub(super) fn join(block: &Block, next: &mut Block) {
+    let rest = block.text();
+    if let Some(begin) = next.begin.checked_sub(rest.len())
+        && let Some(room) = next.bytes.get_mut(begin..next.begin)
+    {
+        room.copy_from_slice(rest);
+        next.begin = begin;
+    } else {
+        let bytes = [rest, next.text()].concat();
+        next.begin = 0;
+        next.end = bytes.len();
+        next.bytes = bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_taken_comes_before_what_follows() {
+        for rest in [0, 5, HEAD, HEAD + 7] {
+            let mut block = Block {
+                bytes: (0..=255).cycle().take(HEAD + 10).collect(),
+                begin: 2,
+                end: HEAD + 9,
+            };
+            block.take(HEAD + 7 - rest);
+            let mut next = Block {
+                bytes: vec![7; HEAD + 4],
+                begin: HEAD,
+                end: HEAD + 4,
+            };
+            let expected = [block.text(), &[7; 4]].concat();
+            join(&block, &mut next);
+            assert!(next.text() == expected, "{rest}");
+        }
+    }
+}
