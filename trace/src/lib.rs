@@ -28,5 +28,6 @@ mod sqlite_io;
 pub mod summary;
 pub mod timeline_file;
 pub mod transform;
+pub mod xplane;
 
 pub use limits::ReadLimits;

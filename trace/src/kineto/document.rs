@@ -76,10 +76,18 @@ pub(super) fn read(input: &mut Input, gather: &mut Gather<'_>, longest: u64) -> 
         place = match place {
             Place::Events { member } => {
                 found = true;
-                events(&mut text, gather, longest, member)?
+                let place = events(&mut text, gather, longest, member)?;
+                // A list of anything else is JSON as well.
+                if !member && gather.is_empty() {
+                    return Err(Failure::NoEvents);
+                }
+                place
             }
             _ => members(&mut text, gather, longest, place, found)?,
         };
+    }
+    if !found {
+        return Err(Failure::NoEvents);
     }
     if !text.block.text().trim_ascii().is_empty() {
         gather.lose(DropReason::Skipped, "text behind the end");

@@ -134,6 +134,11 @@ impl<'a> Gather<'a> {
         }
     }
 
+    /// Whether there is no event and no sample so far.
+    pub(super) fn is_empty(&self) -> bool {
+        self.events == 0 && self.open_count == 0
+    }
+
     /// Counts one loss.
     pub(super) fn lose(&mut self, reason: DropReason, what: &str) {
         self.capture.drops.add(reason, what, 1);

@@ -6,11 +6,12 @@ use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 
-/// Bytes read at a time.
+/// Bytes read at a time: at first, so that small files cost little, and at most.
+const FIRST_BLOCK: usize = 128 << 10;
 const BLOCK: usize = 16 << 20;
 
-/// Room before a block for the end of the one before, so that the block itself need not move.
-const HEAD: usize = 1 << 20;
+/// A part of each block is room for the end of the one before, so that the block itself need not move.
+const HEAD: usize = 16;
 
 /// Text that was read, of which some was taken.
 #[derive(Debug, Default)]
@@ -39,6 +40,7 @@ pub(super) struct Input {
     broken: Option<io::Error>,
     given: u64,
     limit: u64,
+    block: usize,
 }
 
 impl Input {
@@ -59,6 +61,7 @@ impl Input {
             broken: None,
             given: 0,
             limit,
+            block: FIRST_BLOCK,
         })
     }
 
@@ -79,9 +82,10 @@ impl Input {
 
     /// Fills `block` with the next text, leaving room before it.
     pub(super) fn fill(&mut self, block: &mut Block) {
-        block.bytes.resize(HEAD + BLOCK, 0);
-        block.begin = HEAD;
-        block.end = HEAD;
+        block.bytes.resize(self.block, 0);
+        block.begin = self.block / HEAD;
+        block.end = block.begin;
+        self.block = (self.block * 2).min(BLOCK);
         while block.end < block.bytes.len() && !self.is_over {
             let room = block.bytes.get_mut(block.end..).unwrap_or_default();
             match self.reader.read(room) {
@@ -123,6 +127,7 @@ mod tests {
 
     #[test]
     fn what_was_not_taken_comes_before_what_follows() {
+        const HEAD: usize = 1 << 10;
         for rest in [0, 5, HEAD, HEAD + 7] {
             let mut block = Block {
                 bytes: (0..=255).cycle().take(HEAD + 10).collect(),

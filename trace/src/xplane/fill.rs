@@ -1,0 +1,475 @@
+//! From planes to columns.
+
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
+
+use super::Failure;
+use super::details::{number, numbers};
+use super::plane::{Kind, Plane, Stat};
+use super::wire::{Damage, Message};
+use crate::limits::ReadLimits;
+use crate::model::{Capture, Category, ColumnId, Device, DropReason, Event, Events, Row, Track};
+use crate::redact;
+
+/// Starts are kept with this added until the smallest one is known.
+const BIAS: u64 = 1 << 63;
+
+/// Times at or behind this, in ns, count from the Unix epoch: it is 2001.
+const ABSOLUTE: i64 = 1_000_000_000_000_000_000;
+
+/// What a plane is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// A device with streams.
+    Gpu(u32),
+    /// A device without.
+    Accelerator(u32),
+    Host,
+    /// The host's plane of one profiler of its own.
+    Only(Category, Track),
+    Unknown,
+}
+
+impl Owner {
+    fn of(name: &str) -> Self {
+        let device = || {
+            let digits = name.rsplit(':').next().unwrap_or_default();
+            digits.split(' ').next().unwrap_or_default().parse().unwrap_or(0)
+        };
+        match name {
+            _ if name.starts_with("/device:GPU:") => Self::Gpu(device()),
+            _ if name.starts_with("/device:") => Self::Accelerator(device()),
+            "/host:python-tracer" => Self::Only(Category::PythonFunction, Track::Python),
+            "/host:NVTX-CUPTI" => Self::Only(Category::NvtxRange, Track::Nvtx),
+            _ if name.starts_with("/host:") => Self::Host,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// `XLine`: id 1, name 2, start in ns 3, events 4, name to show 11.
+#[derive(Debug, Default)]
+struct Line<'a> {
+    id: u64,
+    name: String,
+    start_ns: i64,
+    events: Vec<Message<'a>>,
+}
+
+impl<'a> Line<'a> {
+    fn read(message: Message<'a>) -> Result<Self, Damage> {
+        let mut line = Self::default();
+        let mut name: &[u8] = &[];
+        let mut shown: &[u8] = &[];
+        for field in message.fields() {
+            let (field, value) = field?;
+            match field {
+                1 => line.id = value.number().unwrap_or(0),
+                2 => name = value.bytes().unwrap_or_default(),
+                3 => line.start_ns = value.number().unwrap_or(0).cast_signed(),
+                4 => line.events.extend(value.message()),
+                11 => shown = value.bytes().unwrap_or_default(),
+                _ => {}
+            }
+        }
+        line.name = String::from_utf8_lossy(if shown.is_empty() { name } else { shown }).into_owned();
+        Ok(line)
+    }
+
+    /// The stream of `Stream #17(Kernel)`.
+    fn stream(&self) -> Option<u64> {
+        let number = self.name.strip_prefix("Stream #")?;
+        let digits = number.split(|letter: char| !letter.is_ascii_digit()).next()?;
+        Some(digits.parse().unwrap_or(self.id))
+    }
+}
+
+/// `XEvent`: kind 1, start in ps from that of the line 2 or occurrences 5, length in ps 3, statistics 4.
+#[derive(Debug, Default)]
+struct Found {
+    kind: u64,
+    offset_ps: i64,
+    duration_ps: i64,
+    aggregated: bool,
+    correlation: u64,
+    step: Option<u64>,
+    kernel: Option<Vec<u8>>,
+    copy: Option<Vec<u8>>,
+    memset: Option<Vec<u8>>,
+}
+
+impl Found {
+    fn read<'a>(message: Message<'a>, plane: &Plane<'a>) -> Result<Self, Damage> {
+        let mut found = Self::default();
+        for field in message.fields() {
+            let (field, value) = field?;
+            match field {
+                1 => found.kind = value.number().unwrap_or(0),
+                2 => found.offset_ps = value.number().unwrap_or(0).cast_signed(),
+                3 => found.duration_ps = value.number().unwrap_or(0).cast_signed(),
+                4 => {
+                    if let Some(stat) = value.message() {
+                        found.stat(stat, plane)?;
+                    }
+                }
+                5 => found.aggregated = true,
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
+    fn stat<'a>(&mut self, message: Message<'a>, plane: &Plane<'a>) -> Result<(), Damage> {
+        let wanted = |name: &[u8]| {
+            matches!(
+                name,
+                b"correlation_id" | b"step_num" | b"kernel_details" | b"memcpy_details" | b"memset_details"
+            )
+        };
+        match plane.stat(message, wanted)? {
+            Some((b"correlation_id", value)) => self.correlation = value.integer().unwrap_or(0),
+            Some((b"step_num", value)) => self.step = value.integer(),
+            Some((b"kernel_details", Stat::Text(text))) => self.kernel = Some(text),
+            Some((b"memcpy_details", Stat::Text(text))) => self.copy = Some(text),
+            Some((b"memset_details", Stat::Text(text))) => self.memset = Some(text),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Start and length in ns, cut so that what ends where another begins still does.
+    fn span(&self, line: &Line<'_>) -> Option<(i64, u64)> {
+        let start = i128::from(line.start_ns) * 1000 + i128::from(self.offset_ps);
+        let end = start + i128::from(u64::try_from(self.duration_ps).ok()?);
+        let (start, end) = (start.div_euclid(1000), end.div_euclid(1000));
+        Some((i64::try_from(start).ok()?, u64::try_from(end - start).ok()?))
+    }
+}
+
+/// The capture so far.
+pub(super) struct Fill<'a> {
+    limits: &'a ReadLimits,
+    capture: Capture,
+    rows: HashMap<Row, u32>,
+    names: BTreeMap<Category, HashMap<Vec<u8>, u32>>,
+    events: u64,
+    string_bytes: u64,
+    profile_start: Option<u64>,
+}
+
+impl<'a> Fill<'a> {
+    pub(super) fn new(limits: &'a ReadLimits) -> Self {
+        let mut capture = Capture::default();
+        "XLA profiler".clone_into(&mut capture.source.tool);
+        Self {
+            limits,
+            capture,
+            rows: HashMap::new(),
+            names: BTreeMap::new(),
+            events: 0,
+            string_bytes: 0,
+            profile_start: None,
+        }
+    }
+
+    /// Counts a message that says that something went wrong; its text may name anything.
+    pub(super) fn message_of_the_profiler(&mut self, what: &str) {
+        self.capture.drops.add(DropReason::Dropped, what, 1);
+    }
+
+    /// Adds the events of a plane.
+    pub(super) fn plane(&mut self, plane: &Plane<'_>) -> Result<(), Failure> {
+        let name = String::from_utf8_lossy(plane.name).into_owned();
+        let owner = Owner::of(&name);
+        if let Owner::Gpu(id) | Owner::Accelerator(id) = owner {
+            self.device(id, plane)?;
+        }
+        for stat in &plane.stats {
+            if let Some((_, value)) = plane.stat(*stat, |name| name == b"profile_start_time")? {
+                self.profile_start = value.integer().filter(|start| *start > 0);
+            }
+        }
+        for line in &plane.lines {
+            self.line(plane, owner, &name, &Line::read(*line)?)?;
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, plane: &Plane<'_>, owner: Owner, plane_name: &str, line: &Line<'_>) -> Result<(), Failure> {
+        for message in &line.events {
+            let found = Found::read(*message, plane)?;
+            if found.aggregated {
+                self.capture.drops.add(DropReason::Unsupported, "aggregated events", 1);
+                continue;
+            }
+            if line.name == "_counters_" {
+                self.capture
+                    .drops
+                    .add(DropReason::Unsupported, "samples of counters", 1);
+                continue;
+            }
+            let Some((start, duration_ns)) = found.span(line) else {
+                self.capture
+                    .drops
+                    .add(DropReason::Skipped, "events that end before they start", 1);
+                continue;
+            };
+            self.events += 1;
+            if self.events > self.limits.max_events {
+                return Err(too_many("events", self.limits.max_events));
+            }
+            let kind = plane.kind(found.kind);
+            let unnamed = format!("event {}", found.kind).into_bytes();
+            let name = kind.map_or(unnamed.as_slice(), |kind| kind.name);
+            let (category, track) = classify(owner, line, &found, name);
+            let row = self.row(owner, track, plane_name, line)?;
+            let name = self.name(category, name)?;
+            let event = Event {
+                start_ns: start.cast_unsigned() ^ BIAS,
+                duration_ns,
+                row,
+                name,
+                correlation: u32::try_from(found.correlation).unwrap_or(0),
+            };
+            self.push(plane, category, event, &found)?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, plane: &Plane<'_>, category: Category, event: Event, found: &Found) -> Result<(), Failure> {
+        let events = self
+            .capture
+            .events
+            .entry(category)
+            .or_insert_with(|| no_events(category));
+        match category {
+            Category::CudaKernel => {
+                let text = found.kernel.as_deref().unwrap_or_default();
+                let [grid_x, grid_y, grid_z] = numbers(text, "grid").unwrap_or_default();
+                let [block_x, block_y, block_z] = numbers(text, "block").unwrap_or_default();
+                let own = [
+                    grid_x,
+                    grid_y,
+                    grid_z,
+                    block_x,
+                    block_y,
+                    block_z,
+                    number(text, &["regs", "registers_per_thread"]),
+                    number(text, &["static_shared", "static_shared_memory_usage", "group_mem"]),
+                    number(text, &["dynamic_shared", "dynamic_shared_memory_usage"]),
+                ];
+                events.push(event, &own);
+            }
+            Category::Step => events.push(event, &[found.step.unwrap_or(0)]),
+            Category::DeviceOp => {
+                let mut own = [0, 0];
+                let stats = plane.kind(found.kind).into_iter().flat_map(Kind::stats);
+                for stat in stats {
+                    match plane.stat(stat?, |name| matches!(name, b"bytes_accessed" | b"flops"))? {
+                        Some((b"bytes_accessed", value)) => own[0] = value.integer().unwrap_or(0),
+                        Some((b"flops", value)) => own[1] = value.integer().unwrap_or(0),
+                        _ => {}
+                    }
+                }
+                events.push(event, &own);
+            }
+            category if category.is_gpu_work() => {
+                let text = found.copy.as_deref().or(found.memset.as_deref()).unwrap_or_default();
+                events.push(event, &[number(text, &["size", "num_bytes"])]);
+            }
+            _ => events.push(event, &[]),
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, owner: Owner, track: Track, plane: &str, line: &Line<'_>) -> Result<u32, Failure> {
+        let stream = line.stream();
+        let (device, label) = match owner {
+            Owner::Gpu(device) => (Some(device), format!("GPU {device} {}", line.name)),
+            Owner::Accelerator(device) => (Some(device), format!("{plane} {}", line.name)),
+            Owner::Host => (None, line.name.clone()),
+            Owner::Only(..) | Owner::Unknown => (None, format!("{plane} {}", line.name)),
+        };
+        let row = Row {
+            capture: 0,
+            machine: 0,
+            process: 0,
+            track,
+            device,
+            context: None,
+            stream: stream.filter(|_| track == Track::GpuStream),
+            thread: Some(line.id).filter(|_| device.is_none()),
+            label,
+        };
+        if let Some(known) = self.rows.get(&row) {
+            return Ok(*known);
+        }
+        let next = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
+        if next >= self.limits.max_rows {
+            return Err(too_many("streams and threads", u64::from(self.limits.max_rows)));
+        }
+        self.take(row.label.len())?;
+        let label = self.publishable(row.label.as_bytes());
+        self.capture.rows.push(Row { label, ..row.clone() });
+        self.rows.insert(row, next);
+        Ok(next)
+    }
+
+    fn name(&mut self, category: Category, raw: &[u8]) -> Result<u32, Failure> {
+        if let Some(name) = self.names.entry(category).or_default().get(raw) {
+            return Ok(*name);
+        }
+        self.take(raw.len())?;
+        let text = self.publishable(raw);
+        let events = self
+            .capture
+            .events
+            .entry(category)
+            .or_insert_with(|| no_events(category));
+        let next = u32::try_from(events.names.len()).unwrap_or(u32::MAX);
+        events.names.push(text);
+        self.names.entry(category).or_default().insert(raw.to_vec(), next);
+        Ok(next)
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<(), Failure> {
+        self.string_bytes = self
+            .string_bytes
+            .saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+        if self.string_bytes > self.limits.max_string_bytes {
+            return Err(too_many("bytes of strings", self.limits.max_string_bytes));
+        }
+        Ok(())
+    }
+
+    /// A text as it may be published: secrets replaced and counted, without NUL, which files cannot hold.
+    fn publishable(&mut self, raw: &[u8]) -> String {
+        let text = String::from_utf8_lossy(raw);
+        let (clean, count) = redact::redact(&text);
+        self.capture.redactions = self.capture.redactions.saturating_add(count);
+        clean.replace('\0', "\u{fffd}")
+    }
+
+    /// Takes what a plane says of its device.
+    fn device(&mut self, id: u32, plane: &Plane<'_>) -> Result<(), Failure> {
+        let limit = u64::from(self.limits.max_rows);
+        if u64::try_from(self.capture.devices.len()).unwrap_or(u64::MAX) >= limit {
+            return Err(too_many("devices", limit));
+        }
+        let mut device = Device {
+            id,
+            figures_from: "XPlane".to_owned(),
+            ..Device::default()
+        };
+        let (mut major, mut minor) = (None, None);
+        for stat in &plane.stats {
+            let Some((name, value)) = plane.stat(*stat, |_| true)? else {
+                continue;
+            };
+            let small = value.integer().and_then(|value| u32::try_from(value).ok());
+            match (name, &value) {
+                (b"device_type_string", Stat::Text(text)) => {
+                    let text = text.get(..text.len().min(256)).unwrap_or_default();
+                    device.name = self.publishable(text);
+                }
+                (b"core_count", _) => device.multiprocessors = small,
+                (b"memory_size", _) => device.memory_bytes = value.integer(),
+                (b"memory_bandwidth", _) => device.peak_bandwidth = value.integer(),
+                (b"compute_cap_major", _) => major = small,
+                (b"compute_cap_minor", _) => minor = small,
+                _ => {}
+            }
+        }
+        device.compute_capability = major.zip(minor);
+        self.capture.devices.push(device);
+        Ok(())
+    }
+
+    /// The capture, its times counted from the first event on.
+    pub(super) fn finish(mut self) -> Capture {
+        let starts = self
+            .capture
+            .events
+            .values()
+            .flat_map(|events| events.start_ns.iter().copied());
+        let first = starts.min().unwrap_or(BIAS);
+        for (category, events) in &mut self.capture.events {
+            for start in &mut events.start_ns {
+                *start = start.saturating_sub(first);
+            }
+            // An optional column in which no event says anything is not there.
+            events.columns.retain(|column| {
+                let mut values = (0..column.values.len()).filter_map(|at| column.values.get(at));
+                category.columns().contains(&column.id) || values.any(|value| value != column.id.missing())
+            });
+        }
+        let origin = (first ^ BIAS).cast_signed();
+        let since_epoch = u64::try_from(origin).ok().filter(|_| origin >= ABSOLUTE);
+        let since_start = || self.profile_start.and_then(|start| start.checked_add_signed(origin));
+        self.capture.session_start_utc_ns = since_epoch.or_else(since_start);
+        let ends = self
+            .capture
+            .events
+            .values()
+            .flat_map(|events| (0..events.len()).map(|at| events.end_ns(at)));
+        self.capture.duration_ns = ends.max().unwrap_or(0);
+        self.capture.captured = self.capture.events.keys().copied().collect();
+        let used: Vec<u32> = self.capture.rows.iter().filter_map(|row| row.device).collect();
+        self.capture.devices.retain(|device| used.contains(&device.id));
+        self.capture
+    }
+}
+
+fn too_many(what: &'static str, limit: u64) -> Failure {
+    Failure::TooMany { what, limit }
+}
+
+/// No events yet, with the columns that this reader fills.
+fn no_events(category: Category) -> Events {
+    let mut events = Events::new(category);
+    if category == Category::DeviceOp {
+        events.add_column(ColumnId::Bytes);
+        events.add_column(ColumnId::Flops);
+    }
+    events
+}
+
+/// What an event is, and the track it is shown on.
+fn classify(owner: Owner, line: &Line<'_>, found: &Found, name: &[u8]) -> (Category, Track) {
+    match owner {
+        Owner::Gpu(_) if line.stream().is_some() => (gpu_work(line, found, name), Track::GpuStream),
+        Owner::Accelerator(_) if matches!(line.name.as_str(), "XLA Ops" | "Async XLA Ops") => {
+            (Category::DeviceOp, Track::Device)
+        }
+        Owner::Gpu(_) | Owner::Accelerator(_) => (Category::Derived, Track::Derived),
+        Owner::Host if found.correlation != 0 => (Category::CudaApi, Track::CudaApi),
+        Owner::Host if name.starts_with(b"$") => (Category::PythonFunction, Track::Python),
+        Owner::Host if found.step.is_some() => (Category::Step, Track::Annotation),
+        Owner::Host => (Category::Annotation, Track::Annotation),
+        Owner::Only(category, track) => (category, track),
+        Owner::Unknown => (Category::Other, Track::Other),
+    }
+}
+
+fn gpu_work(line: &Line<'_>, found: &Found, name: &[u8]) -> Category {
+    let is = |word: &str| name.starts_with(word.as_bytes()) || line.name.contains(&format!("({word}"));
+    let copy = found.copy.is_some() || name.starts_with(b"Memcpy");
+    if found.kernel.is_some() {
+        Category::CudaKernel
+    } else if found.memset.is_some() || name.starts_with(b"Memset") {
+        Category::CudaMemset
+    } else if copy && is("MemcpyH2D") {
+        Category::CudaMemcpyH2d
+    } else if copy && is("MemcpyD2H") {
+        Category::CudaMemcpyD2h
+    } else if copy && is("MemcpyD2D") {
+        Category::CudaMemcpyD2d
+    } else if copy && is("MemcpyP2P") {
+        Category::CudaMemcpyP2p
+    } else if copy {
+        Category::CudaMemcpyOther
+    } else {
+        Category::CudaKernel
+    }
+}

@@ -1,0 +1,170 @@
+//! Protocol buffers as they lie in memory: fields one after the other, nothing copied.
+
+/// A message is damaged: its offset from the begin of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Damage(pub(super) usize);
+
+/// A field's value by its wire type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Value<'a> {
+    /// Integers, which a reader takes as signed or unsigned.
+    Number(u64),
+    /// Eight bytes, here always a double.
+    Fixed(u64),
+    /// A string, bytes, or a message.
+    Bytes(Message<'a>),
+    /// Of a type that none of the fields has which are read here.
+    Other,
+}
+
+impl<'a> Value<'a> {
+    pub(super) fn number(self) -> Option<u64> {
+        match self {
+            Self::Number(number) => Some(number),
+            Self::Fixed(_) | Self::Bytes(_) | Self::Other => None,
+        }
+    }
+
+    pub(super) fn message(self) -> Option<Message<'a>> {
+        match self {
+            Self::Bytes(message) => Some(message),
+            Self::Number(_) | Self::Fixed(_) | Self::Other => None,
+        }
+    }
+
+    pub(super) fn bytes(self) -> Option<&'a [u8]> {
+        self.message().map(|message| message.bytes)
+    }
+}
+
+/// The bytes of a message, and where they begin in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Message<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) offset: usize,
+}
+
+impl<'a> Message<'a> {
+    /// Its fields in order. The first damage ends them.
+    pub(super) fn fields(self) -> Fields<'a> {
+        Fields { message: self, at: 0 }
+    }
+}
+
+/// The fields of a message: number and value.
+#[derive(Debug, Clone)]
+pub(super) struct Fields<'a> {
+    message: Message<'a>,
+    at: usize,
+}
+
+impl<'a> Fields<'a> {
+    fn varint(&mut self) -> Option<u64> {
+        let mut value = 0_u64;
+        for shift in (0..70).step_by(7) {
+            let byte = *self.message.bytes.get(self.at)?;
+            self.at += 1;
+            // The tenth byte has room for one bit.
+            let part = u64::from(byte & 0x7f);
+            value |= part.checked_shl(shift).filter(|_| shift < 63 || part <= 1)?;
+            if byte < 0x80 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let end = self.at.checked_add(length)?;
+        let bytes = self.message.bytes.get(self.at..end)?;
+        self.at = end;
+        Some(bytes)
+    }
+
+    fn field(&mut self) -> Option<(u64, Value<'a>)> {
+        let key = self.varint()?;
+        let value = match key & 7 {
+            0 => Value::Number(self.varint()?),
+            1 => Value::Fixed(u64::from_le_bytes(self.take(8)?.try_into().ok()?)),
+            2 => {
+                let length = usize::try_from(self.varint()?).ok()?;
+                let offset = self.message.offset + self.at;
+                let bytes = self.take(length)?;
+                Value::Bytes(Message { bytes, offset })
+            }
+            5 => {
+                self.take(4)?;
+                Value::Other
+            }
+            _ => return None,
+        };
+        // Field numbers have 29 bits, and there is no field 0.
+        let number = key >> 3;
+        (1..1 << 29).contains(&number).then_some((number, value))
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Result<(u64, Value<'a>), Damage>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.at >= self.message.bytes.len() {
+            return None;
+        }
+        let at = self.message.offset + self.at;
+        if let Some(field) = self.field() {
+            return Some(Ok(field));
+        }
+        self.at = self.message.bytes.len();
+        Some(Err(Damage(at)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(bytes: &[u8]) -> Vec<Result<(u64, Value<'_>), Damage>> {
+        Message { bytes, offset: 100 }.fields().collect()
+    }
+
+    #[test]
+    fn every_wire_type_is_stepped_over() {
+        let bytes = [
+            0x08, 0x96, 0x01, 0x11, 1, 0, 0, 0, 0, 0, 0, 0, 0x1a, 2, b'h', b'i', 0x25, 1, 2, 3, 4,
+        ];
+        let text = Message {
+            bytes: b"hi",
+            offset: 114,
+        };
+        let expected = [
+            (1, Value::Number(150)),
+            (2, Value::Fixed(1)),
+            (3, Value::Bytes(text)),
+            (4, Value::Other),
+        ];
+        assert_eq!(fields(&bytes), expected.map(Ok));
+    }
+
+    #[test]
+    fn damage_is_found_where_it_begins() {
+        for (bytes, at) in [
+            (&[0x08][..], 100),
+            (&[0x08, 1, 0x1a, 9, b'x'][..], 102),
+            (&[0x0b][..], 100),
+            (&[0x00, 1][..], 100),
+            (
+                &[0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02][..],
+                100,
+            ),
+            (
+                &[0x1a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01][..],
+                100,
+            ),
+        ] {
+            assert_eq!(fields(bytes).last(), Some(&Err(Damage(at))), "{bytes:?}");
+        }
+        let most = [0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+        assert_eq!(fields(&most), [Ok((1, Value::Number(u64::MAX)))]);
+    }
+}

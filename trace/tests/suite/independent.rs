@@ -1,0 +1,154 @@
+//! Readers against an independent reading of the same file: small programs in Python that use its standard library alone.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use flopwatch_trace::model::{Capture, Category, ColumnId, Values};
+use flopwatch_trace::{ReadLimits, kineto, xplane};
+
+use crate::nsys::corpus;
+
+/// What a program of `tests/suite/independent` prints: group, what, value.
+type Sums = BTreeMap<(String, String), i128>;
+
+/// Runs `script` over `path`; a printed reason to skip where there is no Python.
+fn reading(script: &str, path: &Path) -> Option<Sums> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/independent");
+    let Ok(output) = Command::new("python3").arg(folder.join(script)).arg(path).output() else {
+        println!("skipped: no python3 on this machine");
+        return None;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let sums = lines.lines().map(|line| {
+        let mut words = line.split(' ');
+        let mut word = || words.next().unwrap().to_owned();
+        ((word(), word()), word().parse().unwrap())
+    });
+    Some(sums.collect())
+}
+
+fn sum(values: &Values) -> i128 {
+    (0..values.len()).map(|at| i128::from(values.get(at).unwrap())).sum()
+}
+
+/// The same figures of what a reader of ours found.
+fn figures(capture: &Capture, asked: &Sums) -> Sums {
+    let figure = |group: &str, what: &str| -> i128 {
+        if group == "session" {
+            return i128::from(capture.session_start_utc_ns.unwrap_or(0));
+        }
+        if group == "samples" {
+            return capture
+                .counters
+                .iter()
+                .map(|series| i128::try_from(series.value.len()).unwrap())
+                .sum();
+        }
+        let category = Category::from_name(group).unwrap_or_else(|| panic!("no category {group}"));
+        let Some(events) = capture.events.get(&category) else {
+            return -1;
+        };
+        match what {
+            "events" => i128::from(events.count()),
+            "names" => i128::try_from(events.names.len()).unwrap(),
+            "duration" => events.duration_ns.iter().map(|ns| i128::from(*ns)).sum(),
+            "start" => events.start_ns.iter().map(|ns| i128::from(*ns)).sum(),
+            "correlation" => events.correlation.iter().map(|id| i128::from(*id)).sum(),
+            _ => {
+                let id = [
+                    ColumnId::Bytes,
+                    ColumnId::GridX,
+                    ColumnId::GridY,
+                    ColumnId::GridZ,
+                    ColumnId::BlockX,
+                    ColumnId::BlockY,
+                    ColumnId::Registers,
+                    ColumnId::SharedDynamic,
+                    ColumnId::ExternalId,
+                    ColumnId::StepNumber,
+                    ColumnId::Flops,
+                ];
+                let id = id
+                    .into_iter()
+                    .find(|id| id.name() == what)
+                    .unwrap_or_else(|| panic!("no column {what}"));
+                events.column(id).map_or(0, sum)
+            }
+        }
+    };
+    asked
+        .keys()
+        .map(|(group, what)| ((group.clone(), what.clone()), figure(group, what)))
+        .collect()
+}
+
+/// Compares every figure, and that no category is there that the other reading lacks.
+fn compare(path: &Path, capture: &Capture, expected: &Sums) {
+    assert_eq!(figures(capture, expected), *expected, "{}", path.display());
+    let known: Vec<&str> = expected.keys().map(|(group, _)| group.as_str()).collect();
+    for category in capture.events.keys() {
+        assert!(known.contains(&category.name()), "{}: {category:?}", path.display());
+    }
+}
+
+#[test]
+fn kineto_traces_of_the_corpus_hold_what_python_finds_in_them() {
+    let traces = [
+        "hta/alexnet-benchmark_result_2869224_1695835535_trace.json.gz",
+        "hta/cuda_event_sync-event_sync_trace.json.gz",
+        "hta/nccl_parser_config-nccl_data.json.gz",
+        "hta/trace_compare-base-base.json.gz",
+        "hta/trace_compare-test-test.json.gz",
+        "hta/trace_diff-control-control.json.gz",
+        "hta/trace_filter-sampled_rank-0.json.gz",
+        "hta/trace_filter-sampled_rank-1.json.gz",
+        "hta/triton_example-triton_example.json.gz",
+        "kineto-samples/gpu_metrics_expected.json",
+        "kineto-samples/gpu_metrics_input.json",
+        "kineto-samples/resnet50_w0_span1.pt.trace.json.gz",
+        "nsightful/power_iteration__baseline.json.gz",
+        "param-resnet/resnet_kineto.json.gz",
+        "tracelens-h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
+        "tracelens-h100/gaunernst_bert-small-uncased__1016001.json.gz",
+    ];
+    for trace in traces {
+        let Some(path) = corpus(trace) else { continue };
+        let Some(expected) = reading("kineto.py", &path) else {
+            return;
+        };
+        let capture = kineto::read(&path, &ReadLimits::default()).unwrap();
+        compare(&path, &capture, &expected);
+        let losses = capture
+            .drops
+            .list()
+            .into_iter()
+            .filter(|drop| drop.what != "instant events");
+        assert_eq!(losses.collect::<Vec<_>>(), [], "{trace}");
+        println!(
+            "{trace}: {} events",
+            expected
+                .iter()
+                .filter(|(key, _)| key.1 == "events")
+                .map(|(_, n)| n)
+                .sum::<i128>()
+        );
+    }
+}
+
+#[test]
+fn xplane_profiles_of_the_corpus_hold_what_python_finds_in_them() {
+    for profile in [
+        "tracelens-jax/jax_conv_minimal_08.xplane.pb",
+        "xprof/tpu_inference_2.xplane.pb",
+    ] {
+        let Some(path) = corpus(profile) else { continue };
+        let Some(expected) = reading("xplane.py", &path) else {
+            return;
+        };
+        let capture = xplane::read(&path, &ReadLimits::default()).unwrap();
+        compare(&path, &capture, &expected);
+        assert_eq!(capture.drops.list(), [], "{profile}");
+    }
+}

@@ -1,0 +1,293 @@
+//! XSpace messages of our own making.
+
+use std::io::Write;
+
+use flopwatch_trace::model::{Capture, Category, ColumnId, DropReason, Events, Track};
+use flopwatch_trace::transform::{TransformOptions, transform};
+use flopwatch_trace::{ReadLimits, xplane};
+
+/// A message that is being written.
+#[derive(Default, Clone)]
+pub(crate) struct Message(Vec<u8>);
+
+impl Message {
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(u8::try_from(value & 0x7f).unwrap() | 0x80);
+            value >>= 7;
+        }
+        self.0.push(u8::try_from(value).unwrap());
+    }
+
+    fn number(mut self, field: u64, value: u64) -> Self {
+        self.varint(field << 3);
+        self.varint(value);
+        self
+    }
+
+    fn bytes(mut self, field: u64, value: &[u8]) -> Self {
+        self.varint(field << 3 | 2);
+        self.varint(u64::try_from(value.len()).unwrap());
+        self.0.extend_from_slice(value);
+        self
+    }
+
+    fn text(self, field: u64, value: &str) -> Self {
+        self.bytes(field, value.as_bytes())
+    }
+
+    fn message(self, field: u64, value: &Self) -> Self {
+        self.bytes(field, &value.0)
+    }
+
+    /// An entry of a table of names: of events (4) or of statistics (5).
+    fn named(self, table: u64, id: u64, name: &str) -> Self {
+        let value = Self::default().number(1, id).text(2, name);
+        self.message(table, &Self::default().number(1, id).message(2, &value))
+    }
+}
+
+fn new() -> Message {
+    Message::default()
+}
+
+const REGS: &str = "regs:40 static_shared:16 dynamic_shared:1024 grid:512,2,1 block:64,4,1 occ_pct:75";
+
+fn event(kind: u64, offset_ps: u64, duration_ps: u64) -> Message {
+    new().number(1, kind).number(2, offset_ps).number(3, duration_ps)
+}
+
+/// A GPU with a stream and a derived line, and a host; `name` is that of a range there.
+pub(crate) fn space(name: &str) -> Vec<u8> {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(REGS.as_bytes()).unwrap();
+    let packed = packed.finish().unwrap();
+    let correlation = |id| new().number(1, 1).number(3, id);
+    let by_reference = event(1, 5_000_500, 2_000_600)
+        .message(4, &correlation(7))
+        .message(4, &new().number(1, 2).number(7, 9));
+    let by_gzip = event(1, 8_000_000, 1_000_000)
+        .message(4, &correlation(8))
+        .message(4, &new().number(1, 2).bytes(8, &packed));
+    let copy = event(2, 9_000_000, 500_000).message(
+        4,
+        &new().number(1, 3).text(5, "kind_src:pageable size:4096 dest:0 async:1"),
+    );
+    let aggregated = new().number(1, 1).number(5, 12).number(3, 1000);
+    let stream = new().number(1, 13).text(2, "Stream #13(Compute)").number(3, 1000);
+    let stream = stream
+        .message(4, &by_reference)
+        .message(4, &by_gzip)
+        .message(4, &copy)
+        .message(4, &aggregated);
+    let derived = new()
+        .number(1, 14)
+        .text(2, "XLA Ops")
+        .number(3, 1000)
+        .message(4, &event(3, 5_000_000, 4_000_000));
+    let gpu = new()
+        .number(1, 1)
+        .text(2, "/device:GPU:1")
+        .message(3, &stream)
+        .message(3, &derived);
+    let gpu = gpu.named(4, 1, "gemm").named(4, 2, "MemcpyH2D").named(4, 3, "fusion.1");
+    let gpu = gpu
+        .named(5, 1, "correlation_id")
+        .named(5, 2, "kernel_details")
+        .named(5, 3, "memcpy_details")
+        .named(5, 9, REGS);
+    let gpu = gpu
+        .named(5, 10, "device_type_string")
+        .message(6, &new().number(1, 10).text(5, "Big GPU"));
+    let call = event(1, 100_000, 50_000).message(4, &correlation(7));
+    let step = event(4, 0, 9_000_000).message(4, &new().number(1, 2).number(4, 12));
+    let thread = new()
+        .number(1, 4711)
+        .text(2, "python")
+        .text(11, "python main")
+        .number(3, 1000);
+    let thread = thread
+        .message(4, &call)
+        .message(4, &event(2, 0, 60_000))
+        .message(4, &event(3, 0, 70_000))
+        .message(4, &step);
+    let host = new().text(2, "/host:CPU").message(3, &thread);
+    let host = host
+        .named(4, 1, "cuLaunchKernel")
+        .named(4, 2, "$train.py:10 step")
+        .named(4, 3, name)
+        .named(4, 4, "train");
+    let host = host.named(5, 1, "correlation_id").named(5, 2, "step_num");
+    let environment = new().text(2, "Task Environment").named(5, 1, "profile_start_time");
+    let environment = environment.message(6, &new().number(1, 1).number(3, 1_700_000_000_000_000_000));
+    let space = new().message(1, &gpu).message(1, &host).message(1, &environment);
+    space.text(2, "something failed").text(4, "worker-0").0
+}
+
+pub(crate) fn read_bytes(bytes: &[u8], limits: &ReadLimits) -> Result<Capture, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("host.xplane.pb");
+    std::fs::write(&path, bytes).unwrap();
+    xplane::read(&path, limits).map_err(|error| error.to_string())
+}
+
+fn own(events: &Events, at: usize, id: ColumnId) -> Option<u64> {
+    events.column(id).and_then(|values| values.get(at))
+}
+
+#[test]
+fn a_profile_becomes_columns() {
+    let capture = read_bytes(&space("forward"), &ReadLimits::default()).unwrap();
+    assert_eq!(capture.session_start_utc_ns, Some(1_700_000_000_000_001_000));
+    let kernels = &capture.events[&Category::CudaKernel];
+    assert_eq!(kernels.len(), 2);
+    // Cut to whole nanoseconds at both ends: 5,000.5 to 7,001.1.
+    assert_eq!(
+        (kernels.start_ns[0], kernels.duration_ns[0], kernels.correlation[0]),
+        (5000, 2001, 7)
+    );
+    for at in 0..2 {
+        let columns = [
+            ColumnId::GridX,
+            ColumnId::BlockY,
+            ColumnId::Registers,
+            ColumnId::SharedStatic,
+            ColumnId::SharedDynamic,
+        ];
+        assert_eq!(
+            columns.map(|id| own(kernels, at, id)),
+            [512, 4, 40, 16, 1024].map(Some),
+            "a text by reference or in gzip"
+        );
+    }
+    let copies = &capture.events[&Category::CudaMemcpyH2d];
+    assert_eq!(own(copies, 0, ColumnId::Bytes), Some(4096));
+    let row = &capture.rows[usize::try_from(kernels.row[0]).unwrap()];
+    assert_eq!(
+        (row.track, row.device, row.stream, row.label.as_str()),
+        (Track::GpuStream, Some(1), Some(13), "GPU 1 Stream #13(Compute)")
+    );
+    assert_eq!(own(&capture.events[&Category::Step], 0, ColumnId::StepNumber), Some(12));
+    assert_eq!(
+        capture.events[&Category::PythonFunction].name_of(0),
+        "$train.py:10 step"
+    );
+    assert_eq!(capture.events[&Category::Annotation].name_of(0), "forward");
+    assert_eq!(capture.devices[0].name, "Big GPU");
+    let lost: Vec<_> = capture
+        .drops
+        .list()
+        .into_iter()
+        .map(|drop| (drop.reason, drop.what, drop.count))
+        .collect();
+    let expected = [
+        (DropReason::Dropped, "errors of the profiler"),
+        (DropReason::Unsupported, "aggregated events"),
+    ];
+    assert_eq!(lost, expected.map(|(reason, what)| (reason, what.to_owned(), 1)));
+    let timeline = transform(capture, TransformOptions::default());
+    let kernels = &timeline.capture.events[&Category::CudaKernel];
+    assert_eq!(
+        [0, 1].map(|at| own(kernels, at, ColumnId::Launch)),
+        [Some(0), Some(u64::from(ColumnId::NO_LAUNCH))]
+    );
+}
+
+#[test]
+fn derived_lines_stand_apart_from_streams() {
+    let capture = read_bytes(&space("forward"), &ReadLimits::default()).unwrap();
+    let derived = &capture.events[&Category::Derived];
+    assert_eq!((derived.len(), derived.name_of(0)), (1, "fusion.1"));
+    assert!(Category::Derived.is_derived() && !Category::Derived.is_gpu_work());
+    let row = &capture.rows[usize::try_from(derived.row[0]).unwrap()];
+    assert_eq!(
+        (row.track, row.stream, row.label.as_str()),
+        (Track::Derived, None, "GPU 1 XLA Ops")
+    );
+    assert!(!capture.events.contains_key(&Category::DeviceOp));
+}
+
+#[test]
+fn an_accelerator_without_streams_has_operations() {
+    let ops = new()
+        .number(1, 2)
+        .text(2, "XLA Ops")
+        .number(3, 5)
+        .message(4, &event(1, 1000, 3000));
+    let modules = new()
+        .number(1, 3)
+        .text(2, "XLA Modules")
+        .number(3, 5)
+        .message(4, &event(1, 0, 9000));
+    let stats = |name, value| new().number(1, name).number(4, value);
+    let kind = new().number(1, 1).text(2, "%fusion = f32[]").text(4, "fusion");
+    let kind = kind.message(5, &stats(1, 640)).message(5, &stats(2, 128));
+    let plane = new().text(2, "/device:TPU:3").message(3, &ops).message(3, &modules);
+    let plane = plane
+        .message(4, &new().number(1, 1).message(2, &kind))
+        .named(5, 1, "bytes_accessed")
+        .named(5, 2, "flops");
+    let capture = read_bytes(&new().message(1, &plane).0, &ReadLimits::default()).unwrap();
+    let ops = &capture.events[&Category::DeviceOp];
+    assert_eq!((ops.name_of(0), ops.start_ns[0], ops.duration_ns[0]), ("fusion", 1, 3));
+    assert_eq!(
+        [ColumnId::Bytes, ColumnId::Flops].map(|id| own(ops, 0, id)),
+        [Some(640), Some(128)]
+    );
+    assert_eq!(capture.events[&Category::Derived].len(), 1);
+    assert!(!capture.events.contains_key(&Category::CudaKernel));
+}
+
+#[test]
+fn a_profile_that_is_cut_off_names_the_place() {
+    let whole = space("forward");
+    for end in 1..whole.len() {
+        match read_bytes(&whole[..end], &ReadLimits::default()) {
+            // Between two planes a message may end.
+            Ok(_) => {}
+            Err(error) => {
+                let known = error.contains("damaged at byte") || error.contains("is no XSpace message");
+                assert!(error.contains("host.xplane.pb") && known, "{end}: {error}");
+            }
+        }
+    }
+    let error = read_bytes(&whole[..whole.len() / 3], &ReadLimits::default()).unwrap_err();
+    assert!(error.contains("damaged at byte 0"), "{error}");
+    for other in [
+        &b""[..],
+        b"hello",
+        b"\x1f\x8b\x08",
+        b"{\"traceEvents\": []}",
+        &[0x0a, 2, 8, 1],
+    ] {
+        let error = read_bytes(other, &ReadLimits::default()).unwrap_err();
+        assert!(error.contains("is no XSpace message"), "{error}");
+    }
+}
+
+#[test]
+fn limits_end_in_errors_that_name_them() {
+    let whole = space("forward");
+    let none = ReadLimits::default();
+    for (limits, says) in [
+        (
+            ReadLimits {
+                max_text_bytes: 100,
+                ..none
+            },
+            "100 bytes",
+        ),
+        (ReadLimits { max_events: 3, ..none }, "3 events"),
+        (ReadLimits { max_rows: 1, ..none }, "1 streams and threads"),
+        (
+            ReadLimits {
+                max_string_bytes: 30,
+                ..none
+            },
+            "30 bytes of strings",
+        ),
+    ] {
+        let error = read_bytes(&whole, &limits).unwrap_err();
+        assert!(error.contains("host.xplane.pb") && error.contains(says), "{error}");
+    }
+}
