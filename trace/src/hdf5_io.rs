@@ -1,8 +1,10 @@
-//! Reading foreign HDF5 files with bounds: tables by member name, strings within a budget.
+//! Reading foreign HDF5 files with bounds, and writing columns of our own, both beside the library's lock.
 
 mod chunks;
+pub(crate) mod columns;
 mod heap;
 mod table;
+mod write_chunk;
 
 pub use table::TableError;
 pub(crate) use table::{Number, Open, StringBudget, Table, TableLimits};

@@ -5,15 +5,27 @@
 //! /<category>/      start_ns, duration_ns, stream, name_idx, row, lane, correlation and the category's own columns
 //! /names/<category> string[], which name_idx refers to
 //! /rows/            a column per field of a row; a missing number is the largest of its type
+//! /tiles/<category>/ an element per chunk of events: first, count, t_min, t_max (the latest end in it), max_end (the latest end up
+//!                   to it); `columns` and their `width` in bytes; `offset` and `bytes`, as many elements per chunk as there
+//!                   are columns; attribute chunk_events
+//! /lod/<category>/  entries/ bucket, event, duration_ns, count, busy_ns, as `model::LodLevel` describes; levels/ shift, row, first,
+//!                   count: which entries are of which level and row. Absent where a category is small
 //! /counters/<source>/<device>/<metric>/  t_ns, value; attribute unit
-//! /profiles/         a launch per element: id, name, process, device, context, stream, grid and block; metrics/ name and unit;
+//! /profiles/        a launch per element: id, name, process, device, context, stream, grid and block; metrics/ name and unit;
 //!                   values/ profile, metric and value
 //! /summary          the summary artifact, JSON
 //! ```
 //!
-//! Filters are shuffle and deflate, in chunks of 64 Ki events. Columns are as narrow as their values allow, never narrower
-//! than documented. There are no object times: equal timelines give equal bytes.
+//! Filters are shuffle and deflate, in chunks of 64 Ki events, or of all events where there are fewer. Columns are as narrow as
+//! their values allow, never narrower than documented. There are no object times: equal timelines give equal bytes.
+//!
+//! # Reading a part
+//!
+//! The bytes of a chunk, `bytes` from `offset` on, are a zlib stream. Inflated, they are `chunk_events` times `width` bytes: first
+//! the lowest byte of each value, then the second lowest of each, and so on. Behind the last event of a category come zeros. What
+//! runs at a time `t` is in the chunks with `t_min <= t`, and none before the first chunk whose max_end is beyond `t` matters.
 
+mod events;
 mod read;
 mod write;
 
@@ -25,6 +37,9 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 /// Events per chunk.
 const CHUNK: usize = 1 << 16;
+
+/// How hard deflate tries.
+const DEFLATE_LEVEL: u8 = 5;
 
 /// Stands for a missing device or thread in `/rows`.
 const NONE_U32: u32 = u32::MAX;

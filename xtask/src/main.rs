@@ -1,5 +1,6 @@
 //! Every recipe that CI runs, runnable by hand: `cargo xtask <recipe>`.
 
+mod bench;
 mod cache;
 mod cluster;
 mod cmake;
@@ -8,6 +9,7 @@ mod command;
 mod debian;
 mod demo;
 mod golang;
+mod h5py;
 mod image;
 mod lint;
 mod nsys;
@@ -46,6 +48,8 @@ enum Recipe {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         record_args: Vec<String>,
     },
+    /// Measure the trace engine beside what people use instead.
+    Bench(bench::BenchOptions),
     /// Run a real Kubernetes cluster on this machine.
     Cluster {
         /// Use the cluster that KUBECONFIG names instead of a local one.
@@ -75,6 +79,7 @@ fn run(cli: &Cli) -> Result<()> {
         Recipe::Lint => lint::run(&cache),
         Recipe::Test(options) => test::run(&cache, options),
         Recipe::Demo { record_args } => demo::run(&cache, record_args),
+        Recipe::Bench(options) => bench::run(&cache, options),
         Recipe::Cluster {
             use_kubeconfig,
             command,

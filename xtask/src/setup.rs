@@ -2,7 +2,7 @@
 
 use crate::cache::Cache;
 use crate::progress::{say, step};
-use crate::{cmake, debian, nsys};
+use crate::{cmake, debian, h5py, nsys};
 use anyhow::Result;
 
 /// Installs or fetches what is absent: for building and recording.
@@ -12,15 +12,14 @@ pub(crate) fn basic(cache: &Cache) -> Result<()> {
 
 /// And for the tests of the crates.
 pub(crate) fn tests(cache: &Cache) -> Result<()> {
-    install(cache, &[debian::BUILD, debian::CRATE_TESTS])
+    install(cache, &[debian::BUILD, debian::CRATE_TESTS])?;
+    step("h5py", || h5py::ensure(cache))
 }
 
 /// And for the local cluster and the tests in it.
 pub(crate) fn full(cache: &Cache) -> Result<()> {
-    install(
-        cache,
-        &[debian::BUILD, debian::CRATE_TESTS, debian::CLUSTER, debian::TESTS],
-    )
+    tests(cache)?;
+    install(cache, &[debian::CLUSTER, debian::TESTS])
 }
 
 fn install(cache: &Cache, groups: &[&[&str]]) -> Result<()> {

@@ -6,17 +6,18 @@ use crate::progress::say;
 use anyhow::{Context as _, Result};
 use std::path::{Path, PathBuf};
 
-/// A Python environment in the cache that holds one pinned requirement, made when it is not there.
-pub(crate) fn environment(cache: &Cache, name: &str, requirement: &str) -> Result<PathBuf> {
-    cache.item(name, &[requirement], |folder| {
-        say(format_args!("fetching {requirement} from PyPI"));
+/// A Python environment in the cache that holds pinned requirements, made when it is not there.
+pub(crate) fn environment(cache: &Cache, name: &str, requirements: &[&str]) -> Result<PathBuf> {
+    cache.item(name, requirements, |folder| {
+        say(format_args!("fetching {} from PyPI", requirements.join(", ")));
         Run::new("python3")
             .args(["-m", "venv"])
             .arg(folder)
             .quiet()
             .context("cannot make a Python environment")?;
         Run::new(folder.join("bin/python3"))
-            .args(["-m", "pip", "install", "--quiet", "--only-binary=:all:", requirement])
+            .args(["-m", "pip", "install", "--quiet", "--only-binary=:all:"])
+            .args(requirements)
             .quiet()
     })
 }

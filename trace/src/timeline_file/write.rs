@@ -3,12 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use hdf5::file::LibraryVersion;
 use hdf5::types::{H5Type, VarLenUnicode};
 use hdf5::{File, Group, Location};
 
-use super::{CHUNK, NONE_U32, NONE_U64, SCHEMA_VERSION};
-use crate::model::{Category, CounterSeries, Device, Events, KernelProfile, Metric, Row, Timeline, Values, index};
+use super::{CHUNK, DEFLATE_LEVEL, NONE_U32, NONE_U64, SCHEMA_VERSION};
+use crate::model::{Category, CounterSeries, Device, Events, KernelProfile, Metric, Row, Timeline};
 use crate::summary::{SummaryError, summarise};
+
+/// Bytes of a list that is stored in one piece.
+const SHORT: usize = 1024;
 
 /// Why a timeline could not be written. Nothing is left at the path then but what was there before.
 #[derive(Debug, thiserror::Error)]
@@ -74,7 +78,12 @@ pub fn write(timeline: &Timeline, path: &Path) -> Result<(), WriteError> {
 fn write_hdf5(timeline: &Timeline, summary: &str, path: &Path) -> hdf5::Result<()> {
     let file = File::with_options()
         .with_fcpl(|create| create.obj_track_times(false))
-        .with_fapl(|access| access.file_locking(false))
+        // Newer ways of storing groups and chunk indices take a fraction of the space; HDF5 reads them since 1.10.
+        .with_fapl(|access| {
+            access
+                .libver_bounds(LibraryVersion::V110, LibraryVersion::V110)
+                .file_locking(false)
+        })
         .create(path)?;
     let capture = &timeline.capture;
     let categories: Vec<Category> = Category::ALL
@@ -87,9 +96,14 @@ fn write_hdf5(timeline: &Timeline, summary: &str, path: &Path) -> hdf5::Result<(
         .iter()
         .map(|category| (*category, Events::new(*category)))
         .collect();
+    let (tiles, lods) = (group(&file, "tiles")?, group(&file, "lod")?);
     for (category, none) in &empty {
         let events = capture.events.get(category).unwrap_or(none);
-        write_events(&group(&file, category.name())?, events, &capture.rows)?;
+        let place = group(&file, category.name())?;
+        super::events::write(&place, &group(&tiles, category.name())?, events, &capture.rows)?;
+        if let Some(lod) = timeline.lod.get(category).filter(|lod| !lod.levels.is_empty()) {
+            super::events::write_lod(&group(&lods, category.name())?, lod)?;
+        }
         strings(&names, category.name(), events.names.iter().map(String::as_str))?;
     }
     write_rows(&group(&file, "rows")?, &capture.rows)?;
@@ -127,21 +141,21 @@ fn write_meta(file: &File, timeline: &Timeline, categories: &[Category]) -> hdf5
 /// A figure that is not known is 0.
 fn write_devices(group: &Group, devices: &[Device]) -> hdf5::Result<()> {
     let capability = |device: &Device| device.compute_capability.unwrap_or_default();
-    column(group, "id", &collect(devices, |device| device.id))?;
+    list(group, "id", &collect(devices, |device| device.id))?;
     strings(group, "name", devices.iter().map(|device| device.name.as_str()))?;
-    column(group, "compute_major", &collect(devices, |device| capability(device).0))?;
-    column(group, "compute_minor", &collect(devices, |device| capability(device).1))?;
-    column(
+    list(group, "compute_major", &collect(devices, |device| capability(device).0))?;
+    list(group, "compute_minor", &collect(devices, |device| capability(device).1))?;
+    list(
         group,
         "multiprocessors",
         &collect(devices, |device| device.multiprocessors.unwrap_or(0)),
     )?;
-    column(
+    list(
         group,
         "memory_bytes",
         &collect(devices, |device| device.memory_bytes.unwrap_or(0)),
     )?;
-    column(
+    list(
         group,
         "peak_bandwidth",
         &collect(devices, |device| device.peak_bandwidth.unwrap_or(0)),
@@ -158,36 +172,15 @@ fn write_devices(group: &Group, devices: &[Device]) -> hdf5::Result<()> {
     )
 }
 
-fn write_events(group: &Group, events: &Events, rows: &[Row]) -> hdf5::Result<()> {
-    let streams = events
-        .row
-        .iter()
-        .map(|row| rows.get(index(*row)).and_then(|row| row.stream).unwrap_or(0));
-    column(group, "start_ns", &events.start_ns)?;
-    column(group, "duration_ns", &events.duration_ns)?;
-    narrow(group, "stream", &streams.collect::<Vec<u64>>(), 1)?;
-    narrow(group, "name_idx", &collect(&events.name, |name| u64::from(*name)), 2)?;
-    narrow(group, "row", &collect(&events.row, |row| u64::from(*row)), 1)?;
-    narrow(group, "lane", &collect(&events.lane, |lane| u64::from(*lane)), 1)?;
-    column(group, "correlation", &events.correlation)?;
-    for own in &events.columns {
-        match &own.values {
-            Values::U32(values) => column(group, own.id.name(), values)?,
-            Values::U64(values) => column(group, own.id.name(), values)?,
-        }
-    }
-    Ok(())
-}
-
 fn write_rows(group: &Group, rows: &[Row]) -> hdf5::Result<()> {
-    column(group, "capture", &collect(rows, |row| row.capture))?;
-    column(group, "machine", &collect(rows, |row| row.machine))?;
-    column(group, "process", &collect(rows, |row| row.process))?;
+    list(group, "capture", &collect(rows, |row| row.capture))?;
+    list(group, "machine", &collect(rows, |row| row.machine))?;
+    list(group, "process", &collect(rows, |row| row.process))?;
     strings(group, "track", rows.iter().map(|row| row.track.name()))?;
-    column(group, "device", &collect(rows, |row| row.device.unwrap_or(NONE_U32)))?;
-    column(group, "context", &collect(rows, |row| row.context.unwrap_or(NONE_U64)))?;
-    column(group, "stream", &collect(rows, |row| row.stream.unwrap_or(NONE_U64)))?;
-    column(group, "thread", &collect(rows, |row| row.thread.unwrap_or(NONE_U64)))?;
+    list(group, "device", &collect(rows, |row| row.device.unwrap_or(NONE_U32)))?;
+    list(group, "context", &collect(rows, |row| row.context.unwrap_or(NONE_U64)))?;
+    list(group, "stream", &collect(rows, |row| row.stream.unwrap_or(NONE_U64)))?;
+    list(group, "thread", &collect(rows, |row| row.thread.unwrap_or(NONE_U64)))?;
     strings(group, "label", rows.iter().map(|row| row.label.as_str()))
 }
 
@@ -202,25 +195,25 @@ fn write_counters(counters: &Group, all: &[CounterSeries]) -> hdf5::Result<()> {
             };
         }
         attribute_text(&place, "unit", &series.unit)?;
-        column(&place, "t_ns", &series.t_ns)?;
-        column(&place, "value", &series.value)?;
+        list(&place, "t_ns", &series.t_ns)?;
+        list(&place, "value", &series.value)?;
     }
     Ok(())
 }
 
 /// A launch per element; the metrics as triples of launch, metric and value, since launches need not have the same ones.
 fn write_profiles(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()> {
-    column(place, "id", &collect(profiles, |profile| profile.id))?;
+    list(place, "id", &collect(profiles, |profile| profile.id))?;
     strings(place, "name", profiles.iter().map(|profile| profile.name.as_str()))?;
-    column(place, "process", &collect(profiles, |profile| profile.process))?;
-    column(place, "device", &collect(profiles, |profile| profile.device))?;
-    column(place, "context", &collect(profiles, |profile| profile.context))?;
-    column(place, "stream", &collect(profiles, |profile| profile.stream))?;
+    list(place, "process", &collect(profiles, |profile| profile.process))?;
+    list(place, "device", &collect(profiles, |profile| profile.device))?;
+    list(place, "context", &collect(profiles, |profile| profile.context))?;
+    list(place, "stream", &collect(profiles, |profile| profile.stream))?;
     for (at, axis) in ["x", "y", "z"].into_iter().enumerate() {
         let of = |dimensions: [u32; 3]| dimensions.get(at).copied().unwrap_or(0);
         let (grid, block) = (format!("grid_{axis}"), format!("block_{axis}"));
-        column(place, &grid, &collect(profiles, |profile| of(profile.grid)))?;
-        column(place, &block, &collect(profiles, |profile| of(profile.block)))?;
+        list(place, &grid, &collect(profiles, |profile| of(profile.grid)))?;
+        list(place, &block, &collect(profiles, |profile| of(profile.block)))?;
     }
     let all = || profiles.iter().flat_map(|profile| &profile.metrics);
     let mut metrics: Vec<(&str, &str)> = all()
@@ -228,9 +221,9 @@ fn write_profiles(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()>
         .collect();
     metrics.sort_unstable();
     metrics.dedup();
-    let list = group(place, "metrics")?;
-    strings(&list, "name", metrics.iter().map(|(name, _)| *name))?;
-    strings(&list, "unit", metrics.iter().map(|(_, unit)| *unit))?;
+    let names = group(place, "metrics")?;
+    strings(&names, "name", metrics.iter().map(|(name, _)| *name))?;
+    strings(&names, "unit", metrics.iter().map(|(_, unit)| *unit))?;
     let number = |(name, metric): (&String, &Metric)| {
         let at = metrics.binary_search(&(name, &metric.unit)).unwrap_or_default();
         u32::try_from(at).unwrap_or(u32::MAX)
@@ -239,9 +232,9 @@ fn write_profiles(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()>
         .zip(profiles)
         .flat_map(|(at, profile)| std::iter::repeat_n(at, profile.metrics.len()));
     let values = group(place, "values")?;
-    column(&values, "profile", &launches.collect::<Vec<u32>>())?;
-    column(&values, "metric", &all().map(number).collect::<Vec<u32>>())?;
-    column(
+    list(&values, "profile", &launches.collect::<Vec<u32>>())?;
+    list(&values, "metric", &all().map(number).collect::<Vec<u32>>())?;
+    list(
         &values,
         "value",
         &all().map(|(_, metric)| metric.value).collect::<Vec<f64>>(),
@@ -252,11 +245,11 @@ fn collect<T, U>(items: &[T], field: impl Fn(&T) -> U) -> Vec<U> {
     items.iter().map(field).collect()
 }
 
-fn group(parent: &Group, name: &str) -> hdf5::Result<Group> {
+pub(super) fn group(parent: &Group, name: &str) -> hdf5::Result<Group> {
     parent.create_group_builder().obj_track_times(false).create(name)
 }
 
-fn attribute<T: H5Type>(place: &Location, name: &str, value: &T) -> hdf5::Result<()> {
+pub(super) fn attribute<T: H5Type>(place: &Location, name: &str, value: &T) -> hdf5::Result<()> {
     place.new_attr::<T>().create(name)?.write_scalar(value)
 }
 
@@ -272,43 +265,34 @@ fn text(value: &str) -> hdf5::Result<VarLenUnicode> {
     VarLenUnicode::from_str(value).map_err(|error| hdf5::Error::from(error.to_string()))
 }
 
-fn strings<'a>(group: &Group, name: &str, values: impl Iterator<Item = &'a str>) -> hdf5::Result<()> {
-    column(
-        group,
-        name,
-        &values.map(text).collect::<hdf5::Result<Vec<VarLenUnicode>>>()?,
-    )
-}
-
-/// Writes `values` in the least width of at least `bytes` that holds them all.
-fn narrow(group: &Group, name: &str, values: &[u64], bytes: u8) -> hdf5::Result<()> {
-    let most = values.iter().copied().max().unwrap_or(0);
-    if bytes <= 1 && u8::try_from(most).is_ok() {
-        column(group, name, &fitting::<u8>(values))
-    } else if bytes <= 2 && u16::try_from(most).is_ok() {
-        column(group, name, &fitting::<u16>(values))
-    } else if u32::try_from(most).is_ok() {
-        column(group, name, &fitting::<u32>(values))
-    } else {
-        column(group, name, values)
+pub(super) fn strings<'a>(group: &Group, name: &str, values: impl Iterator<Item = &'a str>) -> hdf5::Result<()> {
+    let texts = values.map(text).collect::<hdf5::Result<Vec<VarLenUnicode>>>()?;
+    let builder = group.new_dataset_builder().obj_track_times(false);
+    if texts.is_empty() {
+        builder.empty::<VarLenUnicode>().shape(0).create(name)?;
+        return Ok(());
     }
+    let builder = builder.chunk(texts.len().min(CHUNK)).shuffle().deflate(DEFLATE_LEVEL);
+    builder.with_data(&texts).create(name)?;
+    Ok(())
 }
 
-fn fitting<T: TryFrom<u64>>(values: &[u64]) -> Vec<T> {
-    values.iter().filter_map(|value| T::try_from(*value).ok()).collect()
-}
-
-fn column<T: H5Type>(group: &Group, name: &str, values: &[T]) -> hdf5::Result<()> {
+/// A column of which nobody reads a part: in one piece when it is short.
+pub(super) fn list<T: H5Type>(group: &Group, name: &str, values: &[T]) -> hdf5::Result<()> {
     let builder = group.new_dataset_builder().obj_track_times(false);
     if values.is_empty() {
         builder.empty::<T>().shape(0).create(name)?;
+        return Ok(());
+    }
+    if size_of_val(values) <= SHORT {
+        builder.with_data(values).create(name)?;
         return Ok(());
     }
     let chunk = values.len().min(CHUNK);
     builder
         .chunk(chunk)
         .shuffle()
-        .deflate(4)
+        .deflate(DEFLATE_LEVEL)
         .with_data(values)
         .create(name)?;
     Ok(())

@@ -1,0 +1,60 @@
+//! Makes the inputs of the benches and runs our side of them, one job per process, so that each has its own peak of memory.
+//!
+//! `cargo xtask bench` calls it; the rival's side of each job is a Python program in `rivals/`. Both print one line of JSON:
+//! `seconds` (the job alone, without starting the process), `peak_bytes` (of the process), and what else the job counts.
+
+mod columns;
+mod nsys_export;
+mod report;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+struct Cli {
+    #[command(subcommand)]
+    job: Job,
+}
+
+#[derive(Debug, Subcommand)]
+enum Job {
+    /// Write an export in the layout of `nsys export --type hdf`.
+    MakeExport {
+        out: PathBuf,
+        #[arg(long, default_value_t = 0)]
+        kernels: u32,
+        #[arg(long, default_value_t = 0)]
+        copies: u32,
+        #[arg(long, default_value_t = 0)]
+        ranges: u32,
+    },
+    /// Write raw columns of events in no order: start and length as u64, row and name as u32, one behind the other.
+    MakeColumns {
+        out: PathBuf,
+        #[arg(long)]
+        events: u32,
+    },
+    /// Read an export, transform it and write the timeline file.
+    Convert { input: PathBuf, out: PathBuf },
+    /// Read an export.
+    Ingest { input: PathBuf },
+    /// Sort raw columns, give lanes, make levels of detail and figures per name.
+    Transform { input: PathBuf },
+}
+
+fn main() -> Result<()> {
+    match Cli::parse().job {
+        Job::MakeExport {
+            out,
+            kernels,
+            copies,
+            ranges,
+        } => nsys_export::make(&out, kernels, copies, ranges),
+        Job::MakeColumns { out, events } => columns::make(&out, events),
+        Job::Convert { input, out } => nsys_export::convert(&input, &out),
+        Job::Ingest { input } => nsys_export::ingest(&input),
+        Job::Transform { input } => columns::transform_all(&input),
+    }
+}

@@ -1,0 +1,169 @@
+//! The way of a reader that fetches a part of a timeline file: byte ranges by `/tiles`, inflated without HDF5.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use flopwatch_trace::model::{Capture, Category, Event, Events, Row, Timeline, Track};
+use flopwatch_trace::timeline_file;
+use flopwatch_trace::transform::{TransformOptions, transform};
+use hdf5::types::VarLenUnicode;
+use libdeflater::Decompressor;
+
+use crate::random::Random;
+
+/// More events than a chunk holds, on 300 streams, one range over all of them and little work of another kind.
+fn timeline() -> Timeline {
+    let mut random = Random(17);
+    let mut events = Events::new(Category::CudaKernel);
+    events.names = (0..70).map(|name| format!("kernel {name}")).collect();
+    let mut sets = Events::new(Category::CudaMemset);
+    sets.names = vec!["set".to_owned()];
+    for at in 0..70_000_u32 {
+        let event = Event {
+            start_ns: u64::from(at) * 900 + u64::try_from(random.below(2000)).unwrap(),
+            duration_ns: if at == 7 {
+                1 << 33
+            } else {
+                u64::try_from(random.below(4000)).unwrap()
+            },
+            row: at % 300,
+            name: at % 70,
+            correlation: at,
+        };
+        events.push(event, &[u64::from(at), 2, 3, 4, 5, 6, 7, 8, u64::from(u32::MAX)]);
+        if at < 5 {
+            sets.push(event, &[u64::MAX]);
+        }
+    }
+    sets.name.fill(0);
+    let row = |stream| Row {
+        capture: 0,
+        machine: 0,
+        process: 1,
+        track: Track::GpuStream,
+        device: Some(0),
+        context: None,
+        stream: Some(stream),
+        thread: None,
+        label: String::new(),
+    };
+    let capture = Capture {
+        events: [(Category::CudaKernel, events), (Category::CudaMemset, sets)].into(),
+        rows: (0..300).map(row).collect(),
+        ..Capture::default()
+    };
+    transform(capture, TransformOptions::default())
+}
+
+/// Every column of a category, read by the index of its chunks alone.
+fn by_ranges(index: &hdf5::File, raw: &File, category: &str) -> BTreeMap<String, Vec<u64>> {
+    let tiles = index.group(&format!("tiles/{category}")).unwrap();
+    let list = |name: &str| tiles.dataset(name).unwrap().read_raw::<u64>().unwrap();
+    let chunk: usize = tiles
+        .attr("chunk_events")
+        .unwrap()
+        .read_scalar::<u32>()
+        .unwrap()
+        .try_into()
+        .unwrap();
+    let columns = tiles.dataset("columns").unwrap().read_raw::<VarLenUnicode>().unwrap();
+    let (widths, counts, offsets, bytes) = (list("width"), list("count"), list("offset"), list("bytes"));
+    let mut all: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for (tile, count) in counts.iter().enumerate() {
+        for (at, (column, width)) in columns.iter().zip(&widths).enumerate() {
+            let place = tile * columns.len() + at;
+            let width = usize::try_from(*width).unwrap();
+            let mut stored = vec![0; usize::try_from(bytes[place]).unwrap()];
+            raw.read_exact_at(&mut stored, offsets[place]).unwrap();
+            let mut planes = vec![0; chunk * width];
+            let inflated = Decompressor::new().zlib_decompress(&stored, &mut planes).unwrap();
+            assert_eq!(inflated, planes.len(), "{category}/{column}");
+            let count = usize::try_from(*count).unwrap();
+            let value = |event: usize| {
+                (0..width)
+                    .rev()
+                    .fold(0, |value, byte| value << 8 | u64::from(planes[byte * chunk + event]))
+            };
+            all.entry(column.to_string()).or_default().extend((0..count).map(value));
+            assert!(
+                (count..chunk).all(|behind| value(behind) == 0),
+                "behind the last event come zeros"
+            );
+        }
+    }
+    all
+}
+
+#[test]
+fn the_byte_ranges_of_the_index_hold_every_column() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("timeline.h5");
+    let timeline = timeline();
+    timeline_file::write(&timeline, &path).unwrap();
+    let file = crate::export::unlocked().open(&path).unwrap();
+    let raw = File::open(&path).unwrap();
+    for (category, events) in &timeline.capture.events {
+        let category = category.name();
+        let columns = by_ranges(&file, &raw, category);
+        for dataset in file.group(category).unwrap().datasets().unwrap() {
+            let name = dataset.name().rsplit('/').next().unwrap().to_owned();
+            assert_eq!(columns[&name], dataset.read_raw::<u64>().unwrap(), "{category}/{name}");
+        }
+        assert_eq!(columns["start_ns"], events.start_ns);
+        assert_eq!(columns["duration_ns"], events.duration_ns);
+        let list = |name: &str| {
+            file.dataset(&format!("tiles/{category}/{name}"))
+                .unwrap()
+                .read_raw::<u64>()
+                .unwrap()
+        };
+        let (first, count, max_end) = (list("first"), list("count"), list("max_end"));
+        assert_eq!(count.iter().sum::<u64>(), events.count());
+        for (tile, first) in first.iter().enumerate() {
+            let (from, to) = (
+                usize::try_from(*first).unwrap(),
+                usize::try_from(first + count[tile]).unwrap(),
+            );
+            assert_eq!(list("t_min")[tile], events.start_ns[from]);
+            assert_eq!(
+                list("t_max")[tile],
+                (from..to).map(|at| events.end_ns(at)).max().unwrap()
+            );
+            assert_eq!(max_end[tile], (0..to).map(|at| events.end_ns(at)).max().unwrap());
+        }
+    }
+}
+
+#[test]
+fn the_levels_in_the_file_are_those_of_the_timeline() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("timeline.h5");
+    let timeline = timeline();
+    timeline_file::write(&timeline, &path).unwrap();
+    let file = crate::export::unlocked().open(&path).unwrap();
+    let lod = file.group("lod/cuda_kernel").unwrap();
+    let list = |name: &str| lod.dataset(name).unwrap().read_raw::<u64>().unwrap();
+    let levels = &timeline.lod[&Category::CudaKernel].levels;
+    assert!(!levels.is_empty());
+    let busy: Vec<u64> = levels.iter().flat_map(|level| &level.busy_ns).copied().collect();
+    assert_eq!(list("entries/busy_ns"), busy);
+    let (shifts, firsts, counts, rows) = (
+        list("levels/shift"),
+        list("levels/first"),
+        list("levels/count"),
+        list("levels/row"),
+    );
+    let mut parts = Vec::new();
+    for (at, shift) in shifts.iter().enumerate() {
+        let level = levels.iter().find(|level| u64::from(level.shift) == *shift).unwrap();
+        let of_row = level.row.iter().filter(|row| u64::from(**row) == rows[at]).count();
+        assert_eq!(counts[at], u64::try_from(of_row).unwrap());
+        parts.push((firsts[at], counts[at]));
+    }
+    assert!(
+        parts.windows(2).all(|pair| pair[0].0 + pair[0].1 == pair[1].0),
+        "without gaps"
+    );
+    assert!(!file.link_exists("lod/cuda_memset"), "a small category has none");
+}

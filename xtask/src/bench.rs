@@ -1,0 +1,208 @@
+//! `cargo xtask bench`: our side of a job and the rival's, in turns, in one run on one machine.
+//!
+//! A bench is a file in `bench/`: how its input is made, what is run, what is asked of the figures. Every run is a process of its
+//! own that prints a line of JSON with its `seconds` (the job, without starting the process) and `peak_bytes`.
+
+mod convert;
+mod ingest;
+mod transform;
+
+use crate::cache::Cache;
+use crate::command::{Run, interrupted};
+use crate::progress::{say, step};
+use crate::{project, wheel};
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// Options of the recipe.
+#[derive(Debug, clap::Args)]
+pub(crate) struct BenchOptions {
+    /// Only the benches of these names.
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(all().map(|bench| bench.name)))]
+    names: Vec<String>,
+    /// How often each side runs, in turns; the fastest counts.
+    #[arg(long, default_value_t = 5)]
+    rounds: u32,
+    /// Fail when a budget is missed.
+    #[arg(long)]
+    strict: bool,
+}
+
+/// One bench.
+struct Bench {
+    /// Its name on the command line.
+    name: &'static str,
+    /// What is done, for people.
+    what: &'static str,
+    /// Name of the input's file and the arguments of the bench program that make it, less the file.
+    input: (&'static str, &'static [&'static str]),
+    /// Arguments of the bench program that do the job, less the input's and the output's file.
+    ours: &'static [&'static str],
+    /// Whether a side writes a file, whose place is then its last argument.
+    writes: bool,
+    /// What the rivals need of PyPI, pinned.
+    python: &'static [&'static str],
+    /// The rivals; the fastest counts.
+    rivals: &'static [Rival],
+    /// What is asked of the figures of both sides.
+    judge: fn(&Figures, &Figures) -> Vec<Verdict>,
+}
+
+/// A program in `trace/bench/rivals`.
+struct Rival {
+    what: &'static str,
+    script: &'static str,
+    /// Arguments behind the files.
+    args: &'static [&'static str],
+}
+
+/// The fastest run of a side, and the largest peak of memory of its runs.
+#[derive(Debug, Clone)]
+struct Figures {
+    what: String,
+    seconds: f64,
+    peak_bytes: u64,
+    counts: Value,
+}
+
+impl Figures {
+    fn count(&self, name: &str) -> f64 {
+        self.counts.pointer(name).and_then(Value::as_f64).unwrap_or(f64::NAN)
+    }
+}
+
+/// One demand and whether it is met.
+struct Verdict {
+    what: &'static str,
+    value: String,
+    /// `None` for a figure that is told and not asked for.
+    budget: Option<(&'static str, bool)>,
+}
+
+fn all() -> [Bench; 3] {
+    [convert::bench(), ingest::bench(), transform::bench()]
+}
+
+/// Runs the benches and prints a table of each.
+pub(crate) fn run(cache: &Cache, options: &BenchOptions) -> Result<()> {
+    let program = step("building the bench program", || build(cache))?;
+    let mut missed = Vec::new();
+    for bench in all() {
+        if !options.names.is_empty() && !options.names.iter().any(|name| name == bench.name) {
+            continue;
+        }
+        missed.extend(one(cache, &program, &bench, options.rounds)?);
+    }
+    if options.strict && !missed.is_empty() {
+        bail!("budgets missed: {}", missed.join(", "));
+    }
+    Ok(())
+}
+
+fn build(cache: &Cache) -> Result<PathBuf> {
+    project::cargo()?
+        .envs(project::environment(cache)?)
+        .args(["build", "--quiet", "--release", "-p", "flopwatch-trace-bench"])
+        .quiet()?;
+    Ok(project::target_directory()?.join("release/flopwatch-trace-bench"))
+}
+
+fn one(cache: &Cache, program: &Path, bench: &Bench, rounds: u32) -> Result<Vec<String>> {
+    let python = wheel::environment(cache, &format!("bench-{}", bench.name), bench.python)?.join("bin/python3");
+    let rivals = project::root()?.join("trace/bench/rivals");
+    let folder = cache.root().join("bench").join(bench.name);
+    std::fs::create_dir_all(&folder)?;
+    let (input, make) = bench.input;
+    let input = folder.join(input);
+    step(&format!("{}: input", bench.name), || {
+        let (verb, rest) = make.split_first().context("no way to make the input")?;
+        Run::new(program).arg(verb).arg(&input).args(rest).quiet()
+    })?;
+    let out = |side: &str| bench.writes.then(|| folder.join(format!("{side}.out.h5")));
+    let mut ours: Option<Figures> = None;
+    let mut theirs: Vec<Option<Figures>> = bench.rivals.iter().map(|_| None).collect();
+    for _ in 0..rounds.max(1) {
+        if interrupted() {
+            bail!("interrupted");
+        }
+        let run = Run::new(program).args(bench.ours).arg(&input);
+        best(&mut ours, measure("ours", files(run, out("ours")))?);
+        for (rival, figures) in bench.rivals.iter().zip(&mut theirs) {
+            let run = Run::new(&python).arg(rivals.join(rival.script)).arg(&input);
+            let run = files(run, out("theirs")).args(rival.args);
+            best(figures, measure(rival.what, run)?);
+        }
+    }
+    let ours = ours.context("no run of ours")?;
+    let theirs: Vec<Figures> = theirs.into_iter().flatten().collect();
+    let fastest = theirs.iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let fastest = fastest.context("no run of a rival")?;
+    for (what, count) in [("events", "/events"), ("sum of lengths", "/total_ns")] {
+        let (a, b) = (ours.counts.pointer(count), fastest.counts.pointer(count));
+        if a.is_some() && b.is_some() && a != b {
+            bail!("{}: the sides differ in {what}: {a:?} and {b:?}", bench.name);
+        }
+    }
+    say(format_args!("\n{}", bench.what));
+    for side in std::iter::once(&ours).chain(&theirs) {
+        let megabytes = side.peak_bytes / 1_000_000;
+        say(format_args!(
+            "  {:<40} {:>9.3} s  peak {megabytes:>5} MB  {}",
+            side.what, side.seconds, side.counts
+        ));
+    }
+    let mut missed = Vec::new();
+    for verdict in (bench.judge)(&ours, fastest) {
+        match verdict.budget {
+            None => say(format_args!("  {}: {}", verdict.what, verdict.value)),
+            Some((budget, met)) => {
+                let word = if met { "met" } else { "MISSED" };
+                say(format_args!(
+                    "  {}: {} (budget {budget}: {word})",
+                    verdict.what, verdict.value
+                ));
+                if !met {
+                    missed.push(format!("{} {}", bench.name, verdict.what));
+                }
+            }
+        }
+    }
+    Ok(missed)
+}
+
+fn files(run: Run, out: Option<PathBuf>) -> Run {
+    match out {
+        Some(out) => run.arg(out),
+        None => run,
+    }
+}
+
+fn measure(what: &str, run: Run) -> Result<Figures> {
+    let line = run.output()?;
+    let counts: Value = serde_json::from_str(line.trim()).with_context(|| format!("{what} said {line:?}"))?;
+    let seconds = counts.get("seconds").and_then(Value::as_f64).context("no time")?;
+    let peak_bytes = counts.get("peak_bytes").and_then(Value::as_u64).context("no memory")?;
+    Ok(Figures {
+        what: what.to_owned(),
+        seconds,
+        peak_bytes,
+        counts,
+    })
+}
+
+fn best(best: &mut Option<Figures>, next: Figures) {
+    let peak_bytes = best.as_ref().map_or(0, |best| best.peak_bytes).max(next.peak_bytes);
+    let faster = best.take().filter(|best| best.seconds <= next.seconds).unwrap_or(next);
+    *best = Some(Figures { peak_bytes, ..faster });
+}
+
+/// How many times as fast, and whether that is enough.
+fn speed(ours: &Figures, rival: &Figures, budget: &'static str, least: f64) -> Verdict {
+    let ratio = rival.seconds / ours.seconds;
+    Verdict {
+        what: "times as fast as the fastest rival",
+        value: format!("{ratio:.1}"),
+        budget: Some((budget, ratio >= least)),
+    }
+}

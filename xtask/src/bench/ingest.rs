@@ -1,0 +1,27 @@
+//! A large table of kernels into columns.
+
+use super::{Bench, Rival, speed};
+
+pub(super) fn bench() -> Bench {
+    Bench {
+        name: "ingest",
+        what: "2 M kernel rows: nsys HDF5 to columns",
+        input: ("export.h5", &["make-export", "--kernels", "2000000"]),
+        ours: &["ingest"],
+        writes: false,
+        python: &["h5py==3.16.0", "numpy==2.4.6"],
+        rivals: &[
+            Rival {
+                what: "h5py, the needed fields",
+                script: "ingest.py",
+                args: &["fields"],
+            },
+            Rival {
+                what: "h5py, whole rows",
+                script: "ingest.py",
+                args: &["rows"],
+            },
+        ],
+        judge: |ours, rival| vec![speed(ours, rival, "4, aim 8", 4.0)],
+    }
+}

@@ -1,0 +1,33 @@
+//! The heavy steps of the transform.
+
+use super::{Bench, Figures, Rival, Verdict, speed};
+
+pub(super) fn bench() -> Bench {
+    Bench {
+        name: "transform",
+        what: "10 M events: sort, lanes, levels of detail, figures per name",
+        input: ("columns.bin", &["make-columns", "--events", "10000000"]),
+        ours: &["transform"],
+        writes: false,
+        python: &["numpy==2.4.6", "polars==2.1.0"],
+        rivals: &[Rival {
+            what: "numpy argsort + polars group-by",
+            script: "transform.py",
+            args: &[],
+        }],
+        judge,
+    }
+}
+
+fn judge(ours: &Figures, rival: &Figures) -> Vec<Verdict> {
+    let columns = ours.count("/raw_bytes");
+    let peak = ours.count("/peak_bytes") / columns;
+    vec![
+        speed(ours, rival, "3", 3.0),
+        Verdict {
+            what: "peak of memory per byte of the raw columns",
+            value: format!("{peak:.2}"),
+            budget: Some(("3", peak <= 3.0)),
+        },
+    ]
+}
