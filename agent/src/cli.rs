@@ -3,12 +3,15 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use flopwatch_api::profiler::TraceCategory;
 
 use crate::node;
+use crate::source::Source;
+use crate::tools;
 use crate::transform::Job;
 
 /// Flopwatch's node agent, and its recorder for one machine.
@@ -29,8 +32,12 @@ pub enum Command {
     /// Profile a local command with Nsight Systems; needs no cluster.
     #[command(after_help = RECORD_HELP)]
     Record(RecordArguments),
-    /// Print the tables of a timeline file or of a summary.json.
+    /// Print the tables of a capture.
+    #[command(after_help = FORMATS)]
     Summary(SummaryArguments),
+    /// Make a timeline file (HDF5) of a capture.
+    #[command(after_help = FORMATS)]
+    Convert(ConvertArguments),
     /// Serve a result's folder, or one file of it, on loopback.
     Serve(ServeArguments),
     /// Print a completion script for a shell.
@@ -65,6 +72,10 @@ Exit code: 1 when there is no recording or the window lacks the required events;
 Examples:
   flopwatch-agent record --duration 5 -- python train.py
   flopwatch-agent record -f session.yaml --no-serve --output result -- ./solver --steps 100";
+
+const FORMATS: &str = "\
+Formats, told by content: exports of Nsight Systems of 2020 and later (HDF5, SQLite); its reports and raw captures (.nsys-rep, \
+.qdrep, .qdstrm), through an installed nsys that is not older than they are; timeline files.";
 
 /// Arguments of `record`.
 #[derive(Debug, Args)]
@@ -107,14 +118,66 @@ pub struct RecordArguments {
 /// Arguments of `summary`.
 #[derive(Debug, Args)]
 pub struct SummaryArguments {
-    /// A timeline file (HDF5) or a summary.json.
+    /// The capture, or a summary.json.
     pub file: PathBuf,
     /// How to print it.
     #[arg(long, value_enum, default_value_t)]
     pub format: SummaryFormat,
-    /// Rows per table.
-    #[arg(long, value_name = "ROWS", default_value_t = 10)]
-    pub top: usize,
+    /// Rows per table [default: 10 in tables for people, all in CSV]. JSON always has all.
+    #[arg(long, value_name = "ROWS")]
+    pub top: Option<usize>,
+    /// How to read the file.
+    #[command(flatten)]
+    pub source: SourceArguments,
+}
+
+/// Arguments of `convert`.
+#[derive(Debug, Args)]
+pub struct ConvertArguments {
+    /// The capture.
+    pub input: PathBuf,
+    /// The timeline file to write, *.h5; it appears whole or not at all.
+    pub output: PathBuf,
+    /// Replace the output if it is there.
+    #[arg(long)]
+    pub force: bool,
+    /// Identifier of the session, kept in the file [default: that of the capture, else "local"].
+    #[arg(long, value_name = "ID")]
+    pub session_id: Option<String>,
+    /// How to read the input.
+    #[command(flatten)]
+    pub source: SourceArguments,
+}
+
+/// How foreign files are read.
+#[derive(Debug, Args)]
+pub struct SourceArguments {
+    /// Longest time in seconds for each step: import, export, transform.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub timeout: u64,
+    /// Say nothing meanwhile.
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// The nsys for reports [default: the one on PATH, or Debian's].
+    #[arg(long, value_name = "FILE", env = "FLOPWATCH_NSYS")]
+    pub nsys: Option<PathBuf>,
+    /// The folder host-linux-x64 that belongs to it [default: found beside it].
+    #[arg(long, value_name = "DIR", env = "FLOPWATCH_NSYS_HOST")]
+    pub nsys_host: Option<PathBuf>,
+}
+
+impl SourceArguments {
+    /// The file to read, with the tools of this machine.
+    pub fn source(self, file: PathBuf, session_id: Option<String>) -> Source {
+        let path = std::env::var_os("PATH");
+        Source {
+            file,
+            session_id,
+            tools: tools::find(self.nsys.as_deref(), self.nsys_host.as_deref(), path.as_ref()),
+            limit: Duration::from_secs(self.timeout),
+            quiet: self.quiet,
+        }
+    }
 }
 
 /// How a summary is printed.
@@ -125,6 +188,8 @@ pub enum SummaryFormat {
     Table,
     /// The artifact itself.
     Json,
+    /// A line per row of a table, for spreadsheets and scripts.
+    Csv,
 }
 
 /// Arguments of `serve`.
@@ -140,7 +205,7 @@ pub struct ServeArguments {
 /// Arguments of `transform`.
 #[derive(Debug, Args)]
 pub struct TransformArguments {
-    /// Export of the profiler (HDF5).
+    /// Export of the profiler, or any other file that is read.
     #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,
     /// Sampled series (JSON).
@@ -148,13 +213,13 @@ pub struct TransformArguments {
     pub samples: Option<PathBuf>,
     /// Identifier of the session.
     #[arg(long, value_name = "ID")]
-    pub session_id: String,
+    pub session_id: Option<String>,
     /// A category that the profiler was asked to record; may be repeated.
     #[arg(long, value_name = "CATEGORY", value_parser = category)]
     pub captured: Vec<TraceCategory>,
     /// Timeline file to write.
     #[arg(long, value_name = "FILE")]
-    pub timeline: PathBuf,
+    pub timeline: Option<PathBuf>,
     /// Summary to write.
     #[arg(long, value_name = "FILE")]
     pub summary: PathBuf,
@@ -230,6 +295,24 @@ mod tests {
         for text in ["", "GiB", "2GB", "-1", "1.5GiB", "99999999999TiB"] {
             assert!(bytes(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_conversion_has_a_bound_in_time_and_overwrites_only_when_told() {
+        let convert = |more: &[&str]| {
+            let line = ["flopwatch-agent", "convert", "in.sqlite", "out.h5"];
+            match Cli::try_parse_from(line.iter().chain(more)).map(|cli| cli.command) {
+                Ok(Command::Convert(arguments)) => Some(arguments),
+                _ => None,
+            }
+        };
+        let plain = convert(&[]).unwrap();
+        assert_eq!(
+            (plain.force, plain.source.timeout, plain.session_id),
+            (false, 600, None)
+        );
+        assert!(convert(&["--force"]).unwrap().force);
+        assert!(convert(&["--timeout", "0"]).is_none());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! | [`plan`], [`choice`], [`verify`], [`status`], [`digest`] | what to do and what to say: functions of data |
 //! | [`transform`] | exports and samples into the published files; runs in a child process |
 //! | [`node`] | `run`: the captures and pods of one node |
+//! | [`source`] | `convert` and `summary`: any file that is read, through the same children |
 //! | [`record`] | `record`: the same on one machine, without a cluster |
 //! | [`manifest`] | the request that `record` reads |
 //! | [`metrics`], [`observability`] | what it tells about itself |
@@ -21,8 +22,10 @@ pub mod metrics;
 pub mod node;
 pub mod observability;
 pub mod plan;
+mod progress;
 pub mod record;
 pub mod serve;
+pub mod source;
 pub mod status;
 pub mod steps;
 pub mod tools;

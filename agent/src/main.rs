@@ -8,15 +8,14 @@ use std::process::{ExitCode, ExitStatus};
 
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
-use flopwatch_agent::cli::{Cli, Command, RecordArguments, ServeArguments, SummaryArguments, SummaryFormat};
+use flopwatch_agent::cli::{
+    Cli, Command, ConvertArguments, RecordArguments, ServeArguments, SummaryArguments, SummaryFormat,
+};
 use flopwatch_agent::manifest::Manifest;
 use flopwatch_agent::record::{Options, Recording, record};
 use flopwatch_agent::serve::Service;
-use flopwatch_agent::{node, tools, transform};
+use flopwatch_agent::{node, source, tools, transform};
 use flopwatch_attach::reexec;
-use flopwatch_trace::nsys_hdf::ReadLimits;
-use flopwatch_trace::summary::{Summary, summarise};
-use flopwatch_trace::timeline_file;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -66,7 +65,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Record(arguments) => Runtime::new()?.block_on(run_record(arguments)),
-        Command::Summary(arguments) => print_summary(&arguments),
+        Command::Summary(arguments) => Runtime::new()?.block_on(print_summary(arguments)),
+        Command::Convert(arguments) => Runtime::new()?.block_on(convert(arguments)),
         Command::Serve(arguments) => Runtime::new()?.block_on(run_serve(&arguments)),
         Command::Transform(arguments) => {
             transform::run(&arguments.into())?;
@@ -174,25 +174,44 @@ async fn serve(source: &Path, name: &str, address: std::net::SocketAddr) -> anyh
     Ok(service.run(stop).await?)
 }
 
-fn print_summary(arguments: &SummaryArguments) -> anyhow::Result<ExitCode> {
-    let summary = read_summary(&arguments.file)?;
-    let text = match arguments.format {
-        SummaryFormat::Table => summary.render(arguments.top),
+/// Resolves when somebody asks this program to end; its children and its files go before it does.
+async fn asked_to_end() {
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+}
+
+async fn print_summary(arguments: SummaryArguments) -> anyhow::Result<ExitCode> {
+    let SummaryArguments {
+        file,
+        format,
+        top,
+        source,
+    } = arguments;
+    let summary = source::summary(&source.source(file, None), asked_to_end()).await?;
+    let text = match format {
+        SummaryFormat::Table => summary.render(top.unwrap_or(10)),
         SummaryFormat::Json => summary.to_json()? + "\n",
+        SummaryFormat::Csv => summary.to_csv(top.unwrap_or(usize::MAX)),
     };
     say(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// A summary, or the summary of a timeline file: HDF5 is told by its signature.
-fn read_summary(file: &Path) -> anyhow::Result<Summary> {
-    let mut head = [0; 8];
-    let mut opened = std::fs::File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
-    let is_hdf5 = std::io::Read::read_exact(&mut opened, &mut head).is_ok() && head == *b"\x89HDF\r\n\x1a\n";
-    if is_hdf5 {
-        return Ok(summarise(&timeline_file::read(file, &ReadLimits::default())?));
-    }
-    Ok(transform::read_summary(file)?)
+async fn convert(arguments: ConvertArguments) -> anyhow::Result<ExitCode> {
+    let ConvertArguments {
+        input,
+        output,
+        force,
+        session_id,
+        source,
+    } = arguments;
+    let source = source.source(input, session_id);
+    let summary = source::convert(&source, &output, force, asked_to_end()).await?;
+    say(&format!("{}: {} events\n", output.display(), summary.total_events))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Removes what is in a folder and belongs to this process's user; what does not is left to others.

@@ -3,7 +3,6 @@
 //! The command becomes our own child with its standard streams, its environment (the session's entries added) and its
 //! signals; it is never killed. When the window ends before the command does, the command runs on.
 
-mod progress;
 mod session;
 
 use std::ffi::OsString;
@@ -31,10 +30,10 @@ use crate::digest::digest;
 use crate::failure::Failure;
 use crate::gpus::Gpus;
 use crate::manifest::Manifest;
+use crate::progress::Progress;
 use crate::steps::{self, Limits, Steps};
 use crate::transform::{self, Samples};
 use crate::verify::{required, verify};
-use progress::Progress;
 pub use session::{Captured, Error as SessionError, Session};
 
 /// A session that outlives its window by this much ends itself.
@@ -268,18 +267,18 @@ async fn publish(
     let job = transform::Job {
         export: Some(export),
         samples: Some(samples_file),
-        session_id: session_id.to_owned(),
+        session_id: Some(session_id.to_owned()),
         captured: trace.to_vec(),
-        timeline: spool.join("timeline.h5"),
+        timeline: Some(spool.join("timeline.h5")),
         summary: spool.join("summary.json"),
     };
     steps.transform(&job, pending()).await?;
     let made = [
-        (Output::Timeline, &job.timeline),
-        (Output::Summary, &job.summary),
-        (Output::Raw, &report),
+        (Output::Timeline, job.timeline.as_ref()),
+        (Output::Summary, Some(&job.summary)),
+        (Output::Raw, Some(&report)),
     ];
-    for (output, from) in made {
+    for (output, from) in made.into_iter().filter_map(|(output, from)| Some((output, from?))) {
         if options.manifest.spec.outputs.contains(&output) {
             let to = options.output.join(from.file_name().unwrap_or_default());
             std::fs::copy(from, &to).map_err(io(&to))?;

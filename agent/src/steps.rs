@@ -157,8 +157,14 @@ impl Steps {
     /// Makes the published files.
     pub async fn transform(&self, job: &Job, until: impl Future<Output = ()>) -> Result<(), Error> {
         let line = job.command_line(&self.own);
-        self.run("the transform", line, &job.timeline, self.limits.transform, until)
-            .await
+        self.run(
+            "the transform",
+            line,
+            job.timeline.as_ref().unwrap_or(&job.summary),
+            self.limits.transform,
+            until,
+        )
+        .await
     }
 
     /// Removes what children left in a folder, as their user; the folder itself stays.

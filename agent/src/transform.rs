@@ -7,9 +7,11 @@ use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use flopwatch_api::profiler::TraceCategory;
+use flopwatch_trace::ReadLimits;
+use flopwatch_trace::convert::LOCAL_SESSION;
 use flopwatch_trace::model::{Capture, Category, CounterSeries, DropReason};
-use flopwatch_trace::nsys_hdf::{self, ReadError, ReadLimits};
-use flopwatch_trace::summary::{Summary, SummaryError, summarise};
+use flopwatch_trace::open::{OpenError, open};
+use flopwatch_trace::summary::{self, Summary, SummaryError, summarise};
 use flopwatch_trace::timeline_file::{self, WriteError};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use serde::{Deserialize, Serialize};
@@ -52,16 +54,16 @@ pub struct SampledSeries {
 /// What to make of what.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// The profiler's export (HDF5); none for metrics alone.
+    /// The profiler's export, or any other file that is read; none for metrics alone.
     pub export: Option<PathBuf>,
     /// [`Samples`] as JSON.
     pub samples: Option<PathBuf>,
-    /// The session's identifier, kept in the files.
-    pub session_id: String,
+    /// The session's identifier, kept in the files; by default that of the export.
+    pub session_id: Option<String>,
     /// Categories that the profiler was asked to record.
     pub captured: Vec<TraceCategory>,
-    /// Where the timeline file goes.
-    pub timeline: PathBuf,
+    /// Where the timeline file goes, if there is to be one.
+    pub timeline: Option<PathBuf>,
     /// Where the summary goes.
     pub summary: PathBuf,
 }
@@ -75,13 +77,13 @@ impl Job {
         for (option, file) in files {
             line.extend(file.map(|file| [option.to_owned(), text(file)]).into_iter().flatten());
         }
-        line.extend(["--session-id".to_owned(), self.session_id.clone()]);
-        line.extend([
-            "--timeline".to_owned(),
-            text(&self.timeline),
-            "--summary".to_owned(),
-            text(&self.summary),
-        ]);
+        if let Some(id) = &self.session_id {
+            line.extend(["--session-id".to_owned(), id.clone()]);
+        }
+        if let Some(timeline) = &self.timeline {
+            line.extend(["--timeline".to_owned(), text(timeline)]);
+        }
+        line.extend(["--summary".to_owned(), text(&self.summary)]);
         for category in &self.captured {
             line.extend(["--captured".to_owned(), category.as_str().to_owned()]);
         }
@@ -94,7 +96,7 @@ impl Job {
 pub enum Error {
     /// The export cannot be read.
     #[error(transparent)]
-    Export(#[from] ReadError),
+    Export(#[from] OpenError),
     /// The samples cannot be read.
     #[error("{path}: the samples cannot be read: {reason}")]
     Samples {
@@ -130,11 +132,22 @@ pub enum Error {
     },
 }
 
-/// Makes both files, and returns the summary.
+/// Makes the files, and returns the summary.
 pub fn run(job: &Job) -> Result<Summary, Error> {
+    if let (Some(export), None, None) = (&job.export, &job.samples, &job.timeline)
+        && is_summary(export)
+    {
+        let summary = read_summary(export)?;
+        return write_summary(summary, &job.summary);
+    }
     let samples = job.samples.as_deref().map(read_samples).transpose()?;
+    let mut of_export = None;
     let mut capture = match (&job.export, &samples) {
-        (Some(export), _) => nsys_hdf::read(export, &ReadLimits::default())?,
+        (Some(export), _) => {
+            let opened = open(export, &ReadLimits::default())?;
+            of_export = opened.session_id;
+            opened.capture
+        }
         (None, Some(samples)) => metrics_alone(samples),
         (None, None) => return Err(Error::Nothing),
     };
@@ -144,23 +157,33 @@ pub fn run(job: &Job) -> Result<Summary, Error> {
     if let Some(samples) = samples {
         add_samples(&mut capture, samples);
     }
-    let timeline = transform(
-        capture,
-        TransformOptions {
-            session_id: job.session_id.clone(),
-        },
-    );
-    timeline_file::write(&timeline, &job.timeline)?;
-    let summary = summarise(&timeline);
+    let session_id = job.session_id.clone().or(of_export);
+    let session_id = session_id.unwrap_or_else(|| LOCAL_SESSION.to_owned());
+    let timeline = transform(capture, TransformOptions { session_id });
+    if let Some(path) = &job.timeline {
+        timeline_file::write(&timeline, path)?;
+    }
+    write_summary(summarise(&timeline), &job.summary)
+}
+
+fn write_summary(summary: Summary, path: &Path) -> Result<Summary, Error> {
     let text = summary.to_json()?;
     let io = |source| Error::Io {
-        path: job.summary.clone(),
+        path: path.to_owned(),
         source,
     };
-    File::create(&job.summary)
+    File::create(path)
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(io)?;
     Ok(summary)
+}
+
+/// Whether a file begins as every summary does, and no profiler's JSON.
+fn is_summary(path: &Path) -> bool {
+    let mut head = String::new();
+    let read = File::open(path).and_then(|file| file.take(128).read_to_string(&mut head));
+    let head: String = head.split_whitespace().collect();
+    read.is_ok() && head.starts_with("{\"version\":") && head.contains(",\"session_id\":")
 }
 
 /// Reads a summary that a child wrote.
@@ -169,10 +192,19 @@ pub fn read_summary(path: &Path) -> Result<Summary, Error> {
         path: path.to_owned(),
         source,
     })?;
-    serde_json::from_reader(BufReader::new(file.take(MAX_SUMMARY_BYTES))).map_err(|error| Error::NoSummary {
+    let no_summary = |reason| Error::NoSummary {
         path: path.to_owned(),
-        reason: error.to_string(),
-    })
+        reason,
+    };
+    let summary: Summary = serde_json::from_reader(BufReader::new(file.take(MAX_SUMMARY_BYTES)))
+        .map_err(|error| no_summary(error.to_string()))?;
+    if summary.version > summary::VERSION {
+        let (found, known) = (summary.version, summary::VERSION);
+        return Err(no_summary(format!(
+            "it is of version {found}, this program reads up to {known}"
+        )));
+    }
+    Ok(summary)
 }
 
 fn read_samples(path: &Path) -> Result<Samples, Error> {
@@ -289,9 +321,9 @@ mod tests {
         let job = Job {
             export: None,
             samples: Some(path("samples.json")),
-            session_id: "0123abcd".to_owned(),
+            session_id: Some("0123abcd".to_owned()),
             captured: Vec::new(),
-            timeline: path("timeline.h5"),
+            timeline: Some(path("timeline.h5")),
             summary: path("summary.json"),
         };
         let summary = run(&job).unwrap();
@@ -303,6 +335,24 @@ mod tests {
     }
 
     #[test]
+    fn a_summary_is_told_by_its_beginning_and_one_of_a_newer_program_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("summary.json");
+        let mut summary = summarise(&flopwatch_trace::model::Timeline::default());
+        write_summary(summary.clone(), &path).unwrap();
+        assert!(is_summary(&path));
+        summary.version = summary::VERSION + 1;
+        write_summary(summary, &path).unwrap();
+        let error = read_summary(&path).unwrap_err().to_string();
+        assert!(
+            error.contains("summary.json") && error.contains("reads up to"),
+            "{error}"
+        );
+        std::fs::write(&path, "{\"schemaVersion\": 1, \"traceEvents\": []}").unwrap();
+        assert!(!is_summary(&path));
+    }
+
+    #[test]
     fn a_file_that_is_no_export_is_refused_with_its_name() {
         let folder = tempfile::tempdir().unwrap();
         let export = folder.path().join("raw.h5");
@@ -310,9 +360,9 @@ mod tests {
         let job = Job {
             export: Some(export),
             samples: None,
-            session_id: String::new(),
+            session_id: None,
             captured: Vec::new(),
-            timeline: folder.path().join("timeline.h5"),
+            timeline: Some(folder.path().join("timeline.h5")),
             summary: folder.path().join("summary.json"),
         };
         let error = run(&job).unwrap_err().to_string();

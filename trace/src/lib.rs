@@ -15,13 +15,16 @@
 //!
 //! Times are integer nanoseconds relative to the session's start, sizes are bytes. The crate knows nothing of Kubernetes.
 
+pub mod convert;
 mod hdf5_io;
 pub mod kineto;
 mod limits;
 pub mod model;
 mod nsys;
 pub mod nsys_hdf;
+pub mod nsys_report;
 pub mod nsys_sqlite;
+pub mod open;
 pub mod redact;
 pub mod render;
 mod sqlite_io;
@@ -30,4 +33,6 @@ pub mod timeline_file;
 pub mod transform;
 pub mod xplane;
 
+pub use convert::convert;
 pub use limits::ReadLimits;
+pub use open::read;

@@ -29,7 +29,7 @@ mod events;
 mod read;
 mod write;
 
-pub use read::{OpenError, read};
+pub use read::{OpenError, is_one, read};
 pub use write::{WriteError, write};
 
 /// Version of the layout, attribute `schema_version` of `/meta`. Additions do not change it.

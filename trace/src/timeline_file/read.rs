@@ -71,6 +71,14 @@ impl From<TableError> for Failure {
     }
 }
 
+/// Whether the HDF5 file at `path` has what makes it a timeline file; one that cannot be opened is none.
+pub fn is_one(path: &Path) -> bool {
+    let opened = File::with_options()
+        .with_fapl(|access| access.file_locking(false))
+        .open(path);
+    opened.is_ok_and(|file| hard_group(&file, "meta").is_ok_and(|meta| meta.attr("schema_version").is_ok()))
+}
+
 /// Reads and checks the timeline file at `path`.
 pub fn read(path: &Path, limits: &ReadLimits) -> Result<Timeline, OpenError> {
     let path_buf = path.to_owned();

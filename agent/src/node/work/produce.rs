@@ -52,9 +52,9 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
     let job = Job {
         export: has_raw.then_some(export),
         samples: Some(at(SAMPLES)),
-        session_id: spec.session_ref.id.clone(),
+        session_id: Some(spec.session_ref.id.clone()),
         captured: attached.traced.iter().copied().collect(),
-        timeline: at("timeline.h5"),
+        timeline: Some(at("timeline.h5")),
         summary: at("summary.json"),
     };
     let transformed = steps.transform(&job, work.aborted()).await;
@@ -69,7 +69,7 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
         })?;
     }
     let made = [
-        (Output::Timeline, Some(job.timeline)),
+        (Output::Timeline, job.timeline),
         (Output::Summary, Some(job.summary)),
         (Output::Raw, has_raw.then_some(report)),
     ];

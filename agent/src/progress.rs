@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Says what is being done.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     terminal: bool,
     quiet: bool,
     shown: bool,
@@ -13,7 +13,7 @@ pub(super) struct Progress {
 
 impl Progress {
     /// On standard error; a quiet one says nothing.
-    pub(super) fn new(quiet: bool) -> Self {
+    pub(crate) fn new(quiet: bool) -> Self {
         Self {
             terminal: std::io::stderr().is_terminal(),
             quiet,
@@ -22,7 +22,7 @@ impl Progress {
     }
 
     /// A stage began.
-    pub(super) fn stage(&mut self, text: &str) {
+    pub(crate) fn stage(&mut self, text: &str) {
         if self.terminal {
             self.line(text);
         } else if !self.quiet {
@@ -31,7 +31,7 @@ impl Progress {
     }
 
     /// The window is open; only a terminal sees the seconds.
-    pub(super) fn window(&mut self, elapsed: Duration, length: Duration) {
+    pub(crate) fn window(&mut self, elapsed: Duration, length: Duration) {
         if self.terminal {
             self.line(&format!(
                 "recording {:.1} of {} s",
@@ -42,7 +42,7 @@ impl Progress {
     }
 
     /// Takes the line away, so that other text can follow.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if self.shown {
             say("\r\x1b[2K");
             self.shown = false;

@@ -1,0 +1,307 @@
+//! `convert` and `summary`: any file that is read, on the command line. The file is foreign: what reads it are children in a
+//! sandbox with a deadline, in a folder of their own that goes with the outcome.
+
+use std::future::Future;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use flopwatch_attach::nsys::{HostTools, parse_version};
+use flopwatch_trace::nsys_report::{self, Version};
+use flopwatch_trace::open::Format;
+use flopwatch_trace::summary::Summary;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::child;
+use crate::progress::Progress;
+use crate::steps::{self, Limits, Steps};
+use crate::tools;
+use crate::transform::{self, Job};
+
+/// Longest time that the profiler may take to say its version.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A file to read.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The file.
+    pub file: PathBuf,
+    /// The session's identifier; by default that of the file.
+    pub session_id: Option<String>,
+    /// The Nsight Systems for reports, or why there is none.
+    pub tools: Result<HostTools, tools::Error>,
+    /// Longest time for each step.
+    pub limit: Duration,
+    /// Say nothing meanwhile.
+    pub quiet: bool,
+}
+
+/// Why a file could not be read or converted.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The source or our own files cannot be read or written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The source is no file.
+    #[error("{0}: is no file")]
+    NoFile(PathBuf),
+    /// The name of the output promises another format.
+    #[error("{0}: what is written is a timeline file (HDF5): give it a name that ends in .h5; `summary` gives tables")]
+    NotHdf5(PathBuf),
+    /// Something is at the output already.
+    #[error("{0}: is there already; --force replaces it")]
+    Exists(PathBuf),
+    /// The output is the source.
+    #[error("{0}: is the source itself")]
+    Itself(PathBuf),
+    /// A report, and no Nsight Systems to export it.
+    #[error("{path}: a report of Nsight Systems, which only Nsight Systems reads: {source}")]
+    NoTools {
+        /// The report.
+        path: PathBuf,
+        /// What is missing.
+        source: tools::Error,
+    },
+    /// The report is newer than the profiler that would have to read it.
+    #[error(
+        "{path}: made by Nsight Systems {report}, which is newer than the installed {installed}: install {report} or newer and name \
+         its nsys with --nsys"
+    )]
+    Newer {
+        /// The report.
+        path: PathBuf,
+        /// The version that made it.
+        report: Version,
+        /// The version that is installed.
+        installed: Version,
+    },
+    /// The installed profiler could not read the report, though it is not older than it.
+    #[error("{path}: made by Nsight Systems {report}, and the installed {installed} cannot read it: {said}")]
+    Refused {
+        /// The report.
+        path: PathBuf,
+        /// The version that made it.
+        report: String,
+        /// The version that is installed.
+        installed: String,
+        /// What it says.
+        said: String,
+    },
+    /// What the child that read the file says.
+    #[error("{0}")]
+    Unreadable(String),
+    /// A child did not end well.
+    #[error(transparent)]
+    Step(#[from] steps::Error),
+    /// The profiler does not say its version.
+    #[error(transparent)]
+    Version(#[from] child::Error),
+    /// The child's summary cannot be read.
+    #[error(transparent)]
+    Transform(#[from] transform::Error),
+}
+
+fn io(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
+    |source| Error::Io {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// The summary of a file. `until` ends the work early.
+pub async fn summary(source: &Source, until: impl Future<Output = ()>) -> Result<Summary, Error> {
+    let work = tempfile::tempdir().map_err(io(&std::env::temp_dir()))?;
+    let mut progress = Progress::new(source.quiet);
+    Ok(made(source, &work, false, &mut progress, until).await?.1)
+}
+
+/// Makes a timeline file of a file, whole or not at all, and gives its summary. `until` ends the work early.
+pub async fn convert(
+    source: &Source,
+    output: &Path,
+    force: bool,
+    until: impl Future<Output = ()>,
+) -> Result<Summary, Error> {
+    let named = output.extension().and_then(|extension| extension.to_str());
+    if !named.is_some_and(|named| ["h5", "hdf5"].contains(&named)) {
+        return Err(Error::NotHdf5(output.to_owned()));
+    }
+    if !force && output.symlink_metadata().is_ok() {
+        return Err(Error::Exists(output.to_owned()));
+    }
+    let same = |one: &Path, other: &Path| one.canonicalize().ok().zip(other.canonicalize().ok());
+    if same(&source.file, output).is_some_and(|(one, other)| one == other) {
+        return Err(Error::Itself(output.to_owned()));
+    }
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    // Where the output goes there must be room for it, and a right to write; found out before the work.
+    let work = tempfile::Builder::new()
+        .prefix(".flopwatch-")
+        .tempdir_in(folder)
+        .map_err(io(folder))?;
+    let begin = Instant::now();
+    let mut progress = Progress::new(source.quiet);
+    let (timeline, summary) = made(source, &work, true, &mut progress, until).await?;
+    progress.stage("writing the output");
+    publish(&timeline, folder, output, force)?;
+    let took = begin.elapsed().as_secs_f64();
+    let events = summary.total_events;
+    progress.stage(&format!("{events} events in {took:.1} s"));
+    progress.clear();
+    Ok(summary)
+}
+
+/// Copies a finished file to a name beside the output, and renames it.
+fn publish(from: &Path, folder: &Path, output: &Path, force: bool) -> Result<(), Error> {
+    let mut temporary = tempfile::Builder::new()
+        .prefix(".flopwatch-")
+        // The umask takes from this what the user wants taken.
+        .permissions(std::fs::Permissions::from_mode(0o666))
+        .tempfile_in(folder)
+        .map_err(io(folder))?;
+    let mut made = std::fs::File::open(from).map_err(io(from))?;
+    io::copy(&mut made, temporary.as_file_mut())
+        .and_then(|_bytes| temporary.as_file_mut().flush())
+        .and_then(|()| temporary.as_file().sync_all())
+        .map_err(io(output))?;
+    let kept = if force {
+        temporary.persist(output)
+    } else {
+        temporary.persist_noclobber(output)
+    };
+    kept.map_err(|error| match error.error.kind() {
+        io::ErrorKind::AlreadyExists => Error::Exists(output.to_owned()),
+        _ => io(output)(error.error),
+    })?;
+    Ok(())
+}
+
+/// Timeline file (where it is wanted) and summary of a file, in a work folder.
+async fn made(
+    source: &Source,
+    work: &TempDir,
+    timeline: bool,
+    progress: &mut Progress,
+    until: impl Future<Output = ()>,
+) -> Result<(PathBuf, Summary), Error> {
+    let file = source.file.canonicalize().map_err(io(&source.file))?;
+    if !file.is_file() {
+        return Err(Error::NoFile(source.file.clone()));
+    }
+    let format = Format::detect(&file).map_err(io(&source.file))?;
+    let own = std::env::current_exe().map_err(io(Path::new("/proc/self/exe")))?;
+    let limits = Limits {
+        import: source.limit,
+        export: source.limit,
+        transform: source.limit,
+        ..Limits::default()
+    };
+    let steps = Steps::new(own, source.tools.clone().ok(), limits);
+    // One wait for all steps: the first that it ends is the last one.
+    let mut until = std::pin::pin!(until);
+    let at = |name: &str| work.path().join(name);
+    let export = match format {
+        Some(format @ (Format::NsysReport | Format::NsysStream)) => {
+            let tools = source.tools.as_ref().map_err(|error| Error::NoTools {
+                path: source.file.clone(),
+                source: error.clone(),
+            })?;
+            let versions = Versions::of(&file, tools).await?;
+            versions.check(&source.file)?;
+            let is_stream = format == Format::NsysStream;
+            let copy = at(if is_stream {
+                "capture.qdstrm"
+            } else {
+                "capture.nsys-rep"
+            });
+            // nsys writes beside what it reads.
+            std::fs::copy(&file, &copy).map_err(io(&source.file))?;
+            let report = at("capture.nsys-rep");
+            if is_stream {
+                progress.stage("importing the capture");
+                let imported = steps.import(&copy, &report, &mut until).await;
+                imported.map_err(|error| versions.explain(&source.file, error))?;
+            }
+            progress.stage("exporting the report");
+            let export = at("capture.h5");
+            let exported = steps.export(&report, &export, &mut until).await;
+            exported.map_err(|error| versions.explain(&source.file, error))?;
+            export
+        }
+        _ => file,
+    };
+    progress.stage("reading and transforming");
+    let job = Job {
+        export: Some(export),
+        samples: None,
+        session_id: source.session_id.clone(),
+        captured: Vec::new(),
+        timeline: timeline.then(|| at("timeline.h5")),
+        summary: at("summary.json"),
+    };
+    let transformed = steps.transform(&job, &mut until).await;
+    transformed.map_err(own_words)?;
+    let summary = transform::read_summary(&job.summary)?;
+    Ok((job.timeline.unwrap_or_default(), summary))
+}
+
+/// A child of ours says in its last line what is wrong with the file: that is the error, and not how the child ended.
+fn own_words(error: steps::Error) -> Error {
+    match error {
+        steps::Error::Failed { how, said, .. } if how == "exit code 1" && !said.is_empty() => {
+            Error::Unreadable(said.trim_start_matches("flopwatch-agent: ").to_owned())
+        }
+        other => Error::Step(other),
+    }
+}
+
+/// The version that made a report, where it tells, and the installed one.
+struct Versions {
+    report: Option<Version>,
+    installed: Option<Version>,
+}
+
+impl Versions {
+    async fn of(report: &Path, tools: &HostTools) -> Result<Self, Error> {
+        let mut command = Command::new(&tools.nsys);
+        command.arg("--version");
+        let said = child::run("nsys --version", command, VERSION_TIMEOUT).await?;
+        Ok(Self {
+            report: nsys_report::version(report).map_err(io(report))?,
+            installed: parse_version(&said).and_then(Version::parse),
+        })
+    }
+
+    fn check(&self, path: &Path) -> Result<(), Error> {
+        match (self.report, self.installed) {
+            (Some(report), Some(installed)) if installed.is_older_than(report) => Err(Error::Newer {
+                path: path.to_owned(),
+                report,
+                installed,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn explain(&self, path: &Path, error: steps::Error) -> Error {
+        let steps::Error::Failed { said, .. } = error else {
+            return Error::Step(error);
+        };
+        let text =
+            |version: Option<Version>| version.map_or_else(|| "of unknown version".to_owned(), |v| v.to_string());
+        Error::Refused {
+            path: path.to_owned(),
+            report: text(self.report),
+            installed: text(self.installed),
+            said,
+        }
+    }
+}

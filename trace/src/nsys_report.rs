@@ -1,0 +1,148 @@
+//! What a report of Nsight Systems (`.nsys-rep`, `.qdrep`) or a raw capture (`.qdstrm`) says about its version. Its content only the profiler itself reads,
+//! and none that is older than the report.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
+
+/// First bytes of every report.
+pub const MAGIC: &[u8] = b"NVIDIA Tegra Profiler Report ";
+
+/// First bytes of every raw capture, of which a report is made.
+pub const STREAM_MAGIC: &[u8] = b"U3w[END]NVIDIA Nsight Systems Stream ";
+
+/// Bytes read at once, and those that two pieces share so that nothing is cut between them.
+const PIECE: usize = 1 << 20;
+const SHARED: usize = 64;
+
+/// A version of Nsight Systems: year, release, patch, build, as in `2022.4.2.1`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version([u32; 4]);
+
+impl Version {
+    /// Reads `2022.4.2.1` and what may follow it, such as `-df9881f`. What is missing at the end is 0.
+    pub fn parse(text: &str) -> Option<Self> {
+        let end = text
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(text.len());
+        let mut parts = text.get(..end)?.split('.');
+        let mut version = [0; 4];
+        for part in &mut version {
+            match parts.next() {
+                Some(digits) => *part = digits.parse().ok()?,
+                None => break,
+            }
+        }
+        (version.first()? > &2000).then_some(Self(version))
+    }
+
+    /// Whether a report of `other` may hold what this version does not know: builds of one patch read each other's reports.
+    pub fn is_older_than(self, other: Self) -> bool {
+        let release = |version: Self| {
+            let [year, release, patch, _build] = version.0;
+            (year, release, patch)
+        };
+        release(self) < release(other)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [year, release, patch, build] = self.0;
+        write!(out, "{year}.{release}.{patch}.{build}")
+    }
+}
+
+static RECORDED: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"20[0-9]{2}(?:\.[0-9]{1,4}){3}-[0-9a-f]{6,}").ok());
+
+/// The version that made the report at `path`; `None` where it does not tell. The report is searched, not decoded: since 2024
+/// the version stands in the first line, before that beside the components that took part.
+pub fn version(path: &Path) -> io::Result<Option<Version>> {
+    let mut file = File::open(path)?;
+    let mut buffer = Vec::with_capacity(PIECE);
+    let mut found = None;
+    let mut first = true;
+    loop {
+        let read = file.by_ref().take(1 << 20).read_to_end(&mut buffer)?;
+        if first {
+            if let Some(version) = first_line(&buffer) {
+                return Ok(Some(version));
+            }
+            first = false;
+        }
+        for hit in RECORDED.iter().flat_map(|recorded| recorded.find_iter(&buffer)) {
+            found = std::str::from_utf8(hit.as_bytes())
+                .ok()
+                .and_then(Version::parse)
+                .max(found);
+        }
+        if read == 0 {
+            return Ok(found);
+        }
+        let keep = buffer.len().saturating_sub(SHARED);
+        buffer.drain(..keep);
+    }
+}
+
+/// `NVIDIA Tegra Profiler Report 2024@4@1@61-...`; older reports say `1` there, which is no version. Raw captures are like it.
+fn first_line(head: &[u8]) -> Option<Version> {
+    let line = head.strip_prefix(MAGIC).or_else(|| head.strip_prefix(STREAM_MAGIC))?;
+    let end = line
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .filter(|end| *end < SHARED)?;
+    let text = std::str::from_utf8(line.get(..end)?).ok()?;
+    Version::parse(&text.replace('@', "."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version_of(bytes: &[u8]) -> Option<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.nsys-rep");
+        std::fs::write(&path, bytes).unwrap();
+        version(&path).unwrap().map(|version| version.to_string())
+    }
+
+    #[test]
+    fn the_version_stands_in_the_first_line_or_anywhere() {
+        let new = b"NVIDIA Tegra Profiler Report 2024@4@1@61-244134315967v0.\n\x0bLocal 2030.1.1.1-abcdef0";
+        assert_eq!(version_of(new).as_deref(), Some("2024.4.1.61"));
+        let stream = b"U3w[END]NVIDIA Nsight Systems Stream 2022.4.2.1-df9881f!\n";
+        assert_eq!(version_of(stream).as_deref(), Some("2022.4.2.1"));
+        // Across the border of two pieces.
+        let mut old = b"NVIDIA Tegra Profiler Report 1.\n/opt/nsight-systems-2019.1.1/bin".to_vec();
+        old.resize(PIECE - 9, 0);
+        old.extend(b"2020.5.1.85-5ee086b\0more");
+        assert_eq!(version_of(&old).as_deref(), Some("2020.5.1.85"));
+        assert_eq!(version_of(b"NVIDIA Tegra Profiler Report 1.\nnothing"), None);
+        assert_eq!(version_of(b""), None);
+    }
+
+    #[test]
+    fn a_release_and_a_patch_make_a_version_newer_and_a_build_does_not() {
+        let version = |text| Version::parse(text).unwrap();
+        let installed = version("2022.4.2.1-df9881f");
+        for (report, newer) in [
+            ("2022.4.2.99-abc", false),
+            ("2022.4.3", true),
+            ("2023.1.1.1", true),
+            ("2020.5.1.85-5ee086b", false),
+        ] {
+            assert_eq!(installed.is_older_than(version(report)), newer, "{report}");
+        }
+        for text in ["1.", "", "x", "2024@4", "99999999999.1"] {
+            assert!(
+                Version::parse(text).is_none_or(|version| version == Version([2024, 0, 0, 0])),
+                "{text}"
+            );
+        }
+    }
+}
