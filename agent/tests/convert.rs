@@ -1,6 +1,8 @@
 //! `convert` and `summary` as a person runs them, on files of our own making and, where they are there, on captures of other
 //! people and with the real Nsight Systems.
 
+#![allow(clippy::print_stdout, reason = "a test says on its output why it skips")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

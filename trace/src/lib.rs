@@ -35,4 +35,3 @@ pub mod xplane;
 
 pub use convert::convert;
 pub use limits::ReadLimits;
-pub use open::read;

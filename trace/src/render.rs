@@ -74,12 +74,10 @@ fn header(out: &mut String, summary: &Summary) {
     for gpu in &summary.gpus {
         let share = gpu.busy_ratio_of_window * 100.0;
         let busy = duration(precise(gpu.busy_ns));
+        let name = format!("GPU {} {}", gpu.device, gpu.name);
         line(
             out,
-            &format!(
-                "GPU {} {}: busy {busy}, {share:.1} % of the window",
-                gpu.device, gpu.name
-            ),
+            &format!("{}: busy {busy}, {share:.1} % of the window", name.trim_end()),
         );
     }
     let launches = summary.launches;

@@ -1,22 +1,29 @@
-//! Readers against an independent reading of the same file: small programs in Python that use its standard library alone.
+//! Readers against an independent reading of the same file: small programs in Python that use its standard library alone, and
+//! h5py (of the Python that `FLOPWATCH_H5PY` names) for HDF5.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
 use flopwatch_trace::model::{Capture, Category, ColumnId, Values};
-use flopwatch_trace::{ReadLimits, kineto, xplane};
+use flopwatch_trace::transform::{TransformOptions, transform};
+use flopwatch_trace::{ReadLimits, kineto, nsys_hdf, nsys_sqlite, xplane};
 
-use crate::nsys::corpus;
+use crate::nsys::{self, corpus};
 
 /// What a program of `tests/suite/independent` prints: group, what, value.
 type Sums = BTreeMap<(String, String), i128>;
 
 /// Runs `script` over `path`; a printed reason to skip where there is no Python.
 fn reading(script: &str, path: &Path) -> Option<Sums> {
+    reading_with("python3".as_ref(), script, path)
+}
+
+fn reading_with(python: &OsStr, script: &str, path: &Path) -> Option<Sums> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/independent");
-    let Ok(output) = Command::new("python3").arg(folder.join(script)).arg(path).output() else {
-        println!("skipped: no python3 on this machine");
+    let Ok(output) = Command::new(python).arg(folder.join(script)).arg(path).output() else {
+        println!("skipped: no {} on this machine", python.display());
         return None;
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -69,6 +76,8 @@ fn figures(capture: &Capture, asked: &Sums) -> Sums {
                     ColumnId::ExternalId,
                     ColumnId::StepNumber,
                     ColumnId::Flops,
+                    ColumnId::RangeStyle,
+                    ColumnId::Color,
                 ];
                 let id = id
                     .into_iter()
@@ -151,4 +160,47 @@ fn xplane_profiles_of_the_corpus_hold_what_python_finds_in_them() {
         compare(&path, &capture, &expected);
         assert_eq!(capture.drops.list(), [], "{profile}");
     }
+}
+
+#[test]
+fn databases_of_the_corpus_hold_what_python_finds_in_them() {
+    for database in [
+        "nsys-ai/mfu_2gpu_before.sqlite",
+        "nsys-ai/mock.sqlite",
+        "nsightful/power_iteration__baseline.sqlite",
+        "pipit-nsys/saxpy-mpi-cuda_nsys_perlmutter0.sqlite",
+    ] {
+        let Some(path) = corpus(database) else { continue };
+        let Some(expected) = reading("nsys.py", &path) else {
+            return;
+        };
+        let capture = nsys_sqlite::read(&path, &ReadLimits::default()).unwrap();
+        compare(&path, &transformed(capture), &expected);
+    }
+}
+
+#[test]
+fn reports_of_the_corpus_hold_what_python_finds_in_their_exports() {
+    for report in nsys::REPORTS {
+        let Some(export) = nsys::export(report) else { continue };
+        let path = export.sqlite();
+        if let Some(expected) = reading("nsys.py", &path) {
+            let capture = nsys_sqlite::read(&path, &ReadLimits::default()).unwrap();
+            compare(&path, &transformed(capture), &expected);
+        }
+        let Some(python) = std::env::var_os("FLOPWATCH_H5PY") else {
+            println!("skipped: FLOPWATCH_H5PY names no Python with h5py (cargo xtask setup makes one)");
+            continue;
+        };
+        let path = export.path();
+        if let Some(expected) = reading_with(&python, "nsys.py", &path) {
+            let capture = nsys_hdf::read(&path, &ReadLimits::default()).unwrap();
+            compare(&path, &transformed(capture), &expected);
+        }
+    }
+}
+
+/// As it is published: names that no event uses are gone, and equal ones are one.
+fn transformed(capture: Capture) -> Capture {
+    transform(capture, TransformOptions::default()).capture
 }

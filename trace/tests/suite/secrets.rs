@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use flopwatch_trace::model::Capture;
 use flopwatch_trace::redact::REDACTED;
 use flopwatch_trace::summary::summarise;
 use flopwatch_trace::timeline_file;
+use flopwatch_trace::transform::{TransformOptions, transform};
 use hdf5::types::{TypeDescriptor, VarLenUnicode};
 use hdf5::{Dataset, Group, LocationType};
 
@@ -89,41 +91,73 @@ fn holds(haystack: &[u8], needle: &str) -> bool {
     haystack.windows(needle.len()).any(|window| window == needle.as_bytes())
 }
 
-/// Everything that is published of an export: the decoded file, the summary as JSON and as text.
-fn published(export: &Finished) -> Vec<u8> {
-    let timeline = export.timeline();
-    let path = export.beside("timeline.h5");
-    timeline_file::write(&timeline, &path).unwrap();
+/// Everything that is published of a capture: the decoded file, the summary in each of its forms.
+fn published(capture: Capture, path: &Path) -> Vec<u8> {
+    let options = TransformOptions {
+        session_id: "c0ffee00".to_owned(),
+    };
+    let timeline = transform(capture, options);
+    timeline_file::write(&timeline, path).unwrap();
     let summary = summarise(&timeline);
-    let mut all = decoded(&path);
-    all.extend(summary.to_json().unwrap().as_bytes());
-    all.extend(summary.render(10).as_bytes());
+    let mut all = decoded(path);
+    for text in [
+        summary.to_json().unwrap(),
+        summary.to_csv(usize::MAX),
+        summary.render(10),
+    ] {
+        all.extend(text.as_bytes());
+    }
     all
+}
+
+/// The same capture out of both containers.
+fn captures(export: &Finished) -> [(&'static str, Capture); 2] {
+    [
+        ("hdf", export.read().unwrap()),
+        ("sqlite", export.read_sqlite().unwrap()),
+    ]
 }
 
 #[test]
 fn a_planted_secret_is_in_no_output_byte() {
     let export = export(&format!("upload MY_TOKEN={IN_A_NAME} to s3"));
-    let all = published(&export);
-    for secret in [UNREFERRED, IN_A_NAME, "a-host-that-is-nobody's-business"] {
-        assert!(!holds(&all, secret), "{secret}");
+    for (container, capture) in captures(&export) {
+        assert_eq!(capture.redactions, 1, "{container}");
+        let all = published(capture, &export.beside("timeline.h5"));
+        for secret in [UNREFERRED, IN_A_NAME, "a-host-that-is-nobody's-business"] {
+            assert!(!holds(&all, secret), "{container}: {secret}");
+        }
+        // The name itself is there, less its secret.
+        let name = format!("upload MY_TOKEN={REDACTED} to s3");
+        assert!(holds(&all, &name), "{container}");
     }
-    // The name itself is there, less its secret, and the replacement is counted.
-    assert!(holds(&all, &format!("upload MY_TOKEN={REDACTED} to s3")));
-    assert_eq!(export.timeline().capture.redactions, 1);
 }
 
 #[test]
 fn the_search_for_planted_secrets_finds_what_is_not_redacted() {
-    // The same text without a telling pattern is an ordinary name: it must come out, or the test above proves nothing.
-    let all = published(&export(&format!("upload {IN_A_NAME} to s3")));
-    assert!(holds(&all, IN_A_NAME));
-    let export = export("upload");
+    // The same text without a telling pattern is an ordinary name: it must come out of every output, or the test above proves
+    // nothing.
+    let control = export(&format!("upload {IN_A_NAME} to s3"));
+    for (container, capture) in captures(&control) {
+        let summary = summarise(&transform(capture.clone(), TransformOptions::default()));
+        for text in [
+            summary.to_json().unwrap(),
+            summary.to_csv(usize::MAX),
+            summary.render(10),
+        ] {
+            assert!(text.contains(IN_A_NAME), "{container}: {text}");
+        }
+        let path = control.beside("timeline.h5");
+        published(capture, &path);
+        assert!(holds(&decoded(&path), IN_A_NAME), "{container}");
+    }
+    // And the secrets that no event refers to are in both containers.
     let strings = crate::export::unlocked()
-        .open(export.path())
+        .open(control.path())
         .unwrap()
         .dataset("StringIds")
         .unwrap();
     let strings = strings.read_raw::<crate::export::StringId>().unwrap();
     assert!(strings.iter().any(|row| row.value.as_str() == UNREFERRED));
+    assert!(holds(&std::fs::read(control.sqlite()).unwrap(), UNREFERRED));
 }

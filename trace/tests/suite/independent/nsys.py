@@ -1,0 +1,122 @@
+"""Reads an export of nsys (SQLite with the standard library, HDF5 with h5py) and prints what the reader under test must have
+found."""
+
+import re
+import sqlite3
+import sys
+from collections import defaultdict
+
+COPIES = {1: "h2d", 2: "d2h", 8: "d2d", 10: "p2p"}
+GPU = {"cuda_kernel": "KERNEL", "memcpy": "MEMCPY", "cuda_memset": "MEMSET", "cuda_sync": "SYNCHRONIZATION"}
+
+
+def sqlite_tables(path):
+    connection = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
+    connection.row_factory = sqlite3.Row
+
+    def table(name):
+        known = connection.execute("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?", (name,))
+        if known.fetchone()[0] == 0:
+            return []
+        rows = connection.execute(f"SELECT * FROM {name}")
+        return [{key: row[key] for key in row.keys() if row[key] is not None} for row in rows]
+
+    return table
+
+
+def hdf_tables(path):
+    import h5py
+
+    file = h5py.File(path, "r")
+
+    def plain(value):
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else value.item()
+
+    def table(name):
+        if name not in file:
+            return []
+        rows = file[name][:]
+        return [{key: plain(row[key]) for key in rows.dtype.names} for row in rows]
+
+    return table
+
+
+def process(global_id):
+    return (global_id >> 24) & 0xFFFFFFFFFF
+
+
+def main(path):
+    with open(path, "rb") as file:
+        is_sqlite = file.read(6) == b"SQLite"
+    table = sqlite_tables(path) if is_sqlite else hdf_tables(path)
+    texts = {row["id"]: row.get("value", "") for row in table("StringIds")}
+    spans = []
+
+    def text_of(row):
+        text = row.get("text", "")
+        return text or (texts[row["textId"]] if row.get("textId") else "")
+
+    def add(category, row, name, last=None):
+        start, end = row["start"], row.get("end", 0)
+        if end == 0 and start > 0 and last is not None:
+            end = last
+        if end >= start:
+            spans.append((category, start, end, name, row))
+
+    for category, activity in GPU.items():
+        for row in table(f"CUPTI_ACTIVITY_KIND_{activity}"):
+            name = texts[row["demangledName"]] if category == "cuda_kernel" else None
+            kind = category
+            if category == "memcpy":
+                kind = "cuda_memcpy_" + COPIES.get(row["copyKind"], "other")
+            add(kind, row, name)
+    calls = [("cuda_api", "CUPTI_ACTIVITY_KIND_RUNTIME", (0, 1)), ("os_runtime", "OSRT_API", (27,))]
+    for category, name, classes in calls:
+        rows = table(name)
+        last = max((max(row["start"], row.get("end", 0)) for row in rows), default=0)
+        for row in rows:
+            if row["eventClass"] in classes:
+                text = texts[row["nameId"]]
+                add(category, row, re.sub(r"_v[0-9]{4}$", "", text) if category == "cuda_api" else text, last)
+    ranges = table("NVTX_EVENTS")
+    last = max((max(row["start"], row.get("end", 0)) for row in ranges), default=0)
+    domains = {(process(r["globalTid"]), r.get("domainId", 0)): text_of(r) for r in ranges if r["eventType"] == 75}
+    for row in ranges:
+        if row["eventType"] in (59, 60, 70, 71):
+            domain = domains.get((process(row["globalTid"]), row.get("domainId", 0)))
+            name = text_of(row)
+            add("nvtx_range", row, name if domain is None else f"{domain}:{name}", last)
+
+    origin = min([0] + [start for _, start, _, _, _ in spans])
+    found = defaultdict(lambda: defaultdict(int))
+    names = defaultdict(set)
+    for category, start, end, name, row in spans:
+        sums = found[category]
+        sums["events"] += 1
+        sums["duration"] += end - start
+        sums["start"] += start - origin
+        if category != "nvtx_range":
+            sums["correlation"] += row.get("correlationId", 0)
+        if name is not None:
+            names[category].add(name)
+        if category.startswith("cuda_mem"):
+            sums["bytes"] += row["bytes"]
+        if category == "cuda_kernel":
+            for ours, theirs in [
+                ("grid_x", "gridX"), ("grid_y", "gridY"), ("grid_z", "gridZ"), ("block_x", "blockX"),
+                ("block_y", "blockY"), ("registers", "registersPerThread"), ("shared_dynamic", "dynamicSharedMemory"),
+            ]:
+                sums[ours] += row[theirs]
+        if category == "nvtx_range":
+            sums["range_style"] += int(row["eventType"] in (60, 71))
+            sums["color"] += row.get("color", 0) & 0xFFFFFFFF
+    for category, sums in found.items():
+        for what, value in sums.items():
+            print(category, what, value)
+        if names[category]:
+            print(category, "names", len(names[category]))
+    for row in table("TARGET_INFO_SESSION_START_TIME")[:1]:
+        print("session", "start", row["utcEpochNs"] + origin)
+
+
+main(sys.argv[1])
