@@ -75,7 +75,9 @@ Examples:
 
 const FORMATS: &str = "\
 Formats, told by content: exports of Nsight Systems of 2020 and later (HDF5, SQLite); its reports and raw captures (.nsys-rep, \
-.qdrep, .qdstrm), through an installed nsys that is not older than they are; timeline files.";
+.qdrep, .qdstrm), through an installed nsys that is not older than they are; PyTorch Kineto and other Chrome traces (.json, \
+.json.gz); JAX and XLA profiles (.xplane.pb); CSV pages of Nsight Compute, and its reports (.ncu-rep) through an installed ncu \
+(FLOPWATCH_NCU or on the PATH); timeline files.";
 
 /// Arguments of `record`.
 #[derive(Debug, Args)]

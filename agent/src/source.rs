@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use flopwatch_attach::nsys::{HostTools, parse_version};
-use flopwatch_trace::nsys_report::{self, Version};
-use flopwatch_trace::open::Format;
 use flopwatch_trace::summary::Summary;
+use flopwatch_trace::{Format, Version, nsys_report};
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -196,7 +195,7 @@ async fn made(
     if !file.is_file() {
         return Err(Error::NoFile(source.file.clone()));
     }
-    let format = Format::detect(&file).map_err(io(&source.file))?;
+    let format = flopwatch_trace::detect(&file).map_err(io(&source.file))?;
     let own = std::env::current_exe().map_err(io(Path::new("/proc/self/exe")))?;
     let limits = Limits {
         import: source.limit,

@@ -185,10 +185,14 @@ impl Steps {
         until: impl Future<Output = ()>,
     ) -> Result<(), Error> {
         let directory = made.parent().unwrap_or(Path::new("/")).to_owned();
-        let environment = match &self.tools {
+        let mut environment = match &self.tools {
             Some(tools) => tools.environment(&directory),
             None => Vec::new(),
         };
+        // A report of Nsight Compute is opened by its own program, which the child has to find.
+        for name in ["PATH", flopwatch_trace::ncu::NCU] {
+            environment.extend(std::env::var(name).ok().map(|value| (name.to_owned(), value)));
+        }
         let sandboxed = Sandboxed {
             command,
             environment,

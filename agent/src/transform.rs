@@ -7,13 +7,12 @@ use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use flopwatch_api::profiler::TraceCategory;
-use flopwatch_trace::ReadLimits;
 use flopwatch_trace::convert::LOCAL_SESSION;
 use flopwatch_trace::model::{Capture, Category, CounterSeries, DropReason};
-use flopwatch_trace::open::{OpenError, open};
 use flopwatch_trace::summary::{self, Summary, SummaryError, summarise};
 use flopwatch_trace::timeline_file::{self, WriteError};
 use flopwatch_trace::transform::{TransformOptions, transform};
+use flopwatch_trace::{ReadError, ReadLimits, open};
 use serde::{Deserialize, Serialize};
 
 /// Longest file of samples that is read, in bytes: five minutes of sixteen GPUs at the shortest interval need less.
@@ -96,7 +95,7 @@ impl Job {
 pub enum Error {
     /// The export cannot be read.
     #[error(transparent)]
-    Export(#[from] OpenError),
+    Export(#[from] ReadError),
     /// The samples cannot be read.
     #[error("{path}: the samples cannot be read: {reason}")]
     Samples {

@@ -109,6 +109,17 @@ fn a_timeline_file_is_summed_up_in_every_format_and_its_summary_too() {
 }
 
 #[test]
+fn traces_of_other_profilers_are_read_whatever_their_name_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trace.h5");
+    let event =
+        r#"{"ph": "X", "cat": "user_annotation", "name": "epoch", "pid": 7, "tid": 7, "ts": 1000000.5, "dur": 2.25}"#;
+    std::fs::write(&file, format!(r#"{{"schemaVersion": 1, "traceEvents": [{event}]}}"#)).unwrap();
+    let csv = agent(&["summary", "--quiet", "--format", "csv"], &[&file]);
+    assert!(text(&csv).contains(",epoch,1,1,2250,2250"), "{}", text(&csv));
+}
+
+#[test]
 fn a_conversion_gives_the_same_events_and_replaces_nothing_unless_told() {
     let folder = tempfile::tempdir().unwrap();
     let input = timeline(folder.path());

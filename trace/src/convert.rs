@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::limits::ReadLimits;
-use crate::open::{OpenError, open};
+use crate::open::{ReadError, open};
 use crate::summary::{Summary, summarise};
 use crate::timeline_file::{self, WriteError};
 use crate::transform::{TransformOptions, transform};
@@ -38,7 +38,7 @@ pub enum Stage {
 pub enum ConvertError {
     /// The source cannot be read.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Read(#[from] ReadError),
     /// Something is at the output already, and was not to be replaced.
     #[error("{path}: is there already")]
     Exists {

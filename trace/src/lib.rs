@@ -1,8 +1,9 @@
 //! Columnar model of GPU captures: readers, transform, timeline file, summary.
 //!
-//! The way of a capture through the crate: a reader ([`nsys_hdf`], [`nsys_sqlite`]) fills a
-//! [`model::Capture`]; the caller may add [`model::CounterSeries`] of its own (NVML samples); [`transform::transform`] sorts,
-//! assigns lanes and joins launches to GPU work; [`timeline_file::write`] and [`summary::summarise`] publish the result.
+//! The way of a capture through the crate: [`read`] (or [`open`], which also tells the session of a timeline file) finds the format by content and lets its reader ([`nsys_hdf`],
+//! [`nsys_sqlite`], [`kineto`], [`xplane`], [`ncu`], [`timeline_file`]) fill a [`model::Capture`]; the caller may
+//! add [`model::CounterSeries`] of its own (NVML samples); [`transform::transform`] sorts, assigns lanes and joins launches to
+//! GPU work; [`timeline_file::write`] and [`summary::summarise`] publish the result.
 //!
 //! Every format has a module of its own with the same entry: `read(path, &ReadLimits) -> Result<Capture, ReadError>`, where
 //! `ReadError` is that module's enum and each of its messages names the file. A reader
@@ -16,22 +17,29 @@
 //! Times are integer nanoseconds relative to the session's start, sizes are bytes. The crate knows nothing of Kubernetes.
 
 pub mod convert;
+mod detect;
 mod hdf5_io;
 pub mod kineto;
 mod limits;
 pub mod model;
+pub mod ncu;
 mod nsys;
 pub mod nsys_hdf;
 pub mod nsys_report;
 pub mod nsys_sqlite;
-pub mod open;
+mod open;
 pub mod redact;
 pub mod render;
 mod sqlite_io;
 pub mod summary;
 pub mod timeline_file;
+mod tool;
 pub mod transform;
+mod version;
 pub mod xplane;
 
 pub use convert::convert;
+pub use detect::{Format, detect};
 pub use limits::ReadLimits;
+pub use open::{NSYS, Opened, ReadError, open, read};
+pub use version::Version;

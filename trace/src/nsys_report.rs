@@ -1,13 +1,14 @@
 //! What a report of Nsight Systems (`.nsys-rep`, `.qdrep`) or a raw capture (`.qdstrm`) says about its version. Its content only the profiler itself reads,
 //! and none that is older than the report.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::LazyLock;
 
 use regex::bytes::Regex;
+
+use crate::version::Version;
 
 /// First bytes of every report.
 pub const MAGIC: &[u8] = b"NVIDIA Tegra Profiler Report ";
@@ -18,44 +19,6 @@ pub const STREAM_MAGIC: &[u8] = b"U3w[END]NVIDIA Nsight Systems Stream ";
 /// Bytes read at once, and those that two pieces share so that nothing is cut between them.
 const PIECE: usize = 1 << 20;
 const SHARED: usize = 64;
-
-/// A version of Nsight Systems: year, release, patch, build, as in `2022.4.2.1`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version([u32; 4]);
-
-impl Version {
-    /// Reads `2022.4.2.1` and what may follow it, such as `-df9881f`. What is missing at the end is 0.
-    pub fn parse(text: &str) -> Option<Self> {
-        let end = text
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(text.len());
-        let mut parts = text.get(..end)?.split('.');
-        let mut version = [0; 4];
-        for part in &mut version {
-            match parts.next() {
-                Some(digits) => *part = digits.parse().ok()?,
-                None => break,
-            }
-        }
-        (version.first()? > &2000).then_some(Self(version))
-    }
-
-    /// Whether a report of `other` may hold what this version does not know: builds of one patch read each other's reports.
-    pub fn is_older_than(self, other: Self) -> bool {
-        let release = |version: Self| {
-            let [year, release, patch, _build] = version.0;
-            (year, release, patch)
-        };
-        release(self) < release(other)
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [year, release, patch, build] = self.0;
-        write!(out, "{year}.{release}.{patch}.{build}")
-    }
-}
 
 static RECORDED: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"20[0-9]{2}(?:\.[0-9]{1,4}){3}-[0-9a-f]{6,}").ok());
@@ -124,25 +87,5 @@ mod tests {
         assert_eq!(version_of(&old).as_deref(), Some("2020.5.1.85"));
         assert_eq!(version_of(b"NVIDIA Tegra Profiler Report 1.\nnothing"), None);
         assert_eq!(version_of(b""), None);
-    }
-
-    #[test]
-    fn a_release_and_a_patch_make_a_version_newer_and_a_build_does_not() {
-        let version = |text| Version::parse(text).unwrap();
-        let installed = version("2022.4.2.1-df9881f");
-        for (report, newer) in [
-            ("2022.4.2.99-abc", false),
-            ("2022.4.3", true),
-            ("2023.1.1.1", true),
-            ("2020.5.1.85-5ee086b", false),
-        ] {
-            assert_eq!(installed.is_older_than(version(report)), newer, "{report}");
-        }
-        for text in ["1.", "", "x", "2024@4", "99999999999.1"] {
-            assert!(
-                Version::parse(text).is_none_or(|version| version == Version([2024, 0, 0, 0])),
-                "{text}"
-            );
-        }
     }
 }

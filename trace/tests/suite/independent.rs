@@ -204,3 +204,40 @@ fn reports_of_the_corpus_hold_what_python_finds_in_their_exports() {
 fn transformed(capture: Capture) -> Capture {
     transform(capture, TransformOptions::default()).capture
 }
+
+#[test]
+fn nsight_compute_pages_of_the_corpus_hold_what_python_finds_in_them() {
+    let numbers = [
+        "0001", "0003", "0005", "0007", "0009", "0011", "0013", "0015", "0017", "0019",
+    ];
+    let pages = numbers
+        .iter()
+        .flat_map(|number| ["details", "metrics"].map(|page| format!("llm-perf-opt-ncu/kernel_{number}.{page}.csv")));
+    for page in pages.chain(["nsightful/copy_blocked.csv".to_owned()]) {
+        let Some(path) = corpus(&page) else { continue };
+        let Some(expected) = reading("ncu.py", &path) else {
+            return;
+        };
+        let capture = flopwatch_trace::read(&path, &ReadLimits::default()).unwrap();
+        let metrics = || capture.profiles.iter().flat_map(|profile| profile.metrics.values());
+        let found = |group: &str| match group {
+            "launches" => i128::try_from(capture.profiles.len()).unwrap(),
+            "block" => capture
+                .profiles
+                .iter()
+                .map(|profile| i128::from(profile.block[0]))
+                .sum(),
+            "drops" => capture.drops.list().iter().map(|drop| i128::from(drop.count)).sum(),
+            _ => i128::try_from(metrics().count()).unwrap(),
+        };
+        for ((group, what), value) in &expected {
+            if what == "millionths" {
+                let millionths = metrics().map(|metric| format!("{:.0}", (metric.value * 1e6).round_ties_even()));
+                let sum: i128 = millionths.map(|digits| digits.parse::<i128>().unwrap()).sum();
+                assert_eq!(sum, *value, "{page}");
+            } else {
+                assert_eq!(found(group), *value, "{page}: {group} {what}");
+            }
+        }
+    }
+}

@@ -251,7 +251,7 @@ fn a_truncated_trace_keeps_what_it_has_and_says_so() {
     );
 }
 
-fn gzip_of(text: &str) -> Vec<u8> {
+pub(crate) fn gzip_of(text: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.gz");
     gzip(&path, text.as_bytes());

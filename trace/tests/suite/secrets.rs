@@ -56,7 +56,7 @@ fn export(range: &str) -> Finished {
 }
 
 /// Every string that a file decodes to, and its bytes as they are.
-fn decoded(path: &Path) -> Vec<u8> {
+pub(crate) fn decoded(path: &Path) -> Vec<u8> {
     let mut all = std::fs::read(path).unwrap();
     visit(&crate::export::unlocked().open(path).unwrap(), &mut all);
     all

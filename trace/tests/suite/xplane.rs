@@ -291,3 +291,8 @@ fn limits_end_in_errors_that_name_them() {
         assert!(error.contains("host.xplane.pb") && error.contains(says), "{error}");
     }
 }
+
+/// A warning of the profiler, as a field of the space.
+pub(crate) fn warning(text: &str) -> Vec<u8> {
+    new().text(3, text).0
+}

@@ -1,0 +1,87 @@
+//! What a file is, told by its first bytes: names and endings of files say nothing.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::{ncu, nsys_report, xplane};
+
+/// Bytes of the begin of a file, inflated where it is gzip, that tell its format.
+const BEGIN: u64 = 64 << 10;
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// HDF5: a timeline file of ours, or what `nsys export --type hdf` writes.
+    Hdf5,
+    /// SQLite: what `nsys export --type sqlite` writes.
+    Sqlite,
+    /// A report of Nsight Systems (`.nsys-rep`, `.qdrep`), which only nsys opens.
+    NsysReport,
+    /// A raw capture of Nsight Systems (`.qdstrm`), of which only its importer makes a report.
+    NsysStream,
+    /// A Chrome trace, e.g. of PyTorch's Kineto, plain or gzip.
+    Kineto,
+    /// An `XSpace` message of JAX, XLA or TensorFlow.
+    XPlane,
+    /// A report of Nsight Compute (`.ncu-rep`), which only ncu opens.
+    NcuReport,
+    /// A page of such a report as CSV.
+    NcuCsv,
+}
+
+/// First bytes of the formats that have some of their own.
+const MAGIC: [(&[u8], Format); 5] = [
+    (b"\x89HDF\r\n\x1a\n", Format::Hdf5),
+    (b"SQLite format 3\0", Format::Sqlite),
+    (nsys_report::MAGIC, Format::NsysReport),
+    (nsys_report::STREAM_MAGIC, Format::NsysStream),
+    (ncu::REPORT, Format::NcuReport),
+];
+
+/// The format of the file at `path`; `None` for one that is of none of them. Looks at the first bytes alone, so that it may be
+/// asked of foreign files outside of a child process.
+pub fn detect(path: &Path) -> io::Result<Option<Format>> {
+    let mut begin = Vec::new();
+    File::open(path)?.take(BEGIN).read_to_end(&mut begin)?;
+    Ok(of(&begin))
+}
+
+fn of(begin: &[u8]) -> Option<Format> {
+    let own = MAGIC.into_iter().find(|(magic, _)| begin.starts_with(magic));
+    if let Some((_, format)) = own {
+        return Some(format);
+    }
+    if begin.starts_with(b"\x1f\x8b") {
+        return inflated(begin).filter(|text| is_json(text)).map(|_| Format::Kineto);
+    }
+    [
+        (is_json(begin), Format::Kineto),
+        (xplane::begins_like_a_space(begin), Format::XPlane),
+        (ncu::header(begin).is_some(), Format::NcuCsv),
+    ]
+    .into_iter()
+    .find_map(|(is, format)| is.then_some(format))
+}
+
+/// As much of gzip as there is.
+fn inflated(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    // The begin of a file is no whole stream, so that reading it ends in an error behind the text that is there.
+    match flate2::read::MultiGzDecoder::new(bytes)
+        .take(BEGIN)
+        .read_to_end(&mut text)
+    {
+        Err(_) if text.is_empty() => None,
+        _ => Some(text),
+    }
+}
+
+fn is_json(bytes: &[u8]) -> bool {
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+    match text.split_first() {
+        Some((b'{', rest)) => rest.is_empty() || matches!(rest.trim_ascii_start().first(), None | Some(b'"' | b'}')),
+        Some((b'[', rest)) => matches!(rest.trim_ascii_start().first(), None | Some(b'{' | b']')),
+        _ => false,
+    }
+}

@@ -1,0 +1,260 @@
+//! Records of CSV to profiles of launches.
+
+use std::collections::BTreeMap;
+
+use csv::{ReaderBuilder, StringRecord};
+use hashbrown::HashMap;
+
+use super::{Failure, header};
+use crate::limits::ReadLimits;
+use crate::model::{Capture, DropReason, KernelProfile, Metric};
+use crate::redact;
+
+/// The section of metrics that were asked for by their own names.
+const BY_NAME: &str = "Command line profiler metrics";
+
+/// Columns that say which launch a record is of.
+const LAUNCH: [&str; 13] = [
+    "ID",
+    "Process ID",
+    "Process Name",
+    "Host Name",
+    "Kernel Name",
+    "Kernel Time",
+    "Context",
+    "Stream",
+    "Block Size",
+    "Grid Size",
+    "Device",
+    "CC",
+    "Thread Name",
+];
+
+/// Profiles by number of their launch.
+pub(super) struct Profiles<'a> {
+    limits: &'a ReadLimits,
+    launches: BTreeMap<u64, KernelProfile>,
+    capture: Capture,
+    metrics: u64,
+    string_bytes: u64,
+    /// Texts that were redacted before: every launch repeats the names of all metrics.
+    known: HashMap<String, String>,
+}
+
+impl<'a> Profiles<'a> {
+    pub(super) fn new(limits: &'a ReadLimits) -> Self {
+        Self {
+            limits,
+            launches: BTreeMap::new(),
+            capture: Capture::default(),
+            metrics: 0,
+            string_bytes: 0,
+            known: HashMap::new(),
+        }
+    }
+
+    /// Adds a page.
+    pub(super) fn add(&mut self, text: &[u8]) -> Result<(), Failure> {
+        let Some(begin) = header(text) else {
+            return Err(Failure::NotAPage("has no header of a page of Nsight Compute"));
+        };
+        let page = text.get(begin..).unwrap_or_default();
+        let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(page);
+        let mut record = StringRecord::new();
+        let mut number = 0;
+        let mut next = |record: &mut StringRecord| {
+            let read = reader.read_record(record).map_err(|error| Failure::Record {
+                record: number,
+                reason: error.to_string(),
+            });
+            number += 1;
+            read
+        };
+        next(&mut record)?;
+        let columns: Vec<String> = record.iter().map(str::to_owned).collect();
+        let is_details = columns.iter().any(|column| column == "Metric Value");
+        if !is_details && !columns.iter().any(|column| column.contains("__")) {
+            return Err(Failure::NotAPage("has no column of a metric"));
+        }
+        let mut units = Vec::new();
+        if !is_details && next(&mut record)? {
+            units = record.iter().map(str::to_owned).collect();
+        }
+        while next(&mut record)? {
+            let at = Columns {
+                columns: &columns,
+                record: &record,
+            };
+            if is_details {
+                self.detail(&at)?;
+            } else {
+                self.raw(&at, &units)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A record of the details page: one metric, or the result of a rule.
+    fn detail(&mut self, at: &Columns<'_>) -> Result<(), Failure> {
+        let Some(id) = self.launch(at)? else { return Ok(()) };
+        let metric = at.text("Metric Name");
+        if metric.is_empty() {
+            self.capture.drops.add(DropReason::Unsupported, "results of rules", 1);
+            return Ok(());
+        }
+        let section = at.text("Section Name");
+        let name = if section == BY_NAME {
+            metric.to_owned()
+        } else {
+            format!("{section}: {metric}")
+        };
+        self.metric(id, &name, at.text("Metric Value"), at.text("Metric Unit"))
+    }
+
+    /// A record of the raw page: all metrics of a launch.
+    fn raw(&mut self, at: &Columns<'_>, units: &[String]) -> Result<(), Failure> {
+        let Some(id) = self.launch(at)? else { return Ok(()) };
+        for (place, column) in at.columns.iter().enumerate() {
+            let value = at.record.get(place).unwrap_or_default();
+            if value.is_empty() || LAUNCH.contains(&column.as_str()) {
+                continue;
+            }
+            let unit = units.get(place).map_or("", String::as_str);
+            self.metric(id, column, value, unit)?;
+        }
+        let Some(profile) = self.launches.get_mut(&id) else {
+            return Ok(());
+        };
+        // Older versions have sizes and device among the metrics only.
+        let whole = |name: &str| {
+            let value = profile.metrics.get(name)?.value;
+            format!("{value}").parse::<u32>().ok()
+        };
+        let triple = |of: &str| ["x", "y", "z"].map(|axis| whole(&format!("launch__{of}_dim_{axis}")).unwrap_or(0));
+        let (grid, block, device) = (triple("grid"), triple("block"), whole("launch__device_id"));
+        if profile.grid == [0; 3] {
+            profile.grid = grid;
+        }
+        if profile.block == [0; 3] {
+            profile.block = block;
+        }
+        if at.text("Device").is_empty() {
+            profile.device = device.unwrap_or(profile.device);
+        }
+        Ok(())
+    }
+
+    /// The launch of a record.
+    fn launch(&mut self, at: &Columns<'_>) -> Result<Option<u64>, Failure> {
+        let Ok(id) = at.text("ID").parse::<u64>() else {
+            self.capture
+                .drops
+                .add(DropReason::Skipped, "records without a number of a launch", 1);
+            return Ok(None);
+        };
+        if self.launches.contains_key(&id) {
+            return Ok(Some(id));
+        }
+        let limit = u64::from(self.limits.max_rows);
+        if u64::try_from(self.launches.len()).unwrap_or(u64::MAX) >= limit {
+            return Err(Failure::TooMany {
+                what: "launches",
+                limit,
+            });
+        }
+        let name = self.publishable(at.text("Kernel Name"))?;
+        let number = |column: &str| at.text(column).replace(',', "").parse::<u64>().unwrap_or(0);
+        let small = |column: &str| u32::try_from(number(column)).unwrap_or(0);
+        let profile = KernelProfile {
+            id,
+            name,
+            process: small("Process ID"),
+            device: small("Device"),
+            context: number("Context"),
+            stream: number("Stream"),
+            grid: triple(at.text("Grid Size")),
+            block: triple(at.text("Block Size")),
+            metrics: BTreeMap::new(),
+        };
+        self.launches.insert(id, profile);
+        Ok(Some(id))
+    }
+
+    fn metric(&mut self, id: u64, name: &str, value: &str, unit: &str) -> Result<(), Failure> {
+        let Some(value) = value
+            .replace(',', "")
+            .parse::<f64>()
+            .ok()
+            .filter(|value| value.is_finite())
+        else {
+            self.capture
+                .drops
+                .add(DropReason::Unsupported, "values that are no numbers", 1);
+            return Ok(());
+        };
+        self.metrics += 1;
+        if self.metrics > self.limits.max_events {
+            let limit = self.limits.max_events;
+            return Err(Failure::TooMany { what: "metrics", limit });
+        }
+        let name = self.publishable(name)?;
+        let unit = self.publishable(unit)?;
+        if let Some(profile) = self.launches.get_mut(&id) {
+            profile.metrics.insert(name, Metric { value, unit });
+        }
+        Ok(())
+    }
+
+    /// A text as it may be published, counted against the limit.
+    fn publishable(&mut self, text: &str) -> Result<String, Failure> {
+        self.string_bytes = self
+            .string_bytes
+            .saturating_add(u64::try_from(text.len()).unwrap_or(u64::MAX));
+        if self.string_bytes > self.limits.max_string_bytes {
+            let limit = self.limits.max_string_bytes;
+            return Err(Failure::TooMany {
+                what: "bytes of strings",
+                limit,
+            });
+        }
+        if let Some(clean) = self.known.get(text) {
+            return Ok(clean.clone());
+        }
+        let (clean, count) = redact::redact(text);
+        self.capture.redactions = self.capture.redactions.saturating_add(count);
+        let clean = clean.replace('\0', "\u{fffd}");
+        self.known.insert(text.to_owned(), clean.clone());
+        Ok(clean)
+    }
+
+    /// The capture; `version` is that of the profiler, where it is known.
+    pub(super) fn finish(mut self, version: &str) -> Capture {
+        "NVIDIA Nsight Compute".clone_into(&mut self.capture.source.tool);
+        version.clone_into(&mut self.capture.source.tool_version);
+        self.capture.profiles = self.launches.into_values().collect();
+        self.capture
+    }
+}
+
+/// A record with the names of its columns.
+struct Columns<'a> {
+    columns: &'a [String],
+    record: &'a StringRecord,
+}
+
+impl<'a> Columns<'a> {
+    fn text(&self, column: &str) -> &'a str {
+        let place = self.columns.iter().position(|known| known == column);
+        place.and_then(|place| self.record.get(place)).unwrap_or_default()
+    }
+}
+
+/// `(256, 1, 1)`.
+fn triple(text: &str) -> [u32; 3] {
+    let mut sizes = [0; 3];
+    let inside = text.trim_matches(|letter| matches!(letter, '(' | ')'));
+    for (size, part) in sizes.iter_mut().zip(inside.split(',')) {
+        *size = part.trim().parse().unwrap_or(0);
+    }
+    sizes
+}

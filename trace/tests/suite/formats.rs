@@ -1,0 +1,233 @@
+//! One entry for every format, and the reports that only their profiler opens.
+
+use std::path::Path;
+
+use flopwatch_trace::{Format, ReadError, ReadLimits, detect, ncu, read, timeline_file};
+
+use crate::export::Schema;
+use crate::nsys::corpus;
+use crate::sample::sample;
+use crate::{kineto, xplane};
+
+/// A details page as ncu writes it, behind the lines in which it says what it does.
+pub(crate) fn details(kernel: &str) -> String {
+    let launch =
+        format!(r#""0","6153","python3.11","127.0.0.1","{kernel}","1","7","(256, 2, 1)","(1024, 1, 1)","0","9.0""#);
+    format!(
+        r#"==PROF== Connected to process 6153
+"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value","Rule Name","Rule Type","Rule Description"
+{launch},"GPU Speed Of Light Throughput","Memory Throughput","%","91.5",
+{launch},"Memory Workload Analysis","Memory Throughput","byte/s","4,963,609,951.19",
+{launch},"Command line profiler metrics","dram__bytes_read.sum","Mbyte","2.33",
+{launch},"Launch Statistics","Function Cache Configuration","","CachePreferNone",
+{launch},"SpeedOfLight","","","","SOLBottleneck","OPT","Memory is busier, ""than"" compute"
+"#
+    )
+}
+
+const RAW: &str = r#""ID","Process ID","Process Name","Host Name","Kernel Name","Kernel Time","Context","Stream","gpu__time_duration.sum","launch__block_dim_x","launch__block_dim_y","launch__block_dim_z","launch__device_id","launch__grid_dim_x","smsp__none"
+"","","","","","","","","nsecond","","","","","","inst"
+"4","77","train","a-host","gemm(float *)","2025-Oct-28 21:47:21","1","13","1,234.5","64","2","1","3","500",""
+"5","77","train","a-host","gemm(float *)","2025-Oct-28 21:47:21","1","13","99","64","2","1","3","500","7"
+"#;
+
+#[test]
+fn every_format_is_found_by_content_and_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("no-ending");
+    let export = sample(Schema::V2023, false);
+    let timeline = export.beside("timeline.h5");
+    timeline_file::write(&export.timeline(), &timeline).unwrap();
+    let bytes = |path: &Path| std::fs::read(path).unwrap();
+    for (format, content) in [
+        (Format::Hdf5, bytes(export.path())),
+        (Format::Sqlite, bytes(export.sqlite())),
+        (Format::Hdf5, bytes(&timeline)),
+        (Format::Kineto, kineto::document(kineto::EVENTS).into_bytes()),
+        (Format::Kineto, kineto::gzip_of(&kineto::document(kineto::EVENTS))),
+        (Format::Kineto, format!("[{}]", kineto::EVENTS).into_bytes()),
+        (Format::XPlane, xplane::space("forward")),
+        (Format::NcuCsv, details("gemm").into_bytes()),
+        (Format::NcuCsv, RAW.into()),
+    ] {
+        std::fs::write(&path, content).unwrap();
+        assert_eq!(detect(&path).unwrap(), Some(format));
+        let capture = read(&path, &ReadLimits::default()).unwrap_or_else(|error| panic!("{format:?}: {error}"));
+        assert!(!capture.events.is_empty() || !capture.profiles.is_empty(), "{format:?}");
+    }
+}
+
+#[test]
+fn other_files_are_of_no_known_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("other.bin");
+    for content in [
+        &b""[..],
+        b"hello",
+        b"\x7fELF",
+        b"\x1f\x8b\x08",
+        &[0x0a; 100],
+        b"a,b\n1,2\n",
+        &[0; 5000],
+    ] {
+        std::fs::write(&path, content).unwrap();
+        let error = read(&path, &ReadLimits::default()).unwrap_err();
+        assert!(
+            matches!(error, ReadError::Unknown { .. }) && error.to_string().contains("other.bin"),
+            "{error}"
+        );
+    }
+    let error = read(&folder.path().join("absent"), &ReadLimits::default()).unwrap_err();
+    assert!(error.to_string().contains("absent: cannot be read"), "{error}");
+    std::fs::write(&path, b"U3w[END]NVIDIA Nsight Systems Stream 2022.4.2.1-").unwrap();
+    let error = read(&path, &ReadLimits::default()).unwrap_err().to_string();
+    assert!(error.contains("QdstrmImporter"), "{error}");
+}
+
+#[test]
+fn a_details_page_becomes_profiles() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("details.csv");
+    std::fs::write(&path, details("gemm(float *)")).unwrap();
+    let capture = ncu::read(&path, &ReadLimits::default()).unwrap();
+    let [profile] = capture.profiles.as_slice() else {
+        panic!("one launch")
+    };
+    assert_eq!(
+        (profile.name.as_str(), profile.process, profile.stream),
+        ("gemm(float *)", 6153, 7)
+    );
+    assert_eq!((profile.block, profile.grid), ([256, 2, 1], [1024, 1, 1]));
+    let metrics: Vec<_> = profile
+        .metrics
+        .iter()
+        .map(|(name, metric)| (name.as_str(), metric.value, metric.unit.as_str()))
+        .collect();
+    let expected = [
+        ("GPU Speed Of Light Throughput: Memory Throughput", 91.5, "%"),
+        (
+            "Memory Workload Analysis: Memory Throughput",
+            4_963_609_951.19,
+            "byte/s",
+        ),
+        ("dram__bytes_read.sum", 2.33, "Mbyte"),
+    ];
+    assert_eq!(metrics, expected);
+    let lost: Vec<_> = capture
+        .drops
+        .list()
+        .into_iter()
+        .map(|drop| (drop.what, drop.count))
+        .collect();
+    assert_eq!(
+        lost,
+        [
+            ("results of rules".to_owned(), 1),
+            ("values that are no numbers".to_owned(), 1)
+        ]
+    );
+}
+
+#[test]
+fn a_raw_page_becomes_profiles() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("raw.csv");
+    std::fs::write(&path, RAW).unwrap();
+    let capture = ncu::read(&path, &ReadLimits::default()).unwrap();
+    assert_eq!(
+        capture.profiles.iter().map(|profile| profile.id).collect::<Vec<_>>(),
+        [4, 5]
+    );
+    let profile = &capture.profiles[0];
+    assert_eq!(
+        (profile.device, profile.block, profile.grid),
+        (3, [64, 2, 1], [500, 0, 0])
+    );
+    let time = &profile.metrics["gpu__time_duration.sum"];
+    assert_eq!((time.value, time.unit.as_str()), (1234.5, "nsecond"));
+    assert!(!profile.metrics.contains_key("smsp__none"), "not measured is not zero");
+    assert_eq!(capture.drops.list(), []);
+    for (content, says) in [("\"ID\",\"x\"\n", "no column of a metric"), ("x,y\n", "has no header")] {
+        std::fs::write(&path, content).unwrap();
+        let error = ncu::read(&path, &ReadLimits::default()).unwrap_err().to_string();
+        assert!(error.contains("raw.csv") && error.contains(says), "{error}");
+    }
+    std::fs::write(&path, RAW).unwrap();
+    let none = ReadLimits::default();
+    for (limits, says) in [
+        (
+            ReadLimits {
+                max_text_bytes: 100,
+                ..none
+            },
+            "100 bytes",
+        ),
+        (ReadLimits { max_events: 3, ..none }, "3 metrics"),
+        (ReadLimits { max_rows: 1, ..none }, "1 launches"),
+        (
+            ReadLimits {
+                max_string_bytes: 30,
+                ..none
+            },
+            "30 bytes of strings",
+        ),
+    ] {
+        let error = ncu::read(&path, &limits).unwrap_err().to_string();
+        assert!(error.contains("raw.csv") && error.contains(says), "{error}");
+    }
+}
+
+#[test]
+fn reports_of_nsight_compute_are_opened_by_its_own_program() {
+    let reports = [
+        ("mojo-gtx1660ti/mojo_profile.ncu-rep", "2022.4.0.0"),
+        ("indexspaces/indexspaces_profile_a.ncu-rep", "2022.1.1.0"),
+        ("nukexc-gh200/profile_fastc.ncu-rep", "2025.2.1.0"),
+    ];
+    for (report, version) in reports {
+        let Some(path) = corpus(report) else { continue };
+        match read(&path, &ReadLimits::default()) {
+            Ok(capture) => {
+                assert_eq!(capture.source.tool_version, version);
+                assert!(!capture.profiles.is_empty(), "{report}");
+                for profile in &capture.profiles {
+                    assert!(profile.metrics["gpu__time_duration.sum"].value > 0.0, "{report}");
+                    assert!(profile.block[0] > 0 && profile.grid[0] > 0, "{report}");
+                }
+                println!("{report}: {} launches", capture.profiles.len());
+            }
+            // Without the program, or with one that is too old, the error says so.
+            Err(error) => {
+                let error = error.to_string();
+                assert!(error.contains(report) && error.contains(version), "{error}");
+                println!("{error}");
+                assert!(
+                    std::env::var_os(ncu::NCU).is_none() || error.contains("newer than the installed ncu 2"),
+                    "{error}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_report_of_nsight_systems_that_is_too_new_names_both_versions() {
+    let Some(path) = corpus("torchcodec/torchcodec_report1.nsys-rep") else {
+        return;
+    };
+    match read(&path, &ReadLimits::default()) {
+        Ok(capture) => assert!(!capture.events.is_empty()),
+        Err(error) => {
+            let known = matches!(error, ReadError::NoNsys { .. } | ReadError::NewerThanNsys { .. });
+            assert!(known && error.to_string().contains("2024.4.1.61"), "{error}");
+            println!("{error}");
+        }
+    }
+    let Some(path) = corpus("gpubootcamp-jacobi/jacobi_report.qdrep") else {
+        return;
+    };
+    match read(&path, &ReadLimits::default()) {
+        Ok(capture) => assert!(!capture.events.is_empty()),
+        Err(error) => assert!(matches!(error, ReadError::NoNsys { .. }), "{error}"),
+    }
+}
