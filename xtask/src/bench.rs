@@ -5,6 +5,7 @@
 
 mod convert;
 mod ingest;
+mod kineto;
 mod transform;
 
 use crate::cache::Cache;
@@ -80,8 +81,14 @@ struct Verdict {
     budget: Option<(&'static str, bool)>,
 }
 
-fn all() -> [Bench; 3] {
-    [convert::bench(), ingest::bench(), transform::bench()]
+fn all() -> [Bench; 5] {
+    [
+        convert::bench(),
+        ingest::bench(),
+        transform::bench(),
+        kineto::beside_orjson(),
+        kineto::beside_hta(),
+    ]
 }
 
 /// Runs the benches and prints a table of each.

@@ -6,6 +6,7 @@
 mod columns;
 mod nsys_export;
 mod report;
+mod trace;
 
 use std::path::PathBuf;
 
@@ -36,6 +37,14 @@ enum Job {
         #[arg(long)]
         events: u32,
     },
+    /// Write a Chrome trace as Kineto does.
+    MakeTrace {
+        out: PathBuf,
+        #[arg(long)]
+        megabytes: u64,
+    },
+    /// Read a file of any format.
+    Read { input: PathBuf },
     /// Read an export, transform it and write the timeline file.
     Convert { input: PathBuf, out: PathBuf },
     /// Read an export.
@@ -53,6 +62,8 @@ fn main() -> Result<()> {
             ranges,
         } => nsys_export::make(&out, kernels, copies, ranges),
         Job::MakeColumns { out, events } => columns::make(&out, events),
+        Job::MakeTrace { out, megabytes } => trace::make(&out, megabytes),
+        Job::Read { input } => trace::read(&input),
         Job::Convert { input, out } => nsys_export::convert(&input, &out),
         Job::Ingest { input } => nsys_export::ingest(&input),
         Job::Transform { input } => columns::transform_all(&input),

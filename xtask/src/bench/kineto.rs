@@ -1,0 +1,39 @@
+//! A large Kineto trace into columns, beside a quick JSON library and beside what people use.
+
+use super::{Bench, Rival, speed};
+
+const INPUT: (&str, &[&str]) = ("trace.json", &["make-trace", "--megabytes", "1000"]);
+
+pub(super) fn beside_orjson() -> Bench {
+    Bench {
+        name: "kineto",
+        what: "1 GB of Kineto JSON to columns, beside orjson",
+        input: INPUT,
+        ours: &["read"],
+        writes: false,
+        python: &["orjson==3.11.4", "numpy==2.4.6"],
+        rivals: &[Rival {
+            what: "orjson, then the same columns",
+            script: "kineto.py",
+            args: &["orjson"],
+        }],
+        judge: |ours, rival| vec![speed(ours, rival, "10", 10.0)],
+    }
+}
+
+pub(super) fn beside_hta() -> Bench {
+    Bench {
+        name: "kineto-hta",
+        what: "1 GB of Kineto JSON to columns, beside HolisticTraceAnalysis",
+        input: INPUT,
+        ours: &["read"],
+        writes: false,
+        python: &["HolisticTraceAnalysis==0.5.0"],
+        rivals: &[Rival {
+            what: "HolisticTraceAnalysis 0.5, parse",
+            script: "kineto.py",
+            args: &["hta"],
+        }],
+        judge: |ours, rival| vec![speed(ours, rival, "25", 25.0)],
+    }
+}
