@@ -13,6 +13,7 @@ mod h5py;
 mod image;
 mod lint;
 mod nsys;
+mod overhead;
 mod progress;
 mod project;
 mod setup;
@@ -50,6 +51,8 @@ enum Recipe {
     },
     /// Measure the trace engine beside what people use instead.
     Bench(bench::BenchOptions),
+    /// Measure what a prepared container costs: its start, and its pace without and with a capture.
+    Overhead(overhead::OverheadOptions),
     /// Run a real Kubernetes cluster on this machine.
     Cluster {
         /// Use the cluster that KUBECONFIG names instead of a local one.
@@ -80,6 +83,7 @@ fn run(cli: &Cli) -> Result<()> {
         Recipe::Test(options) => test::run(&cache, options),
         Recipe::Demo { record_args } => demo::run(&cache, record_args),
         Recipe::Bench(options) => bench::run(&cache, options),
+        Recipe::Overhead(options) => overhead::run(&cache, options),
         Recipe::Cluster {
             use_kubeconfig,
             command,

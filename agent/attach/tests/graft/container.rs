@@ -72,9 +72,13 @@ fn programs() -> &'static (PathBuf, PathBuf) {
                 .expect("cargo runs");
             assert!(status.success(), "cannot build what the tests run: {build:?}");
         }
-        let launcher =
-            std::env::var_os("FLOPWATCH_LAUNCHER").map_or(target.join("debug/flopwatch-launcher"), PathBuf::from);
-        (launcher, target.join("debug/flopwatch-sample-workload"))
+        let named = |variable: &str, own: &str| {
+            std::env::var_os(variable).map_or(target.join("debug").join(own), PathBuf::from)
+        };
+        (
+            named("FLOPWATCH_LAUNCHER", "flopwatch-launcher"),
+            named("FLOPWATCH_WORKLOAD", "flopwatch-sample-workload"),
+        )
     })
 }
 

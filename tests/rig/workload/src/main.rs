@@ -39,6 +39,9 @@ struct Arguments {
     /// Length of each inner range in microseconds.
     #[arg(long, default_value_t = 500)]
     range_micros: u64,
+    /// Compute so many steps in each inner range instead of sleeping; 0: sleep.
+    #[arg(long, default_value_t = 0)]
+    range_steps: u64,
     /// How long to run; 0 until SIGTERM.
     #[arg(long, default_value_t = 0)]
     seconds: u64,
@@ -86,12 +89,15 @@ fn main() -> anyhow::Result<ExitCode> {
         say(&format!("stdin bytes={}", input.len()))?;
     }
     let children = start_children(&arguments)?;
-    let pause = Duration::from_micros(arguments.range_micros);
+    let inner = match arguments.range_steps {
+        0 => Inner::Sleep(Duration::from_micros(arguments.range_micros)),
+        steps => Inner::Compute(steps),
+    };
     let threads = (0..arguments.threads)
         .map(|index| {
             std::thread::Builder::new()
                 .name(format!("worker-{index}"))
-                .spawn(move || work(index, pause))
+                .spawn(move || work(index, inner))
         })
         .collect::<Result<Vec<_>, _>>()
         .context("start threads")?;
@@ -179,14 +185,38 @@ fn wait_answer() -> String {
     }
 }
 
+/// What a program does in an inner range.
+#[derive(Debug, Clone, Copy)]
+enum Inner {
+    Sleep(Duration),
+    Compute(u64),
+}
+
+impl Inner {
+    fn run(self) {
+        match self {
+            Self::Sleep(pause) => rest(pause),
+            Self::Compute(steps) => compute(steps),
+        }
+    }
+}
+
+/// The same arithmetic every time, which the compiler cannot leave out.
+fn compute(steps: u64) {
+    let mut value = std::hint::black_box(1_u64);
+    for step in 0..steps {
+        value = std::hint::black_box(value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step));
+    }
+}
+
 /// One thread's work: steps of nested ranges.
-fn work(index: u32, pause: Duration) {
+fn work(index: u32, inner: Inner) {
     nvtx::name_thread!("worker-{index}");
     while !STOP.load(Ordering::Relaxed) {
         nvtx::range_push!("step");
         for name in ["forward", "backward", "optimizer"] {
             nvtx::range_push!("{name}");
-            rest(pause);
+            inner.run();
             nvtx::range_pop!();
         }
         nvtx::range_pop!();
@@ -211,6 +241,7 @@ fn start_children(arguments: &Arguments) -> anyhow::Result<Vec<Child>> {
                 .arg("--child")
                 .args(["--threads", &arguments.threads.to_string()])
                 .args(["--range-micros", &arguments.range_micros.to_string()])
+                .args(["--range-steps", &arguments.range_steps.to_string()])
                 .args(arguments.quiet.then_some("--quiet"))
                 .stdin(Stdio::null())
                 .spawn()
