@@ -11,8 +11,9 @@ mod sweep;
 pub mod work;
 pub mod writer;
 
+use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ use kube::{Client, ResourceExt};
 use prometheus::Registry;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -46,6 +47,10 @@ use pods::Pods;
 /// How long captures may take to clean up when the agent is asked to exit: below the 30 s that Kubernetes allows by default.
 const DRAIN: Duration = Duration::from_secs(25);
 
+/// Name of the file in the data folder that one agent at a time has locked.
+const LOCK_FILE: &str = "agent.lock";
+/// Pause before a lock that another agent has is tried again.
+const LOCK_RETRY: Duration = Duration::from_millis(100);
 /// Time between two sweeps of the store.
 const SWEEP: Duration = Duration::from_mins(10);
 /// Pause before the first list of captures is tried again.
@@ -166,6 +171,8 @@ pub async fn run(options: Options) -> Result<(), Error> {
     let router = observability::router(registry.clone(), health.clone());
     let mut observing = tokio::spawn(observability::serve(listener, router, give_up.clone()));
 
+    // Held until this process ends, however it ends.
+    let _lock = lock(&options.data_dir).await?;
     let steps = make_steps(&options)?;
     let spool = options.spool();
     tokio::fs::create_dir_all(&spool)
@@ -252,6 +259,26 @@ pub async fn run(options: Options) -> Result<(), Error> {
         task.abort();
     }
     ended
+}
+
+/// Waits until no other agent has the data folder: one that is being replaced may still be letting go of its captures.
+async fn lock(folder: &Path) -> Result<File, Error> {
+    let path = folder.join(LOCK_FILE);
+    let failed = || format!("cannot lock {}", path.display());
+    tokio::fs::create_dir_all(folder).await.map_err(io_error(failed()))?;
+    let file = File::create(&path).map_err(io_error(failed()))?;
+    let mut told = false;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(error)) => return Err(io_error(failed())(error)),
+            Err(TryLockError::WouldBlock) if !told => {
+                info!("waiting for the earlier agent of this node to end");
+                told = true;
+            }
+            Err(TryLockError::WouldBlock) => sleep(LOCK_RETRY).await,
+        }
+    }
 }
 
 /// Listens for those who fetch artifacts.
