@@ -4,6 +4,7 @@
 //! own that prints a line of JSON with its `seconds` (the job, without starting the process) and `peak_bytes`.
 
 mod convert;
+mod graft;
 mod ingest;
 mod kineto;
 mod transform;
@@ -18,7 +19,10 @@ use std::path::{Path, PathBuf};
 
 /// Options of the recipe.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct BenchOptions {
+    #[command(subcommand)]
+    other: Option<Other>,
     /// Only the benches of these names.
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(all().map(|bench| bench.name)))]
     names: Vec<String>,
@@ -28,6 +32,13 @@ pub(crate) struct BenchOptions {
     /// Fail when a budget is missed.
     #[arg(long)]
     strict: bool,
+}
+
+/// What is measured in another way than a job with a rival.
+#[derive(Debug, clap::Subcommand)]
+enum Other {
+    /// Measure what a prepared container costs: its start, and its pace without and with a capture.
+    Graft(graft::GraftOptions),
 }
 
 /// One bench.
@@ -93,6 +104,9 @@ fn all() -> [Bench; 5] {
 
 /// Runs the benches and prints a table of each.
 pub(crate) fn run(cache: &Cache, options: &BenchOptions) -> Result<()> {
+    if let Some(Other::Graft(options)) = &options.other {
+        return graft::run(cache, options);
+    }
     let program = step("building the bench program", || build(cache))?;
     let mut missed = Vec::new();
     for bench in all() {

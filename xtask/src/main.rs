@@ -13,7 +13,6 @@ mod h5py;
 mod image;
 mod lint;
 mod nsys;
-mod overhead;
 mod progress;
 mod project;
 mod setup;
@@ -49,10 +48,8 @@ enum Recipe {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         record_args: Vec<String>,
     },
-    /// Measure the trace engine beside what people use instead.
+    /// Measure the trace engine beside what people use instead; `graft`: what a prepared container costs.
     Bench(bench::BenchOptions),
-    /// Measure what a prepared container costs: its start, and its pace without and with a capture.
-    Overhead(overhead::OverheadOptions),
     /// Run a real Kubernetes cluster on this machine.
     Cluster {
         /// Use the cluster that KUBECONFIG names instead of a local one.
@@ -83,7 +80,6 @@ fn run(cli: &Cli) -> Result<()> {
         Recipe::Test(options) => test::run(&cache, options),
         Recipe::Demo { record_args } => demo::run(&cache, record_args),
         Recipe::Bench(options) => bench::run(&cache, options),
-        Recipe::Overhead(options) => overhead::run(&cache, options),
         Recipe::Cluster {
             use_kubeconfig,
             command,

@@ -1,6 +1,6 @@
 //! What a graft costs: the start of a container and the pace of its program, unprepared, prepared, and with a capture running.
 //!
-//! `cargo xtask overhead` builds what it runs and starts it. The container and the profiler are the tests' own; there is no
+//! `cargo xtask bench graft` builds what it runs and starts it. The container and the profiler are the tests' own; there is no
 //! kubelet in it. Rounds alternate between the kinds, so that what else the machine does meets all of them.
 #![allow(
     clippy::unwrap_used,
@@ -17,7 +17,7 @@ mod container;
 
 use std::time::{Duration, Instant};
 
-use container::{Container, Rig, Spec, WORKLOAD, pause, rig, wait_for};
+use container::{Container, PATIENT, Rig, Spec, WORKLOAD, pause, rig, wait_for};
 use flopwatch_attach::graft::{Bounds, Target};
 use flopwatch_attach::nsys::LaunchOptions;
 
@@ -33,12 +33,12 @@ fn main() {
     };
     let Some(rig) = rig() else { return };
     println!("load average at the beginning: {}", load());
-    measure_starts(&rig, starts);
+    measure_starts(rig, starts);
     for (what, steps) in [
         ("4 ranges around 3 x 0.1 ms of work", 100_000),
         ("4 ranges around nothing else", 1),
     ] {
-        measure_pace(&rig, what, steps, rounds);
+        measure_pace(rig, what, steps, rounds);
     }
     println!("load average at the end: {}", load());
 }
@@ -68,7 +68,7 @@ fn measure_starts(rig: &Rig, starts: u32) {
     let command = [WORKLOAD, "--quiet"];
     let (mut plain, mut prepared, mut waits) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..starts {
-        for launcher in [None, Some(&[][..])] {
+        for launcher in [None, Some(&PATIENT[..])] {
             let container = Container::start(
                 rig,
                 &Spec {
@@ -127,7 +127,7 @@ fn measure_pace(rig: &Rig, what: &str, steps: u64, rounds: u32) {
     for _ in 0..rounds {
         // One container at a time: they would compete for the processors.
         kinds[0].1.push(window(&start(None)));
-        let container = start(Some(&[]));
+        let container = start(Some(&PATIENT));
         let (target, _) = graft(rig, &container);
         kinds[1].1.push(window(&container));
         let bounds = Bounds {

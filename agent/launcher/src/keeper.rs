@@ -28,6 +28,9 @@ const GUARD_COMMAND: Duration = Duration::from_mins(1);
 /// Pause before a failed stop is tried again, and how often that is done.
 const RETRY: Duration = Duration::from_secs(3);
 const ATTEMPTS: u32 = 4;
+/// How often a session's launch is begun. On a busy machine it can trip over itself: a process of it then looks for what
+/// another has not made yet, and the launch ends at once with an error.
+const LAUNCHES: u32 = 3;
 /// How long what a control command leaves behind may live on.
 const LINGER: Duration = Duration::from_secs(2);
 /// Log bytes after which the log starts anew.
@@ -132,14 +135,8 @@ fn prepare(options: &Options) -> std::io::Result<Keeper> {
 impl Keeper {
     fn hold(mut self, options: &Options, command: &[CString]) -> std::io::Result<i32> {
         let start = Instant::now();
-        let spawned = self.spawn(command);
-        let child = match spawned {
-            Ok(child) => child,
-            Err(error) => {
-                self.finish(options, 127, &format!("cannot run the profiler: {error}"));
-                return Err(error);
-            }
-        };
+        let mut launches = 1;
+        let mut child = self.launch(options, command)?;
         let mut code = None;
         let mut deadline = options.deadline.map(|limit| start + limit);
         loop {
@@ -152,7 +149,8 @@ impl Keeper {
                 }
                 self.reaped(pid, status);
             }
-            if !alive {
+            let again = launches < LAUNCHES && code.is_some_and(|code| code != 0) && self.is_awaited();
+            if !alive && !again {
                 break;
             }
             if let Some(signal) = signal {
@@ -164,6 +162,12 @@ impl Keeper {
                 tree::end_all();
                 code.get_or_insert(TIMED_OUT);
                 break;
+            }
+            if again {
+                tree::end_all();
+                launches += 1;
+                child = self.launch(options, command)?;
+                code = None;
             }
             if !self.session_goes_on(code.is_some()) {
                 tree::end_all();
@@ -177,6 +181,11 @@ impl Keeper {
             &format!("the profiler's launch ended with exit code {code}"),
         );
         Ok(code)
+    }
+
+    fn launch(&self, options: &Options, command: &[CString]) -> std::io::Result<Pid> {
+        self.spawn(command)
+            .inspect_err(|error| self.finish(options, 127, &format!("cannot run the profiler: {error}")))
     }
 
     fn spawn(&self, command: &[CString]) -> std::io::Result<Pid> {
@@ -219,6 +228,15 @@ impl Keeper {
             held.failed += 1;
             held.next = Some(Instant::now() + RETRY);
         }
+    }
+
+    /// Whether the launcher still waits for the session, which has given no environment.
+    fn is_awaited(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| {
+            [run_dir::ENV, run_dir::ENV_HELD, run_dir::STATE, run_dir::FAILED]
+                .iter()
+                .all(|name| !held.run_dir.has(name))
+        })
     }
 
     /// Looks after the session; false when it must end.

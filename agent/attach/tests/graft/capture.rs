@@ -8,14 +8,21 @@ use std::time::Duration;
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_attach::sandbox::{self, Sandboxed};
 
-use super::container::Rig;
+use super::container::{Container, Rig, wait_for};
 
 /// A count that one of the workload's processes reported.
 pub(crate) struct Count {
     /// Unix nanoseconds.
     t: u64,
-    pid: u64,
+    pub(crate) pid: u64,
     pub(crate) ranges: u64,
+}
+
+impl Count {
+    /// Whether it was reported at least `time` and 400 ranges after another.
+    pub(crate) fn is_later(&self, other: &Self, time: Duration) -> bool {
+        Duration::from_nanos(self.t.saturating_sub(other.t)) >= time && self.ranges >= other.ranges + 400
+    }
 }
 
 /// The counts in the workload's output; a last line that is still being written is left out.
@@ -34,6 +41,28 @@ pub(crate) fn counts(stdout: &str) -> Vec<Count> {
             ranges: field(line, "ranges="),
         })
         .collect()
+}
+
+impl Container {
+    /// Waits until the workload has said of itself that it runs. Before that nothing may be done to it or to its session: between
+    /// the launcher's decision and the workload's first instruction lies the start of the profiler's library.
+    pub(crate) fn reports(&self) {
+        wait_for("the workload's first report", || {
+            (!counts(&self.stdout()).is_empty()).then_some(())
+        });
+    }
+
+    /// Waits until the workload has worked so long by its own reports, and so much.
+    pub(crate) fn works_for(&self, time: Duration) {
+        let first = counts(&self.stdout()).pop();
+        wait_for("the workload's work", || {
+            let last = counts(&self.stdout()).pop()?;
+            first
+                .as_ref()
+                .is_none_or(|first| last.is_later(first, time))
+                .then_some(())
+        });
+    }
 }
 
 /// A finished range.

@@ -16,10 +16,10 @@ use super::{SESSION, members, options};
 fn what_runs_in_a_container_has_its_user_and_no_right() {
     let Some(rig) = rig() else { return };
     let mut container = Container::start(
-        &rig,
+        rig,
         &Spec {
             launcher: None,
-            command: &["/bin/sleep", "60"],
+            command: &["/bin/sleep", "600"],
             ..Spec::default()
         },
     );
@@ -40,7 +40,7 @@ fn what_runs_in_a_container_has_its_user_and_no_right() {
     let run = |script: &str, seconds| enter::run(&rig.reexec, &entry(script, seconds)).unwrap();
     let output = run(
         "grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs)' /proc/self/status; hostname; env; ls /proc/self/fd; cat",
-        5,
+        60,
     );
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
@@ -55,12 +55,12 @@ fn what_runs_in_a_container_has_its_user_and_no_right() {
         "{text}"
     );
     assert!(text.ends_with("\n0\n1\n2\n3\n"), "descriptors leaked: {text}");
-    assert_eq!(run("exit 5", 5).end, End::Exited(5));
-    assert_eq!(run("kill -9 $$", 5).end, End::Signaled(9));
+    assert_eq!(run("exit 5", 60).end, End::Exited(5));
+    assert_eq!(run("kill -9 $$", 60).end, End::Signaled(9));
     assert_eq!(run("sleep 60", 1).end, End::TimedOut);
-    let loud = run("head -c 1000000 /dev/zero", 10);
+    let loud = run("head -c 1000000 /dev/zero", 60);
     assert!(loud.success() && loud.truncated && loud.stdout.len() == 65536);
-    let mut wrong = entry("true", 5);
+    let mut wrong = entry("true", 60);
     wrong.process.start_time += 1;
     assert!(
         enter::run(&rig.reexec, &wrong).is_err(),
@@ -103,9 +103,9 @@ fn a_sandboxed_tool_has_no_right_no_network_and_bounds() {
     assert!(run(allocate, &|_| {}).success());
     assert!(!run(allocate, &|tool| tool.memory_bytes = 256 << 20).success());
     let start = Instant::now();
-    let late = run("sleep 60 & sleep 60", &|tool| tool.deadline = Duration::from_secs(1));
+    let late = run("sleep 600 & sleep 600", &|tool| tool.deadline = Duration::from_secs(1));
     assert_eq!(late.end, End::TimedOut);
-    assert!(start.elapsed() < Duration::from_secs(20));
+    assert!(start.elapsed() < Duration::from_mins(1));
     assert_eq!(
         run("while :; do :; done", &|tool| tool.cpu_seconds = 1).end,
         End::Signaled(9)
@@ -136,7 +136,7 @@ fn a_sandboxed_tool_that_nobody_wants_any_more_is_killed_and_reaped_with_its_chi
     let start = Instant::now();
     drop(cancel);
     assert_eq!(running.join().unwrap().end, End::Cancelled);
-    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
     for pid in pids {
         let procfs = flopwatch_attach::process::Procfs::default();
         wait_for("the end of the tool's processes", || {
@@ -161,7 +161,7 @@ fn a_session_has_a_cgroup_of_its_own_which_can_be_removed() {
         ..parent.clone()
     };
     let mut container = Container::start(
-        &rig,
+        rig,
         &Spec {
             command: &[WORKLOAD],
             ..Spec::default()
@@ -169,10 +169,10 @@ fn a_session_has_a_cgroup_of_its_own_which_can_be_removed() {
     );
     let target = Target {
         cgroup: Some(cgroup.clone()),
-        ..container.target(&rig)
+        ..container.target(rig)
     };
     target.start_session(&options()).unwrap();
-    assert!(target.await_state(Duration::from_secs(20)).unwrap().grafted);
+    assert!(target.await_state(Duration::from_mins(1)).unwrap().grafted);
     let init = container.init().pid;
     let path = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
     assert!(!path(init).contains(&cgroup.name), "the workload was moved");
@@ -189,6 +189,7 @@ fn a_session_has_a_cgroup_of_its_own_which_can_be_removed() {
         !enter::remove_cgroup(&cgroup).unwrap(),
         "removed under the session's feet"
     );
+    container.reports();
     target.shutdown_session(SESSION).unwrap();
     container.signal(Signal::SIGTERM);
     assert_eq!(container.end().code(), Some(0));
@@ -203,13 +204,13 @@ fn a_session_has_a_cgroup_of_its_own_which_can_be_removed() {
 fn the_agents_capabilities_are_enough_to_take_a_capture_out() {
     let Some(rig) = rig() else { return };
     let mut container = Container::start(
-        &rig,
+        rig,
         &Spec {
             command: &[WORKLOAD],
             ..Spec::default()
         },
     );
-    let target = container.target(&rig);
+    let target = container.target(rig);
     let write = "umask 077; echo captured > /flopwatch/run/out/x.qdstrm";
     let entry = Entry {
         proc_root: "/proc".into(),
@@ -217,7 +218,7 @@ fn the_agents_capabilities_are_enough_to_take_a_capture_out() {
         cgroup: None,
         command: vec!["/bin/sh".into(), "-c".into(), write.into()],
         environment: Vec::new(),
-        deadline: Duration::from_secs(5),
+        deadline: Duration::from_mins(1),
         detach: false,
     };
     assert!(enter::run(&rig.reexec, &entry).unwrap().success());

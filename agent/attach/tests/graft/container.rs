@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use flopwatch_attach::graft::{LauncherScan, Target};
@@ -20,7 +20,6 @@ pub(crate) struct Rig {
     pub(crate) nsys_host: PathBuf,
     pub(crate) libraries: Vec<PathBuf>,
     pub(crate) reexec: Reexec,
-    _turn: MutexGuard<'static, ()>,
 }
 
 /// What the agent's container has, and no more: not privileged, no right to override file modes.
@@ -51,35 +50,31 @@ fn tools() -> Option<(PathBuf, PathBuf)> {
     importer.then_some((program.parent()?.to_owned(), host))
 }
 
-/// The programs of ours that the tests run, built once.
-fn programs() -> &'static (PathBuf, PathBuf) {
-    static PROGRAMS: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
-    PROGRAMS.get_or_init(|| {
-        let target = target_folder();
-        let builds: [&[&str]; 2] = [
-            &["-p", "flopwatch-launcher", "-p", "flopwatch-sample-workload", "--bins"],
-            &["-p", "flopwatch-attach", "--example", "reexec"],
-        ];
-        for build in builds {
-            let mut cargo = Command::new(env!("CARGO"));
-            cargo
-                .args(["build", "--quiet", "--target-dir"])
-                .arg(&target)
-                .args(build);
-            let status = cargo
-                .current_dir(env!("CARGO_MANIFEST_DIR"))
-                .status()
-                .expect("cargo runs");
-            assert!(status.success(), "cannot build what the tests run: {build:?}");
-        }
-        let named = |variable: &str, own: &str| {
-            std::env::var_os(variable).map_or(target.join("debug").join(own), PathBuf::from)
-        };
-        (
-            named("FLOPWATCH_LAUNCHER", "flopwatch-launcher"),
-            named("FLOPWATCH_WORKLOAD", "flopwatch-sample-workload"),
-        )
-    })
+/// The programs of ours that the tests run: the launcher and the workload.
+fn programs() -> (PathBuf, PathBuf) {
+    let target = target_folder();
+    let builds: [&[&str]; 2] = [
+        &["-p", "flopwatch-launcher", "-p", "flopwatch-sample-workload", "--bins"],
+        &["-p", "flopwatch-attach", "--example", "reexec"],
+    ];
+    for build in builds {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo
+            .args(["build", "--quiet", "--target-dir"])
+            .arg(&target)
+            .args(build);
+        let status = cargo
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()
+            .expect("cargo runs");
+        assert!(status.success(), "cannot build what the tests run: {build:?}");
+    }
+    let named =
+        |variable: &str, own: &str| std::env::var_os(variable).map_or(target.join("debug").join(own), PathBuf::from);
+    (
+        named("FLOPWATCH_LAUNCHER", "flopwatch-launcher"),
+        named("FLOPWATCH_WORKLOAD", "flopwatch-sample-workload"),
+    )
 }
 
 /// `target/debug/deps/this-test` -> `target`.
@@ -88,9 +83,10 @@ fn target_folder() -> PathBuf {
     own.ancestors().nth(3).unwrap().to_owned()
 }
 
-/// The rig, one test at a time; none, with a printed reason, where the machine lacks something.
-pub(crate) fn rig() -> Option<Rig> {
-    static TURN: Mutex<()> = Mutex::new(());
+/// The rig; none, with a printed reason, where the machine lacks something. Every container has namespaces and folders of its
+/// own, so tests may run beside each other.
+pub(crate) fn rig() -> Option<&'static Rig> {
+    static RIG: OnceLock<Rig> = OnceLock::new();
     if !nix::unistd::geteuid().is_root() {
         println!("skipped: making namespaces as a runtime does needs root");
         return None;
@@ -99,8 +95,11 @@ pub(crate) fn rig() -> Option<Rig> {
         println!("skipped: no Nsight Systems (set FLOPWATCH_NSYS and FLOPWATCH_NSYS_HOST, or install Debian's)");
         return None;
     };
-    let turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let (launcher, workload) = programs().clone();
+    Some(RIG.get_or_init(|| make(nsys_target, nsys_host)))
+}
+
+fn make(nsys_target: PathBuf, nsys_host: PathBuf) -> Rig {
+    let (launcher, workload) = programs();
     // Every entry and every sandbox of the tests is made with the agent's capabilities only.
     let agent = target_folder().join("flopwatch-agent-rights.sh");
     let helper = target_folder().join("debug/examples/reexec");
@@ -121,16 +120,18 @@ pub(crate) fn rig() -> Option<Rig> {
         }
         libraries.push(folder);
     }
-    Some(Rig {
+    Rig {
         launcher,
         workload,
         nsys_target,
         nsys_host,
         libraries,
         reexec,
-        _turn: turn,
-    })
+    }
 }
+
+/// Bounds of the launcher for tests in which it shall find its session, however busy the machine.
+pub(crate) const PATIENT: [&str; 4] = ["--claim-seconds", "60", "--session-seconds", "60"];
 
 /// What stands in for the profiler's command line tool.
 pub(crate) enum Tools<'a> {
@@ -153,7 +154,7 @@ impl Default for Spec<'_> {
     fn default() -> Self {
         Self {
             tools: Tools::Real,
-            launcher: Some(&[]),
+            launcher: Some(&PATIENT),
             command: &[],
             environment: &["A=1", "PATH=/usr/bin:/bin"],
             stdin: b"",

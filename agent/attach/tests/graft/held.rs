@@ -7,7 +7,7 @@ use flopwatch_attach::process::Procfs;
 use nix::sys::signal::Signal;
 
 use super::capture::Capture;
-use super::container::{Container, Rig, Spec, WORKLOAD, pause, rig, wait_for};
+use super::container::{Container, PATIENT, Rig, Spec, WORKLOAD, rig, wait_for};
 use super::{SESSION, options};
 
 const LOOSE: Bounds = Bounds {
@@ -20,8 +20,13 @@ const LAUNCHER: &str = "/flopwatch/tools/launcher";
 
 /// The command of a container that admission prepared for a session's own pod.
 fn held<'a>(limit: &'a str, program: &[&'a str]) -> Vec<&'a str> {
-    let hold = [LAUNCHER, "hold", "--limit-seconds", limit, "--", LAUNCHER, "run", "--"];
-    hold.iter().chain(program).copied().collect()
+    let hold = [LAUNCHER, "hold", "--limit-seconds", limit, "--", LAUNCHER, "run"];
+    hold.iter()
+        .chain(&PATIENT)
+        .chain(&["--"])
+        .chain(program)
+        .copied()
+        .collect()
 }
 
 /// The waiting launcher, and the first process of its container, which stays when the program has ended.
@@ -49,21 +54,21 @@ fn a_collection_before_the_first_instruction_holds_every_range_and_outlives_the_
     let Some(rig) = rig() else { return };
     let command = held("60", &[WORKLOAD, "--seconds", "1", "--fail-code", "5"]);
     let mut container = Container::start(
-        &rig,
+        rig,
         &Spec {
             launcher: None,
             command: &command,
             ..Spec::default()
         },
     );
-    let (launcher, holder) = targets(&rig, &container);
+    let (launcher, holder) = targets(rig, &container);
     launcher.start_session_held(&options()).unwrap();
-    assert!(launcher.await_held(Duration::from_secs(15)).unwrap());
+    assert!(launcher.await_held(Duration::from_mins(1)).unwrap());
     holder.start_collection(SESSION, "start", false, LOOSE).unwrap();
     assert_eq!(container.stdout(), "", "the program waits for the collection");
     holder.release().unwrap();
     holder.release().unwrap();
-    let state = launcher.await_state(Duration::from_secs(10)).unwrap();
+    let state = holder.await_state(Duration::from_mins(1)).unwrap();
     assert!(state.grafted, "{state:?}");
 
     wait_for("the program's end", || holder.has_ended().unwrap().then_some(()));
@@ -79,7 +84,7 @@ fn a_collection_before_the_first_instruction_holds_every_range_and_outlives_the_
     assert!(holder.remove_capture(&path).unwrap());
     let taken = Instant::now();
     assert_eq!(container.end().code(), Some(5), "the program's own exit code");
-    assert!(taken.elapsed() < Duration::from_secs(10), "{:?}", taken.elapsed());
+    assert!(taken.elapsed() < Duration::from_secs(40), "{:?}", taken.elapsed());
 
     let stdout = container.stdout();
     let total = stdout
@@ -95,7 +100,7 @@ fn a_collection_before_the_first_instruction_holds_every_range_and_outlives_the_
         })
         .unwrap();
     assert_eq!(
-        Capture::read(&rig, &raw).len(),
+        Capture::read(rig, &raw).len(),
         total,
         "from the first range to the last"
     );
@@ -106,16 +111,16 @@ fn a_program_that_nobody_captures_ends_at_once_with_its_code_and_gets_the_signal
     let Some(rig) = rig() else { return };
     let command = held("60", &[WORKLOAD, "--fail-code", "6"]);
     let mut container = Container::start(
-        &rig,
+        rig,
         &Spec {
             launcher: None,
             command: &command,
             ..Spec::default()
         },
     );
-    let (launcher, _) = targets(&rig, &container);
+    let (launcher, _) = targets(rig, &container);
     launcher.start_session(&options()).unwrap();
-    assert!(launcher.await_state(Duration::from_secs(20)).unwrap().grafted);
+    assert!(launcher.await_state(Duration::from_mins(1)).unwrap().grafted);
     wait_for("the program's first report", || {
         container.stdout().contains("ranges=").then_some(())
     });
@@ -126,32 +131,34 @@ fn a_program_that_nobody_captures_ends_at_once_with_its_code_and_gets_the_signal
     let asked = Instant::now();
     container.signal(Signal::SIGTERM);
     assert_eq!(container.end().code(), Some(6));
-    assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
+    assert!(asked.elapsed() < Duration::from_secs(40), "{:?}", asked.elapsed());
     assert!(container.stdout().contains("wait=ECHILD"), "no child of ours");
 }
 
 #[test]
 fn a_capture_that_nobody_takes_does_not_keep_the_container_for_ever() {
     let Some(rig) = rig() else { return };
-    let command = held("2", &[WORKLOAD, "--seconds", "1"]);
+    let command = held("2", &[WORKLOAD]);
     let mut container = Container::start(
-        &rig,
+        rig,
         &Spec {
             launcher: None,
             command: &command,
             ..Spec::default()
         },
     );
-    let (launcher, holder) = targets(&rig, &container);
+    let (launcher, holder) = targets(rig, &container);
     launcher.start_session(&options()).unwrap();
-    assert!(launcher.await_state(Duration::from_secs(20)).unwrap().grafted);
+    assert!(launcher.await_state(Duration::from_mins(1)).unwrap().grafted);
+    container.reports();
     holder.start_collection(SESSION, "left", false, LOOSE).unwrap();
+    container.signal(Signal::SIGTERM);
     wait_for("the program's end", || holder.has_ended().unwrap().then_some(()));
     let ended = Instant::now();
     assert_eq!(container.end().code(), Some(0));
     let stayed = ended.elapsed();
     assert!(
-        Duration::from_millis(1500) < stayed && stayed < Duration::from_secs(10),
+        Duration::from_millis(1000) < stayed && stayed < Duration::from_secs(40),
         "{stayed:?}"
     );
 }
@@ -165,26 +172,27 @@ fn a_launcher_whose_session_is_never_released_starts_its_program_plainly() {
         "--",
         LAUNCHER,
         "run",
+        "--claim-seconds",
+        "60",
         "--session-seconds",
-        "3",
+        "8",
         "--",
         WORKLOAD,
         "--seconds",
         "1",
     ];
     let mut container = Container::start(
-        &rig,
+        rig,
         &Spec {
             launcher: None,
             command: &program,
             ..Spec::default()
         },
     );
-    let (launcher, _) = targets(&rig, &container);
+    let (launcher, _) = targets(rig, &container);
     launcher.start_session_held(&options()).unwrap();
-    assert!(launcher.await_held(Duration::from_secs(15)).unwrap());
-    pause(Duration::from_millis(100));
-    let state = launcher.await_state(Duration::from_secs(10)).unwrap();
+    assert!(launcher.await_held(Duration::from_mins(1)).unwrap());
+    let state = launcher.await_state(Duration::from_mins(1)).unwrap();
     assert_eq!((state.grafted, state.reason.as_str()), (false, "session_timeout"));
     assert_eq!(container.end().code(), Some(0));
 }

@@ -42,7 +42,8 @@ fn options() -> LaunchOptions {
 fn graft(rig: &Rig, container: &Container) -> (Target, LauncherState) {
     let target = container.target(rig);
     target.start_session(&options()).unwrap();
-    let state = target.await_state(Duration::from_secs(20)).unwrap();
+    // From outside: a workload that ends at once takes the way into its container along.
+    let state = serde_json::from_str(&container.state()).unwrap();
     (target, state)
 }
 

@@ -28,7 +28,7 @@ fn the_workloads_own_environment_is_untouched() {
     ];
     let command = [WORKLOAD, "--print-env"];
     let mut plain = Container::start(
-        &rig,
+        rig,
         &Spec {
             launcher: None,
             command: &command,
@@ -41,14 +41,14 @@ fn the_workloads_own_environment_is_untouched() {
     assert_eq!(own.len(), environment.len());
 
     let mut container = Container::start(
-        &rig,
+        rig,
         &Spec {
             command: &command,
             environment: &environment,
             ..Spec::default()
         },
     );
-    let (_, state) = graft(&rig, &container);
+    let (_, state) = graft(rig, &container);
     assert!(state.grafted, "{state:?}");
     assert_eq!(state.kept, ["__GL_CONSTANT_FRAME_RATE_HINT"]);
     assert_eq!(container.end().code(), Some(0));
@@ -73,14 +73,14 @@ fn exit_codes_and_standard_input_are_the_workloads() {
     let input = vec![b'x'; 20_000];
     let command = [WORKLOAD, "--read-stdin", "--seconds", "1", "--fail-code", "9"];
     let mut container = Container::start(
-        &rig,
+        rig,
         &Spec {
             command: &command,
             stdin: &input,
             ..Spec::default()
         },
     );
-    let (_, state) = graft(&rig, &container);
+    let (_, state) = graft(rig, &container);
     assert!(state.grafted);
     assert_eq!(container.end().code(), Some(9));
     assert!(container.stdout().contains("stdin bytes=20000\n"));
@@ -93,7 +93,7 @@ fn exit_codes_and_standard_input_are_the_workloads() {
     ] {
         let options = ["--claim-seconds", "0"];
         let mut container = Container::start(
-            &rig,
+            rig,
             &Spec {
                 launcher: Some(&options),
                 command: &[command],
@@ -118,7 +118,7 @@ fn signals_descriptors_umask_and_folder_are_as_without_a_launcher() {
     let mut seen = Vec::new();
     for launcher in [None, Some(&waits_for_nobody[..])] {
         let mut container = Container::start(
-            &rig,
+            rig,
             &Spec {
                 launcher,
                 command: &command,
@@ -130,13 +130,13 @@ fn signals_descriptors_umask_and_folder_are_as_without_a_launcher() {
     }
     assert_eq!(seen[0], seen[1]);
     let mut container = Container::start(
-        &rig,
+        rig,
         &Spec {
             command: &command,
             ..Spec::default()
         },
     );
-    assert!(graft(&rig, &container).1.grafted);
+    assert!(graft(rig, &container).1.grafted);
     assert_eq!(container.end().code(), Some(0));
     // The profiler's library opens descriptors of its own in the process; the launcher adds none, as the first half shows.
     let grafted = container.stdout();
@@ -148,15 +148,15 @@ fn signals_descriptors_umask_and_folder_are_as_without_a_launcher() {
 fn signals_reach_the_workloads_own_handlers() {
     let Some(rig) = rig() else { return };
     let mut container = Container::start(
-        &rig,
+        rig,
         &Spec {
             command: &[WORKLOAD],
             ..Spec::default()
         },
     );
-    let (_, state) = graft(&rig, &container);
+    let (_, state) = graft(rig, &container);
     assert!(state.grafted);
-    wait_for("the workload", || container.stdout().contains("t=").then_some(()));
+    container.reports();
     container.signal(Signal::SIGHUP);
     wait_for("SIGHUP", || container.stdout().contains("hup=1 int=0").then_some(()));
     container.signal(Signal::SIGINT);
@@ -182,20 +182,18 @@ fn a_signal_ends_the_wait_promptly() {
         (Signal::SIGHUP, 129),
         (Signal::SIGQUIT, 131),
     ] {
-        let options = ["--claim-seconds", "30"];
         let mut container = Container::start(
-            &rig,
+            rig,
             &Spec {
-                launcher: Some(&options),
                 command: &[WORKLOAD],
                 ..Spec::default()
             },
         );
-        container.target(&rig);
+        container.target(rig);
         let sent = Instant::now();
         container.signal(signal);
         assert_eq!(container.end().code(), Some(code));
-        assert!(sent.elapsed() < Duration::from_secs(10), "{:?}", sent.elapsed());
+        assert!(sent.elapsed() < Duration::from_secs(40), "{:?}", sent.elapsed());
         assert!(container.stdout().is_empty(), "the workload ran");
         assert!(container.state().contains("\"interrupted\""));
     }
@@ -205,8 +203,9 @@ fn a_signal_ends_the_wait_promptly() {
 fn without_an_agent_the_workload_starts_plain_within_the_bound() {
     let Some(rig) = rig() else { return };
     let mut container = Container::start(
-        &rig,
+        rig,
         &Spec {
+            launcher: Some(&[]),
             command: &[WORKLOAD, "--print-env"],
             ..Spec::default()
         },
@@ -214,7 +213,7 @@ fn without_an_agent_the_workload_starts_plain_within_the_bound() {
     assert_eq!(container.end().code(), Some(0));
     let took = container.started.elapsed();
     assert!(
-        took > Duration::from_secs(3) && took < Duration::from_secs(10),
+        took > Duration::from_secs(3) && took < Duration::from_secs(30),
         "{took:?}"
     );
     assert!(
@@ -236,33 +235,22 @@ fn tools_that_are_missing_hang_or_crash_mean_a_plain_start() {
     let hang = "#!/bin/sh\nexec sleep 1000\n";
     let crash = "#!/bin/sh\nkill -SEGV $$\n";
     let cases = [
-        ("missing", Tools::Missing, "session_failed", Duration::from_secs(10)),
-        (
-            "hanging",
-            Tools::Script(hang),
-            "session_timeout",
-            Duration::from_secs(10),
-        ),
-        (
-            "crashing",
-            Tools::Script(crash),
-            "session_failed",
-            Duration::from_secs(10),
-        ),
+        ("missing", Tools::Missing, "session_failed", "60"),
+        ("hanging", Tools::Script(hang), "session_timeout", "2"),
+        ("crashing", Tools::Script(crash), "session_failed", "60"),
     ];
-    for (what, tools, reason, bound) in cases {
-        let options = ["--session-seconds", "2"];
-        let command = [WORKLOAD, "--seconds", "2"];
+    for (what, tools, reason, seconds) in cases {
+        let options = ["--claim-seconds", "60", "--session-seconds", seconds];
         let mut container = Container::start(
-            &rig,
+            rig,
             &Spec {
                 tools,
                 launcher: Some(&options),
-                command: &command,
+                command: &[WORKLOAD],
                 ..Spec::default()
             },
         );
-        let target = container.target(&rig);
+        let target = container.target(rig);
         let start = Instant::now();
         target
             .start_session(&LaunchOptions {
@@ -270,12 +258,18 @@ fn tools_that_are_missing_hang_or_crash_mean_a_plain_start() {
                 ..super::options()
             })
             .unwrap();
-        let state = target.await_state(Duration::from_secs(20)).unwrap();
-        assert!(start.elapsed() < bound, "{what}: {:?}", start.elapsed());
+        let state = target.await_state(Duration::from_mins(1)).unwrap();
+        assert!(
+            start.elapsed() < Duration::from_secs(40),
+            "{what}: {:?}",
+            start.elapsed()
+        );
         assert_eq!((state.grafted, state.reason.as_str()), (false, reason), "{what}");
         // Nothing of ours stays beside the workload.
         let init = container.init();
         wait_for("the keeper's end", || members(init.pid).is_empty().then_some(()));
+        container.reports();
+        container.signal(Signal::SIGTERM);
         assert_eq!(container.end().code(), Some(0));
         assert!(container.stdout().contains("start pid=1 wait=ECHILD"), "{what}");
         assert!(
@@ -289,20 +283,45 @@ fn tools_that_are_missing_hang_or_crash_mean_a_plain_start() {
 }
 
 #[test]
-fn a_refusal_of_the_agent_starts_the_workload_at_once() {
+fn a_launch_that_trips_over_itself_is_begun_again() {
     let Some(rig) = rig() else { return };
+    // As nsys does now and then on a busy machine: an error, and all is well the next time.
+    let tools = "#!/bin/sh\n\
+                 [ \"$1\" = launch ] || exit 0\n\
+                 cd /flopwatch/run/tmp && mkdir first 2>/dev/null && exit 1\n\
+                 while [ \"$1\" != /flopwatch/tools/launcher ]; do shift; done\n\
+                 GIVEN=1 exec \"$@\"\n";
     let mut container = Container::start(
-        &rig,
+        rig,
         &Spec {
-            command: &[WORKLOAD, "--seconds", "1"],
+            tools: Tools::Script(tools),
+            command: &[WORKLOAD, "--print-env"],
             ..Spec::default()
         },
     );
-    let target = container.target(&rig);
+    let (_, state) = graft(rig, &container);
+    assert!(state.grafted, "{state:?}");
+    assert_eq!(container.end().code(), Some(0));
+    assert!(container.stdout().contains("env GIVEN=1"));
+}
+
+#[test]
+fn a_refusal_of_the_agent_starts_the_workload_at_once() {
+    let Some(rig) = rig() else { return };
+    let mut container = Container::start(
+        rig,
+        &Spec {
+            command: &[WORKLOAD],
+            ..Spec::default()
+        },
+    );
+    let target = container.target(rig);
     target.refuse("captures are switched off").unwrap();
-    let state = target.await_state(Duration::from_secs(2)).unwrap();
+    let state = target.await_state(Duration::from_secs(40)).unwrap();
     assert_eq!((state.grafted, state.reason.as_str()), (false, "session_failed"));
     assert_eq!(target.failure().as_deref(), Some("captures are switched off"));
+    container.reports();
+    container.signal(Signal::SIGTERM);
     assert_eq!(container.end().code(), Some(0));
 }
 
@@ -315,7 +334,7 @@ fn a_workload_with_another_profiler_is_left_alone() {
         environment: &environment,
         ..Spec::default()
     };
-    let mut container = Container::start(&rig, &spec);
+    let mut container = Container::start(rig, &spec);
     assert_eq!(container.end().code(), Some(0));
     assert!(
         container.state().contains("\"other_profiler\""),
@@ -331,20 +350,18 @@ fn a_workload_with_another_profiler_is_left_alone() {
 #[test]
 fn an_early_death_makes_the_next_start_plain_and_says_so() {
     let Some(rig) = rig() else { return };
-    let options = ["--claim-seconds", "30"];
     let spec = Spec {
-        launcher: Some(&options),
         command: &[WORKLOAD, "--print-env", "--fail-code", "3"],
         ..Spec::default()
     };
-    let container = Container::start(&rig, &spec);
-    let (_, state) = graft(&rig, &container);
+    let container = Container::start(rig, &spec);
+    let (_, state) = graft(rig, &container);
     assert!(state.grafted);
     let folder = container.finish();
-    let mut container = Container::start_in(&rig, &spec, folder);
+    let mut container = Container::start_in(rig, &spec, folder);
     assert_eq!(container.end().code(), Some(3));
     assert!(
-        container.started.elapsed() < Duration::from_secs(20),
+        container.started.elapsed() < Duration::from_secs(50),
         "a plain start waits for nobody"
     );
     assert!(
@@ -361,11 +378,11 @@ fn an_early_death_makes_the_next_start_plain_and_says_so() {
 fn a_life_of_more_than_thirty_seconds_lets_the_next_start_be_grafted() {
     let Some(rig) = rig() else { return };
     let spec = Spec {
-        command: &[WORKLOAD, "--seconds", "33"],
+        command: &[WORKLOAD],
         ..Spec::default()
     };
-    let container = Container::start(&rig, &spec);
-    assert!(graft(&rig, &container).1.grafted);
+    let container = Container::start(rig, &spec);
+    assert!(graft(rig, &container).1.grafted);
     let marker = container.file("run/marker");
     assert!(std::fs::read_to_string(&marker).unwrap().contains("survived=false"));
     wait_for("the mark", || {
@@ -375,8 +392,10 @@ fn a_life_of_more_than_thirty_seconds_lets_the_next_start_be_grafted() {
             .then_some(())
     });
     assert!(container.started.elapsed() > Duration::from_secs(30));
-    let mut container = Container::start_in(&rig, &spec, container.finish());
-    assert!(graft(&rig, &container).1.grafted);
+    container.signal(Signal::SIGTERM);
+    let mut container = Container::start_in(rig, &spec, container.finish());
+    assert!(graft(rig, &container).1.grafted);
+    container.reports();
     container.signal(Signal::SIGTERM);
     assert_eq!(container.end().code(), Some(0));
 }
@@ -384,20 +403,24 @@ fn a_life_of_more_than_thirty_seconds_lets_the_next_start_be_grafted() {
 #[test]
 fn fifty_starts_lose_none() {
     let Some(rig) = rig() else { return };
-    let mut waited = Vec::new();
-    for _ in 0..50 {
+    let start = || {
         let mut container = Container::start(
-            &rig,
+            rig,
             &Spec {
                 command: &[WORKLOAD, "--print-env"],
                 ..Spec::default()
             },
         );
-        let (_, state) = graft(&rig, &container);
+        let (_, state) = graft(rig, &container);
         assert!(state.grafted, "{state:?}");
-        waited.push(state.waited_ms);
         assert_eq!(container.end().code(), Some(0));
-    }
+        state.waited_ms
+    };
+    let mut waited: Vec<u64> = std::thread::scope(|scope| {
+        let lanes = [13, 13, 12, 12].map(|count| scope.spawn(move || (0..count).map(|_| start()).collect::<Vec<_>>()));
+        lanes.into_iter().flat_map(|lane| lane.join().unwrap()).collect()
+    });
+    assert_eq!(waited.len(), 50);
     waited.sort_unstable();
     eprintln!("launcher's wait in ms, sorted: {waited:?}");
 }

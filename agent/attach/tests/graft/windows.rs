@@ -1,5 +1,6 @@
 //! Collections: what is captured, who ends them, what survives them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use flopwatch_attach::graft::{Bounds, GraftError};
@@ -7,7 +8,7 @@ use flopwatch_attach::nsys::SessionState;
 use nix::sys::signal::Signal;
 
 use super::capture::{Capture, counts};
-use super::container::{Container, Spec, WORKLOAD, pause, rig, wait_for};
+use super::container::{Container, Spec, WORKLOAD, rig, wait_for};
 use super::{SESSION, graft, members};
 
 const LOOSE: Bounds = Bounds {
@@ -21,13 +22,13 @@ fn two_windows_hold_the_ranges_of_the_workload_which_stays_pid_one_and_childless
     let Some(rig) = rig() else { return };
     let command = [WORKLOAD, "--threads", "2", "--fail-code", "7"];
     let mut container = Container::start(
-        &rig,
+        rig,
         &Spec {
             command: &command,
             ..Spec::default()
         },
     );
-    let (target, state) = graft(&rig, &container);
+    let (target, state) = graft(rig, &container);
     assert!(state.grafted, "{state:?}");
     assert_eq!((state.pid, state.reason.as_str()), (1, "session"));
     eprintln!(
@@ -35,13 +36,14 @@ fn two_windows_hold_the_ranges_of_the_workload_which_stays_pid_one_and_childless
         state.waited_ms,
         container.started.elapsed()
     );
+    container.reports();
     assert_eq!(target.session_state(SESSION).unwrap(), SessionState::Idle);
     assert!(target.tools_version().unwrap().is_some());
 
     for name in ["first", "second"] {
         target.start_collection(SESSION, name, false, LOOSE).unwrap();
         assert_eq!(target.session_state(SESSION).unwrap(), SessionState::Collecting);
-        pause(Duration::from_secs(2));
+        container.works_for(Duration::from_millis(1500));
         let path = target.stop_collection(SESSION, name).unwrap();
         let raw = container.file("raw");
         let taken = target
@@ -52,7 +54,7 @@ fn two_windows_hold_the_ranges_of_the_workload_which_stays_pid_one_and_childless
         assert_eq!(taken, raw.metadata().unwrap().len());
         assert!(!container.file("run/collecting").exists());
         assert_eq!(std::fs::read_dir(container.file("run/out")).unwrap().count(), 0);
-        let capture = Capture::read(&rig, &raw);
+        let capture = Capture::read(rig, &raw);
         assert_eq!(capture.names(), ["backward", "forward", "optimizer", "step"]);
         capture.agrees_with(&counts(&container.stdout()), 1, 2);
     }
@@ -70,21 +72,22 @@ fn two_windows_hold_the_ranges_of_the_workload_which_stays_pid_one_and_childless
 fn child_processes_of_the_workload_are_captured_too() {
     let Some(rig) = rig() else { return };
     let mut container = Container::start(
-        &rig,
+        rig,
         &Spec {
             command: &[WORKLOAD, "--processes", "3"],
             ..Spec::default()
         },
     );
-    let (target, state) = graft(&rig, &container);
+    let (target, state) = graft(rig, &container);
     assert!(state.grafted, "{state:?}");
     wait_for("the children", || {
-        (container.stdout().matches("start pid=").count() == 3).then_some(())
+        let pids: BTreeSet<u64> = counts(&container.stdout()).iter().map(|count| count.pid).collect();
+        (pids.len() == 3).then_some(())
     });
     target.start_collection(SESSION, "x", false, LOOSE).unwrap();
-    pause(Duration::from_secs(2));
+    container.works_for(Duration::from_millis(1500));
     target.stop_collection(SESSION, "x").unwrap();
-    Capture::read(&rig, &container.file("run/out/x.qdstrm")).agrees_with(&counts(&container.stdout()), 3, 1);
+    Capture::read(rig, &container.file("run/out/x.qdstrm")).agrees_with(&counts(&container.stdout()), 3, 1);
     container.signal(Signal::SIGTERM);
     assert_eq!(container.end().code(), Some(0));
 }
@@ -93,16 +96,17 @@ fn child_processes_of_the_workload_are_captured_too() {
 fn the_death_of_the_session_leaves_the_workload_running() {
     let Some(rig) = rig() else { return };
     let mut container = Container::start(
-        &rig,
+        rig,
         &Spec {
             command: &[WORKLOAD],
             ..Spec::default()
         },
     );
-    let (target, state) = graft(&rig, &container);
+    let (target, state) = graft(rig, &container);
     assert!(state.grafted);
+    container.reports();
     target.start_collection(SESSION, "x", false, LOOSE).unwrap();
-    pause(Duration::from_millis(300));
+    container.works_for(Duration::from_millis(300));
     let init = container.init();
     let sessions: Vec<i32> = members(init.pid)
         .into_iter()
@@ -114,8 +118,9 @@ fn the_death_of_the_session_leaves_the_workload_running() {
         .collect();
     assert_eq!(sessions.len(), 1);
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(sessions[0]), Signal::SIGKILL).unwrap();
-    pause(Duration::from_secs(2));
-    assert_ne!(target.session_state(SESSION).unwrap(), SessionState::Collecting);
+    wait_for("the session's end", || {
+        (target.session_state(SESSION).unwrap() != SessionState::Collecting).then_some(())
+    });
     assert!(matches!(
         target.stop_collection(SESSION, "x"),
         Err(GraftError::Refused { .. } | GraftError::NoCapture { .. })
@@ -139,19 +144,20 @@ fn the_death_of_the_session_leaves_the_workload_running() {
 fn the_keeper_ends_a_collection_whose_agent_never_returns() {
     let Some(rig) = rig() else { return };
     let mut container = Container::start(
-        &rig,
+        rig,
         &Spec {
             command: &[WORKLOAD],
             ..Spec::default()
         },
     );
-    let (target, state) = graft(&rig, &container);
+    let (target, state) = graft(rig, &container);
     assert!(state.grafted);
+    container.reports();
     let cases = [
         (
             "time",
             Bounds {
-                limit: Duration::from_secs(1),
+                limit: Duration::from_secs(3),
                 ..LOOSE
             },
             "deadline",
@@ -207,7 +213,7 @@ fn the_keeper_ends_a_collection_whose_agent_never_returns() {
             .ends_with("time.qdstrm")
     );
     assert!(
-        !Capture::read(&rig, &container.file("run/out/time.qdstrm"))
+        !Capture::read(rig, &container.file("run/out/time.qdstrm"))
             .names()
             .is_empty()
     );

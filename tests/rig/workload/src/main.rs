@@ -161,11 +161,7 @@ fn attend(arguments: &Arguments, signals: &SignalFd, childless: bool) -> anyhow:
             if arguments.quiet {
                 continue;
             }
-            let ranges = RANGES.load(Ordering::Relaxed);
-            let now = SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .context("the clock is before 1970")?
-                .as_nanos();
+            let (now, ranges) = count()?;
             // With children of its own it would be told of them, not that there are none.
             let wait = if childless {
                 format!(" wait={}", wait_answer())
@@ -173,6 +169,26 @@ fn attend(arguments: &Arguments, signals: &SignalFd, childless: bool) -> anyhow:
                 String::new()
             };
             say(&format!("t={now} pid={} ranges={ranges}{wait}", std::process::id()))?;
+        }
+    }
+}
+
+/// How many tries [`count`] has.
+const TRIES: u32 = 1000;
+
+/// The time, in Unix nanoseconds, and the ranges finished then. On a busy machine the process may be halted between the two
+/// looks; then they are taken again.
+fn count() -> anyhow::Result<(u128, u64)> {
+    let mut tries = 0;
+    loop {
+        let before = Instant::now();
+        let ranges = RANGES.load(Ordering::Relaxed);
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .context("the clock is before 1970")?;
+        tries += 1;
+        if before.elapsed() < Duration::from_micros(100) || tries >= TRIES {
+            return Ok((now.as_nanos(), ranges));
         }
     }
 }

@@ -11,7 +11,7 @@ const WORKLOAD: &str = "flopwatch-sample-workload";
 
 /// How much is measured.
 #[derive(Debug, Args)]
-pub(crate) struct OverheadOptions {
+pub(crate) struct GraftOptions {
     /// Starts of each kind.
     #[arg(long, default_value_t = 20)]
     starts: u32,
@@ -21,7 +21,7 @@ pub(crate) struct OverheadOptions {
 }
 
 /// Builds what is measured, and measures it.
-pub(crate) fn run(cache: &Cache, options: &OverheadOptions) -> Result<()> {
+pub(crate) fn run(cache: &Cache, options: &GraftOptions) -> Result<()> {
     step("setting up", || setup::basic(cache))?;
     let programs = step("building the launcher and a sample workload", || {
         let mut programs = project::build_binaries(cache, &[WORKLOAD])?;
