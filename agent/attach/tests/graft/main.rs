@@ -20,8 +20,6 @@ mod held;
 mod starts;
 mod windows;
 
-use std::time::Duration;
-
 use container::{Container, Rig};
 use flopwatch_attach::graft::{LauncherState, Target};
 use flopwatch_attach::nsys::LaunchOptions;
