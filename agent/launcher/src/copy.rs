@@ -33,8 +33,19 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> CopyEr
     }
 }
 
-/// Copies this very program to `DIR/launcher`, mode 0755, in one step as seen by readers. Returns the path and bytes.
+/// Name of the fallback library in the tools folder.
+pub const FALLBACK: &str = "libflopwatch-fallback.so";
+/// The library itself; its source is in `fallback/`.
+static FALLBACK_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libflopwatch-fallback.so"));
+
+/// Copies this very program to `DIR/launcher`, mode 0755, and puts the fallback library beside it, each in one step as seen by
+/// readers. Returns the program's path and bytes.
 pub fn install(dir: &Path) -> Result<(PathBuf, u64), CopyError> {
+    let library = dir.join(FALLBACK);
+    let temporary = dir.join(".fallback.partial");
+    remove(&temporary)?;
+    copy_from(&mut &*FALLBACK_LIBRARY, &temporary, 0o644)?;
+    fs::rename(&temporary, &library).map_err(failed("rename to", &library))?;
     let own = Path::new("/proc/self/exe");
     let target = dir.join("launcher");
     let temporary = dir.join(".launcher.partial");
@@ -92,13 +103,17 @@ fn readable(mode: u32) -> u32 {
 
 fn copy_file(source: &Path, target: &Path, mode: u32) -> Result<u64, CopyError> {
     let mut from = File::open(source).map_err(failed("open", source))?;
+    copy_from(&mut from, target, mode)
+}
+
+fn copy_from(from: &mut dyn io::Read, target: &Path, mode: u32) -> Result<u64, CopyError> {
     let mut to = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(target)
         .map_err(failed("create", target))?;
-    let bytes = io::copy(&mut from, &mut to).map_err(failed("write", target))?;
+    let bytes = io::copy(from, &mut to).map_err(failed("write", target))?;
     to.set_permissions(fs::Permissions::from_mode(mode))
         .map_err(failed("set the mode of", target))?;
     Ok(bytes)

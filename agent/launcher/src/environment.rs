@@ -1,6 +1,8 @@
 //! The environment of the workload: its own, plus what the session gave to the stub.
 
 use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// What stands in the stub's environment because of how the stub was started, not because the session needs it in the
 /// workload. These never reach the workload.
@@ -12,6 +14,11 @@ const OF_THE_STUB: &[&str] = &[
 /// Variables by which a profiler gets into a process. The session's own library overwrites them when it is loaded, whatever
 /// the launcher does: a workload that sets one is not grafted.
 const INJECTIONS: &[&str] = &["CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"];
+
+/// The libraries that a program is loaded with before its own.
+const PRELOAD: &str = "LD_PRELOAD";
+/// Names of the variables that were added, for the fallback library: it takes them away again where the profiler fails.
+pub const GRAFTED: &str = "FLOPWATCH_GRAFTED";
 
 /// Whether the workload brings another profiler along.
 pub fn has_profiler(own: &[CString]) -> bool {
@@ -62,8 +69,14 @@ pub struct Merged {
 }
 
 /// Adds the session's entries to the workload's own. A variable that the workload has is never replaced; `LD_PRELOAD`
-/// is extended behind the workload's own libraries.
-pub fn merge(own: &[CString], session: &[CString]) -> Merged {
+/// is extended behind the workload's own libraries, with `fallback` before the profiler's and one more variable that tells
+/// it what was added.
+pub fn merge(own: &[CString], session: &[CString], fallback: Option<&Path>) -> Merged {
+    let fallback = fallback.map(|path| path.as_os_str().as_bytes());
+    // A path with a separator in it cannot stand in a list.
+    let fallback = fallback.filter(|path| !path.iter().any(|byte| b": =".contains(byte)));
+    let mut guarded = false;
+    let mut names: Vec<&[u8]> = vec![GRAFTED.as_bytes()];
     let mut merged = Merged {
         entries: own.to_vec(),
         kept: Vec::new(),
@@ -75,17 +88,35 @@ pub fn merge(own: &[CString], session: &[CString]) -> Merged {
         if is_of_the_stub(name) {
             continue;
         }
+        let mut entry = entry.clone();
+        if name == PRELOAD.as_bytes()
+            && let Some(fallback) = fallback
+            && let Ok(extended) = CString::new(
+                [
+                    &b"LD_PRELOAD="[..],
+                    fallback,
+                    b":",
+                    bytes.get(name.len() + 1..).unwrap_or_default(),
+                ]
+                .concat(),
+            )
+        {
+            entry = extended;
+            guarded = true;
+        }
+        let bytes = entry.as_bytes();
         let present = merged
             .entries
             .iter_mut()
             .find(|other| name_of(other.as_bytes()) == Some(name));
         match present {
             None => {
-                merged.entries.push(entry.clone());
+                names.push(name);
                 merged.added += 1;
+                merged.entries.push(entry);
             }
-            Some(own) if own == entry => {}
-            Some(own) if name == b"LD_PRELOAD" => {
+            Some(own) if *own == entry => {}
+            Some(own) if name == PRELOAD.as_bytes() => {
                 let value = bytes.get(name.len() + 1..).unwrap_or_default();
                 let mut extended = own.as_bytes().to_vec();
                 if !extended.ends_with(b"=") {
@@ -99,6 +130,9 @@ pub fn merge(own: &[CString], session: &[CString]) -> Merged {
             }
             Some(_) => merged.kept.push(String::from_utf8_lossy(name).into_owned()),
         }
+    }
+    if guarded && let Ok(list) = CString::new([GRAFTED.as_bytes(), b"=", &names.join(&b':')].concat()) {
+        merged.entries.push(list);
     }
     merged
 }
@@ -128,7 +162,7 @@ mod tests {
             "CUDA_INJECTION64_PATH=/t",
             "NSYS_X=y=z",
         ]);
-        let merged = merge(&own, &session);
+        let merged = merge(&own, &session, None);
         let expected = entries(&[
             "A=1",
             "odd entry",
@@ -144,8 +178,29 @@ mod tests {
 
     #[test]
     fn an_empty_preload_of_the_workload_is_filled_without_a_colon() {
-        let merged = merge(&entries(&["LD_PRELOAD="]), &entries(&["LD_PRELOAD=/p.so"]));
+        let merged = merge(&entries(&["LD_PRELOAD="]), &entries(&["LD_PRELOAD=/p.so"]), None);
         assert_eq!(merged.entries, entries(&["LD_PRELOAD=/p.so"]));
+    }
+
+    #[test]
+    fn the_fallback_comes_before_the_profiler_and_is_told_what_was_added() {
+        let session = entries(&["LD_PRELOAD=/p.so", "HOME=/x", "NSYS_X=1", "A=2"]);
+        let merged = merge(
+            &entries(&["LD_PRELOAD=/own.so", "A=1"]),
+            &session,
+            Some(Path::new("/t/f.so")),
+        );
+        assert_eq!(
+            merged.entries,
+            entries(&[
+                "LD_PRELOAD=/own.so:/t/f.so:/p.so",
+                "A=1",
+                "NSYS_X=1",
+                "FLOPWATCH_GRAFTED=FLOPWATCH_GRAFTED:NSYS_X"
+            ])
+        );
+        let merged = merge(&[], &session, Some(Path::new("/a:b/f.so")));
+        assert_eq!(merged.entries, entries(&["LD_PRELOAD=/p.so", "NSYS_X=1", "A=2"]));
     }
 
     #[test]
@@ -153,6 +208,7 @@ mod tests {
         let merged = merge(
             &[],
             &entries(&["HOME=/x", "TMPDIR=/y", "PATH=/z", "NVTX_INJECTION64_PATH=/t"]),
+            None,
         );
         assert_eq!(merged.entries, entries(&["NVTX_INJECTION64_PATH=/t"]));
     }

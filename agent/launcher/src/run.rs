@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
+use crate::copy;
 use crate::environment::{self, Merged};
 use crate::exec;
 use crate::graftable;
@@ -150,7 +151,7 @@ fn wait_for_session(options: &Options, run_dir: &RunDir, watch: &SignalWatch, ow
             return Wait::Plain(Reason::SessionFailed);
         }
         if claimed && run_dir.has(run_dir::ENV) {
-            return take_environment(run_dir, own);
+            return take_environment(options, run_dir, own);
         }
         if Instant::now() >= deadline {
             return Wait::Plain(if claimed {
@@ -162,7 +163,7 @@ fn wait_for_session(options: &Options, run_dir: &RunDir, watch: &SignalWatch, ow
     }
 }
 
-fn take_environment(run_dir: &RunDir, own: &[CString]) -> Wait {
+fn take_environment(options: &Options, run_dir: &RunDir, own: &[CString]) -> Wait {
     let bytes = match run_dir.read(run_dir::ENV, run_dir::ENV_LIMIT) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
@@ -170,7 +171,9 @@ fn take_environment(run_dir: &RunDir, own: &[CString]) -> Wait {
         }
         Err(_) => return Wait::Plain(Reason::EnvironmentMalformed),
     };
-    match environment::parse(&bytes).map(|session| environment::merge(own, &session)) {
+    let fallback = options.tools_dir.join(copy::FALLBACK);
+    let fallback = fallback.exists().then_some(fallback.as_path());
+    match environment::parse(&bytes).map(|session| environment::merge(own, &session, fallback)) {
         Ok(merged) if merged.added > 0 => Wait::Session(merged),
         _ => Wait::Plain(Reason::EnvironmentMalformed),
     }

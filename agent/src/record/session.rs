@@ -177,7 +177,7 @@ impl Session {
                 CString::new(entry).ok()
             })
             .collect();
-        let entries = merge(&own, &session).entries;
+        let entries = merge(&own, &session, None).entries;
         Ok(entries.iter().filter_map(|entry| split(entry.as_bytes())).collect())
     }
 

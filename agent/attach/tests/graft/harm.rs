@@ -12,7 +12,7 @@ use super::container::{Container, PATIENT, Rig, Spec, Tools, WORKLOAD, rig, wait
 use super::{graft, members};
 
 /// The container's processes that were started as `launcher keeper`, the outermost first.
-fn keepers(init: i32) -> Vec<i32> {
+pub(crate) fn keepers(init: i32) -> Vec<i32> {
     let procfs = Procfs::default();
     let mut found: Vec<i32> = members(init)
         .into_iter()

@@ -15,6 +15,7 @@ mod capture;
 mod confinement;
 mod container;
 mod entrypoints;
+mod fallback;
 mod harm;
 mod held;
 mod starts;
