@@ -2,6 +2,7 @@
 
 pub mod context;
 mod gauges;
+mod lease;
 mod prune;
 mod watches;
 
@@ -122,10 +123,16 @@ pub async fn run(
         .map(|lease| LeaderElection::new(client.clone(), &options.namespace, lease, &options.identity));
     let elected = async {
         match &election {
-            Some(election) => election
-                .with_lease(lead)
-                .await
-                .unwrap_or(ControllerError::LeadershipLost),
+            Some(election) => {
+                let name = options.lease.as_deref().unwrap_or_default();
+                if let Err(error) = lease::free(&client, &options.namespace, name, &options.identity).await {
+                    tracing::warn!(%error, "whether the lease is free cannot be told: it is waited for");
+                }
+                election
+                    .with_lease(lead)
+                    .await
+                    .unwrap_or(ControllerError::LeadershipLost)
+            }
             None => lead.await,
         }
     };
