@@ -44,6 +44,8 @@ pub struct Metrics {
     pub unprepared: IntCounterVec,
     /// Prepared pods that the preparation keeps from starting now, by reason.
     pub unprepared_pods: IntGaugeVec,
+    /// Pods now that asked to be prepared and are not, or not in every container, by reason.
+    pub pods_created_unprepared: IntGaugeVec,
     /// Look-ups of images' entrypoints, by outcome (`found`, `cached`, `failed`, `timed_out`).
     pub entrypoint_lookups: IntCounterVec,
     /// End of validity, in seconds since 1970, of the certificate that admission serves; 0 without one.
@@ -73,23 +75,7 @@ impl Metrics {
                 HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets), labels)?,
             )
         };
-        let certificate_expiry = register(
-            &registry,
-            GaugeVec::new(
-                Opts::new(
-                    "flopwatch_certificate_expiry_timestamp_seconds",
-                    "End of a certificate's validity.",
-                ),
-                &["certificate"],
-            )?,
-        )?;
-        let serving_certificate_expiry = register(
-            &registry,
-            Gauge::new(
-                "flopwatch_admission_certificate_expiry_timestamp_seconds",
-                "End of validity of the certificate that admission serves; 0 without one.",
-            )?,
-        )?;
+        let (certificate_expiry, serving_certificate_expiry) = expiries(&registry)?;
         Ok(Self {
             reconciliations: counters(
                 "flopwatch_reconciliations_total",
@@ -145,6 +131,11 @@ impl Metrics {
                 "Prepared pods that the preparation keeps from starting, by reason.",
                 &["reason"],
             )?,
+            pods_created_unprepared: gauges(
+                "flopwatch_pods_created_unprepared",
+                "Pods that asked to be prepared and are not, or not in every container, by reason.",
+                &["reason"],
+            )?,
             entrypoint_lookups: counters(
                 "flopwatch_entrypoint_lookups_total",
                 "Look-ups of images' entrypoints.",
@@ -161,6 +152,20 @@ impl Metrics {
         TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
+}
+
+/// When certificates end: those that the controller makes, and the one that admission serves.
+fn expiries(registry: &Registry) -> Result<(GaugeVec, Gauge), prometheus::Error> {
+    let made = Opts::new(
+        "flopwatch_certificate_expiry_timestamp_seconds",
+        "End of a certificate's validity.",
+    );
+    let served = Gauge::new(
+        "flopwatch_admission_certificate_expiry_timestamp_seconds",
+        "End of validity of the certificate that admission serves; 0 without one.",
+    )?;
+    let made = GaugeVec::new(made, &["certificate"])?;
+    Ok((register(registry, made)?, register(registry, served)?))
 }
 
 /// Registers a series and hands it back. Fails if there is one of that name.

@@ -2,6 +2,7 @@
 //! ours fails. Nothing within the pod can fail open there, so whoever waits for it is told, with the remedy.
 
 pub mod announce;
+pub mod unprepared;
 
 use std::fmt;
 

@@ -7,6 +7,7 @@ use k8s_controller::conditions;
 use crate::capture::standing::Standing;
 use crate::controller::context::{Stores, Suspension};
 use crate::metrics::Metrics;
+use crate::trouble::unprepared::{UnpreparedReason, unprepared};
 use crate::trouble::{TroubleReason, trouble};
 
 /// States of sessions, for the gauge.
@@ -63,6 +64,14 @@ pub(super) fn refresh(metrics: &Metrics, stores: &Stores, suspension: &Suspensio
             .count();
         metrics
             .unprepared_pods
+            .with_label_values(&[reason.label()])
+            .set(i64::try_from(pods).unwrap_or(i64::MAX));
+    }
+    let missed = stores.pods.state_filter(|pod| unprepared(pod).is_some());
+    for reason in UnpreparedReason::ALL {
+        let pods = missed.iter().filter(|pod| unprepared(pod) == Some(reason)).count();
+        metrics
+            .pods_created_unprepared
             .with_label_values(&[reason.label()])
             .set(i64::try_from(pods).unwrap_or(i64::MAX));
     }

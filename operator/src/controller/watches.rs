@@ -19,6 +19,7 @@ use crate::controller::context::{Context, Stores};
 use crate::controller::{ControllerOptions, SUSPENDED_KEY, prune};
 use crate::session::plan::is_choosing;
 use crate::trouble::trouble;
+use crate::trouble::unprepared::unprepared;
 use crate::watch::{Change, follow};
 
 /// Objects to look at that may wait for a controller; more wait in the watches.
@@ -218,7 +219,7 @@ async fn watch_pods(client: &Client, writer: Writer<Pod>, context: &Context, que
         context.metrics.clone(),
     );
     each(changes, queues, async |pod: Pod| {
-        if trouble(&pod).is_some() {
+        if trouble(&pod).is_some() || unprepared(&pod).is_some() {
             queues.troubles.notify_one();
         }
         let waits =

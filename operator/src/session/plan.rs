@@ -22,7 +22,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::session::own_pod::Attempt;
 use crate::session::summary::{Summary, shorten};
-use crate::session::targets::{Selection, Target, left_out, select};
+use crate::session::targets::{Selection, Target, left_out, not_prepared, select};
 
 /// Longest time between two looks at a session that has not ended: heals an event that a watch missed.
 const RESYNC: Duration = Duration::from_mins(1);
@@ -197,7 +197,9 @@ impl Step<'_> {
                 }
             };
         }
-        let note = left_out(&self.session.spec.target, self.world.pods, &targets).filter(|_| !targets.is_empty());
+        let note = left_out(&self.session.spec.target, self.world.pods, &targets)
+            .filter(|_| !targets.is_empty())
+            .or_else(|| not_prepared(self.world.pods, &targets));
         self.make_captures(&targets, note)
     }
 

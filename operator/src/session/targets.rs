@@ -12,6 +12,7 @@ use kube::ResourceExt as _;
 use kube::core::{ParseExpressionError, Selector, SelectorExt as _};
 
 use crate::trouble::trouble;
+use crate::trouble::unprepared::{self, unprepared};
 
 /// One container to profile.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -138,6 +139,19 @@ pub fn left_out(target: &TargetSpec, pods: &[Arc<Pod>], targets: &[Target]) -> O
         .then(|| matching(selector, pods).ok())
         .flatten()
         .and_then(|pods| held_up(&pods))
+}
+
+/// Which of the chosen pods asked to be prepared and are not, and why; of the first by name, in words.
+pub fn not_prepared(pods: &[Arc<Pod>], targets: &[Target]) -> Option<String> {
+    let chosen: BTreeSet<&str> = targets.iter().map(|target| target.pod_uid.as_str()).collect();
+    let mut found: Vec<(String, String)> = pods
+        .iter()
+        .filter(|pod| chosen.contains(uid(pod).as_str()))
+        .filter_map(|pod| Some((pod.name_any(), unprepared::note(pod, unprepared(pod)?))))
+        .collect();
+    found.sort();
+    let (name, note) = found.into_iter().next()?;
+    Some(format!("pod {name}: {note}"))
 }
 
 fn matching<'a>(selector: &LabelSelector, pods: &'a [Arc<Pod>]) -> Result<Vec<&'a Pod>, ParseExpressionError> {

@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_controller::events::{Event, EventType, PublishError};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::controller::context::Context;
-use crate::trouble::{InitContainer, TroubleReason, trouble};
+use crate::trouble::unprepared::{self, unprepared};
+use crate::trouble::{InitContainer, trouble};
 
 /// Shortest time between two Events about one pod and one cause.
 pub const RESEND: Duration = Duration::from_mins(10);
@@ -18,28 +21,30 @@ pub const RESEND: Duration = Duration::from_mins(10);
 const RETRY: Duration = Duration::from_secs(30);
 /// Shortest time between two rounds: a roll-out that goes wrong changes many pods at once.
 pub(crate) const PACE: Duration = Duration::from_secs(1);
-/// Most Events within [`RESEND`], and so most that is remembered.
+/// Age from which a pod that was created unprepared is no news. It is told once.
+const NEWS: Duration = Duration::from_hours(1);
+/// Most Events that are remembered.
 const MAX_TOLD: usize = 10_000;
 
-/// Who was told what, and when.
+/// Who was told what, and until when that is remembered.
 #[derive(Debug, Default)]
 pub struct Told(HashMap<Subject, Instant>);
 
-/// UID of a pod, and what holds it up.
-type Subject = (String, InitContainer, TroubleReason);
+/// UID of a pod, the init container that holds it up if one does, and the reason of the Event.
+type Subject = (String, Option<InitContainer>, &'static str);
 
 impl Told {
     /// Whether an Event is due now; it then counts as sent.
-    fn due(&mut self, subject: &Subject, now: Instant) -> bool {
+    fn due(&mut self, subject: &Subject, now: Instant, remembered: Duration) -> bool {
         if self.0.contains_key(subject) || self.0.len() >= MAX_TOLD {
             return false;
         }
-        self.0.insert(subject.clone(), now);
+        self.0.insert(subject.clone(), now + remembered);
         true
     }
 
     fn forget_old(&mut self, now: Instant) {
-        self.0.retain(|_, sent| now.duration_since(*sent) < RESEND);
+        self.0.retain(|_, until| now < *until);
     }
 }
 
@@ -63,30 +68,30 @@ pub async fn round(context: &Context, told: &mut Told) -> bool {
         let (Some(trouble), Some(uid)) = (trouble(&pod), pod.uid()) else {
             continue;
         };
-        if trouble.ended.is_some_and(is_old) {
+        if trouble.ended.is_some_and(|ended| is_older(ended, RESEND)) {
             continue;
         }
-        let reason = trouble.reason();
-        let subject = (uid, trouble.container, reason);
-        if !told.due(&subject, now) {
+        let reason = trouble.reason().as_str();
+        let subject = (uid, Some(trouble.container), reason);
+        if told.due(&subject, now, RESEND) && !tell(context, &pod, reason, trouble.note()).await {
+            told.0.remove(&subject);
+            return false;
+        }
+    }
+    for pod in context.stores.pods.state_filter(|pod| unprepared(pod).is_some()) {
+        let (Some(reason), Some(uid)) = (unprepared(&pod), pod.uid()) else {
+            continue;
+        };
+        // Without a time of creation it is no pod of an API server, and old.
+        if pod
+            .creation_timestamp()
+            .is_none_or(|Time(created)| is_older(created, NEWS))
+        {
             continue;
         }
-        let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
-        tracing::warn!(namespace, pod = name, reason = reason.as_str(), %trouble, "the preparation holds a pod up");
-        let event = Event {
-            type_: EventType::Warning,
-            reason: reason.as_str().to_owned(),
-            action: "Prepare".to_owned(),
-            note: Some(trouble.note()),
-            related: None,
-        };
-        let Err(error) = context.events.publish(pod.as_ref(), &event).await else {
-            continue;
-        };
-        context.metrics.events_failed.inc();
-        tracing::warn!(namespace, pod = name, reason = event.reason, %error, "cannot publish an event");
-        // What the API server refuses it refuses again; the others go on.
-        if !matches!(error, PublishError::Kube(kube::Error::Api(_))) {
+        let subject = (uid, None, reason.as_str());
+        if told.due(&subject, now, NEWS) && !tell(context, &pod, reason.as_str(), unprepared::note(&pod, reason)).await
+        {
             told.0.remove(&subject);
             return false;
         }
@@ -94,9 +99,28 @@ pub async fn round(context: &Context, told: &mut Told) -> bool {
     true
 }
 
-/// Whether a pod ended so long ago that it is no news.
-fn is_old(ended: Timestamp) -> bool {
-    Duration::try_from(Timestamp::now().duration_since(ended)).is_ok_and(|age| age >= RESEND)
+/// Warns on a pod; false if the API server did not answer. What it refuses it refuses again: that counts as told.
+async fn tell(context: &Context, pod: &Pod, reason: &str, note: String) -> bool {
+    let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
+    tracing::warn!(namespace, pod = name, reason, note, "the preparation of a pod");
+    let event = Event {
+        type_: EventType::Warning,
+        reason: reason.to_owned(),
+        action: "Prepare".to_owned(),
+        note: Some(note),
+        related: None,
+    };
+    let Err(error) = context.events.publish(pod, &event).await else {
+        return true;
+    };
+    context.metrics.events_failed.inc();
+    tracing::warn!(namespace, pod = name, reason, %error, "cannot publish an event");
+    matches!(error, PublishError::Kube(kube::Error::Api(_)))
+}
+
+/// Whether something was so long ago that it is no news.
+fn is_older(then: Timestamp, news: Duration) -> bool {
+    Duration::try_from(Timestamp::now().duration_since(then)).is_ok_and(|age| age >= news)
 }
 
 #[cfg(test)]

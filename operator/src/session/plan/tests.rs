@@ -326,3 +326,18 @@ fn targets_that_were_found_say_which_pod_the_preparation_held_up() {
     let start = "True TargetsFound: 1 container; pod b: image registry/nsys:1 of init container flopwatch-tools cannot";
     assert!(said.starts_with(start), "{said}");
 }
+
+#[test]
+fn a_target_that_asked_to_be_prepared_and_was_not_seen_is_named() {
+    let mut unseen = Pod::clone(&pod("p", "Running"));
+    unseen
+        .labels_mut()
+        .insert("flopwatch.dev/prepare".into(), "nsys".into());
+    let step = plan(&begun(&json!({})), &world(&[Arc::new(unseen)], &[]));
+    let said = condition(&step.status, SessionCondition::TargetsFound);
+    let start = "True TargetsFound: 1 container; pod p: the pod asks to be prepared for profiling";
+    assert!(
+        said.starts_with(start) && said.contains("Create the pod anew"),
+        "{said}"
+    );
+}

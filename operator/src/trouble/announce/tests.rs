@@ -127,6 +127,26 @@ impl World {
 }
 
 #[tokio::test]
+async fn a_pod_that_was_created_while_admission_was_away_is_told_so_once_and_an_old_one_is_not() {
+    let pod = |name: &str, created: String| {
+        json!({
+            "metadata": {
+                "name": name, "namespace": "team", "uid": name, "creationTimestamp": created,
+                "labels": {"flopwatch.dev/prepare": "nsys"}
+            },
+            "spec": {"containers": [{"name": "c"}]}, "status": {"phase": "Running"}
+        })
+    };
+    let now = Timestamp::now().to_string();
+    let world = world(&[pod("new", now), pod("old", "2026-01-01T00:00:00Z".into())]);
+    let mut told = Told::default();
+    for expected in [vec!["new AdmissionMissed"], vec![]] {
+        assert!(round(&world.context, &mut told).await);
+        assert_eq!(world.sent(), expected);
+    }
+}
+
+#[tokio::test]
 async fn each_pod_that_is_held_up_gets_one_warning_that_names_image_and_remedy() {
     let mut healthy = prepared("healthy", &exited(0), &exited(0));
     healthy["status"]["phase"] = json!("Running");
@@ -253,15 +273,11 @@ async fn a_change_ends_the_wait_for_the_next_round() {
 fn what_is_remembered_is_bounded() {
     let mut told = Told::default();
     let now = Instant::now();
-    let subject = |at: usize| {
-        (
-            at.to_string(),
-            InitContainer::Tools,
-            TroubleReason::ToolsImageUnavailable,
-        )
-    };
-    let due = (0..2 * MAX_TOLD).filter(|at| told.due(&subject(*at), now)).count();
+    let subject = |at: usize| (at.to_string(), Some(InitContainer::Tools), "ToolsImageUnavailable");
+    let due = (0..2 * MAX_TOLD)
+        .filter(|at| told.due(&subject(*at), now, RESEND))
+        .count();
     assert_eq!((due, told.0.len()), (MAX_TOLD, MAX_TOLD));
     told.forget_old(now + RESEND);
-    assert!(told.due(&subject(2 * MAX_TOLD), now + RESEND));
+    assert!(told.due(&subject(2 * MAX_TOLD), now + RESEND, RESEND));
 }
