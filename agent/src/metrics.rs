@@ -13,13 +13,21 @@ pub enum GraftOutcome {
     NotPrepared,
     /// The pod is not in the agent's store; the launcher will go on by itself.
     UnknownPod,
+    /// The launcher is of a later version than this agent; it will go on by itself.
+    OtherVersion,
     /// Starting the session failed or passed its deadline; the launcher goes on plainly.
     Failed,
 }
 
 impl GraftOutcome {
     /// Every outcome.
-    pub const ALL: [Self; 4] = [Self::Grafted, Self::NotPrepared, Self::UnknownPod, Self::Failed];
+    pub const ALL: [Self; 5] = [
+        Self::Grafted,
+        Self::NotPrepared,
+        Self::UnknownPod,
+        Self::OtherVersion,
+        Self::Failed,
+    ];
 
     /// The label's value.
     pub const fn as_str(self) -> &'static str {
@@ -27,6 +35,7 @@ impl GraftOutcome {
             Self::Grafted => "grafted",
             Self::NotPrepared => "not_prepared",
             Self::UnknownPod => "unknown_pod",
+            Self::OtherVersion => "other_version",
             Self::Failed => "failed",
         }
     }

@@ -7,6 +7,7 @@ mod options;
 mod orphans;
 pub mod pods;
 mod spool;
+pub mod starts;
 mod sweep;
 pub mod work;
 pub mod writer;
@@ -116,6 +117,8 @@ pub struct Node {
     pub cgroup_root: PathBuf,
     /// How helper processes are started.
     pub reexec: Reexec,
+    /// Containers that are held for their collection.
+    pub starts: starts::Starts,
     /// Its GPUs.
     pub gpus: Gpus,
     /// Where artifacts are served: scheme, address and port.
@@ -216,6 +219,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
         procfs,
         cgroup_root: options.cgroup_root.clone(),
         reexec: Reexec::default(),
+        starts: starts::Starts::default(),
         gpus,
         url: format!("https://{}", SocketAddr::new(options.advertise_address, port)),
         stop: stop.clone(),

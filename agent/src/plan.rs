@@ -206,6 +206,10 @@ pub struct Window {
     pub length: Duration,
     /// Whether the container that the capture is pinned to still runs under its ID.
     pub pinned: bool,
+    /// Whether the container runs once, in a pod that its session made.
+    pub once: bool,
+    /// Whether the program has ended whose end ends the window.
+    pub ended: bool,
     /// The strongest interrupt so far.
     pub interrupt: Option<Interrupt>,
 }
@@ -225,6 +229,17 @@ pub enum WindowStep {
 pub fn window(seen: Window, tick: Duration) -> WindowStep {
     if let Some(failure) = seen.interrupt.and_then(Interrupt::failure) {
         return WindowStep::Abort(failure);
+    }
+    if seen.ended {
+        return WindowStep::Close;
+    }
+    if !seen.pinned && seen.once {
+        let message = format!(
+            "the container was ended as a whole {:.1} s into the window, and what was recorded with it: a deletion, an \
+             eviction or a lack of memory; the pod's events say which",
+            seen.elapsed.as_secs_f64(),
+        );
+        return WindowStep::Abort(Failure::new(CaptureReason::TargetNotRunning, message));
     }
     if !seen.pinned {
         let message = format!(
@@ -439,6 +454,8 @@ mod tests {
             elapsed: Duration::from_millis(4_500),
             length,
             pinned: true,
+            once: false,
+            ended: false,
             interrupt: None,
         };
         assert_eq!(window(open, tick), WindowStep::Stay(Duration::from_millis(500)));
@@ -472,8 +489,29 @@ mod tests {
             ),
             WindowStep::Close
         );
+        for pinned in [true, false] {
+            let ended = Window {
+                pinned,
+                once: true,
+                ended: true,
+                ..open
+            };
+            assert_eq!(
+                window(ended, tick),
+                WindowStep::Close,
+                "the program's end ends its window"
+            );
+        }
         for (seen, reason) in [
             (Window { pinned: false, ..open }, CaptureReason::ContainerRestarted),
+            (
+                Window {
+                    pinned: false,
+                    once: true,
+                    ..open
+                },
+                CaptureReason::TargetNotRunning,
+            ),
             (
                 Window {
                     interrupt: Some(Interrupt::Discard),

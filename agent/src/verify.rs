@@ -8,6 +8,11 @@ use flopwatch_trace::model::Category;
 use crate::choice::names;
 use crate::failure::Failure;
 
+/// Whether a capture holds CUDA events: its program uses CUDA, whatever was mapped when somebody looked.
+pub fn holds_cuda(counts: &[CategoryCount]) -> bool {
+    events(TraceCategory::Cuda, counts) > 0
+}
+
 /// The categories that must hold events: those that the session lists, otherwise cuda where the process has mapped
 /// libcuda, otherwise nvtx.
 pub fn required(listed: &[TraceCategory], uses_cuda: bool) -> Vec<TraceCategory> {

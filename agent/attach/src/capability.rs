@@ -38,6 +38,8 @@ pub enum Preparation {
     Waiting,
     /// The workload was started plain: with the launcher's reason.
     Plain(PlainReason),
+    /// Its launcher is of a later version than this agent.
+    OtherVersion,
     /// Grafted, and its session answers.
     Live,
     /// Grafted, and its session is gone.
@@ -119,6 +121,8 @@ pub enum Reason {
     OldGlibc,
     /// Started plain: how the program is loaded could not be told.
     UnknownProgram,
+    /// Prepared by a later version, which this one does not understand.
+    OtherVersion,
     /// The session is gone.
     SessionLost,
     /// Another profiler is in the process.
@@ -156,6 +160,9 @@ impl Reason {
             }
             Self::UnknownProgram => {
                 "Give the container a command that is a readable program or script for x86-64; metrics alone work as it is."
+            }
+            Self::OtherVersion => {
+                "Bring the agents to the version that prepared the pod (its annotation flopwatch.dev/prepared-version), or create the pod anew."
             }
             Self::SessionLost => "Restart the pod; its profiling session ended and cannot be joined again.",
             Self::OtherProfiler => {
@@ -221,6 +228,10 @@ fn nsys(facts: &Facts) -> Capability {
             (Reason::UnknownProgram, "How the program is loaded cannot be told:")
         }
         Preparation::Plain(PlainReason::SessionFailed) => (Reason::SessionNotStarted, "The launcher got no session."),
+        Preparation::OtherVersion => (
+            Reason::OtherVersion,
+            "The launcher in the container speaks a later protocol than this agent.",
+        ),
         Preparation::SessionLost => (Reason::SessionLost, "No session of that name answers in the container."),
         Preparation::Live => {
             // The session's own libraries are in the process; anything else is another tool's.
@@ -356,6 +367,7 @@ mod tests {
                 Reason::UnknownProgram,
             ),
             (Preparation::SessionLost, Reason::SessionLost),
+            (Preparation::OtherVersion, Reason::OtherVersion),
             (Preparation::Live, Reason::Available),
         ] {
             assert_eq!(
@@ -390,7 +402,7 @@ mod tests {
 
     #[test]
     fn what_is_closed_says_what_to_do() {
-        for preparation in [Preparation::None, Preparation::Live] {
+        for preparation in [Preparation::None, Preparation::OtherVersion, Preparation::Live] {
             for capability in decide(&facts(preparation)) {
                 assert_eq!(capability.available, capability.remedy.is_empty(), "{capability:?}");
             }

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use flopwatch_api::preparation::{
     NSYS_CUDA_GRAPH_ANNOTATION, NSYS_SESSION, NSYS_TRACE_ANNOTATION, NSYS_TRACE_DEFAULT, PREPARED_ANNOTATION,
-    split_names,
+    START_ANNOTATION, split_names,
 };
 use flopwatch_api::profiler::TraceCategory;
+use flopwatch_api::session::StartMode;
 use flopwatch_attach::enter::{OwnCgroup, make_cgroup, remove_cgroup};
-use flopwatch_attach::graft::{GraftError, LauncherScan, Target, WaitingLauncher};
+use flopwatch_attach::graft::{GraftError, LauncherScan, LauncherState, Target, WaitingLauncher, can_hold, speaks};
 use flopwatch_attach::nsys::{CudaGraphTrace, LaunchOptions};
 use flopwatch_attach::process::ProcessId;
 use flopwatch_attach::reexec::ReexecError;
@@ -30,6 +31,8 @@ const SCAN: Duration = Duration::from_millis(250);
 const CONCURRENCY: usize = 8;
 /// Longest graft; a launcher waits no longer.
 const GRAFT: Duration = Duration::from_secs(30);
+/// Longest wait of a held launcher for its collection.
+const HELD: Duration = Duration::from_secs(25);
 /// How long a pod that is not in the store yet is waited for: less than a launcher waits to be claimed.
 const UNKNOWN: Duration = Duration::from_millis(2_500);
 /// Folder of our cgroups in each hierarchy.
@@ -55,10 +58,18 @@ pub fn prepare_node(root: &Path) -> Result<(), String> {
     })
 }
 
+/// A session to start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Graft {
+    options: LaunchOptions,
+    /// Whether a collection is to run before the launcher goes on: the pod's UID, by which its capture finds it.
+    held_for: Option<String>,
+}
+
 /// What to do with a waiting launcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Decision {
-    Graft(LaunchOptions),
+    Graft(Graft),
     Leave(GraftOutcome),
     /// The pod is not known yet.
     Wait,
@@ -107,9 +118,9 @@ pub async fn run(node: Arc<Node>) {
             }
             *done = true;
             match decision {
-                Decision::Graft(options) => {
+                Decision::Graft(wanted) => {
                     let (node, turns) = (Arc::clone(&node), Arc::clone(&turns));
-                    tokio::spawn(graft(node, turns, launcher, options));
+                    tokio::spawn(graft(node, turns, launcher, wanted));
                 }
                 Decision::Leave(outcome) => leave(&node, &launcher, outcome),
                 Decision::Wait => leave(&node, &launcher, GraftOutcome::UnknownPod),
@@ -139,11 +150,14 @@ fn decide(node: &Node, launcher: &WaitingLauncher) -> Decision {
     };
     match pods::by_uid(&node.pods, &container.pod_uid) {
         None => Decision::Wait,
-        Some(pod) => decide_for(&pod, &container.container_id),
+        Some(pod) => decide_for(&pod, &container.container_id, launcher.protocol),
     }
 }
 
-fn decide_for(pod: &Pod, container_id: &str) -> Decision {
+fn decide_for(pod: &Pod, container_id: &str, protocol: u32) -> Decision {
+    if !speaks(protocol) {
+        return Decision::Leave(GraftOutcome::OtherVersion);
+    }
     let prepared: Vec<_> = split_names(pods::annotation(pod, PREPARED_ANNOTATION).unwrap_or_default()).collect();
     let is_prepared = match pods::container_of_id(pod, container_id) {
         Some(name) => prepared.contains(&name.as_str()),
@@ -151,7 +165,11 @@ fn decide_for(pod: &Pod, container_id: &str) -> Decision {
         None => !prepared.is_empty(),
     };
     if is_prepared {
-        Decision::Graft(launch_options(pod))
+        let at_start = pods::annotation(pod, START_ANNOTATION) == Some(StartMode::ContainerStart.as_str());
+        Decision::Graft(Graft {
+            options: launch_options(pod),
+            held_for: pod.metadata.uid.clone().filter(|_| at_start && can_hold(protocol)),
+        })
     } else {
         Decision::Leave(GraftOutcome::NotPrepared)
     }
@@ -182,7 +200,7 @@ fn launch_options(pod: &Pod) -> LaunchOptions {
     }
 }
 
-async fn graft(node: Arc<Node>, turns: Arc<Semaphore>, launcher: WaitingLauncher, options: LaunchOptions) {
+async fn graft(node: Arc<Node>, turns: Arc<Semaphore>, launcher: WaitingLauncher, wanted: Graft) {
     let Ok(_turn) = turns.acquire_owned().await else { return };
     let pid = launcher.process.pid;
     let container = launcher
@@ -192,12 +210,8 @@ async fn graft(node: Arc<Node>, turns: Arc<Semaphore>, launcher: WaitingLauncher
         .unwrap_or_default();
     let cgroup = own_cgroup(&node.cgroup_root, &container);
     let target = Target::of(&launcher, node.reexec.clone(), node.procfs.clone(), Some(cgroup));
-    let work = tokio::task::spawn_blocking(move || {
-        start(&target, &options)?;
-        let state = target.await_state(GRAFT)?;
-        Ok::<_, GraftError>((state, target.failure()))
-    });
-    let outcome = match timeout(GRAFT + Duration::from_secs(20), work).await {
+    let work = work(&node, target, wanted, &container);
+    let outcome = match timeout(GRAFT + HELD + Duration::from_secs(20), work).await {
         Ok(Ok(Ok((state, _)))) if state.grafted => {
             info!(pid, container, waited_ms = state.waited_ms, kept = ?state.kept, "grafted");
             GraftOutcome::Grafted
@@ -228,19 +242,61 @@ async fn graft(node: Arc<Node>, turns: Arc<Semaphore>, launcher: WaitingLauncher
     node.metrics.graft(outcome);
 }
 
+/// Starts the session, and a collection before the launcher goes on where that is wanted; returns what the launcher did.
+async fn work(
+    node: &Node,
+    target: Target,
+    wanted: Graft,
+    container: &str,
+) -> Result<Result<(LauncherState, Option<String>), GraftError>, tokio::task::JoinError> {
+    let Some(pod_uid) = wanted.held_for else {
+        return tokio::task::spawn_blocking(move || {
+            start(&target, |target| target.start_session(&wanted.options))?;
+            settle(&target)
+        })
+        .await;
+    };
+    let starting = target.clone();
+    let held = tokio::task::spawn_blocking(move || {
+        start(&starting, |target| target.start_session_held(&wanted.options))?;
+        starting.await_held(GRAFT)
+    });
+    match held.await? {
+        Ok(true) => {
+            let answer = node.starts.offer(&pod_uid, container).await;
+            info!(container, ?answer, "a container waited for its collection");
+        }
+        Ok(false) => {}
+        Err(error) => return Ok(Err(error)),
+    }
+    tokio::task::spawn_blocking(move || {
+        // Whatever came of it: the program starts now.
+        if let Err(error) = target.release() {
+            debug!(error = %chain(&error), "the launcher was not released; it goes on by itself");
+        }
+        settle(&target)
+    })
+    .await
+}
+
+/// What the launcher did, and why there is no session if there is none.
+fn settle(target: &Target) -> Result<(LauncherState, Option<String>), GraftError> {
+    let state = target.await_state(GRAFT)?;
+    Ok((state, target.failure()))
+}
+
 /// Starts the session; in the agent's own cgroup where the node's cannot be used, so that it lives no longer than the agent.
-fn start(target: &Target, options: &LaunchOptions) -> Result<(), GraftError> {
-    match target.start_session(options) {
+fn start(target: &Target, session: impl Fn(&Target) -> Result<(), GraftError>) -> Result<(), GraftError> {
+    match session(target) {
         Err(GraftError::Enter(ReexecError::Stage { stage, message })) if stage == "join the cgroup" => {
             warn!(
                 message,
                 "the session gets no cgroup of its own: it ends with this agent"
             );
-            Target {
+            session(&Target {
                 cgroup: None,
                 ..target.clone()
-            }
-            .start_session(options)
+            })
         }
         other => {
             if let Err(error) = &other {
@@ -323,7 +379,7 @@ mod tests {
             (pod(&[], None), false),
         ];
         for (pod, grafted) in rows {
-            let decision = decide_for(&pod, "abc");
+            let decision = decide_for(&pod, "abc", 1);
             assert_eq!(
                 matches!(decision, Decision::Graft(_)),
                 grafted,
@@ -331,6 +387,28 @@ mod tests {
                 pod.annotations()
             );
         }
+    }
+
+    #[test]
+    fn launchers_of_older_versions_are_served_and_those_of_later_ones_left_alone() {
+        let prepared = |start: &str| {
+            let annotations = [(PREPARED_ANNOTATION, "main"), (START_ANNOTATION, start)];
+            pod(&annotations, Some("abc"))
+        };
+        let held = |start: &str, protocol: u32| match decide_for(&prepared(start), "abc", protocol) {
+            Decision::Graft(graft) => Some(graft.held_for.is_some()),
+            _ => None,
+        };
+        assert_eq!(held("Now", 1), Some(false));
+        assert_eq!(
+            held("ContainerStart", 1),
+            Some(false),
+            "it would not wait for its collection"
+        );
+        assert_eq!(held("Now", 2), Some(false));
+        assert_eq!(held("ContainerStart", 2), Some(true));
+        let later = decide_for(&prepared("Now"), "abc", 99);
+        assert_eq!(later, Decision::Leave(GraftOutcome::OtherVersion));
     }
 
     #[test]

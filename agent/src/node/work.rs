@@ -8,6 +8,7 @@ mod collect;
 mod probe;
 mod produce;
 mod resume;
+mod start;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use flopwatch_api::artifact::Artifact;
 use flopwatch_api::capture::{Capture, CaptureSummary, Stage};
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_api::session::StartMode;
 use flopwatch_artifacts::{StoreError, artifacts_path};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -120,10 +122,18 @@ impl<'a> Work<'a> {
         };
         self.remember()?;
         self.enter(Stage::Attaching, "looking at the container");
-        let attached = self.attach().await?;
+        let (attached, held) = match self.capture.spec.start {
+            StartMode::Now => (self.attach().await?, None),
+            StartMode::ContainerStart => {
+                let held = self.await_start().await?;
+                (self.attach_at_start(&held).await?, Some(held))
+            }
+        };
         self.journal.attached = Some(attached.clone());
         self.remember()?;
-        self.collect(&attached).await?;
+        self.collect(&attached, held).await?;
+        // What the window has shown of the program goes before what the probe saw.
+        let attached = self.journal.attached.clone().unwrap_or(attached);
         self.produce(&attached).await
     }
 
@@ -145,7 +155,10 @@ impl<'a> Work<'a> {
         }
         let (pod, container_id) = find()?;
         let prepared = pods::is_prepared(&pod, &spec.container_name);
-        let probed = probe::probe(self.node, &container_id, prepared).await?;
+        let mut probed = probe::probe(self.node, &container_id, prepared).await?;
+        if !prepared {
+            probe::explain_unprepared(&mut probed.capabilities, &pod, &spec.container_name);
+        }
         self.draft.capabilities(probed.capabilities.clone());
         let annotation = pods::annotation(&pod, flopwatch_api::preparation::NSYS_TRACE_ANNOTATION);
         let traced = traced_categories(annotation);

@@ -8,6 +8,7 @@ use flopwatch_api::capture::Stage;
 use flopwatch_api::preparation::NSYS_SESSION;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_api::session::StartMode;
 use flopwatch_attach::graft::{Bounds, GraftError, Target};
 use flopwatch_attach::nsys::SessionState;
 use flopwatch_attach::rootfs::{ContainerRoot, RootfsError};
@@ -18,9 +19,10 @@ use tokio::time::{Instant, sleep};
 use tracing::{debug, warn};
 
 use super::Work;
-use super::probe::way_in;
+use super::probe::{self, way_in};
 use crate::adoption::Attached;
 use crate::failure::{Failure, chain};
+use crate::node::starts::Held;
 use crate::node::{pods, spool};
 use crate::plan::{Interrupt, Window, WindowStep, window};
 use crate::transform::Samples;
@@ -30,6 +32,9 @@ const GUARD_GRACE: Duration = Duration::from_secs(30);
 /// Longest time between two looks at an open window.
 const TICK: Duration = Duration::from_millis(250);
 
+/// Time between two looks at what the program has mapped.
+const MAPPED: Duration = Duration::from_secs(1);
+
 /// The raw capture in the capture's folder, there only when it is whole.
 pub(super) const RAW: &str = "capture.qdstrm";
 /// The window's samples in the capture's folder, there only when they are whole.
@@ -37,7 +42,7 @@ pub(super) const SAMPLES: &str = "samples.json";
 
 impl Work<'_> {
     /// Records a window and takes what it left into the capture's folder.
-    pub(super) async fn collect(&mut self, attached: &Attached) -> Result<(), Failure> {
+    pub(super) async fn collect(&mut self, attached: &Attached, held: Option<Held>) -> Result<(), Failure> {
         spool::check_free(&self.node.spool, self.node.limits.free_bytes)?;
         spool::make(&self.spool, self.node.steps.limits().user)?;
         if attached.profiler == ProfilerType::Nsys {
@@ -45,6 +50,9 @@ impl Work<'_> {
         }
         self.journal.opened_utc_ns = Some(utc_ns());
         self.remember()?;
+        if let Some(held) = held {
+            self.let_go(held, attached).await?;
+        }
         self.close(attached, self.length()).await
     }
 
@@ -157,12 +165,19 @@ impl Work<'_> {
         let length = self.length();
         let done = length.saturating_sub(left);
         let opened = Instant::now();
+        let mut looked = opened;
         loop {
             let interrupt = *self.interrupts.borrow_and_update();
+            if self.capture.spec.start == StartMode::ContainerStart && looked.elapsed() >= MAPPED {
+                looked = Instant::now();
+                self.look_for_cuda(attached).await?;
+            }
             let seen = Window {
                 elapsed: done + opened.elapsed(),
                 length,
                 pinned: self.is_pinned(attached),
+                once: self.capture.spec.ends_with_program,
+                ended: self.has_ended(attached),
                 interrupt,
             };
             match window(seen, TICK) {
@@ -197,7 +212,36 @@ impl Work<'_> {
         let namespace = self.capture.namespace().unwrap_or_default();
         let watched = pods::find(&self.node.pods, &namespace, &spec.pod_ref)
             .and_then(|pod| pods::running_container_id(&pod, &spec.container_name));
-        watched.as_deref() == Some(attached.container_id.as_str()) && self.node.procfs.is_alive(attached.process)
+        let same = match watched.as_deref() {
+            Some(id) => id == attached.container_id,
+            // It starts once, and the kubelet says so only some time after.
+            None => spec.ends_with_program,
+        };
+        same && self.node.procfs.is_alive(attached.process)
+    }
+
+    /// Whether the program has ended whose end ends the window.
+    fn has_ended(&self, attached: &Attached) -> bool {
+        if !self.capture.spec.ends_with_program {
+            return false;
+        }
+        match attached.profiler {
+            // The container stays for its capture.
+            ProfilerType::Nsys => self.way_in(attached).has_ended().unwrap_or(false),
+            _ => !self.node.procfs.is_alive(attached.process),
+        }
+    }
+
+    /// Writes down that the program uses CUDA once it does: at its start, which was probed, nothing was mapped.
+    async fn look_for_cuda(&mut self, attached: &Attached) -> Result<(), Failure> {
+        let known = self.journal.attached.as_ref().is_none_or(|attached| attached.uses_cuda);
+        if !known && probe::uses_cuda(self.node, &attached.container_id).await {
+            if let Some(attached) = &mut self.journal.attached {
+                attached.uses_cuda = true;
+            }
+            self.remember()?;
+        }
+        Ok(())
     }
 }
 
@@ -289,4 +333,22 @@ pub(super) async fn blocking<T: Send + 'static>(
 pub(super) fn utc_ns() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bound_that_ends_a_collection_has_its_reason_and_names_its_setting() {
+        for (verdict, reason, setting) in [
+            (Verdict::TooLarge, CaptureReason::CaptureTooLarge, "--max-capture-bytes"),
+            (Verdict::NoSpace, CaptureReason::DiskSpace, "--min-free-bytes"),
+            (Verdict::Malformed, CaptureReason::CollectionFailed, "keeper"),
+        ] {
+            let failure = verdict_failure(verdict);
+            assert_eq!(failure.reason, reason);
+            assert!(failure.message.contains(setting), "{}", failure.message);
+        }
+    }
 }

@@ -4,19 +4,23 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use flopwatch_api::capability::Capability;
-use flopwatch_api::preparation::{NSYS_SESSION, RUN_DIR, TOOLS_DIR};
+use flopwatch_api::preparation::{
+    NSYS_SESSION, PREPARE_CONTAINERS_ANNOTATION, PREPARE_LABEL, RUN_DIR, TOOLS_DIR, UNPREPARED_ANNOTATION,
+};
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::capability::{self, Facts, PlainReason, Preparation, Profiler, Reason, VARIABLES};
-use flopwatch_attach::graft::{GraftError, LauncherState, Target};
+use flopwatch_attach::graft::{GraftError, LauncherState, Target, speaks};
 use flopwatch_attach::nsys::SessionState;
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
 use tokio::time::{Instant, sleep};
 use tracing::debug;
 
 use crate::failure::{Failure, chain};
-use crate::node::Node;
 use crate::node::graft::own_cgroup;
+use crate::node::{Node, pods};
 
 /// How long a launcher that still waits is waited for: longer than its own bound.
 const LAUNCHER: Duration = Duration::from_secs(25);
@@ -67,6 +71,27 @@ pub(in crate::node) fn grafted(node: &Node, container_id: &str) -> Option<Target
     Some(way_in(node, container_id, process))
 }
 
+/// Looks at a container that is held: its launcher waits, and its session is there.
+pub(super) async fn probe_held(node: &Node, container_id: &str) -> Result<Probed, Failure> {
+    let (procfs, id) = (node.procfs.clone(), container_id.to_owned());
+    let (nvml, has_tools) = (node.has_nvml(), node.steps.has_tools());
+    let looked = tokio::task::spawn_blocking(move || {
+        let processes = processes(&procfs, &id)?;
+        probed(&procfs, &processes, (Preparation::Live, String::new()), nvml, has_tools)
+    });
+    looked.await.map_err(Failure::because(CaptureReason::AttachFailed))?
+}
+
+/// Whether any process of the container has mapped libcuda.
+pub(super) async fn uses_cuda(node: &Node, container_id: &str) -> bool {
+    let (procfs, id) = (node.procfs.clone(), container_id.to_owned());
+    let looked = tokio::task::spawn_blocking(move || {
+        let processes = procfs.of_container(&id).unwrap_or_default();
+        union(processes.iter().filter_map(|process| procfs.mapped(*process).ok())).cuda
+    });
+    looked.await.unwrap_or(false)
+}
+
 async fn look(node: &Node, container_id: &str, prepared: bool) -> Result<(Probed, bool), Failure> {
     // The process is replaced below by the container's own.
     let grafted = way_in(node, container_id, ProcessId { pid: 0, start_time: 0 });
@@ -84,22 +109,49 @@ fn look_at(
     nvml: bool,
     has_tools: bool,
 ) -> Result<(Probed, bool), Failure> {
-    let processes = procfs
-        .of_container(container_id)
-        .map_err(Failure::because(CaptureReason::AttachFailed))?;
+    let processes = processes(procfs, container_id)?;
     let Some(process) = processes.first().copied() else {
-        let message = format!("no process of container {container_id} is on this node; it has ended");
-        return Err(Failure::new(CaptureReason::TargetNotRunning, message));
+        return Err(has_ended(container_id));
     };
     grafted.process = process;
-    let mapped = union(processes.iter().filter_map(|process| procfs.mapped(*process).ok()));
-    // Absent where the environment cannot be read: the doors that it would tell of are closed for this version anyway.
-    let variables: BTreeMap<String, String> = procfs.variables(process, &VARIABLES).unwrap_or_default();
-    let (preparation, detail) = if prepared {
+    let preparation = if prepared {
         preparation(&grafted)?
     } else {
         (Preparation::None, String::new())
     };
+    let waiting = preparation.0 == Preparation::Waiting;
+    Ok((probed(procfs, &processes, preparation, nvml, has_tools)?, waiting))
+}
+
+fn has_ended(container_id: &str) -> Failure {
+    let message = format!("no process of container {container_id} is on this node; it has ended");
+    Failure::new(CaptureReason::TargetNotRunning, message)
+}
+
+/// The processes of a container, its first before the others.
+fn processes(procfs: &Procfs, container_id: &str) -> Result<Vec<ProcessId>, Failure> {
+    let processes = procfs
+        .of_container(container_id)
+        .map_err(Failure::because(CaptureReason::AttachFailed))?;
+    if processes.is_empty() {
+        return Err(has_ended(container_id));
+    }
+    Ok(processes)
+}
+
+fn probed(
+    procfs: &Procfs,
+    processes: &[ProcessId],
+    (preparation, detail): (Preparation, String),
+    nvml: bool,
+    has_tools: bool,
+) -> Result<Probed, Failure> {
+    let Some(process) = processes.first().copied() else {
+        return Err(has_ended("that was probed"));
+    };
+    let mapped = union(processes.iter().filter_map(|process| procfs.mapped(*process).ok()));
+    // Absent where the environment cannot be read: the doors that it would tell of are closed for this version anyway.
+    let variables: BTreeMap<String, String> = procfs.variables(process, &VARIABLES).unwrap_or_default();
     let uses_cuda = mapped.cuda;
     let facts = Facts {
         preparation,
@@ -112,15 +164,11 @@ fn look_at(
     if !has_tools {
         close_nsys(&mut capabilities);
     }
-    let waiting = preparation == Preparation::Waiting;
-    Ok((
-        Probed {
-            capabilities,
-            process,
-            uses_cuda,
-        },
-        waiting,
-    ))
+    Ok(Probed {
+        capabilities,
+        process,
+        uses_cuda,
+    })
 }
 
 /// How a prepared container's start went, and whether its session answers.
@@ -129,6 +177,9 @@ fn preparation(grafted: &Target) -> Result<(Preparation, String), Failure> {
     let Some(state) = grafted.read_state().map_err(failed)? else {
         return Ok((Preparation::Waiting, String::new()));
     };
+    if !speaks(state.protocol) {
+        return Ok((Preparation::OtherVersion, String::new()));
+    }
     let LauncherState { grafted: true, .. } = state else {
         return Ok((Preparation::Plain(PlainReason::from_state(&state.reason)), state.detail));
     };
@@ -193,11 +244,37 @@ fn word(reason: Reason) -> &'static str {
         | Reason::OldGlibc
         | Reason::UnknownProgram => CaptureReason::NotGrafted,
         Reason::SessionLost => CaptureReason::SessionGone,
+        Reason::OtherVersion => CaptureReason::VersionUnsupported,
         Reason::OtherProfiler => CaptureReason::OtherProfiler,
         Reason::NoNvml => CaptureReason::NvmlUnavailable,
         Reason::NotInThisVersion | Reason::DoorClosed => CaptureReason::ProfilerUnavailable,
     };
     reason.as_str()
+}
+
+/// Says of a pod that asked to be prepared why it is not: that it should ask is no remedy.
+pub(super) fn explain_unprepared(capabilities: &mut [Capability], pod: &Pod, container: &str) {
+    if !pod.labels().contains_key(PREPARE_LABEL) {
+        return;
+    }
+    let refused = pods::annotation(pod, UNPREPARED_ANNOTATION).unwrap_or_default();
+    let why = refused
+        .lines()
+        .find_map(|line| line.strip_prefix(container)?.strip_prefix(": "));
+    let remedy = match why {
+        Some(why) => format!("The pod asks to be prepared, and this container cannot be: {why}"),
+        None if refused.is_empty() => {
+            "The pod asks to be prepared, and Flopwatch's admission did not see it when it was created. Create it anew."
+                .to_owned()
+        }
+        None => format!(
+            "The pod's preparation chose other containers: name {container} in the annotation {PREPARE_CONTAINERS_ANNOTATION} and create the pod anew."
+        ),
+    };
+    let unprepared = |one: &&mut Capability| one.reason == CaptureReason::NotPrepared.as_str();
+    for capability in capabilities.iter_mut().filter(unprepared) {
+        capability.remedy.clone_from(&remedy);
+    }
 }
 
 /// What a session collects cannot be read here without the tools.
@@ -232,6 +309,45 @@ mod tests {
             assert!(!capability.available);
             assert!(CaptureReason::from_name(&capability.reason).is_some(), "{capability:?}");
             assert!(!capability.remedy.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_pod_that_asked_to_be_prepared_is_not_told_to_ask() {
+        let closed = Facts {
+            preparation: Preparation::None,
+            detail: String::new(),
+            mapped: Mapped::default(),
+            variables: BTreeMap::new(),
+            nvml: true,
+        };
+        let remedy = |labels: serde_json::Value, annotations: serde_json::Value| {
+            let pod: Pod = serde_json::from_value(serde_json::json!({
+                "metadata": {"name": "p", "labels": labels, "annotations": annotations}
+            }))
+            .unwrap();
+            let mut capabilities: Vec<_> = capability::decide(&closed).into_iter().map(published).collect();
+            explain_unprepared(&mut capabilities, &pod, "main");
+            capabilities[0].remedy.clone()
+        };
+        let asked = || serde_json::json!({PREPARE_LABEL: "nsys"});
+        let rows = [
+            (serde_json::json!({}), serde_json::json!({}), "Label the pod"),
+            (asked(), serde_json::json!({}), "admission did not see it"),
+            (
+                asked(),
+                serde_json::json!({UNPREPARED_ANNOTATION: "side: windows\nmain: the container has no command"}),
+                "cannot be: the container has no command",
+            ),
+            (
+                asked(),
+                serde_json::json!({UNPREPARED_ANNOTATION: "side: windows"}),
+                "flopwatch.dev/prepare-containers",
+            ),
+        ];
+        for (labels, annotations, expected) in rows {
+            let said = remedy(labels, annotations);
+            assert!(said.contains(expected), "{said}");
         }
     }
 

@@ -20,7 +20,7 @@ use crate::node::sweep::capture_id;
 use crate::serve::source_file;
 use crate::steps;
 use crate::transform::{Job, read_summary};
-use crate::verify::{required, verify};
+use crate::verify::{holds_cuda, required, verify};
 
 /// Files to publish and what they hold.
 pub(super) struct Produced {
@@ -62,7 +62,7 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
     let summary = read_summary(&job.summary).map_err(Failure::because(CaptureReason::TransformFailed))?;
     let summary = digest(&summary);
     if has_raw {
-        let required = required(&spec.require, attached.uses_cuda);
+        let required = required(&spec.require, attached.uses_cuda || holds_cuda(&summary.categories));
         verify(&required, &summary.categories).map_err(|failure| Failed {
             failure,
             summary: Some(summary.clone()),

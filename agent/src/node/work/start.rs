@@ -1,0 +1,201 @@
+//! A collection from the program's first instruction on: the container waits for it.
+
+use std::time::Duration;
+
+use flopwatch_api::preparation::{NSYS_TRACE_ANNOTATION, PREPARED_ANNOTATION, split_names};
+use flopwatch_api::reason::CaptureReason;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+use tokio::time::{Instant, sleep};
+
+use super::collect::blocking;
+use super::{KNOWN, LOOK, Work, probe};
+use crate::adoption::Attached;
+use crate::choice::{choose, traced_categories};
+use crate::failure::{Failure, chain};
+use crate::node::pods;
+use crate::node::starts::Held;
+
+/// Time between two looks whether the container has started without its collection.
+const MISSED: Duration = Duration::from_secs(1);
+/// How long the launcher may take to become the program once it is let go.
+const LET_GO: Duration = Duration::from_secs(10);
+
+impl Work<'_> {
+    /// Waits until the container is held for its collection; fails once its program runs without.
+    pub(super) async fn await_start(&mut self) -> Result<Held, Failure> {
+        self.advance((0, 1), "waiting for the container to start");
+        let spec = &self.capture.spec;
+        let namespace = self.capture.namespace().unwrap_or_default();
+        let begun = Instant::now();
+        let patience = Duration::from_secs(u64::try_from(spec.start_deadline_seconds).unwrap_or(0));
+        let created = self
+            .capture
+            .creation_timestamp()
+            .map_or_else(Timestamp::now, |time| time.0);
+        let waited = Duration::try_from(Timestamp::now().duration_since(created)).unwrap_or_default();
+        let deadline = begun + patience.saturating_sub(waited).max(KNOWN);
+        let mut look = begun + MISSED;
+        loop {
+            let pod = pods::find(&self.node.pods, &namespace, &spec.pod_ref);
+            if let Some(pod) = &pod {
+                let wants = |id: &str| is_container(pod, &spec.container_name, id);
+                if let Some(held) = self.node.starts.take(&spec.pod_ref.uid, wants) {
+                    return Ok(held);
+                }
+            }
+            let now = Instant::now();
+            match &pod {
+                None if now >= begun + KNOWN => {
+                    let message = format!("pod {} is gone", spec.pod_ref.name);
+                    return Err(Failure::new(CaptureReason::TargetNotRunning, message));
+                }
+                Some(pod) if now >= look => {
+                    self.missed(pod).await?;
+                    look = Instant::now() + MISSED;
+                }
+                _ => {}
+            }
+            if now >= deadline {
+                let message = format!(
+                    "container {} of pod {} did not start within startDeadlineSeconds ({} s)",
+                    spec.container_name, spec.pod_ref.name, spec.start_deadline_seconds
+                );
+                return Err(Failure::new(CaptureReason::DeadlineExceeded, message));
+            }
+            sleep(LOOK).await;
+            self.interrupted()?;
+        }
+    }
+
+    /// Fails when the program runs, or ran, without its collection.
+    async fn missed(&self, pod: &Pod) -> Result<(), Failure> {
+        let container = &self.capture.spec.container_name;
+        let missed = |why: &str| {
+            let message = format!("the program began before its collection: {why}; create the session anew");
+            Err(Failure::new(CaptureReason::StartMissed, message))
+        };
+        let ended = matches!(
+            pod.status.as_ref().and_then(|status| status.phase.as_deref()),
+            Some("Succeeded" | "Failed")
+        );
+        if ended {
+            return missed("its pod has ended");
+        }
+        let Some(id) = pods::running_container_id(pod, container) else {
+            return Ok(());
+        };
+        if !pods::is_prepared(pod, container) {
+            return missed("the container was not prepared");
+        }
+        let Some(grafted) = probe::grafted(self.node, &id) else {
+            return Ok(());
+        };
+        let state = blocking(CaptureReason::AttachFailed, move || {
+            grafted
+                .read_state()
+                .map_err(|error| Failure::new(CaptureReason::AttachFailed, chain(&error)))
+        })
+        .await?;
+        match state {
+            None => Ok(()),
+            Some(state) if state.grafted => {
+                missed("the node's agent had no turn for the capture when the container started")
+            }
+            Some(state) => missed(&format!("the launcher went on without a session ({})", state.reason)),
+        }
+    }
+
+    /// Probes a held container and picks the profiler.
+    pub(super) async fn attach_at_start(&mut self, held: &Held) -> Result<Attached, Failure> {
+        let spec = &self.capture.spec;
+        let namespace = self.capture.namespace().unwrap_or_default();
+        let pod = pods::find(&self.node.pods, &namespace, &spec.pod_ref);
+        let annotation = pod
+            .as_ref()
+            .and_then(|pod| pods::annotation(pod, NSYS_TRACE_ANNOTATION));
+        let traced = traced_categories(annotation);
+        let probed = probe::probe_held(self.node, &held.container_id).await?;
+        self.draft.capabilities(probed.capabilities.clone());
+        let choice = choose(&spec.profiler, &spec.require, &probed.capabilities, &traced);
+        self.draft.attach_to(
+            choice.as_ref().map_or(spec.profiler.type_, |choice| choice.profiler),
+            &held.container_id,
+        );
+        self.write();
+        let choice = choice?;
+        if choice.profiler != flopwatch_api::profiler::ProfilerType::Nsys {
+            // From the first instruction on there is nothing less: it would be another request.
+            return Err(Failure::new(CaptureReason::ProfilerUnavailable, choice.note));
+        }
+        self.interrupted()?;
+        Ok(Attached {
+            container_id: held.container_id.clone(),
+            process: probed.process,
+            profiler: choice.profiler,
+            note: choice.note,
+            uses_cuda: probed.uses_cuda,
+            traced,
+        })
+    }
+
+    /// Lets a held container go now that its collection runs, and makes sure that its program is in it.
+    pub(super) async fn let_go(&self, held: Held, attached: &Attached) -> Result<(), Failure> {
+        held.started();
+        let grafted = self.way_in(attached);
+        let state = blocking(CaptureReason::AttachFailed, move || {
+            grafted
+                .await_state(LET_GO)
+                .map_err(|error| Failure::new(CaptureReason::AttachFailed, chain(&error)))
+        })
+        .await?;
+        if state.grafted {
+            return Ok(());
+        }
+        let message = format!(
+            "the launcher started the program without the session ({}), so that nothing of it is recorded",
+            state.reason
+        );
+        Err(Failure::new(CaptureReason::NotGrafted, message))
+    }
+}
+
+/// Whether a container ID is that of the named container. The kubelet says so only some time after its start: until then
+/// it is if the pod has no other prepared one.
+fn is_container(pod: &Pod, container: &str, id: &str) -> bool {
+    if let Some(name) = pods::container_of_id(pod, id) {
+        return name == container;
+    }
+    let prepared = pods::annotation(pod, PREPARED_ANNOTATION).unwrap_or_default();
+    split_names(prepared).eq([container])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_container_that_the_kubelet_has_not_named_yet_is_known_where_it_is_the_only_one() {
+        let pod = |prepared: &str, statuses: serde_json::Value| -> Pod {
+            serde_json::from_value(serde_json::json!({
+                "metadata": {"name": "p", "annotations": {PREPARED_ANNOTATION: prepared}},
+                "status": {"containerStatuses": statuses}
+            }))
+            .unwrap()
+        };
+        let named = serde_json::json!([{"name": "main", "image": "", "imageID": "", "ready": true, "restartCount": 0,
+            "containerID": "containerd://abc", "state": {"running": {}}}]);
+        let none = serde_json::json!([]);
+        let rows = [
+            (pod("main", none.clone()), "abc", true),
+            (pod("main,side", none.clone()), "abc", false),
+            (pod("side", none), "abc", false),
+            (pod("main,side", named.clone()), "abc", true),
+            (pod("main,side", named), "def", false),
+        ];
+        for (at, (pod, id, expected)) in rows.into_iter().enumerate() {
+            assert_eq!(is_container(&pod, "main", id), expected, "row {at}");
+        }
+    }
+}
