@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use flopwatch_api::profiler::TraceCategory;
+use flopwatch_api::session::TransformDevice;
 
 use crate::node;
 use crate::source::Source;
@@ -219,6 +220,9 @@ pub struct TransformArguments {
     /// A category that the profiler was asked to record; may be repeated.
     #[arg(long, value_name = "CATEGORY", value_parser = category)]
     pub captured: Vec<TraceCategory>,
+    /// What does the heavy steps: Auto, Gpu or Cpu.
+    #[arg(long, value_name = "DEVICE", value_parser = device, default_value = "Auto")]
+    pub device: TransformDevice,
     /// Timeline file to write.
     #[arg(long, value_name = "FILE")]
     pub timeline: Option<PathBuf>,
@@ -234,6 +238,7 @@ impl From<TransformArguments> for Job {
             samples,
             session_id,
             captured,
+            device,
             timeline,
             summary,
         } = arguments;
@@ -242,10 +247,15 @@ impl From<TransformArguments> for Job {
             samples,
             session_id,
             captured,
+            device,
             timeline,
             summary,
         }
     }
+}
+
+fn device(name: &str) -> Result<TransformDevice, String> {
+    TransformDevice::from_name(name).ok_or_else(|| "no such device; there are Auto, Gpu, Cpu".to_owned())
 }
 
 fn category(name: &str) -> Result<TraceCategory, String> {

@@ -1,13 +1,17 @@
 //! A summary artifact in the few lines that a capture's status has room for.
 
-use flopwatch_api::capture::{CaptureSummary, CategoryCount, KernelTime};
+use flopwatch_api::capture::{CaptureSummary, CategoryCount, KernelTime, TransformedOn};
+use flopwatch_api::session::TransformDevice;
 use flopwatch_trace::model::DropReason;
 use flopwatch_trace::summary::Summary;
+use flopwatch_trace::transform::choice::Device;
 
 /// Kernels in the status.
 const TOP_KERNELS: usize = 5;
 /// Longest kernel name in the status, in characters.
 const MAX_NAME: usize = 256;
+/// Longest reason in the status, in characters.
+const MAX_REASON: usize = 512;
 
 /// Shortens a summary.
 pub fn digest(summary: &Summary) -> CaptureSummary {
@@ -39,6 +43,13 @@ pub fn digest(summary: &Summary) -> CaptureSummary {
             })
             .collect(),
         dropped: lost.map(|drop| signed(drop.count)).fold(0, i64::saturating_add),
+        transformed_on: summary.transformed_on.as_ref().map(|on| TransformedOn {
+            device: match on.device {
+                Device::Gpu => TransformDevice::Gpu,
+                Device::Cpu => TransformDevice::Cpu,
+            },
+            reason: on.reason.chars().take(MAX_REASON).collect(),
+        }),
     }
 }
 
@@ -81,6 +92,21 @@ mod tests {
             }]
         );
         assert_eq!(digest.gpu_busy_percent, None);
+    }
+
+    #[test]
+    fn the_status_says_where_the_transform_ran_and_why() {
+        let mut summary = empty();
+        assert_eq!(digest(&summary).transformed_on, None);
+        summary.transformed_on = Some(flopwatch_trace::summary::TransformedOn {
+            device: Device::Cpu,
+            reason: "no NVIDIA driver".to_owned(),
+        });
+        let on = digest(&summary).transformed_on.unwrap();
+        assert_eq!(
+            (on.device, on.reason.as_str()),
+            (TransformDevice::Cpu, "no NVIDIA driver")
+        );
     }
 
     #[test]

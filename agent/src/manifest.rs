@@ -91,6 +91,7 @@ impl Default for Manifest {
                 require: Vec::new(),
                 start_deadline_seconds: 300,
                 metrics: flopwatch_api::session::MetricsSpec::default(),
+                transform: flopwatch_api::session::TransformSpec::default(),
                 outputs: vec![
                     flopwatch_api::artifact::Output::Timeline,
                     flopwatch_api::artifact::Output::Summary,

@@ -270,6 +270,7 @@ async fn publish(
         session_id: Some(session_id.to_owned()),
         captured: trace.to_vec(),
         timeline: Some(spool.join("timeline.h5")),
+        device: options.manifest.spec.transform.device,
         summary: spool.join("summary.json"),
     };
     steps.transform(&job, pending()).await?;

@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use flopwatch_api::session::TransformDevice;
 use flopwatch_attach::nsys::{HostTools, parse_version};
 use flopwatch_trace::summary::Summary;
 use flopwatch_trace::{Format, Version, nsys_report};
@@ -243,6 +244,7 @@ async fn made(
         samples: None,
         session_id: source.session_id.clone(),
         captured: Vec::new(),
+        device: TransformDevice::Auto,
         timeline: timeline.then(|| at("timeline.h5")),
         summary: at("summary.json"),
     };

@@ -3,13 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use flopwatch_api::session::TransformDevice;
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_attach::reexec::{End, Output, Reexec, ReexecError};
-use flopwatch_attach::sandbox::{self, Sandboxed};
+use flopwatch_attach::sandbox::{self, MemoryBound, Sandboxed};
 use tracing::{debug, warn};
 
 use crate::transform::Job;
 
+/// Made by the driver's kernel module when it is loaded.
+const NVIDIA_DRIVER: &str = "/proc/driver/nvidia/version";
 /// Longest removal of what children left.
 const CLEAR: Duration = Duration::from_mins(1);
 
@@ -142,8 +145,9 @@ impl Steps {
     pub async fn import(&self, raw: &Path, report: &Path, until: impl Future<Output = ()>) -> Result<(), Error> {
         let step = "the import";
         let tools = self.tools.as_ref().ok_or(Error::NoTools { step })?;
-        self.run(step, tools.import(raw, report), report, self.limits.import, until)
-            .await
+        let line = tools.import(raw, report);
+        let memory = MemoryBound::AddressSpace;
+        self.run(step, line, memory, report, self.limits.import, until).await
     }
 
     /// Makes an export of a report.
@@ -151,27 +155,31 @@ impl Steps {
         let step = "the export";
         let tools = self.tools.as_ref().ok_or(Error::NoTools { step })?;
         let line = tools.export_hdf(report, export);
-        self.run(step, line, export, self.limits.export, until).await
+        let memory = MemoryBound::AddressSpace;
+        self.run(step, line, memory, export, self.limits.export, until).await
     }
 
     /// Makes the published files.
     pub async fn transform(&self, job: &Job, until: impl Future<Output = ()>) -> Result<(), Error> {
         let line = job.command_line(&self.own);
-        self.run(
-            "the transform",
-            line,
-            job.timeline.as_ref().unwrap_or(&job.summary),
-            self.limits.transform,
-            until,
-        )
-        .await
+        // Only where it may matter: the bound on the address space is the stricter one.
+        let memory = if job.device != TransformDevice::Cpu && Path::new(NVIDIA_DRIVER).exists() {
+            MemoryBound::Data
+        } else {
+            MemoryBound::AddressSpace
+        };
+        let limit = self.limits.transform;
+        let made = job.timeline.as_ref().unwrap_or(&job.summary);
+        self.run("the transform", line, memory, made, limit, until).await
     }
 
     /// Removes what children left in a folder, as their user; the folder itself stays.
     pub async fn clear(&self, folder: &Path) -> Result<(), Error> {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let line = vec![text(&self.own), "clear".to_owned(), text(folder)];
-        self.run("the clean-up", line, &folder.join("."), CLEAR, std::future::pending())
+        let memory = MemoryBound::AddressSpace;
+        let never = std::future::pending();
+        self.run("the clean-up", line, memory, &folder.join("."), CLEAR, never)
             .await
     }
 
@@ -180,6 +188,7 @@ impl Steps {
         &self,
         step: &'static str,
         command: Vec<String>,
+        memory: MemoryBound,
         made: &Path,
         limit: Duration,
         until: impl Future<Output = ()>,
@@ -199,6 +208,7 @@ impl Steps {
             directory,
             user: self.limits.user,
             memory_bytes: self.limits.memory_bytes,
+            memory,
             file_bytes: self.limits.file_bytes,
             // One processor for the whole time, and as much again for a tool with threads.
             cpu_seconds: limit.as_secs().saturating_mul(2),

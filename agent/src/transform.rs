@@ -7,11 +7,14 @@ use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use flopwatch_api::profiler::TraceCategory;
+use flopwatch_api::session::TransformDevice;
 use flopwatch_trace::convert::LOCAL_SESSION;
 use flopwatch_trace::model::{Capture, Category, CounterSeries, DropReason};
 use flopwatch_trace::summary::{self, Summary, SummaryError, summarise};
 use flopwatch_trace::timeline_file::{self, WriteError};
-use flopwatch_trace::transform::{TransformOptions, transform};
+use flopwatch_trace::transform::TransformOptions;
+use flopwatch_trace::transform::choice::Wanted;
+use flopwatch_trace::transform::device::{DeviceError, transform_on};
 use flopwatch_trace::{ReadError, ReadLimits, open};
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +64,8 @@ pub struct Job {
     pub session_id: Option<String>,
     /// Categories that the profiler was asked to record.
     pub captured: Vec<TraceCategory>,
+    /// What does the heavy steps.
+    pub device: TransformDevice,
     /// Where the timeline file goes, if there is to be one.
     pub timeline: Option<PathBuf>,
     /// Where the summary goes.
@@ -83,6 +88,7 @@ impl Job {
             line.extend(["--timeline".to_owned(), text(timeline)]);
         }
         line.extend(["--summary".to_owned(), text(&self.summary)]);
+        line.extend(["--device".to_owned(), self.device.as_str().to_owned()]);
         for category in &self.captured {
             line.extend(["--captured".to_owned(), category.as_str().to_owned()]);
         }
@@ -107,6 +113,9 @@ pub enum Error {
     /// There is neither an export nor samples.
     #[error("nothing to transform: give --export, --samples or both")]
     Nothing,
+    /// The GPU that was asked for cannot be used.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
     /// The timeline file cannot be written.
     #[error(transparent)]
     Timeline(#[from] WriteError),
@@ -158,11 +167,15 @@ pub fn run(job: &Job) -> Result<Summary, Error> {
     }
     let session_id = job.session_id.clone().or(of_export);
     let session_id = session_id.unwrap_or_else(|| LOCAL_SESSION.to_owned());
-    let timeline = transform(capture, TransformOptions { session_id });
+    let (timeline, pick) = transform_on(wanted(job.device), capture, TransformOptions { session_id })?;
     if let Some(path) = &job.timeline {
         timeline_file::write(&timeline, path)?;
     }
-    write_summary(summarise(&timeline), &job.summary)
+    let summary = Summary {
+        transformed_on: Some((&pick).into()),
+        ..summarise(&timeline)
+    };
+    write_summary(summary, &job.summary)
 }
 
 fn write_summary(summary: Summary, path: &Path) -> Result<Summary, Error> {
@@ -183,6 +196,14 @@ fn is_summary(path: &Path) -> bool {
     let read = File::open(path).and_then(|file| file.take(128).read_to_string(&mut head));
     let head: String = head.split_whitespace().collect();
     read.is_ok() && head.starts_with("{\"version\":") && head.contains(",\"session_id\":")
+}
+
+const fn wanted(device: TransformDevice) -> Wanted {
+    match device {
+        TransformDevice::Auto => Wanted::Auto,
+        TransformDevice::Gpu => Wanted::Gpu,
+        TransformDevice::Cpu => Wanted::Cpu,
+    }
 }
 
 /// Reads a summary that a child wrote.
@@ -322,6 +343,7 @@ mod tests {
             samples: Some(path("samples.json")),
             session_id: Some("0123abcd".to_owned()),
             captured: Vec::new(),
+            device: TransformDevice::Auto,
             timeline: Some(path("timeline.h5")),
             summary: path("summary.json"),
         };
@@ -361,11 +383,15 @@ mod tests {
             samples: None,
             session_id: None,
             captured: Vec::new(),
+            device: TransformDevice::Auto,
             timeline: Some(folder.path().join("timeline.h5")),
             summary: folder.path().join("summary.json"),
         };
         let error = run(&job).unwrap_err().to_string();
-        assert!(error.contains("raw.h5") && error.contains("HDF5"), "{error}");
+        assert!(
+            error.contains("raw.h5") && error.contains("no format that is read"),
+            "{error}"
+        );
         assert!(!folder.path().join("timeline.h5").exists());
     }
 }

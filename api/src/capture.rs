@@ -9,7 +9,7 @@ use crate::artifact::{Artifact, Output};
 use crate::capability::Capability;
 use crate::profiler::{ProfilerSpec, ProfilerType, TraceCategory};
 use crate::schema::unchanged;
-use crate::session::{MetricsSpec, StartMode, StopMode};
+use crate::session::{MetricsSpec, StartMode, StopMode, TransformDevice, TransformSpec};
 
 /// What the agent of `nodeName` is to do. Written by the operator alone, from the session.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -119,6 +119,9 @@ pub struct CaptureSpec {
     /// NVML sampling beside the capture.
     #[serde(default)]
     pub metrics: MetricsSpec,
+    /// How the capture becomes a timeline.
+    #[serde(default)]
+    pub transform: TransformSpec,
     /// What to publish.
     #[schemars(length(min = 1, max = 3), extend("x-kubernetes-list-type" = "set"))]
     pub outputs: Vec<Output>,
@@ -272,6 +275,20 @@ pub struct CaptureSummary {
     /// Events that were dropped, truncated, skipped or unsupported; the artifacts say which.
     #[schemars(range(min = 0))]
     pub dropped: i64,
+    /// What did the heavy steps of the transform, and why that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transformed_on: Option<TransformedOn>,
+}
+
+/// What did the heavy steps of the transform.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TransformedOn {
+    /// `Gpu` or `Cpu`.
+    pub device: TransformDevice,
+    /// Why that one, in a sentence.
+    #[schemars(length(max = 512))]
+    pub reason: String,
 }
 
 /// Events of one category.

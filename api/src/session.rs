@@ -44,7 +44,7 @@ pub const MAX_CAPTURE_REFERENCES: usize = 50;
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new(unchanged(&["target", "profiler", "durationSeconds", "require", "start", "startDeadlineSeconds", "metrics", "outputs", "retention"]))
+    validation = Rule::new(unchanged(&["target", "profiler", "durationSeconds", "require", "start", "startDeadlineSeconds", "metrics", "transform", "outputs", "retention"]))
         .message("a session is fixed once it is created, but for spec.stop: delete it and create another"),
     validation = Rule::new("!has(oldSelf.stop) || (has(self.stop) && (self.stop == oldSelf.stop || self.stop == 'Discard'))")
         .message("spec.stop cannot be taken back; only Keep may become Discard"),
@@ -79,6 +79,9 @@ pub struct ProfilingSessionSpec {
     /// NVML sampling beside the capture.
     #[serde(default)]
     pub metrics: MetricsSpec,
+    /// How the capture becomes a timeline.
+    #[serde(default)]
+    pub transform: TransformSpec,
     /// What to publish. Raw holds the environment of every process that the profiler saw and cannot be redacted.
     #[serde(default = "default_outputs")]
     #[schemars(length(min = 1, max = 3), extend("x-kubernetes-list-type" = "set"))]
@@ -210,6 +213,46 @@ impl Default for MetricsSpec {
     fn default() -> Self {
         Self {
             interval_milliseconds: default_interval_milliseconds(),
+        }
+    }
+}
+
+/// How the capture becomes a timeline.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TransformSpec {
+    /// What does the heavy steps. The result is the same on all of them, byte for byte.
+    #[serde(default)]
+    pub device: TransformDevice,
+}
+
+/// What does the heavy steps of the transform.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum TransformDevice {
+    /// A GPU where nobody else computes on it and it is measured to be faster there and then; the processor elsewhere.
+    #[default]
+    Auto,
+    /// A GPU. The capture fails where none can be used.
+    Gpu,
+    /// The processor.
+    Cpu,
+}
+
+impl TransformDevice {
+    /// Every value, in the order in which help texts list them.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Gpu, Self::Cpu];
+
+    /// The one of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|device| device.as_str() == name)
+    }
+
+    /// The name as it stands in manifests.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "Auto",
+            Self::Gpu => "Gpu",
+            Self::Cpu => "Cpu",
         }
     }
 }

@@ -25,6 +25,7 @@ pub(crate) use statistics::approximate;
 pub use table::{Measure, Table, TableRow};
 
 use crate::model::{Category, Drop, Events, Source, Timeline};
+use crate::transform::choice::{Device, Pick};
 
 /// Version of the JSON. Fields are added without changing it; it changes when one changes its meaning. Since 2, the events of a
 /// category that was not captured are null.
@@ -89,6 +90,27 @@ pub struct Summary {
     pub drops: Vec<Drop>,
     /// Secrets that were replaced in names.
     pub redactions: u64,
+    /// What did the heavy steps of the transform, and why that; null where the caller did not say.
+    #[serde(default)]
+    pub transformed_on: Option<TransformedOn>,
+}
+
+/// What did the heavy steps of the transform. The rest of the artifacts is the same on every device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TransformedOn {
+    /// Which device.
+    pub device: Device,
+    /// Why that one, in a sentence.
+    pub reason: String,
+}
+
+impl From<&Pick> for TransformedOn {
+    fn from(pick: &Pick) -> Self {
+        Self {
+            device: pick.device,
+            reason: pick.reason.to_string(),
+        }
+    }
 }
 
 /// Events of a category.
@@ -180,5 +202,6 @@ pub fn summarise(timeline: &Timeline) -> Summary {
         profiled_kernels: profiled_kernels::table(timeline),
         drops: capture.drops.list(),
         redactions: capture.redactions,
+        transformed_on: None,
     }
 }

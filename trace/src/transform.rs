@@ -3,7 +3,10 @@
 //! The outcome depends on the events alone: not on the order in which the source held them, and not on the engine that did the
 //! heavy steps ([`engine`] says what these are).
 
+pub mod choice;
 pub mod cpu;
+pub mod cuda;
+pub mod device;
 pub mod engine;
 pub mod figures;
 mod lanes;

@@ -8,7 +8,7 @@ mod rootfs;
 
 use crate::cache::{Cache, key, remove};
 use crate::progress::{human, say};
-use crate::{cmake, golang, nsys, project};
+use crate::{cmake, golang, kernels, nsys, project};
 use anyhow::{Context as _, Result};
 use archive::{Archive, ImageConfig};
 use layer::{File, Layer};
@@ -192,7 +192,14 @@ fn files(cache: &Cache, image: Image, binaries: &Binaries) -> Result<Vec<File>> 
     Ok(match image {
         Image::Pause => vec![File::new(golang::PAUSE.build(cache)?.join("pause"), "pause")],
         Image::Operator => vec![binary("flopwatch-operator")?],
-        Image::Agent => vec![binary("flopwatch-agent")?, binary("flopwatch-launcher")?],
+        Image::Agent => vec![
+            binary("flopwatch-agent")?,
+            binary("flopwatch-launcher")?,
+            File::new(
+                kernels::build(cache)?,
+                format!("usr/lib/flopwatch/{}", kernels::FILE_NAME),
+            ),
+        ],
         Image::Workload => vec![binary("flopwatch-sample-workload")?],
         Image::Nsys => {
             let nsys = nsys::ensure(cache)?;

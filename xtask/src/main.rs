@@ -11,6 +11,7 @@ mod demo;
 mod golang;
 mod h5py;
 mod image;
+mod kernels;
 mod lint;
 mod nsys;
 mod progress;
@@ -22,6 +23,7 @@ mod wheel;
 use anyhow::Result;
 use cache::Cache;
 use clap::{Parser, Subcommand};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Flopwatch's recipes. Built and fetched things are kept in $FLOPWATCH_CACHE (~/.cache/flopwatch).
@@ -38,6 +40,12 @@ enum Recipe {
     Setup,
     /// Write generated, committed files anew: the custom resource definitions.
     Codegen,
+    /// Build the GPU kernels with the CUDA compiler from PyPI (pinned, kept in the cache).
+    Kernels {
+        /// Copy the library there.
+        #[arg(long)]
+        output: Option<PathBuf>,
+    },
     /// Check format, lints, documentation, chart and licences.
     Lint,
     /// Run all tests: setup, lint, unit and crate tests, and the whole system in a real cluster.
@@ -76,6 +84,7 @@ fn run(cli: &Cli) -> Result<()> {
     match &cli.recipe {
         Recipe::Setup => setup::full(&cache),
         Recipe::Codegen => codegen::run(&cache),
+        Recipe::Kernels { output } => kernels::run(&cache, output.as_deref()),
         Recipe::Lint => lint::run(&cache),
         Recipe::Test(options) => test::run(&cache, options),
         Recipe::Demo { record_args } => demo::run(&cache, record_args),

@@ -2,7 +2,7 @@
 
 use crate::cache::Cache;
 use crate::command::Run;
-use crate::{cmake, h5py, nsys};
+use crate::{cmake, h5py, kernels, nsys};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -21,7 +21,8 @@ pub(crate) fn cargo() -> Result<Run> {
     Ok(Run::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())).dir(root()?))
 }
 
-/// What cargo's children need to know: the CMake for static HDF5, and what tests run: the profiler, a Python with h5py.
+/// What cargo's children need to know: the CMake for static HDF5, and what tests run: the profiler, a Python with h5py, the GPU
+/// kernels.
 pub(crate) fn environment(cache: &Cache) -> Result<BTreeMap<String, String>> {
     let mut vars = BTreeMap::new();
     if let Some(cmake) = cmake::find(cache) {
@@ -32,6 +33,9 @@ pub(crate) fn environment(cache: &Cache) -> Result<BTreeMap<String, String>> {
     }
     if let Some(nsys) = nsys::find(cache)? {
         vars.extend(nsys.environment());
+    }
+    if let Some(library) = kernels::built(cache)? {
+        vars.insert("FLOPWATCH_CUDA_KERNELS".to_owned(), library.display().to_string());
     }
     Ok(vars)
 }

@@ -2,7 +2,7 @@
 
 use crate::cache::Cache;
 use crate::progress::{say, step};
-use crate::{cmake, debian, h5py, nsys};
+use crate::{cmake, debian, h5py, kernels, nsys};
 use anyhow::Result;
 
 /// Installs or fetches what is absent: for building and recording.
@@ -13,7 +13,8 @@ pub(crate) fn basic(cache: &Cache) -> Result<()> {
 /// And for the tests of the crates.
 pub(crate) fn tests(cache: &Cache) -> Result<()> {
     install(cache, &[debian::BUILD, debian::CRATE_TESTS])?;
-    step("h5py", || h5py::ensure(cache))
+    step("h5py", || h5py::ensure(cache))?;
+    step("GPU kernels", || kernels::build(cache).map(drop))
 }
 
 /// And for the local cluster and the tests in it.

@@ -26,14 +26,28 @@ pub struct Sandboxed {
     pub directory: PathBuf,
     /// User and group to become when started as root; files that the tool writes belong to it.
     pub user: u32,
-    /// Address space in bytes.
+    /// Memory in bytes.
     pub memory_bytes: u64,
+    /// What of the memory is bounded.
+    #[serde(default)]
+    pub memory: MemoryBound,
     /// Largest file in bytes.
     pub file_bytes: u64,
     /// Processor time in seconds.
     pub cpu_seconds: u64,
     /// Wall time.
     pub deadline: Duration,
+}
+
+/// What a bound on memory counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MemoryBound {
+    /// Address space, used or not.
+    #[default]
+    AddressSpace,
+    /// Private memory that can be written to. For a tool that uses a GPU: the driver reserves far more addresses than the
+    /// machine has memory, without the right to write there.
+    Data,
 }
 
 /// Runs the tool and waits for its end. What could not be applied (on a machine where the caller is not root) is listed in
@@ -93,8 +107,12 @@ fn confine(sandboxed: &Sandboxed) -> Result<Vec<String>, (&'static str, String)>
     let mut missing = Vec::new();
     rustix::process::setsid().map_err(at("start a session"))?;
     setpriority_process(None, 10).map_err(at("lower the priority"))?;
+    let memory = match sandboxed.memory {
+        MemoryBound::AddressSpace => Resource::As,
+        MemoryBound::Data => Resource::Data,
+    };
     let limits = [
-        (Resource::As, sandboxed.memory_bytes),
+        (memory, sandboxed.memory_bytes),
         (Resource::Fsize, sandboxed.file_bytes),
         (Resource::Cpu, sandboxed.cpu_seconds),
         (Resource::Core, 0),

@@ -432,6 +432,7 @@ impl Step<'_> {
                 require: spec.require.clone(),
                 start_deadline_seconds: spec.start_deadline_seconds,
                 metrics: spec.metrics.clone(),
+                transform: spec.transform.clone(),
                 outputs: spec.outputs.clone(),
                 stop: None,
             },

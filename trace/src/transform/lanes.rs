@@ -76,7 +76,7 @@ fn spans<'a>(columns: &'a Columns, by_row: &'a RowMajor, range: Range<usize>) ->
 
 /// The lanes of one row. First fit in O(log lanes) per event, so that a file of nothing but overlaps is no attack.
 #[derive(Debug, Default)]
-struct Lanes {
+pub(super) struct Lanes {
     /// When all lanes are free again.
     until: u64,
     /// End of the only event since then, which is in lane 0 and not in `busy`.
@@ -96,7 +96,8 @@ impl Lanes {
         }
     }
 
-    fn take(&mut self, start: u64, end: u64) -> u32 {
+    /// The lane of the next event of the row, in the order of starts.
+    pub(super) fn take(&mut self, start: u64, end: u64) -> u32 {
         if start >= self.until {
             self.busy.clear();
             self.free.clear();

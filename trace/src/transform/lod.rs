@@ -30,10 +30,23 @@ pub fn lod(columns: &Columns, by_row: &RowMajor) -> Lod {
     if count < LEAST_EVENTS {
         return Lod::default();
     }
-    let rows = by_row.rows().len();
-    let entries = entries_by_shift(columns, by_row);
+    let shifts = shifts(count, by_row.rows().len(), &differing(columns, by_row));
+    let of_rows = by_row.rows().par_iter().map(|(row, range)| {
+        let positions = by_row.positions(range.clone());
+        pyramid(*row, finest(columns, positions, &shifts), &shifts)
+    });
+    together(&shifts, of_rows.collect())
+}
+
+/// The shifts of the levels of `count` events on `rows` rows, the finest first. `differing` counts the events whose start differs
+/// in so many low bits from that of the event before in their row; the first event of each row counts as 64.
+pub(super) fn shifts(count: usize, rows: usize, differing: &[usize; 65]) -> Vec<u8> {
+    if count < LEAST_EVENTS {
+        return Vec::new();
+    }
+    let entries = entries_by_shift(differing);
     let Some(finest) = entries.iter().position(|entries| entries * EVENTS_PER_ENTRY <= count) else {
-        return Lod::default();
+        return Vec::new();
     };
     let shifts: Vec<usize> = (finest..entries.len()).step_by(STEP).collect();
     // The first level that has one entry per row is the last.
@@ -41,16 +54,12 @@ pub fn lod(columns: &Columns, by_row: &RowMajor) -> Lod {
         .iter()
         .take_while(|shift| entries.get(**shift).is_some_and(|entries| *entries > rows));
     let needed = needed.count() + 1;
-    let shifts: Vec<u8> = shifts
-        .into_iter()
-        .take(needed)
-        .filter_map(|shift| u8::try_from(shift).ok())
-        .collect();
-    let of_rows: Vec<Vec<LodLevel>> = by_row
-        .rows()
-        .par_iter()
-        .map(|(row, range)| row_levels(columns, *row, by_row.positions(range.clone()), &shifts))
-        .collect();
+    let shifts = shifts.into_iter().take(needed);
+    shifts.filter_map(|shift| u8::try_from(shift).ok()).collect()
+}
+
+/// The levels of all rows, in the order of the rows.
+pub(super) fn together(shifts: &[u8], of_rows: Vec<Vec<LodLevel>>) -> Lod {
     let mut levels: Vec<LodLevel> = shifts
         .iter()
         .map(|shift| LodLevel {
@@ -71,9 +80,8 @@ pub fn lod(columns: &Columns, by_row: &RowMajor) -> Lod {
     Lod { levels }
 }
 
-/// How many entries the level of each shift would have: two neighbours of a row share a bucket when they differ in lower bits
-/// only.
-fn entries_by_shift(columns: &Columns, by_row: &RowMajor) -> [usize; 64] {
+/// How many events differ in how many low bits from the event before in their row.
+fn differing(columns: &Columns, by_row: &RowMajor) -> [usize; 65] {
     let of_rows = by_row.rows().par_iter().map(|(_, range)| {
         let mut differing = [0_usize; 65];
         let mut before = None;
@@ -89,7 +97,7 @@ fn entries_by_shift(columns: &Columns, by_row: &RowMajor) -> [usize; 64] {
         }
         differing
     });
-    let differing = of_rows.reduce(
+    of_rows.reduce(
         || [0; 65],
         |mut all, row| {
             for (all, row) in all.iter_mut().zip(row) {
@@ -97,11 +105,16 @@ fn entries_by_shift(columns: &Columns, by_row: &RowMajor) -> [usize; 64] {
             }
             all
         },
-    );
+    )
+}
+
+/// How many entries the level of each shift would have: two neighbours of a row share a bucket when they differ in lower bits
+/// only.
+fn entries_by_shift(differing: &[usize; 65]) -> [usize; 64] {
     // The bucket at shift `s` is another one where the highest differing bit is at `s` or above.
     let mut entries = [0; 64];
     let mut more = 0;
-    for (entries, differing) in entries.iter_mut().rev().zip(differing.into_iter().rev()) {
+    for (entries, differing) in entries.iter_mut().rev().zip(differing.iter().rev()) {
         more += differing;
         *entries = more;
     }
@@ -110,9 +123,9 @@ fn entries_by_shift(columns: &Columns, by_row: &RowMajor) -> [usize; 64] {
 
 /// What is covered up to some event.
 #[derive(Debug, Clone, Copy, Default)]
-struct Cover {
-    covered: u64,
-    until: u64,
+pub(super) struct Cover {
+    pub(super) covered: u64,
+    pub(super) until: u64,
 }
 
 impl Cover {
@@ -128,13 +141,13 @@ impl Cover {
 
 /// An entry of the finest level, or of one above it, with what its busy time comes from.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
-    bucket: u64,
-    event: u32,
-    duration_ns: u64,
-    count: u32,
-    before: Cover,
-    after: Cover,
+pub(super) struct Entry {
+    pub(super) bucket: u64,
+    pub(super) event: u32,
+    pub(super) duration_ns: u64,
+    pub(super) count: u32,
+    pub(super) before: Cover,
+    pub(super) after: Cover,
 }
 
 impl Entry {
@@ -148,10 +161,10 @@ impl Entry {
     }
 }
 
-fn row_levels(columns: &Columns, row: u32, positions: impl Iterator<Item = usize>, shifts: &[u8]) -> Vec<LodLevel> {
-    let mut levels = Vec::with_capacity(shifts.len());
-    let Some((finest, _)) = shifts.split_first() else {
-        return levels;
+/// The entries of a row's finest level.
+fn finest(columns: &Columns, positions: impl Iterator<Item = usize>, shifts: &[u8]) -> Vec<Entry> {
+    let Some(finest) = shifts.first() else {
+        return Vec::new();
     };
     let mut cover = Cover::default();
     let mut entries: Vec<Entry> = Vec::new();
@@ -174,7 +187,13 @@ fn row_levels(columns: &Columns, row: u32, positions: impl Iterator<Item = usize
             _ => entries.push(entry),
         }
     }
-    let mut below = *finest;
+    entries
+}
+
+/// A row's levels, from the entries of its finest one.
+pub(super) fn pyramid(row: u32, mut entries: Vec<Entry>, shifts: &[u8]) -> Vec<LodLevel> {
+    let mut levels = Vec::with_capacity(shifts.len());
+    let mut below = shifts.first().copied().unwrap_or(0);
     for shift in shifts {
         let up = shift - below;
         below = *shift;

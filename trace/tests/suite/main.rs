@@ -8,6 +8,7 @@
 )]
 
 mod corpus;
+mod cuda;
 mod damage;
 mod export;
 mod file;

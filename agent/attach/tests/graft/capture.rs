@@ -207,6 +207,7 @@ pub(crate) fn sandboxed(command: Vec<String>, environment: Vec<(String, String)>
         directory: directory.to_owned(),
         user: 4321,
         memory_bytes: 4 << 30,
+        memory: sandbox::MemoryBound::AddressSpace,
         file_bytes: 1 << 30,
         cpu_seconds: 60,
         deadline: Duration::from_mins(1),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use flopwatch_attach::enter::{self, Entry, OwnCgroup};
 use flopwatch_attach::graft::Target;
 use flopwatch_attach::reexec::End;
-use flopwatch_attach::sandbox::{self, Sandboxed};
+use flopwatch_attach::sandbox::{self, MemoryBound, Sandboxed};
 use nix::sys::signal::Signal;
 
 use super::capture::sandboxed;
@@ -102,6 +102,15 @@ fn a_sandboxed_tool_has_no_right_no_network_and_bounds() {
     let allocate = "python3 -c 'x = bytes(500_000_000)'";
     assert!(run(allocate, &|_| {}).success());
     assert!(!run(allocate, &|tool| tool.memory_bytes = 256 << 20).success());
+    let data = |tool: &mut Sandboxed| {
+        tool.memory_bytes = 256 << 20;
+        tool.memory = MemoryBound::Data;
+    };
+    assert!(!run(allocate, &data).success());
+    // What the CUDA driver does: a terabyte of addresses that nobody may write to.
+    let reserve = "python3 -c 'import mmap; mmap.mmap(-1, 1 << 40, flags=mmap.MAP_PRIVATE | 0x4020, prot=0)'";
+    assert!(run(reserve, &data).success());
+    assert!(!run(reserve, &|_| {}).success());
     let start = Instant::now();
     let late = run("sleep 600 & sleep 600", &|tool| tool.deadline = Duration::from_secs(1));
     assert_eq!(late.end, End::TimedOut);

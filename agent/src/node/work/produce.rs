@@ -55,6 +55,7 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
         session_id: Some(spec.session_ref.id.clone()),
         captured: attached.traced.iter().copied().collect(),
         timeline: Some(at("timeline.h5")),
+        device: spec.transform.device,
         summary: at("summary.json"),
     };
     let transformed = steps.transform(&job, work.aborted()).await;

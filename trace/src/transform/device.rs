@@ -1,0 +1,166 @@
+//! The transform on the device that is picked for it.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use flopwatch_cuda::{CudaError, Gpu, Neighbours, neighbours};
+
+use super::choice::{Cost, Device, Machine, Pick, Reason, Wanted, choose};
+use super::engine::{Columns, Engine, Input, Output};
+use super::{Cpu, TransformOptions, cuda, transform_with};
+use crate::model::{Capture, Category, Timeline};
+
+/// Why the GPU that was asked for could not do it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DeviceError {
+    /// It cannot be used, or failed on the way.
+    #[error("the transform was asked to run on a GPU: {0}")]
+    Gpu(String),
+}
+
+/// The transform on the device that `wanted` and this machine make best; says which one that was, and why.
+pub fn transform_on(
+    wanted: Wanted,
+    capture: Capture,
+    options: TransformOptions,
+) -> Result<(Timeline, Pick), DeviceError> {
+    let engine = Picking {
+        wanted,
+        picked: Mutex::new(None),
+    };
+    // Before the work, where the answer is an error.
+    if wanted == Wanted::Gpu {
+        choose(wanted, 0, 0, &Here).map_err(|reason| DeviceError::Gpu(reason.to_string()))?;
+    }
+    let timeline = transform_with(&engine, capture, options);
+    let picked = engine.picked.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let pick = picked.unwrap_or(Pick {
+        device: Device::Cpu,
+        reason: Reason::Few { events: 0 },
+    });
+    if wanted == Wanted::Gpu && pick.device == Device::Cpu {
+        return Err(DeviceError::Gpu(pick.reason.to_string()));
+    }
+    tracing::info!(device = ?pick.device, reason = %pick.reason, events = timeline.total_events(), "transformed");
+    Ok((timeline, pick))
+}
+
+/// Picks when it sees how much there is to do.
+struct Picking {
+    wanted: Wanted,
+    picked: Mutex<Option<Pick>>,
+}
+
+impl Engine for Picking {
+    fn run(&self, input: Input) -> Output {
+        let counts = input.categories.values().map(|columns| columns.start_ns.len());
+        let events = u64::try_from(counts.sum::<usize>()).unwrap_or(u64::MAX);
+        let unavailable = |reason| Pick {
+            device: Device::Cpu,
+            reason,
+        };
+        let mut pick = choose(self.wanted, events, cuda::needed_bytes(&input), &Here).unwrap_or_else(unavailable);
+        let mut output = None;
+        if pick.device == Device::Gpu {
+            match on_gpu(&input) {
+                Ok(made) => output = Some(made),
+                Err(error) => pick = unavailable(Reason::Unavailable(error)),
+            }
+        }
+        *self.picked.lock().unwrap_or_else(PoisonError::into_inner) = Some(pick);
+        output.unwrap_or_else(|| Cpu.run(input))
+    }
+}
+
+/// The steps on this process's GPU.
+pub fn on_gpu(input: &Input) -> Result<Output, CudaError> {
+    let gpu = gpu()?;
+    gpu.use_here()?;
+    cuda::run(gpu, gpu.kernels(), input)
+}
+
+/// The first GPU, made ready once per process.
+fn gpu() -> Result<&'static Gpu, CudaError> {
+    static GPU: OnceLock<Result<Gpu, CudaError>> = OnceLock::new();
+    GPU.get_or_init(|| Gpu::open(0)).as_ref().map_err(Clone::clone)
+}
+
+/// This machine, as it is measured: each device once per process.
+struct Here;
+
+/// Events that the processor is measured with.
+const CPU_SIZES: [u64; 2] = [1 << 14, 1 << 17];
+/// Events that the GPU is measured with.
+const GPU_SIZES: [u64; 2] = [1 << 17, 1 << 20];
+
+impl Machine for Here {
+    fn check(&self) -> Result<(), CudaError> {
+        Gpu::check().map(drop)
+    }
+
+    fn cpu(&self) -> Cost {
+        static COST: OnceLock<Cost> = OnceLock::new();
+        *COST.get_or_init(|| {
+            let [few, many] = CPU_SIZES.map(|events| {
+                let input = sample(events);
+                let begin = Instant::now();
+                drop(Cpu.run(input));
+                (events, begin.elapsed())
+            });
+            Cost::through(few, many)
+        })
+    }
+
+    fn neighbours(&self) -> Result<Neighbours, String> {
+        neighbours()
+    }
+
+    fn gpu(&self) -> Result<Cost, CudaError> {
+        static COST: OnceLock<Result<Cost, CudaError>> = OnceLock::new();
+        COST.get_or_init(|| {
+            // The first run loads the kernels, and says nothing about the later ones.
+            on_gpu(&sample(GPU_SIZES[0]))?;
+            let timed = |events: u64| -> Result<(u64, Duration), CudaError> {
+                let input = sample(events);
+                let begin = Instant::now();
+                drop(on_gpu(&input)?);
+                Ok((events, begin.elapsed()))
+            };
+            Ok(Cost::through(timed(GPU_SIZES[0])?, timed(GPU_SIZES[1])?))
+        })
+        .clone()
+    }
+}
+
+/// A capture of the kind that is common: kernels of eight streams, out of order, few of them overlapping, in the same order
+/// at every call.
+pub fn sample(events: u64) -> Input {
+    let mut columns = Columns {
+        names: 256,
+        ..Columns::default()
+    };
+    for at in 0..events {
+        let mixed = mix(at);
+        let narrow = |value: u64| u32::try_from(value).unwrap_or_default();
+        // Eight streams' worth of progress, each with an offset of its own.
+        let start = (at / 8) * 10_000 + (at % 8) * 1_250 + mixed % 997;
+        columns.start_ns.push(start);
+        columns
+            .duration_ns
+            .push(500 + (mixed >> 10) % 9_000 + if mixed >> 52 == 0 { 20_000 } else { 0 });
+        columns.row.push(narrow(mix(at.wrapping_mul(3)) % 8));
+        columns.name.push(narrow((mixed >> 32) % 256));
+    }
+    Input {
+        categories: [(Category::CudaKernel, columns)].into(),
+        rows: 8,
+    }
+}
+
+/// SplitMix64.
+const fn mix(at: u64) -> u64 {
+    let state = at.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
