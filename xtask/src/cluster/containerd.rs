@@ -13,11 +13,21 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub(crate) struct Containerd {
     root: PathBuf,
+    /// For what ends with it; the paths of sockets must be short.
+    run: PathBuf,
 }
 
 impl Containerd {
     pub(crate) fn new(root: PathBuf) -> Self {
-        Self { root }
+        Self {
+            run: root.clone(),
+            root,
+        }
+    }
+
+    /// The same, with another folder for what ends with it.
+    pub(crate) fn run_in(self, run: PathBuf) -> Self {
+        Self { run, ..self }
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -25,7 +35,7 @@ impl Containerd {
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
-        self.root.join("containerd.sock")
+        self.run.join("containerd.sock")
     }
 
     pub(crate) fn config(&self) -> PathBuf {
@@ -39,7 +49,7 @@ impl Containerd {
 
     /// What a machine's start would find empty.
     pub(crate) fn state(&self) -> PathBuf {
-        self.root.join("state")
+        self.run.join("state")
     }
 
     /// Where the images that were imported are written down.
@@ -63,6 +73,7 @@ impl Containerd {
     /// Writes its configuration; `networks` is the folder of the CNI configuration.
     pub(crate) fn configure(&self, networks: &Path) -> Result<()> {
         fs::create_dir_all(&self.root)?;
+        fs::create_dir_all(&self.run)?;
         Ok(fs::write(self.config(), self.render(networks, !may_lower_oom_score()))?)
     }
 

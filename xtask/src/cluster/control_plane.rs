@@ -118,6 +118,9 @@ fn manager_args(layout: &Layout) -> Vec<String> {
         ),
         format!("--cluster-cidr={POD_NETWORK}"),
         "--use-service-account-credentials".to_owned(),
+        // Tests lose nodes and wait until it is noticed; kubelet renews its lease four times as often.
+        "--node-monitor-period=2s".to_owned(),
+        "--node-monitor-grace-period=15s".to_owned(),
         "--leader-elect=false".to_owned(),
     ]
 }

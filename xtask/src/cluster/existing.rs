@@ -19,7 +19,11 @@ pub(crate) fn reach(cache: &Cache) -> Result<Reach> {
             programs.push(module.build(cache)?);
         }
     }
-    Ok(Reach { kubeconfig, programs })
+    Ok(Reach {
+        kubeconfig,
+        programs,
+        recipes: None,
+    })
 }
 
 /// The recipes that make sense there.

@@ -20,7 +20,7 @@ fn store(cache: &Cache) -> Containerd {
 
 /// Brings the images into the store, those that it has in this build already excepted.
 pub(crate) fn update(cache: &Cache, layout: &Layout, images: &[BuiltImage]) -> Result<()> {
-    let store = store(cache);
+    let store = store(cache).run_in(layout.root().join("image-store"));
     let there = store.imported();
     if images.iter().all(|built| there.contains(&built.id())) {
         return Ok(());

@@ -37,7 +37,6 @@ pub(crate) enum NodeCommand {
 /// Does it; safe to run twice.
 pub(crate) fn run(cache: &Cache, layout: &Layout, command: &NodeCommand) -> Result<()> {
     require_root()?;
-    let _lock = cache.lock("cluster")?;
     match command {
         NodeCommand::Disconnect { node } => {
             network::connect(&losable(layout, node)?, false)?;
@@ -48,10 +47,12 @@ pub(crate) fn run(cache: &Cache, layout: &Layout, command: &NodeCommand) -> Resu
             say(format_args!("{node} is connected"));
         }
         NodeCommand::Stop { node } => {
+            let _lock = cache.lock("cluster")?;
             stop(layout, &losable(layout, node)?)?;
             say(format_args!("{node} is off"));
         }
         NodeCommand::Start { node } => {
+            let _lock = cache.lock("cluster")?;
             start(cache, layout, &losable(layout, node)?)?;
             say(format_args!("{node} is ready"));
         }

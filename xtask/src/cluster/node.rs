@@ -145,6 +145,8 @@ fn kubelet_config(layout: &Layout, node: &NodeLayout) -> Value {
         "tlsCertFile": layout.pki(&format!("{}.crt", node.name)),
         "tlsPrivateKeyFile": layout.pki(&format!("{}.key", node.name)),
         "clusterDomain": "cluster.local",
+        // Renewed every 3 s: see the controller manager's grace period.
+        "nodeLeaseDurationSeconds": 12,
         // The images cannot be pulled again, so none may be collected, and no pod evicted for a full disk too early.
         "imageGCHighThresholdPercent": 100,
         "imageGCLowThresholdPercent": 99,

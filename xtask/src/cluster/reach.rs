@@ -14,7 +14,12 @@ use std::path::PathBuf;
 pub(crate) struct Reach {
     pub(crate) kubeconfig: String,
     pub(crate) programs: Vec<PathBuf>,
+    /// These recipes, which lose nodes of the local cluster and get them back; none for another's cluster.
+    pub(crate) recipes: Option<PathBuf>,
 }
+
+/// Names the recipes to tests.
+const RECIPES: &str = "FLOPWATCH_XTASK";
 
 impl Reach {
     /// The environment of a program that talks to the cluster.
@@ -25,10 +30,13 @@ impl Reach {
             .map(|folder| folder.display().to_string())
             .collect();
         path.extend(std::env::var("PATH"));
-        BTreeMap::from([
+        let mut vars = BTreeMap::from([
             ("KUBECONFIG".to_owned(), self.kubeconfig.clone()),
             ("PATH".to_owned(), path.join(":")),
-        ])
+        ]);
+        let recipes = self.recipes.as_ref();
+        vars.extend(recipes.map(|program| (RECIPES.to_owned(), program.display().to_string())));
+        vars
     }
 
     /// `kubectl` for this cluster.
@@ -47,6 +55,7 @@ pub(crate) fn own(cache: &Cache, layout: &Layout) -> Result<Reach> {
     Ok(Reach {
         kubeconfig: layout.kubeconfig("admin").display().to_string(),
         programs: vec![KUBERNETES.build(cache)?, HELM.build(cache)?],
+        recipes: Some(std::env::current_exe()?),
     })
 }
 
@@ -55,6 +64,7 @@ pub(crate) fn own_so_far(cache: &Cache, layout: &Layout) -> Result<Reach> {
     Ok(Reach {
         kubeconfig: layout.kubeconfig("admin").display().to_string(),
         programs: KUBERNETES.built(cache)?.into_iter().chain(HELM.built(cache)?).collect(),
+        recipes: None,
     })
 }
 
@@ -65,19 +75,17 @@ pub(crate) fn print(reach: &Reach) {
         .iter()
         .map(|folder| folder.display().to_string())
         .collect();
-    result(exports(&reach.kubeconfig, &folders));
+    let recipes = reach.recipes.as_ref().map(|program| program.display().to_string());
+    result(exports(&reach.kubeconfig, &folders, recipes.as_deref()));
 }
 
-fn exports(kubeconfig: &str, folders: &[String]) -> String {
-    let kubeconfig = format!("export KUBECONFIG={}", quote(kubeconfig));
-    if folders.is_empty() {
-        return kubeconfig;
+fn exports(kubeconfig: &str, folders: &[String], recipes: Option<&str>) -> String {
+    let mut lines = vec![format!("export KUBECONFIG={}", quote(kubeconfig))];
+    if !folders.is_empty() {
+        lines.push(format!("export PATH={}:\"$PATH\"", quote(&folders.join(":"))));
     }
-    format!(
-        "{kubeconfig}
-export PATH={}:\"$PATH\"",
-        quote(&folders.join(":"))
-    )
+    lines.extend(recipes.map(|program| format!("export {RECIPES}={}", quote(program))));
+    lines.join("\n")
 }
 
 /// A word that a shell takes as it stands.
@@ -93,19 +101,19 @@ mod tests {
     fn a_shell_gets_back_what_was_exported() {
         let strange = "/a b/it's $HOME";
         let script = format!(
-            "{}; printf '%s|%s' \"$KUBECONFIG\" \"$PATH\"",
-            exports(strange, &["/x y".to_owned()])
+            "{}\nprintf '%s|%s|%s' \"$KUBECONFIG\" \"$PATH\" \"$FLOPWATCH_XTASK\"",
+            exports(strange, &["/x y".to_owned()], Some("/z"))
         );
         let said = Run::new("/bin/sh")
             .args(["-c", &script])
             .env("PATH", "/bin")
             .output()
             .unwrap();
-        assert_eq!(said, format!("{strange}|/x y:/bin"));
+        assert_eq!(said, format!("{strange}|/x y:/bin|/z"));
     }
 
     #[test]
     fn nothing_is_added_to_the_path_where_nothing_was_built() {
-        assert_eq!(exports("/k", &[]), "export KUBECONFIG='/k'");
+        assert_eq!(exports("/k", &[], None), "export KUBECONFIG='/k'");
     }
 }
