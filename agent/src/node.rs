@@ -238,6 +238,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
             control.await;
         }
     });
+    let forgetting = tokio::spawn(Arc::clone(&captures).end_gone());
     let sweeping = tokio::spawn(ready_and_sweep(
         Arc::clone(&node),
         Arc::clone(&captures),
@@ -259,7 +260,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
         warn!("captures did not let go in time; they are adopted at the next start all the same");
     }
     give_up.cancel();
-    for task in [watched_pods, grafting, controlling, sweeping] {
+    for task in [watched_pods, grafting, controlling, forgetting, sweeping] {
         task.abort();
     }
     ended

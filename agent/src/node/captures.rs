@@ -1,6 +1,6 @@
 //! The captures of this node: watched, planned, and carried by one task each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use kube::runtime::reflector::Store;
 use kube::runtime::{Controller, watcher};
 use kube::{Api, ResourceExt};
 use tokio::sync::{mpsc, watch};
-use tokio::time::timeout;
+use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument, info, info_span, warn};
 
@@ -28,6 +28,8 @@ use crate::status::Draft;
 const CONCURRENCY: u16 = 4;
 /// Pause before a reconciliation that failed is tried again.
 const RETRY: Duration = Duration::from_secs(5);
+/// Time between two looks for captures that are gone.
+const LOOK_FOR_GONE: Duration = Duration::from_secs(5);
 /// Longest time that removing a capture's artifacts may take.
 const REMOVAL_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -52,6 +54,7 @@ struct Live {
     name: String,
     /// Pod UID and container name: one capture at a time.
     container: (String, String),
+    target: Target,
     interrupt: watch::Sender<Option<Interrupt>>,
 }
 
@@ -113,6 +116,44 @@ impl Captures {
         self.tasks.wait().await;
     }
 
+    /// Ends captures that are gone altogether, until the node is told to stop. The watch says nothing of one that was deleted
+    /// while this node was cut off, and the operator lets go of captures of lost nodes without their agent.
+    pub async fn end_gone(self: Arc<Self>) {
+        let mut ticks = interval(LOOK_FOR_GONE);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while self.node.stop.run_until_cancelled(ticks.tick()).await.is_some() {
+            for (uid, target) in self.unwatched() {
+                match target.read().await {
+                    Ok(None) => self.discard(&uid),
+                    // The watch is behind.
+                    Ok(Some(_)) => {}
+                    Err(error) => warn!(error = %chain(&error), "a capture cannot be looked for and is later"),
+                }
+            }
+        }
+    }
+
+    /// Captures at work that the watch does not show.
+    fn unwatched(&self) -> Vec<(String, Target)> {
+        let watched: BTreeSet<String> = self
+            .watched
+            .state()
+            .iter()
+            .filter_map(|capture| capture.uid())
+            .collect();
+        let live = self.live();
+        let missing = live.iter().filter(|(uid, _)| !watched.contains(*uid));
+        missing.map(|(uid, live)| (uid.clone(), live.target.clone())).collect()
+    }
+
+    fn discard(&self, uid: &str) {
+        if let Some(live) = self.live().get(uid)
+            && raise(&live.interrupt, Interrupt::Deleted)
+        {
+            info!(capture = live.name, "the capture is gone and ends here too");
+        }
+    }
+
     fn live(&self) -> MutexGuard<'_, BTreeMap<String, Live>> {
         // The map stays consistent whatever happens between two of its own calls.
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
@@ -160,6 +201,7 @@ impl Captures {
             Live {
                 name: display_name(capture),
                 container,
+                target: Target::new(self.node.client.clone(), capture),
                 interrupt,
             },
         );
@@ -241,15 +283,15 @@ impl Captures {
     }
 }
 
-/// Raises an interrupt; a weaker one does not replace a stronger one.
-fn raise(sender: &watch::Sender<Option<Interrupt>>, interrupt: Interrupt) {
+/// Raises an interrupt; a weaker one does not replace a stronger one. Whether it did.
+fn raise(sender: &watch::Sender<Option<Interrupt>>, interrupt: Interrupt) -> bool {
     sender.send_if_modified(|current| {
         let stronger = current.is_none_or(|current| current < interrupt);
         if stronger {
             *current = Some(interrupt);
         }
         stronger
-    });
+    })
 }
 
 fn display_name(capture: &Capture) -> String {
