@@ -8,6 +8,7 @@
 pub mod chart;
 pub mod cluster;
 pub mod fetch;
+pub mod nodes;
 pub mod pods;
 pub mod prometheus;
 pub mod sessions;

@@ -10,5 +10,7 @@ mod first_session;
 mod launcher;
 #[path = "system/metrics.rs"]
 mod metrics;
+#[path = "system/nodes.rs"]
+mod nodes;
 #[path = "system/refusals.rs"]
 mod refusals;
