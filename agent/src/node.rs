@@ -3,6 +3,7 @@
 pub mod captures;
 pub mod graft;
 mod journal;
+mod memory;
 mod options;
 mod orphans;
 pub mod pods;

@@ -127,6 +127,10 @@ fn confine(sandboxed: &Sandboxed) -> Result<Vec<String>, (&'static str, String)>
         )
         .map_err(at("set the limits"))?;
     }
+    // Where the container's memory runs short in spite of the limit, this one goes, not the agent.
+    if let Err(error) = std::fs::write("/proc/self/oom_score_adj", "1000") {
+        missing.push(format!("the first place when memory runs short: {error}"));
+    }
     if rustix::process::geteuid().is_root() {
         unshare(CloneFlags::CLONE_NEWNET).map_err(at("leave the network"))?;
         privilege::become_user(sandboxed.user, sandboxed.user, &[]).map_err(at("become the tool's user"))?;

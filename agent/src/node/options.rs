@@ -1,14 +1,18 @@
 //! Flags of `run`. Those that differ from pod to pod come from the environment.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 
 use crate::cli::bytes;
+use crate::node::memory;
 use crate::observability::LogFormat;
 use crate::steps;
+
+/// Where a container sees its own cgroup.
+const OWN_CGROUP: &str = "/sys/fs/cgroup";
 
 /// What an agent is told.
 #[derive(Clone, Debug, Args)]
@@ -73,7 +77,7 @@ pub struct Options {
     /// User and group of the child processes that read captures.
     #[arg(long, value_name = "ID", default_value_t = 65_532)]
     pub child_user: u32,
-    /// Address space of such a child; keep it below the container's memory limit.
+    /// Address space of such a child; never more than three quarters of the container's own memory limit.
     #[arg(long, value_name = "BYTES", default_value = "1536MiB", value_parser = bytes)]
     pub child_memory_bytes: u64,
     /// Format of the log.
@@ -95,7 +99,7 @@ impl Options {
         let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
         steps::Limits {
             user: self.child_user,
-            memory_bytes: self.child_memory_bytes,
+            memory_bytes: memory::child_bytes(self.child_memory_bytes, memory::own_limit(Path::new(OWN_CGROUP))),
             // An export is larger than its capture; a file that outgrows even this is a runaway.
             file_bytes: self.max_capture_bytes.saturating_mul(4),
             import: seconds(self.import_timeout_seconds),

@@ -85,7 +85,7 @@ fn a_sandboxed_tool_has_no_right_no_network_and_bounds() {
         sandbox::run(&rig.reexec, &tool).unwrap()
     };
     let output = run(
-        "grep -E '^(Uid|Cap|NoNewPrivs)' /proc/self/status; wc -l < /proc/net/dev; nice; ls /proc/self/fd",
+        "grep -E '^(Uid|Cap|NoNewPrivs)' /proc/self/status; wc -l < /proc/net/dev; nice; cat /proc/self/oom_score_adj; ls /proc/self/fd",
         &|_| {},
     );
     let text = String::from_utf8(output.stdout).unwrap();
@@ -96,7 +96,7 @@ fn a_sandboxed_tool_has_no_right_no_network_and_bounds() {
         "{text}"
     );
     // Two lines of heading and the loopback device, which is down.
-    assert!(text.contains("\n3\n10\n"), "{text}");
+    assert!(text.contains("\n3\n10\n1000\n"), "{text}");
     assert!(text.ends_with("\n0\n1\n2\n3\n"), "descriptors leaked: {text}");
     assert!(!run("head -c 100000 /dev/zero > big", &|tool| tool.file_bytes = 1000).success());
     let allocate = "python3 -c 'x = bytes(500_000_000)'";
