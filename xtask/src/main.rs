@@ -9,6 +9,7 @@ mod command;
 mod debian;
 mod demo;
 mod golang;
+mod gpu_check;
 mod h5py;
 mod image;
 mod kernels;
@@ -46,6 +47,8 @@ enum Recipe {
         #[arg(long)]
         output: Option<PathBuf>,
     },
+    /// Make and check the bundles that are run by hand on a machine with an NVIDIA GPU.
+    GpuCheck(gpu_check::GpuCheckOptions),
     /// Check format, lints, documentation, chart and licences.
     Lint,
     /// Run all tests: setup, lint, unit and crate tests, and the whole system in a real cluster.
@@ -85,6 +88,7 @@ fn run(cli: &Cli) -> Result<()> {
         Recipe::Setup => setup::full(&cache),
         Recipe::Codegen => codegen::run(&cache),
         Recipe::Kernels { output } => kernels::run(&cache, output.as_deref()),
+        Recipe::GpuCheck(options) => gpu_check::run(&cache, options),
         Recipe::Lint => lint::run(&cache),
         Recipe::Test(options) => test::run(&cache, options),
         Recipe::Demo { record_args } => demo::run(&cache, record_args),

@@ -1,0 +1,142 @@
+//! One capture of a grafted program, from the start of the collection to the tables.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use flopwatch_attach::graft::{Bounds, Target};
+use flopwatch_attach::nsys::HostTools;
+use flopwatch_attach::reexec::Reexec;
+use flopwatch_attach::sandbox::{self, MemoryBound, Sandboxed};
+use flopwatch_trace::ReadLimits;
+use flopwatch_trace::summary::{Summary, summarise};
+use flopwatch_trace::timeline_file;
+use flopwatch_trace::transform::{TransformOptions, transform};
+use serde::Serialize;
+
+use super::program::Program;
+
+/// Bounds of a collection.
+pub(super) const BOUNDS: Bounds = Bounds {
+    limit: Duration::from_mins(1),
+    max_bytes: 2 << 30,
+    min_free_bytes: 0,
+};
+/// The user that the importer and the exporter become.
+const USER: u32 = 4321;
+/// How long each of them may take.
+const DEADLINE: Duration = Duration::from_mins(3);
+
+/// What one capture gave.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct WindowResult {
+    /// Events of GPU kernels.
+    pub(crate) kernels: u64,
+    /// Names of kernels.
+    pub(crate) kernel_names: usize,
+    /// NVTX ranges.
+    pub(crate) ranges: u64,
+    /// Events of all categories.
+    pub(crate) events: u64,
+    /// Bytes of the raw capture.
+    pub(crate) raw_bytes: u64,
+    /// The program's steps per second meanwhile, by its own count.
+    pub(crate) steps_per_second: Option<f64>,
+    pub(crate) start_seconds: f64,
+    pub(crate) stop_seconds: f64,
+    pub(crate) import_seconds: f64,
+    pub(crate) export_seconds: f64,
+    pub(crate) transform_seconds: f64,
+}
+
+/// Captures the program for so long.
+pub(crate) fn capture(
+    tools: &HostTools,
+    program: &Program,
+    target: &Target,
+    session: &str,
+    name: &str,
+    length: Duration,
+    output: &Path,
+) -> Result<WindowResult> {
+    let begin = Instant::now();
+    target
+        .start_collection(session, name, false, BOUNDS)
+        .context("the start of the collection")?;
+    let start_seconds = begin.elapsed().as_secs_f64();
+    let steps_per_second = program.works_for(length)?;
+    let begin = Instant::now();
+    let inside = target
+        .stop_collection(session, name)
+        .context("the end of the collection")?;
+    let stop_seconds = begin.elapsed().as_secs_f64();
+    let scratch = tempfile::Builder::new().prefix("flopwatch-").tempdir()?;
+    let at = |file: &str| scratch.path().join(file);
+    let user = if sandbox::is_open_to_others(&tools.importer) {
+        USER
+    } else {
+        0
+    };
+    let raw_bytes = target.copy_capture(&inside, &mut File::create(at("raw.qdstrm"))?, BOUNDS.max_bytes, |_| {
+        true
+    })?;
+    target.remove_capture(&inside)?;
+    if nix::unistd::geteuid().is_root() {
+        for path in [scratch.path().to_owned(), at("raw.qdstrm")] {
+            nix::unistd::chown(&path, Some(user.into()), Some(user.into()))?;
+        }
+    }
+    let run = |what: &str, command: Vec<String>| -> Result<f64> {
+        let begin = Instant::now();
+        let said = sandbox::run(&Reexec::default(), &sandboxed(tools, command, scratch.path(), user))?;
+        if !said.success() {
+            bail!("{what} failed ({:?}): {}", said.end, said.last_words());
+        }
+        Ok(begin.elapsed().as_secs_f64())
+    };
+    let import_seconds = run("the import", tools.import(&at("raw.qdstrm"), &at("raw.nsys-rep")))?;
+    let export_seconds = run("the export", tools.export_hdf(&at("raw.nsys-rep"), &at("raw.h5")))?;
+    let begin = Instant::now();
+    let read = flopwatch_trace::read(&at("raw.h5"), &ReadLimits::default())?;
+    let session_id = format!("{session}-{name}");
+    let timeline = transform(read, TransformOptions { session_id });
+    timeline_file::write(&timeline, output)?;
+    let summary = summarise(&timeline);
+    let transform_seconds = begin.elapsed().as_secs_f64();
+    Ok(WindowResult {
+        raw_bytes,
+        steps_per_second,
+        start_seconds,
+        stop_seconds,
+        import_seconds,
+        export_seconds,
+        transform_seconds,
+        ..counted(&summary)
+    })
+}
+
+fn counted(summary: &Summary) -> WindowResult {
+    let calls = |table: &flopwatch_trace::summary::Table| table.rows.iter().map(|row| row.statistics.calls).sum();
+    WindowResult {
+        kernels: calls(&summary.kernels),
+        kernel_names: summary.kernels.rows.len(),
+        ranges: calls(&summary.nvtx),
+        events: summary.total_events,
+        ..WindowResult::default()
+    }
+}
+
+fn sandboxed(tools: &HostTools, command: Vec<String>, scratch: &Path, user: u32) -> Sandboxed {
+    Sandboxed {
+        command,
+        environment: tools.environment(scratch),
+        directory: scratch.to_owned(),
+        user,
+        memory_bytes: 8 << 30,
+        memory: MemoryBound::AddressSpace,
+        file_bytes: 4 << 30,
+        cpu_seconds: 2 * DEADLINE.as_secs(),
+        deadline: DEADLINE,
+    }
+}

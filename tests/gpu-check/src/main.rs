@@ -1,0 +1,119 @@
+//! Checks the GPU's part of Flopwatch on a machine that has one. `cargo xtask gpu-check` makes the bundle that holds it.
+
+mod counters;
+mod equality;
+mod graft;
+mod machine;
+mod nvml;
+mod pipeline;
+mod report;
+mod work;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Parser, Subcommand};
+use flopwatch_attach::reexec;
+
+use report::Results;
+
+/// Compares the transform on the GPU with that of the processor, times both, and reads the driver through the agent's code.
+#[derive(Debug, Parser)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Sizes in events.
+    #[arg(long, value_delimiter = ',', default_values_t = [100_000, 1_000_000, 10_000_000, 100_000_000])]
+    sizes: Vec<u64>,
+    /// Where results.json and results.md go.
+    #[arg(long, default_value = "results")]
+    output: PathBuf,
+    /// The Python that has CuPy.
+    #[arg(long, default_value = "python3")]
+    python: PathBuf,
+    /// The CuPy pipeline; beside this program by default.
+    #[arg(long)]
+    pipeline: Option<PathBuf>,
+    /// Fail where there is no GPU, instead of checking what can be checked without.
+    #[arg(long)]
+    require_gpu: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs the transform on the GPU once and prints nothing: what ncu profiles.
+    Kernels {
+        /// Size in events.
+        #[arg(default_value_t = 1_000_000)]
+        events: u64,
+    },
+    /// Runs the transform on the GPU again and again and says how far it is: a small CUDA program to be captured.
+    Work {
+        /// Size in events.
+        events: u64,
+        /// How long.
+        #[arg(long, default_value_t = 600)]
+        seconds: u64,
+    },
+    /// Grafts programs with CUDA tracing and captures them; in the bundle that carries Nsight Systems.
+    Graft(graft::GraftOptions),
+}
+
+fn main() -> ExitCode {
+    // As in the agent: the attach library starts this program again to change namespaces or users.
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let first = arguments.first().and_then(|first| first.to_str()).unwrap_or_default();
+    if reexec::SUBCOMMANDS.contains(&first) {
+        return reexec::child_main(&arguments);
+    }
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<()> {
+    match cli.command {
+        Some(Command::Kernels { events }) => return equality::on_gpu_once(events),
+        Some(Command::Work { events, seconds }) => return work::run(events, seconds),
+        Some(Command::Graft(options)) => return graft::check(&options),
+        None => {}
+    }
+    let mut results = Results::new(machine::describe());
+    let gpu = results.machine.gpu.is_some();
+    if !gpu && cli.require_gpu {
+        bail!("{}", results.machine.no_gpu.unwrap_or_default());
+    }
+    for events in &cli.sizes {
+        eprintln!("{events} events ...");
+        results.sizes.push(equality::check(*events, gpu)?);
+        if gpu && let Some(size) = results.sizes.last_mut() {
+            size.cupy = Some(pipeline::run(&cli.python, cli.pipeline.as_deref(), *events)?);
+        }
+    }
+    let largest = cli.sizes.iter().copied().filter(|events| *events <= 1_000_000).max();
+    results.files = Some(equality::files(largest.unwrap_or(100_000), gpu)?);
+    results.auto = Some(equality::auto(cli.sizes.iter().copied().max().unwrap_or_default())?);
+    results.nvml = Some(nvml::read(gpu)?);
+    if gpu {
+        std::fs::create_dir_all(&cli.output)?;
+        results.counters = Some(counters::profile(&cli.output)?);
+    }
+    results
+        .write(&cli.output)
+        .with_context(|| format!("cannot write {}", cli.output.display()))?;
+    eprintln!("{}", results.verdict());
+    if results.passed() {
+        Ok(())
+    } else {
+        bail!(
+            "the GPU's results differ from the processor's, see {}",
+            cli.output.display()
+        )
+    }
+}

@@ -1,0 +1,166 @@
+//! Bundles to carry to a machine with an NVIDIA GPU: made here, checked here as far as a machine without one can.
+
+mod bundle;
+mod nsys;
+
+use crate::cache::Cache;
+use crate::command::Run;
+use crate::progress::{result, say, step};
+use crate::{cmake, kernels, project};
+use anyhow::{Context as _, Result, bail};
+use bundle::Bundle;
+use clap::{Args, ValueEnum};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const PROGRAM: &str = "flopwatch-gpu-check";
+const LAUNCHER: &str = "flopwatch-launcher";
+const WORKLOAD: &str = "flopwatch-sample-workload";
+/// Events that the processor's part is run with here.
+const SIZE_HERE: &str = "300000";
+
+/// Which bundles, and where they go.
+#[derive(Debug, Args)]
+pub(crate) struct GpuCheckOptions {
+    /// Only this stage's bundle.
+    #[arg(long, value_enum)]
+    stage: Option<Stage>,
+    /// Folder for the bundles; `gpu-check` below cargo's target folder by default.
+    #[arg(long)]
+    output: Option<PathBuf>,
+}
+
+/// What a bundle checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Stage {
+    /// The transform on the GPU, NVML, Nsight Compute.
+    Transform,
+    /// The graft with CUDA tracing; carries a trimmed Nsight Systems.
+    Graft,
+}
+
+/// Makes the bundles, runs their parts that need no GPU, and says how to run them where one is.
+pub(crate) fn run(cache: &Cache, options: &GpuCheckOptions) -> Result<()> {
+    let output = match &options.output {
+        Some(output) => output.clone(),
+        None => project::target_directory()?.join("gpu-check"),
+    };
+    for stage in [Stage::Transform, Stage::Graft] {
+        if options.stage.is_some_and(|only| only != stage) {
+            continue;
+        }
+        let bundle = step("bundle", || match stage {
+            Stage::Transform => transform(cache, &output),
+            Stage::Graft => graft(cache, &output),
+        })?;
+        let bytes = step("archive", || bundle.pack())?;
+        step("check without a GPU", || match stage {
+            Stage::Transform => rehearse_transform(&bundle),
+            Stage::Graft => rehearse_graft(&bundle),
+        })?;
+        result(format_args!(
+            "{} ({}.{} MB). Carry it to a machine with an NVIDIA GPU (driver 580 or newer), unpack it, and run:\n  \
+             ./{}/run.sh --require-gpu\nThen add its results.md to docs/gpu-results.md.",
+            bundle.archive().display(),
+            bytes / 1_000_000,
+            bytes / 100_000 % 10,
+            bundle.name(),
+        ));
+    }
+    Ok(())
+}
+
+/// What both carry: the program and the kernels.
+fn common(cache: &Cache, output: &Path, name: &'static str) -> Result<Bundle> {
+    let library = kernels::build(cache)?;
+    cmake::ensure(cache)?;
+    let program = optimised(cache)?;
+    let mut bundle = Bundle::new(output, name)?;
+    bundle.add(&program, PROGRAM)?;
+    bundle.add(&library, kernels::FILE_NAME)?;
+    Ok(bundle)
+}
+
+fn transform(cache: &Cache, output: &Path) -> Result<Bundle> {
+    let mut bundle = common(cache, output, "flopwatch-gpu-check")?;
+    let source = project::root()?.join("tests/gpu-check");
+    bundle.add(&source.join("cupy_pipeline.py"), "cupy_pipeline.py")?;
+    bundle.add(&source.join("run.sh"), "run.sh")?;
+    bundle.finish()?;
+    Ok(bundle)
+}
+
+fn graft(cache: &Cache, output: &Path) -> Result<Bundle> {
+    let mut bundle = common(cache, output, "flopwatch-gpu-graft")?;
+    let mut programs = project::build_binaries(cache, &[WORKLOAD])?;
+    programs.extend(project::build_static(LAUNCHER)?);
+    for (name, to) in [(WORKLOAD, WORKLOAD), (LAUNCHER, "launcher")] {
+        let from = programs.get(name).with_context(|| format!("cargo built no {name}"))?;
+        bundle.add(from, to)?;
+    }
+    let source = project::root()?.join("tests/gpu-check");
+    bundle.add(&source.join("torch_program.py"), "torch_program.py")?;
+    bundle.add(&source.join("run-graft.sh"), "run.sh")?;
+    nsys::add(cache, &mut bundle)?;
+    bundle.finish()?;
+    Ok(bundle)
+}
+
+/// The program, optimised: its times are results.
+fn optimised(cache: &Cache) -> Result<PathBuf> {
+    project::cargo()?
+        .envs(project::environment(cache)?)
+        // Line tables would outweigh the program.
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "false")
+        .env("CARGO_PROFILE_RELEASE_STRIP", "symbols")
+        .args(["build", "--quiet", "--release", "-p", PROGRAM])
+        .shown()?;
+    Ok(project::target_directory()?.join("release").join(PROGRAM))
+}
+
+/// Runs a bundle as it will be run, so that nothing is missing there; gives its results.
+fn rehearse(bundle: &Bundle, options: &[&str]) -> Result<serde_json::Value> {
+    let results = bundle.folder().with_file_name(format!("{}-here", bundle.name()));
+    crate::cache::remove(&results)?;
+    Run::new(bundle.folder().join("run.sh"))
+        .args(options)
+        .arg("--output")
+        .arg(&results)
+        .shown()?;
+    let text = fs::read_to_string(results.join("results.json"))?;
+    let found: serde_json::Value = serde_json::from_str(&text)?;
+    match found.pointer("/machine/no_gpu").and_then(serde_json::Value::as_str) {
+        Some(reason) => say(format_args!("no GPU part ran: {reason}")),
+        None => say("the GPU part ran, see results.md"),
+    }
+    Ok(found)
+}
+
+fn rehearse_transform(bundle: &Bundle) -> Result<()> {
+    let found = rehearse(bundle, &["--sizes", SIZE_HERE])?;
+    let kernels = found
+        .pointer("/machine/kernels")
+        .and_then(serde_json::Value::as_str)
+        .unwrap_or_default();
+    for wanted in ["cuda 13.0", "sm_75", "sm_80", "sm_90", "sm_100", "compute_100"] {
+        if !kernels.contains(wanted) {
+            bail!("the bundle's kernels lack {wanted}: {kernels}");
+        }
+    }
+    if kernels.contains("other sources") {
+        bail!("the bundle's kernels are not those of its program: {kernels}");
+    }
+    Ok(())
+}
+
+/// The program without CUDA is grafted and captured here too: the trimmed profiler is whole.
+fn rehearse_graft(bundle: &Bundle) -> Result<()> {
+    let found = rehearse(bundle, &["--seconds", "2"])?;
+    let ranges = found
+        .pointer("/programs/0/grafted/windows/1/ranges")
+        .and_then(serde_json::Value::as_u64);
+    match ranges {
+        Some(1..) => Ok(()),
+        _ => bail!("the second capture of the program without CUDA holds no ranges"),
+    }
+}

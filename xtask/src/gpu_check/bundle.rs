@@ -1,0 +1,140 @@
+//! A folder and its archive, with a list of what is in it.
+
+use crate::cache::{file_hash, remove};
+use crate::command::Run;
+use crate::project;
+use anyhow::{Context as _, Result, bail};
+use serde_json::json;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What a bundle may weigh: it travels through narrow doors.
+const MAX_BYTES: u64 = 60_000_000;
+
+/// A bundle in the making.
+#[derive(Debug)]
+pub(crate) struct Bundle {
+    output: PathBuf,
+    name: &'static str,
+    listed: serde_json::Map<String, serde_json::Value>,
+    newest_glibc: (u32, u32),
+}
+
+impl Bundle {
+    /// An empty one below `output`, in the place of an older one.
+    pub(crate) fn new(output: &Path, name: &'static str) -> Result<Self> {
+        let bundle = Self {
+            output: output.to_owned(),
+            name,
+            listed: serde_json::Map::new(),
+            newest_glibc: (0, 0),
+        };
+        remove(&bundle.folder())?;
+        fs::create_dir_all(bundle.folder())?;
+        Ok(bundle)
+    }
+
+    pub(crate) const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The unpacked bundle.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.output.join(self.name)
+    }
+
+    /// The packed one.
+    pub(crate) fn archive(&self) -> PathBuf {
+        self.output.join(format!("{}.tar.gz", self.name))
+    }
+
+    /// Copies a file into it; its mode comes along.
+    pub(crate) fn add(&mut self, from: &Path, name: &str) -> Result<()> {
+        let to = self.folder().join(name);
+        if let Some(parent) = to.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::copy(from, &to).with_context(|| format!("cannot copy {}", from.display()))?;
+        self.newest_glibc = self.newest_glibc.max(newest_glibc(&fs::read(&to)?));
+        self.listed.insert(name.to_owned(), json!(file_hash(&to)?));
+        Ok(())
+    }
+
+    /// Writes the list.
+    pub(crate) fn finish(&self) -> Result<()> {
+        let commit = Run::new("git")
+            .args(["rev-parse", "HEAD"])
+            .dir(project::root()?)
+            .output();
+        let manifest = json!({
+            "commit": commit.map(|text| text.trim().to_owned()).unwrap_or_default(),
+            "needs_glibc": format!("{}.{}", self.newest_glibc.0, self.newest_glibc.1),
+            "needs_driver": "580",
+            "sha256": self.listed,
+        });
+        let path = self.folder().join("manifest.json");
+        fs::write(path, serde_json::to_string_pretty(&manifest)?)?;
+        Ok(())
+    }
+
+    /// Packs it; gives the archive's bytes.
+    pub(crate) fn pack(&self) -> Result<u64> {
+        let archive = self.archive();
+        Run::new("tar")
+            .arg("-czf")
+            .arg(&archive)
+            .arg("-C")
+            .arg(&self.output)
+            .arg(self.name)
+            .quiet()?;
+        let bytes = fs::metadata(&archive)?.len();
+        if bytes > MAX_BYTES {
+            bail!("{} has {bytes} bytes, more than {MAX_BYTES}", archive.display());
+        }
+        Ok(bytes)
+    }
+}
+
+/// The newest version of glibc that a program or library asks for.
+fn newest_glibc(file: &[u8]) -> (u32, u32) {
+    const NAME: &[u8] = b"GLIBC_2.";
+    let minors = file
+        .windows(NAME.len() + 2)
+        .filter(|window| window.starts_with(NAME))
+        .filter_map(|window| {
+            let digits = window.get(NAME.len()..)?;
+            let digits: String = digits
+                .iter()
+                .map(|byte| char::from(*byte))
+                .take_while(char::is_ascii_digit)
+                .collect();
+            digits.parse().ok()
+        });
+    minors.max().map_or((0, 0), |minor| (2, minor))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_glibc_is_found_among_all_versions() {
+        assert_eq!(newest_glibc(b"\0GLIBC_2.2.5\0GLIBC_2.34\0GLIBC_2.17\0 end"), (2, 34));
+        assert_eq!(newest_glibc(b"print('no program')"), (0, 0));
+    }
+
+    #[test]
+    fn a_bundle_lists_its_files_and_replaces_an_older_one() {
+        let output = tempfile::tempdir().unwrap();
+        let file = output.path().join("file");
+        fs::write(&file, "text").unwrap();
+        let mut bundle = Bundle::new(output.path(), "a-bundle").unwrap();
+        bundle.add(&file, "folder/file").unwrap();
+        bundle.finish().unwrap();
+        let manifest = fs::read_to_string(bundle.folder().join("manifest.json")).unwrap();
+        assert!(manifest.contains("\"folder/file\""), "{manifest}");
+        assert!(bundle.pack().unwrap() > 0 && bundle.archive().exists());
+        let bundle = Bundle::new(output.path(), "a-bundle").unwrap();
+        assert!(!bundle.folder().join("folder").exists());
+    }
+}

@@ -1,0 +1,130 @@
+//! What the graft needs of Nsight Systems: the program and its injection, the importer, the exporter, and their libraries.
+
+use super::bundle::Bundle;
+use crate::cache::Cache;
+use crate::command::Run;
+use crate::nsys;
+use anyhow::{Context as _, Result};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What the target's half does not need for CUDA and NVTX: other profilers' parts, headers, scripts, counters.
+const LEFT_OUT: [&str; 7] = [
+    "CollectX",
+    "libnvperf_host.so",
+    "nvtx",
+    "python",
+    "reports",
+    "rules",
+    "vulkan-layers",
+];
+/// There is one for every version of CUDA; the newest serves the drivers that our kernels need.
+const CUPTI: &str = "libcupti.so.";
+/// Libraries that belong to the machine's C library, and must be its own.
+const OF_THE_MACHINE: [&str; 9] = [
+    "ld-linux",
+    "libc.so",
+    "libdl.so",
+    "libm.so",
+    "libpthread.so",
+    "libresolv.so",
+    "librt.so",
+    "libutil.so",
+    "linux-vdso",
+];
+
+/// Adds it.
+pub(super) fn add(cache: &Cache, bundle: &mut Bundle) -> Result<()> {
+    let found = nsys::ensure(cache)?;
+    let names = names(&found.target)?;
+    let newest = newest_cupti(&names);
+    for name in &names {
+        let is_old = name.starts_with(CUPTI) && newest.as_ref() != Some(name);
+        if !is_old && !LEFT_OUT.contains(&name.as_str()) {
+            add_tree(
+                bundle,
+                &found.target.join(name),
+                &format!("nsys/target-linux-x64/{name}"),
+            )?;
+        }
+    }
+    let mut libraries = BTreeMap::new();
+    for name in ["QdstrmImporter", "libexporter.so"] {
+        let file = found.host.join(name);
+        if !file.exists() {
+            // Other versions have the exporter elsewhere; the rehearsal shows whether it works.
+            continue;
+        }
+        bundle.add(&file, &format!("nsys/host-linux-x64/{name}"))?;
+        let said = Run::new("ldd").arg(&file).output()?;
+        libraries.extend(linked(&said));
+    }
+    let host = found.host.canonicalize().context("the host half of Nsight Systems")?;
+    for (name, path) in &libraries {
+        let own = path.parent().and_then(|folder| folder.canonicalize().ok());
+        if own.as_ref() == Some(&host) {
+            bundle.add(path, &format!("nsys/host-linux-x64/{name}"))?;
+        } else if !OF_THE_MACHINE.iter().any(|known| name.starts_with(known)) {
+            bundle.add(path, &format!("nsys/libraries/{name}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn names(folder: &Path) -> Result<Vec<String>> {
+    let entries = fs::read_dir(folder)?;
+    let mut names = entries
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect::<Result<Vec<String>>>()?;
+    names.sort();
+    Ok(names)
+}
+
+fn newest_cupti(names: &[String]) -> Option<String> {
+    let versions = names.iter().filter_map(|name| {
+        let numbers = name.strip_prefix(CUPTI)?.split('.');
+        let version: Vec<u32> = numbers.map(str::parse).collect::<Result<_, _>>().ok()?;
+        Some((version, name))
+    });
+    versions.max().map(|(_, name)| name.clone())
+}
+
+fn add_tree(bundle: &mut Bundle, from: &Path, name: &str) -> Result<()> {
+    if !from.is_dir() {
+        return bundle.add(from, name);
+    }
+    for inner in names(from)? {
+        add_tree(bundle, &from.join(&inner), &format!("{name}/{inner}"))?;
+    }
+    Ok(())
+}
+
+/// Names and places of libraries in what ldd says.
+fn linked(ldd: &str) -> BTreeMap<String, PathBuf> {
+    let found = ldd.lines().filter_map(|line| {
+        let (name, rest) = line.trim().split_once(" => ")?;
+        let (path, _) = rest.rsplit_once(" (0x")?;
+        Some((name.to_owned(), PathBuf::from(path)))
+    });
+    found.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_cupti_is_that_of_the_largest_version() {
+        let names = ["libcupti.so.9.2", "libcupti.so.11.8", "libcupti.so.11.4", "nsys"].map(str::to_owned);
+        assert_eq!(newest_cupti(&names).as_deref(), Some("libcupti.so.11.8"));
+        assert_eq!(newest_cupti(&names[3..]), None);
+    }
+
+    #[test]
+    fn libraries_are_read_from_what_ldd_says() {
+        let said = "\tlinux-vdso.so.1 (0x1)\n\tlibssh.so => /opt/a b/libssh.so (0x2)\n\tlibx.so => not found\n";
+        let found: Vec<_> = linked(said).into_iter().collect();
+        assert_eq!(found, [("libssh.so".to_owned(), PathBuf::from("/opt/a b/libssh.so"))]);
+    }
+}
