@@ -8,6 +8,7 @@ use flopwatch_api::profiler::{ProfilerSpec, ProfilerType, TraceCategory};
 use flopwatch_api::reason::CaptureReason;
 
 use crate::failure::Failure;
+use crate::verify::is_supported;
 
 /// Profilers by depth, deepest first. Those that this version cannot run are never open, so they are never chosen.
 const DEEPEST_FIRST: [ProfilerType; 2] = [ProfilerType::Nsys, ProfilerType::Metrics];
@@ -28,6 +29,7 @@ pub fn choose(
     capabilities: &[Capability],
     traced: &BTreeSet<TraceCategory>,
 ) -> Result<Choice, Failure> {
+    can_hold(require)?;
     let wanted = wanted_categories(spec, require);
     match spec.type_ {
         ProfilerType::Auto => auto(&wanted, capabilities, traced),
@@ -42,6 +44,19 @@ pub fn choose(
             })
         }
     }
+}
+
+/// What can never be in a timeline cannot be required of one: the window would be for nothing.
+fn can_hold(require: &[TraceCategory]) -> Result<(), Failure> {
+    let never: Vec<_> = require.iter().filter(|category| !is_supported(**category)).collect();
+    if never.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "a timeline of this version of Flopwatch holds no events of {}, so they cannot be required: take them out of spec.require",
+        names(never.into_iter())
+    );
+    Err(Failure::new(CaptureReason::ProfilerUnavailable, message))
 }
 
 /// The categories that a session's container records, from the pod's annotation.

@@ -30,6 +30,7 @@ pub fn digest(summary: &Summary) -> CaptureSummary {
                 })
             })
             .collect(),
+        traced: Vec::new(),
         gpu_busy_percent: busy_percent(summary),
         top_kernels: summary
             .kernels

@@ -1,6 +1,8 @@
 //! No empty success: a capture holds events of everything that was asked for, or it failed.
 
-use flopwatch_api::capture::CategoryCount;
+use std::collections::BTreeSet;
+
+use flopwatch_api::capture::{CategoryCount, TraceOutcome, TracedCategory};
 use flopwatch_api::profiler::TraceCategory;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_trace::model::Category;
@@ -50,11 +52,41 @@ pub fn verify(required: &[TraceCategory], counts: &[CategoryCount]) -> Result<()
     Err(Failure::new(CaptureReason::RequiredEventsMissing, message))
 }
 
+/// What came of each category that was traced.
+pub fn outcomes(traced: &BTreeSet<TraceCategory>, counts: &[CategoryCount]) -> Vec<TracedCategory> {
+    let outcome = |category: TraceCategory| {
+        if events(category, counts) > 0 {
+            TraceOutcome::Captured
+        } else if held(category, counts).next().is_some() {
+            TraceOutcome::Empty
+        } else {
+            TraceOutcome::Unsupported
+        }
+    };
+    traced
+        .iter()
+        .map(|&category| TracedCategory {
+            category,
+            outcome: outcome(category),
+        })
+        .collect()
+}
+
+/// Whether a timeline can hold events of a category at all; one that it cannot hold cannot be required.
+pub fn is_supported(asked: TraceCategory) -> bool {
+    Category::ALL.iter().any(|held| belongs(*held, asked))
+}
+
 /// Events of one of the profiler's categories, which may stand in several categories of the timeline.
 fn events(category: TraceCategory, counts: &[CategoryCount]) -> i64 {
+    held(category, counts).map(|count| count.events).sum()
+}
+
+/// What the timeline holds of one of the profiler's categories.
+fn held(category: TraceCategory, counts: &[CategoryCount]) -> impl Iterator<Item = &CategoryCount> {
     let held =
-        |count: &&CategoryCount| Category::from_name(&count.category).is_some_and(|held| belongs(held, category));
-    counts.iter().filter(held).map(|count| count.events).sum()
+        move |count: &&CategoryCount| Category::from_name(&count.category).is_some_and(|held| belongs(held, category));
+    counts.iter().filter(held)
 }
 
 fn belongs(held: Category, asked: TraceCategory) -> bool {
@@ -62,7 +94,7 @@ fn belongs(held: Category, asked: TraceCategory) -> bool {
         TraceCategory::Cuda => held.is_gpu_work() || matches!(held, Category::CudaApi | Category::CudaSync),
         TraceCategory::Nvtx => held == Category::NvtxRange,
         TraceCategory::Osrt => held == Category::OsRuntime,
-        // The timeline has no category of their own for library calls yet, so requiring them is refused as missing.
+        // The timeline has no category of their own for library calls yet, so requiring them is refused.
         TraceCategory::Cublas | TraceCategory::Cudnn | TraceCategory::Mpi => false,
     }
 }
@@ -86,6 +118,25 @@ mod tests {
         assert_eq!(required(&[], true), [TraceCategory::Cuda]);
         assert_eq!(required(&[], false), [TraceCategory::Nvtx]);
         assert_eq!(required(&[TraceCategory::Osrt], true), [TraceCategory::Osrt]);
+    }
+
+    #[test]
+    fn each_traced_category_is_captured_empty_or_unsupported() {
+        use TraceCategory::{Cublas, Cuda, Nvtx, Osrt};
+        let counts = counts(&[("nvtx_range", 3), ("cuda_kernel", 0), ("cuda_api", 0)]);
+        let outcomes: Vec<_> = outcomes(&BTreeSet::from([Cuda, Nvtx, Osrt, Cublas]), &counts)
+            .into_iter()
+            .map(|one| (one.category, one.outcome))
+            .collect();
+        assert_eq!(
+            outcomes,
+            [
+                (Cuda, TraceOutcome::Empty),
+                (Nvtx, TraceOutcome::Captured),
+                (Osrt, TraceOutcome::Unsupported),
+                (Cublas, TraceOutcome::Unsupported),
+            ]
+        );
     }
 
     #[test]

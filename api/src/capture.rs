@@ -263,6 +263,10 @@ pub struct CaptureSummary {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["category"]))]
     pub categories: Vec<CategoryCount>,
+    /// What came of each category that the container's session traced; empty where none traced anything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 6), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["category"]))]
+    pub traced: Vec<TracedCategory>,
     /// Share of the window in which at least one kernel or copy ran, in percent, averaged over the devices that the
     /// capture saw; absent when no GPU work was captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -301,6 +305,27 @@ pub struct CategoryCount {
     /// Number of events.
     #[schemars(range(min = 0))]
     pub events: i64,
+}
+
+/// A category that was traced, and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TracedCategory {
+    /// Category of the profiler, fixed with the container's start.
+    pub category: TraceCategory,
+    /// What came of it.
+    pub outcome: TraceOutcome,
+}
+
+/// What came of tracing one category.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum TraceOutcome {
+    /// The window holds events of it.
+    Captured,
+    /// It was recorded, and nothing of it happened within the window.
+    Empty,
+    /// The profiler or this version of Flopwatch shows nothing of it, whatever happened.
+    Unsupported,
 }
 
 /// Total time of one kernel.
