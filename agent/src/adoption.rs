@@ -49,6 +49,9 @@ pub struct Attached {
     pub uses_cuda: bool,
     /// Categories that its session records.
     pub traced: BTreeSet<TraceCategory>,
+    /// Version of the tools in the container; empty where a profiler without tools is used.
+    #[serde(default)]
+    pub tools: String,
 }
 
 /// A failure as the journal keeps it.
@@ -216,6 +219,7 @@ mod tests {
                 note: String::new(),
                 uses_cuda: false,
                 traced: BTreeSet::from([TraceCategory::Nvtx]),
+                tools: "2022.4.2.1-d".to_owned(),
             }),
             opened_utc_ns: Some(100 * SECOND),
             ..Journal::default()

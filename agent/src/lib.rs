@@ -28,6 +28,7 @@ pub mod serve;
 pub mod source;
 pub mod status;
 pub mod steps;
+pub mod toolbox;
 pub mod tools;
 pub mod transform;
 pub mod verify;

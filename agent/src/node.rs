@@ -41,7 +41,7 @@ use crate::metrics::Metrics;
 use crate::observability::{self, Health, start_logging};
 use crate::plan::Interrupt;
 use crate::steps::Steps;
-use crate::tools;
+use crate::toolbox::Toolbox;
 use captures::Captures;
 pub use options::Options;
 use pods::Pods;
@@ -110,6 +110,8 @@ pub struct Node {
     pub limits: Limits,
     /// Import, export, transform.
     pub steps: Steps,
+    /// The versions of the tools that it carries.
+    pub toolbox: Arc<Toolbox>,
     /// Folder of captures under way.
     pub spool: PathBuf,
     /// The host's processes.
@@ -177,22 +179,12 @@ pub async fn run(options: Options) -> Result<(), Error> {
 
     // Held until this process ends, however it ends.
     let _lock = lock(&options.data_dir).await?;
-    let steps = make_steps(&options)?;
+    let (steps, toolbox) = make_steps(&options).await?;
     let spool = options.spool();
     tokio::fs::create_dir_all(&spool)
         .await
         .map_err(io_error(format!("cannot make {}", spool.display())))?;
-    let store_options = StoreOptions {
-        free_bytes_floor: options.min_free_bytes,
-    };
-    let store = Arc::new(
-        Store::open(
-            &options.data_dir.join("artifacts"),
-            store_options,
-            artifact_metrics.clone(),
-        )
-        .await?,
-    );
+    let store = open_store(&options, artifact_metrics.clone()).await?;
 
     let client = Client::try_default().await?;
     let (pods, pod_watch) = pods::watch(client.clone(), &options.node_name);
@@ -216,6 +208,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
             free_bytes: options.min_free_bytes,
         },
         steps,
+        toolbox: Arc::new(toolbox),
         spool,
         procfs,
         cgroup_root: options.cgroup_root.clone(),
@@ -287,6 +280,15 @@ async fn lock(folder: &Path) -> Result<File, Error> {
     }
 }
 
+/// Opens the store of this node's artifacts.
+async fn open_store(options: &Options, metrics: ArtifactMetrics) -> Result<Arc<Store>, Error> {
+    let folder = options.data_dir.join("artifacts");
+    let store_options = StoreOptions {
+        free_bytes_floor: options.min_free_bytes,
+    };
+    Ok(Arc::new(Store::open(&folder, store_options, metrics).await?))
+}
+
 /// Listens for those who fetch artifacts.
 async fn bind(
     options: &Options,
@@ -306,12 +308,15 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
 }
 
 /// Import, export and transform with the tools that are there.
-fn make_steps(options: &Options) -> Result<Steps, Error> {
+async fn make_steps(options: &Options) -> Result<(Steps, Toolbox), Error> {
     let own = std::env::current_exe().map_err(io_error("the path of this program cannot be found"))?;
-    let tools = tools::in_folder(&options.tools_dir).inspect_err(|error| {
-        warn!(%error, "no Nsight Systems beside this agent: captures give metrics only");
-    });
-    Ok(Steps::new(own, tools.ok(), options.children()))
+    let limits = options.children();
+    let folders = std::iter::once(&options.tools_dir).chain(&options.older_tools_dir);
+    let toolbox = Toolbox::open(folders, &own, &limits).await;
+    if toolbox.is_empty() {
+        warn!("no Nsight Systems beside this agent: captures give metrics only");
+    }
+    Ok((Steps::new(own, toolbox.first().cloned(), limits), toolbox))
 }
 
 /// Finds the container of a process for GPU metrics.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flopwatch_api::session::TransformDevice;
-use flopwatch_attach::nsys::HostTools;
+use flopwatch_attach::nsys::{HostTools, parse_version};
 use flopwatch_attach::reexec::{End, Output, Reexec, ReexecError};
 use flopwatch_attach::sandbox::{self, MemoryBound, Sandboxed};
 use tracing::{debug, warn};
@@ -13,6 +13,8 @@ use crate::transform::Job;
 
 /// Made by the driver's kernel module when it is loaded.
 const NVIDIA_DRIVER: &str = "/proc/driver/nvidia/version";
+/// Longest time for the tools to say their version.
+const VERSION: Duration = Duration::from_mins(1);
 /// Longest removal of what children left.
 const CLEAR: Duration = Duration::from_mins(1);
 
@@ -91,6 +93,14 @@ pub enum Error {
         /// What was to be done.
         step: &'static str,
     },
+    /// It said something else than a version.
+    #[error("{step} gave no version: {said:?}")]
+    NoVersion {
+        /// What was to be done.
+        step: &'static str,
+        /// What was said.
+        said: String,
+    },
     /// There is no pipe to end the child with.
     #[error("{step} cannot be run: {source}")]
     Pipe {
@@ -135,9 +145,36 @@ impl Steps {
         &self.limits
     }
 
-    /// Whether there are tools to import and export with.
-    pub const fn has_tools(&self) -> bool {
-        self.tools.is_some()
+    /// The same with other tools.
+    #[must_use]
+    pub fn with_tools(&self, tools: HostTools) -> Self {
+        Self {
+            tools: Some(tools),
+            ..self.clone()
+        }
+    }
+
+    /// The version that the tools say they are of.
+    pub async fn version(&self) -> Result<String, Error> {
+        let step = "asking Nsight Systems for its version";
+        let tools = self.tools.as_ref().ok_or(Error::NoTools { step })?;
+        let line = vec![tools.nsys.to_string_lossy().into_owned(), "--version".to_owned()];
+        let made = std::env::temp_dir().join("version");
+        let output = self
+            .run(
+                step,
+                line,
+                MemoryBound::AddressSpace,
+                &made,
+                VERSION,
+                std::future::pending(),
+            )
+            .await?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        parse_version(&said).map(str::to_owned).ok_or_else(|| Error::NoVersion {
+            step,
+            said: output.last_words(),
+        })
     }
 
     /// Makes a report of a raw capture. When `until` resolves first, the child is killed and reaped before this returns; so it is
@@ -147,7 +184,9 @@ impl Steps {
         let tools = self.tools.as_ref().ok_or(Error::NoTools { step })?;
         let line = tools.import(raw, report);
         let memory = MemoryBound::AddressSpace;
-        self.run(step, line, memory, report, self.limits.import, until).await
+        self.run(step, line, memory, report, self.limits.import, until)
+            .await
+            .map(drop)
     }
 
     /// Makes an export of a report.
@@ -156,7 +195,9 @@ impl Steps {
         let tools = self.tools.as_ref().ok_or(Error::NoTools { step })?;
         let line = tools.export_hdf(report, export);
         let memory = MemoryBound::AddressSpace;
-        self.run(step, line, memory, export, self.limits.export, until).await
+        self.run(step, line, memory, export, self.limits.export, until)
+            .await
+            .map(drop)
     }
 
     /// Makes the published files.
@@ -170,7 +211,9 @@ impl Steps {
         };
         let limit = self.limits.transform;
         let made = job.timeline.as_ref().unwrap_or(&job.summary);
-        self.run("the transform", line, memory, made, limit, until).await
+        self.run("the transform", line, memory, made, limit, until)
+            .await
+            .map(drop)
     }
 
     /// Removes what children left in a folder, as their user; the folder itself stays.
@@ -181,6 +224,7 @@ impl Steps {
         let never = std::future::pending();
         self.run("the clean-up", line, memory, &folder.join("."), CLEAR, never)
             .await
+            .map(drop)
     }
 
     /// The child works in the folder of what it makes.
@@ -192,7 +236,7 @@ impl Steps {
         made: &Path,
         limit: Duration,
         until: impl Future<Output = ()>,
-    ) -> Result<(), Error> {
+    ) -> Result<Output, Error> {
         let directory = made.parent().unwrap_or(Path::new("/")).to_owned();
         let mut environment = match &self.tools {
             Some(tools) => tools.environment(&directory),
@@ -234,7 +278,8 @@ impl Steps {
         for missing in &output.missing {
             debug!(step, missing, "a protection could not be applied");
         }
-        judge(step, &output, limit)
+        judge(step, &output, limit)?;
+        Ok(output)
     }
 }
 

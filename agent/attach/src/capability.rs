@@ -40,6 +40,8 @@ pub enum Preparation {
     Plain(PlainReason),
     /// Its launcher is of a later version than this agent.
     OtherVersion,
+    /// Grafted, and its session answers, but with tools whose captures cannot be read here.
+    OtherTools,
     /// Grafted, and its session answers.
     Live,
     /// Grafted, and its session is gone.
@@ -123,6 +125,8 @@ pub enum Reason {
     UnknownProgram,
     /// Prepared by a later version, which this one does not understand.
     OtherVersion,
+    /// Prepared with tools whose captures this version cannot read.
+    OtherTools,
     /// The session is gone.
     SessionLost,
     /// Another profiler is in the process.
@@ -163,6 +167,9 @@ impl Reason {
             }
             Self::OtherVersion => {
                 "Bring the agents to the version that prepared the pod (its annotation flopwatch.dev/prepared-version), or create the pod anew."
+            }
+            Self::OtherTools => {
+                "Create the pod anew, so that it gets the tools of today; or let the agents carry those of its version as well: name their image in the chart's images.olderTools."
             }
             Self::SessionLost => "Restart the pod; its profiling session ended and cannot be joined again.",
             Self::OtherProfiler => {
@@ -232,6 +239,7 @@ fn nsys(facts: &Facts) -> Capability {
             Reason::OtherVersion,
             "The launcher in the container speaks a later protocol than this agent.",
         ),
+        Preparation::OtherTools => (Reason::OtherTools, "The Nsight Systems in the container is"),
         Preparation::SessionLost => (Reason::SessionLost, "No session of that name answers in the container."),
         Preparation::Live => {
             // The session's own libraries are in the process; anything else is another tool's.
@@ -368,6 +376,7 @@ mod tests {
             ),
             (Preparation::SessionLost, Reason::SessionLost),
             (Preparation::OtherVersion, Reason::OtherVersion),
+            (Preparation::OtherTools, Reason::OtherTools),
             (Preparation::Live, Reason::Available),
         ] {
             assert_eq!(

@@ -44,6 +44,9 @@ pub struct Options {
     /// Folder with host-linux-x64 and target-linux-x64 of Nsight Systems.
     #[arg(long, value_name = "DIR", default_value = "/opt/nsys")]
     pub tools_dir: PathBuf,
+    /// Folder of an earlier version of Nsight Systems, laid out alike, whose raw captures are read too; may be given again.
+    #[arg(long, value_name = "DIR")]
+    pub older_tools_dir: Vec<PathBuf>,
     /// Address of the artifact service (HTTPS).
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8443")]
     pub listen: SocketAddr,

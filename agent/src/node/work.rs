@@ -177,6 +177,7 @@ impl<'a> Work<'a> {
             note: choice.note,
             uses_cuda: probed.uses_cuda,
             traced,
+            tools: probed.tools,
         })
     }
 

@@ -1,5 +1,8 @@
 {{- define "flopwatch.image" -}}
-{{- $image := index .root.Values.images .name -}}
+{{- $image := .image -}}
+{{- if not $image -}}
+{{- $image = index .root.Values.images .name -}}
+{{- end -}}
 {{- if $image.digest -}}
 {{ $image.repository }}@{{ $image.digest }}
 {{- else -}}

@@ -1,6 +1,7 @@
 //! What is open for a container: read from procfs and the run folder, without touching the target.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use flopwatch_api::capability::Capability;
@@ -21,11 +22,15 @@ use tracing::debug;
 use crate::failure::{Failure, chain};
 use crate::node::graft::own_cgroup;
 use crate::node::{Node, pods};
+use crate::toolbox::Toolbox;
 
 /// How long a launcher that still waits is waited for: longer than its own bound.
 const LAUNCHER: Duration = Duration::from_secs(25);
 /// Pause between two looks at it.
 const LOOK: Duration = Duration::from_millis(250);
+
+/// Letters of a version that are looked at.
+const VERSION: usize = 64;
 
 /// Name of a capture that was never asked for.
 const ABANDONED: &str = "abandoned";
@@ -39,6 +44,43 @@ pub(super) struct Probed {
     pub(super) process: ProcessId,
     /// Whether any of its processes has mapped libcuda.
     pub(super) uses_cuda: bool,
+    /// Version of the tools in it; empty where none were asked.
+    pub(super) tools: String,
+}
+
+/// What the agent brings along.
+#[derive(Clone)]
+struct Own {
+    nvml: bool,
+    toolbox: Arc<Toolbox>,
+}
+
+impl Own {
+    fn of(node: &Node) -> Self {
+        Self {
+            nvml: node.has_nvml(),
+            toolbox: Arc::clone(&node.toolbox),
+        }
+    }
+}
+
+/// How a container was prepared.
+struct Prepared {
+    how: Preparation,
+    /// What belongs to it: the launcher's own words, or versions.
+    detail: String,
+    /// Version of the tools; empty where none were asked.
+    tools: String,
+}
+
+impl From<Preparation> for Prepared {
+    fn from(how: Preparation) -> Self {
+        Self {
+            how,
+            detail: String::new(),
+            tools: String::new(),
+        }
+    }
 }
 
 /// Looks at a running container.
@@ -74,10 +116,13 @@ pub(in crate::node) fn grafted(node: &Node, container_id: &str) -> Option<Target
 /// Looks at a container that is held: its launcher waits, and its session is there.
 pub(super) async fn probe_held(node: &Node, container_id: &str) -> Result<Probed, Failure> {
     let (procfs, id) = (node.procfs.clone(), container_id.to_owned());
-    let (nvml, has_tools) = (node.has_nvml(), node.steps.has_tools());
+    let own = Own::of(node);
+    let mut grafted = way_in(node, container_id, ProcessId { pid: 0, start_time: 0 });
     let looked = tokio::task::spawn_blocking(move || {
         let processes = processes(&procfs, &id)?;
-        probed(&procfs, &processes, (Preparation::Live, String::new()), nvml, has_tools)
+        grafted.process = first(&processes)?;
+        let prepared = live(&grafted, &own.toolbox)?;
+        probed(&procfs, &processes, prepared, &own)
     });
     looked.await.map_err(Failure::because(CaptureReason::AttachFailed))?
 }
@@ -96,8 +141,8 @@ async fn look(node: &Node, container_id: &str, prepared: bool) -> Result<(Probed
     // The process is replaced below by the container's own.
     let grafted = way_in(node, container_id, ProcessId { pid: 0, start_time: 0 });
     let (procfs, id) = (node.procfs.clone(), container_id.to_owned());
-    let (nvml, has_tools) = (node.has_nvml(), node.steps.has_tools());
-    let looked = tokio::task::spawn_blocking(move || look_at(&procfs, grafted, &id, prepared, nvml, has_tools)).await;
+    let own = Own::of(node);
+    let looked = tokio::task::spawn_blocking(move || look_at(&procfs, grafted, &id, prepared, &own)).await;
     looked.map_err(Failure::because(CaptureReason::AttachFailed))?
 }
 
@@ -106,21 +151,21 @@ fn look_at(
     mut grafted: Target,
     container_id: &str,
     prepared: bool,
-    nvml: bool,
-    has_tools: bool,
+    own: &Own,
 ) -> Result<(Probed, bool), Failure> {
     let processes = processes(procfs, container_id)?;
-    let Some(process) = processes.first().copied() else {
-        return Err(has_ended(container_id));
-    };
-    grafted.process = process;
+    grafted.process = first(&processes)?;
     let preparation = if prepared {
-        preparation(&grafted)?
+        preparation(&grafted, &own.toolbox)?
     } else {
-        (Preparation::None, String::new())
+        Preparation::None.into()
     };
-    let waiting = preparation.0 == Preparation::Waiting;
-    Ok((probed(procfs, &processes, preparation, nvml, has_tools)?, waiting))
+    let waiting = preparation.how == Preparation::Waiting;
+    Ok((probed(procfs, &processes, preparation, own)?, waiting))
+}
+
+fn first(processes: &[ProcessId]) -> Result<ProcessId, Failure> {
+    processes.first().copied().ok_or_else(|| has_ended("that was probed"))
 }
 
 fn has_ended(container_id: &str) -> Failure {
@@ -139,62 +184,86 @@ fn processes(procfs: &Procfs, container_id: &str) -> Result<Vec<ProcessId>, Fail
     Ok(processes)
 }
 
-fn probed(
-    procfs: &Procfs,
-    processes: &[ProcessId],
-    (preparation, detail): (Preparation, String),
-    nvml: bool,
-    has_tools: bool,
-) -> Result<Probed, Failure> {
-    let Some(process) = processes.first().copied() else {
-        return Err(has_ended("that was probed"));
-    };
+fn probed(procfs: &Procfs, processes: &[ProcessId], prepared: Prepared, own: &Own) -> Result<Probed, Failure> {
+    let process = first(processes)?;
     let mapped = union(processes.iter().filter_map(|process| procfs.mapped(*process).ok()));
     // Absent where the environment cannot be read: the doors that it would tell of are closed for this version anyway.
     let variables: BTreeMap<String, String> = procfs.variables(process, &VARIABLES).unwrap_or_default();
     let uses_cuda = mapped.cuda;
     let facts = Facts {
-        preparation,
-        detail,
+        preparation: prepared.how,
+        detail: prepared.detail,
         mapped,
         variables,
-        nvml,
+        nvml: own.nvml,
     };
     let mut capabilities: Vec<_> = capability::decide(&facts).into_iter().map(published).collect();
-    if !has_tools {
+    if own.toolbox.is_empty() {
         close_nsys(&mut capabilities);
     }
     Ok(Probed {
         capabilities,
         process,
         uses_cuda,
+        tools: prepared.tools,
     })
 }
 
 /// How a prepared container's start went, and whether its session answers.
-fn preparation(grafted: &Target) -> Result<(Preparation, String), Failure> {
-    let failed = |error: GraftError| Failure::new(CaptureReason::AttachFailed, chain(&error));
-    let Some(state) = grafted.read_state().map_err(failed)? else {
-        return Ok((Preparation::Waiting, String::new()));
+fn preparation(grafted: &Target, toolbox: &Toolbox) -> Result<Prepared, Failure> {
+    let Some(state) = grafted.read_state().map_err(attach_failed)? else {
+        return Ok(Preparation::Waiting.into());
     };
     if !speaks(state.protocol) {
-        return Ok((Preparation::OtherVersion, String::new()));
+        return Ok(Preparation::OtherVersion.into());
     }
     let LauncherState { grafted: true, .. } = state else {
-        return Ok((Preparation::Plain(PlainReason::from_state(&state.reason)), state.detail));
+        return Ok(Prepared {
+            detail: state.detail,
+            ..Preparation::Plain(PlainReason::from_state(&state.reason)).into()
+        });
     };
-    let session = grafted.session_state(NSYS_SESSION).map_err(failed)?;
+    let session = grafted.session_state(NSYS_SESSION).map_err(attach_failed)?;
     debug!(?session, "asked the session");
-    let preparation = match session {
-        SessionState::Idle => Preparation::Live,
+    match session {
+        SessionState::Idle => live(grafted, toolbox),
         SessionState::Collecting => {
             // This agent carries one capture per container, so a collection that runs is one that nobody waits for.
-            grafted.discard_collection(NSYS_SESSION, ABANDONED).map_err(failed)?;
-            Preparation::Live
+            grafted
+                .discard_collection(NSYS_SESSION, ABANDONED)
+                .map_err(attach_failed)?;
+            live(grafted, toolbox)
         }
-        SessionState::Gone | SessionState::Other(_) => Preparation::SessionLost,
-    };
-    Ok((preparation, String::new()))
+        SessionState::Gone | SessionState::Other(_) => Ok(Preparation::SessionLost.into()),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
+fn attach_failed(error: GraftError) -> Failure {
+    Failure::new(CaptureReason::AttachFailed, chain(&error))
+}
+
+/// A session that answers, if what it collects can be read here.
+fn live(grafted: &Target, toolbox: &Toolbox) -> Result<Prepared, Failure> {
+    let said = grafted.tools_version().map_err(attach_failed)?.unwrap_or_default();
+    // It comes out of a container.
+    let tools: String = said
+        .chars()
+        .filter(|letter| !letter.is_control())
+        .take(VERSION)
+        .collect();
+    if toolbox.is_empty() || toolbox.get(&tools).is_some() {
+        return Ok(Prepared {
+            tools,
+            ..Preparation::Live.into()
+        });
+    }
+    let named = if tools.is_empty() { "of unknown version" } else { &tools };
+    Ok(Prepared {
+        detail: format!("{named}, and this node's agent carries {}", toolbox.versions()),
+        how: Preparation::OtherTools,
+        tools,
+    })
 }
 
 fn union(all: impl Iterator<Item = Mapped>) -> Mapped {
@@ -244,7 +313,7 @@ fn word(reason: Reason) -> &'static str {
         | Reason::OldGlibc
         | Reason::UnknownProgram => CaptureReason::NotGrafted,
         Reason::SessionLost => CaptureReason::SessionGone,
-        Reason::OtherVersion => CaptureReason::VersionUnsupported,
+        Reason::OtherVersion | Reason::OtherTools => CaptureReason::VersionUnsupported,
         Reason::OtherProfiler => CaptureReason::OtherProfiler,
         Reason::NoNvml => CaptureReason::NvmlUnavailable,
         Reason::NotInThisVersion | Reason::DoorClosed => CaptureReason::ProfilerUnavailable,

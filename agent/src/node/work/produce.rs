@@ -18,9 +18,9 @@ use crate::digest::digest;
 use crate::failure::{Failure, chain};
 use crate::node::sweep::capture_id;
 use crate::serve::source_file;
-use crate::steps;
+use crate::steps::{self, Steps};
 use crate::transform::{Job, read_summary};
-use crate::verify::{holds_cuda, required, verify};
+use crate::verify::{holds_cuda, outcomes, required, verify};
 
 /// Files to publish and what they hold.
 pub(super) struct Produced {
@@ -31,7 +31,8 @@ pub(super) struct Produced {
 /// Imports, exports, transforms; checks that what was asked for is there. Whoever ends the capture meanwhile ends the child
 /// that is at work.
 pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Produced, Failed> {
-    let steps = &work.node.steps;
+    let has_raw = attached.profiler == ProfilerType::Nsys;
+    let steps = &with_tools(work, attached)?;
     let at = |name: &str| work.spool.join(name);
     let (raw, report, export) = (at(RAW), at("capture.nsys-rep"), at("capture.h5"));
     // A child that was killed because the capture was ended is no reason of its own.
@@ -41,7 +42,6 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
             Ok(()) => Failure::new(reason, chain(&error)),
         }
     };
-    let has_raw = attached.profiler == ProfilerType::Nsys;
     if has_raw {
         let import = steps.import(&raw, &report, work.aborted()).await;
         import.map_err(failed(CaptureReason::ImportFailed))?;
@@ -61,8 +61,9 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
     let transformed = steps.transform(&job, work.aborted()).await;
     transformed.map_err(failed(CaptureReason::TransformFailed))?;
     let summary = read_summary(&job.summary).map_err(Failure::because(CaptureReason::TransformFailed))?;
-    let summary = digest(&summary);
+    let mut summary = digest(&summary);
     if has_raw {
+        summary.traced = outcomes(&attached.traced, &summary.categories);
         let required = required(&spec.require, attached.uses_cuda || holds_cuda(&summary.categories));
         verify(&required, &summary.categories).map_err(|failure| Failed {
             failure,
@@ -80,6 +81,22 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
         .filter_map(|(_, file)| file)
         .collect();
     Ok(Produced { files, summary })
+}
+
+/// The steps with the tools that the capture was made with. An agent that began before versions were written down had one.
+fn with_tools(work: &Work<'_>, attached: &Attached) -> Result<Steps, Failure> {
+    if attached.tools.is_empty() {
+        return Ok(work.node.steps.clone());
+    }
+    if let Some(tools) = work.node.toolbox.get(&attached.tools) {
+        return Ok(work.node.steps.with_tools(tools.clone()));
+    }
+    let message = format!(
+        "the raw capture was made by Nsight Systems {}, and this node's agent carries {} since it restarted",
+        attached.tools,
+        work.node.toolbox.versions()
+    );
+    Err(Failure::new(CaptureReason::VersionUnsupported, message))
 }
 
 /// Stores the files.

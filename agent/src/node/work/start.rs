@@ -137,6 +137,7 @@ impl Work<'_> {
             note: choice.note,
             uses_cuda: probed.uses_cuda,
             traced,
+            tools: probed.tools,
         })
     }
 

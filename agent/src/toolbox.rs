@@ -1,0 +1,90 @@
+//! The versions of Nsight Systems that an agent carries. An importer reads the raw captures of its own version only, so pods
+//! that were prepared with earlier tools are served for as long as the agent carries those too.
+
+use std::path::{Path, PathBuf};
+
+use flopwatch_attach::nsys::HostTools;
+use tracing::{info, warn};
+
+use crate::failure::chain;
+use crate::steps::{Limits, Steps};
+use crate::tools;
+
+/// Tools by their version; the first are those that pods are prepared with now.
+#[derive(Clone, Debug, Default)]
+pub struct Toolbox {
+    tools: Vec<(String, HostTools)>,
+}
+
+impl Toolbox {
+    /// Looks into folders that hold both halves of the tools; one without, or whose tools do not say their version, is left
+    /// out with a warning. `own` is this program.
+    pub async fn open(folders: impl IntoIterator<Item = &PathBuf>, own: &Path, limits: &Limits) -> Self {
+        let mut toolbox = Self::default();
+        for folder in folders {
+            let found = match tools::in_folder(folder) {
+                Ok(found) => found,
+                Err(error) => {
+                    warn!(folder = %folder.display(), %error, "no Nsight Systems there");
+                    continue;
+                }
+            };
+            let steps = Steps::new(own.to_owned(), Some(found.clone()), limits.clone());
+            match steps.version().await {
+                Ok(version) => {
+                    info!(folder = %folder.display(), version, "carries Nsight Systems");
+                    toolbox.tools.push((version, found));
+                }
+                Err(error) => {
+                    warn!(folder = %folder.display(), error = %chain(&error), "the Nsight Systems there is not used");
+                }
+            }
+        }
+        toolbox
+    }
+
+    /// Those of exactly that version.
+    pub fn get(&self, version: &str) -> Option<&HostTools> {
+        self.tools
+            .iter()
+            .find(|(own, _)| own == version)
+            .map(|(_, tools)| tools)
+    }
+
+    /// Those that pods are prepared with now; none when the agent carries none.
+    pub fn first(&self) -> Option<&HostTools> {
+        self.tools.first().map(|(_, tools)| tools)
+    }
+
+    /// Whether it carries none.
+    pub const fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    /// Its versions in words.
+    pub fn versions(&self) -> String {
+        let versions: Vec<&str> = self.tools.iter().map(|(version, _)| version.as_str()).collect();
+        versions.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_found_by_exactly_their_version() {
+        let at = |name: &str| HostTools {
+            nsys: name.into(),
+            importer: name.into(),
+            libraries: Vec::new(),
+        };
+        let toolbox = Toolbox {
+            tools: vec![("2023.4.4.54-a".into(), at("new")), ("2022.4.2.1-d".into(), at("old"))],
+        };
+        assert_eq!(toolbox.get("2022.4.2.1-d").unwrap().nsys, Path::new("old"));
+        assert_eq!(toolbox.first().unwrap().nsys, Path::new("new"));
+        assert!(toolbox.get("2022.4.2.1").is_none());
+        assert_eq!(toolbox.versions(), "2023.4.4.54-a, 2022.4.2.1-d");
+    }
+}
