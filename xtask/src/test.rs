@@ -16,7 +16,16 @@ use tally::Tally;
 const SYSTEM_TESTS: &str = "flopwatch-system-tests";
 /// The tests that need a cluster, in their order. They are selected in the whole workspace: selecting their package alone
 /// would compile every dependency once more, with fewer features.
-const SYSTEM_TARGETS: [&str; 6] = ["--test", "node_loss", "--test", "system", "--test", "uninstall"];
+const SYSTEM_TARGETS: [&str; 8] = [
+    "--test",
+    "node_loss",
+    "--test",
+    "system",
+    "--test",
+    "switch",
+    "--test",
+    "uninstall",
+];
 /// The second one is what tests lose.
 const NODES: u8 = 2;
 const FAKE_NVML: &str = "flopwatch-fake-nvml";

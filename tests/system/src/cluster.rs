@@ -60,7 +60,14 @@ impl Cluster {
     /// When the API server refuses it.
     pub async fn namespace(&self, name: &str) -> Result<TestNamespace> {
         let suffix = SystemTime::now().duration_since(UNIX_EPOCH)?.subsec_micros();
-        let name = format!("{name}-{suffix:05x}");
+        self.namespace_called(&format!("{name}-{suffix:05x}")).await
+    }
+
+    /// A namespace of that very name, otherwise as [`Cluster::namespace`].
+    ///
+    /// # Errors
+    /// When the API server refuses it: it is there already.
+    pub async fn namespace_called(&self, name: &str) -> Result<TestNamespace> {
         let namespace: Namespace = serde_json::from_value(json!({
             "metadata": { "name": name, "labels": { "pod-security.kubernetes.io/enforce": "restricted" } }
         }))?;
@@ -69,13 +76,13 @@ impl Cluster {
             .await?;
         // Pods are refused until the controller manager has made the namespace's service account.
         eventually(&format!("the default service account of {name}"), || async {
-            let accounts: Api<k8s_openapi::api::core::v1::ServiceAccount> = Api::namespaced(self.client.clone(), &name);
+            let accounts: Api<k8s_openapi::api::core::v1::ServiceAccount> = Api::namespaced(self.client.clone(), name);
             Ok(accounts.get_opt("default").await?)
         })
         .await?;
         Ok(TestNamespace {
             client: self.client.clone(),
-            name,
+            name: name.to_owned(),
         })
     }
 }

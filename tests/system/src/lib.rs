@@ -7,6 +7,7 @@
 
 pub mod chart;
 pub mod cluster;
+pub mod events;
 pub mod fetch;
 pub mod nodes;
 pub mod pods;

@@ -8,9 +8,21 @@ mod counting;
 mod first_session;
 #[path = "system/launcher.rs"]
 mod launcher;
+#[path = "system/limits.rs"]
+mod limits;
 #[path = "system/metrics.rs"]
 mod metrics;
 #[path = "system/nodes.rs"]
 mod nodes;
+#[path = "system/options.rs"]
+mod options;
+#[path = "system/pod_template.rs"]
+mod pod_template;
 #[path = "system/refusals.rs"]
 mod refusals;
+#[path = "system/restart.rs"]
+mod restart;
+#[path = "system/unseen.rs"]
+mod unseen;
+#[path = "system/versions.rs"]
+mod versions;

@@ -42,6 +42,9 @@ struct Arguments {
     /// Compute so many steps in each inner range instead of sleeping; 0: sleep.
     #[arg(long, default_value_t = 0)]
     range_steps: u64,
+    /// Push and pop a range of this name once, before any other and before threads and children are there.
+    #[arg(long, value_name = "NAME")]
+    first_range: Option<String>,
     /// How long to run; 0 until SIGTERM.
     #[arg(long, default_value_t = 0)]
     seconds: u64,
@@ -87,6 +90,12 @@ fn main() -> anyhow::Result<ExitCode> {
             .read_to_end(&mut input)
             .context("read standard input")?;
         say(&format!("stdin bytes={}", input.len()))?;
+    }
+    if let Some(name) = &arguments.first_range {
+        nvtx::range_push!("{name}");
+        rest(Duration::from_micros(arguments.range_micros));
+        nvtx::range_pop!();
+        RANGES.fetch_add(1, Ordering::Relaxed);
     }
     let children = start_children(&arguments)?;
     let inner = match arguments.range_steps {

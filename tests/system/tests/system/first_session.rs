@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::Capture;
+use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually, run};
 use flopwatch_system_tests::fetch::ArtifactClient;
 use flopwatch_system_tests::pods::{differences, workload};
@@ -54,6 +55,16 @@ async fn a_session_profiles_a_running_pod_and_leaves_it_as_it_was() -> Result<()
         )
         .await?;
     let capture = succeeded(&namespace, "first").await?;
+    let (type_, told) = namespace.event("trainer", "ProfilingRequested").await?;
+    let session = namespace.api::<ProfilingSession>().get("first").await?;
+    let user = session
+        .status
+        .and_then(|status| status.requested_by)
+        .context("no user")?;
+    ensure!(
+        type_ == "Normal" && told.contains(&user) && told.contains("session first"),
+        "{told:?} does not name {user}"
+    );
     let timeline = download(&cluster, &namespace, &capture).await?;
     agrees_with_the_workload(&namespace, &timeline).await?;
     before.is_as_it_was(&namespace, "trainer").await?;
@@ -61,7 +72,7 @@ async fn a_session_profiles_a_running_pod_and_leaves_it_as_it_was() -> Result<()
 }
 
 /// Waits for the session, and holds its status and its capture's against each other.
-async fn succeeded(namespace: &TestNamespace, name: &str) -> Result<Capture> {
+pub(crate) async fn succeeded(namespace: &TestNamespace, name: &str) -> Result<Capture> {
     let session = namespace.finished(name).await?;
     let capture = namespace.only_capture(name).await?;
     let succeeded = condition_of(&session, "Succeeded").context("no condition")?;
@@ -89,7 +100,7 @@ async fn succeeded(namespace: &TestNamespace, name: &str) -> Result<Capture> {
 }
 
 /// Fetches every artifact, checks size and digest against the status, and returns the timeline.
-async fn download(cluster: &Cluster, namespace: &TestNamespace, capture: &Capture) -> Result<NamedTempFile> {
+pub(crate) async fn download(cluster: &Cluster, namespace: &TestNamespace, capture: &Capture) -> Result<NamedTempFile> {
     let status = capture.status.as_ref().context("no status")?;
     let url = status.url.as_ref().context("no URL")?;
     let client = ArtifactClient::new(&cluster.client).await?;

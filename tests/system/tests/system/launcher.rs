@@ -19,7 +19,12 @@ async fn both(namespace: &TestNamespace, name: &str, script: &str) -> Result<[(i
     let outcome = async |prepared: bool| {
         let name = format!("{name}-{}", if prepared { "prepared" } else { "plain" });
         namespace.create_pod(shell_pod(&name, prepared, script)).await?;
-        anyhow::Ok((namespace.exit_code(&name).await?, namespace.logs(&name).await?))
+        let code = namespace.exit_code(&name).await?;
+        // Output and errors are two pipes, and which of them the runtime reads first is its own affair.
+        let log = namespace.logs(&name).await?;
+        let mut lines: Vec<&str> = log.lines().collect();
+        lines.sort_unstable();
+        anyhow::Ok((code, lines.join("\n")))
     };
     Ok([outcome(true).await?, outcome(false).await?])
 }

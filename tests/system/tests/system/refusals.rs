@@ -10,7 +10,7 @@ use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 /// Reason and message with which the only capture of a session failed.
-async fn capture_failure(namespace: &TestNamespace, session: &str) -> Result<(String, String)> {
+pub(crate) async fn capture_failure(namespace: &TestNamespace, session: &str) -> Result<(String, String)> {
     let ended = namespace.finished(session).await?;
     let succeeded = condition_of(&ended, "Succeeded").context("no condition")?;
     ensure!(succeeded.status == "False", "{succeeded:?}");

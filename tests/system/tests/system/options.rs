@@ -1,0 +1,45 @@
+//! What is fixed with a container's start, by the annotations of its pod.
+
+use anyhow::{Context as _, Result, ensure};
+use flopwatch_api::capture::TraceOutcome;
+use flopwatch_api::profiler::TraceCategory;
+use flopwatch_system_tests::cluster::Cluster;
+use flopwatch_system_tests::pods::workload;
+use serde_json::json;
+
+use super::first_session::succeeded;
+
+#[tokio::test]
+async fn the_annotations_of_a_pod_decide_what_is_traced_and_each_category_says_what_came_of_it() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("options").await?;
+    let mut pod = workload("trainer", true, &[]);
+    pod["metadata"]["annotations"] = json!({ "flopwatch.dev/nsys-trace": "cuda, nvtx, osrt, cublas" });
+    namespace.create_pod(pod).await?;
+    namespace.launch_state("trainer").await?;
+    namespace
+        .create_session(
+            "options",
+            json!({
+                "target": { "podName": "trainer" }, "durationSeconds": 2, "require": ["nvtx", "osrt"],
+                "profiler": { "type": "Nsys", "nsys": { "trace": ["nvtx", "osrt"] } }
+            }),
+        )
+        .await?;
+    let capture = succeeded(&namespace, "options").await?;
+    let summary = capture.status.and_then(|status| status.summary).context("no summary")?;
+    let outcomes: Vec<_> = summary.traced.iter().map(|one| (one.category, one.outcome)).collect();
+    // No GPU is here, and the program calls no cuBLAS; what that library does has no place in a timeline yet.
+    for expected in [
+        (TraceCategory::Cuda, TraceOutcome::Empty),
+        (TraceCategory::Nvtx, TraceOutcome::Captured),
+        (TraceCategory::Osrt, TraceOutcome::Captured),
+        (TraceCategory::Cublas, TraceOutcome::Unsupported),
+    ] {
+        ensure!(outcomes.contains(&expected), "{expected:?} is not in {outcomes:?}");
+    }
+    ensure!(outcomes.len() == 4, "{outcomes:?}");
+    namespace.delete().await
+}

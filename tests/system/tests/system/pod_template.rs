@@ -1,0 +1,207 @@
+//! Sessions that make their own pod: from its first instruction to its last.
+
+use anyhow::{Context as _, Result, ensure};
+use flopwatch_api::session::ProfilingSession;
+use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually};
+use flopwatch_system_tests::fetch::token;
+use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::sessions::{capture_condition, condition_of};
+use flopwatch_trace::ReadLimits;
+use flopwatch_trace::model::Category;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use serde_json::{Value, json};
+
+use super::access::reader_token;
+use super::first_session::{download, succeeded};
+
+/// A template of the sample workload, which admission is to prepare.
+fn template(arguments: &[&str]) -> Value {
+    let pod = workload("trainer", false, arguments);
+    json!({ "metadata": { "labels": { "app": "trainer" } }, "spec": pod["spec"] })
+}
+
+/// Name of the session's pod, once it has one.
+async fn pod_name(namespace: &TestNamespace, session: &str) -> Result<String> {
+    eventually("the session to name its pod", || async {
+        let session = namespace.api::<ProfilingSession>().get(session).await?;
+        Ok(session.status.and_then(|status| status.pod_name))
+    })
+    .await
+}
+
+/// Ranges that the program says it made in all.
+fn total(log: &str) -> Result<u64> {
+    let line = log
+        .lines()
+        .find(|line| line.starts_with("total "))
+        .context("no total")?;
+    let ranges = line.split_whitespace().find_map(|word| word.strip_prefix("ranges="));
+    Ok(ranges.context("no count")?.parse()?)
+}
+
+#[tokio::test]
+async fn a_pod_template_session_sees_the_programs_first_range_and_its_pod_goes_with_it() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("template").await?;
+    let arguments = ["--first-range", "the very first", "--seconds", "3", "--fail-code", "3"];
+    let spec = json!({
+        "target": { "podTemplate": template(&arguments) }, "start": "ContainerStart", "durationSeconds": 60,
+        "profiler": { "type": "Nsys" }
+    });
+    namespace.create_session("whole", spec).await?;
+    let name = pod_name(&namespace, "whole").await?;
+    let capture = succeeded(&namespace, "whole").await?;
+    let window = capture.status.as_ref().and_then(|status| status.summary.as_ref());
+    let window = window.context("no summary")?.window_nanoseconds;
+    ensure!(
+        window < 30_000_000_000,
+        "the program's end ends the window: {window} ns"
+    );
+
+    let code = namespace.exit_code(&name).await?;
+    ensure!(code == 3, "the program's own exit code, not {code}");
+    let said = total(&namespace.logs(&name).await?)?;
+    let file = download(&cluster, &namespace, &capture).await?;
+    let timeline = flopwatch_trace::timeline_file::read(file.path(), &ReadLimits::default())?.capture;
+    let ranges = timeline.events.get(&Category::NvtxRange).context("no NVTX ranges")?;
+    ensure!(
+        ranges.count() == said,
+        "{} ranges in the timeline, the program made {said}",
+        ranges.count()
+    );
+    let first = (0..ranges.len())
+        .min_by_key(|at| ranges.start_ns[*at])
+        .context("no range")?;
+    let first = ranges.name_of(first);
+    ensure!(first == "the very first", "the first range is {first:?}");
+
+    namespace
+        .api::<ProfilingSession>()
+        .delete("whole", &DeleteParams::default())
+        .await?;
+    eventually("the pod to go with its session", || async {
+        Ok(namespace.api::<Pod>().get_opt(&name).await?.is_none().then_some(()))
+    })
+    .await?;
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn the_end_of_a_program_ends_a_window_that_opened_while_it_ran() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("ends").await?;
+    let spec = json!({
+        "target": { "podTemplate": template(&["--seconds", "20"]) }, "durationSeconds": 120,
+        "profiler": { "type": "Nsys" }
+    });
+    namespace.create_session("ends", spec).await?;
+    let capture = succeeded(&namespace, "ends").await?;
+    let name = &capture.spec.pod_ref.name;
+    let code = namespace.exit_code(name).await?;
+    ensure!(code == 0, "{code}");
+    let summary = capture.status.and_then(|status| status.summary).context("no summary")?;
+    ensure!(summary.window_nanoseconds < 25_000_000_000, "{summary:?}");
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn a_session_whose_pod_cannot_be_prepared_ends_before_anything_runs() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("unpreparable").await?;
+    let mut pod = template(&[]);
+    pod["spec"]["containers"][0]
+        .as_object_mut()
+        .context("no container")?
+        .remove("command");
+    let spec = json!({ "target": { "podTemplate": pod }, "start": "ContainerStart" });
+    namespace.create_session("no-command", spec).await?;
+    refused(
+        &namespace,
+        "no-command",
+        "PodNotPrepared",
+        "the container has no command",
+    )
+    .await?;
+
+    // What the API server refuses, it refuses here too: the namespace is at Pod Security level "restricted".
+    let mut pod = template(&[]);
+    pod["spec"]["hostNetwork"] = json!(true);
+    let spec = json!({ "target": { "podTemplate": pod }, "start": "ContainerStart", "startDeadlineSeconds": 3 });
+    namespace.create_session("privileged", spec).await?;
+    refused(&namespace, "privileged", "PodRefused", "PodSecurity").await?;
+    namespace.delete().await
+}
+
+/// The session ended with that reason, and there is no pod.
+async fn refused(namespace: &TestNamespace, session: &str, reason: &str, sentence: &str) -> Result<()> {
+    let ended = namespace.finished(session).await?;
+    let found = condition_of(&ended, "TargetsFound").context("no condition")?;
+    ensure!(found.reason == reason && found.message.contains(sentence), "{found:?}");
+    let pods = namespace.api::<Pod>().list(&ListParams::default()).await?;
+    ensure!(pods.items.is_empty(), "a pod is there");
+    ensure!(namespace.captures(session).await?.is_empty(), "a capture was made");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_user_who_may_not_create_pods_gets_none_through_a_session() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("escalation").await?;
+    let user = cluster
+        .client_with(&reader_token(&namespace, "profiler", "flopwatch-user").await?)
+        .await?;
+    let sessions: Api<ProfilingSession> = Api::namespaced(user, &namespace.name);
+    let session = |name: &str, spec: Value| -> Result<ProfilingSession> {
+        Ok(serde_json::from_value(json!({
+            "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession", "metadata": { "name": name }, "spec": spec
+        }))?)
+    };
+    let own = json!({ "target": { "podTemplate": template(&["--seconds", "1"]) }, "start": "ContainerStart" });
+    let refusal = sessions
+        .create(&PostParams::default(), &session("own-pod", own.clone())?)
+        .await
+        .expect_err("a pod through a session")
+        .to_string();
+    ensure!(
+        refusal.contains("may not create pods") && refusal.contains("profiler"),
+        "{refusal}"
+    );
+    // What needs no pod is the user's right, and with the right to create pods so is the rest.
+    let named = json!({ "target": { "podName": "somebody" }, "startDeadlineSeconds": 1 });
+    sessions
+        .create(&PostParams::default(), &session("named", named)?)
+        .await?;
+    reader_token(&namespace, "builder", "edit").await?;
+    flopwatch_system_tests::cluster::run(
+        "kubectl",
+        &[
+            "-n",
+            &namespace.name,
+            "create",
+            "rolebinding",
+            "builder-profiles",
+            "--clusterrole=flopwatch-user",
+            &format!("--serviceaccount={}:builder", namespace.name),
+        ],
+    )
+    .await?;
+    let builder = cluster.client_with(&token(&namespace.name, "builder").await?).await?;
+    Api::<ProfilingSession>::namespaced(builder, &namespace.name)
+        .create(&PostParams::default(), &session("own-pod", own)?)
+        .await?;
+    let capture = succeeded(&namespace, "own-pod").await?;
+    ensure!(
+        capture_condition(&capture, "Succeeded").is_some_and(|one| one.status == "True"),
+        "{capture:?}"
+    );
+    namespace.delete().await
+}
