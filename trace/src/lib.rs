@@ -1,6 +1,6 @@
 //! Columnar model of GPU captures: readers, transform, timeline file, summary.
 //!
-//! The way of a capture through the crate: [`read`] (or [`open`], which also tells the session of a timeline file) finds the format by content and lets its reader ([`nsys_hdf`],
+//! The way of a capture through the crate: [`read`] (or [`open()`], which also tells the session of a timeline file) finds the format by content and lets its reader ([`nsys_hdf`],
 //! [`nsys_sqlite`], [`kineto`], [`xplane`], [`ncu`], [`timeline_file`]) fill a [`model::Capture`]; the caller may
 //! add [`model::CounterSeries`] of its own (NVML samples); [`transform::transform`] sorts, assigns lanes and joins launches to
 //! GPU work; [`timeline_file::write`] and [`summary::summarise`] publish the result.

@@ -2,7 +2,7 @@
 //!
 //! [`Gpu::open`] loads the driver and the kernels at run time: nothing of CUDA is needed to build this crate, and on a machine
 //! without a GPU it says which part is missing. [`Steps`] runs the steps, each with exactly the outcome of the processor's own
-//! rule. [`neighbours`] says who else computes there.
+//! rule. [`neighbours()`] says who else computes there.
 //!
 //! The kernels (`device/`) are built by `cargo xtask kernels` into one library, [`kernels::FILE_NAME`].
 
