@@ -10,10 +10,11 @@ mod names;
 mod tables;
 mod target;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use hashbrown::HashMap;
 use rayon::prelude::*;
 
 use crate::hdf5_io::{StringBudget, TableError, TableLimits};

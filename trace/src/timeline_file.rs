@@ -5,14 +5,14 @@
 //! /<category>/      start_ns, duration_ns, stream, name_idx, row, lane, correlation and the category's own columns
 //! /names/<category> string[], which name_idx refers to
 //! /rows/            a column per field of a row; a missing number is the largest of its type
-//! /tiles/<category>/ an element per chunk of events: first, count, t_min, t_max (the latest end in it), max_end (the latest end up
+//! /tiles/<category>/ of a category with events, an element per chunk of events: first, count, t_min, t_max (the latest end in it), max_end (the latest end up
 //!                   to it); `columns` and their `width` in bytes; `offset` and `bytes`, as many elements per chunk as there
 //!                   are columns; attribute chunk_events
 //! /lod/<category>/  entries/ bucket, event, duration_ns, count, busy_ns, as `model::LodLevel` describes; levels/ shift, row, first,
 //!                   count: which entries are of which level and row. Absent where a category is small
 //! /counters/<source>/<device>/<metric>/  t_ns, value; attribute unit
 //! /profiles/        a launch per element: id, name, process, device, context, stream, grid and block; metrics/ name and unit;
-//!                   values/ profile, metric and value
+//!                   values/ profile, metric and value. Absent where there is none
 //! /summary          the summary artifact, JSON
 //! ```
 //!
@@ -38,8 +38,8 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// Events per chunk.
 const CHUNK: usize = 1 << 16;
 
-/// How hard deflate tries.
-const DEFLATE_LEVEL: u8 = 5;
+/// How hard deflate tries: shuffled columns gain little from more, and take three times as long.
+const DEFLATE_LEVEL: u8 = 1;
 
 /// Stands for a missing device or thread in `/rows`.
 const NONE_U32: u32 = u32::MAX;

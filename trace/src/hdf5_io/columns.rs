@@ -120,6 +120,7 @@ fn places(dataset: &Dataset, count: usize, chunk: usize) -> hdf5::Result<Vec<Sto
 struct Scratch {
     values: Vec<u64>,
     shuffled: Vec<u8>,
+    deflated: Vec<u8>,
 }
 
 impl Scratch {
@@ -143,11 +144,12 @@ impl Scratch {
             });
             self.shuffled.extend(plane);
         }
-        let mut deflated = vec![0; compressor.zlib_compress_bound(self.shuffled.len())];
-        let length = compressor.zlib_compress(&self.shuffled, &mut deflated);
+        let bound = compressor.zlib_compress_bound(self.shuffled.len());
+        if self.deflated.len() < bound {
+            self.deflated.resize(bound, 0);
+        }
+        let length = compressor.zlib_compress(&self.shuffled, &mut self.deflated);
         let length = length.map_err(|error| hdf5::Error::from(error.to_string()))?;
-        deflated.truncate(length);
-        deflated.shrink_to_fit();
-        Ok(deflated)
+        Ok(self.deflated.get(..length).unwrap_or_default().to_vec())
     }
 }

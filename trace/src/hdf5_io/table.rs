@@ -260,8 +260,10 @@ pub(crate) struct Table {
     reading: RefCell<Reading>,
 }
 
-/// Rows read at once: whole chunks, as many as fit.
-const SLAB: usize = 1 << 16;
+/// Rows read at once, at the least: few enough that a column of them stays in the processor's cache.
+const SLAB: usize = 1 << 14;
+/// Chunks of a slab for each thread that inflates them.
+const SLAB_CHUNKS: usize = 2;
 /// Bytes of the chunks of a slab, where one chunk has fewer.
 const SLAB_BYTES: usize = 16 << 20;
 /// Memory that the strings of one slab may take.
@@ -331,7 +333,8 @@ impl Table {
             _ => None,
         };
         let chunk_rows = chunk_rows.unwrap_or(SLAB).max(1);
-        let fitting = SLAB.min(SLAB_BYTES / row_bytes.max(1));
+        let busy = chunk_rows.saturating_mul(SLAB_CHUNKS.saturating_mul(rayon::current_num_threads()));
+        let fitting = SLAB.max(busy).min(SLAB_BYTES / row_bytes.max(1));
         Ok(Some(Self {
             name: name.to_owned(),
             dataset,

@@ -1,6 +1,8 @@
 //! CUDA API calls, operating system calls and NVTX ranges.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
 
 use super::names::{NameKey, Text};
 use super::tables::Table;

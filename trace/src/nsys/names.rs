@@ -1,6 +1,6 @@
 //! Names of events: interned while events are read, resolved from `StringIds` once all are known.
 
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 
 use super::cpu::Domains;
 use super::tables::Table;

@@ -1,6 +1,8 @@
 //! What a file says about itself, its processes, threads and GPUs.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
+
+use hashbrown::{HashMap, HashSet};
 
 use super::{Failure, GlobalId, Reader};
 use crate::model::{Category, Device, Row, Track};

@@ -71,12 +71,15 @@ fn columns<'a>(events: &'a Events, rows: &'a [Row]) -> Vec<Column<'a>> {
     all
 }
 
-/// Writes the events of a category into `place` and the index of their chunks into `tiles`.
-pub(super) fn write(place: &Group, tiles: &Group, events: &Events, rows: &[Row]) -> hdf5::Result<()> {
+/// Writes the events of a category into `place` and the index of their chunks, where there are any, into `tiles`.
+pub(super) fn write(place: &Group, tiles: &Group, name: &str, events: &Events, rows: &[Row]) -> hdf5::Result<()> {
     let columns = columns(events, rows);
     let chunk = events.len().clamp(1, CHUNK);
     let stored = columns::write(place, &columns, events.len(), chunk, DEFLATE_LEVEL)?;
-    write_tiles(tiles, events, chunk, &columns, &stored)
+    if events.is_empty() {
+        return Ok(());
+    }
+    write_tiles(&group(tiles, name)?, events, chunk, &columns, &stored)
 }
 
 /// For each chunk of events: the first one, how many, their times, and where each column's bytes lie.

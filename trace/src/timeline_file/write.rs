@@ -100,7 +100,7 @@ fn write_hdf5(timeline: &Timeline, summary: &str, path: &Path) -> hdf5::Result<(
     for (category, none) in &empty {
         let events = capture.events.get(category).unwrap_or(none);
         let place = group(&file, category.name())?;
-        super::events::write(&place, &group(&tiles, category.name())?, events, &capture.rows)?;
+        super::events::write(&place, &tiles, category.name(), events, &capture.rows)?;
         if let Some(lod) = timeline.lod.get(category).filter(|lod| !lod.levels.is_empty()) {
             super::events::write_lod(&group(&lods, category.name())?, lod)?;
         }
@@ -108,7 +108,9 @@ fn write_hdf5(timeline: &Timeline, summary: &str, path: &Path) -> hdf5::Result<(
     }
     write_rows(&group(&file, "rows")?, &capture.rows)?;
     write_counters(&group(&file, "counters")?, &capture.counters)?;
-    write_profiles(&group(&file, "profiles")?, &capture.profiles)?;
+    if !capture.profiles.is_empty() {
+        write_profiles(&group(&file, "profiles")?, &capture.profiles)?;
+    }
     let dataset = file
         .new_dataset::<VarLenUnicode>()
         .obj_track_times(false)
