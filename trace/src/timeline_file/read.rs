@@ -101,6 +101,8 @@ impl Timeline {
 }
 
 fn open(path: &Path, limits: &ReadLimits) -> Result<Timeline, Failure> {
+    let raw = std::fs::File::open(path).map_err(|error| hdf5::Error::from(error.to_string()))?;
+    crate::hdf5_io::check_strings(&raw).map_err(|reason| Failure::Hdf5(reason.into()))?;
     let file = File::with_options()
         .with_fapl(|access| access.file_locking(false))
         .open(path)?;

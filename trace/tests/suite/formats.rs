@@ -25,7 +25,7 @@ pub(crate) fn details(kernel: &str) -> String {
     )
 }
 
-const RAW: &str = r#""ID","Process ID","Process Name","Host Name","Kernel Name","Kernel Time","Context","Stream","gpu__time_duration.sum","launch__block_dim_x","launch__block_dim_y","launch__block_dim_z","launch__device_id","launch__grid_dim_x","smsp__none"
+pub(crate) const RAW: &str = r#""ID","Process ID","Process Name","Host Name","Kernel Name","Kernel Time","Context","Stream","gpu__time_duration.sum","launch__block_dim_x","launch__block_dim_y","launch__block_dim_z","launch__device_id","launch__grid_dim_x","smsp__none"
 "","","","","","","","","nsecond","","","","","","inst"
 "4","77","train","a-host","gemm(float *)","2025-Oct-28 21:47:21","1","13","1,234.5","64","2","1","3","500",""
 "5","77","train","a-host","gemm(float *)","2025-Oct-28 21:47:21","1","13","99","64","2","1","3","500","7"

@@ -251,10 +251,10 @@ fn a_truncated_trace_keeps_what_it_has_and_says_so() {
     );
 }
 
-pub(crate) fn gzip_of(text: &str) -> Vec<u8> {
+pub(crate) fn gzip_of(content: impl AsRef<[u8]>) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.gz");
-    gzip(&path, text.as_bytes());
+    gzip(&path, content.as_ref());
     std::fs::read(path).unwrap()
 }
 
