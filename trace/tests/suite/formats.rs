@@ -44,7 +44,7 @@ fn every_format_is_found_by_content_and_read() {
         (Format::Sqlite, bytes(export.sqlite())),
         (Format::Hdf5, bytes(&timeline)),
         (Format::Kineto, kineto::document(kineto::EVENTS).into_bytes()),
-        (Format::Kineto, kineto::gzip_of(&kineto::document(kineto::EVENTS))),
+        (Format::Kineto, kineto::gzip_of(kineto::document(kineto::EVENTS))),
         (Format::Kineto, format!("[{}]", kineto::EVENTS).into_bytes()),
         (Format::XPlane, xplane::space("forward")),
         (Format::NcuCsv, details("gemm").into_bytes()),

@@ -1,8 +1,8 @@
 //! The reader of SQLite exports: the same results as from HDF5, and nothing of the file is trusted.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use flopwatch_trace::model::{Category, Events, Timeline};
+use flopwatch_trace::model::{Category, ColumnId, Events, Timeline};
 use flopwatch_trace::nsys_hdf::ReadError;
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, nsys_sqlite};
@@ -265,7 +265,6 @@ fn damage_at_any_place_is_an_error_or_a_result_and_never_a_panic() {
         max_query_time: Duration::from_secs(2),
         ..ReadLimits::default()
     };
-    let begin = Instant::now();
     let mut errors = 0;
     for round in 0..400_usize {
         let mut bytes = whole.clone();
@@ -283,11 +282,10 @@ fn damage_at_any_place_is_an_error_or_a_result_and_never_a_panic() {
         errors += usize::from(nsys_sqlite::read(&damaged, &limits).is_err());
     }
     assert!(errors > 100, "{errors}");
-    assert!(begin.elapsed() < Duration::from_mins(2), "{:?}", begin.elapsed());
 }
 
 #[test]
-fn every_database_of_the_corpus_is_read_within_its_budget() {
+fn every_database_of_the_corpus_holds_what_is_told_of_it() {
     // File, kernels, kernel time in ns, API calls, NVTX ranges.
     let cases = [
         ("nsys-ai/mfu_2gpu_before.sqlite", 4010, Some(535_200_000), 7466, 19118),
@@ -298,10 +296,7 @@ fn every_database_of_the_corpus_is_read_within_its_budget() {
     ];
     for (file, kernels, kernel_ns, calls, ranges) in cases {
         let Some(path) = nsys::corpus(file) else { continue };
-        let begin = Instant::now();
         let capture = nsys_sqlite::read(&path, &ReadLimits::default()).unwrap();
-        let took = begin.elapsed();
-        println!("{file}: {took:?}");
         let timeline = transform(capture, TransformOptions::default());
         let count = |category| timeline.capture.events.get(&category).map_or(0, Events::len);
         assert_eq!(count(Category::CudaKernel), kernels, "{file}");
@@ -314,8 +309,22 @@ fn every_database_of_the_corpus_is_read_within_its_budget() {
             let total: u64 = timeline.capture.events[&Category::CudaKernel].duration_ns.iter().sum();
             assert!(total.abs_diff(expected) < 5_000, "{file}: {total}");
         }
-        // The budget is that of a release build on a machine that does nothing else.
-        let budget = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 1 });
-        assert!(took < budget, "{file}: {took:?}");
     }
+}
+
+#[test]
+fn kernels_of_two_processes_find_the_launches_of_their_own_in_a_real_capture() {
+    let Some(path) = nsys::corpus("nsys-ai/mfu_2gpu_before.sqlite") else {
+        return;
+    };
+    let capture = nsys_sqlite::read(&path, &ReadLimits::default()).unwrap();
+    let timeline = transform(capture, TransformOptions::default());
+    let kernels = &timeline.capture.events[&Category::CudaKernel];
+    let calls = &timeline.capture.events[&Category::CudaApi];
+    let launches = kernels.column(ColumnId::Launch).unwrap();
+    let launches = (0..kernels.len()).map(|at| usize::try_from(launches.get(at).unwrap()).unwrap());
+    // By correlation alone they would be 4,280 of 4,010; 24 were launched before the capture began.
+    assert_eq!(launches.filter(|launch| *launch < calls.len()).count(), 3986);
+    // One kernel begins before its predecessor in the stream has ended.
+    assert_eq!(kernels.lane.iter().filter(|lane| **lane > 0).count(), 1);
 }
