@@ -24,7 +24,8 @@ pub(crate) struct Nsys {
 }
 
 impl Nsys {
-    fn program(&self) -> PathBuf {
+    /// The program itself.
+    pub(crate) fn program(&self) -> PathBuf {
         self.target.join("nsys")
     }
 

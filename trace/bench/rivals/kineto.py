@@ -45,8 +45,9 @@ def with_orjson():
 
 def with_hta():
     from hta.common.trace_parser import parse_trace_dataframe
+    from hta.configs.parser_config import ParserConfig
 
-    parsed = parse_trace_dataframe(sys.argv[1])
+    parsed = parse_trace_dataframe(sys.argv[1], ParserConfig.get_default_cfg())
     return {"events": len(parsed[1])}
 
 

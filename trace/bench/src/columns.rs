@@ -2,7 +2,6 @@
 
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
-use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use flopwatch_trace::model::{Capture, Category, Events, Row, Track};
@@ -113,9 +112,9 @@ fn pieces(file: &mut std::fs::File, count: usize, width: usize, mut take: impl F
 /// Our side of the third bench.
 pub(crate) fn transform_all(input: &Path) -> Result<()> {
     let capture = read(input)?;
-    let start = Instant::now();
+    let clock = report::Clock::start()?;
     let timeline = transform(capture, TransformOptions::default());
-    let took = start.elapsed();
+    let took = clock.stop()?;
     let events = timeline.capture.events.get(&Category::CudaSync).context("events")?;
     let lod = timeline.lod.get(&Category::CudaSync).context("levels")?;
     let figures = timeline.figures.get(&Category::CudaSync).context("figures")?;

@@ -250,16 +250,17 @@ fn make_ranges(file: &File, ranges: u32, random: &mut fastrand::Rng) -> Result<(
 
 /// Our side of the first bench.
 pub(crate) fn convert(input: &Path, out: &Path) -> Result<()> {
-    let start = Instant::now();
+    let clock = report::Clock::start()?;
+    let first = Instant::now();
     let capture = nsys_hdf::read(input, &ReadLimits::default())?;
-    let read = start.elapsed();
+    let read = first.elapsed();
     let second = Instant::now();
     let timeline = transform(capture, TransformOptions::default());
     let transformed = second.elapsed();
     let third = Instant::now();
     timeline_file::write(&timeline, out)?;
     let written = third.elapsed();
-    let took = start.elapsed();
+    let took = clock.stop()?;
     report::print(
         took,
         json!({
@@ -308,9 +309,9 @@ fn stored(path: &Path) -> Result<serde_json::Value> {
 
 /// Our side of the second bench.
 pub(crate) fn ingest(input: &Path) -> Result<()> {
-    let start = Instant::now();
+    let clock = report::Clock::start()?;
     let capture = nsys_hdf::read(input, &ReadLimits::default())?;
-    let took = start.elapsed();
+    let took = clock.stop()?;
     let events = capture.events.get(&Category::CudaKernel).context("kernels")?;
     let total: u64 = events.duration_ns.iter().sum();
     report::print(took, json!({"events": events.len(), "total_ns": total}))

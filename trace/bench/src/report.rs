@@ -1,19 +1,62 @@
 //! What a job says of itself.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike as _;
 use serde_json::{Value, json};
+
+/// The begin of a job.
+pub(crate) struct Clock {
+    wall: Instant,
+    cpu: Duration,
+}
+
+/// What a job took.
+#[derive(Clone, Copy)]
+pub(crate) struct Took {
+    wall: Duration,
+    /// Of all threads together, which a machine that has other work to do changes least.
+    cpu: Duration,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Result<Self> {
+        Ok(Self {
+            cpu: cpu()?,
+            wall: Instant::now(),
+        })
+    }
+
+    pub(crate) fn stop(&self) -> Result<Took> {
+        Ok(Took {
+            wall: self.wall.elapsed(),
+            cpu: cpu()?.saturating_sub(self.cpu),
+        })
+    }
+}
 
 /// Prints the job's line: its time, the peak of this process's memory, and `counts`.
 #[allow(clippy::print_stdout, reason = "the line is what the recipe reads")]
-pub(crate) fn print(took: Duration, counts: Value) -> Result<()> {
-    let mut line = json!({"seconds": took.as_secs_f64(), "peak_bytes": peak_bytes()?});
+pub(crate) fn print(took: Took, counts: Value) -> Result<()> {
+    let mut line = json!({
+        "seconds": took.wall.as_secs_f64(),
+        "cpu_seconds": took.cpu.as_secs_f64(),
+        "peak_bytes": peak_bytes()?,
+    });
     if let (Some(line), Value::Object(counts)) = (line.as_object_mut(), counts) {
         line.extend(counts);
     }
     println!("{line}");
     Ok(())
+}
+
+/// Processor time of this process so far.
+fn cpu() -> Result<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_SELF)?;
+    let both = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    Ok(Duration::from_micros(u64::try_from(both)?))
 }
 
 /// The most memory that this process has held so far.

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use flopwatch_trace::ReadLimits;
@@ -140,9 +139,9 @@ fn group(random: &mut fastrand::Rng, at: &mut u64, id: u64) -> String {
 
 /// Reads a file of any format.
 pub(crate) fn read(input: &Path) -> Result<()> {
-    let begin = Instant::now();
+    let clock = report::Clock::start()?;
     let capture = flopwatch_trace::read(input, &ReadLimits::default())?;
-    let took = begin.elapsed();
+    let took = clock.stop()?;
     let events = || capture.events.values();
     let total: u64 = events().flat_map(|events| &events.duration_ns).sum();
     report::print(

@@ -40,8 +40,8 @@ fn judge(ours: &Figures, rival: &Figures) -> Vec<Verdict> {
         value: format!("{value:.2}"),
         budget: None,
     };
-    vec![
-        speed(ours, rival, "10", 10.0),
+    let mut verdicts = Vec::from(speed(ours, rival, "10", 10.0));
+    verdicts.extend([
         Verdict {
             what: "peak of memory",
             value: format!("{megabytes} MB"),
@@ -63,5 +63,6 @@ fn judge(ours: &Figures, rival: &Figures) -> Vec<Verdict> {
             "bytes per event: the rival's whole file",
             rival.count("/file_bytes") / events,
         ),
-    ]
+    ]);
+    verdicts
 }

@@ -17,7 +17,7 @@ pub(super) fn beside_orjson() -> Bench {
             script: "kineto.py",
             args: &["orjson"],
         }],
-        judge: |ours, rival| vec![speed(ours, rival, "10", 10.0)],
+        judge: |ours, rival| Vec::from(speed(ours, rival, "10", 10.0)),
     }
 }
 
@@ -34,6 +34,6 @@ pub(super) fn beside_hta() -> Bench {
             script: "kineto.py",
             args: &["hta"],
         }],
-        judge: |ours, rival| vec![speed(ours, rival, "25", 25.0)],
+        judge: |ours, rival| Vec::from(speed(ours, rival, "25", 25.0)),
     }
 }

@@ -1,0 +1,86 @@
+//! Other people's captures, each of which is read within a second.
+
+use super::{Figures, best, measure};
+use crate::cache::Cache;
+use crate::command::{Run, interrupted};
+use crate::progress::say;
+use crate::{nsys, project};
+use anyhow::{Result, bail};
+use std::path::{Path, PathBuf};
+
+/// Its name on the command line.
+pub(super) const NAME: &str = "corpus";
+
+/// Files that are read as they are.
+const READ: [&str; 4] = [".json", ".json.gz", ".xplane.pb", ".sqlite"];
+/// Reports, which nsys exports before they are read.
+const EXPORTED: [&str; 2] = [".qdrep", ".nsys-rep"];
+
+const BUDGET_SECONDS: f64 = 1.0;
+
+/// Reads every file, and gives the names of those that took too long.
+pub(super) fn run(cache: &Cache, program: &Path, rounds: u32) -> Result<Vec<String>> {
+    let corpus = project::root()?.join("../shared/corpus");
+    if !corpus.is_dir() {
+        say("corpus: skipped, there is no ../shared/corpus beside the repository");
+        return Ok(Vec::new());
+    }
+    let mut files = Vec::new();
+    collect(&corpus, &mut files)?;
+    files.sort();
+    let exports = cache.root().join("bench").join(NAME);
+    std::fs::create_dir_all(&exports)?;
+    let installed = nsys::find(cache)?;
+    say("\nnsys, Kineto and XPlane files of the corpus: to columns");
+    let mut missed = Vec::new();
+    for file in files {
+        let name = file.strip_prefix(&corpus).unwrap_or(&file).display().to_string();
+        let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
+        let input = if ends(&READ) {
+            file
+        } else if ends(&EXPORTED) {
+            let export = exports.join(name.replace('/', "-")).with_extension("h5");
+            let Some(nsys) = &installed else { continue };
+            let run = Run::new(nsys.program()).args(["export", "--type=hdf", "--force-overwrite=true", "--output"]);
+            if run.arg(&export).arg(&file).quiet().is_err() {
+                say(format_args!(
+                    "  {name:<58} skipped: the installed nsys cannot export it"
+                ));
+                continue;
+            }
+            export
+        } else {
+            continue;
+        };
+        let mut figures: Option<Figures> = None;
+        for _ in 0..rounds.max(1) {
+            if interrupted() {
+                bail!("interrupted");
+            }
+            best(&mut figures, measure(&name, Run::new(program).arg("read").arg(&input))?);
+        }
+        let Some(figures) = figures else { continue };
+        let met = figures.seconds < BUDGET_SECONDS;
+        let word = if met { "met" } else { "MISSED" };
+        let (seconds, events) = (figures.seconds, figures.count("/events"));
+        say(format_args!(
+            "  {name:<58} {events:>7} events {seconds:>7.3} s (budget 1 s: {word})"
+        ));
+        if !met {
+            missed.push(format!("{NAME} {name}"));
+        }
+    }
+    Ok(missed)
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
