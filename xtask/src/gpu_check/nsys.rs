@@ -9,10 +9,19 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the target's half does not need for CUDA and NVTX: other profilers' parts, headers, scripts, counters.
-const LEFT_OUT: [&str; 7] = [
+/// How the names begin of what the target's half does not need for CUDA and NVTX: the parts for other libraries, headers,
+/// scripts, counters.
+const LEFT_OUT: [&str; 15] = [
     "CollectX",
+    "libLinuxKeyboard",
+    "libToolsInjectionCuBLAS",
+    "libToolsInjectionCuDNN",
+    "libToolsInjectionMPICH",
+    "libToolsInjectionOpenMPI",
+    "libToolsInjectionOpenSHMEM",
+    "libToolsInjectionUCP",
     "libnvperf_host.so",
+    "nvgpucs",
     "nvtx",
     "python",
     "reports",
@@ -41,7 +50,7 @@ pub(super) fn add(cache: &Cache, bundle: &mut Bundle) -> Result<()> {
     let newest = newest_cupti(&names);
     for name in &names {
         let is_old = name.starts_with(CUPTI) && newest.as_ref() != Some(name);
-        if !is_old && !LEFT_OUT.contains(&name.as_str()) {
+        if !is_old && !LEFT_OUT.iter().any(|begin| name.starts_with(begin)) {
             add_tree(
                 bundle,
                 &found.target.join(name),
