@@ -22,6 +22,8 @@ mod pod_template;
 mod refusals;
 #[path = "system/restart.rs"]
 mod restart;
+#[path = "system/unchanged.rs"]
+mod unchanged;
 #[path = "system/unseen.rs"]
 mod unseen;
 #[path = "system/versions.rs"]
