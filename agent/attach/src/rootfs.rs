@@ -248,22 +248,21 @@ impl ContainerRoot {
         Ok(names)
     }
 
-    /// Removes a regular file; true when it was there. Safe to run twice.
+    /// Removes a file, or the symlink, pipe or socket in its place, never what that leads to; true when something was there.
+    /// Safe to run twice.
     pub fn remove(&self, path: &Path) -> Result<bool, RootfsError> {
         let (Some(parent), Some(Component::Normal(name))) = (path.parent(), path.components().next_back()) else {
             return Err(RootfsError::NotAFile { path: path.to_owned() });
-        };
-        match self.stat(path) {
-            Err(RootfsError::NotFound { .. }) => return Ok(false),
-            other => other?,
         };
         let parent = if parent.as_os_str().is_empty() {
             Path::new("/")
         } else {
             parent
         };
-        let folder = self.resolve(parent, OFlags::PATH | OFlags::DIRECTORY)?;
-        // The name may have become a symlink meanwhile: it is removed itself, never what it points to.
+        let folder = match self.resolve(parent, OFlags::PATH | OFlags::DIRECTORY) {
+            Err(RootfsError::NotFound { .. }) => return Ok(false),
+            other => other?,
+        };
         match unlinkat(&folder, name, AtFlags::empty()) {
             Ok(()) => Ok(true),
             Err(Errno::NOENT) => Ok(false),
@@ -307,8 +306,8 @@ mod tests {
         symlink("..", inside.join("parent")).unwrap();
         symlink(folder.path(), inside.join("absolute")).unwrap();
         let root = ContainerRoot::of_folder(&inside).unwrap();
+        assert!(root.read(Path::new("/up"), 100).is_err());
         for path in [
-            "/up",
             "/parent/outside",
             "/absolute/outside",
             "/../outside",
@@ -359,6 +358,26 @@ mod tests {
         assert!(root.remove(path).unwrap());
         assert!(!root.remove(path).unwrap());
         assert!(matches!(root.stat(path), Err(RootfsError::NotFound { .. })));
+        assert!(!root.remove(Path::new("/absent/file")).unwrap());
+    }
+
+    #[test]
+    fn what_was_planted_in_a_files_place_is_removed_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("full")).unwrap();
+        std::fs::write(folder.path().join("full/file"), "kept").unwrap();
+        symlink("full/file", folder.path().join("link")).unwrap();
+        symlink("full", folder.path().join("way")).unwrap();
+        nix::unistd::mkfifo(&folder.path().join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let root = ContainerRoot::of_folder(folder.path()).unwrap();
+        for planted in ["/link", "/way", "/pipe"] {
+            assert!(root.remove(Path::new(planted)).unwrap(), "{planted}");
+        }
+        assert!(root.remove(Path::new("/full")).is_err());
+        assert_eq!(
+            std::fs::read_to_string(folder.path().join("full/file")).unwrap(),
+            "kept"
+        );
     }
 
     #[test]
