@@ -370,9 +370,14 @@ impl Target {
         let options = ["--end-collecting".into(), text(&self.run_dir)];
         let path = self.capture(name);
         let stopped = self.control("stop", nsys::stop(&self.nsys(), session), &options, STOP);
-        let left = self.root()?.has(&path);
+        let root = self.root()?;
         match stopped {
-            _ if left => Ok(path),
+            Ok(_) if root.has(&path) => Ok(path),
+            // An earlier stop wrote it and was cut off before it could say that there is nothing left to guard.
+            Err(_) if root.has(&path) => {
+                root.remove(&self.run_dir.join(run_dir::COLLECTING))?;
+                Ok(path)
+            }
             Ok(_) => Err(GraftError::NoCapture { path }),
             Err(error) => Err(error),
         }

@@ -95,8 +95,10 @@ struct Held {
 struct Ending {
     pid: Pid,
     deadline: Instant,
-    /// The capture to remove once it is written; none when it is kept.
-    discard: Option<PathBuf>,
+    /// The raw capture that it writes.
+    output: PathBuf,
+    /// Whether that is removed once it is written.
+    discard: bool,
 }
 
 fn prepare(options: &Options) -> std::io::Result<Keeper> {
@@ -218,10 +220,13 @@ impl Keeper {
         let Some(ending) = held.ending.take_if(|ending| ending.pid == pid) else {
             return;
         };
-        if let Some(capture) = &ending.discard {
-            drop(std::fs::remove_file(capture));
+        // A stop that failed after an earlier one had written the capture, and was cut off with its agent, found nothing
+        // left to stop.
+        let ended = tree::exit_code(status) == 0 || ending.output.exists();
+        if ending.discard {
+            drop(std::fs::remove_file(&ending.output));
         }
-        if tree::exit_code(status) == 0 {
+        if ended {
             held.failed = 0;
             drop(held.run_dir.remove(run_dir::COLLECTING));
         } else {
@@ -292,7 +297,8 @@ impl Keeper {
                 drop(held.run_dir.write(run_dir::MARKER, survived.render().as_bytes()));
             }
         }
-        true
+        // The launch lasts as long as its stub: one that ended before leaves a session that nobody can use.
+        !(launch_ended && held.decided)
     }
 
     /// Ends a collection that outran its bounds; false when even that does not come to an end.
@@ -326,11 +332,11 @@ impl Keeper {
         let Some(held) = &mut self.held else { return true };
         match spawn(&mut command) {
             Ok(pid) => {
-                let discard = (!verdict.keeps()).then_some(collecting.output);
                 held.ending = Some(Ending {
                     pid,
                     deadline: Instant::now() + GUARD_COMMAND,
-                    discard,
+                    output: collecting.output,
+                    discard: !verdict.keeps(),
                 });
             }
             Err(_) => return false,
@@ -361,12 +367,20 @@ impl Keeper {
                 _ => drop(folder.remove(run_dir::COLLECTING)),
             }
         }
-        if let Some(folder) = &options.end_collecting
-            && code == 0
-        {
-            drop(RunDir::new(folder).remove(run_dir::COLLECTING));
+        if let Some(folder) = &options.end_collecting {
+            let folder = RunDir::new(folder);
+            // Whoever asked for the stop may have died, and the tool over its broken pipe: what counts is the capture.
+            if code == 0 || has_output(&folder) {
+                drop(folder.remove(run_dir::COLLECTING));
+            }
         }
     }
+}
+
+/// Whether the collection that is guarded has written its capture.
+fn has_output(run_dir: &RunDir) -> bool {
+    let text = run_dir.read_text(run_dir::COLLECTING).unwrap_or_default();
+    Collecting::parse(&text).is_some_and(|collecting| collecting.output.exists())
 }
 
 /// Starts a command that [`tree::reap`] will reap.

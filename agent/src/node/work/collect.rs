@@ -248,6 +248,10 @@ impl Work<'_> {
 /// Ends a collection that may run and removes the capture's file. Says only in the log what did not work: the session's
 /// keeper ends what is left.
 pub(in crate::node) fn clean(grafted: &Target, name: &str) {
+    // A control command goes on when the helper that brought it into the container dies, and may write the capture yet.
+    if let Err(error) = grafted.await_quiet() {
+        warn!(error = %chain(&error), "whether a control command is at work cannot be told");
+    }
     match grafted.session_state(NSYS_SESSION) {
         Ok(SessionState::Collecting) => {
             if let Err(error) = grafted.discard_collection(NSYS_SESSION, name) {
