@@ -29,6 +29,7 @@ use tracing::{info, warn};
 use crate::adoption::{Attached, Ended, Journal};
 use crate::choice::{choose, traced_categories};
 use crate::failure::{Failure, chain};
+use crate::node::spool;
 use crate::node::sweep::remove_folder;
 use crate::node::writer::{Target, Writer};
 use crate::node::{Node, journal, orphans, pods};
@@ -263,8 +264,27 @@ impl<'a> Work<'a> {
         self.writer.write(self.draft.status().clone());
     }
 
+    /// A step that failed while the node's disk is full failed because of that.
+    fn blame(&self, mut failed: Failed) -> Failed {
+        let wrote = [
+            CaptureReason::CollectionFailed,
+            CaptureReason::ImportFailed,
+            CaptureReason::TransformFailed,
+            CaptureReason::StoreFailed,
+        ];
+        if wrote.contains(&failed.failure.reason)
+            && let Err(full) = spool::check_free(&self.node.spool, self.node.limits.free_bytes)
+        {
+            let message = format!("{}; {}", full.message, failed.failure.message);
+            failed.failure = Failure::new(full.reason, message);
+        }
+        failed
+    }
+
     /// Cleans up and says how it ended.
     async fn finish(mut self, ended: Result<Published, Failed>) {
+        // Before anything is removed: the files that filled the disk may be the capture's own.
+        let ended = ended.map_err(|failed| self.blame(failed));
         if let Err(failed) = &ended {
             if self.is_handed_over() {
                 info!(stage = self.draft.stage().as_str(), "left to the agent that comes next");
