@@ -18,6 +18,7 @@ mod nsys;
 mod progress;
 mod project;
 mod setup;
+mod soak;
 mod test;
 mod wheel;
 
@@ -53,6 +54,8 @@ enum Recipe {
     Lint,
     /// Run all tests: setup, lint, unit and crate tests, and the whole system in a real cluster.
     Test(test::TestOptions),
+    /// Attach to and detach from running workloads a thousand times under random faults, and report who was harmed.
+    Soak(soak::SoakOptions),
     /// Profile a sample program on this machine, without a cluster.
     Demo {
         /// Further options of `flopwatch-agent record`.
@@ -91,6 +94,7 @@ fn run(cli: &Cli) -> Result<()> {
         Recipe::GpuCheck(options) => gpu_check::run(&cache, options),
         Recipe::Lint => lint::run(&cache),
         Recipe::Test(options) => test::run(&cache, options),
+        Recipe::Soak(options) => soak::run(&cache, options),
         Recipe::Demo { record_args } => demo::run(&cache, record_args),
         Recipe::Bench(options) => bench::run(&cache, options),
         Recipe::Cluster {

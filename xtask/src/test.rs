@@ -16,18 +16,24 @@ use tally::Tally;
 const SYSTEM_TESTS: &str = "flopwatch-system-tests";
 /// The tests that need a cluster, in their order. They are selected in the whole workspace: selecting their package alone
 /// would compile every dependency once more, with fewer features.
-const SYSTEM_TARGETS: [&str; 8] = [
+const SYSTEM_TARGETS: [&str; 14] = [
     "--test",
-    "node_loss",
+    "faults",
     "--test",
-    "system",
+    "soak",
     "--test",
     "switch",
     "--test",
+    "system",
+    "--test",
+    "targets",
+    "--test",
     "uninstall",
+    "--test",
+    "upgrade",
 ];
 /// The second one is what tests lose.
-const NODES: u8 = 2;
+pub(crate) const NODES: u8 = 2;
 const FAKE_NVML: &str = "flopwatch-fake-nvml";
 
 /// Which tests, and what becomes of the cluster.
@@ -118,6 +124,16 @@ pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
     }
 }
 
+/// What the system tests need to know: the way to the cluster, the fake NVML, the profiler.
+pub(crate) fn system_environment(cache: &Cache, use_kubeconfig: bool) -> Result<BTreeMap<String, String>> {
+    let mut more = cluster::reach(cache, use_kubeconfig)?.environment();
+    more.insert("FLOPWATCH_SYSTEM_TESTS".to_owned(), "1".to_owned());
+    let library = project::build_library(FAKE_NVML)?;
+    more.insert("FLOPWATCH_FAKE_NVML_LIBRARY".to_owned(), library.display().to_string());
+    more.extend(nsys::ensure(cache)?.environment());
+    Ok(more)
+}
+
 struct Round<'a> {
     cache: &'a Cache,
     tally: Tally,
@@ -186,11 +202,9 @@ impl Round<'_> {
         });
         if up {
             self.step("system tests", |round| {
-                let mut more = cluster::reach(cache, options.use_kubeconfig)?.environment();
-                more.insert("FLOPWATCH_SYSTEM_TESTS".to_owned(), "1".to_owned());
-                let library = project::build_library(FAKE_NVML)?;
-                more.insert("FLOPWATCH_FAKE_NVML_LIBRARY".to_owned(), library.display().to_string());
-                more.extend(nsys::ensure(cache)?.environment());
+                let mut more = system_environment(cache, options.use_kubeconfig)?;
+                // Most of their time they wait for the cluster.
+                more.insert("RUST_TEST_THREADS".to_owned(), "4".to_owned());
                 round.cargo_test(&["--workspace"], &SYSTEM_TARGETS, &more)
             });
         } else if !interrupted() {

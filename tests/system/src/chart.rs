@@ -47,8 +47,20 @@ fn place_fake_nvml() -> Result<()> {
 /// # Errors
 /// When helm fails or the parts are not ready in time.
 pub async fn install() -> Result<()> {
+    upgrade(&folder(), &[]).await
+}
+
+/// Where the chart lies.
+pub fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../charts/flopwatch")
+}
+
+/// Installs or upgrades the release with that chart, and with more options of helm.
+///
+/// # Errors
+/// When helm fails or the parts are not ready in time.
+pub async fn upgrade(chart: &Path, more: &[&str]) -> Result<()> {
     place_fake_nvml()?;
-    let chart = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../charts/flopwatch");
     let values = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("values.yaml");
     let namespace = format!(
         "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {NAMESPACE}\n  labels: {{ pod-security.kubernetes.io/enforce: privileged }}\n"
@@ -56,23 +68,21 @@ pub async fn install() -> Result<()> {
     let manifest = tempfile::NamedTempFile::new()?;
     std::fs::write(manifest.path(), namespace)?;
     run("kubectl", &["apply", "-f", path(manifest.path())?]).await?;
-    run(
-        "helm",
-        &[
-            "upgrade",
-            "--install",
-            "flopwatch",
-            path(&chart)?,
-            "--namespace",
-            NAMESPACE,
-            "--values",
-            path(&values)?,
-            "--wait",
-            "--timeout",
-            "180s",
-        ],
-    )
-    .await?;
+    let mut arguments = vec![
+        "upgrade",
+        "--install",
+        "flopwatch",
+        path(chart)?,
+        "--namespace",
+        NAMESPACE,
+        "--values",
+        path(&values)?,
+        "--wait",
+        "--timeout",
+        "180s",
+    ];
+    arguments.extend(more);
+    run("helm", &arguments).await?;
     run(
         "kubectl",
         &[

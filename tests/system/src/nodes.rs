@@ -5,12 +5,12 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::chart;
-use crate::cluster::{Cluster, eventually, run};
+use crate::cluster::{Cluster, TestNamespace, eventually, run};
 
 /// Label that every kubelet gives its node.
 const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -22,15 +22,7 @@ impl Cluster {
     /// # Errors
     /// When the API server does not answer.
     pub async fn two_nodes(&self) -> Result<Option<[String; 2]>> {
-        let nodes: Api<Node> = Api::all(self.client.clone());
-        let mut names: Vec<String> = nodes
-            .list(&ListParams::default())
-            .await?
-            .iter()
-            .map(Node::name_any)
-            .collect();
-        names.sort_unstable();
-        if let [first, second, ..] = names.as_slice() {
+        if let [first, second, ..] = names(&self.client).await?.as_slice() {
             return Ok(Some([first.clone(), second.clone()]));
         }
         skip("one node only (cargo xtask cluster up --nodes 2)");
@@ -89,6 +81,30 @@ impl Cluster {
         .await?;
         Ok(token.trim().to_owned())
     }
+}
+
+impl TestNamespace {
+    /// A pod that only the node may run that carries the release's parts, and is never lost.
+    ///
+    /// # Errors
+    /// When the API server does not answer.
+    pub async fn on_kept_node(&self, pod: Value) -> Result<Value> {
+        let names = names(&self.client).await?;
+        Ok(on_node(pod, names.first().context("a cluster without nodes")?))
+    }
+}
+
+/// Names of all nodes, the one that carries the release's parts first.
+async fn names(client: &Client) -> Result<Vec<String>> {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let mut names: Vec<String> = nodes
+        .list(&ListParams::default())
+        .await?
+        .iter()
+        .map(Node::name_any)
+        .collect();
+    names.sort_unstable();
+    Ok(names)
 }
 
 /// A pod that only one node may run.

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, bail};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::session::ProfilingSession;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::api::{ListParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::cluster::{TestNamespace, eventually};
@@ -48,6 +48,17 @@ impl TestNamespace {
                 )
             }
         }
+    }
+
+    /// Ends a session's window now; its result is kept or discarded (`Keep`, `Discard`).
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn stop(&self, session: &str, how: &str) -> Result<()> {
+        let stop = Patch::Merge(json!({ "spec": { "stop": how } }));
+        let sessions = self.api::<ProfilingSession>();
+        sessions.patch(session, &PatchParams::default(), &stop).await?;
+        Ok(())
     }
 
     /// Captures of a session, by name.

@@ -1,6 +1,7 @@
 //! What the sample workload says of itself: how many ranges it had pushed at which time.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// One line `pid=<pid> t=<unix ns> ranges=<count>` of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,4 +50,14 @@ pub fn bounds(log: &str, from_ns: u64, to_ns: u64) -> (u64, u64) {
         most += at_or_after(to_ns).saturating_sub(at_or_before(from_ns));
     }
     (least, most)
+}
+
+/// Longest time between two lines of one process.
+pub fn longest_silence(log: &str) -> Duration {
+    let by_process = counts(log);
+    let gaps = by_process
+        .values()
+        .flat_map(|lines| lines.iter().zip(lines.iter().skip(1)))
+        .map(|(earlier, later)| later.unix_ns.saturating_sub(earlier.unix_ns));
+    Duration::from_nanos(gaps.max().unwrap_or(0))
 }

@@ -7,8 +7,7 @@ use flopwatch_system_tests::chart;
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually, run};
 use flopwatch_system_tests::pods::workload;
 use flopwatch_system_tests::sessions::{capture_condition, condition_of};
-use flopwatch_system_tests::workload::counts;
-use k8s_openapi::api::core::v1::Pod;
+use flopwatch_system_tests::standing::Standing;
 use kube::ResourceExt as _;
 use serde_json::json;
 
@@ -54,7 +53,7 @@ async fn taken_away(namespace: TestNamespace) -> Result<()> {
         );
     }
 
-    let before = Standing::of(&namespace).await?;
+    let before = Standing::of(&namespace, "trainer").await?;
     chart::uninstall().await?;
 
     for (session, status, reason) in [("finished", "True", None), ("running", "False", Some("Discarded"))] {
@@ -84,57 +83,6 @@ async fn taken_away(namespace: TestNamespace) -> Result<()> {
     ensure!(!annotations.contains_key("flopwatch.dev/prepared"), "{annotations:?}");
     before.goes_on(&namespace).await?;
     namespace.delete().await
-}
-
-/// How the workload stands.
-struct Standing {
-    /// When PID 1 started, in clock ticks since boot.
-    start_ticks: String,
-    /// Container as the runtime names it.
-    container: String,
-    ranges: u64,
-}
-
-impl Standing {
-    async fn of(namespace: &TestNamespace) -> Result<Self> {
-        let pod = namespace.api::<Pod>().get("trainer").await?;
-        let container = pod
-            .status
-            .and_then(|status| status.container_statuses)
-            .and_then(|all| all.into_iter().next())
-            .context("no container")?;
-        ensure!(container.restart_count == 0, "the workload restarted");
-        ensure!(
-            container.state.as_ref().is_some_and(|state| state.running.is_some()),
-            "the workload does not run: {:?}",
-            container.state
-        );
-        let log = namespace.logs("trainer").await?;
-        let last = counts(&log).into_values().filter_map(|lines| lines.last().copied());
-        Ok(Self {
-            // The second field, the name in brackets, holds no space here.
-            start_ticks: namespace.shell("trainer", "cut -d' ' -f22 /proc/1/stat").await?,
-            container: container.container_id.context("no container ID")?,
-            ranges: last.map(|count| count.ranges).sum(),
-        })
-    }
-
-    /// Same container, same PID 1, and it counts on from here.
-    async fn goes_on(&self, namespace: &TestNamespace) -> Result<()> {
-        let now = Self::of(namespace).await?;
-        ensure!(
-            now.container == self.container,
-            "{} became {}",
-            self.container,
-            now.container
-        );
-        ensure!(now.start_ticks == self.start_ticks, "PID 1 is another process");
-        eventually("the workload to count on", || async {
-            let later = Self::of(namespace).await?;
-            Ok((later.ranges > now.ranges).then_some(()))
-        })
-        .await
-    }
 }
 
 /// The chart that was installed again profiles again.

@@ -1,5 +1,5 @@
-//! Losing a node while it captures: the sessions end with the reason, nothing hangs, and the node comes back clean. Cargo
-//! runs the test binaries one after the other, so this one has the nodes for itself.
+//! Losing a node while it captures: the sessions end with the reason, nothing hangs, and the node comes back clean. The
+//! tests beside it have their pods on the other node.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

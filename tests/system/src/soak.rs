@@ -1,0 +1,17 @@
+//! Attach and detach cycles against running workloads while parts of the system are struck down at random.
+//!
+//! Every cycle is one session on one workload with one fault, drawn from the seed and the cycle's number alone, so that a
+//! run can be repeated and taken up again. After each cycle the workload must be the process that it was, and nothing of
+//! the capture may stay.
+
+mod cycle;
+mod inspection;
+mod ledger;
+mod plan;
+mod report;
+mod run;
+
+pub use ledger::{Ledger, Record};
+pub use plan::{Draw, Fault, Plan};
+pub use report::Report;
+pub use run::{Options, run};

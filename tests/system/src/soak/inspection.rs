@@ -1,0 +1,163 @@
+//! The whole output of every workload, held against that of a pod that nobody profiled.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::workload::{Count, counts};
+
+/// Longest silence of a workload beyond the longest of the pod that nobody profiled.
+const SILENCE: Duration = Duration::from_secs(5);
+/// Least share of that pod's pace.
+const PACE: f64 = 0.5;
+
+/// What the output of all workloads says.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Inspection {
+    /// Workloads that were read to their end.
+    pub workloads: usize,
+    /// Longest time in which one of them said nothing, in seconds; they speak ten times a second.
+    pub longest_silence_seconds: f64,
+    /// The same of the pod that nobody profiled.
+    pub control_silence_seconds: f64,
+    /// Ranges per second beside those of the pod that nobody profiled, in the same time: the median over the workloads.
+    pub median_pace: f64,
+    /// The slowest.
+    pub least_pace: f64,
+    /// What was wrong.
+    pub harmed: Vec<String>,
+    /// What stayed behind when all had ended.
+    pub orphans: Vec<String>,
+}
+
+/// The output of one workload.
+#[derive(Clone, Debug)]
+pub(super) struct Output {
+    name: String,
+    counts: Vec<Count>,
+    given_a_child: bool,
+}
+
+impl Output {
+    /// Reads a log.
+    pub(super) fn of(name: &str, log: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            counts: counts(log).into_values().next().unwrap_or_default(),
+            given_a_child: log
+                .lines()
+                .any(|line| line.contains("wait=") && !line.contains("wait=ECHILD")),
+        }
+    }
+
+    fn silence(&self) -> Duration {
+        let gaps = self.counts.iter().zip(self.counts.iter().skip(1));
+        let gaps = gaps.map(|(earlier, later)| later.unix_ns.saturating_sub(earlier.unix_ns));
+        Duration::from_nanos(gaps.max().unwrap_or(0))
+    }
+
+    fn between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
+        let mut inside = self
+            .counts
+            .iter()
+            .filter(|count| (from_ns..=to_ns).contains(&count.unix_ns));
+        let first = inside.next()?;
+        let last = inside.next_back()?;
+        let seconds = Duration::from_nanos(last.unix_ns.checked_sub(first.unix_ns)?).as_secs_f64();
+        let ranges = u32::try_from(last.ranges.checked_sub(first.ranges)?).ok()?;
+        (seconds > 1.0).then(|| f64::from(ranges) / seconds)
+    }
+}
+
+/// Holds outputs against the control's.
+pub(super) fn inspect(outputs: &[Output], control: &Output) -> Inspection {
+    let allowed = control.silence() + SILENCE;
+    let mut inspection = Inspection {
+        workloads: outputs.len(),
+        control_silence_seconds: control.silence().as_secs_f64(),
+        ..Inspection::default()
+    };
+    let mut paces = BTreeMap::new();
+    for (at, output) in outputs.iter().enumerate() {
+        let silence = output.silence();
+        inspection.longest_silence_seconds = inspection.longest_silence_seconds.max(silence.as_secs_f64());
+        if silence > allowed {
+            inspection
+                .harmed
+                .push(format!("{} said nothing for {silence:?}", output.name));
+        }
+        if output.given_a_child {
+            inspection.harmed.push(format!("{} was given a child", output.name));
+        }
+        let (Some(first), Some(last)) = (output.counts.first(), output.counts.last()) else {
+            inspection.harmed.push(format!("{} never said anything", output.name));
+            continue;
+        };
+        if output
+            .counts
+            .iter()
+            .zip(output.counts.iter().skip(1))
+            .any(|(earlier, later)| later.ranges < earlier.ranges)
+        {
+            inspection.harmed.push(format!("{} counted backwards", output.name));
+        }
+        let own = output.between(first.unix_ns, last.unix_ns);
+        let beside = control.between(first.unix_ns, last.unix_ns);
+        if let (Some(own), Some(beside)) = (own, beside) {
+            paces.insert(at, own / beside);
+        }
+    }
+    for (at, pace) in &paces {
+        if *pace < PACE
+            && let Some(output) = outputs.get(*at)
+        {
+            let line = format!("{} went at {pace:.2} of the pace beside it", output.name);
+            inspection.harmed.push(line);
+        }
+    }
+    let mut sorted: Vec<f64> = paces.into_values().collect();
+    sorted.sort_by(f64::total_cmp);
+    inspection.least_pace = sorted.first().copied().unwrap_or_default();
+    inspection.median_pace = sorted.get(sorted.len() / 2).copied().unwrap_or_default();
+    inspection
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+
+    /// A line every 100 ms with that many ranges more.
+    fn log(lines: u64, step: u64, gap_at: Option<u64>) -> String {
+        let mut text = String::new();
+        for line in 0..lines {
+            let gap = if gap_at.is_some_and(|at| line >= at) { 20_000 } else { 0 };
+            let time = (line * 100 + gap) * 1_000_000;
+            writeln!(text, "t={time} pid=1 ranges={} wait=ECHILD", line * step).unwrap();
+        }
+        text
+    }
+
+    #[test]
+    fn pace_and_silence_are_those_of_the_pod_beside() {
+        let control = Output::of("control", &log(100, 10, None));
+        let inspection = inspect(&[Output::of("even", &log(100, 10, None))], &control);
+        assert!(inspection.harmed.is_empty(), "{inspection:?}");
+        assert!((inspection.median_pace - 1.0).abs() < 0.01);
+        let cases = [
+            (log(100, 10, Some(50)), "said nothing"),
+            (log(100, 3, None), "of the pace"),
+            (log(100, 10, None).replace("wait=ECHILD", "wait=Ok"), "a child"),
+            (String::new(), "never said"),
+        ];
+        for (log, finding) in cases {
+            let inspection = inspect(&[Output::of("odd", &log)], &control);
+            assert!(
+                inspection.harmed.iter().any(|line| line.contains(finding)),
+                "{finding}: {inspection:?}"
+            );
+        }
+    }
+}

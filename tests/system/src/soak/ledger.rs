@@ -1,0 +1,147 @@
+//! What a run has done so far, one line per cycle, so that it can be taken up where it was cut off.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::soak::plan::Fault;
+
+/// What became of a cycle.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Its number.
+    pub cycle: u64,
+    /// What struck it.
+    pub fault: Fault,
+    /// Whether a fault of another cycle took a shared part away in the meantime.
+    pub struck_by_others: bool,
+    /// Reason with which its capture ended; `Gone` when it was deleted.
+    pub reason: String,
+    /// How the workload was harmed.
+    pub harm: Option<String>,
+    /// What stayed behind.
+    pub orphan: Option<String>,
+    /// Why its end is not one that its fault explains.
+    pub surprise: Option<String>,
+    /// Length of the cycle.
+    pub seconds: f64,
+    /// Whether the workload was started for it.
+    pub started: bool,
+}
+
+impl Record {
+    /// What was found, each after a colon.
+    pub fn findings(&self) -> String {
+        let all = [&self.harm, &self.orphan, &self.surprise].into_iter().flatten();
+        all.fold(String::new(), |text, finding| text + ": " + finding)
+    }
+}
+
+/// How a run was begun. A ledger of another run is not taken up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Head {
+    seed: u64,
+    workloads: usize,
+}
+
+/// The records of a run, on disk.
+#[derive(Debug)]
+pub struct Ledger {
+    file: File,
+    /// The seed that its plans are drawn from.
+    pub seed: u64,
+    /// Records by cycle.
+    pub records: BTreeMap<u64, Record>,
+}
+
+impl Ledger {
+    /// Begins a run, or takes up the one that `folder` holds.
+    ///
+    /// # Errors
+    /// When the folder cannot be written, or holds none or another run to take up.
+    pub fn open(folder: &Path, resume: bool, seed: u64, workloads: usize) -> Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let path: PathBuf = folder.join("cycles.jsonl");
+        if !resume {
+            let mut file = File::create(&path)?;
+            writeln!(file, "{}", serde_json::to_string(&Head { seed, workloads })?)?;
+            return Ok(Self {
+                file,
+                seed,
+                records: BTreeMap::new(),
+            });
+        }
+        let lines =
+            BufReader::new(File::open(&path).with_context(|| format!("no run to take up: {}", path.display()))?);
+        let mut lines = lines.lines();
+        let head: Head = serde_json::from_str(&lines.next().context("an empty ledger")??)?;
+        if head.workloads != workloads {
+            bail!("the run to take up has {} workloads, not {workloads}", head.workloads);
+        }
+        let mut records = BTreeMap::new();
+        for line in lines {
+            // The last line may have been cut off with the run.
+            if let Ok(record) = serde_json::from_str::<Record>(&line?) {
+                records.insert(record.cycle, record);
+            }
+        }
+        let mut file = OpenOptions::new().append(true).open(&path)?;
+        writeln!(file)?;
+        Ok(Self {
+            file,
+            seed: head.seed,
+            records,
+        })
+    }
+
+    /// Writes a cycle down.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write(&mut self, record: Record) -> Result<()> {
+        let line = serde_json::to_string(&record)?;
+        self.file.write_all(format!("{line}\n").as_bytes())?;
+        self.records.insert(record.cycle, record);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(cycle: u64) -> Record {
+        Record {
+            cycle,
+            fault: Fault::Discard,
+            struck_by_others: false,
+            reason: "Discarded".into(),
+            harm: None,
+            orphan: None,
+            surprise: None,
+            seconds: 1.5,
+            started: true,
+        }
+    }
+
+    #[test]
+    fn a_run_that_was_cut_off_is_taken_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ledger = Ledger::open(folder.path(), false, 42, 3).unwrap();
+        ledger.write(record(0)).unwrap();
+        ledger.write(record(2)).unwrap();
+        let path = folder.path().join("cycles.jsonl");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, format!("{text}{{\"cycle\":5,\"fau")).unwrap();
+        let mut again = Ledger::open(folder.path(), true, 1, 3).unwrap();
+        assert_eq!(again.seed, 42);
+        assert_eq!(again.records.keys().copied().collect::<Vec<_>>(), [0, 2]);
+        again.write(record(5)).unwrap();
+        assert_eq!(Ledger::open(folder.path(), true, 1, 3).unwrap().records.len(), 3);
+        assert!(Ledger::open(folder.path(), true, 1, 4).is_err());
+    }
+}

@@ -1,0 +1,177 @@
+//! What a run comes to, for people and for programs.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::soak::inspection::Inspection;
+use crate::soak::ledger::Record;
+use crate::soak::plan::Fault;
+
+/// The figures of a run.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Repeats the run.
+    pub seed: u64,
+    /// Workloads at a time.
+    pub workloads: usize,
+    /// Cycles.
+    pub cycles: usize,
+    /// Seconds of this part of the run.
+    pub seconds: f64,
+    /// Prepared containers that were started.
+    pub starts: usize,
+    /// Cycles whose workload was harmed.
+    pub harmed: usize,
+    /// Cycles that left something behind.
+    pub orphans: usize,
+    /// Cycles with an end that its fault does not explain.
+    pub surprises: usize,
+    /// How often each fault ended with each reason.
+    pub ends: BTreeMap<Fault, BTreeMap<String, usize>>,
+    /// Every harm, orphan and surprise in a sentence.
+    pub findings: Vec<String>,
+    /// The workloads' output.
+    pub inspection: Inspection,
+}
+
+impl Report {
+    /// Sums records up.
+    pub fn of<'a>(
+        seed: u64,
+        workloads: usize,
+        seconds: f64,
+        records: impl Iterator<Item = &'a Record>,
+        inspection: Inspection,
+    ) -> Self {
+        let mut report = Self {
+            seed,
+            workloads,
+            cycles: 0,
+            seconds,
+            starts: 0,
+            harmed: 0,
+            orphans: 0,
+            surprises: 0,
+            ends: BTreeMap::new(),
+            findings: Vec::new(),
+            inspection,
+        };
+        for record in records {
+            report.cycles += 1;
+            report.starts += usize::from(record.started);
+            let ends = report.ends.entry(record.fault).or_default();
+            *ends.entry(record.reason.clone()).or_default() += 1;
+            for (count, what, finding) in [
+                (&mut report.harmed, "harm", &record.harm),
+                (&mut report.orphans, "orphan", &record.orphan),
+                (&mut report.surprises, "surprise", &record.surprise),
+            ] {
+                if let Some(finding) = finding {
+                    *count += 1;
+                    let line = format!("cycle {} ({:?}): {what}: {finding}", record.cycle, record.fault);
+                    report.findings.push(line);
+                }
+            }
+        }
+        report.harmed += report.inspection.harmed.len();
+        report.orphans += report.inspection.orphans.len();
+        let found = report.inspection.harmed.iter().chain(&report.inspection.orphans);
+        report.findings.extend(found.cloned());
+        report
+    }
+
+    /// Nobody was harmed, nothing stayed, every end is explained.
+    pub const fn is_clean(&self) -> bool {
+        self.harmed == 0 && self.orphans == 0 && self.surprises == 0
+    }
+
+    /// Writes `report.json` and `report.md`.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        std::fs::write(folder.join("report.json"), serde_json::to_vec_pretty(self)?)?;
+        std::fs::write(folder.join("report.md"), self.markdown()?)?;
+        Ok(())
+    }
+
+    fn markdown(&self) -> Result<String> {
+        let mut text = String::new();
+        writeln!(text, "| | |\n|---|---|")?;
+        let inspection = &self.inspection;
+        for (name, value) in [
+            ("cycles", self.cycles.to_string()),
+            ("workloads at a time", self.workloads.to_string()),
+            ("seed", self.seed.to_string()),
+            ("prepared containers started", self.starts.to_string()),
+            ("**workloads harmed**", format!("**{}**", self.harmed)),
+            ("**orphans**", format!("**{}**", self.orphans)),
+            ("ends without an explanation", self.surprises.to_string()),
+            (
+                "longest silence of a workload",
+                format!("{:.2} s", inspection.longest_silence_seconds),
+            ),
+            (
+                "longest silence of the pod that nobody profiled",
+                format!("{:.2} s", inspection.control_silence_seconds),
+            ),
+            (
+                "pace beside the pod that nobody profiled, median",
+                format!("{:.3}", inspection.median_pace),
+            ),
+            ("time", format!("{:.0} s", self.seconds)),
+        ] {
+            writeln!(text, "| {name} | {value} |")?;
+        }
+        writeln!(text, "\n| fault | cycles | ends |\n|---|---|---|")?;
+        for (fault, ends) in &self.ends {
+            let ended: Vec<String> = ends.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+            let count: usize = ends.values().sum();
+            writeln!(text, "| {fault:?} | {count} | {} |", ended.join(", "))?;
+        }
+        for finding in &self.findings {
+            writeln!(text, "\n- {finding}")?;
+        }
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_harmed_workload_is_told_in_figures_and_in_a_sentence() {
+        let record = Record {
+            cycle: 3,
+            fault: Fault::AgentKilled,
+            struck_by_others: false,
+            reason: "AgentRestarted".into(),
+            harm: Some("PID 1 ended".into()),
+            orphan: None,
+            surprise: None,
+            seconds: 2.0,
+            started: true,
+        };
+        let clean = Record {
+            cycle: 4,
+            harm: None,
+            started: false,
+            ..record.clone()
+        };
+        let report = Report::of(1, 2, 9.0, [&record, &clean].into_iter(), Inspection::default());
+        assert_eq!(
+            (report.cycles, report.harmed, report.orphans, report.starts),
+            (2, 1, 0, 1)
+        );
+        assert!(!report.is_clean());
+        let text = report.markdown().unwrap();
+        assert!(text.contains("| **workloads harmed** | **1** |"), "{text}");
+        assert!(text.contains("cycle 3 (AgentKilled): harm: PID 1 ended"), "{text}");
+        assert!(text.contains("| AgentKilled | 2 | AgentRestarted 2 |"), "{text}");
+    }
+}

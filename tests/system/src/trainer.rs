@@ -1,0 +1,234 @@
+//! A prepared sample workload under attack: what must be so before, and what must be so again after every fault.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use flopwatch_api::capture::{Capture, Stage};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Client, ResourceExt as _};
+use serde_json::{Value, json};
+
+use crate::cluster::{TestNamespace, eventually};
+use crate::node::{self, Process};
+use crate::parts::{Running, SPOOL};
+use crate::pods::workload;
+use crate::sessions::capture_condition;
+use crate::standing::Standing;
+
+/// A prepared pod that runs the sample workload, and how it was when it had started.
+pub struct Trainer {
+    client: Client,
+    /// Its name.
+    pub name: String,
+    /// The pod as it was when it ran.
+    pub pod: Pod,
+    /// PID 1 of its container.
+    pub process: Process,
+    before: Standing,
+    /// The profiler's session beside it.
+    session: Vec<Process>,
+}
+
+/// How a capture ended.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// UID of the capture.
+    pub uid: String,
+    /// Whether it succeeded.
+    pub succeeded: bool,
+    /// Its reason.
+    pub reason: String,
+    /// In a sentence.
+    pub message: String,
+    /// Artifacts that it published.
+    pub artifacts: usize,
+}
+
+impl Trainer {
+    /// Starts it, on the node that tests do not lose, and waits until it is grafted and counts.
+    ///
+    /// # Errors
+    /// When it does not start, or starts plainly.
+    pub async fn start(namespace: &TestNamespace, name: &str) -> Result<Self> {
+        let pod = workload(name, true, &["--range-micros", "2000"]);
+        namespace.create_pod(namespace.on_kept_node(pod).await?).await?;
+        Self::started(namespace, name).await
+    }
+
+    /// Waits until a pod that was created is grafted and counts.
+    ///
+    /// # Errors
+    /// When it does not start, or starts plainly.
+    pub async fn started(namespace: &TestNamespace, name: &str) -> Result<Self> {
+        let state = namespace.launch_state(name).await?;
+        ensure!(state["grafted"] == json!(true), "the start was not grafted: {state}");
+        eventually("the workload to count", || async {
+            Ok(namespace.logs(name).await?.contains("ranges=").then_some(()))
+        })
+        .await?;
+        let pod = namespace.running(name).await?;
+        Ok(Self {
+            client: namespace.client.clone(),
+            name: name.to_owned(),
+            process: node::first_process(&pod)?,
+            before: Standing::of(namespace, name).await?,
+            session: node::sessions_of(&pod)?,
+            pod,
+        })
+    }
+
+    /// Asks for a session with Nsight Systems on it and returns its capture as soon as the window is open, and the capture's
+    /// folder on the node. The window is longer than any test: whoever is ready says [`TestNamespace::stop`].
+    ///
+    /// # Errors
+    /// When the window is not opened in time.
+    pub async fn open_window(&self, namespace: &TestNamespace, session: &str) -> Result<(Capture, PathBuf)> {
+        self.profile(namespace, session, 280).await?;
+        let capture = namespace.in_stage(session, Stage::Collecting).await?;
+        let uid = capture.uid().context("a capture without a UID")?;
+        Ok((capture, self.agent().await?.path(SPOOL).join(uid)))
+    }
+
+    /// Asks for a session with Nsight Systems on it.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn profile(&self, namespace: &TestNamespace, session: &str, seconds: u32) -> Result<()> {
+        self.profile_with(namespace, session, seconds, json!({})).await
+    }
+
+    /// Likewise, with more fields in the spec.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn profile_with(
+        &self,
+        namespace: &TestNamespace,
+        session: &str,
+        seconds: u32,
+        more: Value,
+    ) -> Result<()> {
+        let mut spec = json!({
+            "target": { "podName": self.name }, "durationSeconds": seconds, "profiler": { "type": "Nsys" },
+        });
+        if let (Some(spec), Value::Object(more)) = (spec.as_object_mut(), more) {
+            spec.extend(more);
+        }
+        namespace.create_session(session, spec).await.map(drop)
+    }
+
+    /// A file or folder as the container sees it.
+    pub fn path(&self, inside: &str) -> PathBuf {
+        self.process.root().join(inside.trim_start_matches('/'))
+    }
+
+    /// The agent of its node.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub async fn agent(&self) -> Result<Running> {
+        Running::agent_of(&self.client, &self.pod).await
+    }
+
+    /// The workload runs on as it was: PID, container, output and pace, no child of ours.
+    ///
+    /// # Errors
+    /// When it was harmed.
+    pub async fn is_unharmed(&self, namespace: &TestNamespace) -> Result<()> {
+        ensure!(self.process.is_alive(), "PID 1 ended");
+        self.before.goes_on(namespace).await
+    }
+
+    /// Nothing of a capture stays: no collection, no control command, no file in the container, none on the node, no tool
+    /// of the agent at work.
+    ///
+    /// # Errors
+    /// When something stays.
+    pub async fn nothing_stays_of(&self, capture: &str) -> Result<()> {
+        let agent = self.agent().await?;
+        eventually("nothing to stay of the capture", || async {
+            let left: Vec<_> = std::fs::read_dir(self.path("/flopwatch/run/out"))?
+                .flatten()
+                .map(|entry| entry.file_name())
+                .collect();
+            ensure!(left.is_empty(), "in the container: {left:?}");
+            ensure!(
+                !self.path("/flopwatch/run/collecting").exists(),
+                "a collection is still guarded"
+            );
+            let spool = agent.path(SPOOL).join(capture);
+            ensure!(!spool.exists(), "{} stays", spool.display());
+            let at_work: Vec<_> = agent.children()?.into_iter().map(Process::words).collect();
+            let of_capture = at_work.iter().flatten().any(|word| word.contains(capture));
+            ensure!(!of_capture, "the agent's tools: {at_work:?}");
+            Ok(Some(()))
+        })
+        .await
+    }
+
+    /// The profiler's session is the one that was there at the start, and nothing runs beside it.
+    ///
+    /// # Errors
+    /// When it is another, or has company.
+    pub async fn session_is_as_it_was(&self) -> Result<()> {
+        eventually("the profiler's session to be as it was", || async {
+            let now = node::sessions_of(&self.pod)?;
+            let words: Vec<_> = now.iter().map(|process| process.words()).collect();
+            ensure!(now == self.session, "{:?} became {now:?}: {words:?}", self.session);
+            Ok(Some(()))
+        })
+        .await
+    }
+
+    /// All of it, after a fault that the session outlives; and the next session succeeds.
+    ///
+    /// # Errors
+    /// When the fault left a mark.
+    pub async fn recovers(&self, namespace: &TestNamespace, end: &End) -> Result<()> {
+        self.nothing_stays_of(&end.uid).await?;
+        self.session_is_as_it_was().await?;
+        self.is_unharmed(namespace).await?;
+        self.profile(namespace, "afterwards", 1).await?;
+        let next = namespace.end_of("afterwards").await?;
+        ensure!(next.succeeded, "the next session: {next:?}");
+        self.nothing_stays_of(&next.uid).await?;
+        self.session_is_as_it_was().await?;
+        self.is_unharmed(namespace).await
+    }
+}
+
+impl TestNamespace {
+    /// Waits until a session has ended and its only capture too, and says how.
+    ///
+    /// # Errors
+    /// When it does not end in time.
+    pub async fn end_of(&self, session: &str) -> Result<End> {
+        let finished = self.finished(session).await?;
+        let capture = match self.only_capture(session).await {
+            Ok(capture) => capture,
+            Err(error) => bail!("{error:#}; the session: {:?}", finished.status),
+        };
+        let end = capture_condition(&capture, "Succeeded").context("no condition")?;
+        let artifacts = capture.status.as_ref().map_or(0, |status| status.artifacts.len());
+        Ok(End {
+            uid: capture.uid().context("no UID")?,
+            succeeded: end.status == "True",
+            reason: end.reason.clone(),
+            message: end.message.clone(),
+            artifacts,
+        })
+    }
+
+    /// Waits until the only capture of a session is in a stage, and returns it.
+    ///
+    /// # Errors
+    /// When it is not in time, or has passed it.
+    pub async fn in_stage(&self, session: &str, stage: Stage) -> Result<Capture> {
+        eventually(&format!("session {session} to be {}", stage.as_str()), || async {
+            let capture = self.only_capture(session).await?;
+            let progress = capture.status.as_ref().and_then(|status| status.progress.as_ref());
+            Ok((progress.map(|progress| progress.stage) == Some(stage)).then_some(capture))
+        })
+        .await
+    }
+}

@@ -1,0 +1,53 @@
+//! The API server stands still for longer than anything of ours waits for it.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use flopwatch_api::capture::Stage;
+use flopwatch_system_tests::cluster::{Cluster, eventually};
+use flopwatch_system_tests::node::{self, Held};
+use flopwatch_system_tests::parts::ARTIFACTS;
+use flopwatch_system_tests::trainer::Trainer;
+use kube::ResourceExt as _;
+
+use super::API_SERVER;
+
+/// Longer than a call of the agent's waits (10 s), than the controller's lease lives (15 s), and than the cluster and the
+/// controller take to give a node up whose word they miss.
+const AWAY: Duration = Duration::from_mins(1);
+
+#[tokio::test]
+async fn a_capture_outlives_an_api_server_that_is_away() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let _alone = API_SERVER.write().await;
+    let namespace = cluster.namespace("api-away").await?;
+    let trainer = Trainer::start(&namespace, "trainer").await?;
+    let agent = trainer.agent().await?;
+    trainer.profile(&namespace, "struck", 15).await?;
+    let capture = namespace.in_stage("struck", Stage::Collecting).await?;
+    let manifest = format!("{ARTIFACTS}/captures/{}/{}.json", namespace.name, capture.name_any());
+    let manifest = agent.path(&manifest);
+    let Some(server) = node::api_server() else {
+        println!("skipped: only the local cluster's API server can be stopped");
+        return namespace.delete().await;
+    };
+    let held = Held::hold(server)?;
+    let since = Instant::now();
+    ensure!(
+        !manifest.exists(),
+        "the capture ended before the API server stood still"
+    );
+    // The window closes, the importer works, the artifacts are stored: all of it without anybody to tell.
+    eventually("the agent to have done all but tell", || async {
+        Ok((manifest.exists() && since.elapsed() >= AWAY).then_some(()))
+    })
+    .await?;
+    ensure!(trainer.process.is_alive(), "the workload ended");
+    drop(held);
+    let end = namespace.end_of("struck").await?;
+    ensure!(end.succeeded && end.artifacts > 0, "{end:?}");
+    trainer.recovers(&namespace, &end).await?;
+    namespace.delete().await
+}

@@ -1,0 +1,124 @@
+//! The long soak: cycles of attaching and detaching under random faults, and starts of prepared containers.
+
+use crate::cache::Cache;
+use crate::cluster::{self, ClusterCommand, ImageOptions, UpOptions};
+use crate::command::{acknowledge_interrupt, interrupted};
+use crate::progress::{say, step};
+use crate::{project, test};
+use anyhow::{Result, bail};
+use clap::Args;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Longer than a night.
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// How long, and on what.
+#[derive(Debug, Args)]
+pub(crate) struct SoakOptions {
+    /// Sessions that are struck by a random fault each, or by none; those of a run that is taken up count.
+    #[arg(long, default_value_t = 1000)]
+    cycles: u64,
+    /// Workloads at a time.
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..))]
+    workloads: u64,
+    /// Draws the faults [default: the time].
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Take up the run that was cut off.
+    #[arg(long)]
+    resume: bool,
+    /// Starts of prepared containers, one after the other, without a cluster.
+    #[arg(long, default_value_t = 0)]
+    starts: u64,
+    /// Leave the local cluster running.
+    #[arg(long)]
+    keep_cluster: bool,
+}
+
+/// Runs it; fails when a workload was harmed or something stayed behind.
+pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
+    let folder = folder()?;
+    fs::create_dir_all(&folder)?;
+    let mut failed = Vec::new();
+    if options.starts > 0 {
+        let count = options.starts.to_string();
+        let more = BTreeMap::from([("FLOPWATCH_STARTS".to_owned(), count)]);
+        let outcome = step("starts", || {
+            watched(
+                cache,
+                &more,
+                &["-p", "flopwatch-attach", "--test", "graft"],
+                "many_starts_lose_none",
+            )
+        });
+        if let Err(error) = outcome {
+            say(format_args!("starts: {error:#}"));
+            failed.push("starts");
+        }
+    }
+    if options.cycles > 0 && !interrupted() {
+        if let Err(error) = cycles(cache, options, &folder) {
+            say(format_args!("cycles: {error:#}"));
+            failed.push("cycles");
+        }
+        if !options.keep_cluster {
+            acknowledge_interrupt();
+            cluster::run(cache, false, &ClusterCommand::Down)?;
+        }
+        say(format_args!(
+            "the report is {} (and .json beside it)",
+            folder.join("report.md").display()
+        ));
+    }
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        bail!("failed: {}", failed.join(", "))
+    }
+}
+
+/// Where ledger and report lie.
+fn folder() -> Result<PathBuf> {
+    Ok(project::target_directory()?.join("soak"))
+}
+
+fn cycles(cache: &Cache, options: &SoakOptions, folder: &std::path::Path) -> Result<()> {
+    if !cluster::is_up(cache)? {
+        let up = UpOptions {
+            images: ImageOptions::default(),
+            nodes: test::NODES,
+            keep_failed: false,
+        };
+        cluster::run(cache, false, &ClusterCommand::Up(up))?;
+    }
+    let mut more = test::system_environment(cache, false)?;
+    let mut set = |name: &str, value: String| drop(more.insert(format!("FLOPWATCH_SOAK_{name}"), value));
+    set("CYCLES", options.cycles.to_string());
+    set("WORKLOADS", options.workloads.to_string());
+    set("FOLDER", folder.display().to_string());
+    if let Some(seed) = options.seed {
+        set("SEED", seed.to_string());
+    }
+    if options.resume {
+        set("RESUME", "1".to_owned());
+    }
+    step("cycles", || {
+        watched(cache, &more, &["--workspace", "--test", "soak"], "")
+    })
+}
+
+/// Runs the tests of that name and shows what they say as they say it.
+fn watched(cache: &Cache, more: &BTreeMap<String, String>, targets: &[&str], name: &str) -> Result<()> {
+    project::cargo()?
+        .envs(project::environment(cache)?)
+        .envs(more)
+        .arg("test")
+        .args(targets)
+        .args(["--", "--nocapture"])
+        .args(Some(name).filter(|name| !name.is_empty()))
+        .deadline(LONGEST)
+        .watched(|line| say(line))
+}
