@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::access::reader_token;
 use super::first_session::{download, succeeded};
+use super::refusals::capture_failure;
 
 /// A template of the sample workload, which admission is to prepare.
 fn template(arguments: &[&str]) -> Value {
@@ -106,6 +107,28 @@ async fn the_end_of_a_program_ends_a_window_that_opened_while_it_ran() -> Result
     ensure!(code == 0, "{code}");
     let summary = capture.status.and_then(|status| status.summary).context("no summary")?;
     ensure!(summary.window_nanoseconds < 25_000_000_000, "{summary:?}");
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn a_program_that_began_without_its_collection_fails_the_capture_and_ends_as_it_would() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("missed").await?;
+    let mut pod = template(&["copy", "/no/such/folder", "/tmp"]);
+    // A program that loads no libraries: nothing can be put into it, so it starts at once.
+    pod["spec"]["containers"][0]["command"] = json!(["/flopwatch/tools/launcher"]);
+    let spec = json!({ "target": { "podTemplate": pod }, "start": "ContainerStart", "profiler": { "type": "Nsys" } });
+    namespace.create_session("missed", spec).await?;
+    let (reason, message) = capture_failure(&namespace, "missed").await?;
+    ensure!(
+        reason == "StartMissed" && message.contains("began before its collection"),
+        "{reason}: {message}"
+    );
+    let name = pod_name(&namespace, "missed").await?;
+    let code = namespace.exit_code(&name).await?;
+    ensure!(code == 1, "the program's own exit code, not {code}");
     namespace.delete().await
 }
 
