@@ -87,6 +87,14 @@ impl Verdict {
         }
     }
 
+    /// Reads the `guard` file's text. The text of `collecting` there means that the volume had no room for a verdict.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Deadline, Self::TooLarge, Self::NoSpace, Self::Malformed]
+            .into_iter()
+            .find(|verdict| verdict.as_str() == text.trim())
+            .or_else(|| Collecting::parse(text).map(|_| Self::NoSpace))
+    }
+
     /// Whether what was collected until then is kept.
     pub fn keeps(self) -> bool {
         matches!(self, Self::Deadline | Self::TooLarge)
@@ -270,6 +278,13 @@ mod tests {
         assert!(guard.look().is_none());
         run.write(run_dir::COLLECTING, b"nonsense").unwrap();
         assert_eq!(guard.look(), Some((None, Verdict::Malformed)));
+    }
+
+    #[test]
+    fn what_was_collecting_in_place_of_a_verdict_is_a_want_of_space() {
+        assert_eq!(Verdict::parse(&collecting().render()), Some(Verdict::NoSpace));
+        assert_eq!(Verdict::parse("too_large\n"), Some(Verdict::TooLarge));
+        assert_eq!(Verdict::parse(""), None);
     }
 
     #[test]

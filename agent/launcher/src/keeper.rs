@@ -15,7 +15,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::WaitStatus;
 use nix::unistd::Pid;
 
-use crate::guard::{Collecting, Guard, Verdict};
+use crate::guard::{Collecting, Guard};
 use crate::marker::{Marker, SHORT_LIFE};
 use crate::run_dir::{self, RunDir};
 use crate::signals::{self, SignalWatch};
@@ -151,7 +151,7 @@ impl Keeper {
                 }
                 self.reaped(pid, status);
             }
-            let again = launches < LAUNCHES && code.is_some_and(|code| code != 0) && self.is_awaited();
+            let again = launches < LAUNCHES && code.is_some() && self.is_awaited();
             if !alive && !again {
                 break;
             }
@@ -318,7 +318,13 @@ impl Keeper {
         if held.next.is_some_and(|next| Instant::now() < next) {
             return true;
         }
-        drop(held.run_dir.write(run_dir::GUARD, verdict.as_str().as_bytes()));
+        if held.run_dir.write(run_dir::GUARD, verdict.as_str().as_bytes()).is_err() {
+            // A full volume has no room for a word, but for another name of a file that is there.
+            drop(std::fs::hard_link(
+                held.run_dir.file(run_dir::COLLECTING),
+                held.run_dir.file(run_dir::GUARD),
+            ));
+        }
         let Some(collecting) = collecting else {
             drop(held.run_dir.remove(run_dir::COLLECTING));
             return false;
@@ -389,13 +395,4 @@ fn spawn(command: &mut Command) -> std::io::Result<Pid> {
     i32::try_from(child.id())
         .map(Pid::from_raw)
         .map_err(std::io::Error::other)
-}
-
-impl Verdict {
-    /// Reads the `guard` file's text.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Deadline, Self::TooLarge, Self::NoSpace, Self::Malformed]
-            .into_iter()
-            .find(|verdict| verdict.as_str() == text.trim())
-    }
 }

@@ -1,6 +1,7 @@
 //! A prepared sample workload under attack: what must be so before, and what must be so again after every fault.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use flopwatch_api::capture::{Capture, Stage};
@@ -8,8 +9,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
-use crate::cluster::{TestNamespace, eventually};
-use crate::node::{self, Process};
+use crate::cluster::{PATIENCE, TestNamespace, eventually};
+use crate::node::{self, Held, Process};
 use crate::parts::{Running, SPOOL};
 use crate::pods::workload;
 use crate::sessions::capture_condition;
@@ -87,6 +88,25 @@ impl Trainer {
         let capture = namespace.in_stage(session, Stage::Collecting).await?;
         let uid = capture.uid().context("a capture without a UID")?;
         Ok((capture, self.agent().await?.path(SPOOL).join(uid)))
+    }
+
+    /// Waits for the tool that ends the collection and holds it there: it is what writes the capture.
+    ///
+    /// # Errors
+    /// When none is seen in time.
+    pub async fn hold_stop(&self) -> Result<Held> {
+        let begin = Instant::now();
+        // It lives for less than the pause of other waits.
+        loop {
+            let found = node::sessions_of(&self.pod)?
+                .into_iter()
+                .find(|process| process.runs("nsys") && process.words().get(1).is_some_and(|word| word == "stop"));
+            if let Some(found) = found {
+                return Held::hold(found);
+            }
+            ensure!(begin.elapsed() < PATIENCE, "no stop was seen");
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Asks for a session with Nsight Systems on it.

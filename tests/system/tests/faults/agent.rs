@@ -2,9 +2,9 @@
 
 use anyhow::{Result, ensure};
 use flopwatch_api::capture::Stage;
-use flopwatch_system_tests::cluster::{Cluster, PATIENCE, TestNamespace, eventually};
+use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually};
 use flopwatch_system_tests::gate::Gate;
-use flopwatch_system_tests::node::{Held, Process};
+use flopwatch_system_tests::node::Process;
 use flopwatch_system_tests::parts::{Running, SPOOL};
 use flopwatch_system_tests::trainer::{End, Trainer};
 use tokio::sync::RwLockWriteGuard;
@@ -113,19 +113,8 @@ async fn an_agent_killed_while_it_stops_the_collection_leaves_the_session_as_it_
     let agent = trainer.agent().await?;
     trainer.open_window(&namespace, "struck").await?;
     namespace.stop("struck", "Keep").await?;
-    // The tool stands still in its stop, which writes the capture, and has nobody to tell when it goes on.
-    let begin = std::time::Instant::now();
-    let stop = loop {
-        let beside = flopwatch_system_tests::node::sessions_of(&trainer.pod)?;
-        let found = beside
-            .into_iter()
-            .find(|process| process.runs("nsys") && process.words().get(1).is_some_and(|word| word == "stop"));
-        if let Some(found) = found {
-            break Held::hold(found)?;
-        }
-        ensure!(begin.elapsed() < PATIENCE, "no stop was seen");
-        tokio::task::yield_now().await;
-    };
+    // It has nobody to tell when it goes on.
+    let stop = trainer.hold_stop().await?;
     agent.process.signal(nix::sys::signal::Signal::SIGKILL)?;
     drop(stop);
     converges(namespace, &trainer, &agent, alone).await

@@ -66,15 +66,36 @@ async fn a_target_deleted_in_the_window_ends_it() -> Result<()> {
     nothing_stays(namespace, &trainer, &end).await
 }
 
-/// Deletes the pod when a file of the capture is about to be opened: what was taken out is a result all the same.
-async fn is_deleted_before(name: &str, file: &str) -> Result<()> {
+#[tokio::test]
+async fn a_target_deleted_while_its_collection_is_stopped_ends_with_it() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("gone-stopping").await?;
+    let trainer = Trainer::start(&namespace, "trainer").await?;
+    trainer.open_window(&namespace, "struck").await?;
+    namespace.stop("struck", "Keep").await?;
+    let stop = trainer.hold_stop().await?;
+    delete(&namespace, &trainer).await?;
+    let end = namespace.end_of("struck").await?;
+    drop(stop);
+    // Whether the container or its tool is missed first is chance.
+    let is_right = ["ContainerRestarted", "CollectionFailed"].contains(&end.reason.as_str());
+    ensure!(is_right && end.artifacts == 0, "{end:?}");
+    nothing_stays(namespace, &trainer, &end).await
+}
+
+/// Deletes the pod when a tool of the agent is about to open a file of the capture, or the agent itself: what was taken out is a
+/// result all the same.
+async fn is_deleted_before(name: &str, file: &str, by_itself: bool) -> Result<()> {
     let Some(cluster) = Cluster::connect().await? else {
         return Ok(());
     };
     let namespace = cluster.namespace(name).await?;
     let trainer = Trainer::start(&namespace, "trainer").await?;
+    let agent = trainer.agent().await?.process;
     let (_, spool) = trainer.open_window(&namespace, "struck").await?;
-    let mut gate = Gate::before(&spool, file, |opener| opener.pid > 0)?;
+    let mut gate = Gate::before(&spool, file, move |opener| (opener == agent) == by_itself)?;
     namespace.stop("struck", "Keep").await?;
     gate.reached().await?;
     delete(&namespace, &trainer).await?;
@@ -90,10 +111,20 @@ async fn is_deleted_before(name: &str, file: &str) -> Result<()> {
 
 #[tokio::test]
 async fn a_target_deleted_while_its_capture_is_imported_loses_no_result() -> Result<()> {
-    is_deleted_before("gone-import", "capture.nsys-rep").await
+    is_deleted_before("gone-import", "capture.qdstrm", false).await
+}
+
+#[tokio::test]
+async fn a_target_deleted_while_its_capture_is_exported_loses_no_result() -> Result<()> {
+    is_deleted_before("gone-export", "capture.nsys-rep", false).await
+}
+
+#[tokio::test]
+async fn a_target_deleted_while_its_capture_is_transformed_loses_no_result() -> Result<()> {
+    is_deleted_before("gone-transform", "capture.h5", false).await
 }
 
 #[tokio::test]
 async fn a_target_deleted_while_its_capture_is_published_loses_no_result() -> Result<()> {
-    is_deleted_before("gone-publish", "summary.json").await
+    is_deleted_before("gone-publish", "timeline.h5", true).await
 }
