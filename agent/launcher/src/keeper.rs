@@ -30,7 +30,9 @@ const RETRY: Duration = Duration::from_secs(3);
 const ATTEMPTS: u32 = 4;
 /// How often a session's launch is begun. On a busy machine it can trip over itself: a process of it then looks for what
 /// another has not made yet, and the launch ends at once with an error.
-const LAUNCHES: u32 = 3;
+const LAUNCHES: u32 = 5;
+/// Pause after the first launch that failed; each later one is as much longer. All of them fit into the launcher's own bound.
+const LAUNCH_PAUSE: Duration = Duration::from_millis(100);
 /// How long what a control command leaves behind may live on.
 const LINGER: Duration = Duration::from_secs(2);
 /// Log bytes after which the log starts anew.
@@ -140,6 +142,7 @@ impl Keeper {
         let mut launches = 1;
         let mut child = self.launch(options, command)?;
         let mut code = None;
+        let mut pause = None;
         let mut deadline = options.deadline.map(|limit| start + limit);
         loop {
             let signal = self.watch.wait(TICK).filter(|signal| *signal != Signal::SIGCHLD);
@@ -147,6 +150,7 @@ impl Keeper {
             for (pid, status) in ended {
                 if pid == child {
                     code = Some(tree::exit_code(status));
+                    pause = Some(Instant::now() + LAUNCH_PAUSE * launches);
                     deadline = deadline.map(|deadline| deadline.min(Instant::now() + LINGER));
                 }
                 self.reaped(pid, status);
@@ -166,12 +170,15 @@ impl Keeper {
                 break;
             }
             if again {
+                // What is left of it may hold what the next one needs.
                 tree::end_all();
-                launches += 1;
-                child = self.launch(options, command)?;
-                code = None;
+                if pause.is_some_and(|until| Instant::now() >= until) {
+                    launches += 1;
+                    child = self.launch(options, command)?;
+                    (code, pause) = (None, None);
+                }
             }
-            if !self.session_goes_on(code.is_some()) {
+            if !self.session_goes_on(code.is_some() && !again) {
                 tree::end_all();
                 break;
             }

