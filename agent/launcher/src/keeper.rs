@@ -29,7 +29,7 @@ const GUARD_COMMAND: Duration = Duration::from_mins(1);
 const RETRY: Duration = Duration::from_secs(3);
 const ATTEMPTS: u32 = 4;
 /// How often a session's launch is begun. On a busy machine it can trip over itself: a process of it then looks for what
-/// another has not made yet, and the launch ends at once with an error.
+/// another has not made yet and it ends with an error, or it loses its own session and ends with 0.
 const LAUNCHES: u32 = 5;
 /// Pause after the first launch that failed; each later one is as much longer. All of them fit into the launcher's own bound.
 const LAUNCH_PAUSE: Duration = Duration::from_millis(100);

@@ -16,10 +16,12 @@ use std::time::{Duration, Instant};
 
 use flopwatch_api::artifact::Artifact;
 use flopwatch_api::capture::{Capture, CaptureSummary, Stage};
+use flopwatch_api::preparation::NSYS_TRACE_ANNOTATION;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StartMode;
 use flopwatch_artifacts::{StoreError, artifacts_path};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use tokio::sync::watch;
@@ -35,6 +37,8 @@ use crate::node::writer::{Target, Writer};
 use crate::node::{Node, journal, orphans, pods};
 use crate::plan::Interrupt;
 use crate::status::Draft;
+
+use probe::Probed;
 
 pub(super) use collect::clean;
 pub(super) use probe::grafted;
@@ -160,19 +164,25 @@ impl<'a> Work<'a> {
         if !prepared {
             probe::explain_unprepared(&mut probed.capabilities, &pod, &spec.container_name);
         }
+        let attached = self.pick(&container_id, probed, Some(&pod))?;
+        self.interrupted()?;
+        Ok(attached)
+    }
+
+    /// Picks the profiler for a container that was probed, and says what is open and what is attached to.
+    fn pick(&mut self, container_id: &str, probed: Probed, pod: Option<&Pod>) -> Result<Attached, Failure> {
+        let spec = &self.capture.spec;
+        let traced = traced_categories(pod.and_then(|pod| pods::annotation(pod, NSYS_TRACE_ANNOTATION)));
         self.draft.capabilities(probed.capabilities.clone());
-        let annotation = pods::annotation(&pod, flopwatch_api::preparation::NSYS_TRACE_ANNOTATION);
-        let traced = traced_categories(annotation);
         let choice = choose(&spec.profiler, &spec.require, &probed.capabilities, &traced);
         self.draft.attach_to(
             choice.as_ref().map_or(spec.profiler.type_, |choice| choice.profiler),
-            &container_id,
+            container_id,
         );
         self.write();
         let choice = choice?;
-        self.interrupted()?;
         Ok(Attached {
-            container_id,
+            container_id: container_id.to_owned(),
             process: probed.process,
             profiler: choice.profiler,
             note: choice.note,

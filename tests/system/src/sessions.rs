@@ -70,6 +70,20 @@ impl TestNamespace {
         Ok(self.api::<Capture>().list(&parameters).await?.items)
     }
 
+    /// Waits until the only capture of a session collects, which its condition `Attached` tells.
+    ///
+    /// # Errors
+    /// When it does not in time.
+    pub async fn attached(&self, session: &str) -> Result<()> {
+        eventually(&format!("the capture of {session} to collect"), || async {
+            let capture = self.only_capture(session).await?;
+            Ok(capture_condition(&capture, "Attached")
+                .is_some_and(|one| one.status == "True")
+                .then_some(()))
+        })
+        .await
+    }
+
     /// The only capture of a session.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::cluster::{PATIENCE, TestNamespace, eventually};
+use crate::gate::Gate;
 use crate::node::{self, Held, Process};
 use crate::parts::{Running, SPOOL};
 use crate::pods::workload;
@@ -88,6 +89,25 @@ impl Trainer {
         let capture = namespace.in_stage(session, Stage::Collecting).await?;
         let uid = capture.uid().context("a capture without a UID")?;
         Ok((capture, self.agent().await?.path(SPOOL).join(uid)))
+    }
+
+    /// Opens a window, ends it with its data kept, and holds who opens `file` of the capture's folder next: the agent itself, or
+    /// a tool of it.
+    ///
+    /// # Errors
+    /// When the window is not opened in time or the kernel has no such gates.
+    pub async fn gate_before(
+        &self,
+        namespace: &TestNamespace,
+        session: &str,
+        file: &str,
+        by_itself: bool,
+    ) -> Result<Gate> {
+        let agent = self.agent().await?.process;
+        let (_, spool) = self.open_window(namespace, session).await?;
+        let gate = Gate::before(&spool, file, move |opener| (opener == agent) == by_itself)?;
+        namespace.stop(session, "Keep").await?;
+        Ok(gate)
     }
 
     /// Waits for the tool that ends the collection and holds it there: it is what writes the capture.

@@ -6,7 +6,7 @@ use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::chart;
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually};
 use flopwatch_system_tests::pods::workload;
-use flopwatch_system_tests::sessions::{capture_condition, condition_of};
+use flopwatch_system_tests::sessions::condition_of;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -52,13 +52,7 @@ async fn switched(cluster: &Cluster, namespace: &TestNamespace) -> Result<()> {
     let state = namespace.launch_state("trainer").await?;
     ensure!(state["grafted"] == json!(true), "the start was not grafted: {state}");
     namespace.create_session("running", spec(300)).await?;
-    eventually("the capture to collect", || async {
-        let capture = namespace.only_capture("running").await?;
-        Ok(capture_condition(&capture, "Attached")
-            .is_some_and(|one| one.status == "True")
-            .then_some(()))
-    })
-    .await?;
+    namespace.attached("running").await?;
     suspend(cluster, true).await?;
     let sessions = namespace.api::<ProfilingSession>();
     // The controller sees the switch a moment later; this one, which has nothing to profile, tells when.

@@ -38,13 +38,7 @@ async fn taken_away(namespace: TestNamespace) -> Result<()> {
     let succeeded = condition_of(&ended, "Succeeded").context("no condition")?;
     ensure!(succeeded.status == "True", "{succeeded:?}");
     namespace.create_session("running", spec(280)).await?;
-    eventually("the capture to collect", || async {
-        let capture = namespace.only_capture("running").await?;
-        Ok(capture_condition(&capture, "Attached")
-            .is_some_and(|one| one.status == "True")
-            .then_some(()))
-    })
-    .await?;
+    namespace.attached("running").await?;
     for session in ["finished", "running"] {
         let held = namespace.only_capture(session).await?.finalizers().to_vec();
         ensure!(

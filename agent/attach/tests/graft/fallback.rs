@@ -89,6 +89,16 @@ fn starts(rig: &Rig, launcher: Option<&[&str]>) -> Container {
     )
 }
 
+/// Starts it grafted and waits until it is ready.
+fn grafted(rig: &Rig) -> Container {
+    let container = starts(rig, Spec::default().launcher);
+    assert!(graft(rig, &container).1.grafted);
+    wait_for("the workload", || {
+        container.stdout().starts_with("ready\n").then_some(())
+    });
+    container
+}
+
 #[test]
 fn programs_that_start_after_the_session_has_died_start_as_they_do_unprepared() {
     let Some(rig) = rig() else { return };
@@ -96,11 +106,7 @@ fn programs_that_start_after_the_session_has_died_start_as_they_do_unprepared() 
     let_go(&plain);
     assert_eq!(plain.end().code(), Some(6));
 
-    let mut container = starts(rig, Spec::default().launcher);
-    assert!(graft(rig, &container).1.grafted);
-    wait_for("the workload", || {
-        container.stdout().starts_with("ready\n").then_some(())
-    });
+    let mut container = grafted(rig);
     kill_the_session(container.init().pid);
     let_go(&container);
     let code = container.end().code();
@@ -146,11 +152,7 @@ fn a_session_that_dies_before_the_first_instruction_costs_the_workload_nothing()
 #[test]
 fn a_session_that_does_not_answer_does_not_hold_a_program_up_for_ever() {
     let Some(rig) = rig() else { return };
-    let mut container = starts(rig, Spec::default().launcher);
-    assert!(graft(rig, &container).1.grafted);
-    wait_for("the workload", || {
-        container.stdout().starts_with("ready\n").then_some(())
-    });
+    let mut container = grafted(rig);
     let init = container.init().pid;
     for pid in members(init) {
         kill(Pid::from_raw(pid), Signal::SIGSTOP).unwrap();
@@ -168,11 +170,7 @@ fn a_session_that_does_not_answer_does_not_hold_a_program_up_for_ever() {
 #[test]
 fn a_program_in_a_network_of_its_own_starts_beside_a_session_that_lives() {
     let Some(rig) = rig() else { return };
-    let mut container = starts(rig, Spec::default().launcher);
-    assert!(graft(rig, &container).1.grafted);
-    wait_for("the workload", || {
-        container.stdout().starts_with("ready\n").then_some(())
-    });
+    let mut container = grafted(rig);
     let init = container.init().pid;
     let environment = std::fs::read(format!("/proc/{init}/environ")).unwrap();
     // As a sandbox that the workload makes for a child of its own would have it: everything but the network is the container's.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use flopwatch_api::preparation::{NSYS_TRACE_ANNOTATION, PREPARED_ANNOTATION, split_names};
+use flopwatch_api::preparation::{PREPARED_ANNOTATION, split_names};
+use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
@@ -12,7 +13,6 @@ use tokio::time::{Instant, sleep};
 use super::collect::blocking;
 use super::{KNOWN, LOOK, Work, probe};
 use crate::adoption::Attached;
-use crate::choice::{choose, traced_categories};
 use crate::failure::{Failure, chain};
 use crate::node::pods;
 use crate::node::starts::Held;
@@ -112,33 +112,14 @@ impl Work<'_> {
         let spec = &self.capture.spec;
         let namespace = self.capture.namespace().unwrap_or_default();
         let pod = pods::find(&self.node.pods, &namespace, &spec.pod_ref);
-        let annotation = pod
-            .as_ref()
-            .and_then(|pod| pods::annotation(pod, NSYS_TRACE_ANNOTATION));
-        let traced = traced_categories(annotation);
         let probed = probe::probe_held(self.node, &held.container_id).await?;
-        self.draft.capabilities(probed.capabilities.clone());
-        let choice = choose(&spec.profiler, &spec.require, &probed.capabilities, &traced);
-        self.draft.attach_to(
-            choice.as_ref().map_or(spec.profiler.type_, |choice| choice.profiler),
-            &held.container_id,
-        );
-        self.write();
-        let choice = choice?;
-        if choice.profiler != flopwatch_api::profiler::ProfilerType::Nsys {
+        let attached = self.pick(&held.container_id, probed, pod.as_deref())?;
+        if attached.profiler != ProfilerType::Nsys {
             // From the first instruction on there is nothing less: it would be another request.
-            return Err(Failure::new(CaptureReason::ProfilerUnavailable, choice.note));
+            return Err(Failure::new(CaptureReason::ProfilerUnavailable, attached.note));
         }
         self.interrupted()?;
-        Ok(Attached {
-            container_id: held.container_id.clone(),
-            process: probed.process,
-            profiler: choice.profiler,
-            note: choice.note,
-            uses_cuda: probed.uses_cuda,
-            traced,
-            tools: probed.tools,
-        })
+        Ok(attached)
     }
 
     /// Lets a held container go now that its collection runs, and makes sure that its program is in it.

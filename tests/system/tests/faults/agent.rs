@@ -3,7 +3,6 @@
 use anyhow::{Result, ensure};
 use flopwatch_api::capture::Stage;
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually};
-use flopwatch_system_tests::gate::Gate;
 use flopwatch_system_tests::node::Process;
 use flopwatch_system_tests::parts::{Running, SPOOL};
 use flopwatch_system_tests::trainer::{End, Trainer};
@@ -52,15 +51,12 @@ async fn is_killed_before(name: &str, file: &str, by_itself: bool) -> Result<()>
     let namespace = cluster.namespace(name).await?;
     let (trainer, alone) = trainer_and_release(&namespace, "trainer").await?;
     let agent = trainer.agent().await?;
-    let (_, spool) = trainer.open_window(&namespace, "struck").await?;
-    let own = agent.process;
-    let mut gate = Gate::before(&spool, file, move |opener| (opener == own) == by_itself)?;
-    namespace.stop("struck", "Keep").await?;
+    let mut gate = trainer.gate_before(&namespace, "struck", file, by_itself).await?;
     let opener = gate.reached().await?;
     agent.process.signal(nix::sys::signal::Signal::SIGKILL)?;
     drop(gate);
     eventually("its tools to end with the agent", || async {
-        Ok((!opener.is_alive() && !own.is_alive()).then_some(()))
+        Ok((!opener.is_alive() && !agent.process.is_alive()).then_some(()))
     })
     .await?;
     converges(namespace, &trainer, &agent, alone).await

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_system_tests::cluster::{Cluster, eventually};
-use flopwatch_system_tests::gate::Gate;
 use flopwatch_system_tests::mounts::SmallDisk;
 use flopwatch_system_tests::node::{self, Process};
 use flopwatch_system_tests::parts::SPOOL;
@@ -48,11 +47,10 @@ async fn an_agent_whose_disk_fills_up_in_the_import_says_so() -> Result<()> {
     let namespace = cluster.namespace("disk-import").await?;
     let (trainer, alone) = trainer_and_release(&namespace, "trainer").await?;
     let agent = trainer.agent().await?;
-    let own = agent.process;
-    let disk = SmallDisk::over(own, Path::new(SPOOL), ROOMY)?;
-    let (_, spool) = trainer.open_window(&namespace, "struck").await?;
-    let mut gate = Gate::before(&spool, "capture.qdstrm", move |opener| opener != own)?;
-    namespace.stop("struck", "Keep").await?;
+    let disk = SmallDisk::over(agent.process, Path::new(SPOOL), ROOMY)?;
+    let mut gate = trainer
+        .gate_before(&namespace, "struck", "capture.qdstrm", false)
+        .await?;
     gate.reached().await?;
     disk.fill(0)?;
     drop(gate);

@@ -4,7 +4,6 @@ use anyhow::{Result, ensure};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::cluster::{Cluster, eventually};
-use flopwatch_system_tests::gate::Gate;
 use flopwatch_system_tests::node::Held;
 use flopwatch_system_tests::parts::Running;
 use flopwatch_system_tests::pods::workload;
@@ -66,11 +65,10 @@ async fn a_controller_killed_while_captures_run_loses_none_and_makes_none_twice(
     let collecting = Trainer::start(&namespace, "collecting").await?;
     drop(shared);
     let (importing, alone) = trainer_and_release(&namespace, "importing").await?;
-    let own = importing.agent().await?.process;
 
-    let (_, spool) = importing.open_window(&namespace, "importing").await?;
-    let mut gate = Gate::before(&spool, "capture.qdstrm", move |opener| opener != own)?;
-    namespace.stop("importing", "Keep").await?;
+    let mut gate = importing
+        .gate_before(&namespace, "importing", "capture.qdstrm", false)
+        .await?;
     collecting.open_window(&namespace, "collecting").await?;
     gate.reached().await?;
 

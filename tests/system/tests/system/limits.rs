@@ -123,13 +123,7 @@ async fn a_capture_whose_turn_does_not_come_in_time_fails_and_says_how_many_the_
         namespace.create_session(pod, spec(pod, 300)).await?;
     }
     for pod in others {
-        eventually("the node's turns to be taken", || async {
-            let capture = namespace.only_capture(pod).await?;
-            Ok(capture_condition(&capture, "Attached")
-                .is_some_and(|one| one.status == "True")
-                .then_some(()))
-        })
-        .await?;
+        namespace.attached(pod).await?;
     }
     let mut hasty = spec(last, 1);
     hasty["startDeadlineSeconds"] = json!(1);

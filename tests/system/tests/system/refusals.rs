@@ -1,7 +1,6 @@
 //! What is refused, and how: a clear condition or API error, and no half-made objects.
 
 use anyhow::{Context as _, Result, ensure};
-use flopwatch_api::capture::Capture;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace};
 use flopwatch_system_tests::pods::workload;
@@ -187,13 +186,7 @@ async fn a_second_session_on_a_container_is_refused_while_the_first_runs() -> Re
     namespace.launch_state("trainer").await?;
     let spec = json!({ "target": { "podName": "trainer" }, "durationSeconds": 8, "profiler": { "type": "Nsys" } });
     namespace.create_session("one", spec.clone()).await?;
-    flopwatch_system_tests::cluster::eventually("the first capture to collect", || async {
-        let capture = namespace.only_capture("one").await?;
-        Ok(capture_condition(&capture, "Attached")
-            .is_some_and(|one| one.status == "True")
-            .then_some(()))
-    })
-    .await?;
+    namespace.attached("one").await?;
     namespace.create_session("two", spec).await?;
     let (reason, message) = capture_failure(&namespace, "two").await?;
     ensure!(reason == "ContainerBusy", "{reason}: {message}");
@@ -299,13 +292,7 @@ async fn a_session_cannot_be_changed_but_it_can_be_stopped() -> Result<()> {
         !matches!(refusal, Ok(Some(ref name)) if name == "somebody else"),
         "requested-by was forged"
     );
-    flopwatch_system_tests::cluster::eventually("the capture to collect", || async {
-        let capture: Capture = namespace.only_capture("fixed").await?;
-        Ok(capture_condition(&capture, "Attached")
-            .is_some_and(|one| one.status == "True")
-            .then_some(()))
-    })
-    .await?;
+    namespace.attached("fixed").await?;
     change(json!({ "spec": { "stop": "Keep" } })).await?;
     let ended = namespace.finished("fixed").await?;
     let succeeded = condition_of(&ended, "Succeeded").context("no condition")?;

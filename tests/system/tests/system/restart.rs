@@ -23,13 +23,7 @@ async fn a_container_that_restarts_within_the_window_ends_its_capture_with_that_
             json!({ "target": { "podName": "trainer" }, "durationSeconds": 300, "profiler": { "type": "Nsys" } }),
         )
         .await?;
-    eventually("the capture to collect", || async {
-        let capture = namespace.only_capture("pinned").await?;
-        Ok(capture_condition(&capture, "Attached")
-            .is_some_and(|one| one.status == "True")
-            .then_some(()))
-    })
-    .await?;
+    namespace.attached("pinned").await?;
     let pinned = namespace
         .only_capture("pinned")
         .await?

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually, run};
-use flopwatch_system_tests::gate::Gate;
 use flopwatch_system_tests::node::{self, Process};
 use flopwatch_system_tests::trainer::{End, Trainer};
 use k8s_openapi::api::core::v1::Pod;
@@ -127,11 +126,9 @@ async fn an_importer_that_hangs_is_stopped_with_its_session() -> Result<()> {
     };
     let namespace = cluster.namespace("hanging").await?;
     let trainer = Trainer::start(&namespace, "trainer").await?;
-    let agent = trainer.agent().await?;
-    let own = agent.process;
-    let (_, spool) = trainer.open_window(&namespace, "struck").await?;
-    let mut gate = Gate::before(&spool, "capture.qdstrm", move |opener| opener != own)?;
-    namespace.stop("struck", "Keep").await?;
+    let mut gate = trainer
+        .gate_before(&namespace, "struck", "capture.qdstrm", false)
+        .await?;
     let importer = gate.reached().await?;
     namespace.stop("struck", "Discard").await?;
     let end = namespace.end_of("struck").await?;
@@ -152,11 +149,9 @@ async fn an_importer_that_is_killed_fails_its_capture_alone() -> Result<()> {
     };
     let namespace = cluster.namespace("importer").await?;
     let trainer = Trainer::start(&namespace, "trainer").await?;
-    let agent = trainer.agent().await?;
-    let own = agent.process;
-    let (_, spool) = trainer.open_window(&namespace, "struck").await?;
-    let mut gate = Gate::before(&spool, "capture.qdstrm", move |opener| opener != own)?;
-    namespace.stop("struck", "Keep").await?;
+    let mut gate = trainer
+        .gate_before(&namespace, "struck", "capture.qdstrm", false)
+        .await?;
     gate.reached().await?.signal(nix::sys::signal::Signal::SIGKILL)?;
     drop(gate);
     let end = namespace.end_of("struck").await?;
@@ -176,10 +171,9 @@ async fn an_importer_that_eats_memory_fails_its_capture_alone_below_the_agents_o
     let namespace = cluster.namespace("hungry").await?;
     let trainer = Trainer::start(&namespace, "trainer").await?;
     let agent = trainer.agent().await?;
-    let own = agent.process;
-    let (_, spool) = trainer.open_window(&namespace, "struck").await?;
-    let mut gate = Gate::before(&spool, "capture.qdstrm", move |opener| opener != own)?;
-    namespace.stop("struck", "Keep").await?;
+    let mut gate = trainer
+        .gate_before(&namespace, "struck", "capture.qdstrm", false)
+        .await?;
     let importer = gate.reached().await?;
     // What it may have in all, and the agent with it, so that the kernel ends neither of them for memory.
     let (may, container) = (address_space(importer)?, memory_limit(&agent.pod)?);
@@ -198,7 +192,7 @@ async fn an_importer_that_eats_memory_fails_its_capture_alone_below_the_agents_o
     let end = namespace.end_of("struck").await?;
     ensure!(end.reason == "ImportFailed" && end.artifacts == 0, "{end:?}");
     trainer.recovers(&namespace, &end).await?;
-    ensure!(own.is_alive(), "the agent fell over an importer");
+    ensure!(agent.process.is_alive(), "the agent fell over an importer");
     namespace.delete().await
 }
 

@@ -3,7 +3,6 @@
 use anyhow::{Result, ensure};
 use flopwatch_api::capture::Stage;
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually};
-use flopwatch_system_tests::gate::Gate;
 use flopwatch_system_tests::node;
 use flopwatch_system_tests::parts::SPOOL;
 use flopwatch_system_tests::trainer::{End, Trainer};
@@ -93,10 +92,7 @@ async fn is_deleted_before(name: &str, file: &str, by_itself: bool) -> Result<()
     };
     let namespace = cluster.namespace(name).await?;
     let trainer = Trainer::start(&namespace, "trainer").await?;
-    let agent = trainer.agent().await?.process;
-    let (_, spool) = trainer.open_window(&namespace, "struck").await?;
-    let mut gate = Gate::before(&spool, file, move |opener| (opener == agent) == by_itself)?;
-    namespace.stop("struck", "Keep").await?;
+    let mut gate = trainer.gate_before(&namespace, "struck", file, by_itself).await?;
     gate.reached().await?;
     delete(&namespace, &trainer).await?;
     eventually("the workload to be gone", || async {
