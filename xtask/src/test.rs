@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use std::collections::BTreeMap;
 use std::time::Instant;
-use tally::Tally;
+use tally::{Failure, Tally};
 
 const SYSTEM_TESTS: &str = "flopwatch-system-tests";
 /// The tests that need a cluster, in their order. They are selected in the whole workspace: selecting their package alone
@@ -34,6 +34,8 @@ const SYSTEM_TARGETS: [&str; 14] = [
 ];
 /// The second one is what tests lose.
 pub(crate) const NODES: u8 = 2;
+/// Failures of tests on the cluster that may be chance; more are not run again.
+const CHANCES: usize = 3;
 const FAKE_NVML: &str = "flopwatch-fake-nvml";
 
 /// Which tests, and what becomes of the cluster.
@@ -79,6 +81,7 @@ pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
     let mut round = Round {
         cache,
         tally: Tally::default(),
+        failures: Vec::new(),
         failed: Vec::new(),
     };
     if options.only.is_none() {
@@ -113,6 +116,10 @@ pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
     }
     let interrupted = interrupted();
     say(format_args!("all steps took {}", human(begin.elapsed())));
+    // At the end, where whoever sees only the end of a long log finds them.
+    for Failure { test, said } in &round.failures {
+        say(format_args!("{test} failed:\n    {}", said.join("\n    ")));
+    }
     result(&round.tally);
     if interrupted {
         bail!("interrupted");
@@ -137,6 +144,7 @@ pub(crate) fn system_environment(cache: &Cache, use_kubeconfig: bool) -> Result<
 struct Round<'a> {
     cache: &'a Cache,
     tally: Tally,
+    failures: Vec<Failure>,
     failed: Vec<String>,
 }
 
@@ -154,30 +162,69 @@ impl Round<'_> {
 
     fn cargo(&mut self, name: &str, targets: &[&str]) {
         let packages = ["--workspace", "--exclude", SYSTEM_TESTS];
-        self.step(name, |round| round.cargo_test(&packages, targets, &BTreeMap::new()));
+        self.step(name, |round| {
+            let more = BTreeMap::new();
+            round.cargo_test(packages.iter().chain(targets).copied(), &[], &more)
+        });
     }
 
-    fn cargo_test(&mut self, packages: &[&str], targets: &[&str], more: &BTreeMap<String, String>) -> Result<()> {
+    fn cargo_test<'a>(
+        &mut self,
+        selection: impl IntoIterator<Item = &'a str>,
+        filters: &[&str],
+        more: &BTreeMap<String, String>,
+    ) -> Result<()> {
         let run = project::cargo()?
             .envs(project::environment(self.cache)?)
+            // An error of ours names its own way; frames of the runtime bury it.
+            .env("RUST_BACKTRACE", "0")
             .envs(more)
             .args(["test", "--no-fail-fast"])
-            .args(packages)
-            .args(targets)
+            .args(selection)
             // Skips are told on the standard output of tests that pass.
-            .args(["--", "--show-output"]);
+            .args(["--", "--show-output"])
+            .args(filters);
         let mut reader = tally::Reader::default();
         let outcome = run.watched(|line| {
             if let Some(line) = reader.read(line) {
                 say(line);
             }
         });
-        let mut tally = reader.finish();
+        let (mut tally, failures) = reader.finish();
         if outcome.is_err() && tally.failed == 0 {
             // It did not compile, or a test took its process down: no result line tells of it.
             tally.failed = 1;
         }
         self.tally.add(&tally);
+        self.failures.extend(failures);
+        outcome
+    }
+
+    /// The tests on the cluster; a few that failed are run once more by themselves, which tells a fault from a machine that
+    /// had no time for four tests at once. The result counts and names them either way.
+    fn on_cluster(&mut self, more: &mut BTreeMap<String, String>) -> Result<()> {
+        let packages = ["--workspace"];
+        let selection = packages.iter().chain(&SYSTEM_TARGETS).copied();
+        let before = self.failures.len();
+        // Most of their time they wait for the cluster.
+        more.insert("RUST_TEST_THREADS".to_owned(), "4".to_owned());
+        let Err(first) = self.cargo_test(selection.clone(), &[], more) else {
+            return Ok(());
+        };
+        let again: Vec<String> = self.failures.iter().skip(before).map(|one| one.test.clone()).collect();
+        if interrupted() || again.is_empty() || again.len() > CHANCES {
+            return Err(first);
+        }
+        say(format_args!("once more, alone: {}", again.join(", ")));
+        more.insert("RUST_TEST_THREADS".to_owned(), "1".to_owned());
+        let filters: Vec<&str> = std::iter::once("--exact")
+            .chain(again.iter().map(String::as_str))
+            .collect();
+        let passed = self.tally.passed;
+        let outcome = self.cargo_test(selection, &filters, more);
+        // Each counts once, as it ended at last.
+        self.tally.failed -= u32::try_from(again.len())?.min(self.tally.failed);
+        self.tally.mended += self.tally.passed - passed;
         outcome
     }
 
@@ -203,9 +250,7 @@ impl Round<'_> {
         if up {
             self.step("system tests", |round| {
                 let mut more = system_environment(cache, options.use_kubeconfig)?;
-                // Most of their time they wait for the cluster.
-                more.insert("RUST_TEST_THREADS".to_owned(), "4".to_owned());
-                round.cargo_test(&["--workspace"], &SYSTEM_TARGETS, &more)
+                round.on_cluster(&mut more)
             });
         } else if !interrupted() {
             self.tally.failed += 1;

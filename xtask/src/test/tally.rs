@@ -8,6 +8,8 @@ pub(crate) struct Tally {
     pub(crate) passed: u32,
     pub(crate) failed: u32,
     pub(crate) skipped: u32,
+    /// How many of those that passed had failed before, and passed when they were run once more.
+    pub(crate) mended: u32,
 }
 
 impl Tally {
@@ -15,18 +17,31 @@ impl Tally {
         self.passed += other.passed;
         self.failed += other.failed;
         self.skipped += other.skipped;
+        self.mended += other.mended;
     }
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            out,
-            "{} passed, {} failed, {} skipped",
-            self.passed, self.failed, self.skipped
-        )
+        write!(out, "{} passed", self.passed)?;
+        if self.mended > 0 {
+            write!(out, " ({} of them at the second try)", self.mended)?;
+        }
+        write!(out, ", {} failed, {} skipped", self.failed, self.skipped)
     }
 }
+
+/// A test that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// Its name in its program.
+    pub(crate) test: String,
+    /// The beginning of what it said, where an error stands; at most [`SAID`] lines.
+    pub(crate) said: Vec<String>,
+}
+
+/// Lines of a failure that are kept: an error, and the states that it names.
+const SAID: usize = 60;
 
 /// Reads the lines of `cargo test -- --show-output`.
 ///
@@ -34,6 +49,7 @@ impl fmt::Display for Tally {
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     tally: Tally,
+    failures: Vec<Failure>,
     section: Section,
     /// Passing tests of the current program that said they skipped.
     told: u32,
@@ -79,13 +95,37 @@ impl Reader {
                 }
                 skip.then_some(line)
             }
-            Section::Failed => Some(line),
+            Section::Failed => {
+                self.keep(line);
+                Some(line)
+            }
             Section::Progress => (!line.ends_with(" ... ok") && !line.is_empty()).then_some(line),
         }
     }
 
-    pub(crate) fn finish(self) -> Tally {
-        self.tally
+    /// What came of it, and the tests that failed.
+    pub(crate) fn finish(self) -> (Tally, Vec<Failure>) {
+        (self.tally, self.failures)
+    }
+
+    /// Keeps a line of a failed test; the list of names after the last one holds nothing new.
+    fn keep(&mut self, line: &str) {
+        let named = line
+            .strip_prefix("---- ")
+            .and_then(|rest| rest.strip_suffix(" stdout ----"));
+        if let Some(test) = named {
+            self.failures.push(Failure {
+                test: test.to_owned(),
+                said: Vec::new(),
+            });
+        } else if let Some(failure) = self.failures.last_mut()
+            && line != "failures:"
+            && line.trim() != failure.test
+            && !line.is_empty()
+            && failure.said.len() < SAID
+        {
+            failure.said.push(line.to_owned());
+        }
     }
 }
 
@@ -103,6 +143,7 @@ fn parse_result(text: &str) -> Option<Tally> {
         passed: count("passed")?,
         failed: count("failed")?,
         skipped: count("ignored")?,
+        mended: 0,
     })
 }
 
@@ -113,7 +154,27 @@ mod tests {
     fn read(text: &str) -> (Tally, Vec<&str>) {
         let mut reader = Reader::default();
         let shown = text.lines().filter_map(|line| reader.read(line)).collect();
-        (reader.finish(), shown)
+        (reader.finish().0, shown)
+    }
+
+    #[test]
+    fn a_failure_keeps_its_name_and_what_it_said_first() {
+        let more = ["line"; 100].join("\n");
+        let text = format!(
+            "failures:\n\n---- a::b stdout ----\nError: it broke\n\n---- c stdout ----\n{more}\n\nfailures:\n    a::b\n    c\n\n\
+             test result: FAILED. 0 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n"
+        );
+        let mut reader = Reader::default();
+        for line in text.lines() {
+            reader.read(line);
+        }
+        let (tally, failures) = reader.finish();
+        assert_eq!(tally.failed, 2);
+        let names: Vec<&str> = failures.iter().map(|failure| failure.test.as_str()).collect();
+        assert_eq!(names, ["a::b", "c"]);
+        assert_eq!(failures[0].said, ["Error: it broke"]);
+        assert_eq!(failures[1].said.len(), SAID);
+        assert_eq!(failures[1].said[0], "line");
     }
 
     #[test]
@@ -128,10 +189,16 @@ mod tests {
             Tally {
                 passed: 5,
                 failed: 1,
-                skipped: 1
+                skipped: 1,
+                mended: 0
             }
         );
         assert_eq!(tally.to_string(), "5 passed, 1 failed, 1 skipped");
+        let mended = Tally { mended: 2, ..tally };
+        assert_eq!(
+            mended.to_string(),
+            "5 passed (2 of them at the second try), 1 failed, 1 skipped"
+        );
         assert!(shown.contains(&"it broke") && shown.contains(&"test c ... FAILED"));
         assert!(!shown.contains(&"test a ... ok"));
     }
@@ -147,7 +214,8 @@ mod tests {
             Tally {
                 passed: 1,
                 failed: 0,
-                skipped: 1
+                skipped: 1,
+                mended: 0
             }
         );
         assert!(shown.contains(&"skipped: no corpus") && !shown.contains(&"chatter"));
