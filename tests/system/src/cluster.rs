@@ -12,8 +12,9 @@ use tokio::process::Command;
 
 use crate::chart;
 
-/// Longest wait for one state, image start and garbage collection included.
-pub const PATIENCE: Duration = Duration::from_mins(2);
+/// Longest wait for one state: the start of an image, garbage collection, the captures of other tests that the agent carries
+/// out first.
+pub const PATIENCE: Duration = Duration::from_mins(4);
 
 /// A connection to the cluster with the chart installed.
 #[derive(Clone)]
