@@ -4,16 +4,18 @@
 //! /meta             attributes; `categories`, `devices/` below
 //! /<category>/      start_ns, duration_ns, stream, name_idx, row, lane, correlation and the category's own columns
 //! /names/<category> string[], which name_idx refers to
-//! /rows/            a column per field of a row; a missing number is the largest of its type
+//! /rows/            a column per field of a row; a missing number is the largest of its type; `lanes`: how many lanes its events take,
+//!                   those of all categories together; 0 for a row without events
 //! /tiles/<category>/ of a category with events, an element per chunk of events: first, count, t_min, t_max (the latest end in it), max_end (the latest end up
 //!                   to it); `columns` and their `width` in bytes; `offset` and `bytes`, as many elements per chunk as there
 //!                   are columns; attribute chunk_events
-//! /lod/<category>/  entries/ bucket, event, duration_ns, count, busy_ns, as `model::LodLevel` describes; levels/ shift, row, first,
-//!                   count: which entries are of which level and row. Absent where a category is small
+//! /lod/<category>/  entries/ bucket, event, duration_ns, count, busy_ns, as `model::LodLevel` describes, and name_idx, that of
+//!                   `event`; levels/ shift, row, lane, first, count: which entries are of which level, row and lane, sorted by
+//!                   these. Lane 63 holds the lanes behind it too. Absent where a category is small
 //! /counters/<source>/<device>/<metric>/  t_ns, value; attribute unit
 //! /profiles/        a launch per element: id, name, process, device, context, stream, grid and block; metrics/ name and unit;
 //!                   values/ profile, metric and value. Absent where there is none
-//! /summary          the summary artifact, JSON
+//! /summary          the summary artifact: the bytes of JSON in UTF-8
 //! ```
 //!
 //! Filters are shuffle and deflate, in chunks of 64 Ki events, or of all events where there are fewer. Columns are as narrow as
@@ -22,8 +24,17 @@
 //! # Reading a part
 //!
 //! The bytes of a chunk, `bytes` from `offset` on, are a zlib stream. Inflated, they are `chunk_events` times `width` bytes: first
-//! the lowest byte of each value, then the second lowest of each, and so on. Behind the last event of a category come zeros. What
-//! runs at a time `t` is in the chunks with `t_min <= t`, and none before the first chunk whose max_end is beyond `t` matters.
+//! the lowest byte of each value, then the second lowest of each, and so on. Behind the last event of a category come zeros.
+//!
+//! What runs between two times is in the chunks whose `t_min` is before the later and whose `t_max` is behind the earlier time: a
+//! range that began long ago brings in the chunk that holds it, and none of those between. `max_end` rises from chunk to chunk, so
+//! a binary search in it finds the first chunk to look at.
+//!
+//! In a level of detail, what began before a time and still runs then is the `event` of its lane's last entry before that time,
+//! or ends no more than a bucket behind its own bucket; `model::LodLevel` says why. No chunk of events need be read for it.
+//!
+//! The file's structure is gathered in blocks of 128 KiB, the first of which is at its begin: a reader that fetches that much finds
+//! the headers of most files in it.
 
 mod events;
 mod read;

@@ -15,6 +15,7 @@ pub mod lod;
 mod names;
 pub mod order;
 pub mod rows;
+pub mod strips;
 
 pub use cpu::Cpu;
 
@@ -85,8 +86,7 @@ pub(crate) fn derive(events: &Events, rows: u32) -> (crate::model::Lod, Vec<crat
         name: events.name.clone(),
         names: u32::try_from(events.names.len()).unwrap_or(u32::MAX),
     };
-    let by_row = rows::RowMajor::new(&columns.row, rows);
-    (lod::lod(&columns, &by_row), figures::by_name(&columns))
+    (lod::lod(&columns, &events.lane, rows), figures::by_name(&columns))
 }
 
 /// The end of the last event.

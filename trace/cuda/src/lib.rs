@@ -20,4 +20,4 @@ pub use inventory::{Architecture, Inventory};
 pub use kernels::Kernels;
 pub use memory::{DeviceArray, Element, Memory};
 pub use neighbours::{Neighbours, neighbours};
-pub use steps::{NameFigures, Overlapping, RowMajor, Runs, SortedColumns, Steps, Table, TableColumns};
+pub use steps::{NameFigures, Overlapping, Runs, SortedColumns, Steps, StripMajor, Table, TableColumns};

@@ -64,23 +64,22 @@ pub struct Overlapping {
     pub duration_ns: Vec<u64>,
 }
 
-/// A table row by row.
-pub struct RowMajor<'a, M: Memory> {
+/// A table strip by strip: a strip is a lane of a row, or whatever else its caller numbers its events by.
+pub struct StripMajor<'a, M: Memory> {
     steps: &'a Steps<'a, M>,
     count: usize,
     position: Indices<M>,
     start: M::Array<u64>,
     duration: M::Array<u64>,
-    row: M::Array<u32>,
+    strip: M::Array<u32>,
     differing: M::Array<u8>,
-    rows: usize,
 }
 
-/// Runs of a row's events whose starts lie in one bucket, sorted by row and bucket. All columns have the same length.
+/// Runs of a strip's events whose starts lie in one bucket, sorted by strip and bucket. All columns have the same length.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Runs {
-    /// The row.
-    pub row: Vec<u32>,
+    /// The strip.
+    pub strip: Vec<u32>,
     /// Start of the first event.
     pub start_ns: Vec<u64>,
     /// How many events.
@@ -89,10 +88,10 @@ pub struct Runs {
     pub event: Vec<u32>,
     /// Its length in ns.
     pub duration_ns: Vec<u64>,
-    /// Length of the union of the row's intervals up to the run's last event, from any base, modulo 2^64. The base of a row is
+    /// Length of the union of the strip's intervals up to the run's last event, from any base, modulo 2^64. The base of a strip is
     /// `covered_ns` of the run before.
     pub covered_ns: Vec<u64>,
-    /// The latest end of the row's events up to then.
+    /// The latest end of the strip's events up to then.
     pub until_ns: Vec<u64>,
 }
 
@@ -126,10 +125,10 @@ impl<M: Memory> std::fmt::Debug for Table<M> {
     }
 }
 
-impl<M: Memory> std::fmt::Debug for RowMajor<'_, M> {
+impl<M: Memory> std::fmt::Debug for StripMajor<'_, M> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
-            .debug_struct("RowMajor")
+            .debug_struct("StripMajor")
             .field("count", &self.count)
             .finish_non_exhaustive()
     }
@@ -245,24 +244,25 @@ impl<'a, M: Memory> Steps<'a, M> {
         self.memory.download(&lanes, count)
     }
 
-    /// The table row by row.
-    pub fn by_row(&'a self, table: &Table<M>) -> Result<RowMajor<'a, M>, CudaError> {
+    /// The table strip by strip, from the strip of each of its events.
+    pub fn by_strip(&'a self, table: &Table<M>, strip: &[u32]) -> Result<StripMajor<'a, M>, CudaError> {
+        if strip.len() != table.count {
+            return Err(CudaError::Mismatch("strips and the events of a table"));
+        }
         let mut calls = self.calls(table.count)?;
         let order = calls.sequence(table.count)?;
-        let position = by(&mut calls, &table.row, order, Direction::Rising)?;
-        let row = calls.gather(&table.row, &position)?;
+        let strip = self.memory.upload(strip)?;
+        let position = by(&mut calls, &strip, order, Direction::Rising)?;
+        let strip = calls.gather(&strip, &position)?;
         let start = calls.gather(&table.start, &position)?;
-        let differing = calls.differing(&row, &start)?;
-        let heads = calls.heads(&row)?;
-        let (rows, _) = calls.select(&heads)?;
-        Ok(RowMajor {
+        let differing = calls.differing(&strip, &start)?;
+        Ok(StripMajor {
             steps: self,
-            rows: rows.len(),
             count: table.count,
             duration: calls.gather(&table.duration, &position)?,
             position,
             start,
-            row,
+            strip,
             differing,
         })
     }
@@ -332,14 +332,9 @@ impl<'a, M: Memory> Steps<'a, M> {
     }
 }
 
-impl<M: Memory> RowMajor<'_, M> {
-    /// Rows that hold events.
-    pub const fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// How many events differ from the one before in their row in so many low bits of the start, by the number of bits (0 to
-    /// 64); the first event of each row counts as 64.
+impl<M: Memory> StripMajor<'_, M> {
+    /// How many events differ from the one before in their strip in so many low bits of the start, by the number of bits (0 to
+    /// 64); the first event of each strip counts as 64.
     pub fn differing(&self) -> Result<Vec<u32>, CudaError> {
         if self.count == 0 {
             return Ok(vec![0; 65]);
@@ -360,15 +355,15 @@ impl<M: Memory> RowMajor<'_, M> {
         let (first, best) = calls.best(&flags, &self.duration)?;
         let found = first.len();
         let ends = calls.ends(&self.start, &self.duration)?;
-        let reach = calls.reach(&self.row, &ends)?;
-        let covered = calls.covered(&self.row, &self.start, &ends, &reach)?;
+        let reach = calls.reach(&self.strip, &ends)?;
+        let covered = calls.covered(&self.strip, &self.start, &ends, &reach)?;
         let covered = calls.sum(&covered)?;
         let spans = spans(&first, self.count)?;
         let lasts: Vec<u32> = spans.iter().map(|span| span.last).collect();
         let lasts = calls.positions(&lasts, self.count)?;
         let firsts = calls.positions(&first, self.count)?;
         Ok(Runs {
-            row: memory.download(&calls.gather(&self.row, &firsts)?, found)?,
+            strip: memory.download(&calls.gather(&self.strip, &firsts)?, found)?,
             start_ns: memory.download(&calls.gather(&self.start, &firsts)?, found)?,
             count: spans
                 .iter()

@@ -128,23 +128,27 @@ fn write_tiles(
     list(tiles, "bytes", &by_tile(|stored| stored.bytes))
 }
 
-/// Writes the levels of a category: all entries one behind the other, and which of them are of which level and row.
-pub(super) fn write_lod(place: &Group, lod: &Lod) -> hdf5::Result<()> {
-    let (mut shift, mut rows) = (Vec::new(), Vec::<u32>::new());
+/// Writes the levels of a category: all entries one behind the other, and which of them are of which level, row and lane.
+pub(super) fn write_lod(place: &Group, lod: &Lod, events: &Events) -> hdf5::Result<()> {
+    let (mut shift, mut rows, mut lanes) = (Vec::new(), Vec::new(), Vec::new());
     let (mut first, mut count) = (Vec::new(), Vec::new());
     let mut at = 0_u64;
     for level in &lod.levels {
-        for row in level.row.chunk_by(|a, b| a == b) {
+        let strips: Vec<(u32, u32)> = level.row.iter().copied().zip(level.lane.iter().copied()).collect();
+        for strip in strips.chunk_by(|a, b| a == b) {
+            let (row, lane) = strip.first().copied().unwrap_or_default();
             shift.push(level.shift);
-            rows.extend(row.first());
+            rows.push(row);
+            lanes.push(u8::try_from(lane).unwrap_or(u8::MAX));
             first.push(at);
-            count.push(u32::try_from(row.len()).unwrap_or(u32::MAX));
-            at += u64::try_from(row.len()).unwrap_or(0);
+            count.push(u32::try_from(strip.len()).unwrap_or(u32::MAX));
+            at += u64::try_from(strip.len()).unwrap_or(0);
         }
     }
     let levels = group(place, "levels")?;
     list(&levels, "shift", &shift)?;
     list(&levels, "row", &rows)?;
+    list(&levels, "lane", &lanes)?;
     list(&levels, "first", &first)?;
     list(&levels, "count", &count)?;
     let entries = group(place, "entries")?;
@@ -155,9 +159,12 @@ pub(super) fn write_lod(place: &Group, lod: &Lod) -> hdf5::Result<()> {
     let bucket = wide(|level| &level.bucket);
     let (event, count) = (small(|level| &level.event), small(|level| &level.count));
     let (duration, busy) = (wide(|level| &level.duration_ns), wide(|level| &level.busy_ns));
+    let name = |event: &u32| events.name.get(index(*event)).copied().unwrap_or(0);
+    let names: Vec<u32> = event.iter().map(name).collect();
     let columns = [
         narrow("bucket", 4, &bucket),
         narrow("event", 4, &event),
+        narrow("name_idx", 2, &names),
         narrow("duration_ns", 4, &duration),
         narrow("count", 4, &count),
         narrow("busy_ns", 4, &busy),

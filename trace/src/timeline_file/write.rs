@@ -8,11 +8,14 @@ use hdf5::types::{H5Type, VarLenUnicode};
 use hdf5::{File, Group, Location};
 
 use super::{CHUNK, DEFLATE_LEVEL, NONE_U32, NONE_U64, SCHEMA_VERSION};
-use crate::model::{Category, CounterSeries, Device, Events, KernelProfile, Metric, Row, Timeline};
+use crate::model::{Capture, Category, CounterSeries, Device, Events, KernelProfile, Metric, Timeline, index};
 use crate::summary::{SummaryError, summarise};
 
 /// Bytes of a list that is stored in one piece.
 const SHORT: usize = 1024;
+
+/// Bytes in which the file's structure is gathered: readers that fetch ranges find it in one or two, instead of all over the file.
+const META_BLOCK: u64 = 128 << 10;
 
 /// Why a timeline could not be written. Nothing is left at the path then but what was there before.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +85,7 @@ fn write_hdf5(timeline: &Timeline, summary: &str, path: &Path) -> hdf5::Result<(
         .with_fapl(|access| {
             access
                 .libver_bounds(LibraryVersion::V110, LibraryVersion::V110)
+                .meta_block_size(META_BLOCK)
                 .file_locking(false)
         })
         .create(path)?;
@@ -102,21 +106,16 @@ fn write_hdf5(timeline: &Timeline, summary: &str, path: &Path) -> hdf5::Result<(
         let place = group(&file, category.name())?;
         super::events::write(&place, &tiles, category.name(), events, &capture.rows)?;
         if let Some(lod) = timeline.lod.get(category).filter(|lod| !lod.levels.is_empty()) {
-            super::events::write_lod(&group(&lods, category.name())?, lod)?;
+            super::events::write_lod(&group(&lods, category.name())?, lod, events)?;
         }
         strings(&names, category.name(), events.names.iter().map(String::as_str))?;
     }
-    write_rows(&group(&file, "rows")?, &capture.rows)?;
+    write_rows(&group(&file, "rows")?, capture)?;
     write_counters(&group(&file, "counters")?, &capture.counters)?;
     if !capture.profiles.is_empty() {
         write_profiles(&group(&file, "profiles")?, &capture.profiles)?;
     }
-    let dataset = file
-        .new_dataset::<VarLenUnicode>()
-        .obj_track_times(false)
-        .create("summary")?;
-    dataset.write_scalar(&text(summary)?)?;
-    drop(dataset);
+    list(&file, "summary", summary.as_bytes())?;
     file.close()
 }
 
@@ -174,7 +173,8 @@ fn write_devices(group: &Group, devices: &[Device]) -> hdf5::Result<()> {
     )
 }
 
-fn write_rows(group: &Group, rows: &[Row]) -> hdf5::Result<()> {
+fn write_rows(group: &Group, capture: &Capture) -> hdf5::Result<()> {
+    let rows = &capture.rows;
     list(group, "capture", &collect(rows, |row| row.capture))?;
     list(group, "machine", &collect(rows, |row| row.machine))?;
     list(group, "process", &collect(rows, |row| row.process))?;
@@ -183,7 +183,21 @@ fn write_rows(group: &Group, rows: &[Row]) -> hdf5::Result<()> {
     list(group, "context", &collect(rows, |row| row.context.unwrap_or(NONE_U64)))?;
     list(group, "stream", &collect(rows, |row| row.stream.unwrap_or(NONE_U64)))?;
     list(group, "thread", &collect(rows, |row| row.thread.unwrap_or(NONE_U64)))?;
-    strings(group, "label", rows.iter().map(|row| row.label.as_str()))
+    strings(group, "label", rows.iter().map(|row| row.label.as_str()))?;
+    list(group, "lanes", &lanes(capture))
+}
+
+/// How many lanes the events of each row take, those of all categories together.
+fn lanes(capture: &Capture) -> Vec<u32> {
+    let mut lanes = vec![0_u32; capture.rows.len()];
+    for events in capture.events.values() {
+        for (row, lane) in events.row.iter().zip(&events.lane) {
+            if let Some(lanes) = lanes.get_mut(index(*row)) {
+                *lanes = (*lanes).max(lane.saturating_add(1));
+            }
+        }
+    }
+    lanes
 }
 
 fn write_counters(counters: &Group, all: &[CounterSeries]) -> hdf5::Result<()> {

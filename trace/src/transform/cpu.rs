@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::engine::{Columns, Engine, Input, Output, Sorted};
 use super::{figures, lanes, lod, order, rows::RowMajor};
-use crate::model::Category;
+use crate::model::{Category, Lod};
 
 /// The heavy steps on the processor, on the current rayon pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -38,14 +38,13 @@ impl Engine for Cpu {
                     .collect::<Vec<_>>()
             },
             || {
-                rayon::join(
-                    || {
-                        all.par_iter()
-                            .map(|(columns, by_row)| lod::lod(columns, by_row))
-                            .collect::<Vec<_>>()
-                    },
-                    || lanes::assign(&all),
-                )
+                let lanes = lanes::assign(&all);
+                let lods: Vec<Lod> = all
+                    .par_iter()
+                    .zip(&lanes)
+                    .map(|((columns, _), lane)| lod::lod(columns, lane, rows))
+                    .collect();
+                (lods, lanes)
             },
         );
         let made = lanes.into_iter().zip(lods).zip(figures);

@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 
 use flopwatch_cuda::{
-    CudaError, Kernels, Memory, NameFigures, Overlapping, RowMajor, Runs, Steps, Table, TableColumns,
+    CudaError, Kernels, Memory, NameFigures, Overlapping, Runs, Steps, StripMajor, Table, TableColumns,
 };
 use rayon::prelude::*;
 
 use super::engine::{Columns, Input, Output, Sorted};
 use super::lanes::Lanes;
 use super::lod::{self, Cover, Entry};
+use super::strips::Strips;
 use crate::model::{Category, Figures, Lod, index};
 
 /// Does all four steps on `memory` with `kernels`: what [`super::Cpu`] gives, byte for byte, or the reason why not.
@@ -30,12 +31,13 @@ pub fn run<M: Memory>(memory: &M, kernels: &Kernels, input: &Input) -> Result<Ou
     let mut lanes = steps.lanes(&all, lanes)?.into_iter();
     let mut categories: BTreeMap<Category, Sorted> = BTreeMap::new();
     for (category, names, table) in &tables {
-        let by_row = steps.by_row(table)?;
-        let lod = levels(&by_row)?;
-        drop(by_row);
         let figures = figures(*names, &steps.figures(table)?);
         let sorted = steps.columns(table)?;
-        let lane = lanes.by_ref().take(sorted.order.len()).collect();
+        let lane: Vec<u32> = lanes.by_ref().take(sorted.order.len()).collect();
+        let strips = Strips::new(&sorted.row, &lane, input.rows);
+        let by_strip = steps.by_strip(table, &strips.number(&sorted.row, &lane))?;
+        let lod = levels(&by_strip, &strips)?;
+        drop(by_strip);
         let in_place = (0_u32..).zip(&sorted.order).all(|(at, before)| at == *before);
         let columns = Columns {
             start_ns: sorted.start_ns,
@@ -91,37 +93,40 @@ fn lanes(overlapping: &Overlapping) -> Vec<u32> {
     of_rows.concat()
 }
 
-fn levels<M: Memory>(by_row: &RowMajor<'_, M>) -> Result<Lod, CudaError> {
+fn levels<M: Memory>(by_strip: &StripMajor<'_, M>, strips: &Strips) -> Result<Lod, CudaError> {
     let mut differing = [0_usize; 65];
-    for (count, found) in differing.iter_mut().zip(by_row.differing()?) {
+    for (count, found) in differing.iter_mut().zip(by_strip.differing()?) {
         *count = index(found);
     }
     let count = differing.iter().sum();
-    let shifts = lod::shifts(count, by_row.rows(), &differing);
+    let shifts = lod::shifts(count, strips.all().len(), &differing);
     let Some(finest) = shifts.first() else {
         return Ok(Lod::default());
     };
-    let rows = entries(&by_row.runs(*finest)?, *finest);
-    let of_rows = rows
+    let entries = entries(&by_strip.runs(*finest)?, *finest);
+    // Every strip holds events, so each has entries.
+    let of_strips = entries
         .into_par_iter()
-        .map(|(row, entries)| lod::pyramid(row, entries, &shifts));
-    Ok(lod::together(&shifts, of_rows.collect()))
+        .zip(strips.all())
+        .map(|(entries, strip)| lod::pyramid(*strip, entries, &shifts));
+    Ok(lod::together(&shifts, of_strips.collect()))
 }
 
-/// The entries of the finest level, row by row.
-fn entries(runs: &Runs, shift: u8) -> Vec<(u32, Vec<Entry>)> {
-    let mut rows: Vec<(u32, Vec<Entry>)> = Vec::new();
-    // What the running sum of covered time was before the row, and at the run before.
+/// The entries of the finest level, strip by strip.
+fn entries(runs: &Runs, shift: u8) -> Vec<Vec<Entry>> {
+    let mut strips: Vec<Vec<Entry>> = Vec::new();
+    // What the running sum of covered time was before the strip, and at the run before.
     let (mut base, mut latest) = (0_u64, 0_u64);
-    for (at, row) in runs.row.iter().enumerate() {
+    let mut last = None;
+    for (at, strip) in runs.strip.iter().enumerate() {
         let value = |values: &[u64]| values.get(at).copied().unwrap_or_default();
         let number = |values: &[u32]| values.get(at).copied().unwrap_or_default();
-        if rows.last().is_none_or(|(last, _)| last != row) {
+        if last.replace(*strip) != Some(*strip) {
             base = latest;
-            rows.push((*row, Vec::new()));
+            strips.push(Vec::new());
         }
         latest = value(&runs.covered_ns);
-        let Some((_, entries)) = rows.last_mut() else { continue };
+        let Some(entries) = strips.last_mut() else { continue };
         let before = entries.last().map_or_else(Cover::default, |entry| entry.after);
         let after = Cover {
             covered: latest.wrapping_sub(base),
@@ -136,7 +141,7 @@ fn entries(runs: &Runs, shift: u8) -> Vec<(u32, Vec<Entry>)> {
             after,
         });
     }
-    rows
+    strips
 }
 
 /// One per name below `names`, zeros for a name that does not occur.

@@ -13,7 +13,7 @@
 //!    its start; a lane is free at `t` when no event in it ends after `t`. Ends saturate at `u64::MAX`. Where no earlier event
 //!    of the row ends after an event's start, all lanes are free and the count starts afresh, so that the stretches between
 //!    such events can be done independently of each other.
-//! 3. **Levels of detail**, per category; see [`super::lod`] for the rule and [`crate::model::LodLevel`] for the columns.
+//! 3. **Levels of detail**, per category, from the lanes too; see [`super::lod`] for the rule and [`crate::model::LodLevel`] for the columns.
 //! 4. **Figures**, per category and name: [`crate::model::Figures`] of the lengths.
 //!
 //! All of it is integer arithmetic with one right answer, so that any engine gives the same bytes as [`super::Cpu`], which is

@@ -1,13 +1,15 @@
-//! Levels of detail: per row and bucket of time the longest event, how many start there and how long the row is busy.
+//! Levels of detail: per lane of a row and bucket of time the longest event, how many start there and how long the lane is busy.
 //!
 //! # The rule
 //!
-//! A level of shift `s` has an entry per row and value of `start_ns >> s` that occurs in the row. The finest level is the one of
-//! the least `s` with at most N / 8 entries; from there every second `s` follows, up to and including the first one that has
-//! a single entry per row. A category of fewer than 4,096 events, or one where no `s` below 64 has so few entries, has no levels.
+//! The rule goes by strips ([`Strips`]): a lane of a row, or its far lanes together.
 //!
-//! An entry's busy time is |U ∩ bucket|, where U is the union of all intervals of the row in this category. With the events of
-//! the row in order, let `covered(i)` be the length of the union of the first `i` and `until(i)` their latest end. Up to a time
+//! A level of shift `s` has an entry per strip and value of `start_ns >> s` that occurs in it. The finest level is the one of
+//! the least `s` with at most N / 8 entries; from there every second `s` follows, up to and including the first one that has
+//! a single entry per strip. A category of fewer than 4,096 events, or one where no `s` below 64 has so few entries, has no levels.
+//!
+//! An entry's busy time is |U ∩ bucket|, where U is the union of all intervals of the strip in this category. With the events of
+//! the strip in order, let `covered(i)` be the length of the union of the first `i` and `until(i)` their latest end. Up to a time
 //! `t` that none of the events behind the first `i` precedes, `covered(i) - max(0, until(i) - t)` of it is covered: the
 //! difference of two such terms, and so constant work per entry at every level.
 
@@ -15,6 +17,7 @@ use rayon::prelude::*;
 
 use super::engine::Columns;
 use super::rows::RowMajor;
+use super::strips::Strips;
 use crate::model::{Lod, LodLevel};
 
 /// Fewer events are drawn as they are.
@@ -24,23 +27,27 @@ const EVENTS_PER_ENTRY: usize = 8;
 /// Buckets grow by 2^2 from level to level.
 const STEP: usize = 2;
 
-/// The levels of sorted `columns`.
-pub fn lod(columns: &Columns, by_row: &RowMajor) -> Lod {
+/// The levels of sorted `columns` whose events are in these lanes. `rows` is how many rows there are.
+pub fn lod(columns: &Columns, lane: &[u32], rows: u32) -> Lod {
     let count = columns.start_ns.len();
     if count < LEAST_EVENTS {
         return Lod::default();
     }
-    let shifts = shifts(count, by_row.rows().len(), &differing(columns, by_row));
-    let of_rows = by_row.rows().par_iter().map(|(row, range)| {
-        let positions = by_row.positions(range.clone());
-        pyramid(*row, finest(columns, positions, &shifts), &shifts)
+    let strips = Strips::new(&columns.row, lane, rows);
+    let numbers = strips.number(&columns.row, lane);
+    let by_strip = RowMajor::new(&numbers, u32::try_from(strips.all().len()).unwrap_or(u32::MAX));
+    drop(numbers);
+    let shifts = shifts(count, strips.all().len(), &differing(columns, &by_strip));
+    let of_strips = by_strip.rows().par_iter().zip(strips.all()).map(|((_, range), strip)| {
+        let positions = by_strip.positions(range.clone());
+        pyramid(*strip, finest(columns, positions, &shifts), &shifts)
     });
-    together(&shifts, of_rows.collect())
+    together(&shifts, of_strips.collect())
 }
 
-/// The shifts of the levels of `count` events on `rows` rows, the finest first. `differing` counts the events whose start differs
-/// in so many low bits from that of the event before in their row; the first event of each row counts as 64.
-pub(super) fn shifts(count: usize, rows: usize, differing: &[usize; 65]) -> Vec<u8> {
+/// The shifts of the levels of `count` events in `strips` strips, the finest first. `differing` counts the events whose start
+/// differs in so many low bits from that of the event before in their strip; the first event of each strip counts as 64.
+pub(super) fn shifts(count: usize, strips: usize, differing: &[usize; 65]) -> Vec<u8> {
     if count < LEAST_EVENTS {
         return Vec::new();
     }
@@ -49,17 +56,17 @@ pub(super) fn shifts(count: usize, rows: usize, differing: &[usize; 65]) -> Vec<
         return Vec::new();
     };
     let shifts: Vec<usize> = (finest..entries.len()).step_by(STEP).collect();
-    // The first level that has one entry per row is the last.
+    // The first level that has one entry per strip is the last.
     let needed = shifts
         .iter()
-        .take_while(|shift| entries.get(**shift).is_some_and(|entries| *entries > rows));
+        .take_while(|shift| entries.get(**shift).is_some_and(|entries| *entries > strips));
     let needed = needed.count() + 1;
     let shifts = shifts.into_iter().take(needed);
     shifts.filter_map(|shift| u8::try_from(shift).ok()).collect()
 }
 
-/// The levels of all rows, in the order of the rows.
-pub(super) fn together(shifts: &[u8], of_rows: Vec<Vec<LodLevel>>) -> Lod {
+/// The levels of all strips, in the order of the strips.
+pub(super) fn together(shifts: &[u8], of_strips: Vec<Vec<LodLevel>>) -> Lod {
     let mut levels: Vec<LodLevel> = shifts
         .iter()
         .map(|shift| LodLevel {
@@ -67,25 +74,26 @@ pub(super) fn together(shifts: &[u8], of_rows: Vec<Vec<LodLevel>>) -> Lod {
             ..LodLevel::default()
         })
         .collect();
-    for of_row in of_rows {
-        for (level, of_row) in levels.iter_mut().zip(of_row) {
-            level.row.extend(of_row.row);
-            level.bucket.extend(of_row.bucket);
-            level.event.extend(of_row.event);
-            level.duration_ns.extend(of_row.duration_ns);
-            level.count.extend(of_row.count);
-            level.busy_ns.extend(of_row.busy_ns);
+    for of_strip in of_strips {
+        for (level, of_strip) in levels.iter_mut().zip(of_strip) {
+            level.row.extend(of_strip.row);
+            level.lane.extend(of_strip.lane);
+            level.bucket.extend(of_strip.bucket);
+            level.event.extend(of_strip.event);
+            level.duration_ns.extend(of_strip.duration_ns);
+            level.count.extend(of_strip.count);
+            level.busy_ns.extend(of_strip.busy_ns);
         }
     }
     Lod { levels }
 }
 
-/// How many events differ in how many low bits from the event before in their row.
-fn differing(columns: &Columns, by_row: &RowMajor) -> [usize; 65] {
-    let of_rows = by_row.rows().par_iter().map(|(_, range)| {
+/// How many events differ in how many low bits from the event before in their strip.
+fn differing(columns: &Columns, by_strip: &RowMajor) -> [usize; 65] {
+    let of_strips = by_strip.rows().par_iter().map(|(_, range)| {
         let mut differing = [0_usize; 65];
         let mut before = None;
-        for start in by_row
+        for start in by_strip
             .positions(range.clone())
             .filter_map(|at| columns.start_ns.get(at))
         {
@@ -97,18 +105,18 @@ fn differing(columns: &Columns, by_row: &RowMajor) -> [usize; 65] {
         }
         differing
     });
-    of_rows.reduce(
+    of_strips.reduce(
         || [0; 65],
-        |mut all, row| {
-            for (all, row) in all.iter_mut().zip(row) {
-                *all += row;
+        |mut all, strip| {
+            for (all, strip) in all.iter_mut().zip(strip) {
+                *all += strip;
             }
             all
         },
     )
 }
 
-/// How many entries the level of each shift would have: two neighbours of a row share a bucket when they differ in lower bits
+/// How many entries the level of each shift would have: two neighbours of a strip share a bucket when they differ in lower bits
 /// only.
 fn entries_by_shift(differing: &[usize; 65]) -> [usize; 64] {
     // The bucket at shift `s` is another one where the highest differing bit is at `s` or above.
@@ -161,7 +169,7 @@ impl Entry {
     }
 }
 
-/// The entries of a row's finest level.
+/// The entries of a strip's finest level.
 fn finest(columns: &Columns, positions: impl Iterator<Item = usize>, shifts: &[u8]) -> Vec<Entry> {
     let Some(finest) = shifts.first() else {
         return Vec::new();
@@ -190,8 +198,8 @@ fn finest(columns: &Columns, positions: impl Iterator<Item = usize>, shifts: &[u
     entries
 }
 
-/// A row's levels, from the entries of its finest one.
-pub(super) fn pyramid(row: u32, mut entries: Vec<Entry>, shifts: &[u8]) -> Vec<LodLevel> {
+/// The levels of the strip of this row and lane, from the entries of its finest one.
+pub(super) fn pyramid(strip: (u32, u32), mut entries: Vec<Entry>, shifts: &[u8]) -> Vec<LodLevel> {
     let mut levels = Vec::with_capacity(shifts.len());
     let mut below = shifts.first().copied().unwrap_or(0);
     for shift in shifts {
@@ -209,12 +217,12 @@ pub(super) fn pyramid(row: u32, mut entries: Vec<Entry>, shifts: &[u8]) -> Vec<L
                 same
             });
         }
-        levels.push(level(row, *shift, &entries));
+        levels.push(level(strip, *shift, &entries));
     }
     levels
 }
 
-fn level(row: u32, shift: u8, entries: &[Entry]) -> LodLevel {
+fn level((row, lane): (u32, u32), shift: u8, entries: &[Entry]) -> LodLevel {
     let busy = |entry: &Entry| {
         let from = entry.bucket << shift;
         let to = from.saturating_add(1 << shift);
@@ -223,6 +231,7 @@ fn level(row: u32, shift: u8, entries: &[Entry]) -> LodLevel {
     LodLevel {
         shift,
         row: vec![row; entries.len()],
+        lane: vec![lane; entries.len()],
         bucket: entries.iter().map(|entry| entry.bucket).collect(),
         event: entries.iter().map(|entry| entry.event).collect(),
         duration_ns: entries.iter().map(|entry| entry.duration_ns).collect(),

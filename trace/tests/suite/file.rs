@@ -213,9 +213,20 @@ fn the_layout_is_the_documented_one() {
     assert!(file.link_exists("nvtx_range") && file.group("nvtx_range").unwrap().link_exists("color"));
     let value = file.dataset("counters/nvml/gpu0/power_watts/value").unwrap();
     assert_eq!(value.read_raw::<f64>().unwrap(), series("power_watts").value);
-    let summary: VarLenUnicode = file.dataset("summary").unwrap().read_scalar().unwrap();
-    assert_eq!(summary.as_str(), summarise(&timeline).to_json().unwrap());
-    assert_eq!(serde_json::from_str::<Summary>(&summary).unwrap().total_events, 24);
+    let lanes = file.dataset("rows/lanes").unwrap().read_raw::<u32>().unwrap();
+    assert_eq!(lanes.len(), timeline.capture.rows.len());
+    for (row, lanes) in (0_u32..).zip(lanes) {
+        let of_row = timeline.capture.events.values().flat_map(|events| {
+            let events = events.row.iter().zip(&events.lane);
+            events.filter(|(of, _)| **of == row).map(|(_, lane)| lane + 1)
+        });
+        assert_eq!(lanes, of_row.max().unwrap_or(0), "row {row}");
+    }
+    let summary = file.dataset("summary").unwrap();
+    assert!(summary.is_chunked() && !summary.is_resizable() && !summary.filters().is_empty());
+    let summary = summary.read_raw::<u8>().unwrap();
+    assert_eq!(summary, summarise(&timeline).to_json().unwrap().as_bytes());
+    assert_eq!(serde_json::from_slice::<Summary>(&summary).unwrap().total_events, 24);
 }
 
 #[test]

@@ -28,7 +28,7 @@ with h5py.File(sys.argv[1], "r") as file:
         "filters": [kernels["start_ns"].compression, kernels["start_ns"].shuffle],
         "names": [file["names/cuda_kernel"][()][at].decode() for at in kernels["name_idx"][()]],
         "tiles": file["tiles/cuda_kernel/count"][()].tolist(),
-        "summary": json.loads(file["summary"][()])["total_events"],
+        "summary": json.loads(file["summary"][()].tobytes())["total_events"],
     }))
 "#;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flopwatch_trace::model::{Capture, Category, Event, Events, Row, Timeline, Track};
+use flopwatch_trace::model::{Capture, Category, Event, Events, LodLevel, Row, Timeline, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 
 use crate::random::Random;
@@ -72,7 +72,7 @@ fn every_entry_says_what_its_bucket_holds() {
         let events = &timeline.capture.events[&Category::CudaMemset];
         let lod = &timeline.lod[&Category::CudaMemset];
         let longest = events.duration_ns.iter().max().unwrap();
-        assert!(lod.levels.len() > 3, "{count} events make {} levels", lod.levels.len());
+        assert!(lod.levels.len() > 2, "{count} events make {} levels", lod.levels.len());
         let mut shift = None;
         for level in &lod.levels {
             assert!(shift.is_none_or(|before: u8| level.shift == before + 2));
@@ -83,19 +83,23 @@ fn every_entry_says_what_its_bucket_holds() {
                 count
             );
             assert_eq!(level.duration_ns.iter().max(), Some(longest));
-            let mut of_buckets: BTreeMap<(u32, u64), Vec<usize>> = BTreeMap::new();
-            let mut of_rows: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
+            let mut of_buckets: BTreeMap<(u32, u32, u64), Vec<usize>> = BTreeMap::new();
+            let mut of_strips: BTreeMap<(u32, u32), Vec<(u64, u64)>> = BTreeMap::new();
             for at in 0..count {
                 let bucket = events.start_ns[at] >> level.shift;
-                of_buckets.entry((events.row[at], bucket)).or_default().push(at);
-                of_rows
-                    .entry(events.row[at])
+                let (row, lane) = (events.row[at], events.lane[at].min(LodLevel::LANES - 1));
+                of_buckets.entry((row, lane, bucket)).or_default().push(at);
+                of_strips
+                    .entry((row, lane))
                     .or_default()
                     .push((events.start_ns[at], events.end_ns(at)));
             }
             assert_eq!(level.len(), of_buckets.len());
-            for (at, ((row, bucket), members)) in of_buckets.iter().enumerate() {
-                assert_eq!((level.row[at], level.bucket[at]), (*row, *bucket));
+            for (at, ((row, lane, bucket), members)) in of_buckets.iter().enumerate() {
+                assert_eq!(
+                    (level.row[at], level.lane[at], level.bucket[at]),
+                    (*row, *lane, *bucket)
+                );
                 assert_eq!(usize::try_from(level.count[at]).unwrap(), members.len());
                 let best = members
                     .iter()
@@ -105,25 +109,77 @@ fn every_entry_says_what_its_bucket_holds() {
                 assert_eq!(usize::try_from(level.event[at]).unwrap(), *best);
                 assert_eq!(level.duration_ns[at], events.duration_ns[*best]);
                 let (from, to) = (bucket << level.shift, (bucket + 1) << level.shift);
-                let clipped = of_rows[row]
+                let clipped = of_strips[&(*row, *lane)]
                     .iter()
                     .map(|(start, end)| (*start.max(&from), *end.min(&to)));
                 let busy = union(clipped.filter(|(start, end)| start < end).collect());
                 assert_eq!(
                     level.busy_ns[at], busy,
-                    "row {row} bucket {bucket} shift {}",
+                    "row {row} lane {lane} bucket {bucket} shift {}",
                     level.shift
                 );
                 assert!(busy <= to - from);
             }
         }
-        let used: BTreeSet<u32> = events.row.iter().copied().collect();
+        let lanes = events.lane.iter().map(|lane| (*lane).min(LodLevel::LANES - 1));
+        let used: BTreeSet<(u32, u32)> = events.row.iter().copied().zip(lanes).collect();
+        assert!(used.len() > usize::try_from(rows).unwrap(), "events overlap");
         assert_eq!(
             lod.levels.last().unwrap().len(),
             used.len(),
-            "the last level has one entry per row"
+            "the last level has one entry per lane"
         );
     }
+}
+
+#[test]
+fn what_runs_at_a_time_is_found_in_the_entries_before_it() {
+    let timeline = made(9000, 3, 7);
+    let events = &timeline.capture.events[&Category::CudaMemset];
+    let last = events.start_ns.last().unwrap();
+    let mut found = 0;
+    for level in &timeline.lod[&Category::CudaMemset].levels {
+        let width = 1_u64 << level.shift;
+        for time in (0..16).map(|part| last / 16 * part) {
+            for at in (0..events.len()).filter(|at| (events.start_ns[*at]..events.end_ns(*at)).contains(&time)) {
+                let bucket = events.start_ns[at] >> level.shift;
+                if bucket == time >> level.shift || events.end_ns(at) < ((bucket + 1) << level.shift) + width {
+                    continue;
+                }
+                let of_lane = |entry: &usize| {
+                    level.row[*entry] == events.row[at]
+                        && level.lane[*entry] == events.lane[at]
+                        && level.bucket[*entry] < time >> level.shift
+                };
+                let before = (0..level.len()).rev().find(of_lane).unwrap();
+                assert_eq!(
+                    usize::try_from(level.event[before]).unwrap(),
+                    at,
+                    "time {time} level {}",
+                    level.shift
+                );
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 20, "{found}");
+}
+
+#[test]
+fn far_lanes_share_entries_so_that_nothing_but_overlaps_still_has_levels() {
+    let mut capture = capture(5000, 1, 8);
+    for events in capture.events.values_mut() {
+        events.duration_ns.fill(u64::from(u32::MAX));
+    }
+    let timeline = transform(capture, TransformOptions::default());
+    assert_eq!(
+        timeline.capture.events[&Category::CudaMemset].lane.iter().max(),
+        Some(&4999)
+    );
+    let levels = &timeline.lod[&Category::CudaMemset].levels;
+    let last = levels.last().unwrap();
+    assert_eq!(last.lane, (0..LodLevel::LANES).collect::<Vec<u32>>());
+    assert_eq!(last.count.last(), Some(&(5000 - 63)));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use flopwatch_trace::redact::REDACTED;
 use flopwatch_trace::summary::summarise;
 use flopwatch_trace::timeline_file;
 use flopwatch_trace::transform::{TransformOptions, transform};
-use hdf5::types::{TypeDescriptor, VarLenUnicode};
+use hdf5::types::{IntSize, TypeDescriptor, VarLenUnicode};
 use hdf5::{Dataset, Group, LocationType};
 
 use crate::export::{Export, Finished, Kernel, NameValue, Nvtx, Process, Schema, global, text};
@@ -79,11 +79,16 @@ fn visit(group: &Group, all: &mut Vec<u8>) {
 }
 
 fn dataset(dataset: &Dataset, all: &mut Vec<u8>) {
-    if dataset.dtype().unwrap().to_descriptor().unwrap() == TypeDescriptor::VarLenUnicode {
-        for value in dataset.read_raw::<VarLenUnicode>().unwrap() {
-            all.extend(value.as_bytes());
-            all.push(b'\n');
+    match dataset.dtype().unwrap().to_descriptor().unwrap() {
+        TypeDescriptor::VarLenUnicode => {
+            for value in dataset.read_raw::<VarLenUnicode>().unwrap() {
+                all.extend(value.as_bytes());
+                all.push(b'\n');
+            }
         }
+        // The summary.
+        TypeDescriptor::Unsigned(IntSize::U1) => all.extend(dataset.read_raw::<u8>().unwrap()),
+        _ => {}
     }
 }
 

@@ -148,17 +148,28 @@ fn the_levels_in_the_file_are_those_of_the_timeline() {
     assert!(!levels.is_empty());
     let busy: Vec<u64> = levels.iter().flat_map(|level| &level.busy_ns).copied().collect();
     assert_eq!(list("entries/busy_ns"), busy);
-    let (shifts, firsts, counts, rows) = (
+    let names = &timeline.capture.events[&Category::CudaKernel].name;
+    let event = list("entries/event");
+    let of_events = event
+        .iter()
+        .map(|event| u64::from(names[usize::try_from(*event).unwrap()]));
+    assert_eq!(list("entries/name_idx"), of_events.collect::<Vec<u64>>());
+    let (shifts, firsts, counts, rows, lanes) = (
         list("levels/shift"),
         list("levels/first"),
         list("levels/count"),
         list("levels/row"),
+        list("levels/lane"),
     );
+    assert!(lanes.contains(&1), "events overlap");
+    let runs: Vec<_> = (0..shifts.len()).map(|at| (shifts[at], rows[at], lanes[at])).collect();
+    assert!(runs.is_sorted_by(|a, b| a < b), "sorted by level, row and lane");
     let mut parts = Vec::new();
     for (at, shift) in shifts.iter().enumerate() {
         let level = levels.iter().find(|level| u64::from(level.shift) == *shift).unwrap();
-        let of_row = level.row.iter().filter(|row| u64::from(**row) == rows[at]).count();
-        assert_eq!(counts[at], u64::try_from(of_row).unwrap());
+        let strips = level.row.iter().zip(&level.lane);
+        let of_strip = strips.filter(|(row, lane)| (u64::from(**row), u64::from(**lane)) == (rows[at], lanes[at]));
+        assert_eq!(counts[at], u64::try_from(of_strip.count()).unwrap());
         parts.push((firsts[at], counts[at]));
     }
     assert!(
