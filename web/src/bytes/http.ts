@@ -1,0 +1,116 @@
+/** A file on a server, fetched by ranges. */
+
+import { type ByteSource, checkInside, MemorySource, type OnBytes, SourceError, type Span } from "./source";
+
+/** Bytes that the first request asks for: the superblock and, in most files, the outer groups. */
+export const FIRST_BYTES = 32 * 1024;
+
+/** How often a request that met a failing network is sent. */
+const ATTEMPTS = 3;
+
+/**
+ * Opens `url`. A server that knows no ranges answers with the whole file, which is then kept in memory.
+ *
+ * Every later range must be of the same version of the file, by its entity tag.
+ */
+export async function openHttp(url: string, onBytes: OnBytes = () => {}): Promise<ByteSource> {
+  const response = await request(url, { Range: `bytes=0-${FIRST_BYTES - 1}` });
+  if (response.status === 200) {
+    const bytes = await body(response, onBytes);
+    return new MemorySource(bytes);
+  }
+  if (response.status === 416) {
+    throw new SourceError(`${url}: the file is empty`);
+  }
+  if (response.status !== 206) {
+    throw new SourceError(refusal(url, response));
+  }
+  const size = sizeOf(response.headers.get("Content-Range"));
+  if (size === undefined) {
+    throw new SourceError(`${url}: the server does not say how long the file is (Content-Range)`);
+  }
+  const first = await body(response, onBytes);
+  const tag = response.headers.get("ETag");
+  return new HttpSource(url, size, first, tag, onBytes);
+}
+
+/** The whole length in a `Content-Range` header, or undefined where it is unknown. */
+export function sizeOf(header: string | null): number | undefined {
+  const found = /^bytes \d+-\d+\/(\d+)$/.exec(header ?? "");
+  return found ? Number(found[1]) : undefined;
+}
+
+class HttpSource implements ByteSource {
+  constructor(
+    private readonly url: string,
+    readonly size: number,
+    private readonly first: Uint8Array<ArrayBuffer>,
+    private readonly tag: string | null,
+    private readonly onBytes: OnBytes,
+  ) {}
+
+  async read(span: Span): Promise<Uint8Array<ArrayBuffer>> {
+    checkInside(span, this.size);
+    const end = span.offset + span.length;
+    if (end <= this.first.byteLength) {
+      return this.first.subarray(span.offset, end);
+    }
+    if (span.length === 0) {
+      return new Uint8Array(0);
+    }
+    const headers: Record<string, string> = { Range: `bytes=${span.offset}-${end - 1}` };
+    // A weak tag may not be used for ranges.
+    if (this.tag !== null && !this.tag.startsWith("W/")) {
+      headers["If-Range"] = this.tag;
+    }
+    const response = await request(this.url, headers);
+    if (response.status === 200) {
+      await response.body?.cancel();
+      throw new SourceError(`${this.url}: the file changed while it was read; open it again`);
+    }
+    if (response.status !== 206) {
+      throw new SourceError(refusal(this.url, response));
+    }
+    const bytes = await body(response, this.onBytes);
+    if (bytes.byteLength !== span.length) {
+      throw new SourceError(`${this.url}: ${bytes.byteLength} bytes came where ${span.length} were asked for`);
+    }
+    return bytes;
+  }
+}
+
+async function request(url: string, headers: Record<string, string>): Promise<Response> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      const response = await fetch(url, { headers, cache: "no-cache" });
+      if (response.status < 500 || attempt === ATTEMPTS) {
+        return response;
+      }
+      await response.body?.cancel();
+    } catch (error) {
+      if (attempt === ATTEMPTS) {
+        throw new SourceError(`${url}: cannot be reached: ${error instanceof Error ? error.message : String(error)}`);
+      }
+    }
+    await new Promise((wake) => setTimeout(wake, 200 * 2 ** attempt * (0.5 + Math.random())));
+  }
+}
+
+async function body(response: Response, onBytes: OnBytes): Promise<Uint8Array<ArrayBuffer>> {
+  const buffer = await response.arrayBuffer();
+  onBytes(buffer.byteLength);
+  return new Uint8Array(buffer);
+}
+
+function refusal(url: string, response: Response): string {
+  switch (response.status) {
+    case 401:
+      return `${url}: the server asks who you are (401); open the link through \`kubectl flopwatch proxy\` or sign in`;
+    case 403:
+      return `${url}: you may not read this session (403); ask for the right to \`get\` it`;
+    case 404:
+      return `${url}: there is no such file (404); it may have reached the end of its retention`;
+    default:
+      return `${url}: the server answers ${response.status} ${response.statusText}`.trimEnd();
+  }
+}

@@ -1,0 +1,71 @@
+/** The filters that timeline files use: shuffle and deflate. */
+
+import { FormatError } from "./cursor";
+
+/** Numbers of the filters in the format. */
+export const DEFLATE = 1;
+export const SHUFFLE = 2;
+const FLETCHER32 = 3;
+
+/** A filter of a dataset's chunks. */
+export interface Filter {
+  readonly id: number;
+  readonly values: readonly number[];
+}
+
+/** A chunk as it was before `filters` were applied; `elementBytes` is the width of a value. */
+export async function unfilter(
+  stored: Uint8Array<ArrayBuffer>,
+  filters: readonly Filter[],
+  elementBytes: number,
+): Promise<Uint8Array<ArrayBuffer>> {
+  let bytes = stored;
+  for (const filter of [...filters].reverse()) {
+    switch (filter.id) {
+      case DEFLATE:
+        bytes = await inflate(bytes);
+        break;
+      case SHUFFLE:
+        bytes = unshuffle(bytes, filter.values[0] ?? elementBytes);
+        break;
+      case FLETCHER32:
+        bytes = bytes.subarray(0, Math.max(0, bytes.byteLength - 4));
+        break;
+      default:
+        throw new FormatError(`data are packed by filter ${filter.id}, which is not read here`);
+    }
+  }
+  return bytes;
+}
+
+/** Unpacks a zlib stream. */
+export async function inflate(packed: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
+  const stream = new DecompressionStream("deflate");
+  const unpacked = new Response(stream.readable).arrayBuffer();
+  const writer = stream.writable.getWriter();
+  // Errors come out at the readable end.
+  writer.write(packed).catch(() => {});
+  writer.close().catch(() => {});
+  try {
+    return new Uint8Array(await unpacked);
+  } catch {
+    throw new FormatError("packed data are damaged: they are no zlib stream");
+  }
+}
+
+/** Undoes HDF5's shuffle: the lowest bytes of all values come first, then the next ones. What is left over stays at the end. */
+export function unshuffle(shuffled: Uint8Array<ArrayBuffer>, width: number): Uint8Array<ArrayBuffer> {
+  if (width <= 1) {
+    return shuffled;
+  }
+  const count = Math.floor(shuffled.byteLength / width);
+  const plain = new Uint8Array(shuffled.byteLength);
+  for (let byte = 0; byte < width; byte += 1) {
+    const plane = byte * count;
+    for (let at = 0, to = byte; at < count; at += 1, to += width) {
+      plain[to] = shuffled[plane + at] as number;
+    }
+  }
+  plain.set(shuffled.subarray(count * width), count * width);
+  return plain;
+}

@@ -1,0 +1,80 @@
+/** What a timeline file says about itself: everything but the events. */
+
+/** A row of the timeline: a stream of a device or a track of a thread, of one process. */
+export interface Row {
+  readonly capture: number;
+  readonly machine: number;
+  readonly process: number;
+  /** Kind of the row, e.g. `gpu_stream`. */
+  readonly track: string;
+  readonly device: number | undefined;
+  readonly context: number | undefined;
+  readonly stream: number | undefined;
+  readonly thread: number | undefined;
+  readonly label: string;
+}
+
+/** A GPU; a figure that is not known is undefined. */
+export interface Device {
+  readonly id: number;
+  readonly name: string;
+  readonly computeCapability: string | undefined;
+  readonly multiprocessors: number | undefined;
+  readonly memoryBytes: number | undefined;
+  readonly peakBandwidth: number | undefined;
+  readonly figuresFrom: string;
+}
+
+/** A category that was captured, with or without events. */
+export interface Category {
+  readonly name: string;
+  readonly count: number;
+  /** Names of its columns. */
+  readonly columns: readonly string[];
+}
+
+/** A sampled series. */
+export interface Counter {
+  readonly source: string;
+  readonly device: string;
+  readonly metric: string;
+  readonly unit: string;
+}
+
+/** Something that is not in the capture: why, what, how many. */
+export interface Drop {
+  readonly reason: string;
+  readonly what: string;
+  readonly count: number;
+}
+
+/** Who recorded. */
+export interface CaptureSource {
+  readonly profiler: string;
+  readonly version: string;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/** A file without its events. Times are in ns from the session's start. */
+export interface Header {
+  readonly sessionId: string;
+  readonly durationNs: number;
+  readonly totalEvents: number;
+  /** Start of the session since the Unix epoch in ns, as decimal digits: a double would round it. */
+  readonly startUtcNs: string | undefined;
+  readonly source: CaptureSource;
+  readonly drops: readonly Drop[];
+  readonly redactions: number;
+  readonly devices: readonly Device[];
+  readonly rows: readonly Row[];
+  readonly categories: readonly Category[];
+  readonly counters: readonly Counter[];
+  /** Length of the file in bytes. */
+  readonly fileBytes: number;
+}
+
+/** The newest layout of files that is read. */
+export const SCHEMA_VERSION = 1;
+
+/** Stands for a missing device in `/rows`. */
+export const NONE_U32 = 0xffff_ffff;
