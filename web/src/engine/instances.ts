@@ -71,9 +71,16 @@ export class InstanceWriter {
     return this.floats[at * 5 + 1] as number;
   }
 
-  /** The rectangles, the event under each, and of how many each is. */
-  finish(): { instances: ArrayBuffer; events: Uint32Array; counts: Uint32Array } {
+  /** The rectangles, the event under each, of how many each is, and which are at least `wide` ns: those may get a text. */
+  finish(wide: number): { instances: ArrayBuffer; events: Uint32Array; counts: Uint32Array; wide: Uint32Array } {
+    const found: number[] = [];
+    for (let at = 0; at < this.length; at += 1) {
+      if (this.end(at) - this.begin(at) >= wide && (this.words[at * 5 + 2] as number) >>> 24 <= KIND.level) {
+        found.push(at);
+      }
+    }
     return {
+      wide: Uint32Array.from(found),
       instances: this.buffer.slice(0, this.length * INSTANCE_BYTES),
       events: this.members.slice(0, this.length),
       counts: this.counts.slice(0, this.length),

@@ -173,6 +173,11 @@ export class Dataset {
     this.filters = pipeline ? messages.filterPipeline(new Cursor(pipeline.body)) : [];
   }
 
+  /** How many values are read at once: those of a chunk, or all. */
+  get chunkLength(): number {
+    return "chunk" in this.layout ? this.layout.chunk : Math.max(1, this.length);
+  }
+
   /** All values as numbers. */
   async numbers(): Promise<Numbers> {
     return this.range(0, this.length);

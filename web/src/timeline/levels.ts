@@ -19,8 +19,8 @@ export interface Level {
 /** The levels of a category, the finest first. */
 export interface Levels {
   readonly levels: readonly Level[];
-  /** The entries from `first` on. */
-  entries(first: number, count: number): Promise<Entries>;
+  /** The entries of a row of a level of buckets of 2^shift ns that start between `from` and `to`. */
+  within(row: LevelRow, shift: number, from: number, to: number): Promise<Entries>;
 }
 
 /** Entries, by column. Times in ns. */
@@ -33,6 +33,9 @@ export interface Entries {
   /** Name of the longest event, where the file tells it. */
   readonly name: Numbers | undefined;
 }
+
+/** Decoded chunks of entry columns that are kept. */
+const MOST_KEPT = 48;
 
 export async function openLevels(group: Group): Promise<Levels> {
   const [directory, columns] = await Promise.all([group.group("levels"), group.group("entries")]);
@@ -49,26 +52,98 @@ export async function openLevels(group: Group): Promise<Levels> {
   });
   const levels = [...byShift].sort(([a], [b]) => a - b).map(([shift, rows]) => ({ shift, rows }));
   const sets = new Map<string, Promise<Dataset>>();
-  const column = (name: string, from: number, many: number): Promise<Numbers> => {
-    let set = sets.get(name);
-    if (!set) {
-      set = columns.dataset(name);
-      sets.set(name, set);
+  const kept = new Map<string, Promise<Numbers>>();
+  const part = (set: Dataset, chunk: number): Promise<Numbers> => {
+    const key = `${set.path}/${chunk}`;
+    const known = kept.get(key);
+    const begin = chunk * set.chunkLength;
+    const part = known ?? set.range(begin, Math.min(set.chunkLength, set.length - begin));
+    kept.delete(key);
+    kept.set(key, part);
+    if (!known) {
+      part.catch(() => kept.delete(key));
     }
-    return set.then((set) => set.range(from, many));
+    for (const oldest of kept.keys()) {
+      if (kept.size <= MOST_KEPT) {
+        break;
+      }
+      kept.delete(oldest);
+    }
+    return part;
+  };
+  const column = async (name: string, from: number, many: number): Promise<Numbers> => {
+    let opening = sets.get(name);
+    if (!opening) {
+      opening = columns.dataset(name);
+      sets.set(name, opening);
+    }
+    const set = await opening;
+    const chunks = [];
+    for (let chunk = Math.floor(from / set.chunkLength); chunk * set.chunkLength < from + many; chunk += 1) {
+      chunks.push(part(set, chunk));
+    }
+    const parts = await Promise.all(chunks);
+    const skip = from % set.chunkLength;
+    return parts.length === 1 && parts[0] ? parts[0].subarray(skip, skip + many) : join(parts).subarray(skip, skip + many);
+  };
+  const entries = async (from: number, many: number): Promise<Entries> => {
+    const [bucket, event, duration, count, busy, name] = await Promise.all([
+      column("bucket", from, many),
+      column("event", from, many),
+      column("duration_ns", from, many),
+      column("count", from, many),
+      column("busy_ns", from, many),
+      columns.has("name_idx") ? column("name_idx", from, many) : undefined,
+    ]);
+    return { bucket, event, duration, count, busy, name };
   };
   return {
     levels,
-    entries: async (from, many) => {
-      const [bucket, event, duration, count, busy, name] = await Promise.all([
-        column("bucket", from, many),
-        column("event", from, many),
-        column("duration_ns", from, many),
-        column("count", from, many),
-        column("busy_ns", from, many),
-        columns.has("name_idx") ? column("name_idx", from, many) : undefined,
-      ]);
-      return { bucket, event, duration, count, busy, name };
+    within: async (row, shift, from, to) => {
+      if (row.count === 0) {
+        return entries(row.first, 0);
+      }
+      // Where the time lies is told by the buckets alone, which take next to no bytes.
+      const buckets = await column("bucket", row.first, row.count);
+      const width = 2 ** shift;
+      const low = place(buckets, Math.floor(from / width));
+      const high = place(buckets, Math.floor(to / width) + 1);
+      return entries(row.first + low, Math.max(0, high - low));
     },
   };
+}
+
+/** The place of the first value that is not below `wanted`. */
+function place(values: Numbers, wanted: number): number {
+  let low = 0;
+  let high = values.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (Number(values[middle]) < wanted) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+function join(parts: readonly Numbers[]): Numbers {
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  if (parts[0] instanceof BigUint64Array) {
+    const whole = new BigUint64Array(length);
+    let at = 0;
+    for (const part of parts) {
+      whole.set(part as BigUint64Array, at);
+      at += part.length;
+    }
+    return whole;
+  }
+  const whole = new Float64Array(length);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part as Float64Array, at);
+    at += part.length;
+  }
+  return whole;
 }

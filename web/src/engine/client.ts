@@ -1,0 +1,53 @@
+/** The page's side of the worker. */
+
+import type { Call, Calls, Request, Response } from "./protocol";
+
+type Answer<C extends Call> = ReturnType<Calls[C]>;
+
+/** Calls the worker; answers come when they come, errors as rejections with the worker's message. */
+export class Engine {
+  private readonly worker: Worker;
+  private readonly waiting = new Map<number, { resolve: (value: never) => void; reject: (reason: Error) => void }>();
+  private last = 0;
+
+  constructor(private readonly onBytes: (bytes: number, requests: number) => void) {
+    this.worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
+    this.worker.onmessage = (event: MessageEvent<Response>) => this.receive(event.data);
+    this.worker.onerror = (event) => this.fail(new Error(event.message || "the worker ended"));
+  }
+
+  call<C extends Call>(call: C, ...args: Parameters<Calls[C]>): Promise<Answer<C>> {
+    this.last += 1;
+    const request: Request = { id: this.last, call, args };
+    return new Promise((resolve, reject) => {
+      this.waiting.set(request.id, { resolve, reject });
+      this.worker.postMessage(request);
+    });
+  }
+
+  close(): void {
+    this.worker.terminate();
+    this.fail(new Error("the file was closed"));
+  }
+
+  private receive(response: Response): void {
+    if ("bytes" in response) {
+      this.onBytes(response.bytes, response.requests);
+      return;
+    }
+    const waiting = this.waiting.get(response.id);
+    this.waiting.delete(response.id);
+    if ("error" in response) {
+      waiting?.reject(new Error(response.error));
+    } else {
+      waiting?.resolve(response.answer as never);
+    }
+  }
+
+  private fail(reason: Error): void {
+    for (const { reject } of this.waiting.values()) {
+      reject(reason);
+    }
+    this.waiting.clear();
+  }
+}

@@ -1,0 +1,155 @@
+/** What the page asks the worker, and what the worker answers. Everything here can be copied between threads. */
+
+import type { Header } from "../timeline/header";
+
+/** Which file is opened. */
+export type Place = { readonly url: string } | { readonly file: File };
+
+/** What the page wants to draw. Times in ns. */
+export interface ViewRequest {
+  readonly from: number;
+  readonly to: number;
+  readonly nsPerPixel: number;
+}
+
+/** A run of rectangles of one row, lane and category, by start. */
+export interface Run {
+  readonly row: number;
+  /** 255 where the rectangles stand for all lanes of the row. */
+  readonly lane: number;
+  /** Place in the header's list; counters have -1. */
+  readonly category: number;
+  readonly first: number;
+  readonly count: number;
+}
+
+/** What can be drawn. */
+export interface View {
+  readonly from: number;
+  readonly to: number;
+  /** Width in ns that was merged into one rectangle. */
+  readonly step: number;
+  readonly instances: ArrayBuffer;
+  /** Under each rectangle: the event's index in its category, or the sample's in its series. */
+  readonly events: Uint32Array;
+  /** Of how many events each rectangle is. */
+  readonly counts: Uint32Array;
+  /** Rectangles that are wide enough for a text. */
+  readonly wide: Uint32Array;
+  readonly runs: readonly Run[];
+  /** Lanes that are known of each row so far. */
+  readonly lanes: Uint16Array;
+  /** Categories that are shown by a level of detail: their names and lanes come when you zoom in. */
+  readonly coarse: readonly number[];
+  /** Time that the worker spent on it, ms. */
+  readonly tookMs: number;
+}
+
+/** An event by its place in the file. */
+export interface EventRef {
+  readonly category: number;
+  readonly index: number;
+}
+
+/** Where an event is. */
+export interface EventPlace extends EventRef {
+  readonly start: number;
+  readonly duration: number;
+  readonly row: number;
+  readonly lane: number;
+  readonly name: number;
+}
+
+/** Everything that the file says about an event. */
+export interface EventDetails extends EventPlace {
+  readonly text: string;
+  /** The category's own columns. */
+  readonly fields: readonly (readonly [string, number])[];
+}
+
+/** What belongs to an event: calls and the GPU work that they launched. */
+export interface Flow {
+  readonly launch: EventPlace | undefined;
+  readonly launched: readonly EventPlace[];
+  /** Whether the search for launched work ended at its limit. */
+  readonly more: boolean;
+}
+
+/** What is searched for. */
+export interface Query {
+  readonly text: string;
+}
+
+/** Parts of the hit strip: equal shares of the session's time. */
+export const STRIP = 1024;
+
+/** Which names match, and where. */
+export interface Hits {
+  /** Per category: 1 for each name that matches. */
+  readonly names: readonly Uint8Array[];
+  readonly matchingNames: number;
+  /** Events that match; undefined where they were too many to count. */
+  readonly events: number | undefined;
+  /** Events that match, in each part of the strip. */
+  readonly strip: Uint32Array;
+}
+
+/** An area of the timeline. */
+export interface Area {
+  readonly from: number;
+  readonly to: number;
+  /** Rows of the area. */
+  readonly rows: readonly number[];
+}
+
+/** Events of one name in an area. Times in ns. */
+export interface AreaRow {
+  readonly category: number;
+  readonly name: number;
+  readonly text: string;
+  readonly count: number;
+  /** Sum of the parts that lie in the area. */
+  readonly inside: number;
+  /** Figures of the whole events. */
+  readonly total: number;
+  readonly min: number;
+  readonly max: number;
+}
+
+/** What is in an area. */
+export interface AreaStats {
+  readonly rows: readonly AreaRow[];
+  readonly events: number;
+  /** Time of the area in which an event of GPU rows runs, per device row group; undefined without such rows. */
+  readonly busy: number | undefined;
+}
+
+/** The worker's calls. */
+export interface Calls {
+  open(place: Place): Header;
+  names(category: number): readonly string[];
+  view(request: ViewRequest): View | undefined;
+  event(ref: EventRef): EventDetails;
+  flow(ref: EventRef): Flow;
+  search(query: Query): Hits | undefined;
+  next(from: EventPlace | undefined, time: number, forward: boolean): EventPlace | undefined;
+  firstOf(category: number, text: string): EventPlace | undefined;
+  area(area: Area): AreaStats | undefined;
+  sample(counter: number, at: number): { t: number; value: number } | undefined;
+  summary(): string;
+}
+
+export type Call = keyof Calls;
+
+/** A call on its way to the worker. */
+export interface Request {
+  readonly id: number;
+  readonly call: Call;
+  readonly args: readonly unknown[];
+}
+
+/** What comes back: an answer, an error, or how many bytes have come in. */
+export type Response =
+  | { readonly id: number; readonly answer: unknown }
+  | { readonly id: number; readonly error: string }
+  | { readonly bytes: number; readonly requests: number };

@@ -1,0 +1,269 @@
+/** An open file and what answers about it: the worker's heart. */
+
+import type { ByteSource } from "../bytes/source";
+import type { Numbers } from "../hdf5/file";
+import type { CategoryData, Samples, TimelineFile } from "../timeline/file";
+import type { Entries, Level } from "../timeline/levels";
+import { chunkOf, readColumns } from "../timeline/tiles";
+import { Blocks } from "./blocks";
+import { chooseDetail, mergeStep } from "./detail";
+import { drawEntries, drawLane, drawSamples, gapsBetween, type Look, type Window } from "./draw";
+import { InstanceWriter, KIND, MOST_LANES, NO_NAME } from "./instances";
+import { slotsOf } from "./names";
+import type { EventDetails, EventPlace, EventRef, Run, View, ViewRequest } from "./protocol";
+
+/** Categories whose events keep a GPU busy. */
+const GPU_WORK = /^cuda_(kernel|memcpy|memset)|^device_op$/;
+
+/** Rectangles of fewer steps get no text. */
+const TEXT_STEPS = 12;
+
+/** Told whether a newer request made this one useless. */
+export type Stale = () => boolean;
+
+/** A counter with its largest value, which its heights are shares of. */
+interface Series extends Samples {
+  readonly most: number;
+}
+
+export class Session {
+  readonly blocks: Blocks;
+  private readonly looks: Promise<readonly Look[]>;
+  private readonly lanes: Uint16Array;
+  private series: Promise<readonly Series[]> | undefined;
+
+  constructor(
+    readonly file: TimelineFile,
+    private readonly source: ByteSource,
+  ) {
+    this.blocks = new Blocks(source, file.categories);
+    this.lanes = new Uint16Array(file.header.rows.length + file.header.counters.length).fill(1);
+    this.looks = Promise.all(file.categories.map((category) => category.names())).then((names) => {
+      let firstName = 0;
+      return names.map((list, category) => {
+        const look = { category, firstName, slots: slotsOf(list) };
+        firstName += list.length;
+        return look;
+      });
+    });
+  }
+
+  /** Whether the category's events are GPU work. */
+  isGpuWork(category: number): boolean {
+    return GPU_WORK.test(this.file.categories[category]?.name ?? "");
+  }
+
+  category(at: number): CategoryData {
+    const found = this.file.categories[at];
+    if (!found) {
+      throw new Error(`there is no category ${at}`);
+    }
+    return found;
+  }
+
+  /** What to draw; undefined when a newer request came meanwhile. */
+  async view(request: ViewRequest, stale: Stale): Promise<View | undefined> {
+    const step = mergeStep(request.nsPerPixel);
+    // Whole steps, so that rectangles begin at the same places when the view is moved.
+    const from = Math.max(0, Math.floor(request.from / step) * step);
+    const window: Window = { from, to: Math.min(request.to, this.file.header.durationNs), step };
+    const looks = await this.looks;
+    const series = await (this.series ??= this.allSeries());
+    if (stale()) {
+      return undefined;
+    }
+    const parts = this.file.categories.map((category, at) => {
+      const cached = (chunk: number) => this.blocks.has(at, chunk);
+      return { at, category, detail: chooseDetail(category.tiles, category.levels?.levels ?? [], window.from, window.to, step, cached) };
+    });
+    const loaded = await Promise.all(
+      parts.map(async ({ at, category, detail }) => {
+        if (detail.kind === "events") {
+          return { at, detail, blocks: detail.chunks.length > 0 ? await this.blocks.get(at, detail.chunks) : [], entries: [] as RowEntries[] };
+        }
+        return { at, detail, blocks: [], entries: await levelEntries(category, detail.level, window) };
+      }),
+    );
+    if (stale()) {
+      return undefined;
+    }
+    const began = performance.now();
+    const out = new InstanceWriter();
+    const runs: Run[] = [];
+    const coarse: number[] = [];
+    const busy = new Map<string, number[]>();
+    const record = (row: number, lane: number, category: number, first: number) => {
+      if (out.length === first) {
+        return;
+      }
+      runs.push({ row, lane, category, first, count: out.length - first });
+      if (this.isGpuWork(category)) {
+        this.collectBusy(busy, row, out, first);
+      }
+    };
+    for (const { at, detail, blocks, entries } of loaded) {
+      const look = looks[at] as Look;
+      for (const block of blocks) {
+        for (const lane of block.lanes) {
+          this.lanes[lane.row] = Math.min(MOST_LANES, Math.max(this.lanes[lane.row] ?? 1, lane.lane + 1));
+          const first = out.length;
+          drawLane(out, block, lane, window, look);
+          record(lane.row, lane.lane, at, first);
+        }
+      }
+      if (detail.kind === "level") {
+        coarse.push(at);
+        for (const { row, shift, list } of entries) {
+          const first = out.length;
+          drawEntries(out, list, row, shift, window, look);
+          record(row, MOST_LANES, at, first);
+        }
+      }
+    }
+    series.forEach(({ t, value, most }, at) => {
+      const first = out.length;
+      const row = this.file.header.rows.length + at;
+      drawSamples(out, t, value, most, row, this.file.categories.length, window);
+      record(row, 0, -1, first);
+    });
+    this.drawIdle(out, busy, window);
+    const { instances, events, counts, wide } = out.finish(step * TEXT_STEPS);
+    return {
+      from: window.from,
+      to: window.to,
+      step,
+      instances,
+      events,
+      counts,
+      wide,
+      runs,
+      lanes: this.lanes.slice(),
+      coarse,
+      tookMs: performance.now() - began,
+    };
+  }
+
+  /** Notes the spans of the rectangles from `first` on with the device that `row` belongs to. */
+  private collectBusy(busy: Map<string, number[]>, row: number, out: InstanceWriter, first: number): void {
+    const of = this.file.header.rows[row];
+    if (of?.device === undefined) {
+      return;
+    }
+    const key = `${of.capture}/${of.machine}/${of.device}`;
+    const spans = busy.get(key) ?? [];
+    for (let at = first; at < out.length; at += 1) {
+      spans.push(out.begin(at), out.end(at));
+    }
+    busy.set(key, spans);
+  }
+
+  /** Shades the gaps in which nothing runs on a device, in each of its streams. */
+  private drawIdle(out: InstanceWriter, busy: ReadonlyMap<string, number[]>, window: Window): void {
+    const rows = this.file.header.rows;
+    for (const [key, spans] of busy) {
+      const gaps = gapsBetween(spans, window.step * 3);
+      rows.forEach((row, at) => {
+        if (row.track === "gpu_stream" && `${row.capture}/${row.machine}/${row.device}` === key) {
+          for (const [begin, end] of gaps) {
+            out.push(begin, end, at, MOST_LANES, KIND.idle, NO_NAME, 0, 0, 1, 0, 0);
+          }
+        }
+      });
+    }
+  }
+
+  private async allSeries(): Promise<Series[]> {
+    const samples = await Promise.all(this.file.header.counters.map((_, at) => this.file.samples(at)));
+    return samples.map(({ t, value }) => ({ t, value, most: value.reduce((most, one) => Math.max(most, one), 0) }));
+  }
+
+  /** A sample of a counter. */
+  async sample(counter: number, at: number): Promise<{ t: number; value: number } | undefined> {
+    const series = (await (this.series ??= this.allSeries()))[counter];
+    const t = series?.t[at];
+    const value = series?.value[at];
+    return t === undefined || value === undefined ? undefined : { t, value };
+  }
+
+  /** Where an event is. */
+  async place(ref: EventRef): Promise<EventPlace> {
+    const { tiles } = this.category(ref.category);
+    const [block] = await this.blocks.get(ref.category, [chunkOf(tiles, ref.index)]);
+    const at = ref.index - (block?.first ?? 0);
+    const start = block?.start[at];
+    if (!block || start === undefined) {
+      throw new Error(`there is no event ${ref.index}`);
+    }
+    return {
+      category: ref.category,
+      index: ref.index,
+      start,
+      duration: block.duration[at] as number,
+      row: block.row[at] as number,
+      lane: block.lane[at] as number,
+      name: block.name[at] as number,
+    };
+  }
+
+  async event(ref: EventRef): Promise<EventDetails> {
+    const { tiles, names } = this.category(ref.category);
+    const place = await this.place(ref);
+    const chunk = chunkOf(tiles, ref.index);
+    const drawn = ["start_ns", "duration_ns", "name_idx", "row", "lane"];
+    const own = tiles.columns.filter((name) => !drawn.includes(name));
+    const [columns] = await readColumns(this.source, tiles, [chunk], own);
+    const at = ref.index - (tiles.first[chunk] as number);
+    const fields = own.map((name) => [name, Number(columns?.get(name)?.[at] ?? 0)] as const);
+    return { ...place, text: (await names())[place.name] ?? "", fields };
+  }
+
+  /** The values of a column of a chunk; undefined where the category lacks it. */
+  async column(category: number, chunk: number, name: string): Promise<ArrayLike<number> | undefined> {
+    const [columns] = await readColumns(this.source, this.category(category).tiles, [chunk], [name]);
+    return columns?.get(name);
+  }
+}
+
+/** Entries of a row, of buckets of 2^shift ns. */
+interface RowEntries {
+  readonly row: number;
+  readonly shift: number;
+  readonly list: Entries;
+}
+
+/** Levels between the one that is drawn and the one that tells what began long before the window. */
+const ABOVE = 3;
+
+/** The entries of a level in the window, and before them those of a coarser one that reach into it from before. */
+async function levelEntries(category: CategoryData, level: Level, window: Window): Promise<RowEntries[]> {
+  const { levels } = category;
+  if (!levels) {
+    return [];
+  }
+  const of = (level: Level, from: number, to: number) =>
+    level.rows.map(async (row) => ({ row: row.row, shift: level.shift, list: await levels.within(row, level.shift, from, to) }));
+  const coarser = levels.levels[Math.min(levels.levels.length - 1, levels.levels.indexOf(level) + ABOVE)];
+  const long = coarser && coarser !== level && window.from > 0 ? of(coarser, 0, window.from) : [];
+  const reaching = (await Promise.all(long)).map((entries) => ({ ...entries, list: reachingPast(entries, window.from) }));
+  return [...reaching, ...(await Promise.all(of(level, window.from, window.to)))];
+}
+
+/** Of `entries`, those whose longest event ends after `time` and began before it. */
+function reachingPast({ shift, list }: RowEntries, time: number): Entries {
+  const places: number[] = [];
+  for (let at = 0; at < list.bucket.length; at += 1) {
+    const begin = Number(list.bucket[at]) * 2 ** shift;
+    if (begin < time && begin + Number(list.duration[at]) > time) {
+      places.push(at);
+    }
+  }
+  const pick = (column: Numbers) => Float64Array.from(places, (at) => Number(column[at]));
+  return {
+    bucket: pick(list.bucket),
+    event: pick(list.event),
+    duration: pick(list.duration),
+    count: pick(list.count),
+    busy: pick(list.busy),
+    name: list.name && pick(list.name),
+  };
+}

@@ -1,0 +1,96 @@
+/** The worker: owns the file, so that reading and searching never hold up the page. */
+
+import { openHttp } from "../bytes/http";
+import { BlobSource } from "../bytes/source";
+import { openTimeline } from "../timeline/file";
+import { areaStats } from "./area";
+import { Finder } from "./find";
+import { flowOf } from "./flow";
+import type { Area, Call, EventPlace, EventRef, Place, Query, Request, Response, View, ViewRequest } from "./protocol";
+import { Session } from "./session";
+
+interface Scope {
+  postMessage(message: Response, transfer: Transferable[]): void;
+  onmessage: ((event: MessageEvent<Request>) => void) | null;
+}
+
+const scope = self as unknown as Scope;
+
+let session: Session | undefined;
+let finder: Finder | undefined;
+
+/** The newest request of those that replace each other. */
+const newest = new Map<Call, number>();
+
+let bytes = 0;
+let requests = 0;
+let told = 0;
+
+function onBytes(count: number): void {
+  bytes += count;
+  requests += 1;
+  const now = performance.now();
+  if (now - told > 50) {
+    told = now;
+    scope.postMessage({ bytes, requests }, []);
+  }
+}
+
+function open(): Session {
+  if (!session) {
+    throw new Error("no file is open");
+  }
+  return session;
+}
+
+async function answer(request: Request): Promise<unknown> {
+  const { call, args, id } = request;
+  const stale = () => newest.get(call) !== id;
+  switch (call) {
+    case "open": {
+      const place = args[0] as Place;
+      const source = "url" in place ? await openHttp(place.url, onBytes) : new BlobSource(place.file, onBytes);
+      session = new Session(await openTimeline(source), source);
+      finder = new Finder(session);
+      return session.file.header;
+    }
+    case "names":
+      return open().category(args[0] as number).names();
+    case "view":
+      return open().view(args[0] as ViewRequest, stale);
+    case "event":
+      return open().event(args[0] as EventRef);
+    case "flow":
+      return flowOf(open(), args[0] as EventRef);
+    case "search":
+      return finder?.search((args[0] as Query).text, stale);
+    case "next":
+      return finder?.next(args[0] as EventPlace | undefined, args[1] as number, args[2] as boolean);
+    case "firstOf":
+      return finder?.firstOf(args[0] as number, args[1] as string);
+    case "area":
+      return areaStats(open(), args[0] as Area, stale);
+    case "sample":
+      return open().sample(args[0] as number, args[1] as number);
+    case "summary":
+      return open().file.summary();
+  }
+}
+
+scope.onmessage = (event) => {
+  const request = event.data;
+  newest.set(request.call, request.id);
+  answer(request).then(
+    (answer) => {
+      scope.postMessage({ bytes, requests }, []);
+      const transfer =
+        request.call === "view" && answer
+          ? [(answer as View).instances, (answer as View).events.buffer, (answer as View).counts.buffer]
+          : [];
+      scope.postMessage({ id: request.id, answer }, transfer);
+    },
+    (error: unknown) => {
+      scope.postMessage({ id: request.id, error: error instanceof Error ? error.message : String(error) }, []);
+    },
+  );
+};

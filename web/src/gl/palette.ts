@@ -1,0 +1,74 @@
+/** Colours, for light and for dark. */
+
+import { SLOTS } from "../engine/names";
+
+/** Width of the palette's texture; its last colour is that of idle time. */
+export const PALETTE_WIDTH = 64;
+
+type Rgb = readonly [number, number, number];
+
+/** Hue, saturation and how far from the middle grey, of each category. */
+const CATEGORIES: Readonly<Record<string, readonly [number, number, number]>> = {
+  cuda_kernel: [211, 72, 54],
+  cuda_memcpy_h2d: [145, 48, 46],
+  cuda_memcpy_d2h: [24, 78, 55],
+  cuda_memcpy_d2d: [88, 42, 46],
+  cuda_memcpy_p2p: [60, 66, 45],
+  cuda_memcpy_other: [40, 30, 50],
+  cuda_memset: [285, 32, 55],
+  cuda_sync: [0, 55, 58],
+  cuda_api: [192, 55, 42],
+  nvtx_range: [262, 48, 62],
+  os_runtime: [30, 12, 55],
+  cpu_op: [170, 44, 42],
+  annotation: [320, 44, 58],
+  step: [50, 60, 45],
+  python_function: [225, 35, 62],
+  overhead: [0, 0, 50],
+  device_op: [205, 60, 48],
+  gpu_annotation: [300, 40, 56],
+  derived: [240, 20, 60],
+  other: [0, 0, 58],
+};
+
+/** Colour of counters. */
+const COUNTER: readonly [number, number, number] = [160, 50, 45];
+
+/** The colour of a category as CSS. */
+export function categoryCss(name: string, dark: boolean): string {
+  const [r, g, b] = categoryRgb(name, dark);
+  return `rgb(${r} ${g} ${b})`;
+}
+
+function categoryRgb(name: string, dark: boolean): Rgb {
+  const [hue, saturation, light] = CATEGORIES[name] ?? COUNTER;
+  return hsl(hue, saturation, dark ? light + 4 : light);
+}
+
+/** The colour of a name. */
+export function slotRgb(slot: number, dark: boolean): Rgb {
+  // Steps of the golden angle keep neighbours apart; three tones make them more.
+  return hsl((slot * 137.508) % 360, 46 + (slot % 3) * 10, (dark ? 58 : 52) + (slot % 2) * 6);
+}
+
+/** The palette's texture: categories in the first line, names in the second. */
+export function paletteBytes(categories: readonly string[], dark: boolean): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(PALETTE_WIDTH * 2 * 4);
+  const put = (at: number, [r, g, b]: Rgb, alpha = 255) => bytes.set([r, g, b, alpha], at * 4);
+  categories.forEach((name, at) => put(at, categoryRgb(name, dark)));
+  put(categories.length, hsl(...COUNTER));
+  put(PALETTE_WIDTH - 1, dark ? [255, 255, 255] : [0, 0, 0], dark ? 22 : 18);
+  for (let slot = 0; slot < SLOTS; slot += 1) {
+    put(PALETTE_WIDTH + slot, slotRgb(slot, dark));
+  }
+  return bytes;
+}
+
+function hsl(hue: number, saturation: number, light: number): Rgb {
+  const chroma = ((1 - Math.abs(2 * (light / 100) - 1)) * saturation) / 100;
+  const channel = (shift: number) => {
+    const sector = (shift + hue / 30) % 12;
+    return Math.round(255 * (light / 100 - (chroma / 2) * Math.max(-1, Math.min(sector - 3, 9 - sector, 1))));
+  };
+  return [channel(0), channel(8), channel(4)];
+}

@@ -1,0 +1,112 @@
+/** The timeline: rows on the left, what ran on the right, details below. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Page } from "../ui/page";
+import { isDark } from "../ui/dark";
+import { Controller } from "../ui/timeline/controller";
+import { attachKeys } from "../ui/timeline/keys";
+import { Labels } from "../ui/timeline/labels";
+import { Panel } from "../ui/timeline/panel";
+import { attachPointer } from "../ui/timeline/pointer";
+import { RULER_HEIGHT, STRIP_HEIGHT } from "../ui/timeline/rulers";
+import { Toolbar } from "../ui/timeline/toolbar";
+import { Tooltip } from "../ui/timeline/tooltip";
+import { useObservable } from "../ui/store";
+import type { Workspace } from "../ui/workspace";
+
+function Timeline({ workspace }: { workspace: Workspace }) {
+  useObservable(workspace);
+  const scroller = useRef<HTMLDivElement>(null);
+  const tracks = useRef<HTMLDivElement>(null);
+  const gl = useRef<HTMLCanvasElement>(null);
+  const overlay = useRef<HTMLCanvasElement>(null);
+  const ruler = useRef<HTMLCanvasElement>(null);
+  const strip = useRef<HTMLCanvasElement>(null);
+  const [controller, setController] = useState<Controller>();
+  const [failure, setFailure] = useState<string>();
+  const [, again] = useState(0);
+  useEffect(() => {
+    const elements = { scroller: scroller.current, gl: gl.current, overlay: overlay.current, ruler: ruler.current, strip: strip.current };
+    if (!elements.scroller || !elements.gl || !elements.overlay || !elements.ruler || !elements.strip || !tracks.current) {
+      return;
+    }
+    const stage = elements as { [K in keyof typeof elements]: NonNullable<(typeof elements)[K]> };
+    let made: Controller;
+    try {
+      made = new Controller(workspace, stage, isDark(), () => again((count) => count + 1));
+    } catch (error) {
+      setFailure(error instanceof Error ? error.message : String(error));
+      return;
+    }
+    setController(made);
+    // Tests and measurements read the figures.
+    Object.assign(globalThis, { flopwatch: { controller: made, workspace } });
+    const resize = () => made.resize(stage.overlay.clientWidth, stage.overlay.clientHeight);
+    const observer = new ResizeObserver(resize);
+    observer.observe(tracks.current);
+    const onTheme = (event: Event) => made.setDark((event as CustomEvent<boolean>).detail);
+    addEventListener("flopwatch-theme", onTheme);
+    const detachPointer = attachPointer(made, stage);
+    const detachKeys = attachKeys(made);
+    const onScroll = () => {
+      made.schedule();
+      again((count) => count + 1);
+    };
+    stage.scroller.addEventListener("scroll", onScroll, { passive: true });
+    return () => {
+      observer.disconnect();
+      removeEventListener("flopwatch-theme", onTheme);
+      stage.scroller.removeEventListener("scroll", onScroll);
+      detachPointer();
+      detachKeys();
+      made.close();
+    };
+  }, [workspace]);
+  const layout = controller?.layout;
+  return (
+    <div class="timeline">
+      <Toolbar workspace={workspace} controller={controller} />
+      <div class="axis">
+        <div class="corner">
+          <input
+            type="search"
+            placeholder="Filter rows"
+            aria-label="Filter rows"
+            value={workspace.arrangement.filter}
+            onInput={(event) => workspace.arrange({ filter: event.currentTarget.value })}
+          />
+        </div>
+        <div class="rulers">
+          <canvas ref={strip} class="strip" style={{ height: `${STRIP_HEIGHT}px` }} role="img" aria-label="The whole session; the part that is seen is framed" />
+          <canvas ref={ruler} class="ruler" style={{ height: `${RULER_HEIGHT}px` }} role="img" aria-label="Time axis" />
+        </div>
+      </div>
+      <div ref={scroller} class="scroller">
+        <div class="sheet" style={{ height: `${(layout?.height ?? 0) + (layout?.pinnedHeight ?? 0)}px` }}>
+          <div class="stage">
+            {controller && <Labels workspace={workspace} controller={controller} />}
+            <div ref={tracks} class="tracks">
+              <canvas ref={gl} class="gl" aria-hidden="true" />
+              <canvas
+                ref={overlay}
+                class="overlay"
+                tabIndex={0}
+                role="application"
+                aria-label="Timeline. Arrow keys choose events and rows; press ? for all keys."
+              />
+              {controller?.hover && <Tooltip workspace={workspace} controller={controller} hover={controller.hover} />}
+              {failure !== undefined && (
+                <p class="failure" role="alert">
+                  {failure}
+                </p>
+              )}
+            </div>
+          </div>
+        </div>
+      </div>
+      <Panel workspace={workspace} />
+    </div>
+  );
+}
+
+export const page: Page = { id: "timeline", title: "Timeline", order: 10, View: Timeline };

@@ -1,0 +1,62 @@
+/** What the address bar holds: the file, the page, the viewport and the selection, so that a link shows what you see. */
+
+import { TIME_FORMATS, type TimeFormat } from "../view/format";
+
+/** The state that a link carries. */
+export interface Address {
+  /** URL of the timeline file. */
+  readonly file: string | undefined;
+  readonly page: string | undefined;
+  /** The time that is seen, in ns. */
+  readonly from: number | undefined;
+  readonly to: number | undefined;
+  /** The selected event: its category's name and its index. */
+  readonly selected: { readonly category: string; readonly index: number } | undefined;
+  readonly search: string;
+  readonly byName: boolean;
+  readonly timeFormat: TimeFormat;
+}
+
+/** Reads a query such as `?file=a.h5` and a hash such as `#page=timeline&t=0-1000&sel=cuda_kernel:5`. */
+export function parseAddress(query: string, hash: string): Address {
+  const file = new URLSearchParams(query).get("file") ?? undefined;
+  const said = new URLSearchParams(hash.replace(/^#/, ""));
+  const time = /^(-?\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)$/.exec(said.get("t") ?? "");
+  const selected = /^([a-z0-9_]+):(\d+)$/.exec(said.get("sel") ?? "");
+  const format = TIME_FORMATS.find((format) => format === said.get("time")) ?? "auto";
+  const span = time && Number(time[2]) > Number(time[1]);
+  return {
+    file,
+    page: said.get("page") ?? undefined,
+    from: span ? Number(time[1]) : undefined,
+    to: span ? Number(time[2]) : undefined,
+    selected: selected ? { category: selected[1] as string, index: Number(selected[2]) } : undefined,
+    search: said.get("q") ?? "",
+    byName: said.get("color") === "name",
+    timeFormat: format,
+  };
+}
+
+/** The hash of an address; what is as usual is left out. */
+export function hashOf(address: Omit<Address, "file">): string {
+  const parts = new URLSearchParams();
+  if (address.page !== undefined) {
+    parts.set("page", address.page);
+  }
+  if (address.from !== undefined && address.to !== undefined) {
+    parts.set("t", `${Math.round(address.from)}-${Math.round(address.to)}`);
+  }
+  if (address.selected) {
+    parts.set("sel", `${address.selected.category}:${address.selected.index}`);
+  }
+  if (address.search !== "") {
+    parts.set("q", address.search);
+  }
+  if (address.byName) {
+    parts.set("color", "name");
+  }
+  if (address.timeFormat !== "auto") {
+    parts.set("time", address.timeFormat);
+  }
+  return `#${parts.toString()}`;
+}

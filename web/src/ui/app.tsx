@@ -1,0 +1,170 @@
+/** The frame around the pages: what is open, which page, search, theme, help. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import * as format from "../view/format";
+import { Help } from "./help";
+import { pagesOf } from "./page";
+import { Search } from "./search";
+import { useObservable } from "./store";
+import { useDark } from "./dark";
+import type { Workspace } from "./workspace";
+
+const PAGES = pagesOf(import.meta.glob("../pages/*.tsx", { eager: true }));
+
+export function App({ workspace }: { workspace: Workspace }) {
+  useObservable(workspace);
+  const [dark, setDark] = useDark();
+  const [help, setHelp] = useState(false);
+  const [dropping, setDropping] = useState(false);
+  const { status } = workspace;
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (!isTyping(event.target) && event.key === "?") {
+        setHelp((shown) => !shown);
+      }
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  const onDrop = (event: DragEvent) => {
+    event.preventDefault();
+    setDropping(false);
+    const file = event.dataTransfer?.files[0];
+    if (file) {
+      void workspace.open({ file });
+    }
+  };
+  const page = PAGES.find((page) => page.id === workspace.page) ?? PAGES[0];
+  return (
+    <div
+      class={dropping ? "app dropping" : "app"}
+      data-theme={dark ? "dark" : "light"}
+      onDragOver={(event) => {
+        event.preventDefault();
+        setDropping(true);
+      }}
+      onDragLeave={(event) => event.relatedTarget === null && setDropping(false)}
+      onDrop={onDrop}
+    >
+      <header>
+        <span class="brand">Flopwatch</span>
+        {status.kind === "open" && (
+          <>
+            <nav aria-label="Pages">
+              {PAGES.map((one) => (
+                <button key={one.id} type="button" aria-current={one.id === page?.id ? "page" : undefined} onClick={() => workspace.show(one.id)}>
+                  {one.title}
+                </button>
+              ))}
+            </nav>
+            <Search workspace={workspace} />
+          </>
+        )}
+        <span class="space" />
+        {status.kind === "open" && <FileFacts workspace={workspace} />}
+        <OpenButton workspace={workspace} />
+        <button type="button" onClick={() => setDark(!dark)} aria-label={dark ? "Use light colours" : "Use dark colours"} title="Light or dark">
+          {dark ? "☀" : "☾"}
+        </button>
+        <button type="button" onClick={() => setHelp(true)} aria-label="Keyboard help" title="Keyboard help (?)">
+          ?
+        </button>
+      </header>
+      {workspace.problem !== undefined && (
+        <div class="problem" role="alert">
+          {workspace.problem}
+          <button type="button" onClick={() => workspace.dismiss()}>
+            Dismiss
+          </button>
+        </div>
+      )}
+      <main>{status.kind === "open" && page ? <page.View key={status.what} workspace={workspace} /> : <Opening workspace={workspace} />}</main>
+      <div class="announcer" role="status" aria-live="polite">
+        {workspace.announcement}
+      </div>
+      {help && <Help onClose={() => setHelp(false)} />}
+    </div>
+  );
+}
+
+/** Whether keys are text now. */
+export function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
+}
+
+function FileFacts({ workspace }: { workspace: Workspace }) {
+  const { header } = workspace;
+  if (!header) {
+    return null;
+  }
+  const lost = header.drops.reduce((sum, drop) => sum + drop.count, 0);
+  return (
+    <span class="facts">
+      <span title="Session">{header.sessionId}</span>
+      <span>{format.grouped(header.totalEvents)} events</span>
+      <span>{format.duration(header.durationNs)}</span>
+      <span title={`${format.grouped(workspace.requests)} requests`}>
+        {format.bytes(workspace.bytes)} of {format.bytes(header.fileBytes)}
+      </span>
+      {lost > 0 && (
+        <button type="button" class="warn" onClick={() => workspace.show("overview")} title={header.drops.map((drop) => `${drop.count} × ${drop.what}: ${drop.reason}`).join("\n")}>
+          {format.grouped(lost)} not shown
+        </button>
+      )}
+    </span>
+  );
+}
+
+function OpenButton({ workspace }: { workspace: Workspace }) {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <button type="button" onClick={() => input.current?.click()}>
+        Open…
+      </button>
+      <input
+        ref={input}
+        type="file"
+        hidden
+        accept=".h5,.hdf5"
+        aria-label="Open a timeline file"
+        onChange={(event) => {
+          const file = event.currentTarget.files?.[0];
+          event.currentTarget.value = "";
+          if (file) {
+            void workspace.open({ file });
+          }
+        }}
+      />
+    </>
+  );
+}
+
+function Opening({ workspace }: { workspace: Workspace }) {
+  const { status } = workspace;
+  switch (status.kind) {
+    case "opening":
+      return (
+        <section class="opening" aria-busy="true">
+          <h1>Opening {status.what}</h1>
+          <p>{format.bytes(workspace.bytes)} read</p>
+          <progress aria-label="Reading" />
+        </section>
+      );
+    case "failed":
+      return (
+        <section class="opening" role="alert">
+          <h1>{status.what} cannot be shown</h1>
+          <p>{status.why}</p>
+        </section>
+      );
+    default:
+      return (
+        <section class="opening">
+          <h1>No capture is open</h1>
+          <p>Drop a timeline file (timeline.h5) here, or choose one with Open. It is read on this machine and sent nowhere.</p>
+          <p>Make one of any capture with <code>flopwatch-agent convert</code>.</p>
+        </section>
+      );
+  }
+}

@@ -1,0 +1,52 @@
+/** What the keys and the pointer do. */
+
+import { useEffect, useRef } from "preact/hooks";
+
+const KEYS: readonly (readonly [string, string])[] = [
+  ["W / S", "zoom in / out"],
+  ["A / D", "move left / right (with Shift: faster)"],
+  ["Ctrl + wheel, pinch", "zoom at the pointer"],
+  ["Wheel", "scroll the rows; sideways moves in time"],
+  ["Drag", "move"],
+  ["Shift + drag", "select an area: figures by name"],
+  ["Drag on the axis", "zoom to that span"],
+  ["0", "fit the whole session"],
+  ["F", "focus the selection; again: fit it"],
+  ["/", "search; Enter next, Shift+Enter before"],
+  ["N / Shift+N", "next hit / hit before"],
+  ["← / →", "select the event before / behind"],
+  ["[ / ]", "follow the flow to the launch / to the work"],
+  ["↑ / ↓", "choose the row that keys act on"],
+  ["Enter / C", "fold the row or group"],
+  ["P", "keep the row at the top"],
+  ["Alt + ↑ / ↓", "move the row or group"],
+  ["M", "mark the selection or the pointer's time"],
+  ["Shift+M", "remove all marks"],
+  ["T", "write times in another way"],
+  ["K", "colour by name or by category"],
+  ["Esc", "clear the selection"],
+  ["?", "this help"],
+];
+
+export function Help({ onClose }: { onClose: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} onClose={onClose} aria-label="Keyboard help">
+      <h2>Keys and pointer</h2>
+      <dl class="keys">
+        {KEYS.map(([key, what]) => (
+          <div key={key}>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+      <form method="dialog">
+        <button type="submit">Close</button>
+      </form>
+    </dialog>
+  );
+}

@@ -1,0 +1,54 @@
+/** A summary table's rows: sorted, filtered, written. */
+
+import * as format from "../view/format";
+import type { SummaryRow } from "./summary";
+
+/** A column of a table. */
+export type Figure = "name" | "share_of_table" | "total" | "calls" | "avg" | "median" | "min" | "max" | "stddev";
+
+export const FIGURES: readonly { readonly key: Figure; readonly title: string }[] = [
+  { key: "share_of_table", title: "Share" },
+  { key: "total", title: "Total" },
+  { key: "calls", title: "Calls" },
+  { key: "avg", title: "Average" },
+  { key: "median", title: "Median" },
+  { key: "min", title: "Least" },
+  { key: "max", title: "Most" },
+  { key: "stddev", title: "Deviation" },
+  { key: "name", title: "Name" },
+];
+
+export function sorted(rows: readonly SummaryRow[], by: Figure, up: boolean): SummaryRow[] {
+  const sign = up ? 1 : -1;
+  return [...rows].sort((a, b) => (by === "name" ? sign * (a.name < b.name ? -1 : a.name > b.name ? 1 : 0) : sign * (a[by] - b[by])));
+}
+
+export function filtered(rows: readonly SummaryRow[], text: string): readonly SummaryRow[] {
+  const wanted = text.trim().toLowerCase();
+  return wanted === "" ? rows : rows.filter((row) => row.name.toLowerCase().includes(wanted));
+}
+
+/** A figure for people. */
+export function figure(row: SummaryRow, key: Exclude<Figure, "name">, unit: "ns" | "bytes"): string {
+  switch (key) {
+    case "share_of_table":
+      return format.percent(row.share_of_table);
+    case "calls":
+      return format.grouped(row.calls);
+    default:
+      return unit === "ns" ? format.duration(row[key]) : format.bytes(row[key]);
+  }
+}
+
+/** The rows as CSV with exact figures, by RFC 4180. */
+export function csvOf(rows: readonly SummaryRow[], unit: string): string {
+  const titles = FIGURES.map(({ key }) => (["share_of_table", "calls", "name"].includes(key) ? key : `${key}_${unit}`));
+  const lines = rows.map((row) => FIGURES.map(({ key }) => quoted(String(row[key]))).join(","));
+  return `${[titles.join(","), ...lines].join("\r\n")}\r\n`;
+}
+
+function quoted(text: string): string {
+  // Spreadsheets take texts that begin so for formulas.
+  const safe = /^[=+\-@]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}

@@ -1,0 +1,441 @@
+/** The timeline's state from frame to frame: what is seen, what is asked of the worker, what is under the pointer. */
+
+import { KIND, MOST_LANES, NO_NAME } from "../../engine/instances";
+import type { EventPlace } from "../../engine/protocol";
+import { paletteBytes } from "../../gl/palette";
+import { Renderer } from "../../gl/renderer";
+import { laneAt, type Layout, layoutOf, type Line, lineAt } from "../../view/layout";
+import { Picker } from "../../view/picking";
+import { covers, fitted, focused, nsPerPixel, padded, panned, toPixel, toTime, type Viewport, within, zoomed } from "../../view/scale";
+import type { Workspace } from "../workspace";
+import { drawOverlay } from "./overlay";
+import { drawRuler, drawStrip } from "./rulers";
+import { colors, type Theme } from "./theme";
+
+/** The elements that a timeline is drawn on. */
+export interface Stage {
+  readonly scroller: HTMLElement;
+  readonly gl: HTMLCanvasElement;
+  readonly overlay: HTMLCanvasElement;
+  readonly ruler: HTMLCanvasElement;
+  readonly strip: HTMLCanvasElement;
+}
+
+/** What is under the pointer. */
+export interface Hover {
+  /** Place in the drawn view. */
+  readonly at: number;
+  readonly x: number;
+  readonly y: number;
+  readonly line: Line;
+}
+
+/** Figures of the last frames, for measurements. */
+export interface FrameFigures {
+  /** Script time of each of the last frames in ms. */
+  readonly frames: number[];
+  draws: number;
+  instances: number;
+  viewMs: number;
+  firstPaintMs: number | undefined;
+}
+
+export class Controller {
+  viewport: Viewport;
+  layout: Layout = { pinned: [], lines: [], pinnedHeight: 0, height: 0 };
+  height = 300;
+  scroll = 0;
+  picker: Picker | undefined;
+  hover: Hover | undefined;
+  /** Where the pointer is, in CSS pixels from the tracks' left; undefined when elsewhere. */
+  pointer: number | undefined;
+  /** An area that is being drawn, in ns and pixels. */
+  draft: { from: number; to: number; top: number; bottom: number } | undefined;
+  /** The line that keys act on. */
+  focusKey: string | undefined;
+  theme: Theme;
+  readonly figures: FrameFigures = { frames: [], draws: 0, instances: 0, viewMs: 0, firstPaintMs: undefined };
+  private readonly renderer: Renderer;
+  private frame = 0;
+  private asking = false;
+  private lanes: Uint16Array = new Uint16Array(0);
+  private readonly began = performance.now();
+  private goalSeen: unknown;
+  private hitsSeen: unknown;
+  private closed = false;
+  private readonly unwatch: () => void;
+
+  constructor(
+    readonly workspace: Workspace,
+    private readonly stage: Stage,
+    dark: boolean,
+    private readonly onChange: () => void,
+  ) {
+    this.theme = colors(dark);
+    const width = Math.max(1, stage.gl.parentElement?.clientWidth ?? 800);
+    const { viewport } = workspace;
+    this.viewport = viewport ? within(viewport.from, viewport.to, width, this.duration) : fitted(width, this.duration);
+    this.renderer = new Renderer(stage.gl, () => this.schedule());
+    this.setDark(dark);
+    this.unwatch = workspace.watch(() => this.follow());
+    this.follow();
+  }
+
+  get duration(): number {
+    return Math.max(1, this.workspace.header?.durationNs ?? 1);
+  }
+
+  close(): void {
+    this.closed = true;
+    cancelAnimationFrame(this.frame);
+    this.unwatch();
+    this.renderer.close();
+  }
+
+  setDark(dark: boolean): void {
+    this.theme = colors(dark);
+    const names = this.workspace.header?.categories.map((category) => category.name) ?? [];
+    this.renderer.setPalette(paletteBytes(names, dark));
+    this.schedule();
+  }
+
+  resize(width: number, height: number): void {
+    if (width < 1 || height < 1) {
+      return;
+    }
+    this.height = height;
+    this.viewport = within(this.viewport.from, this.viewport.from + width * nsPerPixel(this.viewport), width, this.duration);
+    if (this.figures.firstPaintMs === undefined) {
+      const { viewport } = this.workspace;
+      this.viewport = viewport ? within(viewport.from, viewport.to, width, this.duration) : fitted(width, this.duration);
+    }
+    this.schedule();
+  }
+
+  /** Takes over what changed in the workspace. */
+  private follow(): void {
+    const { workspace } = this;
+    const rows = (workspace.header?.rows.length ?? 0) + (workspace.header?.counters.length ?? 0);
+    this.layout = layoutOf(workspace.tree, this.lanes, workspace.arrangement);
+    this.renderer.setLayout(this.layout, rows);
+    if (workspace.hits !== this.hitsSeen) {
+      this.hitsSeen = workspace.hits;
+      if (workspace.hits) {
+        this.renderer.setHits(workspace.hits.names);
+      }
+    }
+    if (workspace.goal && workspace.goal !== this.goalSeen) {
+      this.goalSeen = workspace.goal;
+      const { from, to, row } = workspace.goal;
+      this.reveal(from, to, row);
+    }
+    this.schedule();
+  }
+
+  schedule(): void {
+    if (this.frame === 0 && !this.closed) {
+      this.frame = requestAnimationFrame(() => {
+        this.frame = 0;
+        this.draw();
+      });
+    }
+  }
+
+  private draw(): void {
+    const began = performance.now();
+    const { workspace, stage, viewport } = this;
+    this.scroll = stage.scroller.scrollTop;
+    this.askForView();
+    this.renderer.draw({
+      viewport,
+      height: this.height,
+      scroll: this.scroll,
+      pinnedHeight: this.layout.pinnedHeight,
+      ratio: devicePixelRatio,
+      byName: workspace.byName,
+      searching: workspace.hits !== undefined,
+      name: workspace.selected ? this.globalName(workspace.selected) : undefined,
+    });
+    drawOverlay(stage.overlay, this);
+    drawRuler(stage.ruler, this);
+    drawStrip(stage.strip, this);
+    workspace.see({ from: viewport.from, to: viewport.to });
+    const took = performance.now() - began;
+    this.figures.frames.push(took);
+    if (this.figures.frames.length > 2000) {
+      this.figures.frames.splice(0, 1000);
+    }
+    this.figures.draws = this.renderer.draws;
+    if (this.picker && this.figures.firstPaintMs === undefined) {
+      this.figures.firstPaintMs = performance.now() - this.began;
+      performance.mark("flopwatch-first-paint");
+    }
+  }
+
+  private globalName(place: EventPlace): number {
+    return (this.workspace.firstNames[place.category] ?? 0) + place.name;
+  }
+
+  private askForView(): void {
+    const { workspace, viewport } = this;
+    const { engine } = workspace;
+    if (this.asking || !engine || (this.picker && covers(this.picker.view, viewport, this.duration))) {
+      return;
+    }
+    this.asking = true;
+    const step = nsPerPixel(viewport);
+    engine.call("view", { ...padded(viewport), nsPerPixel: step }).then(
+      (view) => {
+        this.asking = false;
+        if (view && !this.closed) {
+          this.picker = new Picker(view);
+          this.renderer.setView(view);
+          this.figures.instances = view.events.length;
+          this.figures.viewMs = view.tookMs;
+          if (view.lanes.some((count, at) => count !== this.lanes[at])) {
+            this.lanes = view.lanes;
+            this.follow();
+            this.onChange();
+          }
+          this.hover = undefined;
+        }
+        this.schedule();
+      },
+      (error: unknown) => {
+        this.asking = false;
+        if (!this.closed) {
+          workspace.report(error);
+        }
+      },
+    );
+  }
+
+  /** Categories that are shown by a level of detail only. */
+  coarse(): readonly string[] {
+    const { header } = this.workspace;
+    return this.picker?.view.coarse.map((at) => header?.categories[at]?.name ?? "") ?? [];
+  }
+
+  zoom(factor: number, pixel = this.pointer ?? this.viewport.width / 2): void {
+    this.set(zoomed(this.viewport, factor, pixel, this.duration));
+  }
+
+  pan(pixels: number): void {
+    this.set(panned(this.viewport, pixels, this.duration));
+  }
+
+  set(viewport: Viewport): void {
+    this.viewport = viewport;
+    this.hover = undefined;
+    this.schedule();
+    this.onChange();
+  }
+
+  fit(): void {
+    this.set(fitted(this.viewport.width, this.duration));
+  }
+
+  /** Brings the selection to the middle; when it is there already, fits it. */
+  focusSelection(): void {
+    const { selected, area } = this.workspace;
+    const span = area ?? (selected && { from: selected.start, to: selected.start + selected.duration });
+    if (!span) {
+      this.fit();
+      return;
+    }
+    const next = focused(span.from, span.to, this.viewport.width, this.duration);
+    const there = Math.abs(next.from - this.viewport.from) < nsPerPixel(next) && Math.abs(next.to - this.viewport.to) < nsPerPixel(next);
+    const room = Math.max(1, (span.to - span.from) * 0.02);
+    this.set(there ? within(span.from - room, span.to + room, this.viewport.width, this.duration) : next);
+    if (selected) {
+      this.showRow(selected.row);
+    }
+  }
+
+  /** Moves to a span: as it is zoomed when it can be seen so, otherwise nearer or wider. */
+  reveal(from: number, to: number, row: number | undefined): void {
+    const span = this.viewport.to - this.viewport.from;
+    const length = to - from;
+    const fits = length <= span * 0.8 && length >= nsPerPixel(this.viewport) * 4;
+    const middle = (from + to) / 2;
+    const next = fits
+      ? within(middle - span / 2, middle + span / 2, this.viewport.width, this.duration)
+      : within(middle - Math.max(length * 4, 200), middle + Math.max(length * 4, 200), this.viewport.width, this.duration);
+    const seen = fits && from >= this.viewport.from && to <= this.viewport.to;
+    if (!seen) {
+      this.set(next);
+    }
+    if (row !== undefined) {
+      this.showRow(row);
+    }
+  }
+
+  /** Unfolds the groups around a row and scrolls to it. */
+  showRow(row: number): void {
+    const { workspace } = this;
+    const hiding = groupsAround(workspace.tree, row).filter((key) => workspace.arrangement.folded.has(key));
+    if (hiding.length > 0) {
+      const folded = new Set(workspace.arrangement.folded);
+      for (const key of hiding) {
+        folded.delete(key);
+      }
+      workspace.arrange({ folded });
+    }
+    const line = this.layout.lines.find((line) => line.row === row);
+    if (!line || line.pinned) {
+      return;
+    }
+    const { scroller } = this.stage;
+    const room = this.height - this.layout.pinnedHeight;
+    if (line.y < scroller.scrollTop || line.y + line.height > scroller.scrollTop + room) {
+      scroller.scrollTop = Math.max(0, line.y - room / 3);
+    }
+  }
+
+  /** The line at `y`, in CSS pixels from the top of the tracks. */
+  lineAt(y: number): Line | undefined {
+    return y < this.layout.pinnedHeight
+      ? lineAt(this.layout.pinned, y)
+      : lineAt(this.layout.lines, y - this.layout.pinnedHeight + this.scroll);
+  }
+
+  /** Top of a line in CSS pixels from the top of the tracks. */
+  topOf(line: Line): number {
+    return this.layout.pinned.includes(line) ? line.y : line.y + this.layout.pinnedHeight - this.scroll;
+  }
+
+  /** The line that shows a row now; undefined when it is folded away. */
+  lineOf(row: number): Line | undefined {
+    return this.layout.pinned.find((line) => line.row === row) ?? this.layout.lines.find((line) => line.row === row);
+  }
+
+  /** The rectangle at a place in CSS pixels. */
+  pick(x: number, y: number): Hover | undefined {
+    const { picker, viewport } = this;
+    const line = this.lineAt(y);
+    if (!picker || !line || line.row < 0) {
+      return undefined;
+    }
+    const lane = laneAt(line, y - this.topOf(line) + line.y);
+    const slack = nsPerPixel(viewport) * 2;
+    const at = picker.pick(line.row, lane, toTime(viewport, x), slack);
+    return at === undefined ? undefined : { at, x, y, line };
+  }
+
+  /** Moves the hover; says whether something changed. */
+  hoverAt(x: number, y: number): void {
+    this.pointer = x;
+    const found = this.pick(x, y);
+    const changed = found?.at !== this.hover?.at || found !== undefined;
+    this.hover = found;
+    this.schedule();
+    if (changed) {
+      this.onChange();
+    }
+  }
+
+  leave(): void {
+    this.pointer = undefined;
+    if (this.hover) {
+      this.hover = undefined;
+      this.onChange();
+    }
+    this.schedule();
+  }
+
+  /** Selects what is at a place, or nothing. */
+  async click(x: number, y: number): Promise<void> {
+    const found = this.pick(x, y);
+    const { workspace, picker } = this;
+    const line = this.lineAt(y);
+    if (line) {
+      this.focusKey = line.key;
+    }
+    if (workspace.area) {
+      await workspace.choose(undefined);
+    }
+    if (!found || !picker || picker.kind(found.at) === KIND.counter) {
+      await workspace.select(undefined);
+      return;
+    }
+    await workspace.select({ category: picker.category(found.at), index: picker.view.events[found.at] as number });
+  }
+
+  /** Ends the drawing of an area. */
+  async finishDraft(): Promise<void> {
+    const { draft } = this;
+    this.draft = undefined;
+    this.schedule();
+    if (!draft || Math.abs(toPixel(this.viewport, draft.to) - toPixel(this.viewport, draft.from)) < 3) {
+      return;
+    }
+    const top = Math.min(draft.top, draft.bottom);
+    const bottom = Math.max(draft.top, draft.bottom);
+    const lines = [...this.layout.pinned, ...this.layout.lines].filter((line) => {
+      const y = this.topOf(line);
+      return line.row >= 0 && !line.counter && y < bottom && y + line.height > top;
+    });
+    const rows = [...new Set(lines.map((line) => line.row))];
+    const from = Math.max(0, Math.min(draft.from, draft.to));
+    const to = Math.min(this.duration, Math.max(draft.from, draft.to));
+    await this.workspace.choose({ from, to, rows });
+  }
+
+  /** Selects the event beside the selected one in its lane. */
+  async selectBeside(forward: boolean): Promise<void> {
+    const { picker, workspace } = this;
+    const { selected } = workspace;
+    if (!picker || !selected) {
+      return;
+    }
+    let best: number | undefined;
+    for (const run of picker.view.runs) {
+      if (run.row !== selected.row || (run.lane !== selected.lane && run.lane !== MOST_LANES) || run.category < 0) {
+        continue;
+      }
+      for (let at = run.first; at < run.first + run.count; at += 1) {
+        const begin = picker.begin(at);
+        const same = picker.category(at) === selected.category && picker.view.events[at] === selected.index;
+        // Positions in the view are rounded; the event itself is told by its index.
+        const off = (begin - selected.start) * (forward ? 1 : -1);
+        if (!same && off > -picker.view.step && (forward ? at > 0 || off > 0 : true)) {
+          const nearer = best === undefined || Math.abs(begin - selected.start) < Math.abs(picker.begin(best) - selected.start);
+          if (nearer && off >= 0) {
+            best = at;
+          }
+        }
+      }
+    }
+    if (best !== undefined) {
+      await workspace.select({ category: picker.category(best), index: picker.view.events[best] as number });
+      const found = workspace.selected;
+      if (found) {
+        this.reveal(found.start, found.start + found.duration, found.row);
+      }
+    }
+  }
+
+  /** The text of a rectangle; undefined where this level of detail has no names. */
+  textOf(at: number): string | undefined {
+    const name = this.picker?.name(at) ?? NO_NAME;
+    return name === NO_NAME ? undefined : this.workspace.nameText(name);
+  }
+}
+
+/** Keys of the groups around a row. */
+function groupsAround(nodes: Workspace["tree"][number]["children"], row: number): string[] {
+  for (const node of nodes) {
+    if (node.kind === "row") {
+      if (node.row === row) {
+        return [];
+      }
+      continue;
+    }
+    const holds = node.children.some((child) => child.kind === "row" && child.row === row);
+    const inner = groupsAround(node.children, row);
+    if (holds || inner.length > 0) {
+      return [node.key, ...inner];
+    }
+  }
+  return [];
+}

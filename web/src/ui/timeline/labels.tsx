@@ -1,0 +1,86 @@
+/** The rows' names: a tree that is rendered only as far as it is seen. */
+
+import type { Line } from "../../view/layout";
+import type { Workspace } from "../workspace";
+import type { Controller } from "./controller";
+
+/** Lines are rendered a little beyond what is seen. */
+const ROOM = 200;
+
+export function Labels({ workspace, controller }: { workspace: Workspace; controller: Controller }) {
+  const { layout, height } = controller;
+  const scroller = controller.scroll;
+  const seen = layout.lines.filter((line) => line.y + line.height > scroller - ROOM && line.y < scroller + height + ROOM);
+  return (
+    <div class="labels" role="tree" aria-label="Rows">
+      <div class="scrolling" style={{ transform: `translateY(${layout.pinnedHeight - scroller}px)` }}>
+        {seen.map((line) => (
+          <Label key={line.key} line={line} workspace={workspace} controller={controller} />
+        ))}
+      </div>
+      {layout.pinned.length > 0 && (
+        <div class="pinned" style={{ height: `${layout.pinnedHeight}px` }}>
+          {layout.pinned.map((line) => (
+            <Label key={line.key} line={line} workspace={workspace} controller={controller} />
+          ))}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Label({ line, workspace, controller }: { line: Line; workspace: Workspace; controller: Controller }) {
+  const foldable = line.kind === "group" || line.lanes > 1;
+  const focused = controller.focusKey === line.key;
+  return (
+    <div
+      class={`label ${line.kind}${focused ? " focused" : ""}`}
+      role="treeitem"
+      aria-level={line.depth + 1}
+      aria-selected={focused}
+      {...(foldable ? { "aria-expanded": !line.folded } : {})}
+      style={{ top: `${line.y}px`, height: `${line.height}px`, paddingLeft: `${6 + line.depth * 12}px` }}
+      title={line.title}
+      onClick={() => {
+        controller.focusKey = line.key;
+        if (line.kind === "group") {
+          workspace.fold(line.key);
+        } else {
+          workspace.arrange({});
+        }
+      }}
+    >
+      {foldable ? (
+        <button
+          type="button"
+          class="twist"
+          aria-label={`${line.folded ? "Unfold" : "Fold"} ${line.title}`}
+          onClick={(event) => {
+            event.stopPropagation();
+            workspace.fold(line.key);
+          }}
+        >
+          {line.folded ? "▸" : "▾"}
+        </button>
+      ) : (
+        <span class="twist" />
+      )}
+      <span class="text">{line.label}</span>
+      {line.kind === "row" && (
+        <button
+          type="button"
+          class="pin"
+          aria-pressed={line.pinned}
+          aria-label={`${line.pinned ? "Let go of" : "Keep at the top:"} ${line.title}`}
+          title={line.pinned ? "Let it scroll" : "Keep it at the top (P)"}
+          onClick={(event) => {
+            event.stopPropagation();
+            workspace.pin(line.key);
+          }}
+        >
+          ⊤
+        </button>
+      )}
+    </div>
+  );
+}

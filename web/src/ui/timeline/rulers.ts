@@ -1,0 +1,82 @@
+/** The time axis, and the strip of the whole session with its search hits. */
+
+import { STRIP } from "../../engine/protocol";
+import * as format from "../../view/format";
+import { nsPerPixel, toPixel } from "../../view/scale";
+import { ticks, tickStep } from "../../view/ticks";
+import type { Controller } from "./controller";
+import { prepare } from "./overlay";
+
+export const RULER_HEIGHT = 26;
+export const STRIP_HEIGHT = 18;
+
+export function drawRuler(canvas: HTMLCanvasElement, controller: Controller): void {
+  const { viewport, theme, workspace } = controller;
+  const context = prepare(canvas, viewport.width, RULER_HEIGHT);
+  if (!context) {
+    return;
+  }
+  context.font = "11px system-ui, sans-serif";
+  context.textBaseline = "middle";
+  const step = tickStep(nsPerPixel(viewport));
+  for (const at of ticks(viewport.from, viewport.to, step)) {
+    const x = Math.round(toPixel(viewport, at));
+    context.fillStyle = theme.faint;
+    context.fillRect(x, RULER_HEIGHT - 7, 1, 7);
+    context.fillText(format.tick(at, step, workspace.timeFormat, workspace.header?.startUtcNs), x + 4, RULER_HEIGHT / 2 - 1);
+  }
+  context.fillStyle = theme.hit;
+  for (const mark of workspace.marks) {
+    const left = toPixel(viewport, mark.from);
+    const right = toPixel(viewport, mark.to);
+    context.beginPath();
+    context.moveTo(left, RULER_HEIGHT);
+    context.lineTo(left - 5, RULER_HEIGHT - 8);
+    context.lineTo(left + 5, RULER_HEIGHT - 8);
+    context.fill();
+    if (mark.to > mark.from) {
+      context.fillRect(left, RULER_HEIGHT - 3, right - left, 2);
+      context.fillText(format.duration(mark.to - mark.from), Math.max(4, left + 8), 6);
+    }
+  }
+  if (controller.pointer !== undefined) {
+    const time = viewport.from + controller.pointer * nsPerPixel(viewport);
+    const text = format.time(Math.max(0, time), workspace.timeFormat, workspace.header?.startUtcNs);
+    const width = text.length * 6.2 + 8;
+    const x = Math.min(viewport.width - width, controller.pointer + 1);
+    context.fillStyle = theme.accent;
+    context.fillRect(x, 0, width, 14);
+    context.fillStyle = theme.onBar;
+    context.fillText(text, x + 4, 8);
+  }
+}
+
+export function drawStrip(canvas: HTMLCanvasElement, controller: Controller): void {
+  const { viewport, theme, workspace, duration } = controller;
+  const context = prepare(canvas, viewport.width, STRIP_HEIGHT);
+  if (!context) {
+    return;
+  }
+  context.fillStyle = theme.group;
+  context.fillRect(0, 0, viewport.width, STRIP_HEIGHT);
+  const { hits } = workspace;
+  if (hits) {
+    const most = hits.strip.reduce((most, count) => Math.max(most, count), 0);
+    context.fillStyle = theme.hit;
+    const width = Math.max(1, viewport.width / STRIP);
+    hits.strip.forEach((count, at) => {
+      if (count > 0) {
+        // The root keeps single hits visible beside crowds.
+        const height = 3 + (STRIP_HEIGHT - 3) * Math.sqrt(count / most);
+        context.fillRect((at / STRIP) * viewport.width, STRIP_HEIGHT - height, width, height);
+      }
+    });
+  }
+  const left = (Math.max(0, viewport.from) / duration) * viewport.width;
+  const right = (Math.min(duration, viewport.to) / duration) * viewport.width;
+  context.fillStyle = theme.area;
+  context.fillRect(left, 0, Math.max(2, right - left), STRIP_HEIGHT);
+  context.strokeStyle = theme.accent;
+  context.lineWidth = 1;
+  context.strokeRect(left + 0.5, 0.5, Math.max(2, right - left) - 1, STRIP_HEIGHT - 1);
+}

@@ -1,0 +1,27 @@
+/** Colours of what is drawn on canvases; the rest of the page has them in CSS. */
+
+export interface Theme {
+  readonly dark: boolean;
+  readonly text: string;
+  readonly faint: string;
+  readonly grid: string;
+  readonly line: string;
+  readonly group: string;
+  readonly accent: string;
+  readonly area: string;
+  readonly hit: string;
+  readonly flow: string;
+  readonly onBar: string;
+}
+
+export function colors(dark: boolean): Theme {
+  return dark
+    ? {
+        dark, text: "#e6e9ee", faint: "#98a1ae", grid: "rgb(255 255 255 / 7%)", line: "rgb(255 255 255 / 10%)", group: "rgb(255 255 255 / 5%)",
+        accent: "#7cc0ff", area: "rgb(124 192 255 / 16%)", hit: "#ffb454", flow: "#ffd479", onBar: "#0b0e13",
+      }
+    : {
+        dark, text: "#1c2330", faint: "#5c6676", grid: "rgb(0 0 0 / 7%)", line: "rgb(0 0 0 / 10%)", group: "rgb(0 0 0 / 4%)",
+        accent: "#0a66c2", area: "rgb(10 102 194 / 13%)", hit: "#c2570a", flow: "#8a4b00", onBar: "#ffffff",
+      };
+}

@@ -1,0 +1,51 @@
+/** What the keys do, for the pointer; and what this level of detail leaves out. */
+
+import { categoryCss } from "../../gl/palette";
+import * as format from "../../view/format";
+import { isDark } from "../dark";
+import type { Workspace } from "../workspace";
+import type { Controller } from "./controller";
+
+export function Toolbar({ workspace, controller }: { workspace: Workspace; controller: Controller | undefined }) {
+  const { header } = workspace;
+  const coarse = controller?.coarse() ?? [];
+  return (
+    <div class="toolbar" role="toolbar" aria-label="Timeline">
+      <button type="button" onClick={() => controller?.fit()} title="Fit the whole session (0)">
+        Fit
+      </button>
+      <button type="button" onClick={() => controller?.zoom(0.5, controller.viewport.width / 2)} aria-label="Zoom in" title="Zoom in (W)">
+        +
+      </button>
+      <button type="button" onClick={() => controller?.zoom(2, controller.viewport.width / 2)} aria-label="Zoom out" title="Zoom out (S)">
+        −
+      </button>
+      <label>
+        Colour
+        <select value={workspace.byName ? "name" : "category"} onChange={(event) => workspace.setByName(event.currentTarget.value === "name")}>
+          <option value="category">by category</option>
+          <option value="name">by name</option>
+        </select>
+      </label>
+      <button type="button" onClick={() => workspace.nextTimeFormat()} title="Write times in another way (T)">
+        Times: {workspace.timeFormat}
+      </button>
+      {controller && <span class="span">{format.duration(controller.viewport.to - controller.viewport.from)} in view</span>}
+      {coarse.length > 0 && (
+        <span class="note" title={`Shown by density: ${coarse.join(", ")}`}>
+          overview: zoom in for names and lanes
+        </span>
+      )}
+      <span class="legend">
+        {header?.categories
+          .filter((category) => category.count > 0)
+          .map((category) => (
+            <span key={category.name}>
+              <i style={{ background: categoryCss(category.name, isDark()) }} />
+              {category.name.replace(/^cuda_/, "").replaceAll("_", " ")}
+            </span>
+          ))}
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,362 @@
+/** The open file and what the user chose: shared by all pages. */
+
+import { Engine } from "../engine/client";
+import type { Area, AreaStats, EventDetails, EventPlace, EventRef, Flow, Hits, Place } from "../engine/protocol";
+import type { Header } from "../timeline/header";
+import { TIME_FORMATS, type TimeFormat } from "../view/format";
+import type { Arrangement } from "../view/layout";
+import { type Branch, treeOf } from "../view/tree";
+import { type Address, hashOf } from "./address";
+import { Observable } from "./store";
+import type { Summary } from "./summary";
+
+/** A point in time that the user marked, or a span between two. */
+export interface Mark {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** How far opening a file is. */
+export type Status =
+  | { readonly kind: "empty" }
+  | { readonly kind: "opening"; readonly what: string }
+  | { readonly kind: "failed"; readonly what: string; readonly why: string }
+  | { readonly kind: "open"; readonly what: string };
+
+/** Where the timeline is to go next: a time span, and a row to be brought into sight. */
+export interface Goal {
+  readonly from: number;
+  readonly to: number;
+  readonly row: number | undefined;
+}
+
+export class Workspace extends Observable {
+  status: Status = { kind: "empty" };
+  engine: Engine | undefined;
+  header: Header | undefined;
+  tree: readonly Branch[] = [];
+  /** Names of each category; filled soon after opening. */
+  names: (readonly string[])[] = [];
+  /** Number of each category's first name, over all categories. */
+  firstNames: number[] = [];
+  bytes = 0;
+  requests = 0;
+  page: string;
+  selected: EventDetails | undefined;
+  flow: Flow | undefined;
+  area: Area | undefined;
+  areaStats: AreaStats | undefined;
+  search: string;
+  hits: Hits | undefined;
+  hit: EventPlace | undefined;
+  marks: readonly Mark[] = [];
+  arrangement: Arrangement = { folded: new Set(), pinned: [], order: new Map(), filter: "" };
+  byName: boolean;
+  timeFormat: TimeFormat;
+  /** What a screen reader says. */
+  announcement = "";
+  /** What is seen, for the address. */
+  viewport: Mark | undefined;
+  /** Something went wrong that does not end the session. */
+  problem: string | undefined;
+  goal: Goal | undefined;
+  private summaryLoading: Promise<Summary> | undefined;
+  private addressTimer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(private readonly initial: Address) {
+    super();
+    this.page = initial.page ?? "timeline";
+    this.search = initial.search;
+    this.byName = initial.byName;
+    this.timeFormat = initial.timeFormat;
+    if (initial.from !== undefined && initial.to !== undefined) {
+      this.viewport = { from: initial.from, to: initial.to };
+    }
+  }
+
+  async open(place: Place): Promise<void> {
+    const what = "url" in place ? place.url : place.file.name;
+    this.engine?.close();
+    const engine = new Engine((bytes, requests) => {
+      this.bytes = bytes;
+      this.requests = requests;
+      if (this.status.kind === "opening") {
+        this.changed();
+      }
+    });
+    this.engine = engine;
+    this.reset(what);
+    try {
+      const header = await engine.call("open", place);
+      if (engine !== this.engine) {
+        return;
+      }
+      this.header = header;
+      this.tree = treeOf(header);
+      this.status = { kind: "open", what };
+      document.title = `${header.sessionId || what.replace(/^.*\//, "")} - Flopwatch`;
+      this.changed();
+      await this.loadNames(engine, header);
+    } catch (error) {
+      if (engine === this.engine) {
+        this.status = { kind: "failed", what, why: message(error) };
+        this.changed();
+      }
+    }
+  }
+
+  private reset(what: string): void {
+    this.status = { kind: "opening", what };
+    this.header = undefined;
+    this.tree = [];
+    this.names = [];
+    this.firstNames = [];
+    this.bytes = 0;
+    this.requests = 0;
+    this.selected = undefined;
+    this.flow = undefined;
+    this.area = undefined;
+    this.areaStats = undefined;
+    this.hits = undefined;
+    this.hit = undefined;
+    this.marks = [];
+    this.arrangement = { folded: new Set(), pinned: [], order: new Map(), filter: "" };
+    this.summaryLoading = undefined;
+    this.changed();
+  }
+
+  private async loadNames(engine: Engine, header: Header): Promise<void> {
+    const names = await Promise.all(header.categories.map((_, at) => engine.call("names", at)));
+    if (engine !== this.engine) {
+      return;
+    }
+    this.names = names.map((list) => list);
+    let first = 0;
+    this.firstNames = names.map((list) => {
+      const own = first;
+      first += list.length;
+      return own;
+    });
+    const { selected } = this.initial;
+    const category = header.categories.findIndex((known) => known.name === selected?.category);
+    if (selected && category >= 0 && !this.selected) {
+      await this.select({ category, index: selected.index });
+    }
+    if (this.search !== "") {
+      await this.find(this.search);
+    }
+    this.changed();
+  }
+
+  /** The text of a name by its number over all categories. */
+  nameText(name: number): string | undefined {
+    for (let category = this.firstNames.length - 1; category >= 0; category -= 1) {
+      const first = this.firstNames[category] as number;
+      if (name >= first) {
+        return this.names[category]?.[name - first];
+      }
+    }
+    return undefined;
+  }
+
+  /** The tables of the summary artifact; large in some captures, so they are read when a page asks. */
+  summary(): Promise<Summary> {
+    const { engine } = this;
+    if (!engine) {
+      return Promise.reject(new Error("no file is open"));
+    }
+    this.summaryLoading ??= engine.call("summary").then((text) => JSON.parse(text) as Summary);
+    return this.summaryLoading;
+  }
+
+  async select(ref: EventRef | undefined): Promise<void> {
+    if (!ref || !this.engine) {
+      this.selected = undefined;
+      this.flow = undefined;
+      this.keepAddress();
+      this.changed();
+      return;
+    }
+    try {
+      const selected = await this.engine.call("event", ref);
+      this.selected = selected;
+      this.flow = undefined;
+      this.announcement = `${selected.text}, ${this.rowTitle(selected.row)}`;
+      this.keepAddress();
+      this.changed();
+      const flow = await this.engine.call("flow", ref);
+      if (this.selected === selected) {
+        this.flow = flow;
+        this.changed();
+      }
+    } catch (error) {
+      this.report(error);
+    }
+  }
+
+  rowTitle(row: number): string {
+    return this.header?.rows[row]?.label ?? "";
+  }
+
+  async choose(area: Area | undefined): Promise<void> {
+    this.area = area;
+    this.areaStats = undefined;
+    this.changed();
+    if (area && this.engine) {
+      try {
+        const stats = await this.engine.call("area", area);
+        if (stats && this.area === area) {
+          this.areaStats = stats;
+          this.changed();
+        }
+      } catch (error) {
+        this.report(error);
+      }
+    }
+  }
+
+  async find(text: string): Promise<void> {
+    this.search = text;
+    this.hit = undefined;
+    this.keepAddress();
+    if (text === "" || !this.engine) {
+      this.hits = undefined;
+      this.changed();
+      return;
+    }
+    try {
+      const hits = await this.engine.call("search", { text });
+      if (hits && this.search === text) {
+        this.hits = hits;
+        this.announcement = `${hits.events ?? "many"} events match`;
+        this.changed();
+      }
+    } catch (error) {
+      this.report(error);
+    }
+  }
+
+  /** Goes to the next event that matches the search, or the one before. */
+  async step(forward: boolean): Promise<void> {
+    if (!this.engine || !this.hits) {
+      return;
+    }
+    const edge = forward ? (this.viewport?.from ?? 0) : (this.viewport?.to ?? this.header?.durationNs ?? 0);
+    try {
+      const found = await this.engine.call("next", this.hit, edge, forward);
+      if (found) {
+        this.hit = found;
+        this.goTo(found);
+        await this.select(found);
+      } else {
+        this.announcement = forward ? "no more events match" : "no earlier event matches";
+        this.changed();
+      }
+    } catch (error) {
+      this.report(error);
+    }
+  }
+
+  /** Shows an event in the timeline. */
+  goTo(place: EventPlace): void {
+    this.page = "timeline";
+    this.goal = { from: place.start, to: place.start + place.duration, row: place.row };
+    this.changed();
+  }
+
+  /** Shows the first event of a name. */
+  async goToName(category: number, text: string): Promise<boolean> {
+    const place = await this.engine?.call("firstOf", category, text);
+    if (!place) {
+      return false;
+    }
+    this.goTo(place);
+    await this.select(place);
+    return true;
+  }
+
+  arrange(change: Partial<Arrangement>): void {
+    this.arrangement = { ...this.arrangement, ...change };
+    this.changed();
+  }
+
+  fold(key: string): void {
+    const folded = new Set(this.arrangement.folded);
+    if (!folded.delete(key)) {
+      folded.add(key);
+    }
+    this.arrange({ folded });
+  }
+
+  pin(key: string): void {
+    const { pinned } = this.arrangement;
+    this.arrange({ pinned: pinned.includes(key) ? pinned.filter((other) => other !== key) : [...pinned, key] });
+  }
+
+  mark(mark: Mark): void {
+    const same = (other: Mark) => other.from === mark.from && other.to === mark.to;
+    this.marks = this.marks.some(same) ? this.marks.filter((other) => !same(other)) : [...this.marks, mark];
+    this.changed();
+  }
+
+  clearMarks(): void {
+    this.marks = [];
+    this.changed();
+  }
+
+  show(page: string): void {
+    this.page = page;
+    this.keepAddress();
+    this.changed();
+  }
+
+  setByName(byName: boolean): void {
+    this.byName = byName;
+    this.keepAddress();
+    this.changed();
+  }
+
+  nextTimeFormat(): void {
+    const formats = TIME_FORMATS.filter((format) => format !== "utc" || this.header?.startUtcNs !== undefined);
+    this.timeFormat = formats[(formats.indexOf(this.timeFormat) + 1) % formats.length] ?? "auto";
+    this.keepAddress();
+    this.changed();
+  }
+
+  /** Keeps what is seen for the address; nothing is drawn for it. */
+  see(viewport: Mark): void {
+    this.viewport = viewport;
+    this.keepAddress();
+  }
+
+  report(error: unknown): void {
+    this.problem = message(error);
+    this.changed();
+  }
+
+  dismiss(): void {
+    this.problem = undefined;
+    this.changed();
+  }
+
+  private keepAddress(): void {
+    clearTimeout(this.addressTimer);
+    this.addressTimer = setTimeout(() => {
+      const selected = this.selected && this.header?.categories[this.selected.category];
+      const hash = hashOf({
+        page: this.page,
+        from: this.viewport?.from,
+        to: this.viewport?.to,
+        selected: selected && this.selected ? { category: selected.name, index: this.selected.index } : undefined,
+        search: this.search,
+        byName: this.byName,
+        timeFormat: this.timeFormat,
+      });
+      history.replaceState(null, "", location.pathname + location.search + hash);
+    }, 200);
+  }
+}
+
+function message(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,73 @@
+/** Time and pixels. Times are doubles in ns from the session's start: exact, never rounded to float32. */
+
+/** What part of the session is seen, on how many pixels. */
+export interface Viewport {
+  readonly from: number;
+  readonly to: number;
+  readonly width: number;
+}
+
+/** The least time that fills the view: nothing is shorter than a ns. */
+export const LEAST_SPAN = 20;
+
+export function nsPerPixel(view: Viewport): number {
+  return (view.to - view.from) / Math.max(1, view.width);
+}
+
+export function toPixel(view: Viewport, time: number): number {
+  return (time - view.from) / nsPerPixel(view);
+}
+
+export function toTime(view: Viewport, pixel: number): number {
+  return view.from + pixel * nsPerPixel(view);
+}
+
+/** `from` to `to`, kept within the session and not too narrow. */
+export function within(from: number, to: number, width: number, duration: number): Viewport {
+  const most = Math.max(duration * 1.02, LEAST_SPAN);
+  const span = Math.min(most, Math.max(LEAST_SPAN, to - from));
+  // A little room on both sides, so that the first and last events can be seen whole.
+  const room = most - duration;
+  const middle = (from + to) / 2;
+  const low = Math.max(-room / 2, Math.min(middle - span / 2, duration + room / 2 - span));
+  return { from: low, to: low + span, width };
+}
+
+/** The whole session. */
+export function fitted(width: number, duration: number): Viewport {
+  return within(0, duration, width, duration);
+}
+
+/** Zooms by `factor` (below 1 is nearer) so that the time under `pixel` stays where it is. */
+export function zoomed(view: Viewport, factor: number, pixel: number, duration: number): Viewport {
+  const time = toTime(view, pixel);
+  const span = Math.min(Math.max(duration * 1.02, LEAST_SPAN), Math.max(LEAST_SPAN, (view.to - view.from) * factor));
+  const from = time - (pixel / Math.max(1, view.width)) * span;
+  return within(from, from + span, view.width, duration);
+}
+
+/** Moves by `pixels`; to the right is later. */
+export function panned(view: Viewport, pixels: number, duration: number): Viewport {
+  const by = pixels * nsPerPixel(view);
+  return within(view.from + by, view.to + by, view.width, duration);
+}
+
+/** Brings a span to the middle, with room around it. */
+export function focused(from: number, to: number, width: number, duration: number): Viewport {
+  const room = Math.max(LEAST_SPAN, to - from);
+  return within(from - room, to + room, width, duration);
+}
+
+/** The window that is asked for to show `view`: as much again on either side, so that moving needs no waiting. */
+export function padded(view: Viewport): { from: number; to: number } {
+  const span = view.to - view.from;
+  return { from: view.from - span, to: view.to + span };
+}
+
+/** Whether what was drawn for a window still shows `view` as it should. */
+export function covers(window: { from: number; to: number; step: number }, view: Viewport, duration: number): boolean {
+  const fine = nsPerPixel(view);
+  const within = window.from <= Math.max(0, view.from) && window.to >= Math.min(duration, view.to);
+  // Merged for pixels of this size, or of up to twice that.
+  return within && (window.step === 1 ? fine < 2 : window.step <= fine && fine < window.step * 2);
+}

@@ -1,0 +1,142 @@
+/** Rows in groups: processes, their devices and their threads. */
+
+import type { Header, Row } from "../timeline/header";
+
+/** What a row shows, for people. */
+const TRACKS: Readonly<Record<string, string>> = {
+  gpu_stream: "",
+  cuda_sync: "synchronisation",
+  cuda_api: "CUDA API",
+  nvtx: "NVTX",
+  os_runtime: "OS runtime",
+  cpu_op: "operators",
+  annotation: "annotations",
+  python: "Python",
+  overhead: "profiler overhead",
+  device: "operations",
+  gpu_annotation: "annotations on the GPU",
+  derived: "derived",
+  other: "other",
+};
+
+/** The order of a thread's rows: what is outermost first. */
+const ORDER = ["annotation", "nvtx", "python", "cpu_op", "cuda_api", "os_runtime"];
+
+/** A group of rows, or of groups. */
+export interface Branch {
+  readonly kind: "group";
+  /** The same for the same group of the same file. */
+  readonly key: string;
+  readonly label: string;
+  readonly children: readonly Node[];
+}
+
+/** A row. */
+export interface Leaf {
+  readonly kind: "row";
+  readonly key: string;
+  /** Place in the header's rows; counters follow them. */
+  readonly row: number;
+  readonly label: string;
+  /** The whole of what it is, for where there is no group around it. */
+  readonly full: string;
+  readonly counter: boolean;
+}
+
+export type Node = Branch | Leaf;
+
+/** The rows of a file as people look for them. */
+export function treeOf(header: Header): Branch[] {
+  const groups = new Map<string, { label: string; devices: Map<string, Group>; threads: Map<string, Group> }>();
+  header.rows.forEach((row, at) => {
+    const key = `${row.capture}/${row.machine}/${row.process}`;
+    let group = groups.get(key);
+    if (!group) {
+      group = { label: processLabel(row), devices: new Map(), threads: new Map() };
+      groups.set(key, group);
+    }
+    if (row.device !== undefined) {
+      add(group.devices, `${key}/gpu${row.device}`, deviceLabel(row.device, header), at, row, header);
+    } else {
+      add(group.threads, `${key}/thread${row.thread ?? row.label}`, threadLabel(row), at, row, header);
+    }
+  });
+  const branches = [...groups].map(([key, { label, devices, threads }]): Branch => {
+    const gpus = [...devices].map(([key, group]) => branch(key, group));
+    const cpus = [...threads].map(([key, group]) => (group.rows.length === 1 ? lone(group) : branch(key, group)));
+    return { kind: "group", key: `process/${key}`, label, children: [...gpus, ...cpus] };
+  });
+  return [...counterBranches(header), ...branches];
+}
+
+interface Group {
+  readonly label: string;
+  readonly rows: Leaf[];
+}
+
+function add(groups: Map<string, Group>, key: string, label: string, at: number, row: Row, header: Header): void {
+  const group = groups.get(key) ?? { label, rows: [] };
+  groups.set(key, group);
+  group.rows.push({ kind: "row", key: `row/${at}`, row: at, label: rowLabel(row), full: fullLabel(row, header), counter: false });
+}
+
+function branch(key: string, group: Group): Branch {
+  const place = (leaf: Leaf) => ORDER.findIndex((track) => TRACKS[track] === leaf.label);
+  const rows = group.rows.some((leaf) => place(leaf) >= 0) ? [...group.rows].sort((a, b) => place(a) - place(b)) : group.rows;
+  return { kind: "group", key, label: group.label, children: rows };
+}
+
+function lone(group: Group): Leaf {
+  const [leaf] = group.rows;
+  return { ...(leaf as Leaf), label: `${group.label}: ${leaf?.label}` };
+}
+
+function processLabel(row: Row): string {
+  // Labels begin with the process: `python (4711) GPU 0 stream 7`.
+  const found = /^(.*? \(\d+\))/.exec(row.label);
+  return found?.[1] ?? (row.process > 0 ? `process ${row.process}` : row.label);
+}
+
+function threadLabel(row: Row): string {
+  const rest = row.label.slice(processLabel(row).length).trim();
+  return rest !== "" ? rest : row.label;
+}
+
+function deviceLabel(device: number, header: Header): string {
+  const name = header.devices.find((known) => known.id === device)?.name;
+  return name ? `GPU ${device} · ${name}` : `GPU ${device}`;
+}
+
+function rowLabel(row: Row): string {
+  const track = TRACKS[row.track] ?? row.track;
+  if (row.device === undefined) {
+    return track;
+  }
+  const stream = row.stream === undefined ? "any stream" : `stream ${row.stream}`;
+  return track === "" ? stream : `${track}, ${stream}`;
+}
+
+function fullLabel(row: Row, header: Header): string {
+  const track = TRACKS[row.track] ?? row.track;
+  const several = header.rows.filter((other) => other.label === row.label).length > 1;
+  return several && track !== "" ? `${row.label}, ${track}` : row.label;
+}
+
+function counterBranches(header: Header): Branch[] {
+  const groups = new Map<string, Leaf[]>();
+  header.counters.forEach((counter, at) => {
+    const key = `${counter.source}/${counter.device}`;
+    const leaves = groups.get(key) ?? [];
+    const row = header.rows.length + at;
+    const unit = counter.unit === "" || counter.unit === "ratio" ? "" : ` (${counter.unit})`;
+    const label = `${counter.metric}${unit}`;
+    leaves.push({ kind: "row", key: `counter/${key}/${counter.metric}`, row, label, full: `${counter.device} ${label}`, counter: true });
+    groups.set(key, leaves);
+  });
+  return [...groups].map(([key, children]) => ({
+    kind: "group",
+    key: `counters/${key}`,
+    label: key.replace("/", ": "),
+    children,
+  }));
+}

@@ -1,0 +1,53 @@
+import { createReadStream, statSync } from "node:fs";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { basename, join } from "node:path";
+import type { Plugin } from "vite";
+import { defineConfig } from "vitest/config";
+
+/** Serves the timeline files of the folder in FLOPWATCH_FILES under /files/, by ranges, as the gateway does. */
+function files(): Plugin {
+  const folder = process.env["FLOPWATCH_FILES"];
+  const serve = (request: IncomingMessage, response: ServerResponse, next: () => void) => {
+    const name = basename(decodeURIComponent((request.url ?? "").replace(/\?.*$/, "")));
+    if (folder === undefined || name === "") {
+      next();
+      return;
+    }
+    const path = join(folder, name);
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (!found?.isFile()) {
+      response.writeHead(404).end();
+      return;
+    }
+    const headers = { ETag: `"${found.size}-${found.mtimeMs}"`, "Accept-Ranges": "bytes", "Content-Type": "application/x-hdf5" };
+    const range = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? "");
+    if (!range) {
+      response.writeHead(200, { ...headers, "Content-Length": found.size });
+      createReadStream(path).pipe(response);
+      return;
+    }
+    const start = Number(range[1]);
+    const end = Math.min(found.size - 1, range[2] ? Number(range[2]) : found.size - 1);
+    if (start > end) {
+      response.writeHead(416, { "Content-Range": `bytes */${found.size}` }).end();
+      return;
+    }
+    response.writeHead(206, { ...headers, "Content-Range": `bytes ${start}-${end}/${found.size}`, "Content-Length": end - start + 1 });
+    createReadStream(path, { start, end }).pipe(response);
+  };
+  return {
+    name: "flopwatch-files",
+    configureServer: (server) => void server.middlewares.use("/files", serve),
+    configurePreviewServer: (server) => void server.middlewares.use("/files", serve),
+  };
+}
+
+export default defineConfig({
+  // The same build is served from any path: the gateway, the agent, a proxy.
+  base: "./",
+  plugins: [files()],
+  build: { target: "es2022", sourcemap: false, reportCompressedSize: true },
+  worker: { format: "es" },
+  oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
+  test: { include: ["src/**/*.test.ts"] },
+});
