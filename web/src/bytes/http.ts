@@ -5,6 +5,9 @@ import { type ByteSource, checkInside, MemorySource, type OnBytes, SourceError, 
 /** Bytes that the first request asks for: the superblock and, in most files, the outer groups. */
 export const FIRST_BYTES = 32 * 1024;
 
+/** Smaller files are fetched whole: one request is quicker than the many that their parts would take. */
+export const WHOLE_BYTES = 3 * 1024 * 1024;
+
 /** How often a request that met a failing network is sent. */
 const ATTEMPTS = 3;
 
@@ -31,7 +34,15 @@ export async function openHttp(url: string, onBytes: OnBytes = () => {}): Promis
   }
   const first = await body(response, onBytes);
   const tag = response.headers.get("ETag");
-  return new HttpSource(url, size, first, tag, onBytes);
+  const source = new HttpSource(url, size, first, tag, onBytes);
+  if (size > WHOLE_BYTES) {
+    return source;
+  }
+  const rest = await source.read({ offset: first.byteLength, length: size - first.byteLength });
+  const whole = new Uint8Array(size);
+  whole.set(first);
+  whole.set(rest, first.byteLength);
+  return new MemorySource(whole);
 }
 
 /** The whole length in a `Content-Range` header, or undefined where it is unknown. */

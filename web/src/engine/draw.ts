@@ -81,28 +81,57 @@ export function drawLane(out: InstanceWriter, block: Block, lane: Lane, window: 
   flush();
 }
 
-/** Draws a row's entries of a level of detail, of buckets of 2^shift ns. */
+/**
+ * Draws a row's entries of a level of detail, of buckets of 2^shift ns. Those of a step become one rectangle; the length of the
+ * longest event is exact, its start is known to a bucket, which is at most a step.
+ */
 export function drawEntries(out: InstanceWriter, entries: Entries, row: number, shift: number, window: Window, look: Look): void {
   const { bucket, event, duration, count, busy, name } = entries;
+  const { from, to, step } = window;
   const width = 2 ** shift;
-  for (let at = 0; at < bucket.length; at += 1) {
-    const begin = Number(bucket[at]) * width;
-    if (begin > window.to) {
-      break;
-    }
-    const length = Number(duration[at]);
-    const end = begin + Math.max(width, length);
-    if (end < window.from) {
-      continue;
-    }
+  const draw = (at: number, begin: number, end: number, level: number, events: number) => {
     const idx = name === undefined ? NO_NAME : Number(name[at]);
     const global = idx === NO_NAME ? NO_NAME : look.firstName + idx;
     const slot = idx === NO_NAME ? 0 : (look.slots[idx] ?? 0);
-    const left = begin - window.from;
-    // The length of the longest event is exact, its start is known to a bucket, which is at most a pixel.
-    const level = length >= width ? 1 : Number(busy[at]) / width;
-    out.push(left, end - window.from, row, MOST_LANES, KIND.level, global, look.category, slot, level, Number(event[at]), Number(count[at]));
+    out.push(begin - from, end - from, row, MOST_LANES, KIND.level, global, look.category, slot, level, Number(event[at]), events);
+  };
+  let merged = -1;
+  let longest = -1;
+  let busySum = 0;
+  let countSum = 0;
+  const flush = () => {
+    if (countSum > 0) {
+      draw(longest, merged * step, (merged + 1) * step, busySum / step, countSum);
+    }
+    busySum = 0;
+    countSum = 0;
+    longest = -1;
+  };
+  for (let at = 0; at < bucket.length; at += 1) {
+    const begin = Number(bucket[at]) * width;
+    if (begin > to) {
+      break;
+    }
+    const length = Number(duration[at]);
+    if (length >= step) {
+      if (begin + length >= from) {
+        flush();
+        draw(at, begin, begin + length, 1, Number(count[at]));
+      }
+      continue;
+    }
+    const here = Math.floor(begin / step);
+    if (here !== merged) {
+      flush();
+      merged = here;
+    }
+    if (longest < 0 || length > Number(duration[longest])) {
+      longest = at;
+    }
+    busySum += Number(busy[at]);
+    countSum += Number(count[at]);
   }
+  flush();
 }
 
 /** Draws a counter as steps; within a step the largest value counts. Heights are shares of `most`. */

@@ -10,6 +10,8 @@ export interface ViewRequest {
   readonly from: number;
   readonly to: number;
   readonly nsPerPixel: number;
+  /** Whether the names' colours are needed, which are known when the names have been read. */
+  readonly named: boolean;
 }
 
 /** A run of rectangles of one row, lane and category, by start. */
@@ -39,6 +41,8 @@ export interface View {
   readonly runs: readonly Run[];
   /** Lanes that are known of each row so far. */
   readonly lanes: Uint16Array;
+  /** Whether rectangles have the colours of their names. */
+  readonly named: boolean;
   /** Categories that are shown by a level of detail: their names and lanes come when you zoom in. */
   readonly coarse: readonly number[];
   /** Time that the worker spent on it, ms. */

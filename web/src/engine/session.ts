@@ -6,7 +6,7 @@ import type { CategoryData, Samples, TimelineFile } from "../timeline/file";
 import type { Entries, Level } from "../timeline/levels";
 import { chunkOf, readColumns } from "../timeline/tiles";
 import { Blocks } from "./blocks";
-import { chooseDetail, mergeStep } from "./detail";
+import { chooseDetails, type Detail, mergeStep } from "./detail";
 import { drawEntries, drawLane, drawSamples, gapsBetween, type Look, type Window } from "./draw";
 import { InstanceWriter, KIND, MOST_LANES, NO_NAME } from "./instances";
 import { slotsOf } from "./names";
@@ -28,7 +28,9 @@ interface Series extends Samples {
 
 export class Session {
   readonly blocks: Blocks;
-  private readonly looks: Promise<readonly Look[]>;
+  private looks: readonly Look[];
+  private named = false;
+  private naming: Promise<void> | undefined;
   private readonly lanes: Uint16Array;
   private series: Promise<readonly Series[]> | undefined;
 
@@ -38,14 +40,19 @@ export class Session {
   ) {
     this.blocks = new Blocks(source, file.categories);
     this.lanes = new Uint16Array(file.header.rows.length + file.header.counters.length).fill(1);
-    this.looks = Promise.all(file.categories.map((category) => category.names())).then((names) => {
-      let firstName = 0;
-      return names.map((list, category) => {
-        const look = { category, firstName, slots: slotsOf(list) };
-        firstName += list.length;
-        return look;
-      });
+    let firstName = 0;
+    this.looks = file.categories.map(({ nameCount }, category) => {
+      const look = { category, firstName, slots: new Uint8Array(nameCount) };
+      firstName += nameCount;
+      return look;
     });
+  }
+
+  /** Reads the names, and gives them colours. */
+  private async name(): Promise<void> {
+    const lists = await Promise.all(this.file.categories.map((category) => category.names()));
+    this.looks = this.looks.map((look, at) => ({ ...look, slots: slotsOf(lists[at] ?? []) }));
+    this.named = true;
   }
 
   /** Whether the category's events are GPU work. */
@@ -67,17 +74,18 @@ export class Session {
     // Whole steps, so that rectangles begin at the same places when the view is moved.
     const from = Math.max(0, Math.floor(request.from / step) * step);
     const window: Window = { from, to: Math.min(request.to, this.file.header.durationNs), step };
-    const looks = await this.looks;
+    if (request.named) {
+      await (this.naming ??= this.name());
+    }
     const series = await (this.series ??= this.allSeries());
     if (stale()) {
       return undefined;
     }
-    const parts = this.file.categories.map((category, at) => {
-      const cached = (chunk: number) => this.blocks.has(at, chunk);
-      return { at, category, detail: chooseDetail(category.tiles, category.levels?.levels ?? [], window.from, window.to, step, cached) };
-    });
+    const { looks, named } = this;
+    const details = chooseDetails(this.file.categories, window, (category, chunk) => this.blocks.has(category, chunk));
     const loaded = await Promise.all(
-      parts.map(async ({ at, category, detail }) => {
+      this.file.categories.map(async (category, at) => {
+        const detail = details[at] as Detail;
         if (detail.kind === "events") {
           return { at, detail, blocks: detail.chunks.length > 0 ? await this.blocks.get(at, detail.chunks) : [], entries: [] as RowEntries[] };
         }
@@ -139,6 +147,7 @@ export class Session {
       runs,
       lanes: this.lanes.slice(),
       coarse,
+      named,
       tookMs: performance.now() - began,
     };
   }

@@ -79,8 +79,7 @@ export class Renderer {
     this.rows = new Float32Array(ROWS_WIDTH * lines * 4);
     for (const line of [...layout.lines, ...layout.pinned]) {
       if (line.row >= 0) {
-        // A row that stays at the top is drawn there alone.
-        const y = line.pinned ? (layout.pinned.find((other) => other.key === line.key)?.y ?? line.y) : line.y + layout.pinnedHeight;
+        const y = line.pinned ? line.y : line.y + layout.pinnedHeight;
         this.rows.set([y, line.laneHeight, line.lanes, line.pinned ? 1 : 0], line.row * 4);
       }
     }
@@ -93,14 +92,9 @@ export class Renderer {
   }
 
   /** Marks the names that match a search: 1 for each, over all categories. */
-  setHits(flags: readonly Uint8Array[]): void {
-    const count = flags.reduce((sum, part) => sum + part.length, 0);
-    this.hits = new Uint8Array(HITS_WIDTH * Math.max(1, Math.ceil(count / HITS_WIDTH)));
-    let at = 0;
-    for (const part of flags) {
-      this.hits.set(part, at);
-      at += part.length;
-    }
+  setHits(flags: Uint8Array): void {
+    this.hits = new Uint8Array(HITS_WIDTH * Math.max(1, Math.ceil(flags.length / HITS_WIDTH)));
+    this.hits.set(flags);
     this.stale.hits = true;
   }
 

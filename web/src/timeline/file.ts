@@ -15,6 +15,7 @@ export interface CategoryData {
   readonly tiles: Tiles;
   /** Its levels of detail, where the file has some. */
   readonly levels: Levels | undefined;
+  readonly nameCount: number;
   /** The names that `name_idx` refers to; read on the first call. */
   names(): Promise<readonly string[]>;
 }
@@ -70,6 +71,7 @@ export async function openTimeline(source: ByteSource): Promise<TimelineFile> {
     categories: found.map(({ name, count, tiles }) => ({ name, count, columns: tiles.columns })),
     counters: counters.map(({ counter }) => counter),
     fileBytes: source.size,
+    extent: extentOf(found),
   };
   return {
     header,
@@ -95,21 +97,33 @@ async function openCategories(root: Group, meta: Group): Promise<Map<string, Cat
   ]);
   const opened = await Promise.all(
     list.map(async (name): Promise<CategoryData> => {
-      const [index, levels] = await Promise.all([
+      const [index, levels, texts] = await Promise.all([
         tiles.group(name).then(openTiles),
         lods?.has(name) ? lods.group(name).then(openLevels) : undefined,
+        names.dataset(name),
       ]);
-      let texts: Promise<readonly string[]> | undefined;
+      let read: Promise<readonly string[]> | undefined;
       return {
         name,
         count: index.events,
         tiles: index,
         levels,
-        names: () => (texts ??= names.dataset(name).then((set) => set.texts())),
+        nameCount: texts.length,
+        names: () => (read ??= texts.texts()),
       };
     }),
   );
   return new Map(opened.map((category) => [category.name, category]));
+}
+
+/** From the first start to the last end. */
+function extentOf(categories: readonly CategoryData[]): readonly [number, number] {
+  let [from, to] = [Number.POSITIVE_INFINITY, 0];
+  for (const { tiles } of categories) {
+    from = Math.min(from, tiles.tMin[0] ?? from);
+    to = tiles.tMax.reduce((most, one) => Math.max(most, one), to);
+  }
+  return from < to ? [from, to] : [0, 0];
 }
 
 async function readRows(group: Group): Promise<Row[]> {

@@ -69,6 +69,8 @@ export interface Header {
   readonly rows: readonly Row[];
   readonly categories: readonly Category[];
   readonly counters: readonly Counter[];
+  /** From the first event's start to the last one's end; the capture's window may be much longer. */
+  readonly extent: readonly [number, number];
   /** Length of the file in bytes. */
   readonly fileBytes: number;
 }

@@ -19,15 +19,14 @@ function stored(): string | null {
 }
 
 export function useDark(): [boolean, (dark: boolean) => void] {
-  const [dark, set] = useState(initial);
+  const [dark, set] = useState(() => apply(initial()));
   useEffect(() => {
-    document.documentElement.dataset["theme"] = dark ? "dark" : "light";
     dispatchEvent(new CustomEvent("flopwatch-theme", { detail: dark }));
   }, [dark]);
   return [
     dark,
     (dark) => {
-      set(dark);
+      set(apply(dark));
       try {
         localStorage.setItem(KEY, dark ? "dark" : "light");
       } catch {
@@ -35,6 +34,12 @@ export function useDark(): [boolean, (dark: boolean) => void] {
       }
     },
   ];
+}
+
+/** Sets the colours of the page, before anything is rendered with them. */
+function apply(dark: boolean): boolean {
+  document.documentElement.dataset["theme"] = dark ? "dark" : "light";
+  return dark;
 }
 
 /** Whether it is dark now, for what draws by itself. */

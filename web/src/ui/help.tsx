@@ -10,7 +10,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ["Drag", "move"],
   ["Shift + drag", "select an area: figures by name"],
   ["Drag on the axis", "zoom to that span"],
-  ["0", "fit the whole session"],
+  ["0", "fit all events; again: the whole capture window"],
   ["F", "focus the selection; again: fit it"],
   ["/", "search; Enter next, Shift+Enter before"],
   ["N / Shift+N", "next hit / hit before"],

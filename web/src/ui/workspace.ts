@@ -48,6 +48,8 @@ export class Workspace extends Observable {
   areaStats: AreaStats | undefined;
   search: string;
   hits: Hits | undefined;
+  /** 1 for each name that matches the search, over all categories. */
+  hitFlags: Uint8Array | undefined;
   hit: EventPlace | undefined;
   marks: readonly Mark[] = [];
   arrangement: Arrangement = { folded: new Set(), pinned: [], order: new Map(), filter: "" };
@@ -61,6 +63,7 @@ export class Workspace extends Observable {
   problem: string | undefined;
   goal: Goal | undefined;
   private summaryLoading: Promise<Summary> | undefined;
+  private bytesTimer: ReturnType<typeof setTimeout> | undefined;
   private addressTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly initial: Address) {
@@ -80,9 +83,10 @@ export class Workspace extends Observable {
     const engine = new Engine((bytes, requests) => {
       this.bytes = bytes;
       this.requests = requests;
-      if (this.status.kind === "opening") {
+      this.bytesTimer ??= setTimeout(() => {
+        this.bytesTimer = undefined;
         this.changed();
-      }
+      }, 100);
     });
     this.engine = engine;
     this.reset(what);
@@ -118,6 +122,7 @@ export class Workspace extends Observable {
     this.area = undefined;
     this.areaStats = undefined;
     this.hits = undefined;
+    this.hitFlags = undefined;
     this.hit = undefined;
     this.marks = [];
     this.arrangement = { folded: new Set(), pinned: [], order: new Map(), filter: "" };
@@ -221,6 +226,7 @@ export class Workspace extends Observable {
     this.keepAddress();
     if (text === "" || !this.engine) {
       this.hits = undefined;
+      this.hitFlags = undefined;
       this.changed();
       return;
     }
@@ -228,6 +234,7 @@ export class Workspace extends Observable {
       const hits = await this.engine.call("search", { text });
       if (hits && this.search === text) {
         this.hits = hits;
+        this.hitFlags = joined(hits.names);
         this.announcement = `${hits.events ?? "many"} events match`;
         this.changed();
       }
@@ -243,13 +250,16 @@ export class Workspace extends Observable {
     }
     const edge = forward ? (this.viewport?.from ?? 0) : (this.viewport?.to ?? this.header?.durationNs ?? 0);
     try {
-      const found = await this.engine.call("next", this.hit, edge, forward);
+      const found =
+        (await this.engine.call("next", this.hit, edge, forward)) ??
+        // From the end to the beginning, and the other way round.
+        (await this.engine.call("next", undefined, forward ? 0 : Number.MAX_SAFE_INTEGER, forward));
       if (found) {
         this.hit = found;
         this.goTo(found);
         await this.select(found);
       } else {
-        this.announcement = forward ? "no more events match" : "no earlier event matches";
+        this.announcement = "no event matches";
         this.changed();
       }
     } catch (error) {
@@ -355,6 +365,16 @@ export class Workspace extends Observable {
       history.replaceState(null, "", location.pathname + location.search + hash);
     }, 200);
   }
+}
+
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
 }
 
 function message(error: unknown): string {

@@ -71,9 +71,12 @@ export function layoutOf(tree: readonly Node[], lanes: ArrayLike<number>, arrang
       }
       return;
     }
-    const line = rowLine(node, lanes, folded, depth, parent, pinned, y);
-    into.push(line);
-    y += line.height;
+    // Rows that stay at the top are there alone.
+    if (!pinned) {
+      const line = rowLine(node, lanes, folded, depth, parent, false, y);
+      into.push(line);
+      y += line.height;
+    }
   };
   const top = ordered(tree, arrangement.order.get(""));
   const pinnedLines: Line[] = [];

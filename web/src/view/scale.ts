@@ -68,6 +68,6 @@ export function padded(view: Viewport): { from: number; to: number } {
 export function covers(window: { from: number; to: number; step: number }, view: Viewport, duration: number): boolean {
   const fine = nsPerPixel(view);
   const within = window.from <= Math.max(0, view.from) && window.to >= Math.min(duration, view.to);
-  // Merged for pixels of this size, or of up to twice that.
-  return within && (window.step === 1 ? fine < 2 : window.step <= fine && fine < window.step * 2);
+  // Merged for pixels of this size, or of down to half of that.
+  return within && (window.step === 1 ? fine <= 1 : window.step / 2 < fine && fine <= window.step);
 }

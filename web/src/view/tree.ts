@@ -99,7 +99,7 @@ function processLabel(row: Row): string {
 
 function threadLabel(row: Row): string {
   const rest = row.label.slice(processLabel(row).length).trim();
-  return rest !== "" ? rest : row.label;
+  return rest !== "" ? (rest.startsWith("thread") ? rest : `thread ${rest}`) : row.label;
 }
 
 function deviceLabel(device: number, header: Header): string {

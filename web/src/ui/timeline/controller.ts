@@ -74,7 +74,7 @@ export class Controller {
     this.theme = colors(dark);
     const width = Math.max(1, stage.gl.parentElement?.clientWidth ?? 800);
     const { viewport } = workspace;
-    this.viewport = viewport ? within(viewport.from, viewport.to, width, this.duration) : fitted(width, this.duration);
+    this.viewport = viewport ? within(viewport.from, viewport.to, width, this.duration) : this.whole(width);
     this.renderer = new Renderer(stage.gl, () => this.schedule());
     this.setDark(dark);
     this.unwatch = workspace.watch(() => this.follow());
@@ -107,7 +107,7 @@ export class Controller {
     this.viewport = within(this.viewport.from, this.viewport.from + width * nsPerPixel(this.viewport), width, this.duration);
     if (this.figures.firstPaintMs === undefined) {
       const { viewport } = this.workspace;
-      this.viewport = viewport ? within(viewport.from, viewport.to, width, this.duration) : fitted(width, this.duration);
+      this.viewport = viewport ? within(viewport.from, viewport.to, width, this.duration) : this.whole(width);
     }
     this.schedule();
   }
@@ -120,8 +120,8 @@ export class Controller {
     this.renderer.setLayout(this.layout, rows);
     if (workspace.hits !== this.hitsSeen) {
       this.hitsSeen = workspace.hits;
-      if (workspace.hits) {
-        this.renderer.setHits(workspace.hits.names);
+      if (workspace.hitFlags) {
+        this.renderer.setHits(workspace.hitFlags);
       }
     }
     if (workspace.goal && workspace.goal !== this.goalSeen) {
@@ -179,12 +179,12 @@ export class Controller {
   private askForView(): void {
     const { workspace, viewport } = this;
     const { engine } = workspace;
-    if (this.asking || !engine || (this.picker && covers(this.picker.view, viewport, this.duration))) {
+    if (this.asking || !engine || (this.picker && covers(this.picker.view, viewport, this.duration) && (this.picker.view.named || !workspace.byName))) {
       return;
     }
     this.asking = true;
     const step = nsPerPixel(viewport);
-    engine.call("view", { ...padded(viewport), nsPerPixel: step }).then(
+    engine.call("view", { ...padded(viewport), nsPerPixel: step, named: workspace.byName }).then(
       (view) => {
         this.asking = false;
         if (view && !this.closed) {
@@ -231,8 +231,18 @@ export class Controller {
     this.onChange();
   }
 
+  /** Shows all events; when they are shown already, the whole capture window. */
   fit(): void {
-    this.set(fitted(this.viewport.width, this.duration));
+    const events = this.whole(this.viewport.width);
+    const there = Math.abs(events.from - this.viewport.from) + Math.abs(events.to - this.viewport.to) < nsPerPixel(events);
+    this.set(there ? fitted(this.viewport.width, this.duration) : events);
+  }
+
+  /** All events, with a little room. */
+  private whole(width: number): Viewport {
+    const [from, to] = this.workspace.header?.extent ?? [0, 0];
+    const room = (to - from) * 0.01;
+    return to > from ? within(from - room, to + room, width, this.duration) : fitted(width, this.duration);
   }
 
   /** Brings the selection to the middle; when it is there already, fits it. */

@@ -78,15 +78,16 @@ function drawLines(context: CanvasRenderingContext2D, controller: Controller): v
 }
 
 function drawTexts(context: CanvasRenderingContext2D, controller: Controller): void {
-  const { picker, viewport, theme, layout } = controller;
+  const { picker, viewport, theme, layout, workspace } = controller;
   if (!picker) {
     return;
   }
   const lines = new Map(visible(controller).filter((line) => line.laneHeight >= 12).map((line) => [line.row, line]));
   context.font = FONT;
   context.textBaseline = "middle";
-  context.fillStyle = theme.onBar;
   const perPixel = nsPerPixel(viewport);
+  const { selected, hitFlags: flags, firstNames } = workspace;
+  const chosen = selected && (firstNames[selected.category] ?? 0) + selected.name;
   const { wide } = picker.view;
   for (let place = 0; place < wide.length; place += 1) {
     const at = wide[place] as number;
@@ -109,6 +110,10 @@ function drawTexts(context: CanvasRenderingContext2D, controller: Controller): v
     }
     const text = controller.textOf(at);
     if (text !== undefined) {
+      const name = picker.name(at);
+      // Bars that are not searched for, or of another name than the selected one, are pale.
+      const pale = flags ? flags[name] !== 1 : chosen !== undefined && chosen !== name;
+      context.fillStyle = pale ? theme.text : theme.onBar;
       context.fillText(shortened(text, Math.floor(room / LETTER)), left + 4, y);
     }
   }

@@ -11,7 +11,7 @@ export function Toolbar({ workspace, controller }: { workspace: Workspace; contr
   const coarse = controller?.coarse() ?? [];
   return (
     <div class="toolbar" role="toolbar" aria-label="Timeline">
-      <button type="button" onClick={() => controller?.fit()} title="Fit the whole session (0)">
+      <button type="button" onClick={() => controller?.fit()} title="Fit all events; again: the whole capture window (0)">
         Fit
       </button>
       <button type="button" onClick={() => controller?.zoom(0.5, controller.viewport.width / 2)} aria-label="Zoom in" title="Zoom in (W)">
