@@ -147,6 +147,11 @@ async function linksOf(context: Context, header: readonly Message[]): Promise<Ma
   return links;
 }
 
+/** Where a chunk lies, and which filters were not applied to it. */
+interface ChunkSpan extends Span {
+  readonly skipped: number;
+}
+
 /** A column. */
 export class Dataset {
   readonly length: number;
@@ -224,7 +229,7 @@ export class Dataset {
     const spans = await this.chunks(from, to);
     const whole = chunk * width;
     const stored = await readAll(spans.every((span) => span.length <= 65536) ? structure : bulk, spans);
-    const plain = await Promise.all(stored.map((bytes) => unfilter(bytes, this.filters, width)));
+    const plain = await Promise.all(stored.map((bytes, at) => unfilter(bytes, this.filters, width, spans[at]?.skipped)));
     const out = new Uint8Array(count * width);
     plain.forEach((bytes, at) => {
       const begin = (from + at) * whole;
@@ -239,14 +244,18 @@ export class Dataset {
   }
 
   /** Where the chunks `from` to `to` lie. */
-  private async chunks(from: number, to: number): Promise<Span[]> {
+  private async chunks(from: number, to: number): Promise<ChunkSpan[]> {
     const { layout } = this;
     switch (layout.kind) {
       case "single-chunk":
-        return [{ offset: layout.offset, length: layout.stored ?? layout.chunk * this.type.bytes }];
+        return [{ offset: layout.offset, length: layout.stored ?? layout.chunk * this.type.bytes, skipped: layout.skipped }];
       case "implicit": {
         const length = layout.chunk * this.type.bytes;
-        return Array.from({ length: to - from + 1 }, (_, at) => ({ offset: layout.offset + (from + at) * length, length }));
+        return Array.from({ length: to - from + 1 }, (_, at) => ({
+          offset: layout.offset + (from + at) * length,
+          length,
+          skipped: 0,
+        }));
       }
       case "fixed-array":
         return this.fixedArray(layout.index, layout.chunk, from, to);
@@ -255,7 +264,7 @@ export class Dataset {
     }
   }
 
-  private async fixedArray(address: number, chunk: number, from: number, to: number): Promise<Span[]> {
+  private async fixedArray(address: number, chunk: number, from: number, to: number): Promise<ChunkSpan[]> {
     const { structure } = this.context;
     const head = new Cursor(await structure.read({ offset: address, length: 28 }));
     head.expect("FAHD");
@@ -276,7 +285,7 @@ export class Dataset {
       // Each page ends with a checksum; so does the head with the bits that tell which pages were filled.
       return block + prefix + Math.ceil(pages / 8) + 4 + page * (perPage * entry + 4) + (at % perPage) * entry;
     };
-    const spans: Span[] = [];
+    const spans: ChunkSpan[] = [];
     for (let at = from; at <= to; at += 1) {
       const cursor = new Cursor(await structure.read({ offset: entryAt(at), length: entry }));
       const offset = cursor.u64();
@@ -284,7 +293,7 @@ export class Dataset {
       if (offset === UNDEFINED_ADDRESS) {
         throw new FormatError(`${this.path}: a chunk was never written`);
       }
-      spans.push({ offset, length });
+      spans.push({ offset, length, skipped: filtered ? cursor.u32() : 0 });
     }
     return spans;
   }

@@ -13,14 +13,22 @@ export interface Filter {
   readonly values: readonly number[];
 }
 
-/** A chunk as it was before `filters` were applied; `elementBytes` is the width of a value. */
+/**
+ * A chunk as it was before `filters` were applied; `elementBytes` is the width of a value. The bits of `skipped` tell the filters
+ * that were not applied to this chunk: HDF5 leaves one out that makes a chunk no smaller.
+ */
 export async function unfilter(
   stored: Uint8Array<ArrayBuffer>,
   filters: readonly Filter[],
   elementBytes: number,
+  skipped = 0,
 ): Promise<Uint8Array<ArrayBuffer>> {
   let bytes = stored;
-  for (const filter of [...filters].reverse()) {
+  for (let at = filters.length - 1; at >= 0; at -= 1) {
+    const filter = filters[at] as Filter;
+    if ((skipped & (1 << at)) !== 0) {
+      continue;
+    }
     switch (filter.id) {
       case DEFLATE:
         bytes = await inflate(bytes);

@@ -28,7 +28,7 @@ export type Datatype =
 export type Layout =
   | { readonly kind: "compact"; readonly data: Uint8Array }
   | { readonly kind: "contiguous"; readonly offset: number; readonly length: number }
-  | { readonly kind: "single-chunk"; readonly chunk: number; readonly offset: number; readonly stored: number | undefined }
+  | { readonly kind: "single-chunk"; readonly chunk: number; readonly offset: number; readonly stored: number | undefined; readonly skipped: number }
   | { readonly kind: "implicit"; readonly chunk: number; readonly offset: number }
   | { readonly kind: "fixed-array"; readonly chunk: number; readonly index: number };
 
@@ -120,10 +120,8 @@ export function layout(cursor: Cursor): Layout {
     case 1: {
       const filtered = (flags & 2) !== 0;
       const stored = filtered ? cursor.u64() : undefined;
-      if (filtered) {
-        cursor.u32();
-      }
-      return { kind: "single-chunk", chunk, offset: cursor.u64(), stored };
+      const skipped = filtered ? cursor.u32() : 0;
+      return { kind: "single-chunk", chunk, offset: cursor.u64(), stored, skipped };
     }
     case 2:
       return { kind: "implicit", chunk, offset: cursor.u64() };

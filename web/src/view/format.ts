@@ -45,7 +45,7 @@ export function tick(ns: number, step: number, format: TimeFormat, startUtcNs: s
   if (format === "seconds") {
     return `${(whole / 1e9).toFixed(digits(step, 1e9))} s`;
   }
-  const [unit, size] = UNITS.find(([, size]) => Math.max(Math.abs(whole), step) >= size && step * 1e4 >= size) ?? ["ns", 1];
+  const [unit, size] = UNITS.find(([, size]) => Math.max(Math.abs(whole), step) >= size) ?? ["ns", 1];
   return `${(whole / size).toFixed(digits(step, size))} ${unit}`;
 }
 

@@ -172,6 +172,16 @@ export class Controller {
     }
   }
 
+  /** Whether what is drawn is what is asked for, and nothing is under way. */
+  isSettled(): boolean {
+    return this.frame === 0 && !this.asking && this.isCovered();
+  }
+
+  private isCovered(): boolean {
+    const { picker, viewport, workspace } = this;
+    return picker !== undefined && covers(picker.view, viewport, this.duration) && (picker.view.named || !workspace.byName);
+  }
+
   private globalName(place: EventPlace): number {
     return (this.workspace.firstNames[place.category] ?? 0) + place.name;
   }
@@ -179,7 +189,7 @@ export class Controller {
   private askForView(): void {
     const { workspace, viewport } = this;
     const { engine } = workspace;
-    if (this.asking || !engine || (this.picker && covers(this.picker.view, viewport, this.duration) && (this.picker.view.named || !workspace.byName))) {
+    if (this.asking || !engine || this.isCovered()) {
       return;
     }
     this.asking = true;

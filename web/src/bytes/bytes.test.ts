@@ -1,0 +1,96 @@
+import { expect, test, vi } from "vitest";
+import { openHttp, sizeOf } from "./http";
+import { batches, Pages, readAll } from "./pages";
+import { MemorySource, type Span } from "./source";
+
+const source = () => new MemorySource(Uint8Array.from({ length: 100_000 }, (_, at) => at % 251));
+
+test("neighbouring spans become one request, distant ones stay apart", () => {
+  const spans: Span[] = [
+    { offset: 1_000_000, length: 10 },
+    { offset: 0, length: 100 },
+    { offset: 150, length: 50 },
+  ];
+  expect(batches(spans)).toEqual([
+    { offset: 0, length: 200, members: [1, 2] },
+    { offset: 1_000_000, length: 10, members: [0] },
+  ]);
+});
+
+test("no request is longer than a few MiB", () => {
+  const spans = Array.from({ length: 10 }, (_, at) => ({ offset: at * 1_000_000, length: 1_000_000 }));
+  expect(batches(spans).every((batch) => batch.length <= 4 * 1024 * 1024)).toBe(true);
+});
+
+test("every span gets its own bytes, whatever is fetched with it", async () => {
+  const found = await readAll(source(), [
+    { offset: 500, length: 3 },
+    { offset: 10, length: 2 },
+  ]);
+  expect(found.map((bytes) => [...bytes])).toEqual([[500 % 251, 501 % 251, 502 % 251], [10, 11]]);
+});
+
+test("pages are fetched once, and give what lies across their borders", async () => {
+  const inner = source();
+  const read = vi.spyOn(inner, "read");
+  const pages = new Pages(inner);
+  const across = await pages.read({ offset: 16 * 1024 - 2, length: 4 });
+  expect([...across]).toEqual([16382, 16383, 16384, 16385].map((at) => at % 251));
+  await pages.read({ offset: 5, length: 5 });
+  expect(read).toHaveBeenCalledTimes(2);
+});
+
+test("a span beyond the end says that the file is truncated", async () => {
+  await expect(source().read({ offset: 99_999, length: 2 })).rejects.toThrow("truncated or damaged");
+});
+
+test.each([
+  ["bytes 0-9/1234", 1234],
+  ["bytes 0-9/*", undefined],
+  [null, undefined],
+])("the length in %s is %s", (header, size) => {
+  expect(sizeOf(header)).toBe(size);
+});
+
+/** A server with a file of `size` zeros that answers ranges. */
+function serve(size: number, tags = ['"a"']): typeof fetch {
+  return vi.fn(async (_url, init) => {
+    const headers = new Headers(init?.headers);
+    const [from = 0, to = 0] = /bytes=(\d+)-(\d+)/.exec(headers.get("Range") ?? "")?.slice(1).map(Number) ?? [];
+    const tag = tags.length > 1 ? (tags.shift() ?? "") : (tags[0] ?? "");
+    if (headers.has("If-Range") && headers.get("If-Range") !== tag) {
+      return new Response(new Uint8Array(size), { status: 200 });
+    }
+    const end = Math.min(size - 1, to);
+    return new Response(new Uint8Array(end - from + 1), { status: 206, headers: { "Content-Range": `bytes ${from}-${end}/${size}`, ETag: tag } });
+  });
+}
+
+test("a small file is fetched whole, a large one by parts", async () => {
+  vi.stubGlobal("fetch", serve(100_000));
+  await (await openHttp("http://host/small")).read({ offset: 90_000, length: 10 });
+  expect(fetch).toHaveBeenCalledTimes(2);
+  vi.stubGlobal("fetch", serve(100_000_000));
+  const large = await openHttp("http://host/large");
+  expect(large.size).toBe(100_000_000);
+  expect(fetch).toHaveBeenCalledTimes(1);
+  vi.unstubAllGlobals();
+});
+
+test("a file that changes while it is read is refused", async () => {
+  vi.stubGlobal("fetch", serve(100_000_000, ['"a"', '"b"']));
+  const large = await openHttp("http://host/large");
+  await expect(large.read({ offset: 90_000_000, length: 10 })).rejects.toThrow("changed while it was read");
+  vi.unstubAllGlobals();
+});
+
+test.each([
+  [401, "sign in"],
+  [403, "may not read"],
+  [404, "retention"],
+  [418, "answers 418"],
+])("an answer of %i says what to do", async (status, words) => {
+  vi.stubGlobal("fetch", async () => new Response(null, { status }));
+  await expect(openHttp("http://host/file")).rejects.toThrow(words);
+  vi.unstubAllGlobals();
+});

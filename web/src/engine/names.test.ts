@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import { matcher, SLOTS, slotsOf, stem } from "./names";
+
+test("names that differ in numbers and arguments have one colour", () => {
+  expect(stem("void gemm<float, 4>(int)")).toBe(stem("void gemm<double, 8>(long)"));
+  const [a, b, c] = slotsOf(["layer 1: forward", "layer 20: forward", "backward"]);
+  expect(a).toBe(b);
+  expect(a).not.toBe(c);
+});
+
+test("a name of brackets alone keeps its text", () => {
+  expect(stem("[CUDA memset]")).not.toBe("");
+});
+
+test("colours are spread over all slots", () => {
+  const slots = slotsOf(Array.from({ length: 2000 }, (_, at) => `kernel_${String.fromCharCode(97 + (at % 26))}${String.fromCharCode(97 + Math.floor(at / 26) % 26)}`));
+  expect(new Set(slots).size).toBe(SLOTS);
+});
+
+test.each([
+  ["gemm", "ampere_sgemm_128", true],
+  ["GEMM", "ampere_sgemm_128", true],
+  ["/^ampere.*128$/", "ampere_sgemm_128", true],
+  ["/^sgemm/", "ampere_sgemm_128", false],
+  ["/SGEMM/i", "ampere_sgemm_128", true],
+  ["/half typed(/", "a half typed( b", false],
+  ["a.b", "aXb", false],
+])("searching for %s in %s finds it: %s", (query, name, found) => {
+  expect(matcher(query)(name)).toBe(found);
+});

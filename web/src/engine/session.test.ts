@@ -1,0 +1,112 @@
+import { openAsBlob } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { beforeAll, expect, test } from "vitest";
+import { BlobSource } from "../bytes/source";
+import { openTimeline } from "../timeline/file";
+import { areaStats, unionLength } from "./area";
+import { Finder } from "./find";
+import { Session } from "./session";
+
+/** Made by this repository's own programs: `flopwatch-trace-bench make-export` with 6000 kernels, 300 copies and 700 ranges, then `convert`. */
+const FILE = fileURLToPath(new URL("../../tests/data/synthetic.h5", import.meta.url));
+
+let session: Session;
+const never = () => false;
+
+beforeAll(async () => {
+  const source = new BlobSource(await openAsBlob(FILE));
+  session = new Session(await openTimeline(source), source);
+});
+
+test("the header tells rows, categories and the source", () => {
+  const { header } = session.file;
+  expect(header.totalEvents).toBe(7000);
+  expect(header.source.profiler).toBe("NVIDIA Nsight Systems");
+  expect(header.rows.map((row) => [row.track, row.device, row.stream])).toContainEqual(["gpu_stream", 0, 7]);
+  expect(header.categories.find((category) => category.name === "cuda_kernel")?.count).toBe(6000);
+});
+
+test("a view of everything draws or counts each event once", async () => {
+  const { durationNs } = session.file.header;
+  const view = await session.view({ from: 0, to: durationNs, nsPerPixel: durationNs / 1000, named: true }, never);
+  expect(view?.counts.reduce((sum, count) => sum + count, 0)).toBe(7000);
+  expect(view?.named).toBe(true);
+});
+
+test("a level of detail counts the events as the events themselves do", async () => {
+  const kernels = session.category(0);
+  expect(kernels.levels?.levels.length).toBeGreaterThan(0);
+  for (const level of kernels.levels?.levels ?? []) {
+    let sum = 0;
+    for (const row of level.rows) {
+      const entries = await kernels.levels!.within(row, level.shift, 0, session.file.header.durationNs);
+      sum += Array.from<number | bigint>(entries.count).reduce<number>((sum, count) => sum + Number(count), 0);
+    }
+    expect(sum).toBe(6000);
+  }
+});
+
+test("a request that a newer one replaced is not answered", async () => {
+  expect(await session.view({ from: 0, to: 1e6, nsPerPixel: 1000, named: false }, () => true)).toBeUndefined();
+});
+
+test("an event has its name, its place and its own columns", async () => {
+  const event = await session.event({ category: 0, index: 0 });
+  expect(event.text).toMatch(/^void /);
+  expect(event.fields.map(([name]) => name)).toEqual(expect.arrayContaining(["grid_x", "block_x", "registers", "correlation"]));
+  expect(event.duration).toBeGreaterThan(0);
+});
+
+test("next and previous walk over every hit once, in order, there and back", async () => {
+  const finder = new Finder(session);
+  const hits = await finder.search("vectorized_elementwise_kernel<19", never);
+  expect(hits?.events).toBeGreaterThan(50);
+  expect(hits?.strip.reduce((sum, count) => sum + count, 0)).toBe(hits?.events);
+  const seen: number[] = [];
+  let at = await finder.next(undefined, 0, true);
+  while (at && seen.length < 10_000) {
+    expect(at.start).toBeGreaterThanOrEqual((await session.place({ category: 0, index: seen.at(-1) ?? 0 })).start * (seen.length > 0 ? 1 : 0));
+    seen.push(at.index);
+    at = await finder.next(at, 0, true);
+  }
+  expect(new Set(seen).size).toBe(hits?.events);
+  const back: number[] = [];
+  at = await finder.next(undefined, Number.MAX_SAFE_INTEGER, false);
+  while (at && back.length < 10_000) {
+    back.push(at.index);
+    at = await finder.next(at, 0, false);
+  }
+  expect(back.reverse()).toEqual(seen);
+});
+
+test("nothing is found for a name that is not there", async () => {
+  const finder = new Finder(session);
+  expect((await finder.search("no such name", never))?.events).toBe(0);
+  expect(await finder.next(undefined, 0, true)).toBeUndefined();
+});
+
+test("an area of everything has the figures of the summary", async () => {
+  const rows = session.file.header.rows.map((_, at) => at);
+  const stats = await areaStats(session, { from: 0, to: session.file.header.durationNs + 1, rows }, never);
+  expect(stats?.events).toBe(7000);
+  const summary = JSON.parse(await session.file.summary()) as { kernels: { rows: { name: string; calls: number; total: number; min: number; max: number }[] } };
+  for (const row of summary.kernels.rows) {
+    const found = stats?.rows.find((one) => one.category === 0 && one.text === row.name);
+    expect(found).toMatchObject({ count: row.calls, total: row.total, inside: row.total, min: row.min, max: row.max });
+  }
+});
+
+test("neighbouring areas hold the time of the area that they make up", async () => {
+  const rows = session.file.header.rows.map((_, at) => at);
+  const middle = session.file.header.durationNs / 2;
+  const inside = async (from: number, to: number) => {
+    const stats = await areaStats(session, { from, to, rows }, never);
+    return stats?.rows.reduce((sum, row) => sum + row.inside, 0) ?? 0;
+  };
+  expect((await inside(0, middle)) + (await inside(middle, middle * 2))).toBeCloseTo(await inside(0, middle * 2), 3);
+});
+
+test("the union of spans counts overlap once", () => {
+  expect(unionLength([[0, 10], [5, 20], [30, 31], [30, 31]])).toBe(21);
+  expect(unionLength([])).toBe(0);
+});

@@ -1,0 +1,52 @@
+import { expect, test } from "vitest";
+import { hashOf, parseAddress } from "./address";
+import { describe } from "./fields";
+import type { SummaryRow } from "./summary";
+import { csvOf, filtered, sorted } from "./table";
+
+test("an address comes back as it was written", () => {
+  const address = {
+    page: "tables",
+    from: -10,
+    to: 5000,
+    selected: { category: "cuda_kernel", index: 5 },
+    search: "a & b=#",
+    byName: true,
+    timeFormat: "utc" as const,
+  };
+  expect(parseAddress("?file=a%20b.h5", hashOf(address))).toEqual({ ...address, file: "a b.h5" });
+});
+
+test("an address that nobody wrote is as usual", () => {
+  expect(parseAddress("", "#t=9-1&sel=x&time=never")).toMatchObject({ file: undefined, from: undefined, selected: undefined, timeFormat: "auto", search: "" });
+});
+
+const row = (name: string, total: number): SummaryRow => ({ name, share_of_table: 0.5, calls: 2, total, avg: 1, median: 1, min: 1, max: 1, stddev: 0 });
+
+test("tables are sorted both ways and filtered in any case", () => {
+  const rows = [row("b", 1), row("A", 3), row("c", 2)];
+  expect(sorted(rows, "total", false).map((row) => row.name)).toEqual(["A", "c", "b"]);
+  expect(sorted(rows, "name", true).map((row) => row.name)).toEqual(["A", "b", "c"]);
+  expect(filtered(rows, "a").map((row) => row.name)).toEqual(["A"]);
+});
+
+test("CSV has exact figures, quotes what needs it, and is no formula", () => {
+  const lines = csvOf([row('k<"a", b>', 12_345_678_901), row("=SUM(A1)", -1)], "ns").split("\r\n");
+  expect(lines[0]).toBe("share_of_table,total_ns,calls,avg_ns,median_ns,min_ns,max_ns,stddev_ns,name");
+  expect(lines[1]).toBe('0.5,12345678901,2,1,1,1,1,0,"k<""a"", b>"');
+  expect(lines[2]).toContain("'=SUM(A1)");
+  expect(lines[2]).toContain(",-1,");
+});
+
+test("an event's columns are put into words, and what stands for none is left out", () => {
+  const event = {
+    category: 0, index: 0, start: 0, duration: 1000, row: 0, lane: 0, name: 0, text: "",
+    fields: [["grid_x", 8], ["grid_y", 4], ["grid_z", 1], ["block_x", 256], ["block_y", 1], ["block_z", 1], ["launch", 5], ["shared_dynamic", 2048], ["graph_node", 0], ["bytes", 1_000_000], ["sequence", 2 ** 64]] as const,
+  };
+  expect(describe("cuda_kernel", event)).toEqual([
+    ["grid", "8 × 4 × 1"],
+    ["block", "256 × 1 × 1"],
+    ["shared dynamic", "2 KiB"],
+    ["bytes", "976.6 KiB (931.3 GiB/s)"],
+  ]);
+});

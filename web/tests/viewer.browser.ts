@@ -1,0 +1,211 @@
+import { fileURLToPath } from "node:url";
+import type { Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { compare, differs, settled, type Stage, stage, told } from "./stage";
+
+/** Pictures may differ in so many pixels: texts are drawn by the fonts of the machine. */
+const TOLERANCE = 0.02;
+
+const FILE = fileURLToPath(new URL("data/synthetic.h5", import.meta.url));
+
+let on: Stage;
+
+beforeAll(async () => {
+  on = await stage();
+});
+afterAll(() => on.close());
+afterEach(async () => {
+  await Promise.all(on.context.pages().map((page) => page.close()));
+});
+
+const open = async (hash = ""): Promise<Page> => {
+  const page = await on.open(`?file=files/synthetic.h5${hash}`);
+  await settled(page);
+  return page;
+};
+
+const tracks = (page: Page) => page.locator("canvas.overlay");
+const panel = (page: Page) => page.locator(".panel");
+
+test("a capture is shown as it was, in at most two draws", async () => {
+  const page = await open();
+  expect(await differs(page, "whole")).toBeLessThan(TOLERANCE);
+  expect((await told(page)).draws).toBeLessThanOrEqual(2);
+  expect(await page.locator(".label .text").allTextContents()).toContain("stream 7");
+});
+
+test("a click on a kernel shows its name, grid and duration, which are those of the table", async () => {
+  const page = await open("#page=tables");
+  await page.getByRole("searchbox", { name: "Filter rows of the table" }).fill("<17,");
+  const row = page.locator(".tables tbody tr").first();
+  const name = await row.locator("button.link").innerText();
+  const longest = await row.locator("td").nth(6).innerText();
+  const calls = Number(await row.locator("td").nth(2).innerText());
+  await row.locator("button.link").click();
+  await settled(page);
+  await panel(page).waitFor();
+  // The event is in the middle: a click there selects it, not what the table led to.
+  await page.keyboard.press("Escape");
+  await panel(page).waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Fit", exact: true }).click();
+  await page.getByRole("searchbox", { name: /Search names/ }).fill(name);
+  await page.waitForFunction((calls) => document.querySelector("search .count")?.textContent === String(calls), calls);
+  await page.keyboard.press("Enter");
+  await panel(page).waitFor();
+  await settled(page);
+  const box = (await tracks(page).boundingBox())!;
+  await page.keyboard.press("f");
+  await settled(page);
+  await page.keyboard.press("Escape");
+  await panel(page).waitFor({ state: "detached" });
+  const line = page.locator(".label.row").filter({ hasText: "stream" }).first();
+  const y = (await line.boundingBox())!.y + 8 - box.y;
+  await tracks(page).click({ position: { x: box.width / 2, y } });
+  await panel(page).waitFor();
+  const text = await panel(page).innerText();
+  expect(text).toContain(name);
+  expect(text).toMatch(/grid\s+\d+ × \d+ × \d+/);
+  const shown = /duration\s+([\d.]+ \S+)/.exec(text)?.[1];
+  expect([shown, longest].every((duration) => duration?.endsWith("µs"))).toBe(true);
+  expect(Number(shown?.split(" ")[0])).toBeLessThanOrEqual(Number(longest.split(" ")[0]));
+});
+
+test("with keys alone one searches, walks over hits, follows, marks, folds and comes back", async () => {
+  const page = await open();
+  await page.keyboard.press("/");
+  await page.keyboard.type("forward");
+  await page.waitForFunction(() => Number(document.querySelector("search .count")?.textContent?.replaceAll(" ", "")) > 0);
+  await page.keyboard.press("Enter");
+  await panel(page).waitFor();
+  const first = await panel(page).innerText();
+  await page.keyboard.press("Enter");
+  await page.waitForFunction((first) => document.querySelector<HTMLElement>(".panel")?.innerText !== first, first);
+  expect(await page.getByRole("status").innerText()).toContain("forward");
+  await page.keyboard.press("Shift+Enter");
+  await page.waitForFunction((first) => document.querySelector<HTMLElement>(".panel")?.innerText === first, first);
+  // Away from the text field, keys are commands.
+  await tracks(page).focus();
+  const before = await told(page);
+  await page.keyboard.down("w");
+  await page.waitForFunction((span) => {
+    const { viewport } = (globalThis as any).flopwatch.controller;
+    return viewport.to - viewport.from < span * 0.9;
+  }, before.to - before.from);
+  await page.keyboard.up("w");
+  await page.keyboard.press("m");
+  await page.keyboard.press("t");
+  await page.getByRole("button", { name: "Times: seconds" }).waitFor();
+  const rows = await page.locator(".label").count();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("c");
+  await page.waitForFunction((rows) => document.querySelectorAll(".label").length < rows, rows);
+  await page.keyboard.press("c");
+  await page.waitForFunction((rows) => document.querySelectorAll(".label").length === rows, rows);
+  await page.keyboard.press("?");
+  await page.getByRole("dialog", { name: "Keyboard help" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await page.keyboard.press("0");
+  await settled(page);
+});
+
+test("an area has the figures of its events", async () => {
+  const page = await open();
+  const box = (await tracks(page).boundingBox())!;
+  await page.keyboard.down("Shift");
+  await page.mouse.move(box.x + 2, box.y + 2);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width - 2, box.y + 250, { steps: 4 });
+  await page.mouse.up();
+  await page.keyboard.up("Shift");
+  await page.getByText("7 000 events").last().waitFor();
+  expect(await panel(page).locator("tbody tr").count()).toBeGreaterThan(100);
+});
+
+test("a link shows what was seen: time, selection, search, colours", async () => {
+  const page = await open();
+  await page.getByRole("searchbox", { name: /Search names/ }).fill("layer 8");
+  await page.waitForFunction(() => document.querySelector("search .count") !== null);
+  await page.keyboard.press("Enter");
+  await panel(page).waitFor();
+  await page.getByLabel("Colour").selectOption("name");
+  await settled(page);
+  await page.waitForFunction(() => location.hash.includes("sel=nvtx_range") && location.hash.includes("color=name"));
+  const [seen, text] = [await told(page), await panel(page).innerText()];
+  await page.reload();
+  await settled(page);
+  await panel(page).waitFor();
+  const again = await told(page);
+  expect(Math.abs(again.from - seen.from)).toBeLessThanOrEqual(1);
+  expect(Math.abs(again.to - seen.to)).toBeLessThanOrEqual(1);
+  expect(await panel(page).innerText()).toBe(text);
+  expect(await page.getByRole("searchbox", { name: /Search names/ }).inputValue()).toBe("layer 8");
+});
+
+test("the picture comes back when the graphics were lost", async () => {
+  const page = await open();
+  const clip = (await page.locator(".tracks").boundingBox())!;
+  await page.mouse.move(5, 5);
+  const before = await page.screenshot({ clip });
+  await page.evaluate(async () => {
+    const canvas = document.querySelector<HTMLCanvasElement>("canvas.gl")!;
+    const lose = canvas.getContext("webgl2")!.getExtension("WEBGL_lose_context")!;
+    const lost = new Promise((done) => canvas.addEventListener("webglcontextlost", done, { once: true }));
+    lose.loseContext();
+    await lost;
+    const restored = new Promise((done) => canvas.addEventListener("webglcontextrestored", done, { once: true }));
+    // Not in the same turn: the browser refuses that.
+    setTimeout(() => lose.restoreContext());
+    await restored;
+  });
+  await settled(page);
+  expect(await compare(page, before, await page.screenshot({ clip }))).toBeLessThan(0.001);
+});
+
+test("a file that is dropped is shown without any network", async () => {
+  const page = await open();
+  const served = await page.screenshot({ clip: (await page.locator(".tracks").boundingBox())! });
+  await page.goto(on.base);
+  await page.getByText("No capture is open").waitFor();
+  await on.context.setOffline(true);
+  try {
+    // The worker's script is read before; only the file is not.
+    await page.locator("input[type=file]").setInputFiles(FILE);
+    await settled(page);
+    const clip = (await page.locator(".tracks").boundingBox())!;
+    expect(await compare(page, served, await page.screenshot({ clip }))).toBeLessThan(0.001);
+  } finally {
+    await on.context.setOffline(false);
+  }
+});
+
+test.each([
+  ["files/none.h5", "retention"],
+  ["files/structures.h5", "it has no /meta"],
+  ["files/structures.py", "this is no HDF5 file"],
+])("for %s one reads what is wrong", async (file, words) => {
+  const page = await on.open(`?file=${file}`);
+  const alert = page.getByRole("alert");
+  await alert.waitFor();
+  expect(await alert.innerText()).toContain(words);
+});
+
+test("rows are pinned, filtered and folded", async () => {
+  const page = await open();
+  const row = page.locator(".label.row").filter({ hasText: "stream 10" });
+  await row.hover();
+  await row.getByRole("button").last().click();
+  await page.locator(".pinned .label").filter({ hasText: "stream 10" }).waitFor();
+  await page.getByRole("searchbox", { name: "Filter rows" }).fill("nvtx");
+  await page.waitForFunction(() => document.querySelectorAll(".scrolling .label.row").length === 1);
+});
+
+test("light and dark are kept for the next time", async () => {
+  const page = await open();
+  await page.getByRole("button", { name: "Use dark colours" }).click();
+  await page.reload();
+  await settled(page);
+  expect(await page.evaluate(() => document.documentElement.dataset["theme"])).toBe("dark");
+  expect(await differs(page, "dark")).toBeLessThan(TOLERANCE);
+  await page.getByRole("button", { name: "Use light colours" }).click();
+});

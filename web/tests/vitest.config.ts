@@ -1,0 +1,6 @@
+import { defineConfig } from "vitest/config";
+
+/** Tests in a browser: `npm run browser`, after `npm run build`. */
+export default defineConfig({
+  test: { include: ["tests/**/*.browser.ts"], root: new URL("..", import.meta.url).pathname, testTimeout: 60_000, hookTimeout: 60_000, fileParallelism: false },
+});
