@@ -25,11 +25,6 @@ export class Engine {
     });
   }
 
-  close(): void {
-    this.worker.terminate();
-    this.fail(new Error("the file was closed"));
-  }
-
   private receive(response: Response): void {
     if ("bytes" in response) {
       this.onBytes(response.bytes, response.requests);

@@ -130,7 +130,8 @@ export interface AreaStats {
 
 /** The worker's calls. */
 export interface Calls {
-  open(place: Place): Header;
+  /** Undefined when another file was opened meanwhile. */
+  open(place: Place): Header | undefined;
   names(category: number): readonly string[];
   view(request: ViewRequest): View | undefined;
   event(ref: EventRef): EventDetails;

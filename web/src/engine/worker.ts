@@ -49,10 +49,17 @@ async function answer(request: Request): Promise<unknown> {
   switch (call) {
     case "open": {
       const place = args[0] as Place;
+      session = undefined;
+      bytes = 0;
+      requests = 0;
       const source = "url" in place ? await openHttp(place.url, onBytes) : new BlobSource(place.file, onBytes);
-      session = new Session(await openTimeline(source), source);
+      const opened = new Session(await openTimeline(source), source);
+      if (stale()) {
+        return undefined;
+      }
+      session = opened;
       finder = new Finder(session);
-      return session.file.header;
+      return opened.file.header;
     }
     case "names":
       return open().category(args[0] as number).names();

@@ -32,7 +32,9 @@ export interface Goal {
 
 export class Workspace extends Observable {
   status: Status = { kind: "empty" };
-  engine: Engine | undefined;
+  /** Started with the page, so that a file can be opened when the network is gone. */
+  readonly engine: Engine;
+  private opening = 0;
   header: Header | undefined;
   tree: readonly Branch[] = [];
   /** Names of each category; filled soon after opening. */
@@ -72,15 +74,7 @@ export class Workspace extends Observable {
     this.search = initial.search;
     this.byName = initial.byName;
     this.timeFormat = initial.timeFormat;
-    if (initial.from !== undefined && initial.to !== undefined) {
-      this.viewport = { from: initial.from, to: initial.to };
-    }
-  }
-
-  async open(place: Place): Promise<void> {
-    const what = "url" in place ? place.url : place.file.name;
-    this.engine?.close();
-    const engine = new Engine((bytes, requests) => {
+    this.engine = new Engine((bytes, requests) => {
       this.bytes = bytes;
       this.requests = requests;
       this.bytesTimer ??= setTimeout(() => {
@@ -88,11 +82,19 @@ export class Workspace extends Observable {
         this.changed();
       }, 100);
     });
-    this.engine = engine;
+    if (initial.from !== undefined && initial.to !== undefined) {
+      this.viewport = { from: initial.from, to: initial.to };
+    }
+  }
+
+  async open(place: Place): Promise<void> {
+    const what = "url" in place ? place.url : place.file.name;
+    this.opening += 1;
+    const { opening } = this;
     this.reset(what);
     try {
-      const header = await engine.call("open", place);
-      if (engine !== this.engine) {
+      const header = await this.engine.call("open", place);
+      if (!header || opening !== this.opening) {
         return;
       }
       this.header = header;
@@ -100,9 +102,9 @@ export class Workspace extends Observable {
       this.status = { kind: "open", what };
       document.title = `${header.sessionId || what.replace(/^.*\//, "")} - Flopwatch`;
       this.changed();
-      await this.loadNames(engine, header);
+      await this.loadNames(header, opening);
     } catch (error) {
-      if (engine === this.engine) {
+      if (opening === this.opening) {
         this.status = { kind: "failed", what, why: message(error) };
         this.changed();
       }
@@ -130,9 +132,9 @@ export class Workspace extends Observable {
     this.changed();
   }
 
-  private async loadNames(engine: Engine, header: Header): Promise<void> {
-    const names = await Promise.all(header.categories.map((_, at) => engine.call("names", at)));
-    if (engine !== this.engine) {
+  private async loadNames(header: Header, opening: number): Promise<void> {
+    const names = await Promise.all(header.categories.map((_, at) => this.engine.call("names", at)));
+    if (opening !== this.opening) {
       return;
     }
     this.names = names.map((list) => list);
@@ -142,7 +144,8 @@ export class Workspace extends Observable {
       first += list.length;
       return own;
     });
-    const { selected } = this.initial;
+    // What the address says is of the file that it names.
+    const selected = opening === 1 ? this.initial.selected : undefined;
     const category = header.categories.findIndex((known) => known.name === selected?.category);
     if (selected && category >= 0 && !this.selected) {
       await this.select({ category, index: selected.index });
@@ -166,16 +169,12 @@ export class Workspace extends Observable {
 
   /** The tables of the summary artifact; large in some captures, so they are read when a page asks. */
   summary(): Promise<Summary> {
-    const { engine } = this;
-    if (!engine) {
-      return Promise.reject(new Error("no file is open"));
-    }
-    this.summaryLoading ??= engine.call("summary").then((text) => JSON.parse(text) as Summary);
+    this.summaryLoading ??= this.engine.call("summary").then((text) => JSON.parse(text) as Summary);
     return this.summaryLoading;
   }
 
   async select(ref: EventRef | undefined): Promise<void> {
-    if (!ref || !this.engine) {
+    if (!ref) {
       this.selected = undefined;
       this.flow = undefined;
       this.keepAddress();
@@ -207,7 +206,7 @@ export class Workspace extends Observable {
     this.area = area;
     this.areaStats = undefined;
     this.changed();
-    if (area && this.engine) {
+    if (area) {
       try {
         const stats = await this.engine.call("area", area);
         if (stats && this.area === area) {
@@ -224,7 +223,7 @@ export class Workspace extends Observable {
     this.search = text;
     this.hit = undefined;
     this.keepAddress();
-    if (text === "" || !this.engine) {
+    if (text === "") {
       this.hits = undefined;
       this.hitFlags = undefined;
       this.changed();
@@ -245,7 +244,7 @@ export class Workspace extends Observable {
 
   /** Goes to the next event that matches the search, or the one before. */
   async step(forward: boolean): Promise<void> {
-    if (!this.engine || !this.hits) {
+    if (!this.hits) {
       return;
     }
     const edge = forward ? (this.viewport?.from ?? 0) : (this.viewport?.to ?? this.header?.durationNs ?? 0);
@@ -276,7 +275,7 @@ export class Workspace extends Observable {
 
   /** Shows the first event of a name. */
   async goToName(category: number, text: string): Promise<boolean> {
-    const place = await this.engine?.call("firstOf", category, text);
+    const place = await this.engine.call("firstOf", category, text);
     if (!place) {
       return false;
     }

@@ -188,13 +188,12 @@ export class Controller {
 
   private askForView(): void {
     const { workspace, viewport } = this;
-    const { engine } = workspace;
-    if (this.asking || !engine || this.isCovered()) {
+    if (this.asking || this.isCovered()) {
       return;
     }
     this.asking = true;
     const step = nsPerPixel(viewport);
-    engine.call("view", { ...padded(viewport), nsPerPixel: step, named: workspace.byName }).then(
+    workspace.engine.call("view", { ...padded(viewport), nsPerPixel: step, named: workspace.byName }).then(
       (view) => {
         this.asking = false;
         if (view && !this.closed) {

@@ -23,12 +23,12 @@ export function Tooltip({ workspace, controller, hover }: { workspace: Workspace
       if (kind === KIND.counter) {
         const counter = hover.line.row - (workspace.header?.rows.length ?? 0);
         const unit = workspace.header?.counters[counter]?.unit ?? "";
-        engine?.call("sample", counter, index).then(
+        engine.call("sample", counter, index).then(
           (sample) => sample && setFetched({ at: hover.at, text: format.quantity(sample.value, unit) }),
           () => {},
         );
       } else {
-        engine?.call("event", { category, index }).then(
+        engine.call("event", { category, index }).then(
           (event) => setFetched({ at: hover.at, text: event.text }),
           () => {},
         );
