@@ -32,6 +32,8 @@ export async function stage(): Promise<Stage> {
   const base = server.resolvedUrls?.local[0] ?? "";
   const browser: Browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: "light", reducedMotion: "reduce" });
+  // Machines that run tests may be busy with other things.
+  context.setDefaultTimeout(120_000);
   return {
     base,
     context,

@@ -194,6 +194,17 @@ test.each([
   expect(await alert.innerText()).toContain(words);
 });
 
+test("a file of bare columns, in an old layout, is shown by HDF5's own library", async () => {
+  const page = await on.open("?file=files/plain.h5");
+  await settled(page);
+  expect(await page.locator(".label.row .text").allTextContents()).toEqual(["stream 7", "stream 8", "nvtx range: NVTX"]);
+  await page.getByRole("searchbox", { name: /Search names/ }).fill("backward");
+  await page.waitForFunction(() => document.querySelector("search .count")?.textContent === "1");
+  await page.keyboard.press("Enter");
+  await panel(page).waitFor();
+  expect(await panel(page).innerText()).toMatch(/duration\s+400 µs/);
+});
+
 test("rows are pinned, filtered and folded", async () => {
   const page = await open();
   const row = page.locator(".label.row").filter({ hasText: "stream 10" });

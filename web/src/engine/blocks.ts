@@ -1,8 +1,6 @@
 /** Decoded chunks, kept while there is room. */
 
-import type { ByteSource } from "../bytes/source";
 import type { CategoryData } from "../timeline/file";
-import { readColumns } from "../timeline/tiles";
 import { type Block, blockOf, DRAWN } from "./block";
 
 /** Events that are kept decoded; some 22 bytes each. */
@@ -15,7 +13,6 @@ export class Blocks {
   private events = 0;
 
   constructor(
-    private readonly source: ByteSource,
     private readonly categories: readonly CategoryData[],
   ) {}
 
@@ -31,7 +28,7 @@ export class Blocks {
     }
     const missing = chunks.filter((chunk) => !this.kept.has(`${category}/${chunk}`));
     if (missing.length > 0) {
-      const columns = readColumns(this.source, data.tiles, missing, DRAWN);
+      const columns = data.read(missing, DRAWN);
       missing.forEach((chunk, at) => {
         const key = `${category}/${chunk}`;
         const count = data.tiles.count[chunk] ?? 0;

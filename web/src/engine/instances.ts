@@ -23,6 +23,9 @@ export const NO_NAME = 0xffff_ffff;
 /** Lanes beyond are drawn in the last one. */
 export const MOST_LANES = 255;
 
+/** Rows have numbers of 20 bits. */
+export const MOST_ROWS = 0xf_ffff;
+
 /** A list of rectangles that grows. */
 export class InstanceWriter {
   private buffer = new ArrayBuffer(INSTANCE_BYTES * 4096);
@@ -55,7 +58,7 @@ export class InstanceWriter {
     const word = this.length * 5;
     this.floats[word] = begin;
     this.floats[word + 1] = end;
-    this.words[word + 2] = (row & 0xffff) | (Math.min(lane, MOST_LANES) << 16) | (kind << 24);
+    this.words[word + 2] = (row & MOST_ROWS) | (Math.min(lane, MOST_LANES) << 20) | (kind << 28);
     this.words[word + 3] = name;
     this.words[word + 4] = category | (slot << 8) | (Math.round(Math.min(1, Math.max(0, level)) * 255) << 16);
     this.members[this.length] = event;
@@ -75,7 +78,7 @@ export class InstanceWriter {
   finish(wide: number): { instances: ArrayBuffer; events: Uint32Array; counts: Uint32Array; wide: Uint32Array } {
     const found: number[] = [];
     for (let at = 0; at < this.length; at += 1) {
-      if (this.end(at) - this.begin(at) >= wide && (this.words[at * 5 + 2] as number) >>> 24 <= KIND.level) {
+      if (this.end(at) - this.begin(at) >= wide && (this.words[at * 5 + 2] as number) >>> 28 <= KIND.level) {
         found.push(at);
       }
     }

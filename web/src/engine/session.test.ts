@@ -15,7 +15,7 @@ const never = () => false;
 
 beforeAll(async () => {
   const source = new BlobSource(await openAsBlob(FILE));
-  session = new Session(await openTimeline(source), source);
+  session = new Session(await openTimeline(source));
 });
 
 test("the header tells rows, categories and the source", () => {

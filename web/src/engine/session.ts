@@ -1,10 +1,9 @@
 /** An open file and what answers about it: the worker's heart. */
 
-import type { ByteSource } from "../bytes/source";
 import type { Numbers } from "../hdf5/file";
 import type { CategoryData, Samples, TimelineFile } from "../timeline/file";
 import type { Entries, Level } from "../timeline/levels";
-import { chunkOf, readColumns } from "../timeline/tiles";
+import { chunkOf } from "../timeline/tiles";
 import { Blocks } from "./blocks";
 import { chooseDetails, type Detail, mergeStep } from "./detail";
 import { drawEntries, drawLane, drawSamples, gapsBetween, type Look, type Window } from "./draw";
@@ -34,11 +33,8 @@ export class Session {
   private readonly lanes: Uint16Array;
   private series: Promise<readonly Series[]> | undefined;
 
-  constructor(
-    readonly file: TimelineFile,
-    private readonly source: ByteSource,
-  ) {
-    this.blocks = new Blocks(source, file.categories);
+  constructor(readonly file: TimelineFile) {
+    this.blocks = new Blocks(file.categories);
     this.lanes = new Uint16Array(file.header.rows.length + file.header.counters.length).fill(1);
     let firstName = 0;
     this.looks = file.categories.map(({ nameCount }, category) => {
@@ -215,12 +211,12 @@ export class Session {
   }
 
   async event(ref: EventRef): Promise<EventDetails> {
-    const { tiles, names } = this.category(ref.category);
+    const { tiles, names, read } = this.category(ref.category);
     const place = await this.place(ref);
     const chunk = chunkOf(tiles, ref.index);
     const drawn = ["start_ns", "duration_ns", "name_idx", "row", "lane"];
     const own = tiles.columns.filter((name) => !drawn.includes(name));
-    const [columns] = await readColumns(this.source, tiles, [chunk], own);
+    const [columns] = await read([chunk], own);
     const at = ref.index - (tiles.first[chunk] as number);
     const fields = own.map((name) => [name, Number(columns?.get(name)?.[at] ?? 0)] as const);
     return { ...place, text: (await names())[place.name] ?? "", fields };
@@ -228,7 +224,7 @@ export class Session {
 
   /** The values of a column of a chunk; undefined where the category lacks it. */
   async column(category: number, chunk: number, name: string): Promise<ArrayLike<number> | undefined> {
-    const [columns] = await readColumns(this.source, this.category(category).tiles, [chunk], [name]);
+    const [columns] = await this.category(category).read([chunk], [name]);
     return columns?.get(name);
   }
 }

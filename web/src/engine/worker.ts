@@ -1,8 +1,9 @@
 /** The worker: owns the file, so that reading and searching never hold up the page. */
 
 import { openHttp } from "../bytes/http";
-import { BlobSource } from "../bytes/source";
-import { openTimeline } from "../timeline/file";
+import { BlobSource, type ByteSource } from "../bytes/source";
+import { OtherLayout } from "../hdf5/cursor";
+import { openTimeline, type TimelineFile } from "../timeline/file";
 import { areaStats } from "./area";
 import { Finder } from "./find";
 import { flowOf } from "./flow";
@@ -43,6 +44,19 @@ function open(): Session {
   return session;
 }
 
+/** A file of another layout is read by HDF5's own library, which is fetched only then. */
+async function openAny(source: ByteSource): Promise<TimelineFile> {
+  try {
+    return await openTimeline(source);
+  } catch (error) {
+    if (!(error instanceof OtherLayout)) {
+      throw error;
+    }
+    const { openForeign } = await import("../timeline/foreign");
+    return openForeign(source);
+  }
+}
+
 async function answer(request: Request): Promise<unknown> {
   const { call, args, id } = request;
   const stale = () => newest.get(call) !== id;
@@ -53,7 +67,7 @@ async function answer(request: Request): Promise<unknown> {
       bytes = 0;
       requests = 0;
       const source = "url" in place ? await openHttp(place.url, onBytes) : new BlobSource(place.file, onBytes);
-      const opened = new Session(await openTimeline(source), source);
+      const opened = new Session(await openAny(source));
       if (stale()) {
         return undefined;
       }

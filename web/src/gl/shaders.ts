@@ -35,9 +35,9 @@ const uint ALL_LANES = 255u;
 const uint NO_NAME = 0xffffffffu;
 
 void main() {
-  uint row = a_data.x & 0xffffu;
-  uint lane = (a_data.x >> 16) & 0xffu;
-  v_kind = a_data.x >> 24;
+  uint row = a_data.x & 0xfffffu;
+  uint lane = (a_data.x >> 20) & 0xffu;
+  v_kind = a_data.x >> 28;
   uint name = a_data.y;
   uint category = a_data.z & 0xffu;
   uint slot = (a_data.z >> 8) & 0xffu;

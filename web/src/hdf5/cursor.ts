@@ -5,6 +5,11 @@ export class FormatError extends Error {
   override name = "FormatError";
 }
 
+/** A sound file of a layout that only HDF5's own library reads. */
+export class OtherLayout extends FormatError {
+  override name = "OtherLayout";
+}
+
 /** Stands for an address that is not set. */
 export const UNDEFINED_ADDRESS = Number.MAX_SAFE_INTEGER;
 

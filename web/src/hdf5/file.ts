@@ -5,7 +5,7 @@
 
 import { readAll } from "../bytes/pages";
 import type { ByteSource, Span } from "../bytes/source";
-import { Cursor, FormatError, UNDEFINED_ADDRESS } from "./cursor";
+import { Cursor, FormatError, OtherLayout, UNDEFINED_ADDRESS } from "./cursor";
 import { type Filter, unfilter } from "./filters";
 import { type Message, messagesAt } from "./header";
 import { FractalHeap, GlobalHeap, recordsOf } from "./heaps";
@@ -32,7 +32,7 @@ export async function openHdf5(structure: ByteSource, bulk: ByteSource): Promise
   const cursor = new Cursor(bytes, 8);
   const version = cursor.u8();
   if (version !== 2 && version !== 3) {
-    throw new FormatError(`HDF5 of the old layout (superblock ${version})`);
+    throw new OtherLayout(`HDF5 of the old layout (superblock ${version})`);
   }
   if (cursor.u8() !== 8 || cursor.u8() !== 8) {
     throw new FormatError("addresses that are not of 8 bytes");
@@ -128,7 +128,7 @@ async function linksOf(context: Context, header: readonly Message[]): Promise<Ma
   };
   for (const message of header) {
     if (message.kind === MESSAGE.symbolTable) {
-      throw new FormatError("a group of the old layout");
+      throw new OtherLayout("a group of the old layout");
     }
     if (message.kind === MESSAGE.link) {
       add(message.body);

@@ -1,7 +1,7 @@
 /** An object's header: its messages, wherever their blocks lie. */
 
 import type { ByteSource } from "../bytes/source";
-import { Cursor, FormatError } from "./cursor";
+import { Cursor, FormatError, OtherLayout } from "./cursor";
 import { MESSAGE } from "./messages";
 
 /** A message of a header. */
@@ -21,7 +21,7 @@ export async function messagesAt(source: ByteSource, address: number): Promise<M
   const guess = await source.read({ offset: address, length: Math.min(GUESS, source.size - address) });
   const cursor = new Cursor(guess);
   if (guess[0] === 1) {
-    throw new FormatError("an object header of the old layout");
+    throw new OtherLayout("an object header of the old layout");
   }
   cursor.expect("OHDR");
   const version = cursor.u8();

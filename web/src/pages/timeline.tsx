@@ -10,13 +10,14 @@ import { Panel } from "../ui/timeline/panel";
 import { attachPointer } from "../ui/timeline/pointer";
 import { RULER_HEIGHT, STRIP_HEIGHT } from "../ui/timeline/rulers";
 import { Toolbar } from "../ui/timeline/toolbar";
-import { Tooltip } from "../ui/timeline/tooltip";
+import { Pointed } from "../ui/timeline/tooltip";
 import { useObservable } from "../ui/store";
 import type { Workspace } from "../ui/workspace";
 
 function Timeline({ workspace }: { workspace: Workspace }) {
   useObservable(workspace);
   const scroller = useRef<HTMLDivElement>(null);
+  const sheet = useRef<HTMLDivElement>(null);
   const tracks = useRef<HTMLDivElement>(null);
   const gl = useRef<HTMLCanvasElement>(null);
   const overlay = useRef<HTMLCanvasElement>(null);
@@ -24,16 +25,22 @@ function Timeline({ workspace }: { workspace: Workspace }) {
   const strip = useRef<HTMLCanvasElement>(null);
   const [controller, setController] = useState<Controller>();
   const [failure, setFailure] = useState<string>();
-  const [, again] = useState(0);
   useEffect(() => {
-    const elements = { scroller: scroller.current, gl: gl.current, overlay: overlay.current, ruler: ruler.current, strip: strip.current };
-    if (!elements.scroller || !elements.gl || !elements.overlay || !elements.ruler || !elements.strip || !tracks.current) {
+    const elements = {
+      scroller: scroller.current,
+      sheet: sheet.current,
+      gl: gl.current,
+      overlay: overlay.current,
+      ruler: ruler.current,
+      strip: strip.current,
+    };
+    if (!tracks.current || Object.values(elements).includes(null)) {
       return;
     }
     const stage = elements as { [K in keyof typeof elements]: NonNullable<(typeof elements)[K]> };
     let made: Controller;
     try {
-      made = new Controller(workspace, stage, isDark(), () => again((count) => count + 1));
+      made = new Controller(workspace, stage, isDark());
     } catch (error) {
       setFailure(error instanceof Error ? error.message : String(error));
       return;
@@ -48,10 +55,7 @@ function Timeline({ workspace }: { workspace: Workspace }) {
     addEventListener("flopwatch-theme", onTheme);
     const detachPointer = attachPointer(made, stage);
     const detachKeys = attachKeys(made);
-    const onScroll = () => {
-      made.schedule();
-      again((count) => count + 1);
-    };
+    const onScroll = () => made.schedule();
     stage.scroller.addEventListener("scroll", onScroll, { passive: true });
     return () => {
       observer.disconnect();
@@ -62,7 +66,6 @@ function Timeline({ workspace }: { workspace: Workspace }) {
       made.close();
     };
   }, [workspace]);
-  const layout = controller?.layout;
   return (
     <div class="timeline">
       <Toolbar workspace={workspace} controller={controller} />
@@ -82,7 +85,7 @@ function Timeline({ workspace }: { workspace: Workspace }) {
         </div>
       </div>
       <div ref={scroller} class="scroller">
-        <div class="sheet" style={{ height: `${(layout?.height ?? 0) + (layout?.pinnedHeight ?? 0)}px` }}>
+        <div ref={sheet} class="sheet">
           <div class="stage">
             {controller && <Labels workspace={workspace} controller={controller} />}
             <div ref={tracks} class="tracks">
@@ -94,7 +97,7 @@ function Timeline({ workspace }: { workspace: Workspace }) {
                 role="application"
                 aria-label="Timeline. Arrow keys choose events and rows; press ? for all keys."
               />
-              {controller?.hover && <Tooltip workspace={workspace} controller={controller} hover={controller.hover} />}
+              {controller && <Pointed workspace={workspace} controller={controller} />}
               {failure !== undefined && (
                 <p class="failure" role="alert">
                   {failure}

@@ -2,17 +2,22 @@
 
 import { Pages } from "../bytes/pages";
 import type { ByteSource } from "../bytes/source";
-import { FormatError } from "../hdf5/cursor";
+import { FormatError, OtherLayout } from "../hdf5/cursor";
 import { type Group, type Numbers, openHdf5, type Value } from "../hdf5/file";
 import { type CaptureSource, type Counter, type Device, type Drop, type Header, NONE_U32, type Row, SCHEMA_VERSION } from "./header";
 import { openLevels, type Levels } from "./levels";
-import { openTiles, type Tiles } from "./tiles";
+import { type ColumnValues, openTiles, readColumns, type Tiles } from "./tiles";
+
+/** More rows cannot be drawn. */
+const MOST_ROWS = 0xf_ffff;
 
 /** A category and how its events are read. */
 export interface CategoryData {
   readonly name: string;
   readonly count: number;
   readonly tiles: Tiles;
+  /** The values of columns in each of some chunks; a column that the category lacks is missing. */
+  read(chunks: readonly number[], columns: readonly string[]): Promise<ReadonlyMap<string, ColumnValues>[]>;
   /** Its levels of detail, where the file has some. */
   readonly levels: Levels | undefined;
   readonly nameCount: number;
@@ -48,15 +53,18 @@ export async function openTimeline(source: ByteSource): Promise<TimelineFile> {
     throw new FormatError(`the file has layout ${version}, this viewer reads up to ${SCHEMA_VERSION}: use a newer viewer`);
   }
   if (!root.has("tiles")) {
-    throw new FormatError("the file has no index of its events (/tiles): it was made by an older version");
+    throw new OtherLayout("the file has no index of its events (/tiles)");
   }
   const [names, rows, devices, counters, categories] = await Promise.all([
     meta.dataset("categories").then((list) => list.texts()),
     root.group("rows").then(readRows),
     meta.group("devices").then(readDevices),
     listCounters(root),
-    openCategories(root, meta),
+    openCategories(root, meta, source),
   ]);
+  if (rows.length + counters.length > MOST_ROWS) {
+    throw new FormatError(`the file has ${rows.length} rows, the viewer shows up to ${MOST_ROWS}`);
+  }
   const found = names.flatMap((name) => categories.get(name) ?? []);
   const header: Header = {
     sessionId: text(attributes, "session_id"),
@@ -88,7 +96,7 @@ export async function openTimeline(source: ByteSource): Promise<TimelineFile> {
   };
 }
 
-async function openCategories(root: Group, meta: Group): Promise<Map<string, CategoryData>> {
+async function openCategories(root: Group, meta: Group, source: ByteSource): Promise<Map<string, CategoryData>> {
   const [tiles, names, lods, list] = await Promise.all([
     root.group("tiles"),
     root.group("names"),
@@ -107,6 +115,7 @@ async function openCategories(root: Group, meta: Group): Promise<Map<string, Cat
         name,
         count: index.events,
         tiles: index,
+        read: (chunks, columns) => readColumns(source, index, chunks, columns),
         levels,
         nameCount: texts.length,
         names: () => (read ??= texts.texts()),
@@ -117,7 +126,7 @@ async function openCategories(root: Group, meta: Group): Promise<Map<string, Cat
 }
 
 /** From the first start to the last end. */
-function extentOf(categories: readonly CategoryData[]): readonly [number, number] {
+export function extentOf(categories: readonly { readonly tiles: Tiles }[]): readonly [number, number] {
   let [from, to] = [Number.POSITIVE_INFINITY, 0];
   for (const { tiles } of categories) {
     from = Math.min(from, tiles.tMin[0] ?? from);
@@ -196,7 +205,7 @@ async function listCounters(root: Group): Promise<{ counter: Counter; place: Gro
   return all;
 }
 
-function captureSource(json: string): CaptureSource {
+export function captureSource(json: string): CaptureSource {
   const said = parse(json);
   const details = typeof said === "object" && said !== null ? (said as Record<string, unknown>) : {};
   return { profiler: String(details["tool"] ?? "unknown"), version: String(details["tool_version"] ?? ""), details };

@@ -21,6 +21,13 @@ export class Observable {
   }
 }
 
+/** Tells its watchers that something changed. */
+export class Signal extends Observable {
+  fire(): void {
+    this.changed();
+  }
+}
+
 /** Renders the component again whenever `observable` changes. */
 export function useObservable<T extends Observable>(observable: T): T {
   const [, again] = useState(0);

@@ -90,6 +90,7 @@ export class Workspace extends Observable {
   async open(place: Place): Promise<void> {
     const what = "url" in place ? place.url : place.file.name;
     this.opening += 1;
+    performance.mark("flopwatch-open");
     const { opening } = this;
     this.reset(what);
     try {
@@ -300,6 +301,12 @@ export class Workspace extends Observable {
   pin(key: string): void {
     const { pinned } = this.arrangement;
     this.arrange({ pinned: pinned.includes(key) ? pinned.filter((other) => other !== key) : [...pinned, key] });
+  }
+
+  /** Has a screen reader say something. */
+  say(text: string): void {
+    this.announcement = text;
+    this.changed();
   }
 
   mark(mark: Mark): void {

@@ -1,6 +1,6 @@
 /** Which rectangle is under the pointer, found by searching what was drawn. */
 
-import { INSTANCE_BYTES, MOST_LANES } from "../engine/instances";
+import { INSTANCE_BYTES, MOST_LANES, MOST_ROWS } from "../engine/instances";
 import type { Run, View } from "../engine/protocol";
 
 const WORDS = INSTANCE_BYTES / 4;
@@ -34,15 +34,15 @@ export class Picker {
   }
 
   row(at: number): number {
-    return (this.words[at * WORDS + 2] as number) & 0xffff;
+    return (this.words[at * WORDS + 2] as number) & MOST_ROWS;
   }
 
   lane(at: number): number {
-    return ((this.words[at * WORDS + 2] as number) >>> 16) & 0xff;
+    return ((this.words[at * WORDS + 2] as number) >>> 20) & 0xff;
   }
 
   kind(at: number): number {
-    return (this.words[at * WORDS + 2] as number) >>> 24;
+    return (this.words[at * WORDS + 2] as number) >>> 28;
   }
 
   /** The name's number over all categories. */

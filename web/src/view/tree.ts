@@ -91,15 +91,18 @@ function lone(group: Group): Leaf {
   return { ...(leaf as Leaf), label: `${group.label}: ${leaf?.label}` };
 }
 
+/** Labels begin with the process: `python (4711) GPU 0 stream 7`. */
+function processPart(row: Row): string {
+  return /^(.*? \(\d+\))/.exec(row.label)?.[1] ?? "";
+}
+
 function processLabel(row: Row): string {
-  // Labels begin with the process: `python (4711) GPU 0 stream 7`.
-  const found = /^(.*? \(\d+\))/.exec(row.label);
-  return found?.[1] ?? (row.process > 0 ? `process ${row.process}` : row.label);
+  return processPart(row) || (row.process > 0 ? `process ${row.process}` : "capture");
 }
 
 function threadLabel(row: Row): string {
-  const rest = row.label.slice(processLabel(row).length).trim();
-  return rest !== "" ? (rest.startsWith("thread") ? rest : `thread ${rest}`) : row.label;
+  const rest = row.label.slice(processPart(row).length).trim() || row.label;
+  return row.thread === undefined || rest.startsWith("thread") ? rest : `thread ${rest}`;
 }
 
 function deviceLabel(device: number, header: Header): string {

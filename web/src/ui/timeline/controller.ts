@@ -1,12 +1,14 @@
 /** The timeline's state from frame to frame: what is seen, what is asked of the worker, what is under the pointer. */
 
 import { KIND, MOST_LANES, NO_NAME } from "../../engine/instances";
-import type { EventPlace } from "../../engine/protocol";
+import { mergeStep } from "../../engine/detail";
+import type { EventPlace, View } from "../../engine/protocol";
 import { paletteBytes } from "../../gl/palette";
 import { Renderer } from "../../gl/renderer";
 import { laneAt, type Layout, layoutOf, type Line, lineAt } from "../../view/layout";
 import { Picker } from "../../view/picking";
 import { covers, fitted, focused, nsPerPixel, padded, panned, toPixel, toTime, type Viewport, within, zoomed } from "../../view/scale";
+import { Signal } from "../store";
 import type { Workspace } from "../workspace";
 import { drawOverlay } from "./overlay";
 import { drawRuler, drawStrip } from "./rulers";
@@ -15,6 +17,8 @@ import { colors, type Theme } from "./theme";
 /** The elements that a timeline is drawn on. */
 export interface Stage {
   readonly scroller: HTMLElement;
+  /** As high as all rows; what makes the scroller scroll. */
+  readonly sheet: HTMLElement;
   readonly gl: HTMLCanvasElement;
   readonly overlay: HTMLCanvasElement;
   readonly ruler: HTMLCanvasElement;
@@ -54,10 +58,15 @@ export class Controller {
   /** The line that keys act on. */
   focusKey: string | undefined;
   theme: Theme;
+  /** Fired when rows moved: layout, scrolling, focus. What shows the time need not know. */
+  readonly rowsMoved = new Signal();
+  /** Fired when another time is seen or pointed at. What shows the rows need not know. */
+  readonly timeMoved = new Signal();
   readonly figures: FrameFigures = { frames: [], draws: 0, instances: 0, viewMs: 0, firstPaintMs: undefined };
   private readonly renderer: Renderer;
   private frame = 0;
-  private asking = false;
+  /** What the worker was last asked for, until it answers. */
+  private asked: { readonly from: number; readonly to: number; readonly step: number; readonly named: boolean } | undefined;
   private lanes: Uint16Array = new Uint16Array(0);
   private readonly began = performance.now();
   private goalSeen: unknown;
@@ -69,7 +78,6 @@ export class Controller {
     readonly workspace: Workspace,
     private readonly stage: Stage,
     dark: boolean,
-    private readonly onChange: () => void,
   ) {
     this.theme = colors(dark);
     const width = Math.max(1, stage.gl.parentElement?.clientWidth ?? 800);
@@ -104,6 +112,7 @@ export class Controller {
       return;
     }
     this.height = height;
+    this.rowsMoved.fire();
     this.viewport = within(this.viewport.from, this.viewport.from + width * nsPerPixel(this.viewport), width, this.duration);
     if (this.figures.firstPaintMs === undefined) {
       const { viewport } = this.workspace;
@@ -118,6 +127,7 @@ export class Controller {
     const rows = (workspace.header?.rows.length ?? 0) + (workspace.header?.counters.length ?? 0);
     this.layout = layoutOf(workspace.tree, this.lanes, workspace.arrangement);
     this.renderer.setLayout(this.layout, rows);
+    this.stage.sheet.style.height = `${this.layout.height + this.layout.pinnedHeight}px`;
     if (workspace.hits !== this.hitsSeen) {
       this.hitsSeen = workspace.hits;
       if (workspace.hitFlags) {
@@ -129,6 +139,7 @@ export class Controller {
       const { from, to, row } = workspace.goal;
       this.reveal(from, to, row);
     }
+    this.rowsMoved.fire();
     this.schedule();
   }
 
@@ -144,7 +155,10 @@ export class Controller {
   private draw(): void {
     const began = performance.now();
     const { workspace, stage, viewport } = this;
-    this.scroll = stage.scroller.scrollTop;
+    if (this.scroll !== stage.scroller.scrollTop) {
+      this.scroll = stage.scroller.scrollTop;
+      this.rowsMoved.fire();
+    }
     this.askForView();
     this.renderer.draw({
       viewport,
@@ -174,12 +188,12 @@ export class Controller {
 
   /** Whether what is drawn is what is asked for, and nothing is under way. */
   isSettled(): boolean {
-    return this.frame === 0 && !this.asking && this.isCovered();
+    return this.frame === 0 && this.asked === undefined && this.shows(this.picker?.view);
   }
 
-  private isCovered(): boolean {
-    const { picker, viewport, workspace } = this;
-    return picker !== undefined && covers(picker.view, viewport, this.duration) && (picker.view.named || !workspace.byName);
+  /** Whether a drawn or asked-for window shows what is to be seen. */
+  private shows(window: { from: number; to: number; step: number; named: boolean } | undefined): boolean {
+    return window !== undefined && covers(window, this.viewport, this.duration) && (window.named || !this.workspace.byName);
   }
 
   private globalName(place: EventPlace): number {
@@ -188,35 +202,43 @@ export class Controller {
 
   private askForView(): void {
     const { workspace, viewport } = this;
-    if (this.asking || this.isCovered()) {
+    if (this.shows(this.asked ?? this.picker?.view)) {
       return;
     }
-    this.asking = true;
-    const step = nsPerPixel(viewport);
-    workspace.engine.call("view", { ...padded(viewport), nsPerPixel: step, named: workspace.byName }).then(
+    // A newer request replaces an older one; what the older one fetched stays in the worker's memory.
+    const fine = nsPerPixel(viewport);
+    const asked = { ...padded(viewport), step: mergeStep(fine), named: workspace.byName };
+    this.asked = asked;
+    workspace.engine.call("view", { from: asked.from, to: asked.to, nsPerPixel: fine, named: asked.named }).then(
       (view) => {
-        this.asking = false;
+        if (this.asked === asked) {
+          this.asked = undefined;
+        }
         if (view && !this.closed) {
-          this.picker = new Picker(view);
-          this.renderer.setView(view);
-          this.figures.instances = view.events.length;
-          this.figures.viewMs = view.tookMs;
-          if (view.lanes.some((count, at) => count !== this.lanes[at])) {
-            this.lanes = view.lanes;
-            this.follow();
-            this.onChange();
-          }
-          this.hover = undefined;
+          this.take(view);
         }
         this.schedule();
       },
       (error: unknown) => {
-        this.asking = false;
         if (!this.closed) {
+          // It stays what was asked for last, so that a failing file is not asked again and again.
           workspace.report(error);
         }
       },
     );
+  }
+
+  private take(view: View): void {
+    this.picker = new Picker(view);
+    this.renderer.setView(view);
+    this.figures.instances = view.events.length;
+    this.figures.viewMs = view.tookMs;
+    if (view.lanes.some((count, at) => count !== this.lanes[at])) {
+      this.lanes = view.lanes;
+      this.follow();
+    }
+    this.hover = undefined;
+    this.timeMoved.fire();
   }
 
   /** Categories that are shown by a level of detail only. */
@@ -237,7 +259,7 @@ export class Controller {
     this.viewport = viewport;
     this.hover = undefined;
     this.schedule();
-    this.onChange();
+    this.timeMoved.fire();
   }
 
   /** Shows all events; when they are shown already, the whole capture window. */
@@ -349,7 +371,7 @@ export class Controller {
     this.hover = found;
     this.schedule();
     if (changed) {
-      this.onChange();
+      this.timeMoved.fire();
     }
   }
 
@@ -357,7 +379,7 @@ export class Controller {
     this.pointer = undefined;
     if (this.hover) {
       this.hover = undefined;
-      this.onChange();
+      this.timeMoved.fire();
     }
     this.schedule();
   }

@@ -163,12 +163,11 @@ function focusLine(controller: Controller, by: number): void {
   const next = lines[Math.max(0, Math.min(lines.length - 1, now + by))];
   if (next) {
     controller.focusKey = next.key;
-    controller.workspace.announcement = next.title;
     if (next.row >= 0) {
       controller.showRow(next.row);
     }
-    // Renders the labels again.
-    controller.workspace.arrange({});
+    controller.rowsMoved.fire();
+    controller.workspace.say(next.title);
   }
 }
 

@@ -1,6 +1,7 @@
 /** The rows' names: a tree that is rendered only as far as it is seen. */
 
 import type { Line } from "../../view/layout";
+import { useObservable } from "../store";
 import type { Workspace } from "../workspace";
 import type { Controller } from "./controller";
 
@@ -8,6 +9,7 @@ import type { Controller } from "./controller";
 const ROOM = 200;
 
 export function Labels({ workspace, controller }: { workspace: Workspace; controller: Controller }) {
+  useObservable(controller.rowsMoved);
   const { layout, height } = controller;
   const scroller = controller.scroll;
   const seen = layout.lines.filter((line) => line.y + line.height > scroller - ROOM && line.y < scroller + height + ROOM);
@@ -46,7 +48,7 @@ function Label({ line, workspace, controller }: { line: Line; workspace: Workspa
         if (line.kind === "group") {
           workspace.fold(line.key);
         } else {
-          workspace.arrange({});
+          controller.rowsMoved.fire();
         }
       }}
     >

@@ -3,12 +3,12 @@
 import { categoryCss } from "../../gl/palette";
 import * as format from "../../view/format";
 import { isDark } from "../dark";
+import { useObservable } from "../store";
 import type { Workspace } from "../workspace";
 import type { Controller } from "./controller";
 
 export function Toolbar({ workspace, controller }: { workspace: Workspace; controller: Controller | undefined }) {
   const { header } = workspace;
-  const coarse = controller?.coarse() ?? [];
   return (
     <div class="toolbar" role="toolbar" aria-label="Timeline">
       <button type="button" onClick={() => controller?.fit()} title="Fit all events; again: the whole capture window (0)">
@@ -30,12 +30,7 @@ export function Toolbar({ workspace, controller }: { workspace: Workspace; contr
       <button type="button" onClick={() => workspace.nextTimeFormat()} title="Write times in another way (T)">
         Times: {workspace.timeFormat}
       </button>
-      {controller && <span class="span">{format.duration(controller.viewport.to - controller.viewport.from)} in view</span>}
-      {coarse.length > 0 && (
-        <span class="note" title={`Shown by density: ${coarse.join(", ")}`}>
-          overview: zoom in for names and lanes
-        </span>
-      )}
+      {controller && <Sight controller={controller} />}
       <span class="legend">
         {header?.categories
           .filter((category) => category.count > 0)
@@ -47,5 +42,21 @@ export function Toolbar({ workspace, controller }: { workspace: Workspace; contr
           ))}
       </span>
     </div>
+  );
+}
+
+/** How much time is seen, and how closely. */
+function Sight({ controller }: { controller: Controller }) {
+  useObservable(controller.timeMoved);
+  const coarse = controller.coarse();
+  return (
+    <>
+      <span class="span">{format.duration(controller.viewport.to - controller.viewport.from)} in view</span>
+      {coarse.length > 0 && (
+        <span class="note" title={`Shown by density: ${coarse.join(", ")}`}>
+          overview: zoom in for names and lanes
+        </span>
+      )}
+    </>
   );
 }

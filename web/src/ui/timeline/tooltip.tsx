@@ -3,10 +3,17 @@
 import { useEffect, useState } from "preact/hooks";
 import { KIND } from "../../engine/instances";
 import * as format from "../../view/format";
+import { useObservable } from "../store";
 import type { Workspace } from "../workspace";
 import type { Controller, Hover } from "./controller";
 
-export function Tooltip({ workspace, controller, hover }: { workspace: Workspace; controller: Controller; hover: Hover }) {
+/** The tooltip of what is under the pointer, if anything is. */
+export function Pointed({ workspace, controller }: { workspace: Workspace; controller: Controller }) {
+  useObservable(controller.timeMoved);
+  return controller.hover ? <Tooltip workspace={workspace} controller={controller} hover={controller.hover} /> : null;
+}
+
+function Tooltip({ workspace, controller, hover }: { workspace: Workspace; controller: Controller; hover: Hover }) {
   const { picker } = controller;
   const [fetched, setFetched] = useState<{ at: unknown; text: string }>();
   const known = picker ? controller.textOf(hover.at) : undefined;

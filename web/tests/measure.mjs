@@ -1,0 +1,55 @@
+// Measures the viewer on one timeline file: `node tests/measure.mjs FILE`, after `npm run build`.
+//
+// Prints a line of JSON: times in ms, sizes in bytes. Software graphics; the load of the machine is printed beside the figures,
+// since everything here is measured against the clock.
+
+import { loadavg } from "node:os";
+import { basename, dirname, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+import { preview } from "vite";
+
+const file = resolve(process.argv[2] ?? "");
+process.env.FLOPWATCH_FILES = dirname(file);
+const root = fileURLToPath(new URL("..", import.meta.url));
+const server = await preview({ root, preview: { port: 0, host: "127.0.0.1" }, logLevel: "error" });
+const browser = await chromium.launch({
+  executablePath: process.env.FLOPWATCH_CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist", "--enable-precise-memory-info"],
+});
+try {
+  const page = await browser.newPage({ viewport: { width: 1600, height: 900 } });
+  const settled = () => page.waitForFunction(() => globalThis.flopwatch?.workspace.names.length > 0 && globalThis.flopwatch.controller.isSettled(), null, { timeout: 60_000 });
+  await page.goto(`${server.resolvedUrls.local[0]}?file=files/${basename(file)}`);
+  await page.waitForFunction(() => performance.getEntriesByName("flopwatch-first-paint").length > 0);
+  const first = await page.evaluate(() => {
+    const { controller, workspace } = globalThis.flopwatch;
+    const opened = performance.getEntriesByName("flopwatch-open")[0]?.startTime ?? 0;
+    const painted = performance.getEntriesByName("flopwatch-first-paint")[0].startTime;
+    return { firstPaint: painted, openToPaint: painted - opened, view: controller.figures.viewMs, instances: controller.figures.instances, bytesAtFirstPaint: workspace.bytes, requestsAtFirstPaint: workspace.requests };
+  });
+  await settled();
+  const whole = await page.evaluate(() => ({ bytesSettled: globalThis.flopwatch.workspace.bytes }));
+  // Zooms in to some hundred events, moves there, and comes back, a step per frame.
+  const frames = await page.evaluate(async () => {
+    const { controller } = globalThis.flopwatch;
+    controller.figures.frames.length = 0;
+    const frame = () => new Promise((done) => requestAnimationFrame(done));
+    for (const [count, step] of [[60, () => controller.zoom(0.82, 900)], [40, () => controller.pan(25)], [20, () => controller.pan(-120)], [60, () => controller.zoom(1.21, 300)]]) {
+      for (let at = 0; at < count; at += 1) {
+        step();
+        await frame();
+      }
+    }
+    const sorted = [...controller.figures.frames].sort((a, b) => a - b);
+    const at = (share) => sorted[Math.floor(share * (sorted.length - 1))];
+    return { frames: sorted.length, frameMedian: at(0.5), frameP95: at(0.95), frameMost: at(1), draws: controller.figures.draws };
+  });
+  await settled();
+  const heaps = [await page.evaluate(() => performance.memory.usedJSHeapSize), ...(await Promise.all(page.workers().map((worker) => worker.evaluate(() => performance.memory?.usedJSHeapSize ?? 0))))];
+  const bytes = await page.evaluate(() => globalThis.flopwatch.workspace.bytes);
+  console.log(JSON.stringify({ file: basename(file), ...first, ...whole, ...frames, pageHeap: heaps[0], workerHeap: heaps[1], bytes, load: loadavg()[0] }));
+} finally {
+  await browser.close();
+  await server.close();
+}
