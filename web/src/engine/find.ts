@@ -26,7 +26,8 @@ export class Finder {
       return { names: this.names, matchingNames, events: undefined, strip };
     }
     let events = 0;
-    const width = Math.max(1, this.session.file.header.durationNs) / STRIP;
+    const [begin, end] = this.session.file.header.extent;
+    const width = Math.max(1, end - begin) / STRIP;
     for (const category of wanted) {
       const flags = this.names[category] as Uint8Array;
       const chunks = this.session.category(category).tiles.first.length;
@@ -38,7 +39,7 @@ export class Finder {
         for (let at = 0; block && at < block.start.length; at += 1) {
           if (flags[block.name[at] as number] === 1) {
             events += 1;
-            const bin = Math.min(STRIP - 1, Math.floor((block.start[at] as number) / width));
+            const bin = Math.min(STRIP - 1, Math.floor(((block.start[at] as number) - begin) / width));
             strip[bin] = (strip[bin] as number) + 1;
           }
         }

@@ -8,10 +8,9 @@ export function slotsOf(names: readonly string[]): Uint8Array {
   return Uint8Array.from(names, (name) => hash(stem(name)) % SLOTS);
 }
 
-/** A name without what differs from call to call: numbers, and what follows the first bracket. */
+/** A name without what differs from call to call: its numbers. */
 export function stem(name: string): string {
-  const head = name.replace(/[([<,].*$/s, "").replace(/\d+/g, "#").trim();
-  return head === "" ? name : head;
+  return name.replace(/\d+/g, "#");
 }
 
 /** A hash of 32 bits (FNV-1a). */

@@ -84,7 +84,7 @@ export interface Query {
   readonly text: string;
 }
 
-/** Parts of the hit strip: equal shares of the session's time. */
+/** Parts of the hit strip: equal shares of the time from the first event to the last. */
 export const STRIP = 1024;
 
 /** Which names match, and where. */

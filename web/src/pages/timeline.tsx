@@ -80,7 +80,7 @@ function Timeline({ workspace }: { workspace: Workspace }) {
           />
         </div>
         <div class="rulers">
-          <canvas ref={strip} class="strip" style={{ height: `${STRIP_HEIGHT}px` }} role="img" aria-label="The whole session; the part that is seen is framed" />
+          <canvas ref={strip} class="strip" style={{ height: `${STRIP_HEIGHT}px` }} role="img" aria-label="All events; the part that is seen is framed" />
           <canvas ref={ruler} class="ruler" style={{ height: `${RULER_HEIGHT}px` }} role="img" aria-label="Time axis" />
         </div>
       </div>

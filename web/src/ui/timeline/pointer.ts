@@ -47,7 +47,8 @@ export function attachPointer(controller: Controller, stage: Stage): () => void 
   const centre = (x: number) => {
     const { viewport, duration } = controller;
     const span = viewport.to - viewport.from;
-    const time = (x / viewport.width) * duration;
+    const [begin, end] = controller.workspace.header?.extent ?? [0, duration];
+    const time = begin + (x / viewport.width) * (end - begin);
     controller.set(within(time - span / 2, time + span / 2, viewport.width, duration));
   };
   const move = (event: PointerEvent) => {

@@ -1,4 +1,4 @@
-/** The time axis, and the strip of the whole session with its search hits. */
+/** The time axis, and the strip of all events with the search hits among them. */
 
 import { STRIP } from "../../engine/protocol";
 import * as format from "../../view/format";
@@ -72,8 +72,10 @@ export function drawStrip(canvas: HTMLCanvasElement, controller: Controller): vo
       }
     });
   }
-  const left = (Math.max(0, viewport.from) / duration) * viewport.width;
-  const right = (Math.min(duration, viewport.to) / duration) * viewport.width;
+  const [begin, end] = workspace.header?.extent ?? [0, duration];
+  const place = (time: number) => Math.max(0, Math.min(1, (time - begin) / Math.max(1, end - begin))) * viewport.width;
+  const left = Math.min(viewport.width - 2, place(viewport.from));
+  const right = place(viewport.to);
   context.fillStyle = theme.area;
   context.fillRect(left, 0, Math.max(2, right - left), STRIP_HEIGHT);
   context.strokeStyle = theme.accent;
