@@ -19,6 +19,10 @@ const browser = await chromium.launch({
 });
 try {
   const page = await browser.newPage({ viewport: { width: 1600, height: 900 } });
+  // Time of the page's own thread, which other programs' load does not add to.
+  const cdp = await page.context().newCDPSession(page);
+  await cdp.send("Performance.enable", { timeDomain: "threadTicks" });
+  const thread = async () => Object.fromEntries((await cdp.send("Performance.getMetrics")).metrics.map(({ name, value }) => [name, value * 1000]));
   const settled = () => page.waitForFunction(() => globalThis.flopwatch?.workspace.names.length > 0 && globalThis.flopwatch.controller.isSettled(), null, { timeout: 60_000 });
   await page.goto(`${server.resolvedUrls.local[0]}?file=files/${basename(file)}`);
   await page.waitForFunction(() => performance.getEntriesByName("flopwatch-first-paint").length > 0);
@@ -28,6 +32,7 @@ try {
     const painted = performance.getEntriesByName("flopwatch-first-paint")[0].startTime;
     return { firstPaint: painted, openToPaint: painted - opened, view: controller.figures.viewMs, instances: controller.figures.instances, bytesAtFirstPaint: workspace.bytes, requestsAtFirstPaint: workspace.requests };
   });
+  const opening = await thread();
   await settled();
   const whole = await page.evaluate(() => ({ bytesSettled: globalThis.flopwatch.workspace.bytes }));
   // Zooms in to some hundred events, moves there, and comes back, a step per frame.
@@ -45,10 +50,17 @@ try {
     const at = (share) => sorted[Math.floor(share * (sorted.length - 1))];
     return { frames: sorted.length, frameMedian: at(0.5), frameP95: at(0.95), frameMost: at(1), draws: controller.figures.draws };
   });
+  const moved = await thread();
+  const threadTimes = {
+    openScriptCpu: opening.ScriptDuration,
+    openTaskCpu: opening.TaskDuration,
+    frameScriptCpu: (moved.ScriptDuration - opening.ScriptDuration) / frames.frames,
+    frameTaskCpu: (moved.TaskDuration - opening.TaskDuration) / frames.frames,
+  };
   await settled();
   const heaps = [await page.evaluate(() => performance.memory.usedJSHeapSize), ...(await Promise.all(page.workers().map((worker) => worker.evaluate(() => performance.memory?.usedJSHeapSize ?? 0))))];
   const bytes = await page.evaluate(() => globalThis.flopwatch.workspace.bytes);
-  console.log(JSON.stringify({ file: basename(file), ...first, ...whole, ...frames, pageHeap: heaps[0], workerHeap: heaps[1], bytes, load: loadavg()[0] }));
+  console.log(JSON.stringify({ file: basename(file), ...first, ...whole, ...frames, ...threadTimes, pageHeap: heaps[0], workerHeap: heaps[1], bytes, load: loadavg()[0] }));
 } finally {
   await browser.close();
   await server.close();

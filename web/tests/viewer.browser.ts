@@ -44,6 +44,11 @@ test("a click on a kernel shows its name, grid and duration, which are those of 
   await row.locator("button.link").click();
   await settled(page);
   await panel(page).waitFor();
+  const selected = await page.evaluate(() => (globalThis as any).flopwatch.workspace.selected.start as number);
+  const seen = await told(page);
+  expect(seen.from).toBeLessThan(selected);
+  expect(seen.to).toBeGreaterThan(selected);
+  expect(seen.to - seen.from).toBeLessThan(1_000_000);
   await page.keyboard.press("Escape");
   await panel(page).waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Fit", exact: true }).click();

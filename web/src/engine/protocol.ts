@@ -128,6 +128,13 @@ export interface AreaStats {
   readonly busy: number | undefined;
 }
 
+/** Counts of events by length. */
+export interface Distribution {
+  /** The least length of each bin in ns. */
+  readonly from: readonly number[];
+  readonly counts: readonly number[];
+}
+
 /** The worker's calls. */
 export interface Calls {
   /** Undefined when another file was opened meanwhile. */
@@ -141,6 +148,10 @@ export interface Calls {
   firstOf(category: number, text: string): EventPlace | undefined;
   area(area: Area): AreaStats | undefined;
   sample(counter: number, at: number): { t: number; value: number } | undefined;
+  /** A counter's samples, thinned to at most so many. */
+  series(counter: number, most: number): { readonly t: readonly number[]; readonly value: readonly number[] };
+  /** Undefined where a category has too many events. */
+  distribution(category: number): Distribution | undefined;
   summary(): string;
 }
 

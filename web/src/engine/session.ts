@@ -6,6 +6,7 @@ import type { Entries, Level } from "../timeline/levels";
 import { chunkOf } from "../timeline/tiles";
 import { Blocks } from "./blocks";
 import { chooseDetails, type Detail, mergeStep } from "./detail";
+import { thinned } from "./distribution";
 import { drawEntries, drawLane, drawSamples, gapsBetween, type Look, type Window } from "./draw";
 import { InstanceWriter, KIND, MOST_LANES, NO_NAME } from "./instances";
 import { slotsOf } from "./names";
@@ -188,6 +189,12 @@ export class Session {
     const t = series?.t[at];
     const value = series?.value[at];
     return t === undefined || value === undefined ? undefined : { t, value };
+  }
+
+  /** A counter's samples, thinned to at most so many. */
+  async thinned(counter: number, most: number): Promise<{ t: number[]; value: number[] }> {
+    const series = (await (this.series ??= this.allSeries()))[counter];
+    return thinned(series?.t ?? [], series?.value ?? [], most);
   }
 
   /** Where an event is. */

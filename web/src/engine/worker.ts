@@ -5,6 +5,7 @@ import { BlobSource, type ByteSource } from "../bytes/source";
 import { OtherLayout } from "../hdf5/cursor";
 import { openTimeline, type TimelineFile } from "../timeline/file";
 import { areaStats } from "./area";
+import { distributionOf } from "./distribution";
 import { Finder } from "./find";
 import { flowOf } from "./flow";
 import type { Area, Call, EventPlace, EventRef, Place, Query, Request, Response, View, ViewRequest } from "./protocol";
@@ -93,6 +94,10 @@ async function answer(request: Request): Promise<unknown> {
       return areaStats(open(), args[0] as Area, stale);
     case "sample":
       return open().sample(args[0] as number, args[1] as number);
+    case "series":
+      return open().thinned(args[0] as number, args[1] as number);
+    case "distribution":
+      return distributionOf(open(), args[0] as number, () => false);
     case "summary":
       return open().file.summary();
   }

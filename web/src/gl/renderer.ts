@@ -66,6 +66,8 @@ export class Renderer {
     for (const texture of Object.values(this.textures)) {
       gl.deleteTexture(texture);
     }
+    // Browsers allow few contexts, and take them back late.
+    gl.getExtension("WEBGL_lose_context")?.loseContext();
   }
 
   setView(view: View): void {

@@ -3,10 +3,17 @@
 import { useEffect, useState } from "preact/hooks";
 import { isDark } from "../ui/dark";
 import { categoryCss } from "../gl/palette";
+import type { Distribution } from "../engine/protocol";
 import * as format from "../view/format";
 import type { Page } from "../ui/page";
 import { type Summary, tablesOf } from "../ui/summary";
 import type { Workspace } from "../ui/workspace";
+
+/** Categories whose lengths are charted. */
+const CHARTED = new Set(["cuda_kernel", "device_op"]);
+
+/** Points of a line. */
+const POINTS = 400;
 
 /** Bars of a table. */
 const MOST_BARS = 8;
@@ -64,6 +71,17 @@ function Overview({ workspace }: { workspace: Workspace }) {
           Of {format.grouped(summary.launches.matched + summary.launches.unmatched)} kernels, copies and memsets, {format.grouped(summary.launches.matched)} have their launching call in the capture.
         </p>
       </section>
+      {header.categories.map((category, at) =>
+        category.count > 0 && CHARTED.has(category.name) ? <Lengths key={category.name} workspace={workspace} category={at} /> : null,
+      )}
+      {header.counters.length > 0 && (
+        <section>
+          <h2>Metrics</h2>
+          {header.counters.map((counter, at) => (
+            <Line key={`${counter.source}/${counter.device}/${counter.metric}`} workspace={workspace} counter={at} />
+          ))}
+        </section>
+      )}
       {tablesOf(summary)
         .filter(({ table }) => table.captured && table.rows.length > 0 && table.unit === "ns")
         .map(({ key, title, table, categories }) => (
@@ -100,6 +118,64 @@ function Overview({ workspace }: { workspace: Workspace }) {
         )}
         {summary.redactions > 0 && <p>{format.grouped(summary.redactions)} secrets were replaced in names.</p>}
       </section>
+    </div>
+  );
+}
+
+/** How long the events of a category take. */
+function Lengths({ workspace, category }: { workspace: Workspace; category: number }) {
+  const [found, setFound] = useState<Distribution>();
+  useEffect(() => {
+    workspace.engine.call("distribution", category).then(setFound, (error: unknown) => workspace.report(error));
+  }, [workspace, category]);
+  const name = workspace.header?.categories[category]?.name ?? "";
+  if (!found || found.counts.length === 0) {
+    return null;
+  }
+  const most = Math.max(...found.counts);
+  const text = found.counts.map((count, at) => `${format.grouped(count)} from ${format.duration(found.from[at] ?? 0)}`).join(", ");
+  return (
+    <section>
+      <h2>Lengths of {name === "cuda_kernel" ? "kernels" : name.replaceAll("_", " ")}</h2>
+      <svg class="lengths" viewBox={`0 0 ${found.counts.length} 100`} preserveAspectRatio="none" role="img" aria-label={text}>
+        {found.counts.map((count, at) => (
+          <rect key={at} x={at + 0.05} width="0.9" y={100 - (100 * count) / most} height={(100 * count) / most} fill={categoryCss(name, isDark())}>
+            <title>
+              {format.grouped(count)} from {format.duration(found.from[at] ?? 0)} on
+            </title>
+          </rect>
+        ))}
+      </svg>
+      <p class="ends">
+        <span>{format.duration(found.from[0] ?? 0)}</span>
+        <span>{format.duration(found.from.at(-1) ?? 0)}</span>
+      </p>
+    </section>
+  );
+}
+
+/** A counter as a line. */
+function Line({ workspace, counter }: { workspace: Workspace; counter: number }) {
+  const [found, setFound] = useState<{ readonly t: readonly number[]; readonly value: readonly number[] }>();
+  useEffect(() => {
+    workspace.engine.call("series", counter, POINTS).then(setFound, (error: unknown) => workspace.report(error));
+  }, [workspace, counter]);
+  const of = workspace.header?.counters[counter];
+  if (!of || !found || found.t.length === 0) {
+    return null;
+  }
+  const most = Math.max(...found.value, Number.MIN_VALUE);
+  const end = Math.max(workspace.header?.durationNs ?? 1, found.t.at(-1) ?? 1);
+  const points = found.t.map((t, at) => `${((t / end) * POINTS).toFixed(2)},${(40 - ((found.value[at] ?? 0) / most) * 38).toFixed(2)}`).join(" ");
+  return (
+    <div class="bar">
+      <span>
+        {of.device} {of.metric}
+      </span>
+      <svg class="line" viewBox={`0 0 ${POINTS} 40`} preserveAspectRatio="none" role="img" aria-label={`${of.metric}, at most ${format.quantity(most, of.unit)}`}>
+        <polyline points={points} fill="none" stroke={categoryCss("counter", isDark())} vector-effect="non-scaling-stroke" />
+      </svg>
+      <span class="number">at most {format.quantity(most, of.unit)}</span>
     </div>
   );
 }

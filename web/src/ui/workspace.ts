@@ -63,7 +63,7 @@ export class Workspace extends Observable {
   viewport: Mark | undefined;
   /** Something went wrong that does not end the session. */
   problem: string | undefined;
-  goal: Goal | undefined;
+  private goal: Goal | undefined;
   private summaryLoading: Promise<Summary> | undefined;
   private bytesTimer: ReturnType<typeof setTimeout> | undefined;
   private addressTimer: ReturnType<typeof setTimeout> | undefined;
@@ -170,7 +170,7 @@ export class Workspace extends Observable {
 
   /** The tables of the summary artifact; large in some captures, so they are read when a page asks. */
   summary(): Promise<Summary> {
-    this.summaryLoading ??= this.engine.call("summary").then((text) => JSON.parse(text) as Summary);
+    this.summaryLoading ??= this.engine.call("summary").then(parsed);
     return this.summaryLoading;
   }
 
@@ -272,6 +272,13 @@ export class Workspace extends Observable {
     this.page = "timeline";
     this.goal = { from: place.start, to: place.start + place.duration, row: place.row };
     this.changed();
+  }
+
+  /** Where the timeline is to go, told once. */
+  takeGoal(): Goal | undefined {
+    const { goal } = this;
+    this.goal = undefined;
+    return goal;
   }
 
   /** Shows the first event of a name. */
@@ -381,6 +388,14 @@ function joined(parts: readonly Uint8Array[]): Uint8Array {
     at += part.length;
   }
   return whole;
+}
+
+function parsed(text: string): Summary {
+  try {
+    return JSON.parse(text) as Summary;
+  } catch {
+    throw new Error("the file's tables are damaged: they are no JSON");
+  }
 }
 
 function message(error: unknown): string {

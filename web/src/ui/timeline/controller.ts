@@ -69,7 +69,6 @@ export class Controller {
   private asked: { readonly from: number; readonly to: number; readonly step: number; readonly named: boolean } | undefined;
   private lanes: Uint16Array = new Uint16Array(0);
   private readonly began = performance.now();
-  private goalSeen: unknown;
   private hitsSeen: unknown;
   private closed = false;
   private readonly unwatch: () => void;
@@ -134,10 +133,9 @@ export class Controller {
         this.renderer.setHits(workspace.hitFlags);
       }
     }
-    if (workspace.goal && workspace.goal !== this.goalSeen) {
-      this.goalSeen = workspace.goal;
-      const { from, to, row } = workspace.goal;
-      this.reveal(from, to, row);
+    const goal = workspace.takeGoal();
+    if (goal) {
+      this.reveal(goal.from, goal.to, goal.row);
     }
     this.rowsMoved.fire();
     this.schedule();
@@ -257,6 +255,7 @@ export class Controller {
 
   set(viewport: Viewport): void {
     this.viewport = viewport;
+    this.workspace.see({ from: viewport.from, to: viewport.to });
     this.hover = undefined;
     this.schedule();
     this.timeMoved.fire();
