@@ -77,6 +77,19 @@ test("a small file is fetched whole, a large one by parts", async () => {
   vi.unstubAllGlobals();
 });
 
+test("of a server that knows no ranges the whole file is taken, unless it is too large", async () => {
+  const whole = (length: number) => async () => new Response(new Uint8Array(2_000_000), { status: 200, headers: { "Content-Length": String(length) } });
+  vi.stubGlobal("fetch", whole(2_000_000));
+  const told: [number, boolean][] = [];
+  const source = await openHttp("http://host/whole", (count, ended) => told.push([count, ended]));
+  expect((await source.read({ offset: 1_999_990, length: 10 })).byteLength).toBe(10);
+  expect(told.reduce((sum, [count]) => sum + count, 0)).toBe(2_000_000);
+  expect(told.filter(([, ended]) => ended).length).toBe(1);
+  vi.stubGlobal("fetch", whole(2e9));
+  await expect(openHttp("http://host/huge")).rejects.toThrow("answers no ranges");
+  vi.unstubAllGlobals();
+});
+
 test("a file that changes while it is read is refused", async () => {
   vi.stubGlobal("fetch", serve(100_000_000, ['"a"', '"b"']));
   const large = await openHttp("http://host/large");

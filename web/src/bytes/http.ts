@@ -8,6 +8,12 @@ export const FIRST_BYTES = 32 * 1024;
 /** Smaller files are fetched whole: one request is quicker than the many that their parts would take. */
 export const WHOLE_BYTES = 3 * 1024 * 1024;
 
+/** Where a server knows no ranges, files of up to this length are fetched. */
+const MOST_WHOLE_BYTES = 512 * 1024 * 1024;
+
+/** Longer answers tell how far they are. */
+const STREAMED_BYTES = 1024 * 1024;
+
 /** How often a request that met a failing network is sent. */
 const ATTEMPTS = 3;
 
@@ -19,8 +25,11 @@ const ATTEMPTS = 3;
 export async function openHttp(url: string, onBytes: OnBytes = () => {}): Promise<ByteSource> {
   const response = await request(url, { Range: `bytes=0-${FIRST_BYTES - 1}` });
   if (response.status === 200) {
-    const bytes = await body(response, onBytes);
-    return new MemorySource(bytes);
+    if (Number(response.headers.get("Content-Length") ?? 0) > MOST_WHOLE_BYTES) {
+      await response.body?.cancel();
+      throw new SourceError(`${url}: the server answers no ranges, and the file is too large to be fetched whole`);
+    }
+    return new MemorySource(await body(response, onBytes));
   }
   if (response.status === 416) {
     throw new SourceError(`${url}: the file is empty`);
@@ -108,9 +117,26 @@ async function request(url: string, headers: Record<string, string>): Promise<Re
 }
 
 async function body(response: Response, onBytes: OnBytes): Promise<Uint8Array<ArrayBuffer>> {
-  const buffer = await response.arrayBuffer();
-  onBytes(buffer.byteLength);
-  return new Uint8Array(buffer);
+  // The length is that of the encoded bytes where there is an encoding.
+  const length = response.headers.has("Content-Encoding") ? 0 : Number(response.headers.get("Content-Length") ?? 0);
+  if (length < STREAMED_BYTES || !response.body) {
+    const buffer = await response.arrayBuffer();
+    onBytes(buffer.byteLength, true);
+    return new Uint8Array(buffer);
+  }
+  const whole = new Uint8Array(length);
+  const reader = response.body.getReader();
+  let at = 0;
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    if (at + part.value.byteLength > length) {
+      throw new SourceError("more bytes came than the server said");
+    }
+    whole.set(part.value, at);
+    at += part.value.byteLength;
+    onBytes(part.value.byteLength, false);
+  }
+  onBytes(0, true);
+  return whole.subarray(0, at);
 }
 
 function refusal(url: string, response: Response): string {

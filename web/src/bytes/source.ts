@@ -19,8 +19,8 @@ export class SourceError extends Error {
   override name = "SourceError";
 }
 
-/** Told of every byte that came in. */
-export type OnBytes = (count: number) => void;
+/** Told of every byte that came in, and with the last ones of a request that it ended. */
+export type OnBytes = (count: number, ended: boolean) => void;
 
 /** A file that the user gave, read in place. */
 export class BlobSource implements ByteSource {
@@ -36,7 +36,7 @@ export class BlobSource implements ByteSource {
   async read(span: Span): Promise<Uint8Array<ArrayBuffer>> {
     checkInside(span, this.size);
     const buffer = await this.blob.slice(span.offset, span.offset + span.length).arrayBuffer();
-    this.onBytes(buffer.byteLength);
+    this.onBytes(buffer.byteLength, true);
     return new Uint8Array(buffer);
   }
 }

@@ -28,9 +28,9 @@ let bytes = 0;
 let requests = 0;
 let told = 0;
 
-function onBytes(count: number): void {
+function onBytes(count: number, ended: boolean): void {
   bytes += count;
-  requests += 1;
+  requests += ended ? 1 : 0;
   const now = performance.now();
   if (now - told > 50) {
     told = now;
