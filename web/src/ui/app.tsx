@@ -27,10 +27,10 @@ export function App({ workspace }: { workspace: Workspace }) {
     return () => removeEventListener("keydown", onKey);
   }, []);
   const onDrop = (event: DragEvent) => {
-    event.preventDefault();
     setDropping(false);
     const file = event.dataTransfer?.files[0];
     if (file) {
+      event.preventDefault();
       void workspace.open({ file });
     }
   };
@@ -40,8 +40,10 @@ export function App({ workspace }: { workspace: Workspace }) {
       class={dropping ? "app dropping" : "app"}
       data-theme={dark ? "dark" : "light"}
       onDragOver={(event) => {
-        event.preventDefault();
-        setDropping(true);
+        if (event.dataTransfer?.types.includes("Files")) {
+          event.preventDefault();
+          setDropping(true);
+        }
       }}
       onDragLeave={(event) => event.relatedTarget === null && setDropping(false)}
       onDrop={onDrop}

@@ -19,7 +19,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ["↑ / ↓", "choose the row that keys act on"],
   ["Enter / C", "fold the row or group"],
   ["P", "keep the row at the top"],
-  ["Alt + ↑ / ↓", "move the row or group"],
+  ["Alt + ↑ / ↓, drag a name", "move the row or group"],
   ["M", "mark the selection or the pointer's time"],
   ["Shift+M", "remove all marks"],
   ["T", "write times in another way"],

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Header, Row } from "../timeline/header";
-import { type Arrangement, GROUP_HEIGHT, laneAt, LANE_HEIGHT, layoutOf, leavesOf, lineAt, ROW_GAP } from "./layout";
+import { type Arrangement, GROUP_HEIGHT, laneAt, LANE_HEIGHT, layoutOf, leavesOf, lineAt, moved, ROW_GAP } from "./layout";
 import { treeOf } from "./tree";
 
 const row = (change: Partial<Row>): Row => ({
@@ -92,6 +92,14 @@ test("a pinned row stands at the top alone, with its whole name", () => {
 test("moved rows stand in their new order", () => {
   const order = new Map([["0/0/7/gpu0", ["row/1", "row/0"]]]);
   expect(labels({ ...PLAIN, order }).slice(4, 6)).toEqual(["stream 8", "stream 7"]);
+});
+
+test("a row is moved among its neighbours, up and down, and not into another group", () => {
+  const { lines } = layoutOf(TREE, LANES, PLAIN);
+  expect(moved(lines, "row/0", "row/1")).toEqual(["row/1", "row/0"]);
+  expect(moved(lines, "row/1", "row/0")).toEqual(["row/1", "row/0"]);
+  expect(moved(lines, "row/0", "row/3")).toBeUndefined();
+  expect(moved(lines, "row/0", "row/0")).toBeUndefined();
 });
 
 test("the line and the lane under a point are found", () => {

@@ -155,3 +155,17 @@ export function lineAt(lines: readonly Line[], y: number): Line | undefined {
 export function laneAt(line: Line, y: number): number {
   return Math.max(0, Math.min(line.lanes - 1, Math.floor((y - line.y) / line.laneHeight)));
 }
+
+/** The keys of a group's children when the one of `key` is moved to the place of `to`; undefined when they are of different groups. */
+export function moved(lines: readonly Line[], key: string, to: string): string[] | undefined {
+  const line = lines.find((line) => line.key === key);
+  const target = lines.find((line) => line.key === to);
+  if (!line || !target || line === target || line.parent !== target.parent) {
+    return undefined;
+  }
+  const keys = lines.filter((other) => other.parent === line.parent).map((other) => other.key);
+  const place = keys.indexOf(to);
+  keys.splice(keys.indexOf(key), 1);
+  keys.splice(place, 0, key);
+  return keys;
+}

@@ -1,5 +1,6 @@
 /** Keys. Those that move and zoom work as long as they are held. */
 
+import { moved } from "../../view/layout";
 import { toTime } from "../../view/scale";
 import { isTyping } from "../app";
 import type { Controller } from "./controller";
@@ -178,13 +179,10 @@ function moveLine(controller: Controller, by: number): void {
   if (!line) {
     return;
   }
-  const siblings = layout.lines.filter((other) => other.parent === line.parent).map((other) => other.key);
-  const from = siblings.indexOf(line.key);
-  const to = from + by;
-  if (to < 0 || to >= siblings.length) {
-    return;
+  const siblings = layout.lines.filter((other) => other.parent === line.parent);
+  const target = siblings[siblings.indexOf(line) + by];
+  const order = target && moved(layout.lines, line.key, target.key);
+  if (order) {
+    workspace.arrange({ order: new Map(workspace.arrangement.order).set(line.parent, order) });
   }
-  siblings.splice(from, 1);
-  siblings.splice(to, 0, line.key);
-  workspace.arrange({ order: new Map(workspace.arrangement.order).set(line.parent, siblings) });
 }

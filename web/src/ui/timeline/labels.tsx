@@ -1,9 +1,12 @@
 /** The rows' names: a tree that is rendered only as far as it is seen. */
 
-import type { Line } from "../../view/layout";
+import { type Line, moved } from "../../view/layout";
 import { useObservable } from "../store";
 import type { Workspace } from "../workspace";
 import type { Controller } from "./controller";
+
+/** Kind of data of a label that is dragged. */
+const DRAGGED = "application/x-flopwatch-row";
 
 /** Lines are rendered a little beyond what is seen. */
 const ROOM = 200;
@@ -43,6 +46,20 @@ function Label({ line, workspace, controller }: { line: Line; workspace: Workspa
       {...(foldable ? { "aria-expanded": !line.folded } : {})}
       style={{ top: `${line.y}px`, height: `${line.height}px`, paddingLeft: `${6 + line.depth * 12}px` }}
       title={line.title}
+      draggable={!line.pinned}
+      onDragStart={(event) => event.dataTransfer?.setData(DRAGGED, line.key)}
+      onDragOver={(event) => {
+        if (event.dataTransfer?.types.includes(DRAGGED)) {
+          event.preventDefault();
+        }
+      }}
+      onDrop={(event) => {
+        const key = event.dataTransfer?.getData(DRAGGED);
+        if (key) {
+          event.preventDefault();
+          moveBeside(workspace, controller.layout.lines, key, line);
+        }
+      }}
       onClick={() => {
         controller.focusKey = line.key;
         if (line.kind === "group") {
@@ -85,4 +102,12 @@ function Label({ line, workspace, controller }: { line: Line; workspace: Workspa
       )}
     </div>
   );
+}
+
+/** Moves a line to where another one of the same group is. */
+function moveBeside(workspace: Workspace, lines: readonly Line[], key: string, to: Line): void {
+  const order = moved(lines, key, to.key);
+  if (order) {
+    workspace.arrange({ order: new Map(workspace.arrangement.order).set(to.parent, order) });
+  }
 }
