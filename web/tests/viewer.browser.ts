@@ -118,6 +118,27 @@ test("with keys alone one searches, walks over hits, follows, marks, folds and c
   await settled(page);
 });
 
+test("arrow keys walk from event to event of a lane, there and back", async () => {
+  const page = await open("#sel=cuda_memcpy_h2d:3");
+  await panel(page).waitFor();
+  await tracks(page).focus();
+  await page.keyboard.press("f");
+  await settled(page);
+  const selected = () => page.evaluate(() => (globalThis as any).flopwatch.workspace.selected as { start: number; category: number; index: number });
+  const walk = async (key: string) => {
+    const from = await selected();
+    await page.keyboard.press(key);
+    await page.waitForFunction((start) => (globalThis as any).flopwatch.workspace.selected.start !== start, from.start);
+    await settled(page);
+    return selected();
+  };
+  const start = await selected();
+  const next = await walk("ArrowRight");
+  expect(next.start).toBeGreaterThan(start.start);
+  const back = await walk("ArrowLeft");
+  expect([back.category, back.index]).toEqual([start.category, start.index]);
+});
+
 test("an area has the figures of its events", async () => {
   const page = await open();
   const box = (await tracks(page).boundingBox())!;

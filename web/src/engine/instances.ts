@@ -20,7 +20,7 @@ export const KIND = {
 /** Stands for a name that is not known at this level of detail. */
 export const NO_NAME = 0xffff_ffff;
 
-/** Lanes beyond are drawn in the last one. */
+/** Stands for all lanes of a row. Lanes from here on are drawn in the one before. */
 export const MOST_LANES = 255;
 
 /** Rows have numbers of 20 bits. */

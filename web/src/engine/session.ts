@@ -109,11 +109,12 @@ export class Session {
     for (const { at, detail, blocks, entries } of loaded) {
       const look = looks[at] as Look;
       for (const block of blocks) {
-        for (const lane of block.lanes) {
-          this.lanes[lane.row] = Math.min(MOST_LANES, Math.max(this.lanes[lane.row] ?? 1, lane.lane + 1));
+        for (const { row, lane, members } of block.lanes) {
+          const drawn = Math.min(lane, MOST_LANES - 1);
+          this.lanes[row] = Math.max(this.lanes[row] ?? 1, drawn + 1);
           const first = out.length;
-          drawLane(out, block, lane, window, look);
-          record(lane.row, lane.lane, at, first);
+          drawLane(out, block, { row, lane: drawn, members }, window, look);
+          record(row, drawn, at, first);
         }
       }
       if (detail.kind === "level") {

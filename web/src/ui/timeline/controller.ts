@@ -429,20 +429,18 @@ export class Controller {
       return;
     }
     let best: number | undefined;
+    let distance = Number.POSITIVE_INFINITY;
     for (const run of picker.view.runs) {
       if (run.row !== selected.row || (run.lane !== selected.lane && run.lane !== MOST_LANES) || run.category < 0) {
         continue;
       }
       for (let at = run.first; at < run.first + run.count; at += 1) {
-        const begin = picker.begin(at);
-        const same = picker.category(at) === selected.category && picker.view.events[at] === selected.index;
         // Positions in the view are rounded; the event itself is told by its index.
-        const off = (begin - selected.start) * (forward ? 1 : -1);
-        if (!same && off > -picker.view.step && (forward ? at > 0 || off > 0 : true)) {
-          const nearer = best === undefined || Math.abs(begin - selected.start) < Math.abs(picker.begin(best) - selected.start);
-          if (nearer && off >= 0) {
-            best = at;
-          }
+        const same = picker.category(at) === selected.category && picker.view.events[at] === selected.index;
+        const off = (picker.begin(at) - selected.start) * (forward ? 1 : -1);
+        if (!same && off > 0 && off < distance) {
+          best = at;
+          distance = off;
         }
       }
     }
