@@ -6,7 +6,7 @@ import { FormatError, OtherLayout } from "../hdf5/cursor";
 import { type Group, type Numbers, openHdf5, type Value } from "../hdf5/file";
 import { type CaptureSource, type Counter, type Device, type Drop, type Header, NONE_U32, type Row, SCHEMA_VERSION } from "./header";
 import { openLevels, type Levels } from "./levels";
-import { type ColumnValues, openTiles, readColumns, type Tiles } from "./tiles";
+import { type ColumnValues, NO_TILES, openTiles, readColumns, type Tiles } from "./tiles";
 
 /** More rows cannot be drawn. */
 const MOST_ROWS = 0xf_ffff;
@@ -106,7 +106,8 @@ async function openCategories(root: Group, meta: Group, source: ByteSource): Pro
   const opened = await Promise.all(
     list.map(async (name): Promise<CategoryData> => {
       const [index, levels, texts] = await Promise.all([
-        tiles.group(name).then(openTiles),
+        // A category in which nothing happened has no index.
+        tiles.has(name) ? tiles.group(name).then(openTiles) : NO_TILES,
         lods?.has(name) ? lods.group(name).then(openLevels) : undefined,
         names.dataset(name),
       ]);

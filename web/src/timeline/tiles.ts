@@ -25,6 +25,20 @@ export interface Tiles {
   readonly bytes: Float64Array;
 }
 
+/** The index of a category without events. */
+export const NO_TILES: Tiles = {
+  events: 0,
+  chunkEvents: 0,
+  columns: [],
+  widths: [],
+  first: new Float64Array(0),
+  count: new Uint32Array(0),
+  tMin: new Float64Array(0),
+  tMax: new Float64Array(0),
+  offset: new Float64Array(0),
+  bytes: new Float64Array(0),
+};
+
 export async function openTiles(group: Group): Promise<Tiles> {
   const numbers = (name: string) => group.dataset(name).then((set) => set.numbers());
   const [attributes, first, count, tMin, tMax, columns, width, offset, bytes] = await Promise.all([
