@@ -107,13 +107,18 @@ function threadLabel(row: Row): string {
 
 function deviceLabel(device: number, header: Header): string {
   const name = header.devices.find((known) => known.id === device)?.name;
-  return name ? `GPU ${device} · ${name}` : `GPU ${device}`;
+  const kind = header.rows.some((row) => row.device === device && row.track === "device") ? "device" : "GPU";
+  return name ? `${kind} ${device} · ${name}` : `${kind} ${device}`;
 }
 
 function rowLabel(row: Row): string {
   const track = TRACKS[row.track] ?? row.track;
   if (row.device === undefined) {
     return track;
+  }
+  if (row.track === "device" || row.track === "derived") {
+    // Lines of accelerators without streams have names of their own.
+    return row.label.slice(processPart(row).length).trim() || track;
   }
   const stream = row.stream === undefined ? "any stream" : `stream ${row.stream}`;
   return track === "" ? stream : `${track}, ${stream}`;
