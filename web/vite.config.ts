@@ -47,6 +47,8 @@ export default defineConfig({
   base: "./",
   plugins: [files()],
   build: { target: "es2022", sourcemap: false, reportCompressedSize: true },
+  // The few there are; looking for more would take JSX for that of another framework.
+  optimizeDeps: { noDiscovery: true, include: ["preact", "preact/hooks", "preact/jsx-runtime", "preact/jsx-dev-runtime"] },
   worker: { format: "es" },
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   test: { include: ["src/**/*.test.ts"] },
