@@ -87,7 +87,8 @@ function Timeline({ workspace }: { workspace: Workspace }) {
       <div ref={scroller} class="scroller">
         <div ref={sheet} class="sheet">
           <div class="stage">
-            {controller && <Labels workspace={workspace} controller={controller} />}
+            {/* The width of the tracks is the same before and after: nothing is asked for twice. */}
+            {controller ? <Labels workspace={workspace} controller={controller} /> : <div class="labels" />}
             <div ref={tracks} class="tracks">
               <canvas ref={gl} class="gl" aria-hidden="true" />
               <canvas
