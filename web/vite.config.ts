@@ -46,7 +46,7 @@ export default defineConfig({
   // The same build is served from any path: the gateway, the agent, a proxy.
   base: "./",
   plugins: [files()],
-  build: { target: "es2022", sourcemap: false, reportCompressedSize: true },
+  build: { outDir: "dist/site", target: "es2022", sourcemap: false, reportCompressedSize: true },
   // The few there are; looking for more would take JSX for that of another framework.
   optimizeDeps: { noDiscovery: true, include: ["preact", "preact/hooks", "preact/jsx-runtime", "preact/jsx-dev-runtime"] },
   worker: { format: "es" },

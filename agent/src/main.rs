@@ -163,6 +163,9 @@ async fn run_serve(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
 async fn serve(source: &Path, name: &str, address: std::net::SocketAddr) -> anyhow::Result<()> {
     let service = Service::new(source, name, address).await?;
     let urls = service.file_urls().join("\n  ");
+    if let Some(viewer) = service.viewer_url() {
+        say(&format!("Open in a browser:\n  {viewer}\n"))?;
+    }
     say(&format!("Serving until Ctrl-C:\n  {}\n  {urls}\n", service.url()))?;
     let stop = CancellationToken::new();
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);

@@ -18,6 +18,9 @@ use tokio_util::sync::CancellationToken;
 /// Namespace under which local files are served.
 const NAMESPACE: &str = "local";
 
+/// The artifact that the viewer shows.
+const TIMELINE: &str = "timeline.h5";
+
 /// Why files cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -83,6 +86,7 @@ impl Service {
         let manifest = store.publish(publication, &files).await?;
         let service = ArtifactService::new(Arc::new(store), Access::LoopbackOnly, metrics);
         let server = Server::bind_plain_loopback(&service, address, ServerLimits::default())?;
+        let server = server.merge(flopwatch_viewer::router());
         let names = manifest.artifacts.into_iter().map(|artifact| artifact.name).collect();
         Ok(Self {
             server,
@@ -95,6 +99,13 @@ impl Service {
     /// Where the list of the files is.
     pub fn url(&self) -> String {
         format!("http://{}{}", self.server.local_addr(), self.path)
+    }
+
+    /// Where the viewer shows the timeline; nothing when none is served or this program was built without the viewer.
+    pub fn viewer_url(&self) -> Option<String> {
+        let timeline = self.names.iter().find(|name| *name == TIMELINE)?;
+        let file = format!("{}/{timeline}", self.path.trim_start_matches('/'));
+        flopwatch_viewer::is_built().then(|| format!("http://{}/?file={file}", self.server.local_addr()))
     }
 
     /// Where each file is.
@@ -112,7 +123,7 @@ impl Service {
 /// The artifacts that a file name stands for: name, output and media type.
 pub fn artifact_of(name: &str) -> Option<(&'static str, Output, &'static str)> {
     const KNOWN: [(&str, Output, &str); 3] = [
-        ("timeline.h5", Output::Timeline, "application/x-hdf5"),
+        (TIMELINE, Output::Timeline, "application/x-hdf5"),
         ("summary.json", Output::Summary, "application/json"),
         ("capture.nsys-rep", Output::Raw, "application/octet-stream"),
     ];
@@ -153,7 +164,7 @@ fn files(source: &Path) -> Result<Vec<SourceFile>, Error> {
         let (name, output, media_type) = match source.extension().and_then(|extension| extension.to_str()) {
             Some("json") => ("summary.json", Output::Summary, "application/json"),
             Some("nsys-rep") => ("capture.nsys-rep", Output::Raw, "application/octet-stream"),
-            _ => ("timeline.h5", Output::Timeline, "application/x-hdf5"),
+            _ => (TIMELINE, Output::Timeline, "application/x-hdf5"),
         };
         files.push(SourceFile {
             name: name.to_owned(),

@@ -24,7 +24,7 @@ export interface Stage {
 }
 
 export async function stage(): Promise<Stage> {
-  if (!existsSync(`${WEB}dist/index.html`)) {
+  if (!existsSync(`${WEB}dist/site/index.html`)) {
     throw new Error("there is no build to test: run `npm run build` first");
   }
   process.env["FLOPWATCH_FILES"] ??= DATA;

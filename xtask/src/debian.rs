@@ -40,6 +40,9 @@ pub(crate) const CLUSTER: &[&str] = &[
 /// What the tests of the crates start: an init for containers, and a compiler for musl.
 pub(crate) const CRATE_TESTS: &[&str] = &["hdf5-tools", "musl-tools", "tini"];
 
+/// What the viewer's tests open it in, and the font that their pictures were taken with.
+pub(crate) const BROWSER: &[&str] = &["chromium", "fonts-dejavu-core"];
+
 /// What the tests start beside the cluster.
 pub(crate) const TESTS: &[&str] = &["prometheus"];
 

@@ -3,7 +3,7 @@
 use crate::cache::Cache;
 use crate::command::Run;
 use crate::progress::{say, step};
-use crate::{nsys, project, setup};
+use crate::{nsys, project, setup, web};
 use anyhow::{Context as _, Result};
 
 const AGENT: &str = "flopwatch-agent";
@@ -21,6 +21,9 @@ const WORKLOAD_ARGS: [&str; 5] = [
 /// Sets up, builds, and becomes the recorder.
 pub(crate) fn run(cache: &Cache, record_args: &[String]) -> Result<()> {
     step("setting up", || setup::basic(cache))?;
+    if let Err(error) = step("building the viewer", || web::build(cache)) {
+        say(format_args!("the result will be served without the viewer: {error:#}"));
+    }
     let binaries = step("building the recorder and a sample workload", || {
         project::build_binaries(cache, &[AGENT, WORKLOAD])
     })?;

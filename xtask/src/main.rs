@@ -14,12 +14,14 @@ mod h5py;
 mod image;
 mod kernels;
 mod lint;
+mod node;
 mod nsys;
 mod progress;
 mod project;
 mod setup;
 mod soak;
 mod test;
+mod web;
 mod wheel;
 
 use anyhow::Result;
@@ -52,6 +54,8 @@ enum Recipe {
     GpuCheck(gpu_check::GpuCheckOptions),
     /// Check format, lints, documentation, chart and licences.
     Lint,
+    /// Build the viewer with Node, for the programs that serve it.
+    Web(web::WebOptions),
     /// Run all tests: setup, lint, unit and crate tests, and the whole system in a real cluster.
     Test(test::TestOptions),
     /// Attach to and detach from running workloads a thousand times under random faults, and report who was harmed.
@@ -93,6 +97,7 @@ fn run(cli: &Cli) -> Result<()> {
         Recipe::Kernels { output } => kernels::run(&cache, output.as_deref()),
         Recipe::GpuCheck(options) => gpu_check::run(&cache, options),
         Recipe::Lint => lint::run(&cache),
+        Recipe::Web(options) => web::run(&cache, options),
         Recipe::Test(options) => test::run(&cache, options),
         Recipe::Soak(options) => soak::run(&cache, options),
         Recipe::Demo { record_args } => demo::run(&cache, record_args),

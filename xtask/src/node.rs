@@ -22,18 +22,21 @@ pub(crate) struct Node {
 
 impl Node {
     /// Runs a script, with programs of packages finding this Node on PATH.
-    pub(crate) fn run(&self, script: &Path) -> Result<Run> {
+    pub(crate) fn run(&self, script: &Path) -> Run {
         let mut path = OsString::new();
         if let Some(folder) = self.program.parent() {
             path.push(folder);
             path.push(":");
         }
         path.push(std::env::var_os("PATH").unwrap_or_default());
-        Ok(Run::new(&self.program).env("PATH", path).env("NO_COLOR", "1").arg(script))
+        Run::new(&self.program)
+            .env("PATH", path)
+            .env("NO_COLOR", "1")
+            .arg(script)
     }
 
     /// Runs npm.
-    pub(crate) fn npm(&self) -> Result<Run> {
+    pub(crate) fn npm(&self) -> Run {
         self.run(&self.npm)
     }
 
@@ -79,7 +82,7 @@ fn usable(node: &Node) -> bool {
 
 /// Odd versions are not kept up; of the even ones those that the viewer's tools name.
 fn new_enough(version: (u32, u32)) -> bool {
-    version >= LOWEST && version.0 % 2 == 0 && (version.0 != 22 || version.1 >= 12)
+    version >= LOWEST && version.0.is_multiple_of(2) && (version.0 != 22 || version.1 >= 12)
 }
 
 fn parse_version(text: &str) -> Option<(u32, u32)> {

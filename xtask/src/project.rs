@@ -2,7 +2,7 @@
 
 use crate::cache::Cache;
 use crate::command::Run;
-use crate::{cmake, h5py, kernels, nsys};
+use crate::{cmake, h5py, kernels, node, nsys};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -21,8 +21,8 @@ pub(crate) fn cargo() -> Result<Run> {
     Ok(Run::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())).dir(root()?))
 }
 
-/// What cargo's children need to know: the CMake for static HDF5, and what tests run: the profiler, a Python with h5py, the GPU
-/// kernels.
+/// What cargo's children need to know: the CMake for static HDF5, and what tests run: the profiler, a Python with h5py, Node, the
+/// GPU kernels.
 pub(crate) fn environment(cache: &Cache) -> Result<BTreeMap<String, String>> {
     let mut vars = BTreeMap::new();
     if let Some(cmake) = cmake::find(cache) {
@@ -30,6 +30,9 @@ pub(crate) fn environment(cache: &Cache) -> Result<BTreeMap<String, String>> {
     }
     if let Some(python) = h5py::find(cache) {
         vars.insert("FLOPWATCH_H5PY".to_owned(), python.display().to_string());
+    }
+    if let Some(node) = node::find(cache) {
+        vars.insert("FLOPWATCH_NODE".to_owned(), node.program().display().to_string());
     }
     if let Some(nsys) = nsys::find(cache)? {
         vars.extend(nsys.environment());

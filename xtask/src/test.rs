@@ -6,12 +6,12 @@ use crate::cache::Cache;
 use crate::cluster::{self, ClusterCommand, ImageOptions, UpOptions};
 use crate::command::{acknowledge_interrupt, interrupted};
 use crate::progress::{human, result, say, step};
-use crate::{lint, nsys, project, setup};
+use crate::{lint, nsys, project, setup, web};
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use std::collections::BTreeMap;
 use std::time::Instant;
-use tally::{Failure, Tally};
+pub(crate) use tally::{Failure, Tally};
 
 const SYSTEM_TESTS: &str = "flopwatch-system-tests";
 /// The tests that need a cluster, in their order. They are selected in the whole workspace: selecting their package alone
@@ -96,15 +96,24 @@ pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
         // Go's compiler works while cargo waits for its own long chains of crates.
         let local = options.wants(Level::System) && !options.use_kubeconfig;
         let programs = local.then(|| scope.spawn(|| cluster::build_programs(cache)));
+        let (unit, crates) = (options.wants(Level::Unit), options.wants(Level::Crate));
+        // So do the viewer's tests, which wait for a browser.
+        let viewer = crates.then(|| scope.spawn(|| web::test(cache)));
         if options.only.is_none() {
             round.step("lint", |_| lint::run(cache));
         }
-        let (unit, crates) = (options.wants(Level::Unit), options.wants(Level::Crate));
         match (unit, crates) {
             (true, true) => round.cargo("unit and crate tests", &[]),
             (true, false) => round.cargo("unit tests", &["--lib", "--bins"]),
             (false, true) => round.cargo("crate tests", &["--test", "*"]),
             (false, false) => {}
+        }
+        if let Some(Ok((tally, failures))) = viewer.map(std::thread::ScopedJoinHandle::join) {
+            if tally.failed > 0 {
+                round.failed.push("viewer".to_owned());
+            }
+            round.tally.add(&tally);
+            round.failures.extend(failures);
         }
         if let Some(Ok(Err(error))) = programs.map(std::thread::ScopedJoinHandle::join) {
             // Starting the cluster reports it again, with what it prevents.

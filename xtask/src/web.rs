@@ -1,10 +1,9 @@
 //! The viewer: built with Node into `web/dist/site`, from where the programs that serve it embed it; and its tests.
 
 use crate::cache::{self, Cache};
-use crate::command::Run;
 use crate::node::{self, Node};
 use crate::progress::{result, say, step};
-use crate::test::Tally;
+use crate::test::{Failure, Tally};
 use crate::{debian, project};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -26,6 +25,14 @@ const SOURCES: &[&str] = &[
     "vite.config.ts",
 ];
 
+/// The tests, each by the file that configures it.
+const SUITES: [(&str, &str); 2] = [
+    ("viewer", "vite.config.ts"),
+    ("viewer in a browser", "tests/vitest.config.ts"),
+];
+/// Lines of a failure that are shown.
+const SAID: usize = 20;
+
 /// What to do beside building.
 #[derive(Debug, Args)]
 pub(crate) struct WebOptions {
@@ -41,9 +48,15 @@ pub(crate) fn run(cache: &Cache, options: &WebOptions) -> Result<()> {
         return Ok(());
     }
     debian::install(debian::BROWSER)?;
-    let (tally, outcome) = test(cache);
+    let (tally, failures) = test(cache);
+    for Failure { test, said } in &failures {
+        say(format_args!("{test} failed:\n    {}", said.join("\n    ")));
+    }
     result(&tally);
-    outcome
+    if tally.failed > 0 {
+        bail!("{} failed", tally.failed);
+    }
+    Ok(())
 }
 
 /// Builds the viewer unless what is there was made of the same sources.
@@ -56,96 +69,99 @@ pub(crate) fn build(cache: &Cache) -> Result<()> {
     }
     let _lock = cache.lock("web")?;
     let node = packages(cache, &web)?;
-    remove_stamp(&stamp)?;
-    node.npm()?.args(["run", "build"]).dir(&web).deadline(DEADLINE).quiet()?;
+    cache::remove(&stamp)?;
+    // As `npm run build` does, without npm's own words in the place of theirs.
+    for (tool, argument) in [("typescript/bin/tsc", "--noEmit"), ("vite/bin/vite.js", "build")] {
+        node.run(&web.join("node_modules").join(tool))
+            .arg(argument)
+            .dir(&web)
+            .deadline(DEADLINE)
+            .quiet()?;
+    }
     fs::write(&stamp, key).with_context(|| format!("cannot write {}", stamp.display()))
 }
 
-/// Runs the tests of the pure parts and those in a browser.
-pub(crate) fn test(cache: &Cache) -> (Tally, Result<()>) {
+/// Runs the tests of the pure parts and those in a browser: their counts, and of each that failed its name and what it said.
+pub(crate) fn test(cache: &Cache) -> (Tally, Vec<Failure>) {
     let mut tally = Tally::default();
-    let mut failed = Vec::new();
-    for (name, config) in [("viewer", "vite.config.ts"), ("viewer in a browser", "tests/vitest.config.ts")] {
-        let (more, outcome) = vitest(cache, config);
-        say(format_args!("{name}: {more}"));
-        tally.add(&more);
-        if let Err(error) = outcome {
-            say(format_args!("{name}: {error:#}"));
-            failed.push(name);
-        }
-    }
-    if failed.is_empty() {
-        (tally, Ok(()))
-    } else {
-        (tally, Err(anyhow::anyhow!("failed: {}", failed.join(", "))))
-    }
-}
-
-fn vitest(cache: &Cache, config: &str) -> (Tally, Result<()>) {
-    let mut read = None;
-    let outcome = folder().and_then(|web| {
-        let node = packages(cache, &web)?;
-        let report = web.join("node_modules/report.json");
-        // That of an earlier run must not be taken for this one's.
-        cache::remove(&report)?;
-        let outcome =
-        node.run(&web.join("node_modules/vitest/vitest.mjs"))?
-            .args(["run", "--config", config, "--reporter=json"])
-            .arg(format!("--outputFile={}", report.display()))
-            .dir(&web)
-            .deadline(DEADLINE)
-            .quiet()
-    })();
-    let read = fs::read_to_string(&report).ok().and_then(|text| parse(&text));
-    match (read, outcome) {
-        (Some((tally, complaints)), outcome) => {
-            complaints.iter().for_each(say);
-            let failed = tally.failed;
-            let outcome = if failed > 0 {
-                Err(anyhow::anyhow!("{failed} failed"))
-            } else {
-                outcome
-            };
-            (tally, outcome)
-        }
-        // It did not come as far as its tests.
-        (None, outcome) => {
+    let mut failures = Vec::new();
+    for (name, config) in SUITES {
+        let ended = build(cache).and_then(|()| vitest(cache, config));
+        let (more, of_these) = ended.unwrap_or_else(|error| {
+            // It did not come as far as its tests.
+            let failure = failure(name, &format!("{error:#}"));
             let tally = Tally {
                 failed: 1,
                 ..Tally::default()
             };
-            (tally, outcome.and_then(|()| bail!("it left no report")))
-        }
+            (tally, vec![failure])
+        });
+        say(format_args!("{name}: {more}"));
+        tally.add(&more);
+        failures.extend(of_these);
+    }
+    (tally, failures)
+}
+
+fn vitest(cache: &Cache, config: &str) -> Result<(Tally, Vec<Failure>)> {
+    let web = folder()?;
+    let node = packages(cache, &web)?;
+    let report = web.join("node_modules/report.json");
+    // That of an earlier run must not be taken for this one's.
+    cache::remove(&report)?;
+    let outcome = node
+        .run(&web.join("node_modules/vitest/vitest.mjs"))
+        .args(["run", "--config", config, "--reporter=json"])
+        .arg(format!("--outputFile={}", report.display()))
+        .dir(&web)
+        .deadline(DEADLINE)
+        .quiet();
+    let read = fs::read_to_string(&report).ok().and_then(|text| parse(&text));
+    match (read, outcome) {
+        (Some((tally, failures)), outcome) if outcome.is_ok() || tally.failed > 0 => Ok((tally, failures)),
+        (_, Err(error)) => Err(error),
+        (_, Ok(())) => bail!("vitest left no report that can be read"),
     }
 }
 
-
-/// What vitest reports: the counts, and of each failed test its name and what it said.
-fn parse(report: &str) -> Option<(Tally, Vec<String>)> {
+/// What vitest reports: the counts, and what failed.
+fn parse(report: &str) -> Option<(Tally, Vec<Failure>)> {
     let report: Value = serde_json::from_str(report).ok()?;
     let count = |name: &str| u32::try_from(report.get(name)?.as_u64()?).ok();
     let mut tally = Tally {
         passed: count("numPassedTests")?,
         failed: count("numFailedTests")?,
         skipped: count("numPendingTests")?.saturating_add(count("numTodoTests").unwrap_or(0)),
+        ..Tally::default()
     };
-    let mut complaints = Vec::new();
+    let mut failures = Vec::new();
     for file in report.get("testResults")?.as_array()? {
-        let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let tests = file.get("assertionResults").and_then(Value::as_array);
         let tests = tests.map(Vec::as_slice).unwrap_or_default();
-        if text(file, "status") == "failed" && tests.iter().all(|test| text(test, "status") != "failed") {
+        let failed: Vec<&Value> = tests.iter().filter(|test| text(test, "status") == "failed").collect();
+        if text(file, "status") == "failed" && failed.is_empty() {
             // The file could not be read, or what its tests share failed.
             tally.failed = tally.failed.saturating_add(1);
-            complaints.push(format!("{}: {}", text(file, "name"), text(file, "message")));
+            failures.push(failure(text(file, "name"), text(file, "message")));
         }
-        for test in tests.iter().filter(|test| text(test, "status") == "failed") {
+        for test in failed {
             let said = test.get("failureMessages").and_then(Value::as_array);
             let said = said.and_then(|all| all.first()).and_then(Value::as_str);
-            complaints.push(format!("{}: {}", text(test, "fullName"), said.unwrap_or_default()));
+            failures.push(failure(text(test, "fullName"), said.unwrap_or_default()));
         }
     }
-    Some((tally, complaints))
+    Some((tally, failures))
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn failure(test: &str, said: &str) -> Failure {
+    Failure {
+        test: test.to_owned(),
+        said: said.lines().take(SAID).map(str::to_owned).collect(),
+    }
 }
 
 /// Node, and the packages that the lock file pins.
@@ -158,17 +174,13 @@ fn packages(cache: &Cache, web: &Path) -> Result<Node> {
     }
     let _lock = cache.lock("web-packages")?;
     say("fetching the viewer's packages from npm");
-    node.npm()?
+    node.npm()
         .args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"])
         .dir(web)
         .deadline(DEADLINE)
         .quiet()?;
     fs::write(&stamp, key).with_context(|| format!("cannot write {}", stamp.display()))?;
     Ok(node)
-}
-
-fn remove_stamp(stamp: &Path) -> Result<()> {
-    cache::remove(stamp)
 }
 
 fn folder() -> Result<PathBuf> {
@@ -213,9 +225,10 @@ mod tests {
                 {"fullName":"it works","status":"passed","failureMessages":[]},
                 {"fullName":"it adds up","status":"failed","failureMessages":["expected 3 to be 4"]}]},
             {"name":"b.test.ts","status":"failed","message":"no such module","assertionResults":[]}]}"#;
-        let (tally, complaints) = parse(report).unwrap();
+        let (tally, failures) = parse(report).unwrap();
         assert_eq!((tally.passed, tally.failed, tally.skipped), (3, 2, 1));
-        assert_eq!(complaints, ["it adds up: expected 3 to be 4", "b.test.ts: no such module"]);
+        let told = [("it adds up", "expected 3 to be 4"), ("b.test.ts", "no such module")];
+        assert_eq!(failures, told.map(|(test, said)| failure(test, said)));
     }
 
     #[test]

@@ -13,15 +13,16 @@ fn deflated(text: &str) -> &'static [u8] {
 }
 
 fn site() -> &'static [Asset] {
-    let assets = [("assets/a-1.js", "\"aa\"", "let a"), ("index.html", "\"bb\"", "<title>")];
-    assets
-        .map(|(path, etag, text)| Asset {
-            path,
-            etag,
-            gzip: deflated(text),
-        })
-        .to_vec()
-        .leak()
+    let assets = [
+        ("assets/a-1.js", "\"aa\"", "let a"),
+        ("index.html", "\"bb\"", "<title>"),
+    ];
+    let assets = assets.map(|(path, etag, text)| Asset {
+        path,
+        etag,
+        gzip: deflated(text),
+    });
+    Vec::from(assets).leak()
 }
 
 async fn get(site: &'static [Asset], path: &str, headers: &[(&str, &str)]) -> (StatusCode, HeaderMap, Vec<u8>) {
@@ -42,7 +43,12 @@ async fn the_page_is_at_the_root_and_asked_for_again_each_time() {
     assert_eq!((status, body.as_slice()), (StatusCode::OK, b"<title>".as_slice()));
     assert_eq!(headers[CONTENT_TYPE], "text/html; charset=utf-8");
     assert_eq!(headers[CACHE_CONTROL], "no-cache");
-    assert!(headers[CONTENT_SECURITY_POLICY].to_str().unwrap().starts_with("default-src 'none'"));
+    assert!(
+        headers[CONTENT_SECURITY_POLICY]
+            .to_str()
+            .unwrap()
+            .starts_with("default-src 'none'")
+    );
     let (status, _, body) = get(site(), "/", &[("if-none-match", "\"xx\", W/\"bb\"")]).await;
     assert_eq!((status, body.len()), (StatusCode::NOT_MODIFIED, 0));
 }
@@ -81,10 +87,7 @@ async fn what_the_built_page_names_is_inside_too() {
     }
     let (_, _, page) = get(SITE, "/", &[]).await;
     let page = String::from_utf8(page).unwrap();
-    let named: Vec<&str> = page
-        .split('"')
-        .filter_map(|word| word.strip_prefix("./"))
-        .collect();
+    let named: Vec<&str> = page.split('"').filter_map(|word| word.strip_prefix("./")).collect();
     assert!(named.len() >= 2, "{page}");
     for path in named {
         let (status, _, body) = get(SITE, &format!("/{path}"), &[]).await;
