@@ -25,12 +25,10 @@ impl Serving {
             .args(["--listen", "127.0.0.1:0"])
             .stdout(Stdio::piped())
             .spawn()
-            .unwrap();
+            .expect("the program starts");
+        let printed = child.stdout.take().expect("its output is ours");
         let mut urls = Vec::new();
-        for line in BufReader::new(child.stdout.take().unwrap())
-            .lines()
-            .map_while(Result::ok)
-        {
+        for line in BufReader::new(printed).lines().map_while(Result::ok) {
             if let Some(url) = line.trim().strip_prefix("http://") {
                 urls.push(format!("http://{url}"));
             }
