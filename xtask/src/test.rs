@@ -97,6 +97,10 @@ pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
         let local = options.wants(Level::System) && !options.use_kubeconfig;
         let programs = local.then(|| scope.spawn(|| cluster::build_programs(cache)));
         let (unit, crates) = (options.wants(Level::Unit), options.wants(Level::Crate));
+        if crates {
+            // Before cargo, which puts it into the agent.
+            round.step("viewer", |_| web::build(cache));
+        }
         // So do the viewer's tests, which wait for a browser.
         let viewer = crates.then(|| scope.spawn(|| web::test(cache)));
         if options.only.is_none() {

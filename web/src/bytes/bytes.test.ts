@@ -67,8 +67,8 @@ function serve(size: number, tags = ['"a"']): typeof fetch {
 }
 
 test("a small file is fetched whole, a large one by parts", async () => {
-  vi.stubGlobal("fetch", serve(100_000));
-  await (await openHttp("http://host/small")).read({ offset: 90_000, length: 10 });
+  vi.stubGlobal("fetch", serve(200_000));
+  await (await openHttp("http://host/small")).read({ offset: 190_000, length: 10 });
   expect(fetch).toHaveBeenCalledTimes(2);
   vi.stubGlobal("fetch", serve(100_000_000));
   const large = await openHttp("http://host/large");

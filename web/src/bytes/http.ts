@@ -2,8 +2,8 @@
 
 import { type ByteSource, checkInside, MemorySource, type OnBytes, SourceError, type Span } from "./source";
 
-/** Bytes that the first request asks for: the superblock and, in most files, the outer groups. */
-export const FIRST_BYTES = 32 * 1024;
+/** Bytes that the first request asks for: the first block of HDF5's headers, which in most files is all of them. */
+export const FIRST_BYTES = 128 * 1024;
 
 /** Smaller files are fetched whole: one request is quicker than the many that their parts would take. */
 export const WHOLE_BYTES = 3 * 1024 * 1024;

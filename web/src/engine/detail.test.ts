@@ -20,7 +20,7 @@ function tiles(chunks: number, each: number, longest = 0): Tiles {
   };
 }
 
-const LEVELS = { levels: [4, 6, 8, 10].map((shift) => ({ shift, rows: [] })) };
+const LEVELS = { levels: [4, 6, 8, 10].map((shift) => ({ shift, strips: [] })) };
 const none = () => false;
 
 test("a step is a power of two of a pixel to two", () => {

@@ -114,11 +114,22 @@ const ENTRIES: Entries = {
 
 test("entries of a level that share a step become one, and long events keep their length", () => {
   const out = new InstanceWriter();
-  drawEntries(out, ENTRIES, 0, 3, { from: 0, to: 1000, step: 16 }, LOOK);
+  drawEntries(out, ENTRIES, 0, 1, 3, { from: 0, to: 1000, step: 16 }, LOOK);
   const { events, counts } = out.finish(0);
   expect([...events]).toEqual([6, 7, 8]);
   expect([...counts]).toEqual([5, 1, 1]);
   expect([out.begin(0), out.end(0), out.begin(1), out.end(1)]).toEqual([0, 16, 16, 56]);
+});
+
+test("an entry in the lane that began before the window is drawn when it runs into it, and only then", () => {
+  const before = (duration: number) => ({ ...ENTRIES, duration: Uint32Array.of(duration, 4, 40, 2) });
+  const drawn = (entries: Entries) => {
+    const out = new InstanceWriter();
+    drawEntries(out, entries, 0, 2, 3, { from: 16, to: 1000, step: 8 }, LOOK);
+    return { events: [...out.finish(0).events], begin: out.begin(0), end: out.end(0) };
+  };
+  expect(drawn(before(900))).toEqual({ events: [5, 7, 8], begin: -16, end: 884 });
+  expect(drawn(before(3)).events).toEqual([7, 8]);
 });
 
 test("a counter's steps last until the next sample", () => {

@@ -2,7 +2,7 @@
 
 import type { Entries } from "../timeline/levels";
 import { type Block, firstEndingAfter, type Lane } from "./block";
-import { type InstanceWriter, KIND, MOST_LANES, NO_NAME } from "./instances";
+import { type InstanceWriter, KIND, NO_NAME } from "./instances";
 
 /** The window that is drawn: times in ns, `step` is the width that is merged into one rectangle. */
 export interface Window {
@@ -82,10 +82,10 @@ export function drawLane(out: InstanceWriter, block: Block, lane: Lane, window: 
 }
 
 /**
- * Draws a row's entries of a level of detail, of buckets of 2^shift ns. Those of a step become one rectangle; the length of the
+ * Draws a lane's entries of a level of detail, of buckets of 2^shift ns; MOST_LANES stands for all lanes of the row. Those of a step become one rectangle; the length of the
  * longest event is exact, its start is known to a bucket, which is at most a step.
  */
-export function drawEntries(out: InstanceWriter, entries: Entries, row: number, shift: number, window: Window, look: Look): void {
+export function drawEntries(out: InstanceWriter, entries: Entries, row: number, lane: number, shift: number, window: Window, look: Look): void {
   const { bucket, event, duration, count, busy, name } = entries;
   const { from, to, step } = window;
   const width = 2 ** shift;
@@ -93,7 +93,7 @@ export function drawEntries(out: InstanceWriter, entries: Entries, row: number, 
     const idx = name === undefined ? NO_NAME : Number(name[at]);
     const global = idx === NO_NAME ? NO_NAME : look.firstName + idx;
     const slot = idx === NO_NAME ? 0 : (look.slots[idx] ?? 0);
-    out.push(begin - from, end - from, row, MOST_LANES, KIND.level, global, look.category, slot, level, Number(event[at]), events);
+    out.push(begin - from, end - from, row, lane, KIND.level, global, look.category, slot, level, Number(event[at]), events);
   };
   let merged = -1;
   let longest = -1;
@@ -121,6 +121,9 @@ export function drawEntries(out: InstanceWriter, entries: Entries, row: number, 
       continue;
     }
     const here = Math.floor(begin / step);
+    if ((here + 1) * step <= from) {
+      continue;
+    }
     if (here !== merged) {
       flush();
       merged = here;

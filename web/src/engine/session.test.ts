@@ -7,7 +7,7 @@ import { areaStats, unionLength } from "./area";
 import { Finder } from "./find";
 import { Session } from "./session";
 
-/** Made by this repository's own programs: `flopwatch-trace-bench make-export` with 6000 kernels, 300 copies and 700 ranges, then `convert`. */
+/** Made by this repository's own programs: `flopwatch-trace-bench make-export` with 6000 kernels, 300 copies and 700 ranges, then `flopwatch-agent convert`. */
 const FILE = fileURLToPath(new URL("../../tests/data/synthetic.h5", import.meta.url));
 
 let session: Session;
@@ -38,12 +38,44 @@ test("a level of detail counts the events as the events themselves do", async ()
   expect(kernels.levels?.levels.length).toBeGreaterThan(0);
   for (const level of kernels.levels?.levels ?? []) {
     let sum = 0;
-    for (const row of level.rows) {
-      const entries = await kernels.levels!.within(row, level.shift, 0, session.file.header.durationNs);
+    for (const strip of level.strips) {
+      const entries = await kernels.levels!.within(strip, level.shift, 0, session.file.header.durationNs);
       sum += Array.from<number | bigint>(entries.count).reduce<number>((sum, count) => sum + Number(count), 0);
     }
     expect(sum).toBe(6000);
   }
+});
+
+test("a level of detail has the lanes of the events, and the names of the longest of them", async () => {
+  const kernels = session.category(0);
+  const level = kernels.levels!.levels[0]!;
+  expect(level.strips.length).toBeGreaterThan(1);
+  for (const strip of level.strips.slice(0, 4)) {
+    const entries = await kernels.levels!.within(strip, level.shift, 0, session.file.header.durationNs);
+    for (const at of [0, entries.bucket.length - 1]) {
+      const event = await session.event({ category: 0, index: Number(entries.event[at]) });
+      expect([event.row, event.lane, event.name, event.duration]).toEqual([strip.row, strip.lane, Number(entries.name![at]), Number(entries.duration[at])]);
+      expect(Math.floor(event.start / 2 ** level.shift)).toBe(Number(entries.bucket[at]));
+    }
+  }
+});
+
+test("the entries of a time come with the last one before it, which may run into it", async () => {
+  const kernels = session.category(0);
+  const level = kernels.levels!.levels[0]!;
+  const strip = level.strips[0]!;
+  const all = await kernels.levels!.within(strip, level.shift, 0, session.file.header.durationNs);
+  const at = all.bucket.length >> 1;
+  const from = (Number(all.bucket[at]) + 1) * 2 ** level.shift;
+  const some = await kernels.levels!.within(strip, level.shift, from, session.file.header.durationNs);
+  expect(Number(some.event[0])).toBe(Number(all.event[at]));
+});
+
+test("rows tell how many lanes their events take before any is read", async () => {
+  const { header } = session.file;
+  const view = await session.view({ from: 0, to: 1000, nsPerPixel: 1, named: false }, never);
+  expect([...view!.lanes].slice(0, header.rows.length)).toEqual(header.rows.map(({ lanes }) => lanes));
+  expect(header.rows.some(({ lanes }) => lanes > 1)).toBe(true);
 });
 
 test("a request that a newer one replaced is not answered", async () => {

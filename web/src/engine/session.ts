@@ -2,7 +2,7 @@
 
 import type { Numbers } from "../hdf5/file";
 import type { CategoryData, Samples, TimelineFile } from "../timeline/file";
-import type { Entries, Level } from "../timeline/levels";
+import { type Entries, LAST_LANE, type Level, type LevelStrip } from "../timeline/levels";
 import { chunkOf } from "../timeline/tiles";
 import { Blocks } from "./blocks";
 import { chooseDetails, type Detail, mergeStep } from "./detail";
@@ -37,6 +37,8 @@ export class Session {
   constructor(readonly file: TimelineFile) {
     this.blocks = new Blocks(file.categories);
     this.lanes = new Uint16Array(file.header.rows.length + file.header.counters.length).fill(1);
+    // Where the file tells it, rows keep their height whatever is in view.
+    file.header.rows.forEach(({ lanes }, row) => (this.lanes[row] = Math.min(MOST_LANES, Math.max(1, lanes))));
     let firstName = 0;
     this.looks = file.categories.map(({ nameCount }, category) => {
       const look = { category, firstName, slots: new Uint8Array(nameCount) };
@@ -84,7 +86,7 @@ export class Session {
       this.file.categories.map(async (category, at) => {
         const detail = details[at] as Detail;
         if (detail.kind === "events") {
-          return { at, detail, blocks: detail.chunks.length > 0 ? await this.blocks.get(at, detail.chunks) : [], entries: [] as RowEntries[] };
+          return { at, detail, blocks: detail.chunks.length > 0 ? await this.blocks.get(at, detail.chunks) : [], entries: [] as StripEntries[] };
         }
         return { at, detail, blocks: [], entries: await levelEntries(category, detail.level, window) };
       }),
@@ -119,10 +121,10 @@ export class Session {
       }
       if (detail.kind === "level") {
         coarse.push(at);
-        for (const { row, shift, list } of entries) {
+        for (const { row, lane, shift, list } of entries) {
           const first = out.length;
-          drawEntries(out, list, row, shift, window, look);
-          record(row, MOST_LANES, at, first);
+          drawEntries(out, list, row, lane, shift, window, look);
+          record(row, lane, at, first);
         }
       }
     }
@@ -237,32 +239,38 @@ export class Session {
   }
 }
 
-/** Entries of a row, of buckets of 2^shift ns. */
-interface RowEntries {
+/** Entries of a lane, of buckets of 2^shift ns; MOST_LANES stands for all lanes of the row. */
+interface StripEntries {
   readonly row: number;
+  readonly lane: number;
   readonly shift: number;
   readonly list: Entries;
 }
 
-/** Levels between the one that is drawn and the one that tells what began long before the window. */
+/** Levels between the one that is drawn and the one that tells what began long before the window where events of an entry overlap. */
 const ABOVE = 3;
 
-/** The entries of a level in the window, and before them those of a coarser one that reach into it from before. */
-async function levelEntries(category: CategoryData, level: Level, window: Window): Promise<RowEntries[]> {
+/** Whether the events of the strip's entries may overlap, so that the last one before a window does not tell what runs into it. */
+function overlaps({ lane }: LevelStrip): boolean {
+  return lane === undefined || lane >= LAST_LANE;
+}
+
+/** The entries of a level in the window with what reaches into it from before. */
+async function levelEntries(category: CategoryData, level: Level, window: Window): Promise<StripEntries[]> {
   const { levels } = category;
   if (!levels) {
     return [];
   }
-  const of = (level: Level, from: number, to: number) =>
-    level.rows.map(async (row) => ({ row: row.row, shift: level.shift, list: await levels.within(row, level.shift, from, to) }));
+  const of = ({ shift }: Level, strips: readonly LevelStrip[], from: number, to: number) =>
+    strips.map(async (strip) => ({ row: strip.row, lane: strip.lane ?? MOST_LANES, shift, list: await levels.within(strip, shift, from, to) }));
   const coarser = levels.levels[Math.min(levels.levels.length - 1, levels.levels.indexOf(level) + ABOVE)];
-  const long = coarser && coarser !== level && window.from > 0 ? of(coarser, 0, window.from) : [];
+  const long = coarser && coarser !== level && window.from > 0 ? of(coarser, coarser.strips.filter(overlaps), 0, window.from) : [];
   const reaching = (await Promise.all(long)).map((entries) => ({ ...entries, list: reachingPast(entries, window.from) }));
-  return [...reaching, ...(await Promise.all(of(level, window.from, window.to)))];
+  return [...reaching, ...(await Promise.all(of(level, level.strips, window.from, window.to)))];
 }
 
 /** Of `entries`, those whose longest event ends after `time` and began before it. */
-function reachingPast({ shift, list }: RowEntries, time: number): Entries {
+function reachingPast({ shift, list }: StripEntries, time: number): Entries {
   const places: number[] = [];
   for (let at = 0; at < list.bucket.length; at += 1) {
     const begin = Number(list.bucket[at]) * 2 ** shift;

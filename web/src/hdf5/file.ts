@@ -200,6 +200,12 @@ export class Dataset {
     return values.map(String);
   }
 
+  /** The one text that it is: a string, or the bytes of one. */
+  async text(): Promise<string> {
+    const bytes = this.type.kind === "integer" && this.type.bytes === 1;
+    return bytes ? new TextDecoder().decode(await this.bytes(0, this.length)) : ((await this.texts())[0] ?? "");
+  }
+
   private async bytes(first: number, count: number): Promise<Uint8Array<ArrayBuffer>> {
     const width = this.type.bytes;
     if (count > MOST_VALUES || first < 0 || first + count > this.length) {

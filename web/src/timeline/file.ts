@@ -92,7 +92,7 @@ export async function openTimeline(source: ByteSource): Promise<TimelineFile> {
       const [t, value] = await Promise.all(["t_ns", "value"].map((name) => place.dataset(name).then((set) => set.numbers())));
       return { t: asFloats(t), value: asFloats(value) };
     },
-    summary: async () => (await (await root.dataset("summary")).texts())[0] ?? "",
+    summary: async () => (await root.dataset("summary")).text(),
   };
 }
 
@@ -143,6 +143,7 @@ async function readRows(group: Group): Promise<Row[]> {
   const [capture, machine, process, device, context, stream, thread] = await Promise.all(
     ["capture", "machine", "process", "device", "context", "stream", "thread"].map(numbers),
   );
+  const lanes = group.has("lanes") ? await numbers("lanes") : undefined;
   return labels.map((label, at) => ({
     label,
     track: tracks[at] ?? "other",
@@ -153,6 +154,7 @@ async function readRows(group: Group): Promise<Row[]> {
     context: present(context?.[at]),
     stream: present(stream?.[at]),
     thread: present(thread?.[at]),
+    lanes: Number(lanes?.[at] ?? 1),
   }));
 }
 

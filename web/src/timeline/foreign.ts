@@ -42,7 +42,8 @@ function timelineOf(file: h5wasm.File, fileBytes: number): TimelineFile {
   const rows: Row[] = [];
   const data = texts(file, "meta/categories").map((name) => categoryOf(file, name, rows));
   const summary = file.get("summary");
-  const summaryText = summary instanceof h5wasm.Dataset ? String(summary.value) : undefined;
+  const value = summary instanceof h5wasm.Dataset ? summary.value : undefined;
+  const summaryText = value instanceof Uint8Array ? new TextDecoder().decode(value) : value === undefined ? undefined : String(value);
   const said = attribute("source");
   const header: Header = {
     sessionId: String(attribute("session_id") ?? ""),
@@ -150,7 +151,7 @@ function rowFor(category: string, stream: number, rows: Row[]): number {
     return found;
   }
   const place = gpu ? { device: 0, stream } : { device: undefined, stream: undefined };
-  rows.push({ ...place, capture: 0, machine: 0, process: 0, track, context: undefined, thread: undefined, label });
+  rows.push({ ...place, capture: 0, machine: 0, process: 0, track, context: undefined, thread: undefined, lanes: 1, label });
   return rows.length - 1;
 }
 

@@ -11,6 +11,8 @@ export interface Row {
   readonly context: number | undefined;
   readonly stream: number | undefined;
   readonly thread: number | undefined;
+  /** How many lanes its events take; 1 where the file does not tell. */
+  readonly lanes: number;
   readonly label: string;
 }
 

@@ -1,11 +1,16 @@
-/** Levels of detail of a category: per row and bucket of time the longest event, how many start there, and how long the row is busy. */
+/** Levels of detail of a category: per row, lane and bucket of time the longest event, how many start there, and how long the lane is busy. */
 
 import type { Dataset, Group, Numbers } from "../hdf5/file";
 import { asFloats } from "./file";
 
-/** A row's entries in a level: `count` from `first` on. */
-export interface LevelRow {
+/** This lane's entries stand for all lanes from it on, whose events overlap. */
+export const LAST_LANE = 63;
+
+/** A lane's entries in a level: `count` from `first` on. */
+export interface LevelStrip {
   readonly row: number;
+  /** Undefined in older files, whose entries stand for all lanes of the row. */
+  readonly lane: number | undefined;
   readonly first: number;
   readonly count: number;
 }
@@ -13,14 +18,17 @@ export interface LevelRow {
 /** A level: its buckets are 2^shift ns wide. */
 export interface Level {
   readonly shift: number;
-  readonly rows: readonly LevelRow[];
+  readonly strips: readonly LevelStrip[];
 }
 
 /** The levels of a category, the finest first. */
 export interface Levels {
   readonly levels: readonly Level[];
-  /** The entries of a row of a level of buckets of 2^shift ns that start between `from` and `to`. */
-  within(row: LevelRow, shift: number, from: number, to: number): Promise<Entries>;
+  /**
+   * The entries of a strip of a level of buckets of 2^shift ns that start between `from` and `to`, and the last one before them: within a
+   * lane no other can reach into that time by more than a bucket.
+   */
+  within(strip: LevelStrip, shift: number, from: number, to: number): Promise<Entries>;
 }
 
 /** Entries, by column. Times in ns. */
@@ -39,18 +47,17 @@ const MOST_KEPT = 48;
 
 export async function openLevels(group: Group): Promise<Levels> {
   const [directory, columns] = await Promise.all([group.group("levels"), group.group("entries")]);
-  const [shift, row, first, count] = await Promise.all(
-    ["shift", "row", "first", "count"].map((name) => directory.dataset(name).then((set) => set.numbers())),
-  );
+  const names = ["shift", "row", "first", "count", ...(directory.has("lane") ? ["lane"] : [])];
+  const [shift, row, first, count, lane] = await Promise.all(names.map((name) => directory.dataset(name).then((set) => set.numbers())));
   const starts = asFloats(first);
-  const byShift = new Map<number, LevelRow[]>();
+  const byShift = new Map<number, LevelStrip[]>();
   starts.forEach((start, at) => {
     const key = Number(shift?.[at] ?? 0);
-    const rows = byShift.get(key) ?? [];
-    rows.push({ row: Number(row?.[at] ?? 0), first: start, count: Number(count?.[at] ?? 0) });
-    byShift.set(key, rows);
+    const strips = byShift.get(key) ?? [];
+    strips.push({ row: Number(row?.[at] ?? 0), lane: lane && Number(lane[at]), first: start, count: Number(count?.[at] ?? 0) });
+    byShift.set(key, strips);
   });
-  const levels = [...byShift].sort(([a], [b]) => a - b).map(([shift, rows]) => ({ shift, rows }));
+  const levels = [...byShift].sort(([a], [b]) => a - b).map(([shift, strips]) => ({ shift, strips }));
   const sets = new Map<string, Promise<Dataset>>();
   const kept = new Map<string, Promise<Numbers>>();
   const part = (set: Dataset, chunk: number): Promise<Numbers> => {
@@ -99,16 +106,16 @@ export async function openLevels(group: Group): Promise<Levels> {
   };
   return {
     levels,
-    within: async (row, shift, from, to) => {
-      if (row.count === 0) {
-        return entries(row.first, 0);
+    within: async (strip, shift, from, to) => {
+      if (strip.count === 0) {
+        return entries(strip.first, 0);
       }
       // Where the time lies is told by the buckets alone, which take next to no bytes.
-      const buckets = await column("bucket", row.first, row.count);
+      const buckets = await column("bucket", strip.first, strip.count);
       const width = 2 ** shift;
-      const low = place(buckets, Math.floor(from / width));
+      const low = Math.max(0, place(buckets, Math.floor(from / width)) - 1);
       const high = place(buckets, Math.floor(to / width) + 1);
-      return entries(row.first + low, Math.max(0, high - low));
+      return entries(strip.first + low, Math.max(0, high - low));
     },
   };
 }

@@ -12,6 +12,7 @@ const row = (change: Partial<Row>): Row => ({
   context: undefined,
   stream: undefined,
   thread: undefined,
+  lanes: 1,
   label: "python (7)",
   ...change,
 });

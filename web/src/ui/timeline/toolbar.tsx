@@ -54,7 +54,7 @@ function Sight({ controller }: { controller: Controller }) {
       <span class="span">{format.duration(controller.viewport.to - controller.viewport.from)} in view</span>
       {coarse.length > 0 && (
         <span class="note" title={`Shown by density: ${coarse.join(", ")}`}>
-          overview: zoom in for names and lanes
+          overview: a bar stands for many events
         </span>
       )}
     </>
