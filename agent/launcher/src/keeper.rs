@@ -364,6 +364,7 @@ impl Keeper {
                 drop(held.run_dir.write(run_dir::FAILED, why.as_bytes()));
             }
             drop(held.run_dir.remove(run_dir::COLLECTING));
+            drop(held.run_dir.remove_unfinished());
         }
         if let Some((folder, bounds)) = &options.begin_collecting {
             let folder = RunDir::new(folder);

@@ -143,6 +143,17 @@ impl RunDir {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777))
     }
 
+    /// Removes the raw captures that a profiler had begun to write when it ended; it names them itself.
+    pub fn remove_unfinished(&self) -> io::Result<()> {
+        for entry in fs::read_dir(self.file(TMP))? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "qdstrm") {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Removes what an earlier life of this container left, but for the marker. Fails when the folder is not ours to
     /// write.
     pub fn clear(&self) -> io::Result<()> {
@@ -212,6 +223,21 @@ mod tests {
         run.release().unwrap();
         assert_eq!(run.read(ENV, 10).unwrap(), b"A=1");
         assert!(!run.has(ENV_HELD));
+    }
+
+    #[test]
+    fn a_capture_that_was_not_finished_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunDir::new(folder.path());
+        run.make_tmp().unwrap();
+        let left = |name: &str| run.file(TMP).join(name);
+        for name in ["nsys-report-68bc.qdstrm", "nsys_termination_status_25"] {
+            fs::write(left(name), "").unwrap();
+        }
+        run.remove_unfinished().unwrap();
+        run.remove_unfinished().unwrap();
+        assert!(!left("nsys-report-68bc.qdstrm").exists());
+        assert!(left("nsys_termination_status_25").exists());
     }
 
     #[test]

@@ -235,6 +235,29 @@ impl Trainer {
         self.session_is_as_it_was().await?;
         self.is_unharmed(namespace).await
     }
+
+    /// All of it, after a fault that the session does not outlive: nothing of it stays, the workload goes on, and the next
+    /// session says what to do.
+    ///
+    /// # Errors
+    /// When the fault left a mark on anything else.
+    pub async fn outlives_its_session(&self, namespace: &TestNamespace, end: &End) -> Result<()> {
+        self.nothing_stays_of(&end.uid).await?;
+        eventually("the session's keeper to end with it", || async {
+            let left = node::sessions_of(&self.pod)?;
+            ensure!(left.is_empty(), "{left:?}");
+            Ok(Some(()))
+        })
+        .await?;
+        self.is_unharmed(namespace).await?;
+        self.profile(namespace, "afterwards", 1).await?;
+        let next = namespace.end_of("afterwards").await?;
+        ensure!(
+            next.reason == "SessionGone" && next.message.contains("Restart the pod"),
+            "{next:?}"
+        );
+        self.is_unharmed(namespace).await
+    }
 }
 
 impl TestNamespace {

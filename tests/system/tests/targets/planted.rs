@@ -248,20 +248,6 @@ async fn a_session_killed_in_the_window_leaves_the_workload_alone() -> Result<()
         ["SessionGone", "CollectionFailed"].contains(&end.reason.as_str()) && end.artifacts == 0,
         "{end:?}"
     );
-    trainer.nothing_stays_of(&end.uid).await?;
-    eventually("the session's keeper to end with it", || async {
-        let left = node::sessions_of(&trainer.pod)?;
-        ensure!(left.is_empty(), "{left:?}");
-        Ok(Some(()))
-    })
-    .await?;
-    trainer.is_unharmed(&namespace).await?;
-    trainer.profile(&namespace, "afterwards", 1).await?;
-    let next = namespace.end_of("afterwards").await?;
-    ensure!(
-        next.reason == "SessionGone" && next.message.contains("Restart the pod"),
-        "{next:?}"
-    );
-    trainer.is_unharmed(&namespace).await?;
+    trainer.outlives_its_session(&namespace, &end).await?;
     namespace.delete().await
 }
