@@ -5,11 +5,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use flopwatch_api::profiler::TraceCategory;
 use flopwatch_api::session::TransformDevice;
+use flopwatch_trace::export::{ExportFormat, Table};
 
+use crate::conversion::{Conversion, table_name};
 use crate::node;
 use crate::source::Source;
 use crate::tools;
@@ -39,6 +42,9 @@ pub enum Command {
     /// Make a timeline file (HDF5) of a capture.
     #[command(after_help = FORMATS)]
     Convert(ConvertArguments),
+    /// Write a capture in the format of another program.
+    #[command(after_help = EXPORT_HELP)]
+    Export(ExportArguments),
     /// Serve a result's folder, or one file of it, on loopback.
     Serve(ServeArguments),
     /// Print a completion script for a shell.
@@ -79,6 +85,14 @@ Formats, told by content: exports of Nsight Systems of 2020 and later (HDF5, SQL
 .qdrep, .qdstrm), through an installed nsys that is not older than they are; PyTorch Kineto and other Chrome traces (.json, \
 .json.gz); JAX and XLA profiles (.xplane.pb); CSV pages of Nsight Compute, and its reports (.ncu-rep) through an installed ncu \
 (FLOPWATCH_NCU or on the PATH); timeline files.";
+
+const EXPORT_HELP: &str = "\
+Every event of the capture is in each format, in exact nanoseconds; docs/formats.md describes them.
+
+Examples:
+  flopwatch-agent export report.nsys-rep --to perfetto      open report.pftrace in https://ui.perfetto.dev
+  flopwatch-agent export timeline.h5 --to parquet -o events.parquet
+  flopwatch-agent export timeline.h5 --to csv --table samples";
 
 /// Arguments of `record`.
 #[derive(Debug, Args)]
@@ -150,6 +164,41 @@ pub struct ConvertArguments {
     /// How to read the input.
     #[command(flatten)]
     pub source: SourceArguments,
+}
+
+/// Arguments of `export`.
+#[derive(Debug, Args)]
+pub struct ExportArguments {
+    /// The capture: any file that `convert` reads.
+    pub file: PathBuf,
+    /// The format.
+    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(ExportFormat::ALL.map(ExportFormat::name)).try_map(format))]
+    pub to: ExportFormat,
+    /// The file to write; it appears whole or not at all [default: named after the capture, in the current folder].
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Which table of CSV and Parquet: events or samples.
+    #[arg(long, value_name = "TABLE", value_parser = PossibleValuesParser::new(TABLES.map(table_name)).try_map(table), default_value = "events")]
+    pub table: Table,
+    /// Replace the output if it is there.
+    #[arg(long)]
+    pub force: bool,
+    /// How to read the capture.
+    #[command(flatten)]
+    pub source: SourceArguments,
+}
+
+const TABLES: [Table; 2] = [Table::Events, Table::Samples];
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature that clap asks for")]
+fn format(name: String) -> Result<ExportFormat, String> {
+    ExportFormat::from_name(&name).ok_or_else(|| "no such format".to_owned())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature that clap asks for")]
+fn table(name: String) -> Result<Table, String> {
+    let found = TABLES.into_iter().find(|table| table_name(*table) == name);
+    found.ok_or_else(|| "no such table".to_owned())
 }
 
 /// How foreign files are read.
@@ -229,6 +278,15 @@ pub struct TransformArguments {
     /// Summary to write.
     #[arg(long, value_name = "FILE")]
     pub summary: PathBuf,
+    /// File to write in the format of another program.
+    #[arg(long, value_name = "FILE", requires = "converted_format")]
+    pub converted: Option<PathBuf>,
+    /// That format.
+    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(ExportFormat::ALL.map(ExportFormat::name)).try_map(format))]
+    pub converted_format: Option<ExportFormat>,
+    /// Which table of it.
+    #[arg(long, value_name = "TABLE", value_parser = PossibleValuesParser::new(TABLES.map(table_name)).try_map(table), default_value = "events")]
+    pub converted_table: Table,
 }
 
 impl From<TransformArguments> for Job {
@@ -241,7 +299,15 @@ impl From<TransformArguments> for Job {
             device,
             timeline,
             summary,
+            converted,
+            converted_format,
+            converted_table,
         } = arguments;
+        let conversion = converted.zip(converted_format).map(|(output, format)| Conversion {
+            format,
+            table: converted_table,
+            output,
+        });
         Self {
             export,
             samples,
@@ -250,6 +316,7 @@ impl From<TransformArguments> for Job {
             device,
             timeline,
             summary,
+            conversion,
         }
     }
 }

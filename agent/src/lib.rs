@@ -5,7 +5,7 @@
 //! | [`plan`], [`choice`], [`verify`], [`status`], [`digest`] | what to do and what to say: functions of data |
 //! | [`transform`] | exports and samples into the published files; runs in a child process |
 //! | [`node`] | `run`: the captures and pods of one node |
-//! | [`source`] | `convert` and `summary`: any file that is read, through the same children |
+//! | [`source`], [`conversion`] | `convert`, `export` and `summary`: any file that is read, through the same children |
 //! | [`record`] | `record`: the same on one machine, without a cluster |
 //! | [`manifest`] | the request that `record` reads |
 //! | [`metrics`], [`observability`] | what it tells about itself |
@@ -14,6 +14,7 @@ pub mod adoption;
 pub mod child;
 pub mod choice;
 pub mod cli;
+pub mod conversion;
 pub mod digest;
 pub mod failure;
 pub mod gpus;

@@ -9,7 +9,7 @@ use std::process::{ExitCode, ExitStatus};
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
 use flopwatch_agent::cli::{
-    Cli, Command, ConvertArguments, RecordArguments, ServeArguments, SummaryArguments, SummaryFormat,
+    Cli, Command, ConvertArguments, ExportArguments, RecordArguments, ServeArguments, SummaryArguments, SummaryFormat,
 };
 use flopwatch_agent::manifest::Manifest;
 use flopwatch_agent::record::{Options, Recording, record};
@@ -67,6 +67,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Record(arguments) => Runtime::new()?.block_on(run_record(arguments)),
         Command::Summary(arguments) => Runtime::new()?.block_on(print_summary(arguments)),
         Command::Convert(arguments) => Runtime::new()?.block_on(convert(arguments)),
+        Command::Export(arguments) => Runtime::new()?.block_on(export(arguments)),
         Command::Serve(arguments) => Runtime::new()?.block_on(run_serve(&arguments)),
         Command::Transform(arguments) => {
             transform::run(&arguments.into())?;
@@ -214,6 +215,33 @@ async fn convert(arguments: ConvertArguments) -> anyhow::Result<ExitCode> {
     let source = source.source(input, session_id);
     let summary = source::convert(&source, &output, force, asked_to_end()).await?;
     say(&format!("{}: {} events\n", output.display(), summary.total_events))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn export(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
+    let ExportArguments {
+        file,
+        to,
+        output,
+        table,
+        force,
+        source,
+    } = arguments;
+    let named = || Path::new(file.file_name().unwrap_or_default()).with_extension(to.extension());
+    let output = output.unwrap_or_else(named);
+    let source = source.source(file, None);
+    let report = source::export(&source, to, table, &output, force, asked_to_end()).await?;
+    let mut text = format!(
+        "{}: {} events, {} samples\n",
+        output.display(),
+        report.events,
+        report.samples
+    );
+    for left_out in &report.left_out {
+        let line = format!("not in it: {} {}\n", left_out.count, left_out.what);
+        text.push_str(&line);
+    }
+    say(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

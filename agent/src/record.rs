@@ -272,6 +272,7 @@ async fn publish(
         timeline: Some(spool.join("timeline.h5")),
         device: options.manifest.spec.transform.device,
         summary: spool.join("summary.json"),
+        conversion: None,
     };
     steps.transform(&job, pending()).await?;
     let made = [

@@ -1,4 +1,4 @@
-//! `convert` and `summary`: any file that is read, on the command line. The file is foreign: what reads it are children in a
+//! `convert`, `export` and `summary`: any file that is read, on the command line. The file is foreign: what reads it are children in a
 //! sandbox with a deadline, in a folder of their own that goes with the outcome.
 
 use std::future::Future;
@@ -9,12 +9,14 @@ use std::time::{Duration, Instant};
 
 use flopwatch_api::session::TransformDevice;
 use flopwatch_attach::nsys::{HostTools, parse_version};
+use flopwatch_trace::export::{ExportFormat, Table};
 use flopwatch_trace::summary::Summary;
 use flopwatch_trace::{Format, Version, nsys_report};
 use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::child;
+use crate::conversion::{self, Conversion, Report};
 use crate::progress::Progress;
 use crate::steps::{self, Limits, Steps};
 use crate::tools;
@@ -103,6 +105,9 @@ pub enum Error {
     /// The profiler does not say its version.
     #[error(transparent)]
     Version(#[from] child::Error),
+    /// The child's report cannot be read.
+    #[error(transparent)]
+    Conversion(#[from] conversion::Error),
     /// The child's summary cannot be read.
     #[error(transparent)]
     Transform(#[from] transform::Error),
@@ -119,7 +124,7 @@ fn io(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
 pub async fn summary(source: &Source, until: impl Future<Output = ()>) -> Result<Summary, Error> {
     let work = tempfile::tempdir().map_err(io(&std::env::temp_dir()))?;
     let mut progress = Progress::new(source.quiet);
-    Ok(made(source, &work, false, &mut progress, until).await?.1)
+    Ok(made(source, &work, Form::None, &mut progress, until).await?.summary)
 }
 
 /// Makes a timeline file of a file, whole or not at all, and gives its summary. `until` ends the work early.
@@ -133,6 +138,41 @@ pub async fn convert(
     if !named.is_some_and(|named| ["h5", "hdf5"].contains(&named)) {
         return Err(Error::NotHdf5(output.to_owned()));
     }
+    let (summary, _) = written(source, Form::Timeline, output, force, until).await?;
+    Ok(summary)
+}
+
+/// Writes a file in the format of another program, whole or not at all. `until` ends the work early.
+pub async fn export(
+    source: &Source,
+    format: ExportFormat,
+    table: Table,
+    output: &Path,
+    force: bool,
+    until: impl Future<Output = ()>,
+) -> Result<Report, Error> {
+    let (_, report) = written(source, Form::Other(format, table), output, force, until).await?;
+    Ok(report)
+}
+
+/// What is made of a file beside its summary.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    /// Nothing.
+    None,
+    /// The timeline file.
+    Timeline,
+    /// A file for another program.
+    Other(ExportFormat, Table),
+}
+
+async fn written(
+    source: &Source,
+    form: Form,
+    output: &Path,
+    force: bool,
+    until: impl Future<Output = ()>,
+) -> Result<(Summary, Report), Error> {
     if !force && output.symlink_metadata().is_ok() {
         return Err(Error::Exists(output.to_owned()));
     }
@@ -149,14 +189,14 @@ pub async fn convert(
         .map_err(io(folder))?;
     let begin = Instant::now();
     let mut progress = Progress::new(source.quiet);
-    let (timeline, summary) = made(source, &work, true, &mut progress, until).await?;
+    let Made { file, summary, report } = made(source, &work, form, &mut progress, until).await?;
     progress.stage("writing the output");
-    publish(&timeline, folder, output, force)?;
+    publish(&file, folder, output, force)?;
     let took = begin.elapsed().as_secs_f64();
     let events = summary.total_events;
     progress.stage(&format!("{events} events in {took:.1} s"));
     progress.clear();
-    Ok(summary)
+    Ok((summary, report))
 }
 
 /// Copies a finished file to a name beside the output, and renames it.
@@ -184,14 +224,21 @@ fn publish(from: &Path, folder: &Path, output: &Path, force: bool) -> Result<(),
     Ok(())
 }
 
-/// Timeline file (where it is wanted) and summary of a file, in a work folder.
+/// What was made of a file, in a work folder.
+struct Made {
+    file: PathBuf,
+    summary: Summary,
+    report: Report,
+}
+
+/// Makes it.
 async fn made(
     source: &Source,
     work: &TempDir,
-    timeline: bool,
+    form: Form,
     progress: &mut Progress,
     until: impl Future<Output = ()>,
-) -> Result<(PathBuf, Summary), Error> {
+) -> Result<Made, Error> {
     let file = source.file.canonicalize().map_err(io(&source.file))?;
     if !file.is_file() {
         return Err(Error::NoFile(source.file.clone()));
@@ -245,13 +292,27 @@ async fn made(
         session_id: source.session_id.clone(),
         captured: Vec::new(),
         device: TransformDevice::Auto,
-        timeline: timeline.then(|| at("timeline.h5")),
+        timeline: matches!(form, Form::Timeline).then(|| at("timeline.h5")),
         summary: at("summary.json"),
+        conversion: match form {
+            Form::Other(format, table) => Some(Conversion {
+                format,
+                table,
+                output: at("converted"),
+            }),
+            Form::None | Form::Timeline => None,
+        },
     };
     let transformed = steps.transform(&job, &mut until).await;
     transformed.map_err(own_words)?;
     let summary = transform::read_summary(&job.summary)?;
-    Ok((job.timeline.unwrap_or_default(), summary))
+    let report = job.conversion.as_ref().map(Conversion::read_report).transpose()?;
+    let file = job.timeline.or(job.conversion.map(|conversion| conversion.output));
+    Ok(Made {
+        file: file.unwrap_or_default(),
+        summary,
+        report: report.unwrap_or_default(),
+    })
 }
 
 /// A child of ours says in its last line what is wrong with the file: that is the error, and not how the child ended.

@@ -18,6 +18,8 @@ use flopwatch_trace::transform::device::{DeviceError, transform_on};
 use flopwatch_trace::{ReadError, ReadLimits, open};
 use serde::{Deserialize, Serialize};
 
+use crate::conversion::{self, Conversion};
+
 /// Longest file of samples that is read, in bytes: five minutes of sixteen GPUs at the shortest interval need less.
 const MAX_SAMPLES_BYTES: u64 = 512 << 20;
 /// Longest summary that is read, in bytes.
@@ -70,6 +72,8 @@ pub struct Job {
     pub timeline: Option<PathBuf>,
     /// Where the summary goes.
     pub summary: PathBuf,
+    /// A form for another program, if there is to be one.
+    pub conversion: Option<Conversion>,
 }
 
 impl Job {
@@ -89,6 +93,7 @@ impl Job {
         }
         line.extend(["--summary".to_owned(), text(&self.summary)]);
         line.extend(["--device".to_owned(), self.device.as_str().to_owned()]);
+        line.extend(self.conversion.iter().flat_map(Conversion::options));
         for category in &self.captured {
             line.extend(["--captured".to_owned(), category.as_str().to_owned()]);
         }
@@ -119,6 +124,9 @@ pub enum Error {
     /// The timeline file cannot be written.
     #[error(transparent)]
     Timeline(#[from] WriteError),
+    /// The form for another program cannot be written.
+    #[error(transparent)]
+    Conversion(#[from] conversion::Error),
     /// The summary cannot be made.
     #[error(transparent)]
     Summary(#[from] SummaryError),
@@ -142,7 +150,7 @@ pub enum Error {
 
 /// Makes the files, and returns the summary.
 pub fn run(job: &Job) -> Result<Summary, Error> {
-    if let (Some(export), None, None) = (&job.export, &job.samples, &job.timeline)
+    if let (Some(export), None, None, None) = (&job.export, &job.samples, &job.timeline, &job.conversion)
         && is_summary(export)
     {
         let summary = read_summary(export)?;
@@ -170,6 +178,9 @@ pub fn run(job: &Job) -> Result<Summary, Error> {
     let (timeline, pick) = transform_on(wanted(job.device), capture, TransformOptions { session_id })?;
     if let Some(path) = &job.timeline {
         timeline_file::write(&timeline, path)?;
+    }
+    if let Some(conversion) = &job.conversion {
+        conversion.write(&timeline)?;
     }
     let summary = Summary {
         transformed_on: Some((&pick).into()),
@@ -346,6 +357,7 @@ mod tests {
             device: TransformDevice::Auto,
             timeline: Some(path("timeline.h5")),
             summary: path("summary.json"),
+            conversion: None,
         };
         let summary = run(&job).unwrap();
         assert_eq!((summary.total_events, summary.window_ns), (0, 500));
@@ -386,6 +398,7 @@ mod tests {
             device: TransformDevice::Auto,
             timeline: Some(folder.path().join("timeline.h5")),
             summary: folder.path().join("summary.json"),
+            conversion: None,
         };
         let error = run(&job).unwrap_err().to_string();
         assert!(

@@ -272,3 +272,48 @@ fn completions_and_help_know_both_commands() {
         }
     }
 }
+
+#[test]
+fn an_export_is_made_beside_and_replaces_nothing_unless_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = timeline(folder.path());
+    for (format, file) in [
+        ("chrome", "timeline.json"),
+        ("perfetto", "timeline.pftrace"),
+        ("csv", "timeline.csv"),
+        ("parquet", "timeline.parquet"),
+    ] {
+        let run = |more: &[&str]| {
+            Command::new(env!("CARGO_BIN_EXE_flopwatch-agent"))
+                .args(["export", "--quiet", "--to", format])
+                .args(more)
+                .arg(&input)
+                .current_dir(folder.path())
+                .output()
+                .expect("the program starts")
+        };
+        let made = run(&[]);
+        assert!(made.status.success(), "{}", text(&made));
+        assert_eq!(
+            String::from_utf8_lossy(&made.stdout),
+            format!("{file}: 2 events, 0 samples\n")
+        );
+        let whole = std::fs::read(folder.path().join(file)).unwrap();
+        assert!(!whole.is_empty());
+        let again = run(&[]);
+        assert!(text(&again).contains("--force"), "{}", text(&again));
+        assert!(run(&["--force", "--output", file]).status.success());
+        assert_eq!(std::fs::read(folder.path().join(file)).unwrap(), whole, "{format}");
+    }
+    let csv = std::fs::read_to_string(folder.path().join("timeline.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 3);
+    let itself = Command::new(env!("CARGO_BIN_EXE_flopwatch-agent"))
+        .args(["export", "--to", "csv", "--force", "-o"])
+        .args([&input, &input])
+        .output()
+        .unwrap();
+    assert!(text(&itself).contains("is the source itself"), "{}", text(&itself));
+    assert_eq!(listing(folder.path()).len(), 5);
+    let unknown = agent(&["export", "--to", "xml"], &[&input]);
+    assert!(text(&unknown).contains("perfetto"), "{}", text(&unknown));
+}

@@ -3,7 +3,7 @@
 //! The way of a capture through the crate: [`read`] (or [`open()`], which also tells the session of a timeline file) finds the format by content and lets its reader ([`nsys_hdf`],
 //! [`nsys_sqlite`], [`kineto`], [`xplane`], [`ncu`], [`timeline_file`]) fill a [`model::Capture`]; the caller may
 //! add [`model::CounterSeries`] of its own (NVML samples); [`transform::transform`] sorts, assigns lanes and joins launches to
-//! GPU work; [`timeline_file::write`] and [`summary::summarise`] publish the result.
+//! GPU work; [`timeline_file::write`] and [`summary::summarise`] publish the result, [`export::export`] gives it to other programs.
 //!
 //! Every format has a module of its own with the same entry: `read(path, &ReadLimits) -> Result<Capture, ReadError>`, where
 //! `ReadError` is that module's enum and each of its messages names the file. A reader
@@ -18,6 +18,7 @@
 
 pub mod convert;
 mod detect;
+pub mod export;
 mod hdf5_io;
 pub mod kineto;
 mod limits;

@@ -11,6 +11,7 @@ mod corpus;
 mod cuda;
 mod damage;
 mod export;
+mod exports;
 mod file;
 mod formats;
 mod fuzz;

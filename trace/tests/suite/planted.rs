@@ -4,7 +4,7 @@ use flopwatch_trace::redact::REDACTED;
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, read, timeline_file};
 
-use crate::secrets::decoded;
+use crate::secrets::{decoded, exports};
 use crate::{formats, kineto, xplane};
 
 const UNREFERRED: &str = "planted-secret-that-no-event-refers-to";
@@ -43,8 +43,12 @@ fn published(content: &[u8], file: &str) -> (Vec<u8>, u64) {
     let redactions = capture.redactions;
     let mut all = format!("{capture:?}").into_bytes();
     let output = folder.path().join("timeline.h5");
-    timeline_file::write(&transform(capture, TransformOptions::default()), &output).unwrap();
+    let timeline = transform(capture, TransformOptions::default());
+    timeline_file::write(&timeline, &output).unwrap();
     all.extend(decoded(&output));
+    for (_, bytes) in exports(&timeline) {
+        all.extend(bytes);
+    }
     (all, redactions)
 }
 

@@ -2,13 +2,16 @@
 
 use std::path::Path;
 
-use flopwatch_trace::model::Capture;
+use bytes::Bytes;
+use flopwatch_trace::export::{self, ExportFormat, Table};
+use flopwatch_trace::model::{Capture, Timeline};
 use flopwatch_trace::redact::REDACTED;
 use flopwatch_trace::summary::summarise;
 use flopwatch_trace::timeline_file;
 use flopwatch_trace::transform::{TransformOptions, transform};
 use hdf5::types::{IntSize, TypeDescriptor, VarLenUnicode};
 use hdf5::{Dataset, Group, LocationType};
+use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use crate::export::{Export, Finished, Kernel, NameValue, Nvtx, Process, Schema, global, text};
 
@@ -112,7 +115,27 @@ fn published(capture: Capture, path: &Path) -> Vec<u8> {
     ] {
         all.extend(text.as_bytes());
     }
+    for (_, bytes) in exports(&timeline) {
+        all.extend(bytes);
+    }
     all
+}
+
+/// The bytes of every format for other programs; those of Parquet decoded, for they are deflated.
+pub(crate) fn exports(timeline: &Timeline) -> Vec<(&'static str, Vec<u8>)> {
+    let all = ExportFormat::ALL.into_iter().map(|format| {
+        let mut bytes = Vec::new();
+        export::export(timeline, format, Table::Events, &mut bytes).unwrap();
+        if format == ExportFormat::Parquet {
+            let reader = SerializedFileReader::new(Bytes::from(bytes)).unwrap();
+            bytes = format!("{:?}", reader.metadata()).into_bytes();
+            for row in reader.get_row_iter(None).unwrap() {
+                bytes.extend(row.unwrap().to_string().into_bytes());
+            }
+        }
+        (format.name(), bytes)
+    });
+    all.collect()
 }
 
 /// The same capture out of both containers.
@@ -144,7 +167,11 @@ fn the_search_for_planted_secrets_finds_what_is_not_redacted() {
     // nothing.
     let control = export(&format!("upload {IN_A_NAME} to s3"));
     for (container, capture) in captures(&control) {
-        let summary = summarise(&transform(capture.clone(), TransformOptions::default()));
+        let timeline = transform(capture.clone(), TransformOptions::default());
+        for (format, bytes) in exports(&timeline) {
+            assert!(holds(&bytes, IN_A_NAME), "{container}: {format}");
+        }
+        let summary = summarise(&timeline);
         for text in [
             summary.to_json().unwrap(),
             summary.to_csv(usize::MAX),

@@ -57,6 +57,7 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
         timeline: Some(at("timeline.h5")),
         device: spec.transform.device,
         summary: at("summary.json"),
+        conversion: None,
     };
     let transformed = steps.transform(&job, work.aborted()).await;
     transformed.map_err(failed(CaptureReason::TransformFailed))?;

@@ -1,0 +1,118 @@
+//! A capture in the format of another program, beside the files that are published.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use flopwatch_trace::export::{self, ExportError, ExportFormat, Table};
+use flopwatch_trace::model::{Drop, Timeline};
+use serde::{Deserialize, Serialize};
+
+/// What to write where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conversion {
+    /// The format.
+    pub format: ExportFormat,
+    /// Which table, where the format is one.
+    pub table: Table,
+    /// The file to write; [`Report`] goes beside it.
+    pub output: PathBuf,
+}
+
+/// What was written, as the child says it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// Events.
+    pub events: u64,
+    /// Samples of series.
+    pub samples: u64,
+    /// What the format, or the table, does not hold.
+    pub left_out: Vec<Drop>,
+}
+
+/// Why there is no such file.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be made.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The format's writer fails.
+    #[error("{path}: {source}")]
+    Export {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: ExportError,
+    },
+    /// The report cannot be written or read.
+    #[error("{path}: {source}")]
+    Report {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: serde_json::Error,
+    },
+}
+
+impl Conversion {
+    /// Options of `flopwatch-agent transform` that ask for it.
+    pub(crate) fn options(&self) -> [String; 6] {
+        [
+            "--converted-format".to_owned(),
+            self.format.name().to_owned(),
+            "--converted-table".to_owned(),
+            table_name(self.table).to_owned(),
+            "--converted".to_owned(),
+            self.output.to_string_lossy().into_owned(),
+        ]
+    }
+
+    /// Where the report is.
+    fn report(&self) -> PathBuf {
+        self.output.with_extension("report.json")
+    }
+
+    /// Writes the file and its report.
+    pub(crate) fn write(&self, timeline: &Timeline) -> Result<(), Error> {
+        let file = File::create(&self.output).map_err(io(&self.output))?;
+        let exported = export::export(timeline, self.format, self.table, file).map_err(|source| Error::Export {
+            path: self.output.clone(),
+            source,
+        })?;
+        let report = Report {
+            events: exported.events,
+            samples: exported.samples,
+            left_out: exported.left_out.list(),
+        };
+        let path = self.report();
+        let file = File::create(&path).map_err(io(&path))?;
+        serde_json::to_writer(file, &report).map_err(|source| Error::Report { path, source })
+    }
+
+    /// Reads the report that a child wrote.
+    pub(crate) fn read_report(&self) -> Result<Report, Error> {
+        let path = self.report();
+        let file = File::open(&path).map_err(io(&path))?;
+        serde_json::from_reader(BufReader::new(file)).map_err(|source| Error::Report { path, source })
+    }
+}
+
+/// Name of a table on command lines.
+pub const fn table_name(table: Table) -> &'static str {
+    match table {
+        Table::Events => "events",
+        Table::Samples => "samples",
+    }
+}
+
+fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
+    |source| Error::Io {
+        path: path.to_owned(),
+        source,
+    }
+}

@@ -1,0 +1,66 @@
+//! A line per event, or per sample, for spreadsheets and scripts. A cell that does not apply is empty.
+
+use std::io::{BufWriter, Write};
+
+use super::record::{Cells, FIELDS, Kind};
+use super::{ExportError, Exported, Table};
+use crate::model::{CounterSeries, Timeline};
+
+/// Columns of the table of samples.
+pub(super) const SAMPLE_FIELDS: [&str; 6] = ["source", "device", "metric", "unit", "t_ns", "value"];
+
+pub(super) fn write<W: Write>(timeline: &Timeline, table: Table, out: W) -> Result<Exported, ExportError> {
+    let mut writer = csv::Writer::from_writer(BufWriter::new(out));
+    let exported = match table {
+        Table::Events => events(timeline, &mut writer)?,
+        Table::Samples => samples(&timeline.capture.counters, &mut writer)?,
+    };
+    writer.flush()?;
+    Ok(exported)
+}
+
+fn events<W: Write>(timeline: &Timeline, writer: &mut csv::Writer<W>) -> Result<Exported, ExportError> {
+    writer.write_record(FIELDS.map(super::record::Field::name))?;
+    let mut exported = Exported::default();
+    let mut number = String::new();
+    for (category, events) in &timeline.capture.events {
+        let cells = Cells {
+            category: *category,
+            events,
+            rows: &timeline.capture.rows,
+        };
+        for at in 0..events.len() {
+            for field in FIELDS {
+                if field.kind() == Kind::Text {
+                    writer.write_field(cells.text(field, at))?;
+                    continue;
+                }
+                number.clear();
+                if let Some(value) = cells.number(field, at) {
+                    number.push_str(&value.to_string());
+                }
+                writer.write_field(&number)?;
+            }
+            writer.write_record(None::<&[u8]>)?;
+        }
+        exported.events += events.count();
+    }
+    Ok(exported)
+}
+
+fn samples<W: Write>(counters: &[CounterSeries], writer: &mut csv::Writer<W>) -> Result<Exported, ExportError> {
+    writer.write_record(SAMPLE_FIELDS)?;
+    let mut exported = Exported::default();
+    for series in counters {
+        for (t_ns, value) in series.t_ns.iter().zip(&series.value) {
+            let words = [&series.source, &series.device, &series.metric, &series.unit];
+            for word in words {
+                writer.write_field(word)?;
+            }
+            // The shortest text that reads back as the same number.
+            writer.write_record([t_ns.to_string(), value.to_string()])?;
+            exported.samples += 1;
+        }
+    }
+    Ok(exported)
+}
