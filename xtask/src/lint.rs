@@ -49,6 +49,8 @@ pub(crate) fn run(cache: &Cache) -> Result<()> {
                 .quiet()?;
             Run::new(&helm)
                 .args(["template", "flopwatch", "--namespace", "flopwatch-system"])
+                // What is off by default is rendered too.
+                .args(["podMonitor", "rules", "dashboards"].map(|part| format!("--set=metrics.{part}.enabled=true")))
                 .arg(&chart)
                 .quiet()
         });
@@ -73,3 +75,6 @@ pub(crate) fn run(cache: &Cache) -> Result<()> {
         bail!("failed: {}", failed.join(", "))
     }
 }
+
+#[cfg(test)]
+mod dashboards;

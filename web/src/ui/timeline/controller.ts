@@ -111,6 +111,10 @@ export class Controller {
       return;
     }
     this.height = height;
+    // The axis is as wide as the tracks, whatever a scroll bar takes of them.
+    for (const canvas of [this.stage.ruler, this.stage.strip]) {
+      canvas.style.width = `${width}px`;
+    }
     this.rowsMoved.fire();
     this.viewport = within(this.viewport.from, this.viewport.from + width * nsPerPixel(this.viewport), width, this.duration);
     if (this.figures.firstPaintMs === undefined) {
