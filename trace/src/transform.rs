@@ -86,7 +86,9 @@ pub(crate) fn derive(events: &Events, rows: u32) -> (crate::model::Lod, Vec<crat
         name: events.name.clone(),
         names: u32::try_from(events.names.len()).unwrap_or(u32::MAX),
     };
-    (lod::lod(&columns, &events.lane, rows), figures::by_name(&columns))
+    let by_row = rows::RowMajor::new(&columns.row, rows);
+    let lane = by_row.gather(&events.lane);
+    (lod::lod(&columns, &by_row, &lane), figures::by_name(&columns))
 }
 
 /// The end of the last event.

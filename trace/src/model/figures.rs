@@ -21,7 +21,10 @@ pub struct Figures {
 
 impl Figures {
     /// Of `values`, which are reordered.
-    pub fn of(values: &mut [u64]) -> Self {
+    pub fn of<T: Copy + Ord>(values: &mut [T]) -> Self
+    where
+        u64: From<T>,
+    {
         let count = values.len();
         let Some(middle) = count.checked_sub(1).map(|last| last / 2) else {
             return Self::default();
@@ -31,7 +34,7 @@ impl Figures {
             min: u64::MAX,
             ..Self::default()
         };
-        for value in values.iter().copied() {
+        for value in values.iter().copied().map(u64::from) {
             let wide = u128::from(value);
             figures.total += wide;
             figures.squares = figures.squares.saturating_add(wide * wide);
@@ -39,11 +42,11 @@ impl Figures {
             figures.max = figures.max.max(value);
         }
         let (_, lower, above) = values.select_nth_unstable(middle);
-        figures.lower_median = *lower;
+        figures.lower_median = u64::from(*lower);
         figures.upper_median = if count % 2 == 1 {
-            *lower
+            figures.lower_median
         } else {
-            above.iter().copied().min().unwrap_or(*lower)
+            u64::from(above.iter().copied().min().unwrap_or(*lower))
         };
         figures
     }
@@ -74,7 +77,7 @@ mod tests {
 
     #[test]
     fn sums_do_not_overflow() {
-        let figures = Figures::of(&mut [u64::MAX, u64::MAX]);
+        let figures = Figures::of::<u64>(&mut [u64::MAX, u64::MAX]);
         assert_eq!(figures.total, 2 * u128::from(u64::MAX));
         assert_eq!(figures.squares, u128::MAX);
     }

@@ -19,10 +19,7 @@ impl Engine for Cpu {
             .categories
             .into_iter()
             .map(|(category, mut columns)| {
-                let order = order::order(&columns);
-                if let Some(order) = &order {
-                    order::apply(&mut columns, order);
-                }
+                let order = order::sort(&mut columns);
                 (category, columns, order)
             })
             .collect();
@@ -42,7 +39,13 @@ impl Engine for Cpu {
                 let lods: Vec<Lod> = all
                     .par_iter()
                     .zip(&lanes)
-                    .map(|((columns, _), lane)| lod::lod(columns, lane, rows))
+                    .map(|((columns, by_row), lane)| lod::lod(columns, by_row, lane))
+                    .collect();
+                // What was by row goes back to where its events are.
+                let lanes: Vec<Vec<u32>> = all
+                    .par_iter()
+                    .zip(lanes)
+                    .map(|((columns, by_row), lane)| by_row.in_order(&columns.row, lane))
                     .collect();
                 (lods, lanes)
             },

@@ -5,39 +5,44 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use rayon::prelude::*;
 
 use super::engine::Columns;
 use super::rows::RowMajor;
 
-/// The lanes of each category's events, in the order of `categories`, which is that of equal events too.
+/// What a row has of a category: its events and where their lanes go.
+type Part<'a> = (&'a Columns, &'a RowMajor, Range<usize>, &'a mut [u32]);
+
+/// The lanes of each category's events, row by row as the [`RowMajor`] has them. Of equal events those of the earlier category
+/// come first.
 pub(super) fn assign(categories: &[(&Columns, &RowMajor)]) -> Vec<Vec<u32>> {
-    // Rows are independent of each other, but their events lie scattered over the columns.
-    let lanes: Vec<Vec<AtomicU32>> = categories
+    let mut lanes: Vec<Vec<u32>> = categories
         .iter()
-        .map(|(columns, _)| columns.start_ns.iter().map(|_| AtomicU32::new(0)).collect())
+        .map(|(columns, _)| vec![0; columns.start_ns.len()])
         .collect();
-    let mut rows: BTreeMap<u32, Vec<(usize, Range<usize>)>> = BTreeMap::new();
-    for (category, (_, by_row)) in categories.iter().enumerate() {
+    // Rows are independent of each other.
+    let mut rows: BTreeMap<u32, Vec<Part<'_>>> = BTreeMap::new();
+    for ((columns, by_row), lanes) in categories.iter().zip(&mut lanes) {
+        let mut rest = &mut lanes[..];
         for (row, range) in by_row.rows() {
-            rows.entry(*row).or_default().push((category, range.clone()));
+            let (lanes, behind) = rest.split_at_mut(range.len().min(rest.len()));
+            rest = behind;
+            rows.entry(*row)
+                .or_default()
+                .push((columns, by_row, range.clone(), lanes));
         }
     }
-    let rows: Vec<Vec<(usize, Range<usize>)>> = rows.into_values().collect();
-    rows.par_iter().for_each(|parts| {
-        let parts = parts.iter().filter_map(|(category, range)| {
-            let (columns, by_row) = categories.get(*category)?;
-            Some((columns, by_row, range.clone(), lanes.get(*category)?))
-        });
+    let rows: Vec<Vec<Part<'_>>> = rows.into_values().collect();
+    rows.into_par_iter().for_each(|parts| {
         let mut parts: Vec<_> = parts
-            .map(|(columns, by_row, range, lanes)| (spans(columns, by_row, range).peekable(), lanes))
+            .into_iter()
+            .map(|(columns, by_row, range, lanes)| (spans(columns, by_row, range).peekable(), lanes.iter_mut()))
             .collect();
         let mut free = Lanes::default();
         if let [(spans, lanes)] = &mut parts[..] {
-            for span in spans {
-                free.place(span, lanes);
+            for (span, lane) in spans.zip(lanes) {
+                *lane = free.place(span);
             }
             return;
         }
@@ -49,20 +54,18 @@ pub(super) fn assign(categories: &[(&Columns, &RowMajor)]) -> Vec<Vec<u32>> {
             .min()
         {
             if let Some((spans, lanes)) = parts.get_mut(at)
-                && let Some(span) = spans.next()
+                && let (Some(span), Some(lane)) = (spans.next(), lanes.next())
             {
-                free.place(span, lanes);
+                *lane = free.place(span);
             }
         }
     });
-    let plain = |lanes: Vec<AtomicU32>| lanes.into_iter().map(AtomicU32::into_inner).collect();
-    lanes.into_iter().map(plain).collect()
+    lanes
 }
 
-/// An event of a row and where it is in its category.
+/// An event of a row.
 #[derive(Debug, Clone, Copy)]
 struct Span {
-    at: usize,
     start: u64,
     duration: u64,
 }
@@ -70,7 +73,7 @@ struct Span {
 fn spans<'a>(columns: &'a Columns, by_row: &'a RowMajor, range: Range<usize>) -> impl Iterator<Item = Span> + use<'a> {
     by_row.positions(range).filter_map(|at| {
         let (start, duration) = (*columns.start_ns.get(at)?, *columns.duration_ns.get(at)?);
-        Some(Span { at, start, duration })
+        Some(Span { start, duration })
     })
 }
 
@@ -87,13 +90,8 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    fn place(&mut self, span: Span, lanes: &[AtomicU32]) {
-        let lane = self.take(span.start, span.start.saturating_add(span.duration));
-        if lane > 0
-            && let Some(slot) = lanes.get(span.at)
-        {
-            slot.store(lane, Ordering::Relaxed);
-        }
+    fn place(&mut self, span: Span) -> u32 {
+        self.take(span.start, span.start.saturating_add(span.duration))
     }
 
     /// The lane of the next event of the row, in the order of starts.

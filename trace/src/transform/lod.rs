@@ -2,7 +2,7 @@
 //!
 //! # The rule
 //!
-//! The rule goes by strips ([`Strips`]): a lane of a row, or its far lanes together.
+//! The rule goes by strips ([`strips`]): a lane of a row, or its far lanes together.
 //!
 //! A level of shift `s` has an entry per strip and value of `start_ns >> s` that occurs in it. The finest level is the one of
 //! the least `s` with at most N / 8 entries; from there every second `s` follows, up to and including the first one that has
@@ -13,12 +13,14 @@
 //! `t` that none of the events behind the first `i` precedes, `covered(i) - max(0, until(i) - t)` of it is covered: the
 //! difference of two such terms, and so constant work per entry at every level.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::engine::Columns;
 use super::rows::RowMajor;
-use super::strips::Strips;
-use crate::model::{Lod, LodLevel};
+use super::strips;
+use crate::model::{Lod, LodLevel, index};
 
 /// Fewer events are drawn as they are.
 const LEAST_EVENTS: usize = 4096;
@@ -27,20 +29,34 @@ const EVENTS_PER_ENTRY: usize = 8;
 /// Buckets grow by 2^2 from level to level.
 const STEP: usize = 2;
 
-/// The levels of sorted `columns` whose events are in these lanes. `rows` is how many rows there are.
-pub fn lod(columns: &Columns, lane: &[u32], rows: u32) -> Lod {
+/// The levels of sorted `columns` whose events are in these lanes, which lie as those of `by_row`.
+pub fn lod(columns: &Columns, by_row: &RowMajor, lane: &[u32]) -> Lod {
     let count = columns.start_ns.len();
     if count < LEAST_EVENTS {
         return Lod::default();
     }
-    let strips = Strips::new(&columns.row, lane, rows);
-    let numbers = strips.number(&columns.row, lane);
-    let by_strip = RowMajor::new(&numbers, u32::try_from(strips.all().len()).unwrap_or(u32::MAX));
-    drop(numbers);
-    let shifts = shifts(count, strips.all().len(), &differing(columns, &by_strip));
-    let of_strips = by_strip.rows().par_iter().zip(strips.all()).map(|((_, range), strip)| {
-        let positions = by_strip.positions(range.clone());
-        pyramid(*strip, finest(columns, positions, &shifts), &shifts)
+    let lanes = |range: &Range<usize>| lane.get(range.clone()).unwrap_or_default();
+    let of_rows = by_row
+        .rows()
+        .par_iter()
+        .map(|(_, range)| differing(columns, by_row.positions(range.clone()), lanes(range)));
+    let (differing, strips) = of_rows.reduce(
+        || ([0; 65], 0),
+        |(mut all, strips), (of_row, more)| {
+            for (all, of_row) in all.iter_mut().zip(of_row) {
+                *all += of_row;
+            }
+            (all, strips + more)
+        },
+    );
+    let shifts = shifts(count, strips, &differing);
+    let of_strips = by_row.rows().par_iter().flat_map_iter(|(row, range)| {
+        let strips = finest(columns, by_row.positions(range.clone()), lanes(range), &shifts);
+        let used = (0_u32..).zip(strips).filter(|(_, entries)| !entries.is_empty());
+        let of_row: Vec<Vec<LodLevel>> = used
+            .map(|(lane, entries)| pyramid((*row, lane), entries, &shifts))
+            .collect();
+        of_row
     });
     together(&shifts, of_strips.collect())
 }
@@ -88,32 +104,22 @@ pub(super) fn together(shifts: &[u8], of_strips: Vec<Vec<LodLevel>>) -> Lod {
     Lod { levels }
 }
 
-/// How many events differ in how many low bits from the event before in their strip.
-fn differing(columns: &Columns, by_strip: &RowMajor) -> [usize; 65] {
-    let of_strips = by_strip.rows().par_iter().map(|(_, range)| {
-        let mut differing = [0_usize; 65];
-        let mut before = None;
-        for start in by_strip
-            .positions(range.clone())
-            .filter_map(|at| columns.start_ns.get(at))
-        {
-            let bits = before.map_or(64, |before: u64| 64 - (before ^ start).leading_zeros());
-            if let Some(count) = usize::try_from(bits).ok().and_then(|bits| differing.get_mut(bits)) {
-                *count += 1;
-            }
-            before = Some(*start);
+/// How many events of a row differ in how many low bits from the event before in their strip, and how many strips there are.
+fn differing(columns: &Columns, positions: impl Iterator<Item = usize>, lane: &[u32]) -> ([usize; 65], usize) {
+    let mut differing = [0_usize; 65];
+    let mut before = vec![None; index(LodLevel::LANES)];
+    for (start, lane) in positions.filter_map(|at| columns.start_ns.get(at)).zip(lane) {
+        let Some(before) = before.get_mut(index(strips::gathered(*lane))) else {
+            continue;
+        };
+        let bits = before
+            .replace(*start)
+            .map_or(64, |before: u64| 64 - (before ^ start).leading_zeros());
+        if let Some(count) = usize::try_from(bits).ok().and_then(|bits| differing.get_mut(bits)) {
+            *count += 1;
         }
-        differing
-    });
-    of_strips.reduce(
-        || [0; 65],
-        |mut all, strip| {
-            for (all, strip) in all.iter_mut().zip(strip) {
-                *all += strip;
-            }
-            all
-        },
-    )
+    }
+    (differing, before.iter().flatten().count())
 }
 
 /// How many entries the level of each shift would have: two neighbours of a strip share a bucket when they differ in lower bits
@@ -169,18 +175,22 @@ impl Entry {
     }
 }
 
-/// The entries of a strip's finest level.
-fn finest(columns: &Columns, positions: impl Iterator<Item = usize>, shifts: &[u8]) -> Vec<Entry> {
+/// The entries of the finest level of a row, strip by strip.
+fn finest(columns: &Columns, positions: impl Iterator<Item = usize>, lane: &[u32], shifts: &[u8]) -> Vec<Vec<Entry>> {
     let Some(finest) = shifts.first() else {
         return Vec::new();
     };
-    let mut cover = Cover::default();
-    let mut entries: Vec<Entry> = Vec::new();
-    for at in positions {
+    let mut covers = vec![Cover::default(); index(LodLevel::LANES)];
+    let mut strips = vec![Vec::<Entry>::new(); covers.len()];
+    for (at, lane) in positions.zip(lane) {
+        let strip = index(strips::gathered(*lane));
         let (Some(start), Some(duration)) = (columns.start_ns.get(at), columns.duration_ns.get(at)) else {
             continue;
         };
-        let before = cover;
+        let (Some(cover), Some(entries)) = (covers.get_mut(strip), strips.get_mut(strip)) else {
+            continue;
+        };
+        let before = *cover;
         cover.add(*start, start.saturating_add(*duration));
         let entry = Entry {
             bucket: start >> finest,
@@ -188,14 +198,14 @@ fn finest(columns: &Columns, positions: impl Iterator<Item = usize>, shifts: &[u
             duration_ns: *duration,
             count: 1,
             before,
-            after: cover,
+            after: *cover,
         };
         match entries.last_mut() {
             Some(last) if last.bucket == entry.bucket => last.add(&entry),
             _ => entries.push(entry),
         }
     }
-    entries
+    strips
 }
 
 /// The levels of the strip of this row and lane, from the entries of its finest one.

@@ -50,6 +50,32 @@ impl RowMajor {
         Self { rows: used, positions }
     }
 
+    /// `values` of the category's events, row by row.
+    pub fn gather(&self, values: &[u32]) -> Vec<u32> {
+        let all = 0..values.len();
+        self.positions(all).filter_map(|at| values.get(at)).copied().collect()
+    }
+
+    /// The other way: values that lie row by row, in the order of the events, whose rows are `row`.
+    pub fn in_order(&self, row: &[u32], values: Vec<u32>) -> Vec<u32> {
+        if self.positions.is_empty() {
+            return values;
+        }
+        let rows = self.rows.last().map_or(0, |(row, _)| index(*row) + 1);
+        let mut next = vec![0_usize; rows];
+        for (row, range) in &self.rows {
+            if let Some(next) = next.get_mut(index(*row)) {
+                *next = range.start;
+            }
+        }
+        let of_event = |row: &u32| {
+            let place = next.get_mut(index(*row))?;
+            *place += 1;
+            values.get(*place - 1).copied()
+        };
+        row.iter().filter_map(of_event).collect()
+    }
+
     /// The rows that hold events, each with where its positions are.
     pub fn rows(&self) -> &[(u32, Range<usize>)] {
         &self.rows

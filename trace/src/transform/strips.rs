@@ -51,7 +51,7 @@ impl Strips {
 }
 
 /// The lane whose strip takes the events of `lane`.
-fn gathered(lane: u32) -> u32 {
+pub(super) fn gathered(lane: u32) -> u32 {
     lane.min(LodLevel::LANES - 1)
 }
 
