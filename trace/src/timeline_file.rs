@@ -41,7 +41,7 @@ mod read;
 mod write;
 
 pub use read::{OpenError, is_one, read};
-pub use write::{WriteError, write};
+pub use write::{WriteError, write, write_unsynced};
 
 /// Version of the layout, attribute `schema_version` of `/meta`. Additions do not change it.
 pub const SCHEMA_VERSION: u32 = 1;

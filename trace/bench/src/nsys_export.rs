@@ -258,7 +258,7 @@ pub(crate) fn convert(input: &Path, out: &Path) -> Result<()> {
     let timeline = transform(capture, TransformOptions::default());
     let transformed = second.elapsed();
     let third = Instant::now();
-    timeline_file::write(&timeline, out)?;
+    timeline_file::write_unsynced(&timeline, out)?;
     let written = third.elapsed();
     let took = clock.stop()?;
     report::print(

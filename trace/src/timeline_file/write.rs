@@ -1,11 +1,12 @@
 //! Writes a timeline, under a temporary name until it is whole.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use hdf5::file::LibraryVersion;
 use hdf5::types::{H5Type, VarLenUnicode};
-use hdf5::{File, Group, Location};
+use hdf5::{Group, Location};
 
 use super::{CHUNK, DEFLATE_LEVEL, NONE_U32, NONE_U64, SCHEMA_VERSION};
 use crate::model::{Capture, Category, CounterSeries, Device, Events, KernelProfile, Metric, Timeline, index};
@@ -49,6 +50,16 @@ pub enum WriteError {
 
 /// Writes `timeline` to `path`: to a temporary file beside it that is renamed when it is whole and on disk.
 pub fn write(timeline: &Timeline, path: &Path) -> Result<(), WriteError> {
+    place(timeline, path, File::sync_all)
+}
+
+/// The same without waiting for the disk, for a file that is made again when the power fails: as with any copy that a command
+/// makes, it is the system's to bring it there.
+pub fn write_unsynced(timeline: &Timeline, path: &Path) -> Result<(), WriteError> {
+    place(timeline, path, |_| Ok(()))
+}
+
+fn place(timeline: &Timeline, path: &Path, finish: fn(&File) -> std::io::Result<()>) -> Result<(), WriteError> {
     for series in &timeline.capture.counters {
         if !series.is_well_formed() {
             let name = format!("{}/{}/{}", series.source, series.device, series.metric);
@@ -73,13 +84,13 @@ pub fn write(timeline: &Timeline, path: &Path) -> Result<(), WriteError> {
         reason: error.to_string(),
     })?;
     // The library opened the path itself, so the handle that was made with it is the same file.
-    temporary.as_file().sync_all().map_err(io_error)?;
+    finish(temporary.as_file()).map_err(io_error)?;
     temporary.persist(path).map_err(|error| io_error(error.error))?;
     Ok(())
 }
 
 fn write_hdf5(timeline: &Timeline, summary: &str, path: &Path) -> hdf5::Result<()> {
-    let file = File::with_options()
+    let file = hdf5::File::with_options()
         .with_fcpl(|create| create.obj_track_times(false))
         // Newer ways of storing groups and chunk indices take a fraction of the space; HDF5 reads them since 1.10.
         .with_fapl(|access| {
@@ -119,7 +130,7 @@ fn write_hdf5(timeline: &Timeline, summary: &str, path: &Path) -> hdf5::Result<(
     file.close()
 }
 
-fn write_meta(file: &File, timeline: &Timeline, categories: &[Category]) -> hdf5::Result<()> {
+fn write_meta(file: &Group, timeline: &Timeline, categories: &[Category]) -> hdf5::Result<()> {
     let capture = &timeline.capture;
     let meta = group(file, "meta")?;
     attribute_text(&meta, "session_id", &timeline.session_id)?;
