@@ -45,6 +45,8 @@ function files(): Plugin {
 export default defineConfig({
   // The same build is served from any path: the gateway, the agent, a proxy.
   base: "./",
+  // The demo.
+  assetsInclude: ["**/*.h5"],
   plugins: [files()],
   build: { outDir: "dist/site", target: "es2022", sourcemap: false, reportCompressedSize: true },
   // The few there are; looking for more would take JSX for that of another framework.

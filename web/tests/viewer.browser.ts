@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
@@ -192,6 +193,26 @@ test("the picture comes back when the graphics were lost", async () => {
   expect(await compare(page, before, await page.screenshot({ clip }))).toBeLessThan(0.001);
 });
 
+/** Drops a file onto the page, as a file manager does. */
+async function drop(page: Page, path: string): Promise<void> {
+  const transfer = await page.evaluateHandle((base64) => {
+    const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+    const transfer = new DataTransfer();
+    transfer.items.add(new File([bytes], "dropped.h5"));
+    return transfer;
+  }, readFileSync(path).toString("base64"));
+  for (const type of ["dragenter", "dragover", "drop"]) {
+    await page.locator("main").dispatchEvent(type, { dataTransfer: transfer });
+  }
+}
+
+test("the demo is inside the viewer", async () => {
+  const page = await on.open("");
+  await page.getByRole("link", { name: "Show the demo" }).click();
+  await settled(page);
+  expect(await page.locator(".facts").innerText()).toMatch(/7\s000 events/);
+});
+
 test("a file that is dropped is shown without any network", async () => {
   const page = await open();
   const served = await page.screenshot({ clip: (await page.locator(".tracks").boundingBox())! });
@@ -200,7 +221,7 @@ test("a file that is dropped is shown without any network", async () => {
   await on.context.setOffline(true);
   try {
     // The worker's script is read before; only the file is not.
-    await page.locator("input[type=file]").setInputFiles(FILE);
+    await drop(page, FILE);
     await settled(page);
     const clip = (await page.locator(".tracks").boundingBox())!;
     expect(await compare(page, served, await page.screenshot({ clip }))).toBeLessThan(0.001);

@@ -21,6 +21,7 @@ const SOURCES: &[&str] = &[
     "package-lock.json",
     "package.json",
     "src",
+    "tests/data/synthetic.h5",
     "tsconfig.json",
     "vite.config.ts",
 ];
@@ -30,6 +31,8 @@ const SUITES: [(&str, &str); 2] = [
     ("viewer", "vite.config.ts"),
     ("viewer in a browser", "tests/vitest.config.ts"),
 ];
+/// What the README shows of the viewer.
+const PICTURE: &str = "docs/viewer.png";
 /// Lines of a failure that are shown.
 const SAID: usize = 20;
 
@@ -39,15 +42,23 @@ pub(crate) struct WebOptions {
     /// Run its tests too: the pure parts, and the whole of it in Debian's Chromium.
     #[arg(long)]
     test: bool,
+    /// Take the README's picture of this timeline file.
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
 }
 
 /// Builds the viewer, and tests it where that was asked.
 pub(crate) fn run(cache: &Cache, options: &WebOptions) -> Result<()> {
     step("build", || build(cache))?;
+    if options.test || options.picture.is_some() {
+        debian::install(debian::BROWSER)?;
+    }
+    if let Some(file) = &options.picture {
+        step("picture", || picture(cache, file))?;
+    }
     if !options.test {
         return Ok(());
     }
-    debian::install(debian::BROWSER)?;
     let (tally, failures) = test(cache);
     for Failure { test, said } in &failures {
         say(format_args!("{test} failed:\n    {}", said.join("\n    ")));
@@ -79,6 +90,17 @@ pub(crate) fn build(cache: &Cache) -> Result<()> {
             .quiet()?;
     }
     fs::write(&stamp, key).with_context(|| format!("cannot write {}", stamp.display()))
+}
+
+fn picture(cache: &Cache, file: &Path) -> Result<()> {
+    let web = folder()?;
+    packages(cache, &web)?
+        .run(&web.join("tests/picture.mjs"))
+        .arg(std::path::absolute(file)?)
+        .arg(project::root()?.join(PICTURE))
+        .dir(&web)
+        .deadline(DEADLINE)
+        .quiet()
 }
 
 /// Runs the tests of the pure parts and those in a browser: their counts, and of each that failed its name and what it said.

@@ -139,6 +139,7 @@ fn media_type(path: &str) -> &'static str {
         Some("png") => "image/png",
         Some("json") => "application/json",
         Some("wasm") => "application/wasm",
+        Some("h5") => "application/x-hdf5",
         _ => "application/octet-stream",
     }
 }

@@ -1,6 +1,7 @@
 /** The frame around the pages: what is open, which page, search, theme, help. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import demo from "../../tests/data/synthetic.h5?url";
 import * as format from "../view/format";
 import { Help } from "./help";
 import { pagesOf } from "./page";
@@ -166,6 +167,9 @@ function Opening({ workspace }: { workspace: Workspace }) {
           <h1>No capture is open</h1>
           <p>Drop a timeline file (timeline.h5) here, or choose one with Open. It is read on this machine and sent nowhere.</p>
           <p>Make one of any capture with <code>flopwatch-agent convert</code>.</p>
+          <p>
+            <a href={`?file=${encodeURIComponent(new URL(demo, location.href).pathname)}`}>Show the demo</a>: 7 000 made-up events of a GPU.
+          </p>
         </section>
       );
   }
