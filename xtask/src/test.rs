@@ -102,7 +102,7 @@ pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
             round.step("viewer", |_| web::build(cache));
         }
         // So do the viewer's tests, which wait for a browser.
-        let viewer = crates.then(|| scope.spawn(|| web::test(cache)));
+        let viewer = crates.then(|| scope.spawn(|| step("viewer's tests", || Ok(web::test(cache)))));
         if options.only.is_none() {
             round.step("lint", |_| lint::run(cache));
         }
@@ -112,12 +112,17 @@ pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
             (false, true) => round.cargo("crate tests", &["--test", "*"]),
             (false, false) => {}
         }
-        if let Some(Ok((tally, failures))) = viewer.map(std::thread::ScopedJoinHandle::join) {
-            if tally.failed > 0 {
-                round.failed.push("viewer".to_owned());
+        match viewer.map(std::thread::ScopedJoinHandle::join) {
+            Some(Ok(Ok((tally, failures)))) => {
+                if tally.failed > 0 {
+                    round.failed.push("viewer's tests".to_owned());
+                }
+                round.tally.add(&tally);
+                round.failures.extend(failures);
             }
-            round.tally.add(&tally);
-            round.failures.extend(failures);
+            // Its thread came to no end.
+            Some(_) => round.failed.push("viewer's tests".to_owned()),
+            None => {}
         }
         if let Some(Ok(Err(error))) = programs.map(std::thread::ScopedJoinHandle::join) {
             // Starting the cluster reports it again, with what it prevents.
