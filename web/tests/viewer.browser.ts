@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import type { Page } from "playwright-core";
+import type { Page, Request } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { compare, differs, settled, type Stage, stage, told } from "./stage";
 
@@ -205,6 +205,20 @@ async function drop(page: Page, path: string): Promise<void> {
     await page.locator("main").dispatchEvent(type, { dataTransfer: transfer });
   }
 }
+
+test("a capture that is opened again comes out of the browser's own storage", async () => {
+  let requests = 0;
+  const count = (request: Request) => (requests += new URL(request.url()).pathname.endsWith("/synthetic.h5") ? 1 : 0);
+  on.context.on("request", count);
+  const opened = async () => {
+    requests = 0;
+    await open();
+    return requests;
+  };
+  // The one that is left asks which version there is, and whether one may read it. What was read is kept soon after it is shown.
+  await expect.poll(opened, { timeout: 60_000 }).toBe(1);
+  on.context.off("request", count);
+});
 
 test("the demo is inside the viewer", async () => {
   const page = await on.open("");

@@ -1,6 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { openHttp, sizeOf } from "./http";
 import { batches, Pages, readAll } from "./pages";
+import { type Shelf, surplus } from "./shelf";
 import { MemorySource, type Span } from "./source";
 
 const source = () => new MemorySource(Uint8Array.from({ length: 100_000 }, (_, at) => at % 251));
@@ -95,6 +96,32 @@ test("a file that changes while it is read is refused", async () => {
   const large = await openHttp("http://host/large");
   await expect(large.read({ offset: 90_000_000, length: 10 })).rejects.toThrow("changed while it was read");
   vi.unstubAllGlobals();
+});
+
+test("what was read of a version is not fetched again, and another version is", async () => {
+  const parts = new Map<string, Uint8Array<ArrayBuffer>>();
+  const shelf: Shelf = { get: async (key) => parts.get(key), put: (key, bytes) => void parts.set(key, bytes) };
+  const read = async (tag: string, offset: number) => {
+    vi.stubGlobal("fetch", serve(100_000_000, [tag]));
+    await (await openHttp("http://host/large", () => {}, shelf)).read({ offset, length: 10 });
+    return vi.mocked(fetch).mock.calls.length;
+  };
+  expect(await read('"a"', 9_000_000)).toBe(2);
+  // Only the request that asks whether one may read, and which version there is.
+  expect(await read('"a"', 9_000_000)).toBe(1);
+  expect(await read('"a"', 9_000_001)).toBe(2);
+  expect(await read('"b"', 9_000_000)).toBe(2);
+  // A weak tag does not say that the bytes are the same.
+  expect(await read('W/"a"', 9_000_000)).toBe(2);
+  expect(await read('W/"a"', 9_000_000)).toBe(2);
+  vi.unstubAllGlobals();
+});
+
+test("of what is kept the oldest goes", () => {
+  const entries = [3, 1, 4, 2].map((at) => ({ key: `k${at}`, at, bytes: 10 }));
+  expect(surplus(entries, 40)).toEqual([]);
+  expect(surplus(entries, 25)).toEqual(["k1", "k2"]);
+  expect(surplus(entries, 5)).toEqual(["k3", "k1", "k4", "k2"]);
 });
 
 test.each([

@@ -1,5 +1,6 @@
 /** A file on a server, fetched by ranges. */
 
+import type { Shelf } from "./shelf";
 import { type ByteSource, checkInside, MemorySource, type OnBytes, SourceError, type Span } from "./source";
 
 /** Bytes that the first request asks for: the first block of HDF5's headers, which in most files is all of them. */
@@ -20,9 +21,10 @@ const ATTEMPTS = 3;
 /**
  * Opens `url`. A server that knows no ranges answers with the whole file, which is then kept in memory.
  *
- * Every later range must be of the same version of the file, by its entity tag.
+ * Every later range must be of the same version of the file, by its entity tag. What of that version is on the `shelf` is not fetched again;
+ * the first request always is sent, so the server decides each time who may read.
  */
-export async function openHttp(url: string, onBytes: OnBytes = () => {}): Promise<ByteSource> {
+export async function openHttp(url: string, onBytes: OnBytes = () => {}, shelf?: Shelf): Promise<ByteSource> {
   const response = await request(url, { Range: `bytes=0-${FIRST_BYTES - 1}` });
   if (response.status === 200) {
     if (Number(response.headers.get("Content-Length") ?? 0) > MOST_WHOLE_BYTES) {
@@ -43,7 +45,7 @@ export async function openHttp(url: string, onBytes: OnBytes = () => {}): Promis
   }
   const first = await body(response, onBytes);
   const tag = response.headers.get("ETag");
-  const source = new HttpSource(url, size, first, tag, onBytes);
+  const source = new HttpSource(url, size, first, tag, onBytes, shelf);
   if (size > WHOLE_BYTES) {
     return source;
   }
@@ -67,6 +69,7 @@ class HttpSource implements ByteSource {
     private readonly first: Uint8Array<ArrayBuffer>,
     private readonly tag: string | null,
     private readonly onBytes: OnBytes,
+    private readonly shelf: Shelf | undefined,
   ) {}
 
   async read(span: Span): Promise<Uint8Array<ArrayBuffer>> {
@@ -80,8 +83,14 @@ class HttpSource implements ByteSource {
     }
     const headers: Record<string, string> = { Range: `bytes=${span.offset}-${end - 1}` };
     // A weak tag may not be used for ranges.
-    if (this.tag !== null && !this.tag.startsWith("W/")) {
+    const strong = this.tag !== null && !this.tag.startsWith("W/");
+    const key = `${this.tag} ${span.offset}+${span.length} ${this.url}`;
+    if (strong) {
       headers["If-Range"] = this.tag;
+      const kept = await this.shelf?.get(key);
+      if (kept?.byteLength === span.length) {
+        return kept;
+      }
     }
     const response = await request(this.url, headers);
     if (response.status === 200) {
@@ -94,6 +103,9 @@ class HttpSource implements ByteSource {
     const bytes = await body(response, this.onBytes);
     if (bytes.byteLength !== span.length) {
       throw new SourceError(`${this.url}: ${bytes.byteLength} bytes came where ${span.length} were asked for`);
+    }
+    if (strong) {
+      this.shelf?.put(key, bytes);
     }
     return bytes;
   }

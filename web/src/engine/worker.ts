@@ -1,6 +1,7 @@
 /** The worker: owns the file, so that reading and searching never hold up the page. */
 
 import { openHttp } from "../bytes/http";
+import { openShelf } from "../bytes/shelf";
 import { BlobSource, type ByteSource } from "../bytes/source";
 import { OtherLayout } from "../hdf5/cursor";
 import { openTimeline, type TimelineFile } from "../timeline/file";
@@ -17,6 +18,8 @@ interface Scope {
 }
 
 const scope = self as unknown as Scope;
+
+const shelf = openShelf();
 
 let session: Session | undefined;
 let finder: Finder | undefined;
@@ -67,7 +70,7 @@ async function answer(request: Request): Promise<unknown> {
       session = undefined;
       bytes = 0;
       requests = 0;
-      const source = "url" in place ? await openHttp(place.url, onBytes) : new BlobSource(place.file, onBytes);
+      const source = "url" in place ? await openHttp(place.url, onBytes, shelf) : new BlobSource(place.file, onBytes);
       const opened = new Session(await openAny(source));
       if (stale()) {
         return undefined;
