@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use flopwatch_api::AGENT_AUDIENCE;
 use flopwatch_artifacts::{
     Access, ArtifactMetrics, ArtifactService, Reviewer, ReviewerOptions, ServeError, Server, ServerLimits, Store,
     StoreError, StoreOptions,
@@ -296,7 +297,11 @@ async fn bind(
     store: &Arc<Store>,
     metrics: ArtifactMetrics,
 ) -> Result<Server, Error> {
-    let access = Access::Kubernetes(Reviewer::new(client.clone(), ReviewerOptions::default(), &metrics));
+    let reviews = ReviewerOptions {
+        service_audience: Some(AGENT_AUDIENCE.to_owned()),
+        ..ReviewerOptions::default()
+    };
+    let access = Access::Kubernetes(Reviewer::new(client.clone(), reviews, metrics.reviews()));
     let service = ArtifactService::new(Arc::clone(store), access, metrics);
     Ok(Server::bind_tls(&service, options.listen, &options.tls_dir, ServerLimits::default()).await?)
 }

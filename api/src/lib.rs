@@ -38,6 +38,9 @@ pub const OPERATOR_FIELD_MANAGER: &str = "flopwatch-operator";
 /// Field manager of the agents: all other capture status.
 pub const AGENT_FIELD_MANAGER: &str = "flopwatch-agent";
 
+/// Audience of the tokens that the gateway shows to the agents: good for nothing else.
+pub const AGENT_AUDIENCE: &str = "flopwatch-agent";
+
 /// Label on captures, and on pods that a session made: name of the session they belong to.
 pub const SESSION_LABEL: &str = "flopwatch.dev/session";
 /// Label on captures: `status.id` of the session they belong to.
@@ -46,3 +49,5 @@ pub const SESSION_ID_LABEL: &str = "flopwatch.dev/session-id";
 pub const REQUESTED_BY_ANNOTATION: &str = "flopwatch.dev/requested-by";
 /// Finalizer on captures, held by the operator until the agent has let go of the target and of the artifacts.
 pub const CAPTURE_FINALIZER: &str = "flopwatch.dev/capture";
+/// Prefix of annotations on sessions that hold the further fields of a request to the gateway, such as `solver`.
+pub const REQUEST_ANNOTATION_PREFIX: &str = "request.flopwatch.dev/";

@@ -1,11 +1,6 @@
 //! Who may read a capture.
 
-mod cache;
-mod review;
-
-pub use review::{Reviewer, ReviewerOptions};
-
-pub(crate) use review::{Credentials, Denied, Grant};
+pub use flopwatch_access::{Reviewer, ReviewerOptions};
 
 /// Who may read.
 #[derive(Debug)]

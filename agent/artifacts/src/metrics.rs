@@ -24,6 +24,11 @@ pub struct ArtifactMetrics {
 }
 
 impl ArtifactMetrics {
+    /// Where a [`Reviewer`](crate::Reviewer) of this service counts.
+    pub fn reviews(&self) -> IntCounterVec {
+        self.reviews.clone()
+    }
+
     /// Makes the counters and registers them. Fails when `registry` has series of these names already.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
         let metrics = Self {

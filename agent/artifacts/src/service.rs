@@ -18,13 +18,14 @@ use axum::routing::get;
 use axum::{Json, Router};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flopwatch_access::{Credentials, Denied, Grant, Verb};
 use flopwatch_api::artifact::{Artifact, Output};
 use flopwatch_api::capture::SessionReference;
 use futures::StreamExt;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::access::{Access, Credentials, Denied, Grant};
+use crate::access::Access;
 use crate::manifest::{Manifest, check_name};
 use crate::metrics::ArtifactMetrics;
 use crate::problem::Problem;
@@ -286,6 +287,7 @@ async fn open(
     // Whoever may not get the session hears the same whether or not there is a capture. What is absent belongs to no
     // session, so its absence is told to those who may get every session of the namespace.
     let session_grant = Grant {
+        verb: Verb::Get,
         namespace,
         session,
         raw: false,
@@ -310,6 +312,7 @@ async fn open(
     let mut may_raw = true;
     if let (true, Access::Kubernetes(reviewer), Some(credentials)) = (asks_for_raw, &inner.access, &credentials) {
         let grant = Grant {
+            verb: Verb::Get,
             namespace,
             session: Some(&manifest.session.name),
             raw: true,

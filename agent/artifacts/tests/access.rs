@@ -208,3 +208,29 @@ async fn a_token_for_another_audience_is_no_token() {
         assert_eq!(ask(&listening, "reader", &path).await.status, status, "{audience:?}");
     }
 }
+
+#[tokio::test]
+async fn a_token_for_this_service_is_known_beside_those_of_the_api_server() {
+    let captures = Captures::new().await;
+    let api = Api::new(&["reader"], &["reader profilingsessions team/session"]).await;
+    let options = ReviewerOptions {
+        service_audience: Some("flopwatch-agent".into()),
+        lifetime: Duration::ZERO,
+        ..ReviewerOptions::default()
+    };
+    let listening = Listening::plain(&captures.reviewed(&api, options));
+    let path = format!("{}/timeline.h5", artifacts_path("team", "train"));
+    for (audience, reviews) in [(Some("flopwatch-agent"), 1), (None, 2)] {
+        let before = {
+            let mut world = api.world.lock().unwrap();
+            world.audience = audience.map(str::to_owned);
+            world.token_reviews
+        };
+        assert_eq!(ask(&listening, "reader", &path).await.status, 200, "{audience:?}");
+        assert_eq!(
+            api.world.lock().unwrap().token_reviews - before,
+            reviews,
+            "{audience:?}"
+        );
+    }
+}

@@ -104,7 +104,11 @@ impl Captures {
     }
 
     pub(crate) fn reviewed(&self, api: &Api, options: ReviewerOptions) -> ArtifactService {
-        self.service(Access::Kubernetes(Reviewer::new(api.client(), options, &self.metrics)))
+        self.service(Access::Kubernetes(Reviewer::new(
+            api.client(),
+            options,
+            self.metrics.reviews(),
+        )))
     }
 
     /// Value of a series without labels, or with them as they are rendered.

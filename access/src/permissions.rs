@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
-use super::Grant;
+use crate::review::Grant;
 
 /// Permissions that were given, under a hash of token and grant. Refusals are never remembered: a right that was just
 /// granted works at once.
 #[derive(Debug)]
-pub(super) struct Permissions {
+pub(crate) struct Permissions {
     until: Mutex<HashMap<[u8; 32], Instant>>,
     lifetime: Duration,
     capacity: usize,
 }
 
 impl Permissions {
-    pub(super) fn new(lifetime: Duration, capacity: usize) -> Self {
+    pub(crate) fn new(lifetime: Duration, capacity: usize) -> Self {
         Self {
             until: Mutex::default(),
             lifetime,
@@ -26,12 +26,12 @@ impl Permissions {
         }
     }
 
-    pub(super) fn holds(&self, token: &str, grant: &Grant<'_>, now: Instant) -> bool {
+    pub(crate) fn holds(&self, token: &str, grant: &Grant<'_>, now: Instant) -> bool {
         let until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         until.get(&key(token, grant)).is_some_and(|until| now < *until)
     }
 
-    pub(super) fn remember(&self, token: &str, grant: &Grant<'_>, now: Instant) {
+    pub(crate) fn remember(&self, token: &str, grant: &Grant<'_>, now: Instant) {
         let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         if until.len() >= self.capacity {
             until.retain(|_, until| now < *until);
@@ -51,6 +51,7 @@ fn key(token: &str, grant: &Grant<'_>) -> [u8; 32] {
         grant.namespace,
         grant.session.unwrap_or_default(),
         grant.resource(),
+        grant.verb.as_str(),
     ] {
         sha256.update(u64::try_from(field.len()).unwrap_or(u64::MAX).to_le_bytes());
         sha256.update(field);
@@ -61,8 +62,10 @@ fn key(token: &str, grant: &Grant<'_>) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::review::Verb;
 
     const SESSION: Grant<'_> = Grant {
+        verb: Verb::Get,
         namespace: "team",
         session: Some("train"),
         raw: false,
@@ -92,6 +95,8 @@ mod tests {
         ));
         assert!(!permissions.holds("other", &SESSION, now));
         assert!(!permissions.holds("token", &Grant { raw: true, ..SESSION }, now));
+        let list = Verb::List;
+        assert!(!permissions.holds("token", &Grant { verb: list, ..SESSION }, now));
         assert!(!permissions.holds(
             "token",
             &Grant {

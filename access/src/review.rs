@@ -12,14 +12,16 @@ use prometheus::IntCounterVec;
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::timeout;
 
-use super::cache::Permissions;
-use crate::metrics::ArtifactMetrics;
+use crate::permissions::Permissions;
 
 /// How the Kubernetes API is asked.
 #[derive(Clone, Debug)]
 pub struct ReviewerOptions {
     /// Audiences that a token must be for at least one of; empty: those of the API server.
     pub audiences: Vec<String>,
+    /// Audience of tokens that other parts of Flopwatch have for this service alone. A token that is not for it is reviewed for
+    /// `audiences`.
+    pub service_audience: Option<String>,
     /// Longest wait for one answer.
     pub deadline: Duration,
     /// How long a permission is remembered.
@@ -35,6 +37,7 @@ impl Default for ReviewerOptions {
     fn default() -> Self {
         Self {
             audiences: Vec::new(),
+            service_audience: None,
             deadline: Duration::from_secs(5),
             lifetime: Duration::from_secs(10),
             capacity: 4096,
@@ -60,19 +63,39 @@ impl fmt::Debug for Reviewer {
     }
 }
 
+/// What is done with a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// It is read.
+    Get,
+    /// It is listed with others.
+    List,
+}
+
+impl Verb {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+        }
+    }
+}
+
 /// A right that a request needs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Grant<'a> {
-    /// Namespace of the session.
-    pub(crate) namespace: &'a str,
+pub struct Grant<'a> {
+    /// What is done.
+    pub verb: Verb,
+    /// Namespace of the session; empty for every namespace.
+    pub namespace: &'a str,
     /// The session, or `None` for every session of the namespace.
-    pub(crate) session: Option<&'a str>,
+    pub session: Option<&'a str>,
     /// The session's raw captures rather than the session.
-    pub(crate) raw: bool,
+    pub raw: bool,
 }
 
 impl Grant<'_> {
-    pub(super) fn resource(&self) -> &'static str {
+    pub(crate) fn resource(&self) -> &'static str {
         if self.raw {
             "profilingsessions/raw"
         } else {
@@ -83,7 +106,7 @@ impl Grant<'_> {
 
 /// Why a request is not let through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Denied {
+pub enum Denied {
     /// The token is not known.
     Unauthenticated,
     /// The caller has not the right.
@@ -93,13 +116,14 @@ pub(crate) enum Denied {
 }
 
 /// The token of one request, and whose it turned out to be.
-pub(crate) struct Credentials<'a> {
+pub struct Credentials<'a> {
     token: &'a str,
     user: OnceCell<UserInfo>,
 }
 
 impl<'a> Credentials<'a> {
-    pub(crate) fn new(token: &'a str) -> Self {
+    /// Of a request with this bearer token.
+    pub fn new(token: &'a str) -> Self {
         Self {
             token,
             user: OnceCell::new(),
@@ -108,19 +132,20 @@ impl<'a> Credentials<'a> {
 }
 
 impl Reviewer {
-    /// A reviewer that asks through `client`.
-    pub fn new(client: Client, options: ReviewerOptions, metrics: &ArtifactMetrics) -> Self {
+    /// A reviewer that asks through `client` and counts in `reviews`, whose labels are `review` (`token`, `access`) and `result`
+    /// (`allowed`, `denied`, `error`).
+    pub fn new(client: Client, options: ReviewerOptions, reviews: IntCounterVec) -> Self {
         Self {
             client,
             permissions: Permissions::new(options.lifetime, options.capacity),
             open: Semaphore::new(options.concurrency.max(1)),
-            reviews: metrics.reviews.clone(),
+            reviews,
             options,
         }
     }
 
     /// Whether the caller has the right.
-    pub(crate) async fn review(&self, credentials: &Credentials<'_>, grant: &Grant<'_>) -> Result<(), Denied> {
+    pub async fn review(&self, credentials: &Credentials<'_>, grant: &Grant<'_>) -> Result<(), Denied> {
         if self.permissions.holds(credentials.token, grant, Instant::now()) {
             return Ok(());
         }
@@ -134,7 +159,17 @@ impl Reviewer {
     }
 
     async fn authenticate(&self, token: &str) -> Result<UserInfo, Denied> {
-        let audiences = (!self.options.audiences.is_empty()).then(|| self.options.audiences.clone());
+        if let Some(audience) = &self.options.service_audience {
+            match self.token_review(token, std::slice::from_ref(audience)).await {
+                Err(Denied::Unauthenticated) => {}
+                decided => return decided,
+            }
+        }
+        self.token_review(token, &self.options.audiences).await
+    }
+
+    async fn token_review(&self, token: &str, wanted: &[String]) -> Result<UserInfo, Denied> {
+        let audiences = (!wanted.is_empty()).then(|| wanted.to_vec());
         let review = TokenReview {
             spec: TokenReviewSpec {
                 token: Some(token.to_owned()),
@@ -149,12 +184,12 @@ impl Reviewer {
             .status
             .unwrap_or_default();
         // An authenticator that knows no audiences returns none; its word is then not enough.
-        let audience = self.options.audiences.is_empty()
+        let audience = wanted.is_empty()
             || status
                 .audiences
                 .unwrap_or_default()
                 .iter()
-                .any(|audience| self.options.audiences.contains(audience));
+                .any(|audience| wanted.contains(audience));
         match status.user {
             Some(user) if status.authenticated == Some(true) && audience => {
                 self.count("token", "allowed");
@@ -175,8 +210,8 @@ impl Reviewer {
                 uid: user.uid.clone(),
                 extra: user.extra.clone(),
                 resource_attributes: Some(ResourceAttributes {
-                    namespace: Some(grant.namespace.to_owned()),
-                    verb: Some("get".to_owned()),
+                    namespace: Some(grant.namespace.to_owned()).filter(|namespace| !namespace.is_empty()),
+                    verb: Some(grant.verb.as_str().to_owned()),
                     group: Some("flopwatch.dev".to_owned()),
                     resource: Some("profilingsessions".to_owned()),
                     subresource: grant.raw.then(|| "raw".to_owned()),
