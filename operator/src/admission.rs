@@ -8,7 +8,6 @@ mod quantity;
 pub mod refusal;
 mod requester;
 mod review;
-mod tls;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +17,6 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::routing::post;
-use axum_server::tls_rustls::RustlsConfig;
 use kube::Client;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -29,6 +27,7 @@ use crate::admission::entrypoint::EntrypointLookup;
 use crate::admission::prepare::PrepareOptions;
 use crate::metrics::Metrics;
 use crate::probes::{self, Readiness};
+use crate::serve::{follow_secret, serve};
 
 /// Longest time that one review may take; the API server waits for two seconds.
 const REVIEW_DEADLINE: Duration = Duration::from_millis(1900);
@@ -36,8 +35,6 @@ const REVIEW_DEADLINE: Duration = Duration::from_millis(1900);
 const MOST_BYTES: usize = 8 << 20;
 /// Most reviews at once.
 const MOST_REVIEWS: usize = 128;
-/// How long reviews that are under way may take when the process ends.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// How admission runs.
 #[derive(Clone, Debug)]
@@ -100,7 +97,7 @@ pub async fn run(
         stop.clone(),
     );
     let (sender, certificate) = watch::channel(None);
-    let certificates = tls::follow_secret(&client, &options.namespace, &options.tls_secret, &metrics, sender);
+    let certificates = follow_secret(&client, &options.namespace, &options.tls_secret, &metrics, sender);
     let reviews = serve(
         options.listen,
         router(Arc::new(reviewer)),
@@ -125,48 +122,6 @@ pub async fn run(
     } else {
         Err(AdmissionError::Ended("review server"))
     }
-}
-
-/// Serves once there is a certificate, and with each new one from the next connection on.
-async fn serve(
-    address: SocketAddr,
-    router: Router,
-    mut certificate: watch::Receiver<Option<Arc<rustls::ServerConfig>>>,
-    readiness: Readiness,
-    stop: CancellationToken,
-) -> std::io::Result<()> {
-    let first = tokio::select! {
-        () = stop.cancelled() => return Ok(()),
-        first = certificate.wait_for(Option::is_some) => first.ok().and_then(|config| config.clone()),
-    };
-    let Some(first) = first else { return Ok(()) };
-    let config = RustlsConfig::from_config(first);
-    let handle = axum_server::Handle::<SocketAddr>::new();
-    let server = axum_server::bind_rustls(address, config.clone())
-        .handle(handle.clone())
-        .serve(router.into_make_service());
-    tokio::pin!(server);
-    let reload = async {
-        if let Some(address) = handle.listening().await {
-            tracing::info!(%address, "serving reviews");
-            readiness.set(true);
-        }
-        while certificate.changed().await.is_ok() {
-            if let Some(next) = certificate.borrow_and_update().clone() {
-                config.reload_from_config(next);
-                tracing::info!("serving with a new certificate");
-            }
-        }
-        std::future::pending::<()>().await;
-    };
-    tokio::select! {
-        result = &mut server => return result,
-        () = reload => {}
-        () = stop.cancelled() => {}
-    }
-    readiness.set(false);
-    handle.graceful_shutdown(Some(GRACE));
-    server.await
 }
 
 /// The paths of the webhooks.

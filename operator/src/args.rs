@@ -2,15 +2,18 @@
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use axum::http::HeaderValue;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::admission::AdmissionOptions;
 use crate::admission::entrypoint::EntrypointMode;
 use crate::admission::prepare::PrepareOptions;
-use crate::certificates::CertificateOptions;
+use crate::certificates::{CertificateOptions, Names};
 use crate::controller::ControllerOptions;
+use crate::gateway::{AgentOptions, GatewayOptions};
 use crate::release::ReleaseOptions;
 
 /// Flopwatch's operator: profiles GPU pods in place.
@@ -29,6 +32,8 @@ pub enum Command {
     Controller(Box<ControllerArgs>),
     /// Prepares pods that opted in, and writes down who asked for a session.
     Admission(Box<AdmissionArgs>),
+    /// Serves sessions and their artifacts over HTTP to those who may.
+    Gateway(Box<GatewayArgs>),
     /// Before an uninstall: stops every capture of the cluster and takes its finalizer off. Safe to run twice.
     Release(Box<ReleaseArgs>),
     /// Prints the custom resource definitions as YAML.
@@ -112,6 +117,12 @@ pub struct ControllerArgs {
     /// Secret with the authority and its key; only the controller needs it.
     #[arg(long, env = "FLOPWATCH_AUTHORITY_SECRET", default_value = "flopwatch-authority")]
     authority_secret: String,
+    /// Service of the gateway, in the operator's namespace. Without one, the gateway gets no certificate.
+    #[arg(long, env = "FLOPWATCH_GATEWAY_SERVICE")]
+    gateway_service: Option<String>,
+    /// Secret that the gateway serves with.
+    #[arg(long, env = "FLOPWATCH_GATEWAY_SECRET", default_value = "flopwatch-gateway-tls")]
+    gateway_secret: String,
     /// DNS name that clients ask agents for. Default: flopwatch-agent.NAMESPACE.svc.
     #[arg(long, env = "FLOPWATCH_AGENT_SERVER_NAME")]
     agent_server_name: Option<String>,
@@ -158,6 +169,8 @@ impl ControllerArgs {
             webhook_configuration,
             webhook_secret,
             agent_secret,
+            gateway_service,
+            gateway_secret,
             authority_secret,
             agent_server_name,
             no_certificates,
@@ -166,20 +179,26 @@ impl ControllerArgs {
             captures_suspended,
             config_map,
         } = self;
-        let webhook_names = vec![
-            format!("{webhook_service}.{namespace}.svc"),
-            format!("{webhook_service}.{namespace}.svc.cluster.local"),
-        ];
-        let agent_names = vec![agent_server_name.unwrap_or_else(|| format!("flopwatch-agent.{namespace}.svc"))];
+        let of_service = |service: &String| {
+            vec![
+                format!("{service}.{namespace}.svc"),
+                format!("{service}.{namespace}.svc.cluster.local"),
+            ]
+        };
+        let names = Names {
+            webhook: of_service(&webhook_service),
+            agent: vec![agent_server_name.unwrap_or_else(|| format!("flopwatch-agent.{namespace}.svc"))],
+            gateway: gateway_service.as_ref().map(of_service).unwrap_or_default(),
+        };
         let certificates = (!no_certificates).then(|| CertificateOptions {
             namespace: namespace.clone(),
             authority_secret,
             webhook_secret,
-            webhook_names,
+            names,
             webhook_service,
             webhook_configuration,
             agent_secret,
-            agent_names,
+            gateway_secret,
         });
         ControllerOptions {
             namespace,
@@ -329,6 +348,91 @@ impl ReleaseArgs {
     }
 }
 
+/// Flags of `gateway`.
+#[derive(Debug, Args)]
+pub struct GatewayArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+    /// Where it is served, over TLS.
+    #[arg(long, env = "FLOPWATCH_LISTEN", default_value = "0.0.0.0:8443")]
+    listen: SocketAddr,
+    /// Secret with the certificate, in the operator's namespace; it is watched.
+    #[arg(long, env = "FLOPWATCH_TLS_SECRET", default_value = "flopwatch-gateway-tls")]
+    tls_secret: String,
+    /// File with the authority of the agents' certificates.
+    #[arg(
+        long,
+        env = "FLOPWATCH_AGENT_AUTHORITY",
+        default_value = "/etc/flopwatch/agents/ca.crt"
+    )]
+    agent_authority: PathBuf,
+    /// File with the token for the agents, whose audience is flopwatch-agent.
+    #[arg(
+        long,
+        env = "FLOPWATCH_AGENT_TOKEN",
+        default_value = "/var/run/secrets/flopwatch/token"
+    )]
+    agent_token: PathBuf,
+    /// DNS name in the agents' certificates. Default: flopwatch-agent.NAMESPACE.svc.
+    #[arg(long, env = "FLOPWATCH_AGENT_SERVER_NAME")]
+    agent_server_name: Option<String>,
+    /// Most artifacts that are passed on at once.
+    #[arg(long, env = "FLOPWATCH_MAX_TRANSFERS", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    max_transfers: u16,
+    /// Origin of web pages that may call it, such as https://grafana.example; may be given again.
+    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
+    cors_origin: Vec<HeaderValue>,
+}
+
+impl GatewayArgs {
+    /// The flags for logging.
+    pub fn log(&self) -> &LogArgs {
+        &self.common.log
+    }
+
+    /// What the flags mean together.
+    pub fn options(self) -> GatewayOptions {
+        let Self {
+            common:
+                CommonArgs {
+                    namespace,
+                    listen_metrics,
+                    log: _,
+                },
+            listen,
+            tls_secret,
+            agent_authority,
+            agent_token,
+            agent_server_name,
+            max_transfers,
+            cors_origin,
+        } = self;
+        let server_name = agent_server_name.unwrap_or_else(|| format!("flopwatch-agent.{namespace}.svc"));
+        GatewayOptions {
+            namespace,
+            listen,
+            listen_metrics,
+            tls_secret,
+            agents: AgentOptions {
+                server_name,
+                authority: agent_authority,
+                token: agent_token,
+                transfers: max_transfers.into(),
+            },
+            origins: cors_origin,
+        }
+    }
+}
+
+/// A page of any site could otherwise call with what a browser knows.
+fn origin(text: &str) -> Result<HeaderValue, String> {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    match (host, HeaderValue::try_from(text)) {
+        (Some(host), Ok(value)) if !host.is_empty() && !host.contains(['/', '*']) => Ok(value),
+        _ => Err("must be a scheme, a host and perhaps a port, such as https://grafana.example".to_owned()),
+    }
+}
+
 /// Nsight Systems refuses to start from a folder of another name.
 fn tools_path(path: &str) -> Result<String, String> {
     let path = path.trim_end_matches('/');
@@ -359,8 +463,11 @@ mod tests {
     #[test]
     fn names_of_certificates_follow_the_namespace() {
         let certificates = controller(&[]).certificates.unwrap();
-        assert_eq!(certificates.webhook_names[0], "flopwatch-admission.ns.svc");
-        assert_eq!(certificates.agent_names, ["flopwatch-agent.ns.svc"]);
+        assert_eq!(certificates.names.webhook[0], "flopwatch-admission.ns.svc");
+        assert_eq!(certificates.names.agent, ["flopwatch-agent.ns.svc"]);
+        assert!(certificates.names.gateway.is_empty());
+        let gateway = controller(&["--gateway-service=g"]).certificates.unwrap().names.gateway;
+        assert_eq!(gateway[0], "g.ns.svc");
         assert!(controller(&["--no-certificates"]).certificates.is_none());
     }
 
@@ -403,6 +510,40 @@ mod tests {
         assert_eq!(mode(&[]), EntrypointMode::Off);
         assert_eq!(mode(&["--entrypoint-lookup"]), EntrypointMode::Pinned);
         assert_eq!(mode(&["--entrypoint-lookup=all"]), EntrypointMode::All);
+    }
+
+    #[test]
+    fn the_gateways_command_line_in_the_chart_is_understood() {
+        let line = [
+            "flopwatch-operator",
+            "gateway",
+            "--namespace=ns",
+            "--log-format=json",
+            "--log-level=info",
+            "--agent-server-name=flopwatch-agent.ns.svc",
+            "--agent-authority=/etc/flopwatch/agents/ca.crt",
+            "--agent-token=/var/run/secrets/flopwatch/token",
+            "--max-transfers=64",
+            "--cors-origin=https://grafana.example",
+            "--cors-origin=http://localhost:3000",
+        ];
+        match Cli::parse_from(line).command {
+            Command::Gateway(args) => assert_eq!(args.options().origins.len(), 2),
+            other => panic!("{other:?}"),
+        }
+        for origin in [
+            "*",
+            "grafana.example",
+            "https://*.example",
+            "https://grafana.example/",
+            "https://",
+        ] {
+            let option = format!("--cors-origin={origin}");
+            assert!(
+                Cli::try_parse_from(["flopwatch-operator", "gateway", &option]).is_err(),
+                "{origin}"
+            );
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Certificates of admission and of the agents: made, rotated and published by the leader.
+//! Certificates of admission, of the agents and of the gateway: made, rotated and published by the leader.
 //!
-//! An authority of our own, whose key only the controller reads, signs one certificate for the admission Service and one
-//! for the agents. Both are renewed at two thirds of their life; so is the authority, whose predecessor stays trusted
+//! An authority of our own, whose key only the controller reads, signs one certificate for the admission Service, one for the
+//! agents, and one for the gateway where there is one. All are renewed at two thirds of their life; so is the authority, whose predecessor stays trusted
 //! until it runs out, and which signs nothing until its own certificate had time to reach those who trust it.
 
 mod decide;
@@ -19,7 +19,7 @@ use crate::metrics::Metrics;
 
 pub use decide::{Decision, decide};
 pub use issue::{IssueError, carry_out};
-pub use material::{Authority, Leaf, Material, SecretData};
+pub use material::{Authority, Leaf, Material, Names, SecretData};
 
 /// Time between two looks at the secrets and at the webhook configuration.
 const INTERVAL: Duration = Duration::from_mins(1);
@@ -35,16 +35,16 @@ pub struct CertificateOptions {
     pub authority_secret: String,
     /// Secret that admission serves with.
     pub webhook_secret: String,
-    /// DNS names of the admission Service.
-    pub webhook_names: Vec<String>,
+    /// DNS names that the certificates are good for.
+    pub names: Names,
     /// Service of admission, as the webhook configuration names it.
     pub webhook_service: String,
     /// MutatingWebhookConfiguration whose `caBundle` is kept.
     pub webhook_configuration: String,
     /// Secret that the agents serve with.
     pub agent_secret: String,
-    /// DNS names that agents are asked for.
-    pub agent_names: Vec<String>,
+    /// Secret that the gateway serves with.
+    pub gateway_secret: String,
 }
 
 /// Why certificates could not be brought up to date.
@@ -99,8 +99,8 @@ async fn bring_up_to_date(
 ) -> Result<(), CertificateError> {
     let now = Timestamp::now();
     let current = publish::read(client, options).await?;
-    let decision = decide(&current, &options.webhook_names, &options.agent_names, now);
-    let desired = carry_out(&decision, &current, &options.webhook_names, &options.agent_names, now)?;
+    let decision = decide(&current, &options.names, now);
+    let desired = carry_out(&decision, &current, &options.names, now)?;
     if decision != Decision::default() {
         tracing::info!(?decision, "renewing certificates");
     }
@@ -112,6 +112,7 @@ async fn bring_up_to_date(
         ),
         ("admission", desired.webhook.as_ref().map(|leaf| &leaf.certificate)),
         ("agent", desired.agent.as_ref().map(|leaf| &leaf.certificate)),
+        ("gateway", desired.gateway.as_ref().map(|leaf| &leaf.certificate)),
     ] {
         if let Some(facts) = certificate.and_then(|pem| material::Facts::of(pem)) {
             let gauge = metrics.certificate_expiry.with_label_values(&[name]);

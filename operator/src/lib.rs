@@ -1,8 +1,9 @@
-//! Session controller and admission of Flopwatch.
+//! Session controller, admission and gateway of Flopwatch.
 //!
 //! * [`controller`] runs the controllers under a lease: [`session`] chooses targets and sums captures up, [`capture`]
 //!   gives up captures whose node is gone and takes finalizers off, [`certificates`] are made and rotated.
 //! * [`admission`] prepares pods that opted in and writes down who asked for a session.
+//! * [`gateway`] serves sessions and their artifacts over HTTP to those who may.
 //! * [`trouble`] finds prepared pods that the preparation keeps from starting, and says so on them.
 //! * [`release`] lets go of every capture before all of this is uninstalled.
 //!
@@ -16,9 +17,11 @@ pub mod certificates;
 pub mod controller;
 pub mod crds;
 pub mod deadline;
+pub mod gateway;
 pub mod metrics;
 pub mod probes;
 pub mod release;
+mod serve;
 pub mod session;
 pub mod trouble;
 pub mod watch;

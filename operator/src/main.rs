@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::Parser as _;
 use flopwatch_operator::args::{Cli, Command};
 use flopwatch_operator::metrics::Metrics;
-use flopwatch_operator::{admission, controller, crds, release};
+use flopwatch_operator::{admission, controller, crds, gateway, release};
 
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
@@ -21,6 +21,10 @@ fn main() -> anyhow::Result<()> {
         }),
         Command::Controller(args) => process::run(&args.log().clone(), async |client, stop| {
             Ok(controller::run(client, args.options(), Metrics::new()?, stop).await?)
+        }),
+        Command::Gateway(args) => process::run(&args.log().clone(), async |client, stop| {
+            let config = kube::Config::infer().await.context("finding the API server")?;
+            Ok(gateway::run(client, config, args.options(), Metrics::new()?, stop).await?)
         }),
         Command::Release(args) => process::run(&args.log().clone(), async |client, stop| {
             release::run(client, args.options(), stop).await?;

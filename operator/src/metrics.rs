@@ -34,7 +34,7 @@ pub struct Metrics {
     pub leader: IntGauge,
     /// 1 while new captures are suspended.
     pub suspended: IntGauge,
-    /// End of validity in seconds since 1970, by certificate (`authority`, `admission`, `agent`).
+    /// End of validity in seconds since 1970, by certificate (`authority`, `admission`, `agent`, `gateway`).
     pub certificate_expiry: GaugeVec,
     /// Admission requests, by path (`mutate_pods`, `mutate_sessions`) and outcome.
     pub admission_requests: IntCounterVec,
@@ -48,7 +48,11 @@ pub struct Metrics {
     pub pods_created_unprepared: IntGaugeVec,
     /// Look-ups of images' entrypoints, by outcome (`found`, `cached`, `failed`, `timed_out`).
     pub entrypoint_lookups: IntCounterVec,
-    /// End of validity, in seconds since 1970, of the certificate that admission serves; 0 without one.
+    /// Requests to the gateway, by path as the document has it and class of the answer.
+    pub gateway_requests: IntCounterVec,
+    /// Reviews that the gateway asked for, by review (`token`, `access`) and result (`allowed`, `denied`, `error`).
+    pub gateway_access_reviews: IntCounterVec,
+    /// End of validity, in seconds since 1970, of the certificate that admission or the gateway serves; 0 without one.
     pub serving_certificate_expiry: Gauge,
 }
 
@@ -111,6 +115,16 @@ impl Metrics {
             leader: gauge("flopwatch_leader", "1 while this process leads.")?,
             suspended: gauge("flopwatch_captures_suspended", "1 while new captures are suspended.")?,
             certificate_expiry,
+            gateway_requests: counters(
+                "flopwatch_gateway_requests_total",
+                "Requests to the gateway, by path and class of the answer.",
+                &["path", "class"],
+            )?,
+            gateway_access_reviews: counters(
+                "flopwatch_gateway_access_reviews_total",
+                "Reviews that the gateway asked the API server for.",
+                &["review", "result"],
+            )?,
             admission_requests: counters(
                 "flopwatch_admission_requests_total",
                 "Admission requests, by path and outcome.",

@@ -11,6 +11,9 @@ const DEFINITIONS: [&str; 2] = ["crds", "charts/flopwatch/files/crds"];
 /// Where the schema of the summary artifact is kept.
 const SUMMARY_SCHEMA: &str = "docs/summary.schema.json";
 
+/// Where the gateway's OpenAPI document is kept.
+const OPENAPI: &str = "docs/openapi.json";
+
 /// Writes them anew.
 pub(crate) fn run(cache: &Cache) -> Result<()> {
     step("custom resource definitions", || {
@@ -18,6 +21,9 @@ pub(crate) fn run(cache: &Cache) -> Result<()> {
     })?;
     step("summary schema", || {
         example(cache, "flopwatch-trace", "summary_schema", &[SUMMARY_SCHEMA])
+    })?;
+    step("OpenAPI document", || {
+        example(cache, "flopwatch-operator", "openapi", &[OPENAPI])
     })
 }
 

@@ -145,11 +145,14 @@ mod serving {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
-    use crate::certificates::{Decision, Leaf, Material, carry_out};
+    use crate::certificates::{Decision, Leaf, Material, Names, carry_out};
 
     fn material(current: &Material, decision: &Decision) -> Material {
-        let names = ["admission.test".to_owned()];
-        carry_out(decision, current, &names, &names, jiff::Timestamp::now()).unwrap()
+        let names = Names {
+            webhook: vec!["admission.test".to_owned()],
+            ..Names::default()
+        };
+        carry_out(decision, current, &names, jiff::Timestamp::now()).unwrap()
     }
 
     fn config(leaf: &Leaf) -> Arc<rustls::ServerConfig> {
@@ -158,7 +161,7 @@ mod serving {
             .into_iter()
             .map(|(key, value)| (key, ByteString(value)))
             .collect();
-        let (config, expiry) = tls::server_config(&Secret {
+        let (config, expiry) = crate::serve::server_config(&Secret {
             data: Some(data),
             ..Secret::default()
         })
@@ -205,6 +208,7 @@ mod serving {
                 authority: true,
                 webhook: true,
                 agent: true,
+                gateway: false,
             },
         );
         let second = material(
@@ -213,6 +217,7 @@ mod serving {
                 authority: false,
                 webhook: true,
                 agent: false,
+                gateway: false,
             },
         );
         let (first, second) = (first.webhook.unwrap(), second.webhook.unwrap());

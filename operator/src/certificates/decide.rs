@@ -3,13 +3,14 @@
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{KeyPair, PublicKeyData as _};
 
-use crate::certificates::material::{Authority, Facts, Leaf, Material};
+use crate::certificates::material::{Authority, Facts, Leaf, Material, Names};
 
 /// How long a new authority is known before it signs: trust reaches API servers and mounted secrets first.
 const SETTLE: SignedDuration = SignedDuration::from_mins(15);
 
 /// What must be made anew.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each certificate")]
 pub struct Decision {
     /// The authority.
     pub authority: bool,
@@ -17,10 +18,13 @@ pub struct Decision {
     pub webhook: bool,
     /// The agents' certificate.
     pub agent: bool,
+    /// The gateway's certificate.
+    pub gateway: bool,
 }
 
 /// Decides.
-pub fn decide(material: &Material, webhook_names: &[String], agent_names: &[String], now: Timestamp) -> Decision {
+pub fn decide(material: &Material, names: &Names, now: Timestamp) -> Decision {
+    let has_gateway = !names.gateway.is_empty();
     let usable = material
         .authority
         .as_ref()
@@ -31,6 +35,7 @@ pub fn decide(material: &Material, webhook_names: &[String], agent_names: &[Stri
             authority: true,
             webhook: true,
             agent: true,
+            gateway: has_gateway,
         };
     };
     if !facts.is_fresh(now) {
@@ -39,14 +44,17 @@ pub fn decide(material: &Material, webhook_names: &[String], agent_names: &[Stri
         let stale = |leaf: Option<&Leaf>, names: &[String]| ended || !is_good(leaf, names, authority, &facts, now);
         return Decision {
             authority: true,
-            webhook: stale(material.webhook.as_ref(), webhook_names),
-            agent: stale(material.agent.as_ref(), agent_names),
+            webhook: stale(material.webhook.as_ref(), &names.webhook),
+            agent: stale(material.agent.as_ref(), &names.agent),
+            gateway: has_gateway && stale(material.gateway.as_ref(), &names.gateway),
         };
     }
+    let bad = |leaf: Option<&Leaf>, names: &[String]| !is_good(leaf, names, authority, &facts, now);
     Decision {
         authority: false,
-        webhook: !is_good(material.webhook.as_ref(), webhook_names, authority, &facts, now),
-        agent: !is_good(material.agent.as_ref(), agent_names, authority, &facts, now),
+        webhook: bad(material.webhook.as_ref(), &names.webhook),
+        agent: bad(material.agent.as_ref(), &names.agent),
+        gateway: has_gateway && bad(material.gateway.as_ref(), &names.gateway),
     }
 }
 
@@ -81,20 +89,23 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn names(name: &str) -> Vec<String> {
-        vec![name.to_owned()]
+    fn names(webhook: &str) -> Names {
+        Names {
+            webhook: vec![webhook.to_owned()],
+            agent: vec!["agent.ns.svc".to_owned()],
+            gateway: Vec::new(),
+        }
     }
 
     /// One round of the loop.
     fn step(material: &Material, now: Timestamp) -> (Decision, Material) {
-        let (webhook, agent) = (names("admission.ns.svc"), names("agent.ns.svc"));
-        let decision = decide(material, &webhook, &agent, now);
-        let next = carry_out(&decision, material, &webhook, &agent, now).unwrap();
-        assert_eq!(
-            decide(&next, &webhook, &agent, now),
-            Decision::default(),
-            "one round is enough"
-        );
+        step_with(material, &names("admission.ns.svc"), now)
+    }
+
+    fn step_with(material: &Material, names: &Names, now: Timestamp) -> (Decision, Material) {
+        let decision = decide(material, names, now);
+        let next = carry_out(&decision, material, names, now).unwrap();
+        assert_eq!(decide(&next, names, now), Decision::default(), "one round is enough");
         (decision, next)
     }
 
@@ -103,7 +114,26 @@ mod tests {
             authority,
             webhook,
             agent,
+            gateway: false,
         }
+    }
+
+    #[test]
+    fn a_gateway_gets_a_certificate_once_there_is_one() {
+        let start = at("2026-01-01T00:00:00Z");
+        let (_, without) = step(&Material::default(), start);
+        assert!(without.gateway.is_none());
+        let mut names = names("admission.ns.svc");
+        names.gateway = vec!["gateway.ns.svc".to_owned()];
+        let (decision, with) = step_with(&without, &names, start);
+        let gateway_alone = Decision {
+            gateway: true,
+            ..Decision::default()
+        };
+        assert_eq!(decision, gateway_alone);
+        let leaf = with.gateway.unwrap();
+        assert_eq!(Facts::of(&leaf.certificate).unwrap().names, names.gateway);
+        assert_eq!(leaf.bundle, with.agent.unwrap().bundle);
     }
 
     #[test]
@@ -175,7 +205,7 @@ mod tests {
         for (name, material, expected) in cases {
             assert_eq!(step(&material, now).0, expected, "{name}");
         }
-        let renamed = decide(&good, &names("other.ns.svc"), &names("agent.ns.svc"), now);
+        let renamed = decide(&good, &names("other.ns.svc"), now);
         assert_eq!(renamed, verdict(false, true, false), "a Service of another name");
         let expired = step(&good, at("2040-01-01T00:00:00Z"));
         assert_eq!(expired.0, verdict(true, true, true), "after a long sleep");

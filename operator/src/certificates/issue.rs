@@ -8,7 +8,7 @@ use rcgen::{
 use time::OffsetDateTime;
 
 use crate::certificates::decide::Decision;
-use crate::certificates::material::{Authority, Facts, Leaf, Material};
+use crate::certificates::material::{Authority, Facts, Leaf, Material, Names};
 
 const AUTHORITY_LIFE: SignedDuration = SignedDuration::from_hours(5 * 365 * 24);
 const LEAF_LIFE: SignedDuration = SignedDuration::from_hours(90 * 24);
@@ -31,8 +31,7 @@ pub enum IssueError {
 pub fn carry_out(
     decision: &Decision,
     current: &Material,
-    webhook_names: &[String],
-    agent_names: &[String],
+    names: &Names,
     now: Timestamp,
 ) -> Result<Material, IssueError> {
     let authority = if decision.authority {
@@ -55,8 +54,12 @@ pub fn carry_out(
         Ok(Some(leaf))
     };
     Ok(Material {
-        webhook: leaf(decision.webhook, current.webhook.as_ref(), webhook_names)?,
-        agent: leaf(decision.agent, current.agent.as_ref(), agent_names)?,
+        webhook: leaf(decision.webhook, current.webhook.as_ref(), &names.webhook)?,
+        agent: leaf(decision.agent, current.agent.as_ref(), &names.agent)?,
+        gateway: match names.gateway.as_slice() {
+            [] => current.gateway.clone(),
+            names => leaf(decision.gateway, current.gateway.as_ref(), names)?,
+        },
         authority: Some(authority),
     })
 }

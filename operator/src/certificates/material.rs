@@ -101,6 +101,19 @@ pub struct Material {
     pub webhook: Option<Leaf>,
     /// The agents' certificate, if its secret has one.
     pub agent: Option<Leaf>,
+    /// The gateway's certificate, if its secret has one.
+    pub gateway: Option<Leaf>,
+}
+
+/// DNS names that certificates are good for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// Of the admission Service.
+    pub webhook: Vec<String>,
+    /// That agents are asked for.
+    pub agent: Vec<String>,
+    /// Of the gateway's Service; none where there is no gateway, which then gets no certificate.
+    pub gateway: Vec<String>,
 }
 
 fn text(data: &SecretData, key: &str) -> Option<String> {

@@ -26,6 +26,10 @@ pub(super) async fn read(client: &Client, options: &CertificateOptions) -> Resul
         authority: Authority::of_secret(&data(&options.authority_secret).await?),
         webhook: Leaf::of_secret(&data(&options.webhook_secret).await?),
         agent: Leaf::of_secret(&data(&options.agent_secret).await?),
+        gateway: match options.names.gateway.as_slice() {
+            [] => None,
+            _ => Leaf::of_secret(&data(&options.gateway_secret).await?),
+        },
     })
 }
 
@@ -49,6 +53,7 @@ pub(super) async fn write(
     for (name, current, desired) in [
         (&options.webhook_secret, &current.webhook, &desired.webhook),
         (&options.agent_secret, &current.agent, &desired.agent),
+        (&options.gateway_secret, &current.gateway, &desired.gateway),
     ] {
         if let Some(leaf) = desired.as_ref().filter(|_| desired != current) {
             write_secret(client, options, name, leaf.to_secret()).await?;
@@ -138,6 +143,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::certificates::Names;
 
     #[test]
     fn only_our_webhooks_are_told_whom_to_trust_and_only_once() {
@@ -145,11 +151,11 @@ mod tests {
             namespace: "flopwatch".into(),
             authority_secret: "a".into(),
             webhook_secret: "w".into(),
-            webhook_names: vec![],
+            names: Names::default(),
             webhook_service: "flopwatch-admission".into(),
             webhook_configuration: "flopwatch".into(),
             agent_secret: "g".into(),
-            agent_names: vec![],
+            gateway_secret: "y".into(),
         };
         let webhook = |name: &str, service: &str| {
             json!({

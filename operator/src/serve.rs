@@ -1,8 +1,13 @@
-//! The certificate that reviews are served with, out of a secret that is watched.
+//! Serves over TLS, with the certificate of a secret that is watched.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
+use axum::Router;
+use axum_server::tls_rustls::RustlsConfig;
 use futures::StreamExt as _;
+use hyper_util::rt::TokioTimer;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
@@ -12,14 +17,21 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use x509_parser::pem::parse_x509_pem;
 
 use crate::metrics::Metrics;
+use crate::probes::Readiness;
 use crate::watch::follow;
+
+/// Longest time for the head of a request, so that slow writers hold no connection.
+const HEAD: Duration = Duration::from_secs(10);
+/// How long requests that are under way may take when the process ends.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Why a secret's certificate cannot be served with.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum TlsError {
+pub(crate) enum TlsError {
     /// The secret lacks a key.
     #[error("the secret has no {0}")]
     Missing(&'static str),
@@ -31,8 +43,54 @@ pub(super) enum TlsError {
     Unusable(#[from] rustls::Error),
 }
 
+/// Serves once there is a certificate, and with each new one from the next connection on.
+pub(crate) async fn serve(
+    address: SocketAddr,
+    router: Router,
+    mut certificate: watch::Receiver<Option<Arc<ServerConfig>>>,
+    readiness: Readiness,
+    stop: CancellationToken,
+) -> std::io::Result<()> {
+    let first = tokio::select! {
+        () = stop.cancelled() => return Ok(()),
+        first = certificate.wait_for(Option::is_some) => first.ok().and_then(|config| config.clone()),
+    };
+    let Some(first) = first else { return Ok(()) };
+    let config = RustlsConfig::from_config(first);
+    let handle = axum_server::Handle::<SocketAddr>::new();
+    let mut server = axum_server::bind_rustls(address, config.clone()).handle(handle.clone());
+    server
+        .http_builder()
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD);
+    let server = server.serve(router.into_make_service());
+    tokio::pin!(server);
+    let reload = async {
+        if let Some(address) = handle.listening().await {
+            tracing::info!(%address, "serving");
+            readiness.set(true);
+        }
+        while certificate.changed().await.is_ok() {
+            if let Some(next) = certificate.borrow_and_update().clone() {
+                config.reload_from_config(next);
+                tracing::info!("serving with a new certificate");
+            }
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        result = &mut server => return result,
+        () = reload => {}
+        () = stop.cancelled() => {}
+    }
+    readiness.set(false);
+    handle.graceful_shutdown(Some(GRACE));
+    server.await
+}
+
 /// Sends each certificate that the secret gets; one that is gone or unusable leaves the last one in service.
-pub(super) async fn follow_secret(
+pub(crate) async fn follow_secret(
     client: &Client,
     namespace: &str,
     name: &str,
@@ -46,7 +104,7 @@ pub(super) async fn follow_secret(
     let mut served = None;
     while changes.next().await.is_some() {
         let Some(secret) = secrets.state().into_iter().next() else {
-            tracing::warn!(secret = name, "there is no certificate to serve reviews with yet");
+            tracing::warn!(secret = name, "there is no certificate to serve with yet");
             continue;
         };
         if served.as_ref() == Some(&secret.data) {
@@ -64,7 +122,7 @@ pub(super) async fn follow_secret(
 }
 
 /// What to serve with, and the end of the certificate's validity in seconds since 1970.
-pub(super) fn server_config(secret: &Secret) -> Result<(ServerConfig, f64), TlsError> {
+pub(crate) fn server_config(secret: &Secret) -> Result<(ServerConfig, f64), TlsError> {
     let data = |key: &'static str| -> Result<&[u8], TlsError> {
         let found = secret.data.as_ref().and_then(|data| data.get(key));
         found

@@ -1,0 +1,384 @@
+//! What goes over the wire.
+
+use std::collections::BTreeMap;
+
+use flopwatch_api::artifact::{Artifact, Output};
+use flopwatch_api::capture::Capture;
+use flopwatch_api::profiler::{ProfilerType, TraceCategory};
+use flopwatch_api::reason::SessionCondition;
+use flopwatch_api::session::ProfilingSession;
+use flopwatch_api::{REQUEST_ANNOTATION_PREFIX, REQUESTED_BY_ANNOTATION};
+use kube::ResourceExt as _;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::gateway::sessions::id_of;
+
+/// What a session profiles with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Mode {
+    /// The deepest profiler that is open for the container.
+    Auto,
+    /// Nsight Systems: CUDA, NVTX, OS runtime and library calls. Needs a prepared pod.
+    Nsys,
+    /// NVML samples alone.
+    Metrics,
+}
+
+impl Mode {
+    pub(crate) const ALL: [Self; 3] = [Self::Auto, Self::Nsys, Self::Metrics];
+
+    /// The mode that asks for a session's profiler; none for profilers that no session can use yet.
+    pub(crate) fn of(session: &ProfilingSession) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|mode| mode.profiler() == session.spec.profiler.type_)
+    }
+
+    pub(crate) const fn profiler(self) -> ProfilerType {
+        match self {
+            Self::Auto => ProfilerType::Auto,
+            Self::Nsys => ProfilerType::Nsys,
+            Self::Metrics => ProfilerType::Metrics,
+        }
+    }
+
+    const fn description(self) -> &'static str {
+        match self {
+            Self::Auto => "The deepest profiler that is open for the container.",
+            Self::Nsys => "Nsight Systems: CUDA, NVTX, OS runtime and library calls. Needs a prepared pod.",
+            Self::Metrics => "NVML samples alone.",
+        }
+    }
+}
+
+/// A mode and what it is.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ModeItem {
+    /// Its name in requests.
+    id: Mode,
+    /// What it gives.
+    description: &'static str,
+}
+
+/// The modes.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ModeList {
+    modes: Vec<ModeItem>,
+}
+
+impl ModeList {
+    pub(crate) fn new() -> Self {
+        let modes = Mode::ALL.map(|id| ModeItem {
+            id,
+            description: id.description(),
+        });
+        Self { modes: modes.into() }
+    }
+}
+
+/// A request to profile.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct RunRequest {
+    /// What to profile with.
+    pub(crate) mode: Mode,
+    /// Which pods.
+    pub(crate) target: RunTarget,
+    /// How.
+    #[serde(default)]
+    pub(crate) options: RunOptions,
+    /// Further fields of text, such as `solver`: kept with the session and given back. At most 16, of at most 1024 bytes; names of
+    /// letters, digits, `-`, `_` and `.`.
+    #[serde(flatten)]
+    pub(crate) further: BTreeMap<String, String>,
+}
+
+/// Pods of one namespace: one by name, or several by label.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunTarget {
+    /// Their namespace.
+    #[schema(max_length = 63)]
+    pub(crate) namespace: String,
+    /// Name of one pod.
+    #[schema(max_length = 253)]
+    pub(crate) pod: Option<String>,
+    /// Labels of pods.
+    pub(crate) selector: Option<BTreeMap<String, String>>,
+    /// Most pods to take of those with the labels.
+    #[schema(minimum = 1, maximum = 50)]
+    pub(crate) max_pods: Option<i32>,
+    /// Names of the containers; default: those that ask for a GPU.
+    #[serde(default)]
+    #[schema(max_items = 16)]
+    pub(crate) containers: Vec<String>,
+}
+
+/// How to profile; what is left out is as in a ProfilingSession.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunOptions {
+    /// Length of the window in seconds.
+    #[schema(minimum = 1, maximum = 300)]
+    pub(crate) duration_seconds: Option<i32>,
+    /// How long to wait for targets and a turn, in seconds.
+    #[schema(minimum = 1, maximum = 86_400)]
+    pub(crate) start_deadline_seconds: Option<i32>,
+    /// Categories that must hold events for success.
+    #[schema(value_type = Option<Vec<String>>, max_items = 6)]
+    pub(crate) require: Option<Vec<TraceCategory>>,
+    /// What to publish: Timeline, Summary, Raw.
+    #[schema(value_type = Option<Vec<String>>, max_items = 3)]
+    pub(crate) outputs: Option<Vec<Output>>,
+    /// Seconds after its end at which the session and its artifacts are deleted.
+    #[schema(minimum = 0, maximum = 31_536_000)]
+    pub(crate) ttl_seconds_after_finished: Option<i32>,
+}
+
+/// A session that was made.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RunAccepted {
+    /// Its id in paths.
+    #[schema(pattern = "^[0-9a-f]{8}$")]
+    pub(crate) session_id: String,
+    /// Always `pending`.
+    pub(crate) status: SessionState,
+    /// Its namespace in the cluster.
+    pub(crate) namespace: String,
+    /// Its name there.
+    pub(crate) name: String,
+}
+
+/// Where a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SessionState {
+    /// No capture is at work yet.
+    Pending,
+    /// At least one is.
+    Running,
+    /// Every capture succeeded.
+    Completed,
+    /// It ended otherwise; `reason` says how.
+    Failed,
+}
+
+fn condition(session: &ProfilingSession, wanted: SessionCondition) -> Option<(&str, &str, &str)> {
+    let conditions = session.status.as_ref().map(|status| status.conditions.as_slice());
+    let found = conditions?
+        .iter()
+        .find(|condition| condition.type_ == wanted.as_str())?;
+    Some((&found.status, &found.reason, &found.message))
+}
+
+/// Where a session stands.
+pub(crate) fn state_of(session: &ProfilingSession) -> SessionState {
+    match condition(session, SessionCondition::Succeeded).map(|(status, ..)| status) {
+        Some("True") => SessionState::Completed,
+        Some("False") => SessionState::Failed,
+        _ => match condition(session, SessionCondition::Capturing).map(|(status, ..)| status) {
+            Some("True") => SessionState::Running,
+            _ => SessionState::Pending,
+        },
+    }
+}
+
+/// A session.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SessionItem {
+    /// Its id in paths.
+    pub(crate) session_id: String,
+    /// Its namespace in the cluster.
+    namespace: String,
+    /// Its name there.
+    name: String,
+    /// What it profiles with.
+    mode: String,
+    /// Where it stands.
+    status: SessionState,
+    /// Why, of the closed set of reasons of a ProfilingSession.
+    reason: Option<String>,
+    /// Why, in a sentence.
+    message: Option<String>,
+    /// When it was made (RFC 3339).
+    created: Option<String>,
+    /// Who asked for it.
+    requested_by: Option<String>,
+    /// The further fields of the request.
+    request: BTreeMap<String, String>,
+}
+
+impl SessionItem {
+    pub(crate) fn of(session: &ProfilingSession) -> Self {
+        let verdict = condition(session, SessionCondition::Succeeded);
+        let request = session.annotations().iter().filter_map(|(key, value)| {
+            let name = key.strip_prefix(REQUEST_ANNOTATION_PREFIX)?;
+            Some((name.to_owned(), value.clone()))
+        });
+        Self {
+            session_id: id_of(session).unwrap_or_default().to_owned(),
+            namespace: session.namespace().unwrap_or_default(),
+            name: session.name_any(),
+            mode: session.spec.profiler.type_.as_str().to_ascii_lowercase(),
+            status: state_of(session),
+            reason: verdict.map(|(_, reason, _)| reason.to_owned()),
+            message: verdict.map(|(_, _, message)| message.to_owned()),
+            created: session.creation_timestamp().map(|time| time.0.to_string()),
+            requested_by: session.annotations().get(REQUESTED_BY_ANNOTATION).cloned(),
+            request: request.collect(),
+        }
+    }
+}
+
+/// A page of sessions, the newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SessionList {
+    pub(crate) sessions: Vec<SessionItem>,
+    /// How many there are on all pages.
+    pub(crate) total: usize,
+    /// Give it as `after` for the next page; absent on the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<String>,
+}
+
+/// Which sessions to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// Sessions of this namespace alone; without it the right to list every namespace is needed.
+    #[param(max_length = 63)]
+    pub(crate) namespace: Option<String>,
+    /// Sessions that stand so.
+    pub(crate) status: Option<SessionState>,
+    /// Sessions of this mode.
+    pub(crate) mode: Option<Mode>,
+    /// Most sessions on the page, 1 to 500.
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    pub(crate) limit: Option<u16>,
+    /// What the page before gave as `next`.
+    pub(crate) after: Option<String>,
+}
+
+/// Which capture of a session.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct CaptureQuery {
+    /// Name of the capture; needed where the session has several.
+    #[param(max_length = 253)]
+    pub(crate) capture: Option<String>,
+}
+
+/// A session with its captures.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SessionDetail {
+    #[serde(flatten)]
+    pub(crate) session: SessionItem,
+    pub(crate) captures: Vec<CaptureItem>,
+}
+
+/// A capture.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CaptureItem {
+    /// Its name, for `?capture=`.
+    name: String,
+    /// Pod that it profiles.
+    pod: String,
+    /// Container that it profiles.
+    container: String,
+    /// Where it stands.
+    stage: Option<String>,
+    /// How far it is, 0 to 100.
+    percent: Option<i32>,
+    /// What is being done, for people.
+    message: Option<String>,
+    /// What it published.
+    artifacts: Vec<ArtifactItem>,
+}
+
+impl CaptureItem {
+    pub(crate) fn of(capture: &Capture) -> Self {
+        let status = capture.status.clone().unwrap_or_default();
+        let progress = status.progress;
+        Self {
+            name: capture.name_any(),
+            pod: capture.spec.pod_ref.name.clone(),
+            container: capture.spec.container_name.clone(),
+            stage: progress.as_ref().map(|progress| progress.stage.as_str().to_owned()),
+            percent: progress.as_ref().map(|progress| progress.percent),
+            message: progress.map(|progress| progress.message),
+            artifacts: status.artifacts.iter().map(ArtifactItem::of).collect(),
+        }
+    }
+}
+
+/// An artifact of a capture.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ArtifactItem {
+    /// Its name, for paths.
+    name: String,
+    /// Which output it is: Timeline, Summary, Raw.
+    r#type: &'static str,
+    /// Size in bytes.
+    bytes: i64,
+    /// SHA-256 of the content, its entity tag.
+    sha256: String,
+    /// Media type.
+    media_type: String,
+    /// Whether it holds unredacted data of the node.
+    sensitive: bool,
+}
+
+impl ArtifactItem {
+    pub(crate) fn of(artifact: &Artifact) -> Self {
+        Self {
+            name: artifact.name.clone(),
+            r#type: artifact.type_.as_str(),
+            bytes: artifact.bytes,
+            sha256: artifact.sha256.clone(),
+            media_type: artifact.media_type.clone(),
+            sensitive: artifact.sensitive,
+        }
+    }
+}
+
+/// What is published of a capture.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ArtifactList {
+    pub(crate) session_id: String,
+    pub(crate) capture: String,
+    pub(crate) artifacts: Vec<ArtifactItem>,
+}
+
+/// Whether a timeline can be fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum TimelineState {
+    /// It is being made.
+    Pending,
+    /// It can be fetched.
+    Ready,
+    /// The capture ended without one.
+    Absent,
+}
+
+/// Whether a timeline can be fetched.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TimelineStatus {
+    pub(crate) session_id: String,
+    pub(crate) capture: String,
+    pub(crate) status: TimelineState,
+    /// The file, when it can be fetched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) artifact: Option<ArtifactItem>,
+}
+
+/// A session that is being deleted.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Deleted {
+    pub(crate) session_id: String,
+    /// Always `deleted`.
+    pub(crate) status: &'static str,
+}

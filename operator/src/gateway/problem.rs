@@ -1,0 +1,168 @@
+//! Errors as clients see them: problem details of RFC 9457, with a `reason` of a closed set.
+
+use axum::Json;
+use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use flopwatch_access::Denied;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::gateway::agents::AgentError;
+
+/// An answer other than success.
+#[derive(Debug)]
+pub(crate) enum Problem {
+    /// Path, query or body is not what the document says.
+    BadRequest(String),
+    /// There is no token, or the API server does not know it.
+    Unauthenticated,
+    /// The caller may not; says nothing about what exists.
+    Forbidden,
+    /// The caller may read the session, but not its raw captures.
+    RawForbidden,
+    /// There is no such thing, and the caller may know.
+    NotFound(String),
+    /// The path exists, the method does not.
+    Method,
+    /// The session has several captures and the request names none.
+    SeveralCaptures(Vec<String>),
+    /// What is asked for does not exist yet.
+    NotReady(String),
+    /// The API server refuses what the caller asked for.
+    Refused {
+        /// Its status: 400, 403, 404, 409, 422 or 429.
+        status: StatusCode,
+        /// What it says.
+        message: String,
+    },
+    /// The API server did not answer.
+    ApiServer,
+    /// The session was made and the controller has not taken it up.
+    NotTakenUp {
+        /// The session, as `namespace/name`.
+        session: String,
+    },
+    /// The node's agent did not answer as it should.
+    Agent(AgentError),
+}
+
+/// Problem details (RFC 9457).
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ProblemDetails {
+    /// Always `about:blank`: `reason` tells problems apart.
+    #[schema(example = "about:blank")]
+    r#type: &'static str,
+    /// The status in words.
+    title: &'static str,
+    /// The HTTP status.
+    status: u16,
+    /// What is wrong, of a closed set.
+    #[schema(example = "Forbidden")]
+    reason: &'static str,
+    /// What is wrong and what helps, for people.
+    detail: String,
+    /// The session's captures, where one of several must be named.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    captures: Vec<String>,
+}
+
+impl From<Denied> for Problem {
+    fn from(denied: Denied) -> Self {
+        match denied {
+            Denied::Unauthenticated => Self::Unauthenticated,
+            Denied::Forbidden => Self::Forbidden,
+            Denied::Unavailable => Self::ApiServer,
+        }
+    }
+}
+
+impl From<AgentError> for Problem {
+    fn from(error: AgentError) -> Self {
+        Self::Agent(error)
+    }
+}
+
+impl Problem {
+    fn describe(&self) -> (StatusCode, &'static str, String) {
+        match self {
+            Self::BadRequest(what) => (StatusCode::BAD_REQUEST, "BadRequest", what.clone()),
+            Self::Unauthenticated => (
+                StatusCode::UNAUTHORIZED,
+                "Unauthenticated",
+                "Send `Authorization: Bearer TOKEN` with a token of this cluster, such as `kubectl create token` makes.".to_owned(),
+            ),
+            Self::Forbidden => (
+                StatusCode::FORBIDDEN,
+                "Forbidden",
+                "This needs a right on profilingsessions (flopwatch.dev): `get` in the session's namespace, or `list` for lists. \
+                 A list of one namespace is asked for by ?namespace=NAME."
+                    .to_owned(),
+            ),
+            Self::RawForbidden => (
+                StatusCode::FORBIDDEN,
+                "RawForbidden",
+                "A raw capture holds process environments; reading it needs `get` on profilingsessions/raw (flopwatch.dev) too."
+                    .to_owned(),
+            ),
+            Self::NotFound(what) => (StatusCode::NOT_FOUND, "NotFound", format!("There is no {what}.")),
+            Self::Method => (
+                StatusCode::METHOD_NOT_ALLOWED,
+                "Method",
+                "The path does not have this method; /api/openapi.json lists those it has.".to_owned(),
+            ),
+            Self::SeveralCaptures(_) => (
+                StatusCode::CONFLICT,
+                "SeveralCaptures",
+                "The session has several captures; name one with ?capture=NAME.".to_owned(),
+            ),
+            Self::NotReady(what) => (StatusCode::CONFLICT, "NotReady", what.clone()),
+            Self::Refused { status, message } => (*status, "Refused", message.clone()),
+            Self::ApiServer => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "ApiServer",
+                "The Kubernetes API did not answer; try again.".to_owned(),
+            ),
+            Self::NotTakenUp { session } => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "NotTakenUp",
+                format!("The session {session} was made, and the controller has not taken it up yet; it will be among the sessions."),
+            ),
+            Self::Agent(error) => (error.status(), error.reason(), error.to_string()),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let (status, reason, detail) = self.describe();
+        if status.is_server_error() {
+            tracing::warn!(reason, detail, "a request failed");
+        }
+        let captures = match &self {
+            Self::SeveralCaptures(captures) => captures.clone(),
+            _ => Vec::new(),
+        };
+        let body = ProblemDetails {
+            r#type: "about:blank",
+            title: status.canonical_reason().unwrap_or("Error"),
+            status: status.as_u16(),
+            reason,
+            detail,
+            captures,
+        };
+        let mut response = (status, Json(body)).into_response();
+        let mut set = |name: HeaderName, value: &'static str| {
+            drop(response.headers_mut().insert(name, HeaderValue::from_static(value)));
+        };
+        set(CONTENT_TYPE, "application/problem+json");
+        set(CACHE_CONTROL, "no-store");
+        match status {
+            StatusCode::UNAUTHORIZED => set(WWW_AUTHENTICATE, "Bearer realm=\"flopwatch\""),
+            StatusCode::METHOD_NOT_ALLOWED => set(ALLOW, "GET, HEAD, POST, DELETE"),
+            StatusCode::SERVICE_UNAVAILABLE => set(RETRY_AFTER, "2"),
+            _ => {}
+        }
+        response
+    }
+}

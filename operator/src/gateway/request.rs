@@ -1,0 +1,205 @@
+//! From a request over HTTP to a ProfilingSession. What a session may say is checked by the API server, which knows the schema.
+
+use std::collections::BTreeMap;
+
+use flopwatch_api::REQUEST_ANNOTATION_PREFIX;
+use flopwatch_api::profiler::ProfilerSpec;
+use flopwatch_api::session::{ProfilingSession, ProfilingSessionSpec};
+use serde_json::json;
+
+use crate::gateway::messages::{RunOptions, RunRequest, RunTarget};
+
+/// Most further fields of a request.
+const MOST_FIELDS: usize = 16;
+/// Longest value of one, in bytes.
+const LONGEST_VALUE: usize = 1024;
+/// Longest name of one, as annotations have it.
+const LONGEST_NAME: usize = 63;
+
+/// Why a request makes no session.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RequestError {
+    /// The target names no pods, or names them twice.
+    #[error("target needs exactly one of pod (one pod, by name) and selector (pods, by label)")]
+    Target,
+    /// The namespace is no name.
+    #[error("target.namespace must be the name of a namespace")]
+    Namespace,
+    /// There are too many further fields.
+    #[error("at most {MOST_FIELDS} further fields are kept")]
+    Fields,
+    /// A further field cannot be kept.
+    #[error(
+        "the field {0:?} cannot be kept: names have letters, digits, `-`, `_` and `.` (at most {LONGEST_NAME}), values at most {LONGEST_VALUE} bytes"
+    )]
+    Field(String),
+    /// The options are none that a session has.
+    #[error("no such session: {0}")]
+    Spec(#[from] serde_json::Error),
+}
+
+/// The session that a request asks for, without a name of its own, and its namespace.
+pub(crate) fn session_of(request: RunRequest) -> Result<(String, ProfilingSession), RequestError> {
+    let RunRequest {
+        mode,
+        target,
+        options,
+        further,
+    } = request;
+    let RunTarget {
+        namespace,
+        pod,
+        selector,
+        max_pods,
+        containers,
+    } = target;
+    let is_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if namespace.is_empty() || namespace.len() > 63 || !namespace.chars().all(is_label) {
+        return Err(RequestError::Namespace);
+    }
+    let mut target = json!({ "containerNames": containers });
+    match (pod, selector) {
+        (Some(pod), None) => set(&mut target, "podName", Some(pod)),
+        (None, Some(labels)) if !labels.is_empty() => {
+            set(&mut target, "podSelector", Some(json!({ "matchLabels": labels })));
+        }
+        _ => return Err(RequestError::Target),
+    }
+    set(&mut target, "maxPods", max_pods);
+    let RunOptions {
+        duration_seconds,
+        start_deadline_seconds,
+        require,
+        outputs,
+        ttl_seconds_after_finished,
+    } = options;
+    let profiler = ProfilerSpec {
+        type_: mode.profiler(),
+        nsys: None,
+    };
+    let mut spec = json!({ "target": target, "profiler": profiler });
+    set(&mut spec, "durationSeconds", duration_seconds);
+    set(&mut spec, "startDeadlineSeconds", start_deadline_seconds);
+    set(&mut spec, "require", require);
+    set(&mut spec, "outputs", outputs);
+    let retention = ttl_seconds_after_finished.map(|seconds| json!({ "ttlSecondsAfterFinished": seconds }));
+    set(&mut spec, "retention", retention);
+    let spec: ProfilingSessionSpec = serde_json::from_value(spec)?;
+    let mut session = ProfilingSession::new("", spec);
+    session.metadata.name = None;
+    session.metadata.generate_name = Some("run-".to_owned());
+    session.metadata.annotations = Some(annotations(further)?);
+    Ok((namespace, session))
+}
+
+/// Sets a field that is given; one that is not is left to its default.
+fn set(object: &mut serde_json::Value, field: &str, value: Option<impl serde::Serialize>) {
+    if let (Some(value), Some(object)) = (value, object.as_object_mut()) {
+        object.insert(field.to_owned(), json!(value));
+    }
+}
+
+fn annotations(further: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, RequestError> {
+    if further.len() > MOST_FIELDS {
+        return Err(RequestError::Fields);
+    }
+    let kept = further.into_iter().map(|(name, value)| {
+        let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+        let fits = name.len() <= LONGEST_NAME
+            && value.len() <= LONGEST_VALUE
+            && ends(name.chars().next())
+            && ends(name.chars().last())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+        if fits {
+            Ok((format!("{REQUEST_ANNOTATION_PREFIX}{name}"), value))
+        } else {
+            Err(RequestError::Field(name))
+        }
+    });
+    kept.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn made(request: Value) -> Result<Value, String> {
+        let request: RunRequest = serde_json::from_value(request).map_err(|error| error.to_string())?;
+        let (namespace, session) = session_of(request).map_err(|error| error.to_string())?;
+        let mut session = serde_json::to_value(session).map_err(|error| error.to_string())?;
+        session["namespace"] = json!(namespace);
+        Ok(session)
+    }
+
+    #[test]
+    fn a_request_of_the_least_takes_every_default_of_a_session() {
+        let session = made(json!({"mode": "auto", "target": {"namespace": "team", "pod": "train"}})).unwrap();
+        let plain: ProfilingSessionSpec = serde_json::from_value(json!({"target": {"podName": "train"}})).unwrap();
+        assert_eq!(session["spec"], serde_json::to_value(plain).unwrap());
+        assert_eq!(session["namespace"], "team");
+        assert_eq!(session["metadata"], json!({"generateName": "run-", "annotations": {}}));
+    }
+
+    #[test]
+    fn options_and_further_fields_are_kept() {
+        let session = made(json!({
+            "mode": "nsys", "solver": "cg", "mesh_file": "wing.msh",
+            "target": {"namespace": "team", "selector": {"app": "train"}, "max_pods": 3, "containers": ["main"]},
+            "options": {"duration_seconds": 20, "outputs": ["Timeline"], "require": ["nvtx"], "ttl_seconds_after_finished": 60},
+        }))
+        .unwrap();
+        let spec = &session["spec"];
+        assert_eq!(spec["profiler"]["type"], "Nsys");
+        assert_eq!(spec["target"]["podSelector"], json!({"matchLabels": {"app": "train"}}));
+        assert_eq!(
+            (&spec["target"]["maxPods"], &spec["durationSeconds"]),
+            (&json!(3), &json!(20))
+        );
+        assert_eq!(spec["retention"]["ttlSecondsAfterFinished"], 60);
+        assert_eq!(
+            session["metadata"]["annotations"],
+            json!({"request.flopwatch.dev/solver": "cg", "request.flopwatch.dev/mesh_file": "wing.msh"})
+        );
+    }
+
+    #[test]
+    fn what_makes_no_session_says_why() {
+        let target = json!({"namespace": "team", "pod": "train"});
+        let many: BTreeMap<String, String> = (0..17).map(|at| (format!("f{at}"), String::new())).collect();
+        let mut too_many = json!(many);
+        too_many["mode"] = json!("auto");
+        too_many["target"] = target.clone();
+        let cases = [
+            (
+                json!({"mode": "auto", "target": {"namespace": "team"}}),
+                "exactly one of",
+            ),
+            (
+                json!({"mode": "auto", "target": {"namespace": "team", "pod": "a", "selector": {"a": "b"}}}),
+                "exactly one of",
+            ),
+            (
+                json!({"mode": "auto", "target": {"namespace": "team", "selector": {}}}),
+                "exactly one of",
+            ),
+            (
+                json!({"mode": "auto", "target": {"namespace": "../x", "pod": "a"}}),
+                "target.namespace",
+            ),
+            (json!({"mode": "gdb", "target": target}), "gdb"),
+            (json!({"mode": "auto", "target": target, "a/b": "c"}), "a/b"),
+            (json!({"mode": "auto", "target": target, "solver": 7}), "string"),
+            (
+                json!({"mode": "auto", "target": target, "options": {"seconds": 7}}),
+                "seconds",
+            ),
+            (too_many, "16"),
+        ];
+        for (request, expected) in cases {
+            let said = made(request).unwrap_err();
+            assert!(said.contains(expected), "{expected}: {said}");
+        }
+    }
+}

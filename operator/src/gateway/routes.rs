@@ -1,0 +1,543 @@
+//! The paths, and the document that describes them: both come of the same handlers.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{FromRequestParts, Path, Query, State};
+use axum::http::header::{AUTHORIZATION, CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use flopwatch_access::{Credentials, Grant, Reviewer, Verb};
+use flopwatch_api::artifact::{Artifact, Output};
+use flopwatch_api::capture::Capture;
+use flopwatch_api::session::ProfilingSession;
+use kube::ResourceExt as _;
+use kube::api::{Api, DeleteParams, PostParams};
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::{Modify, OpenApi};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::gateway::agents::Agents;
+use crate::gateway::api_server::{ApiServer, asked};
+use crate::gateway::messages::{
+    ArtifactItem, ArtifactList, CaptureItem, CaptureQuery, Deleted, ListQuery, ModeList, RunAccepted, RunRequest,
+    SessionDetail, SessionItem, SessionList, SessionState, TimelineState, TimelineStatus,
+};
+use crate::gateway::problem::{Problem, ProblemDetails};
+use crate::gateway::request::session_of;
+use crate::gateway::sessions::{Cursor, Filter, Sessions, id_of};
+
+/// Time between two looks for it.
+const LOOK: Duration = Duration::from_millis(50);
+/// Sessions on a page unless asked otherwise.
+const PAGE: u16 = 50;
+/// Most sessions on a page.
+const LARGEST_PAGE: u16 = 500;
+/// Name of the timeline artifact.
+const TIMELINE: &str = "timeline.h5";
+
+/// What every request has at hand.
+pub(crate) struct Gateway {
+    pub(crate) sessions: Sessions,
+    pub(crate) reviewer: Reviewer,
+    pub(crate) api_server: ApiServer,
+    pub(crate) agents: Agents,
+    /// Longest wait for the controller to give a session its id.
+    pub(crate) taken_up: Duration,
+}
+
+type Shared = State<Arc<Gateway>>;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Flopwatch",
+        description = "Profiles GPU pods in place and serves the results. Errors are problem details (RFC 9457) with a `reason` of a closed set.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0")
+    ),
+    modifiers(&Bearer),
+    security(("bearer" = []))
+)]
+struct Document;
+
+struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let mut http = Http::new(HttpAuthScheme::Bearer);
+        http.description = Some("A token of the cluster, such as `kubectl create token` makes.".to_owned());
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("bearer", SecurityScheme::Http(http));
+    }
+}
+
+fn documented() -> (axum::Router<Arc<Gateway>>, utoipa::openapi::OpenApi) {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(modes))
+        .routes(routes!(run))
+        .routes(routes!(list))
+        .routes(routes!(session, delete))
+        .routes(routes!(artifacts))
+        .routes(routes!(artifact))
+        .routes(routes!(timeline))
+        .routes(routes!(timeline_status))
+        .split_for_parts()
+}
+
+/// The OpenAPI 3.1 document, as it is served and committed.
+pub fn openapi() -> Result<String, serde_json::Error> {
+    documented().1.to_pretty_json()
+}
+
+/// The paths, with the document at `/api/openapi.json`.
+pub(crate) fn router(gateway: Arc<Gateway>) -> Result<axum::Router, serde_json::Error> {
+    let (router, document) = documented();
+    let document = axum::body::Bytes::from(document.to_pretty_json()?);
+    let serve = move || {
+        let document = document.clone();
+        async move { ([(CONTENT_TYPE, "application/json")], document) }
+    };
+    Ok(router
+        .route("/api/openapi.json", axum::routing::get(serve))
+        .fallback(|| async { Problem::NotFound("such path; /api/openapi.json lists those there are".to_owned()) })
+        .method_not_allowed_fallback(|| async { Problem::Method })
+        .with_state(gateway))
+}
+
+/// The token of a request.
+pub(crate) struct Token(String);
+
+impl<S: Sync> FromRequestParts<S> for Token {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let mut values = parts.headers.get_all(AUTHORIZATION).iter();
+        let token = values.next().and_then(|value| {
+            let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+            let token = token.trim();
+            (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then(|| token.to_owned())
+        });
+        match (token, values.next()) {
+            (Some(token), None) => Ok(Self(token)),
+            _ => Err(Problem::Unauthenticated),
+        }
+    }
+}
+
+fn path<T>(path: Result<Path<T>, PathRejection>) -> Result<T, Problem> {
+    path.map(|Path(path)| path)
+        .map_err(|rejection| Problem::BadRequest(rejection.body_text()))
+}
+
+fn query<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Problem> {
+    query
+        .map(|Query(query)| query)
+        .map_err(|rejection| Problem::BadRequest(rejection.body_text()))
+}
+
+impl Gateway {
+    /// Lets through who may; whoever may not hears the same whatever there is.
+    async fn allow(
+        &self,
+        token: &Token,
+        verb: Verb,
+        namespace: &str,
+        session: Option<&str>,
+        raw: bool,
+    ) -> Result<(), Problem> {
+        let grant = Grant {
+            verb,
+            namespace,
+            session,
+            raw,
+        };
+        Ok(self.reviewer.review(&Credentials::new(&token.0), &grant).await?)
+    }
+
+    /// The session of that id, if the caller may get it. That there is none is told to those who may get every session.
+    async fn session(&self, token: &Token, id: &str) -> Result<Arc<ProfilingSession>, Problem> {
+        let found = self.sessions.by_id(id);
+        let (namespace, name) = found.as_ref().map_or((String::new(), None), |session| {
+            (session.namespace().unwrap_or_default(), Some(session.name_any()))
+        });
+        self.allow(token, Verb::Get, &namespace, name.as_deref(), false).await?;
+        found.ok_or_else(|| Problem::NotFound("session of that id".to_owned()))
+    }
+
+    /// The session and the one capture that the request is about.
+    async fn capture(
+        &self,
+        token: &Token,
+        id: &str,
+        wanted: Option<&str>,
+    ) -> Result<(Arc<ProfilingSession>, Arc<Capture>), Problem> {
+        let session = self.session(token, id).await?;
+        let captures = self.sessions.captures_of(&session);
+        if let Some(wanted) = wanted {
+            let found = captures.into_iter().find(|capture| capture.name_any() == wanted);
+            let capture = found.ok_or_else(|| Problem::NotFound("capture of that name in this session".to_owned()))?;
+            return Ok((session, capture));
+        }
+        match captures.as_slice() {
+            [] => Err(Problem::NotReady("The session has no capture yet.".to_owned())),
+            [capture] => Ok((session, Arc::clone(capture))),
+            _ => Err(Problem::SeveralCaptures(
+                captures.iter().map(|capture| capture.name_any()).collect(),
+            )),
+        }
+    }
+
+    /// Passes an artifact on from the agent that holds it.
+    async fn stream(
+        &self,
+        token: &Token,
+        (session, capture): (Arc<ProfilingSession>, Arc<Capture>),
+        name: &str,
+        method: Method,
+        headers: &HeaderMap,
+    ) -> Result<Response<Body>, Problem> {
+        let Some(artifact) = published(&capture, name) else {
+            return Err(if has_ended(&capture) {
+                Problem::NotFound("artifact of that name in this capture".to_owned())
+            } else {
+                Problem::NotReady("The capture has not published anything yet.".to_owned())
+            });
+        };
+        let namespace = session.namespace().unwrap_or_default();
+        if artifact.type_ == Output::Raw || artifact.sensitive {
+            let allowed = self
+                .allow(token, Verb::Get, &namespace, Some(&session.name_any()), true)
+                .await;
+            allowed.map_err(|problem| match problem {
+                Problem::Forbidden => Problem::RawForbidden,
+                other => other,
+            })?;
+        }
+        let address = agent_of(&capture)
+            .ok_or_else(|| Problem::NotReady("The capture does not say which agent holds it yet.".to_owned()))?;
+        let path = format!(
+            "/v1/namespaces/{namespace}/captures/{}/artifacts/{}",
+            capture.name_any(),
+            artifact.name
+        );
+        let mut answer = self.agents.fetch(address, method, &path, headers).await?;
+        if answer.status() != StatusCode::NOT_MODIFIED
+            && let Ok(value) = HeaderValue::try_from(format!("attachment; filename=\"{}\"", artifact.name))
+        {
+            answer.headers_mut().insert(CONTENT_DISPOSITION, value);
+        }
+        Ok(answer)
+    }
+}
+
+fn published<'a>(capture: &'a Capture, name: &str) -> Option<&'a Artifact> {
+    let artifacts = &capture.status.as_ref()?.artifacts;
+    artifacts.iter().find(|artifact| artifact.name == name)
+}
+
+fn has_ended(capture: &Capture) -> bool {
+    let status = capture.status.as_ref();
+    status.is_some_and(|status| {
+        let succeeded = status
+            .conditions
+            .iter()
+            .find(|condition| condition.type_ == "Succeeded");
+        succeeded.is_some_and(|condition| condition.status != "Unknown")
+    })
+}
+
+/// Address of the agent that serves a capture's artifacts. Nothing else of the URL counts: the path is known, and only a holder of
+/// an agent's certificate is talked to.
+fn agent_of(capture: &Capture) -> Option<SocketAddr> {
+    let url = capture.status.as_ref()?.url.as_deref()?;
+    let authority = url.strip_prefix("https://")?.split('/').next()?;
+    authority.parse().ok()
+}
+
+/// What can be profiled with.
+#[utoipa::path(get, path = "/api/profiling/modes", tag = "sessions",
+    responses((status = 200, body = ModeList)), security(()))]
+async fn modes() -> Json<ModeList> {
+    Json(ModeList::new())
+}
+
+/// Profiles pods: makes a ProfilingSession in the caller's own name.
+#[utoipa::path(post, path = "/api/profiling/run", tag = "sessions", request_body = RunRequest,
+    responses(
+        (status = 202, body = RunAccepted, description = "The session was made."),
+        (status = 400, body = ProblemDetails, content_type = "application/problem+json", description = "Not such a request."),
+        (status = 401, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDetails, content_type = "application/problem+json", description = "The cluster has no such namespace."),
+        (status = 409, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 413, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 415, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 422, body = ProblemDetails, content_type = "application/problem+json", description = "The API server refuses the session."),
+        (status = 503, body = ProblemDetails, content_type = "application/problem+json")))]
+async fn run(
+    State(gateway): Shared,
+    token: Token,
+    body: Result<Json<RunRequest>, JsonRejection>,
+) -> Result<(StatusCode, Json<RunAccepted>), Problem> {
+    let Json(request) = body.map_err(|rejection| match rejection.status() {
+        StatusCode::UNPROCESSABLE_ENTITY | StatusCode::BAD_REQUEST => Problem::BadRequest(rejection.body_text()),
+        status => Problem::Refused {
+            status,
+            message: rejection.body_text(),
+        },
+    })?;
+    let (namespace, session) = session_of(request).map_err(|error| Problem::BadRequest(error.to_string()))?;
+    let api: Api<ProfilingSession> = Api::namespaced(gateway.api_server.client(&token.0)?, &namespace);
+    let made = asked(api.create(&PostParams::default(), &session)).await?;
+    let uid = made.uid().unwrap_or_default();
+    let waited = tokio::time::timeout(gateway.taken_up, async {
+        loop {
+            if let Some(id) = gateway.sessions.id_of_uid(&uid) {
+                return id;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    });
+    let session_id = waited.await.map_err(|_elapsed| Problem::NotTakenUp {
+        session: format!("{namespace}/{}", made.name_any()),
+    })?;
+    let accepted = RunAccepted {
+        session_id,
+        status: SessionState::Pending,
+        namespace,
+        name: made.name_any(),
+    };
+    Ok((StatusCode::ACCEPTED, Json(accepted)))
+}
+
+/// Sessions, the newest first, in pages.
+#[utoipa::path(get, path = "/api/profiling/sessions", tag = "sessions", params(ListQuery),
+    responses(
+        (status = 200, body = SessionList),
+        (status = 400, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 401, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, body = ProblemDetails, content_type = "application/problem+json")))]
+async fn list(
+    State(gateway): Shared,
+    token: Token,
+    asked_for: Result<Query<ListQuery>, QueryRejection>,
+) -> Result<Json<SessionList>, Problem> {
+    let ListQuery {
+        namespace,
+        status,
+        mode,
+        limit,
+        after,
+    } = query(asked_for)?;
+    let limit = limit.unwrap_or(PAGE);
+    if !(1..=LARGEST_PAGE).contains(&limit) {
+        return Err(Problem::BadRequest(format!("limit must be 1 to {LARGEST_PAGE}")));
+    }
+    let after = after
+        .map(|text| {
+            Cursor::parse(&text).ok_or_else(|| Problem::BadRequest("after must be what a page gave as next".to_owned()))
+        })
+        .transpose()?;
+    if namespace.as_deref() == Some("") {
+        return Err(Problem::BadRequest("namespace must not be empty".to_owned()));
+    }
+    let asked_namespace = namespace.as_deref().unwrap_or_default();
+    gateway.allow(&token, Verb::List, asked_namespace, None, false).await?;
+    let filter = Filter {
+        namespace,
+        status,
+        mode,
+    };
+    let page = gateway.sessions.page(&filter, after.as_ref(), limit.into());
+    Ok(Json(SessionList {
+        sessions: page.sessions.iter().map(|session| SessionItem::of(session)).collect(),
+        total: page.total,
+        next: page.next.map(|cursor| cursor.text()),
+    }))
+}
+
+/// A session, with its captures and what they published.
+#[utoipa::path(get, path = "/api/profiling/session/{id}", tag = "sessions",
+    params(("id" = String, Path, description = "The session's `session_id`.")),
+    responses(
+        (status = 200, body = SessionDetail),
+        (status = 400, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 401, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, body = ProblemDetails, content_type = "application/problem+json")))]
+async fn session(
+    State(gateway): Shared,
+    token: Token,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Json<SessionDetail>, Problem> {
+    let session = gateway.session(&token, &path(id)?).await?;
+    let captures = gateway.sessions.captures_of(&session);
+    Ok(Json(SessionDetail {
+        session: SessionItem::of(&session),
+        captures: captures.iter().map(|capture| CaptureItem::of(capture)).collect(),
+    }))
+}
+
+/// Deletes a session, its captures and their artifacts, in the caller's own name.
+#[utoipa::path(delete, path = "/api/profiling/session/{id}", tag = "sessions",
+    params(("id" = String, Path, description = "The session's `session_id`.")),
+    responses(
+        (status = 200, body = Deleted),
+        (status = 400, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 401, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, body = ProblemDetails, content_type = "application/problem+json")))]
+async fn delete(
+    State(gateway): Shared,
+    token: Token,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Json<Deleted>, Problem> {
+    let session = gateway.session(&token, &path(id)?).await?;
+    let namespace = session.namespace().unwrap_or_default();
+    let api: Api<ProfilingSession> = Api::namespaced(gateway.api_server.client(&token.0)?, &namespace);
+    // Of this very session: one of the same name may have been made since.
+    let exactly = DeleteParams {
+        preconditions: Some(kube::api::Preconditions {
+            uid: session.uid(),
+            resource_version: None,
+        }),
+        ..DeleteParams::default()
+    };
+    asked(api.delete(&session.name_any(), &exactly)).await?;
+    Ok(Json(Deleted {
+        session_id: id_of(&session).unwrap_or_default().to_owned(),
+        status: "deleted",
+    }))
+}
+
+/// What a capture published.
+#[utoipa::path(get, path = "/api/profiling/session/{id}/artifacts", tag = "artifacts",
+    params(("id" = String, Path, description = "The session's `session_id`."), CaptureQuery),
+    responses(
+        (status = 200, body = ArtifactList),
+        (status = 400, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 401, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDetails, content_type = "application/problem+json", description = "No capture yet, or several and none named."),
+        (status = 503, body = ProblemDetails, content_type = "application/problem+json")))]
+async fn artifacts(
+    State(gateway): Shared,
+    token: Token,
+    id: Result<Path<String>, PathRejection>,
+    which: Result<Query<CaptureQuery>, QueryRejection>,
+) -> Result<Json<ArtifactList>, Problem> {
+    let (id, which) = (path(id)?, query(which)?);
+    let (_, capture) = gateway.capture(&token, &id, which.capture.as_deref()).await?;
+    let status = capture.status.clone().unwrap_or_default();
+    Ok(Json(ArtifactList {
+        session_id: id,
+        capture: capture.name_any(),
+        artifacts: status.artifacts.iter().map(ArtifactItem::of).collect(),
+    }))
+}
+
+/// An artifact of a capture: a single range, `If-Range` and `If-None-Match` are understood.
+#[utoipa::path(method(get, head), path = "/api/profiling/session/{id}/artifacts/{name}", tag = "artifacts",
+    params(
+        ("id" = String, Path, description = "The session's `session_id`."),
+        ("name" = String, Path, description = "The artifact's name."),
+        CaptureQuery),
+    responses(
+        (status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 206, body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 304, description = "The caller has it."),
+        (status = 400, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 401, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 416, description = "The range lies outside."),
+        (status = 502, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 504, body = ProblemDetails, content_type = "application/problem+json")))]
+async fn artifact(
+    State(gateway): Shared,
+    token: Token,
+    method: Method,
+    place: Result<Path<(String, String)>, PathRejection>,
+    which: Result<Query<CaptureQuery>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response<Body>, Problem> {
+    let ((id, name), which) = (path(place)?, query(which)?);
+    let found = gateway.capture(&token, &id, which.capture.as_deref()).await?;
+    gateway.stream(&token, found, &name, method, &headers).await
+}
+
+/// The timeline file (HDF5) of a capture, at `ID.h5`: a single range, `If-Range` and `If-None-Match` are understood.
+#[utoipa::path(method(get, head), path = "/api/profiling/timeline/{file}", tag = "artifacts",
+    params(("file" = String, Path, description = "The session's `session_id` and `.h5`."), CaptureQuery),
+    responses(
+        (status = 200, body = Vec<u8>, content_type = "application/x-hdf5"),
+        (status = 206, body = Vec<u8>, content_type = "application/x-hdf5"),
+        (status = 304, description = "The caller has it."),
+        (status = 400, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 401, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 416, description = "The range lies outside."),
+        (status = 502, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 504, body = ProblemDetails, content_type = "application/problem+json")))]
+async fn timeline(
+    State(gateway): Shared,
+    token: Token,
+    method: Method,
+    file: Result<Path<String>, PathRejection>,
+    which: Result<Query<CaptureQuery>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response<Body>, Problem> {
+    let (file, which) = (path(file)?, query(which)?);
+    let Some(id) = file.strip_suffix(".h5") else {
+        return Err(Problem::BadRequest("the timeline file is at SESSION_ID.h5".to_owned()));
+    };
+    let found = gateway.capture(&token, id, which.capture.as_deref()).await?;
+    gateway.stream(&token, found, TIMELINE, method, &headers).await
+}
+
+/// Whether the timeline file can be fetched.
+#[utoipa::path(get, path = "/api/profiling/timeline/{id}/status", tag = "artifacts",
+    params(("id" = String, Path, description = "The session's `session_id`."), CaptureQuery),
+    responses(
+        (status = 200, body = TimelineStatus),
+        (status = 400, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 401, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, body = ProblemDetails, content_type = "application/problem+json")))]
+async fn timeline_status(
+    State(gateway): Shared,
+    token: Token,
+    id: Result<Path<String>, PathRejection>,
+    which: Result<Query<CaptureQuery>, QueryRejection>,
+) -> Result<Json<TimelineStatus>, Problem> {
+    let (id, which) = (path(id)?, query(which)?);
+    let (_, capture) = gateway.capture(&token, &id, which.capture.as_deref()).await?;
+    let artifact = published(&capture, TIMELINE).map(ArtifactItem::of);
+    let status = match (&artifact, has_ended(&capture)) {
+        (Some(_), _) => TimelineState::Ready,
+        (None, true) => TimelineState::Absent,
+        (None, false) => TimelineState::Pending,
+    };
+    Ok(Json(TimelineStatus {
+        session_id: id,
+        capture: capture.name_any(),
+        status,
+        artifact,
+    }))
+}

@@ -1,0 +1,444 @@
+//! The gateway on loopback, before an API server of the tests and a real artifact service.
+
+mod rig;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use self::rig::{Rig, artifacts, timeline_content};
+
+const PATHS: [&str; 5] = [
+    "/api/profiling/session/0badcafe",
+    "/api/profiling/session/0badcafe/artifacts",
+    "/api/profiling/session/0badcafe/artifacts/summary.json",
+    "/api/profiling/timeline/0badcafe.h5",
+    "/api/profiling/timeline/0badcafe/status",
+];
+
+#[test]
+fn the_document_is_committed() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/openapi.json");
+    let committed = std::fs::read_to_string(path).unwrap_or_default();
+    let current = super::openapi().unwrap() + "\n";
+    assert!(
+        committed == current,
+        "docs/openapi.json is out of date: run `cargo xtask codegen`"
+    );
+    let document: Value = serde_json::from_str(&current).unwrap();
+    assert_eq!(document["openapi"], "3.1.0");
+}
+
+#[tokio::test]
+async fn whoever_shows_no_known_token_is_told_to() {
+    let rig = Rig::new().await;
+    for path in PATHS.iter().chain(&["/api/profiling/sessions"]) {
+        for token in [None, Some("nobody"), Some("gateway")] {
+            let answer = rig.ask("GET", path, token, &[], "").await;
+            assert_eq!(
+                (answer.status, answer.reason().as_str()),
+                (401, "Unauthenticated"),
+                "{path}"
+            );
+            assert!(answer.header("www-authenticate").starts_with("Bearer"), "{answer:?}");
+        }
+    }
+    let run = rig.ask("POST", "/api/profiling/run", None, &[], "{}").await;
+    assert_eq!(run.status, 401);
+    let twice = [("Authorization", "Bearer reader")];
+    assert_eq!(rig.ask("GET", PATHS[0], Some("admin"), &twice, "").await.status, 401);
+}
+
+#[tokio::test]
+async fn whoever_may_not_learns_nothing_about_what_there_is() {
+    let rig = Rig::new().await;
+    for path in PATHS {
+        let known = rig.get(path, "stranger").await;
+        assert_eq!((known.status, known.reason().as_str()), (403, "Forbidden"), "{path}");
+        let unknown = rig.get(&path.replace("0badcafe", "00000000"), "stranger").await;
+        assert_eq!((unknown.status, unknown.body), (known.status, known.body), "{path}");
+    }
+    // Who may get every session may know that there is none.
+    assert_eq!(rig.get("/api/profiling/session/00000000", "admin").await.status, 404);
+    assert_eq!(rig.get("/api/profiling/session/00000000", "reader").await.status, 403);
+}
+
+#[tokio::test]
+async fn a_review_that_fails_lets_nobody_in() {
+    let rig = Rig::new().await;
+    rig.world.lock().unwrap().broken = true;
+    let answer = rig.get(PATHS[0], "admin").await;
+    assert_eq!((answer.status, answer.reason().as_str()), (503, "ApiServer"));
+    assert_eq!(answer.header("retry-after"), "2");
+}
+
+#[tokio::test]
+async fn a_run_is_a_session_made_with_the_callers_own_token() {
+    let rig = Rig::new().await;
+    let request = json!({
+        "mode": "nsys", "solver": "cg", "target": {"namespace": "team", "pod": "train"}, "options": {"duration_seconds": 5}
+    });
+    let accepted = rig.post("/api/profiling/run", "admin", &request).await;
+    assert_eq!(accepted.status, 202, "{accepted:?}");
+    assert_eq!(
+        accepted.json(),
+        json!({"session_id": "00000000", "status": "pending", "namespace": "team", "name": "run-0"})
+    );
+    let (user, session) = rig.world.lock().unwrap().made[0].clone();
+    assert_eq!(
+        (user.as_str(), &session["spec"]["durationSeconds"]),
+        ("admin", &json!(5))
+    );
+    let read = rig.get("/api/profiling/session/00000000", "admin").await.json();
+    assert_eq!(
+        (&read["request"], &read["status"]),
+        (&json!({"solver": "cg"}), &json!("pending"))
+    );
+
+    let refused = rig.post("/api/profiling/run", "reader", &request).await;
+    assert_eq!((refused.status, refused.reason().as_str()), (403, "Refused"));
+    let too_long = json!({
+        "mode": "auto", "target": {"namespace": "team", "pod": "train"}, "options": {"duration_seconds": 301}
+    });
+    let refused = rig.post("/api/profiling/run", "admin", &too_long).await;
+    assert_eq!(refused.status, 422);
+    assert!(
+        refused.json()["detail"].as_str().unwrap().contains("durationSeconds"),
+        "{refused:?}"
+    );
+    assert_eq!(rig.post("/api/profiling/run", "nobody", &request).await.status, 401);
+    assert_eq!(rig.world.lock().unwrap().made.len(), 1);
+}
+
+#[tokio::test]
+async fn a_run_that_is_none_is_a_bad_request() {
+    let rig = Rig::new().await;
+    for body in [
+        json!({}),
+        json!([]),
+        json!({"mode": "nsys"}),
+        json!({"mode": "x", "target": {"namespace": "a", "pod": "b"}}),
+    ] {
+        let answer = rig.post("/api/profiling/run", "admin", &body).await;
+        assert_eq!((answer.status, answer.reason().as_str()), (400, "BadRequest"), "{body}");
+    }
+    let json = [("Content-Type", "application/json")];
+    assert_eq!(
+        rig.ask("POST", "/api/profiling/run", Some("admin"), &json, "{")
+            .await
+            .status,
+        400
+    );
+    assert_eq!(
+        rig.ask("POST", "/api/profiling/run", Some("admin"), &[], "{}")
+            .await
+            .status,
+        415
+    );
+    let long = format!("\"{}\"", "x".repeat(70_000));
+    assert_eq!(
+        rig.ask("POST", "/api/profiling/run", Some("admin"), &json, &long)
+            .await
+            .status,
+        413
+    );
+    assert!(rig.world.lock().unwrap().made.is_empty());
+}
+
+#[tokio::test]
+async fn a_run_that_no_controller_takes_up_names_the_session() {
+    let rig = Rig::new().await;
+    rig.world.lock().unwrap().no_controller = true;
+    let request = json!({"mode": "auto", "target": {"namespace": "team", "pod": "train"}});
+    let answer = rig.post("/api/profiling/run", "admin", &request).await;
+    assert_eq!((answer.status, answer.reason().as_str()), (503, "NotTakenUp"));
+    assert!(
+        answer.json()["detail"].as_str().unwrap().contains("team/run-0"),
+        "{answer:?}"
+    );
+}
+
+#[tokio::test]
+async fn lists_are_paged_and_filtered() {
+    let rig = Rig::new().await;
+    for at in 1..=24 {
+        let (namespace, succeeded) = (["team", "other"][at % 2], ["True", "False", "Unknown"][at % 3]);
+        let minute = i32::try_from(at / 3).unwrap();
+        rig.session(namespace, &format!("s{at}"), &format!("{at:08x}"), minute, succeeded);
+    }
+    let ids = |page: &Value| -> Vec<String> {
+        let sessions = page["sessions"].as_array().unwrap().iter();
+        sessions
+            .map(|session| session["session_id"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let mut seen = Vec::new();
+    let mut path = "/api/profiling/sessions?limit=7".to_owned();
+    for expected in [7, 7, 7, 4] {
+        let page = rig.get(&path, "admin").await.json();
+        assert_eq!((ids(&page).len(), &page["total"]), (expected, &json!(25)));
+        seen.extend(ids(&page));
+        path = format!(
+            "/api/profiling/sessions?limit=7&after={}",
+            page["next"].as_str().unwrap_or("end")
+        );
+    }
+    assert!(path.ends_with("end"), "the last page has no next");
+    assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), 25);
+    assert_eq!(&seen[..2], ["00000018", "00000015"], "the newest first");
+
+    for (query, user, total) in [
+        ("?namespace=team", "reader", 13),
+        ("?namespace=team&status=failed", "admin", 4),
+        ("?status=pending", "admin", 8),
+        ("?mode=metrics", "admin", 0),
+    ] {
+        let answer = rig.get(&format!("/api/profiling/sessions{query}"), user).await;
+        assert_eq!(answer.json()["total"], total, "{query}");
+    }
+    for (query, user, status) in [
+        ("", "reader", 403),
+        ("?namespace=other", "reader", 403),
+        ("?limit=0", "admin", 400),
+        ("?limit=501", "admin", 400),
+        ("?limit=x", "admin", 400),
+        ("?after=x", "admin", 400),
+        ("?status=x", "admin", 400),
+        ("?namespace=", "reader", 400),
+        ("?unknown=1", "admin", 400),
+    ] {
+        let answer = rig.get(&format!("/api/profiling/sessions{query}"), user).await;
+        assert_eq!(answer.status, status, "{query} {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_says_where_it_stands_and_what_its_captures_published() {
+    let rig = Rig::new().await;
+    let session = rig.get(PATHS[0], "reader").await.json();
+    assert_eq!(
+        (
+            &session["mode"],
+            &session["status"],
+            &session["requested_by"],
+            &session["reason"]
+        ),
+        (
+            &json!("nsys"),
+            &json!("completed"),
+            &json!("alice"),
+            &json!("Succeeded")
+        )
+    );
+    assert_eq!(session["captures"][0]["artifacts"].as_array().unwrap().len(), 3);
+    let status = rig.get(PATHS[4], "reader").await.json();
+    assert_eq!(
+        (&status["status"], &status["capture"]),
+        (&json!("ready"), &json!("train-a"))
+    );
+}
+
+#[tokio::test]
+async fn an_artifact_comes_from_the_agent_whole_in_parts_or_not_again() {
+    let rig = Rig::new().await;
+    let path = PATHS[3];
+    let content = timeline_content();
+    let whole = rig.get(path, "reader").await;
+    assert_eq!(whole.status, 200);
+    assert!(whole.body == content, "{} bytes of {}", whole.body.len(), content.len());
+    assert_eq!(whole.header("content-length"), content.len().to_string());
+    assert_eq!(whole.header("accept-ranges"), "bytes");
+    assert_eq!(whole.header("content-type"), "application/x-hdf5");
+    assert_eq!(whole.header("content-encoding"), "");
+    let tag = whole.header("etag").to_owned();
+    assert_eq!(tag.len(), 66, "{tag}");
+
+    let head = rig.ask("HEAD", path, Some("reader"), &[], "").await;
+    assert_eq!((head.status, head.body.len()), (200, 0));
+    assert_eq!(
+        (head.header("content-length"), head.header("etag")),
+        (whole.header("content-length"), tag.as_str())
+    );
+
+    let part = rig
+        .ask("GET", path, Some("reader"), &[("Range", "bytes=100-299")], "")
+        .await;
+    assert_eq!((part.status, part.header("content-length")), (206, "200"));
+    assert_eq!(part.header("content-range"), format!("bytes 100-299/{}", content.len()));
+    assert_eq!(part.body, content[100..300]);
+    let other = [("Range", "bytes=0-0"), ("If-Range", "\"other\"")];
+    assert_eq!(rig.ask("GET", path, Some("reader"), &other, "").await.status, 200);
+
+    let again = rig
+        .ask("GET", path, Some("reader"), &[("If-None-Match", &tag)], "")
+        .await;
+    assert_eq!((again.status, again.body.len()), (304, 0));
+    let outside = rig
+        .ask("GET", path, Some("reader"), &[("Range", "bytes=99999999-")], "")
+        .await;
+    assert_eq!(outside.status, 416);
+    assert_eq!(outside.header("content-range"), format!("bytes */{}", content.len()));
+    assert_eq!(rig.get(PATHS[2], "reader").await.body, b"{}");
+}
+
+#[tokio::test]
+async fn a_raw_capture_needs_a_right_of_its_own() {
+    let rig = Rig::new().await;
+    let path = "/api/profiling/session/0badcafe/artifacts/capture.nsys-rep";
+    let refused = rig.get(path, "reader").await;
+    assert_eq!((refused.status, refused.reason().as_str()), (403, "RawForbidden"));
+    assert_eq!(rig.get(path, "raw-reader").await.body, b"secret");
+}
+
+#[tokio::test]
+async fn one_of_several_captures_must_be_named() {
+    let rig = Rig::new().await;
+    rig.capture("train-b", "https://127.0.0.1:1/x", &artifacts());
+    for path in &PATHS[1..] {
+        let several = rig.get(path, "reader").await;
+        assert_eq!(
+            (several.status, several.reason().as_str()),
+            (409, "SeveralCaptures"),
+            "{path}"
+        );
+        assert_eq!(several.json()["captures"], json!(["train-a", "train-b"]));
+        assert_eq!(
+            rig.get(&format!("{path}?capture=train-a"), "reader").await.status,
+            200,
+            "{path}"
+        );
+        assert_eq!(
+            rig.get(&format!("{path}?capture=train-c"), "reader").await.status,
+            404,
+            "{path}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_yet_or_no_longer_is_said() {
+    let rig = Rig::new().await;
+    rig.session("team", "empty", "00000001", 1, "Unknown");
+    let none = rig.get("/api/profiling/timeline/00000001.h5", "reader").await;
+    assert_eq!((none.status, none.reason().as_str()), (409, "NotReady"));
+    rig.capture("train-a", "https://127.0.0.1:1/x", &json!([]));
+    assert_eq!(rig.get(PATHS[3], "reader").await.status, 404);
+    assert_eq!(rig.get(PATHS[4], "reader").await.json()["status"], "absent");
+    // In the status and not in the agent's store.
+    let gone = json!([{"name": "gone.h5", "type": "Timeline", "bytes": 1, "sha256": "0".repeat(64), "mediaType": ""}]);
+    rig.capture("train-a", &format!("https://{}/x", rig.agent.address), &gone);
+    let path = "/api/profiling/session/0badcafe/artifacts/gone.h5";
+    assert_eq!(rig.get(path, "reader").await.status, 404);
+}
+
+#[tokio::test]
+async fn an_agent_that_is_gone_or_holds_something_else_gives_no_artifact() {
+    let rig = Rig::new().await;
+    for object in std::fs::read_dir(rig.agent.folder.path().join("store/objects")).unwrap() {
+        std::fs::write(object.unwrap().path(), b"no").unwrap();
+    }
+    let corrupt = rig.get(PATHS[3], "reader").await;
+    assert_eq!(
+        (corrupt.status, corrupt.reason().as_str()),
+        (502, "Agent"),
+        "{corrupt:?}"
+    );
+    assert!(
+        corrupt.json()["detail"].as_str().unwrap().contains("Corrupt"),
+        "{corrupt:?}"
+    );
+    // A port of loopback that nobody listens on.
+    let free = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    rig.capture("train-a", &format!("https://{free}/x"), &artifacts());
+    let gone = rig.get(PATHS[3], "reader").await;
+    assert_eq!((gone.status, gone.reason().as_str()), (503, "AgentUnreachable"));
+}
+
+#[tokio::test]
+async fn only_a_holder_of_an_agents_certificate_sees_the_token() {
+    let rig = Rig::new().await;
+    let impostor = Rig::new().await;
+    // Another authority's certificate for the same name.
+    rig.capture(
+        "train-a",
+        &format!("https://{}/x", impostor.agent.address),
+        &artifacts(),
+    );
+    let answer = rig.get(PATHS[3], "reader").await;
+    assert_eq!(
+        (answer.status, answer.reason().as_str()),
+        (503, "AgentUnreachable"),
+        "{answer:?}"
+    );
+    for url in [
+        "http://127.0.0.1:1/x",
+        "https://localhost:1/x",
+        "https://user@127.0.0.1:1/",
+        "file:///x",
+        "",
+    ] {
+        rig.capture("train-a", url, &artifacts());
+        assert_eq!(rig.get(PATHS[3], "reader").await.reason(), "NotReady", "{url}");
+    }
+}
+
+#[tokio::test]
+async fn paths_lead_nowhere_else() {
+    let rig = Rig::new().await;
+    for name in [
+        "..%2f..%2fetc%2fpasswd",
+        "%2e%2e",
+        "timeline.h5%00",
+        "%ff",
+        "timeline.h5%3fx=1",
+        "a%0d%0aX-Injected:%201",
+    ] {
+        let answer = rig
+            .get(&format!("/api/profiling/session/0badcafe/artifacts/{name}"), "admin")
+            .await;
+        assert!(matches!(answer.status, 400 | 404), "{name}: {answer:?}");
+        assert_eq!(answer.header("x-injected"), "");
+    }
+    assert_eq!(rig.get("/api/profiling/timeline/0badcafe", "admin").await.status, 400);
+    assert_eq!(rig.get("/api/profiling/../secrets", "admin").await.status, 404);
+    assert_eq!(rig.ask("PUT", PATHS[0], Some("admin"), &[], "").await.status, 405);
+}
+
+#[tokio::test]
+async fn a_session_is_deleted_with_the_callers_own_token() {
+    let rig = Rig::new().await;
+    let refused = rig.ask("DELETE", PATHS[0], Some("reader"), &[], "").await;
+    assert_eq!((refused.status, refused.reason().as_str()), (403, "Refused"));
+    assert_eq!(
+        rig.ask("DELETE", PATHS[0], Some("stranger"), &[], "").await.reason(),
+        "Forbidden"
+    );
+    let deleted = rig.ask("DELETE", PATHS[0], Some("admin"), &[], "").await;
+    assert_eq!(deleted.json(), json!({"session_id": "0badcafe", "status": "deleted"}));
+    let expected = ("admin".to_owned(), json!({"name": "train", "uid": "uid-0badcafe"}));
+    assert_eq!(rig.world.lock().unwrap().deleted, [expected]);
+}
+
+#[tokio::test]
+async fn pages_of_listed_origins_may_call_and_others_may_not() {
+    let rig = Rig::new().await;
+    for (origin, allowed) in [
+        ("https://grafana.example", "https://grafana.example"),
+        ("https://evil.example", ""),
+    ] {
+        let answer = rig
+            .ask("GET", "/api/profiling/modes", None, &[("Origin", origin)], "")
+            .await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("access-control-allow-origin"), allowed);
+    }
+    let modes = rig.get("/api/profiling/modes", "stranger").await.json();
+    assert_eq!(modes["modes"][1]["id"], "nsys");
+    assert_eq!(
+        rig.get("/api/openapi.json", "stranger").await.json()["openapi"],
+        "3.1.0"
+    );
+}
