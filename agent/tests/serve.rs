@@ -66,9 +66,13 @@ fn the_printed_address_shows_the_timeline_in_a_browser() {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && said.contains("kernels: 6000"),
-        "{said}\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{complaints}");
+    for line in [
+        "local - Flopwatch, kernels: 6000, drawn: true",
+        "dropped file: open",
+        "demo, kernels: 6000",
+    ] {
+        assert!(said.contains(line), "{said}");
+    }
 }

@@ -25,6 +25,10 @@ try {
   await page.locator('input[type="file"]').setInputFiles(plain);
   await page.waitForFunction(() => globalThis.flopwatch?.workspace.status.what === "plain.h5" && globalThis.flopwatch.workspace.status.kind !== "opening");
   console.log(`dropped file: ${await page.evaluate(() => globalThis.flopwatch.workspace.status.kind)}`);
+  await page.goto(new URL("/", url).href);
+  await page.getByRole("link", { name: "Show the demo" }).click();
+  await settled();
+  console.log(`demo, kernels: ${await kernels()}`);
   if (complaints.length > 0) {
     throw new Error(complaints.join("\n"));
   }
