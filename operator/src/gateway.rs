@@ -7,6 +7,7 @@ mod agents;
 mod api_server;
 mod messages;
 mod problem;
+mod progress;
 mod request;
 mod routes;
 mod sessions;
@@ -32,7 +33,7 @@ use kube::api::Api;
 use kube::runtime::reflector::{self, store::Writer};
 use kube::runtime::watcher;
 use kube::{Client, Config};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tower::limit::GlobalConcurrencyLimitLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
@@ -53,6 +54,8 @@ use crate::watch::follow;
 const MOST_BYTES: usize = 64 << 10;
 /// Most requests whose answer has not begun.
 const MOST_REQUESTS: usize = 256;
+/// Most clients that listen to sessions.
+const MOST_LISTENERS: usize = 256;
 /// Longest wait for the controller to give a session its id.
 const TAKEN_UP: Duration = Duration::from_secs(5);
 /// Longest wait for the first state of the watches.
@@ -106,10 +109,11 @@ pub async fn run(
     let readiness = Readiness::default();
     let (sessions, session_writer) = reflector::store();
     let (captures, capture_writer) = reflector::store();
+    let (news, heard) = watch::channel(());
     let watches = async {
         tokio::join!(
-            keep::<ProfilingSession>(client.clone(), session_writer, metrics.clone()),
-            keep::<Capture>(client.clone(), capture_writer, metrics.clone()),
+            keep::<ProfilingSession>(client.clone(), session_writer, &news, metrics.clone()),
+            keep::<Capture>(client.clone(), capture_writer, &news, metrics.clone()),
         )
     };
     let first = async {
@@ -128,6 +132,8 @@ pub async fn run(
         ),
         api_server: ApiServer::new(config),
         agents: Agents::new(options.agents.clone()),
+        news: heard,
+        listeners: Arc::new(Semaphore::new(MOST_LISTENERS)),
         taken_up: TAKEN_UP,
     };
     let router = guarded(gateway, &options.origins, &metrics).map_err(GatewayError::Document)?;
@@ -166,8 +172,8 @@ pub async fn run(
     }
 }
 
-/// Keeps a store at what the cluster holds.
-async fn keep<K>(client: Client, writer: Writer<K>, metrics: Metrics)
+/// Keeps a store at what the cluster holds, and tells of every change.
+async fn keep<K>(client: Client, writer: Writer<K>, news: &watch::Sender<()>, metrics: Metrics)
 where
     K: kube::Resource<Scope = kube::core::NamespaceResourceScope>
         + Clone
@@ -180,7 +186,9 @@ where
 {
     let config = watcher::Config::default();
     let mut changes = follow(Api::all(client), config, std::convert::identity, writer, metrics);
-    while changes.next().await.is_some() {}
+    while changes.next().await.is_some() {
+        news.send_replace(());
+    }
 }
 
 /// The paths, with what guards them all.

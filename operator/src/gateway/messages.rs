@@ -184,6 +184,11 @@ pub(crate) fn state_of(session: &ProfilingSession) -> SessionState {
     }
 }
 
+/// Why a session stands so: a reason of the closed set, and a sentence.
+pub(crate) fn reason_of(session: &ProfilingSession) -> Option<(&str, &str)> {
+    condition(session, SessionCondition::Succeeded).map(|(_, reason, message)| (reason, message))
+}
+
 /// A session.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SessionItem {
@@ -211,7 +216,7 @@ pub(crate) struct SessionItem {
 
 impl SessionItem {
     pub(crate) fn of(session: &ProfilingSession) -> Self {
-        let verdict = condition(session, SessionCondition::Succeeded);
+        let verdict = reason_of(session);
         let request = session.annotations().iter().filter_map(|(key, value)| {
             let name = key.strip_prefix(REQUEST_ANNOTATION_PREFIX)?;
             Some((name.to_owned(), value.clone()))
@@ -222,8 +227,8 @@ impl SessionItem {
             name: session.name_any(),
             mode: session.spec.profiler.type_.as_str().to_ascii_lowercase(),
             status: state_of(session),
-            reason: verdict.map(|(_, reason, _)| reason.to_owned()),
-            message: verdict.map(|(_, _, message)| message.to_owned()),
+            reason: verdict.map(|(reason, _)| reason.to_owned()),
+            message: verdict.map(|(_, message)| message.to_owned()),
             created: session.creation_timestamp().map(|time| time.0.to_string()),
             requested_by: session.annotations().get(REQUESTED_BY_ANNOTATION).cloned(),
             request: request.collect(),

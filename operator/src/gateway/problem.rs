@@ -43,6 +43,8 @@ pub(crate) enum Problem {
         /// The session, as `namespace/name`.
         session: String,
     },
+    /// As many clients as may be are listening.
+    Busy,
     /// The node's agent did not answer as it should.
     Agent(AgentError),
 }
@@ -127,6 +129,11 @@ impl Problem {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "NotTakenUp",
                 format!("The session {session} was made, and the controller has not taken it up yet; it will be among the sessions."),
+            ),
+            Self::Busy => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Busy",
+                "As many clients as may be are listening; try again, or look at the session from time to time.".to_owned(),
             ),
             Self::Agent(error) => (error.status(), error.reason(), error.to_string()),
         }

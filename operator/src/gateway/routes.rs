@@ -1,5 +1,6 @@
 //! The paths, and the document that describes them: both come of the same handlers.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +12,15 @@ use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use axum::response::sse::{Event, KeepAlive, Sse};
 use flopwatch_access::{Credentials, Grant, Reviewer, Verb};
 use flopwatch_api::artifact::{Artifact, Output};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::session::ProfilingSession;
+use futures::Stream;
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, PostParams};
+use tokio::sync::{Semaphore, watch};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
@@ -29,6 +33,7 @@ use crate::gateway::messages::{
     SessionDetail, SessionItem, SessionList, SessionState, TimelineState, TimelineStatus,
 };
 use crate::gateway::problem::{Problem, ProblemDetails};
+use crate::gateway::progress::{Listener, Notice};
 use crate::gateway::request::session_of;
 use crate::gateway::sessions::{Cursor, Filter, Sessions, id_of};
 
@@ -47,6 +52,10 @@ pub(crate) struct Gateway {
     pub(crate) reviewer: Reviewer,
     pub(crate) api_server: ApiServer,
     pub(crate) agents: Agents,
+    /// Tells of changes of sessions and captures.
+    pub(crate) news: watch::Receiver<()>,
+    /// Places for clients that listen.
+    pub(crate) listeners: Arc<Semaphore>,
     /// Longest wait for the controller to give a session its id.
     pub(crate) taken_up: Duration,
 }
@@ -82,6 +91,7 @@ fn documented() -> (axum::Router<Arc<Gateway>>, utoipa::openapi::OpenApi) {
         .routes(routes!(run))
         .routes(routes!(list))
         .routes(routes!(session, delete))
+        .routes(routes!(events))
         .routes(routes!(artifacts))
         .routes(routes!(artifact))
         .routes(routes!(timeline))
@@ -383,6 +393,38 @@ async fn session(
         session: SessionItem::of(&session),
         captures: captures.iter().map(|capture| CaptureItem::of(capture)).collect(),
     }))
+}
+
+/// Where a session stands, as server-sent events `profiling_started`, `profiling_progress`, `profiling_complete` and
+/// `profiling_error`. The stream ends with the session, and after five minutes: come back with `Last-Event-ID`.
+#[utoipa::path(get, path = "/api/profiling/session/{id}/events", tag = "sessions",
+    params(
+        ("id" = String, Path, description = "The session's `session_id`."),
+        ("Last-Event-ID" = Option<String>, Header, description = "What was heard last; only what differs from it is told.")),
+    responses(
+        (status = 200, body = Notice, content_type = "text/event-stream"),
+        (status = 400, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 401, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, body = ProblemDetails, content_type = "application/problem+json")))]
+async fn events(
+    State(gateway): Shared,
+    token: Token,
+    id: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
+    let session = gateway.session(&token, &path(id)?).await?;
+    let place = Arc::clone(&gateway.listeners).try_acquire_owned();
+    let heard = headers.get("last-event-id").and_then(|value| value.to_str().ok());
+    let listener = Listener {
+        sessions: gateway.sessions.clone(),
+        session,
+        news: gateway.news.clone(),
+        heard: heard.map(str::to_owned),
+        place: place.map_err(|_full| Problem::Busy)?,
+    };
+    Ok(Sse::new(listener.listen()).keep_alive(KeepAlive::default()))
 }
 
 /// Deletes a session, its captures and their artifacts, in the caller's own name.

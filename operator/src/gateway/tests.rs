@@ -442,3 +442,45 @@ async fn pages_of_listed_origins_may_call_and_others_may_not() {
         "3.1.0"
     );
 }
+
+#[tokio::test]
+async fn progress_is_told_as_it_changes_and_taken_up_where_it_was_left() {
+    let rig = Rig::new().await;
+    rig.session("team", "train", "0badcafe", 0, "Unknown");
+    let mut ears = rig.listen("").await;
+    let said = ears.until(r#""status":"pending""#).await;
+    assert!(
+        said.starts_with("HTTP/1.1 200") && said.contains("content-type: text/event-stream"),
+        "{said}"
+    );
+    let greeting = said.find("event: profiling_started").unwrap();
+    assert!(greeting < said.find("event: profiling_progress").unwrap(), "{said}");
+    assert!(
+        said.contains(r#""solver":"cg""#) && said.contains(r#""mode":"nsys""#),
+        "{said}"
+    );
+    // The end of the event.
+    ears.until("id: ").await;
+    let first = ears.ids().pop().unwrap();
+    // Who comes back and has heard it hears only what is new.
+    let mut again = rig.listen(&first).await;
+    again.until("\r\n\r\n").await;
+    // There is room for two.
+    let full = rig.get("/api/profiling/session/0badcafe/events", "reader").await;
+    assert_eq!((full.status, full.reason().as_str()), (503, "Busy"));
+    rig.session("team", "train", "0badcafe", 0, "True");
+    for ears in [&mut ears, &mut again] {
+        let said = ears.until("").await;
+        assert!(
+            said.contains(r#"{"session_id":"0badcafe","status":"completed"}"#),
+            "{said}"
+        );
+    }
+    assert_eq!(again.ids(), ears.ids()[1..]);
+    assert_eq!(
+        rig.get("/api/profiling/session/0badcafe/events", "stranger")
+            .await
+            .status,
+        403
+    );
+}

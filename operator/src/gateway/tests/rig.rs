@@ -288,6 +288,7 @@ pub(super) struct Rig {
     pub(super) agent: Agent,
     sessions: Arc<Mutex<Writer<ProfilingSession>>>,
     captures: Mutex<Writer<Capture>>,
+    news: watch::Sender<()>,
     document: Value,
 }
 
@@ -297,6 +298,7 @@ impl Rig {
         let (sessions, session_writer) = reflector::store();
         let (captures, capture_writer) = reflector::store();
         let session_writer = Arc::new(Mutex::new(session_writer));
+        let (news, heard) = watch::channel(());
         let rights = [
             "admin get profilingsessions *",
             "admin list profilingsessions *",
@@ -348,6 +350,8 @@ impl Rig {
                 token,
                 transfers: 8,
             }),
+            news: heard,
+            listeners: Arc::new(Semaphore::new(2)),
             // Sessions have their ids before they are answered, or never get one.
             taken_up: Duration::from_millis(200),
         };
@@ -362,6 +366,7 @@ impl Rig {
             agent,
             sessions: session_writer,
             captures: Mutex::new(capture_writer),
+            news,
             document: serde_json::from_str(&openapi().unwrap()).unwrap(),
         };
         rig.session("team", "train", "0badcafe", 0, "True");
@@ -390,6 +395,7 @@ impl Rig {
             .lock()
             .unwrap()
             .apply_watcher_event(&Event::Apply(session));
+        self.news.send_replace(());
     }
 
     /// Adds a capture of the session `team/train` whose artifacts are at `url`.
@@ -418,6 +424,7 @@ impl Rig {
             .lock()
             .unwrap()
             .apply_watcher_event(&Event::Apply(capture));
+        self.news.send_replace(());
     }
 
     pub(super) async fn get(&self, path: &str, token: &str) -> Answer {
@@ -462,6 +469,24 @@ impl Rig {
         let read = tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut bytes)).await;
         read.expect("an answer within 30 s").unwrap();
         Answer::parse(&bytes)
+    }
+
+    /// Listens to `team/train`.
+    pub(super) async fn listen(&self, heard: &str) -> Ears {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let mut request =
+            "GET /api/profiling/session/0badcafe/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+                           Authorization: Bearer reader\r\n"
+                .to_owned();
+        if !heard.is_empty() {
+            request.extend(["Last-Event-ID: ", heard, "\r\n"]);
+        }
+        request.push_str("\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        Ears {
+            stream,
+            text: String::new(),
+        }
     }
 
     /// Holds an answer against the document.
@@ -510,6 +535,33 @@ pub(super) fn artifacts() -> Value {
         artifact("summary.json", "Summary", false),
         artifact("capture.nsys-rep", "Raw", true)
     ])
+}
+
+/// A client that listens.
+pub(super) struct Ears {
+    stream: TcpStream,
+    text: String,
+}
+
+impl Ears {
+    /// Everything that was heard once `end` is in it, or the stream's end where `end` is empty.
+    pub(super) async fn until(&mut self, end: &str) -> &str {
+        let mut piece = [0; 4096];
+        while end.is_empty() || !self.text.contains(end) {
+            let read = tokio::time::timeout(Duration::from_secs(30), self.stream.read(&mut piece)).await;
+            match read.expect("something within 30 s").unwrap() {
+                0 => break,
+                read => self.text.push_str(std::str::from_utf8(&piece[..read]).unwrap()),
+            }
+        }
+        &self.text
+    }
+
+    /// The ids of what was heard.
+    pub(super) fn ids(&self) -> Vec<String> {
+        let lines = self.text.lines().filter_map(|line| line.strip_prefix("id: "));
+        lines.map(|id| id.trim().to_owned()).collect()
+    }
 }
 
 /// An answer.

@@ -1,0 +1,290 @@
+//! Where a session stands, told as it changes: server-sent events, fed from the watches.
+//!
+//! What is told is the session's present state and not a history, so a client that comes back hears what is so now, and nothing
+//! when that is what it heard last (`Last-Event-ID`).
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::response::sse::Event;
+use flopwatch_api::REQUEST_ANNOTATION_PREFIX;
+use flopwatch_api::capture::{Capture, Stage};
+use flopwatch_api::session::ProfilingSession;
+use futures::Stream;
+use kube::ResourceExt as _;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::{Instant, sleep, timeout_at};
+use utoipa::ToSchema;
+
+use crate::gateway::messages::{Mode, SessionState, reason_of, state_of};
+use crate::gateway::sessions::{Sessions, id_of};
+
+/// How long one stream lasts: a client that comes back has its rights looked at again.
+const LIFE: Duration = Duration::from_mins(5);
+/// Changes that come together are told together.
+const COALESCE: Duration = Duration::from_millis(100);
+
+/// What is told of a session.
+#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum Notice {
+    /// `profiling_started`: what was asked for.
+    Started {
+        session_id: String,
+        solver: Option<String>,
+        mesh: Option<String>,
+        mode: Option<Mode>,
+    },
+    /// `profiling_progress`: where it stands.
+    Progress {
+        session_id: String,
+        status: SessionState,
+        /// Stage of the capture that is behind the others.
+        stage: String,
+        /// How far that one is, 0 to 100.
+        percent: i32,
+        message: String,
+    },
+    /// `profiling_complete`: every capture succeeded.
+    Complete { session_id: String, status: SessionState },
+    /// `profiling_error`: it ended otherwise.
+    Error { session_id: String, error: String },
+}
+
+impl Notice {
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Started { .. } => "profiling_started",
+            Self::Progress { .. } => "profiling_progress",
+            Self::Complete { .. } => "profiling_complete",
+            Self::Error { .. } => "profiling_error",
+        }
+    }
+
+    const fn is_last(&self) -> bool {
+        matches!(self, Self::Complete { .. } | Self::Error { .. })
+    }
+}
+
+fn started(session: &ProfilingSession) -> Notice {
+    let field = |name: &str| {
+        let annotations = session.annotations();
+        annotations.get(&format!("{REQUEST_ANNOTATION_PREFIX}{name}")).cloned()
+    };
+    Notice::Started {
+        session_id: id_of(session).unwrap_or_default().to_owned(),
+        solver: field("solver"),
+        mesh: field("mesh").or_else(|| field("mesh_file")),
+        mode: Mode::of(session),
+    }
+}
+
+/// What is so now.
+fn present(session: &ProfilingSession, captures: &[Arc<Capture>]) -> Notice {
+    let session_id = id_of(session).unwrap_or_default().to_owned();
+    let status = state_of(session);
+    let (reason, said) = reason_of(session).unwrap_or_default();
+    match status {
+        SessionState::Completed => Notice::Complete { session_id, status },
+        SessionState::Failed => Notice::Error {
+            session_id,
+            error: format!("{reason}: {said}"),
+        },
+        SessionState::Pending | SessionState::Running => {
+            let progress = captures
+                .iter()
+                .filter_map(|capture| capture.status.as_ref()?.progress.as_ref());
+            let behind = progress.min_by_key(|progress| (progress.stage, progress.percent));
+            Notice::Progress {
+                session_id,
+                status,
+                stage: behind
+                    .map_or(Stage::Queued, |progress| progress.stage)
+                    .as_str()
+                    .to_owned(),
+                percent: behind.map_or(0, |progress| progress.percent),
+                message: behind.map_or(said, |progress| progress.message.as_str()).to_owned(),
+            }
+        }
+    }
+}
+
+/// One client that listens.
+pub(crate) struct Listener {
+    pub(crate) sessions: Sessions,
+    pub(crate) session: Arc<ProfilingSession>,
+    /// Changes of any session or capture.
+    pub(crate) news: watch::Receiver<()>,
+    /// What it heard last, if it was here before.
+    pub(crate) heard: Option<String>,
+    /// Its place among those who may listen at once.
+    pub(crate) place: OwnedSemaphorePermit,
+}
+
+struct Listening {
+    sessions: Sessions,
+    id: String,
+    news: watch::Receiver<()>,
+    heard: Option<String>,
+    greeting: Option<Notice>,
+    until: Instant,
+    over: bool,
+}
+
+impl Listener {
+    /// What it is told, until the session ended or its time is over.
+    pub(crate) fn listen(self) -> impl Stream<Item = Result<Event, Infallible>> + Send {
+        let Self {
+            sessions,
+            session,
+            news,
+            heard,
+            place,
+        } = self;
+        let listening = Listening {
+            greeting: heard.is_none().then(|| started(&session)),
+            id: id_of(&session).unwrap_or_default().to_owned(),
+            sessions,
+            news,
+            heard,
+            until: Instant::now() + LIFE,
+            over: false,
+        };
+        futures::stream::unfold((listening, place), async |(mut listening, place)| {
+            let event = listening.next().await?;
+            Some((Ok(event), (listening, place)))
+        })
+    }
+}
+
+impl Listening {
+    async fn next(&mut self) -> Option<Event> {
+        if let Some(greeting) = self.greeting.take() {
+            return event(&greeting, None);
+        }
+        while !self.over {
+            // Before the look: a change after it is not missed.
+            drop(self.news.borrow_and_update());
+            let notice = match self.sessions.by_id(&self.id) {
+                Some(session) => present(&session, &self.sessions.captures_of(&session)),
+                None => Notice::Error {
+                    session_id: self.id.clone(),
+                    error: "Deleted: the session is gone".to_owned(),
+                },
+            };
+            self.over = notice.is_last();
+            let heard = digest(&notice)?;
+            if self.heard.as_ref() != Some(&heard) {
+                self.heard = Some(heard.clone());
+                return event(&notice, Some(&heard));
+            }
+            if self.over {
+                break;
+            }
+            timeout_at(self.until, self.news.changed()).await.ok()?.ok()?;
+            sleep(COALESCE).await;
+        }
+        None
+    }
+}
+
+/// Tells states apart.
+fn digest(notice: &Notice) -> Option<String> {
+    let text = serde_json::to_vec(notice).ok()?;
+    let digest = Sha256::digest(&text);
+    let head: [u8; 8] = digest.first_chunk().copied()?;
+    Some(format!("{:016x}", u64::from_be_bytes(head)))
+}
+
+fn event(notice: &Notice, id: Option<&str>) -> Option<Event> {
+    let event = Event::default().event(notice.name());
+    let event = id.map_or(event.clone(), |id| event.id(id));
+    event.json_data(notice).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn session(succeeded: &str) -> ProfilingSession {
+        let session = json!({
+            "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession",
+            "metadata": {"name": "s", "annotations": {"request.flopwatch.dev/mesh_file": "wing.msh"}},
+            "spec": {"target": {"podName": "p"}},
+            "status": {"id": "0badcafe", "conditions": [{
+                "type": "Succeeded", "status": succeeded, "reason": "Why", "message": "because",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"
+            }]}
+        });
+        serde_json::from_value(session).unwrap()
+    }
+
+    fn capture(stage: &str, percent: i32) -> Arc<Capture> {
+        let capture = json!({
+            "apiVersion": "flopwatch.dev/v1alpha1", "kind": "Capture", "metadata": {"name": "c"},
+            "spec": {
+                "sessionRef": {"name": "s", "id": "0badcafe"}, "nodeName": "n", "podRef": {"name": "p", "uid": "u"},
+                "containerName": "c", "profiler": {"type": "Nsys"}, "durationSeconds": 1, "startDeadlineSeconds": 1,
+                "outputs": ["Timeline"]
+            },
+            "status": {"progress": {"stage": stage, "percent": percent, "message": stage}}
+        });
+        Arc::new(serde_json::from_value(capture).unwrap())
+    }
+
+    #[test]
+    fn names_and_keys_are_those_of_the_design() {
+        let cases = [
+            (
+                started(&session("Unknown")),
+                "profiling_started",
+                json!({"session_id": "0badcafe", "solver": null, "mesh": "wing.msh", "mode": "auto"}),
+            ),
+            (
+                present(&session("True"), &[]),
+                "profiling_complete",
+                json!({"session_id": "0badcafe", "status": "completed"}),
+            ),
+            (
+                present(&session("False"), &[]),
+                "profiling_error",
+                json!({"session_id": "0badcafe", "error": "Why: because"}),
+            ),
+            (
+                present(&session("Unknown"), &[]),
+                "profiling_progress",
+                json!({"session_id": "0badcafe", "status": "pending", "stage": "Queued", "percent": 0, "message": "because"}),
+            ),
+        ];
+        for (notice, name, expected) in cases {
+            assert_eq!(notice.name(), name);
+            assert_eq!(serde_json::to_value(&notice).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_session_is_as_far_as_the_capture_that_is_behind() {
+        let captures = [
+            capture("Transforming", 80),
+            capture("Collecting", 30),
+            capture("Done", 100),
+        ];
+        match present(&session("Unknown"), &captures) {
+            Notice::Progress {
+                stage,
+                percent,
+                message,
+                ..
+            } => assert_eq!(
+                (stage.as_str(), percent, message.as_str()),
+                ("Collecting", 30, "Collecting")
+            ),
+            other => panic!("{other:?}"),
+        }
+    }
+}
