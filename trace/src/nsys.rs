@@ -307,8 +307,13 @@ impl<'a> Reader<'a> {
         keep: impl Fn(usize) -> bool,
     ) -> Result<(), Failure> {
         let mut backwards = 0;
-        let mut kept = Vec::with_capacity(batch.span.len());
+        let mut kept = Vec::new();
+        let whole = |(at, span): (usize, &Span)| keep(at) && span.length().is_some();
+        let all = batch.span.iter().enumerate().all(whole);
         for (at, span) in batch.span.iter().enumerate() {
+            if all {
+                break;
+            }
             if !keep(at) {
                 continue;
             }
@@ -318,14 +323,13 @@ impl<'a> Reader<'a> {
                 backwards += 1;
             }
         }
+        let number = if all { batch.span.len() } else { kept.len() };
         let what = format!("{}: end before start", table.name());
         self.capture.drops.add(DropReason::Skipped, &what, backwards);
-        if kept.is_empty() {
+        if number == 0 {
             return Ok(());
         }
-        self.events = self
-            .events
-            .saturating_add(u64::try_from(kept.len()).unwrap_or(u64::MAX));
+        self.events = self.events.saturating_add(u64::try_from(number).unwrap_or(u64::MAX));
         if self.events > self.limits.max_events {
             let limit = self.limits.max_events;
             return Err(Failure::TooMany {
@@ -334,19 +338,21 @@ impl<'a> Reader<'a> {
                 limit,
             });
         }
-        let all = kept.len() == batch.span.len();
         let events = self
             .capture
             .events
             .entry(category)
             .or_insert_with(|| Events::new(category));
-        let spans = || kept.iter().filter_map(|at| batch.span.get(*at));
-        events
-            .start_ns
-            .extend(spans().map(|span| span.start.cast_unsigned() ^ BIAS));
-        events
-            .duration_ns
-            .extend(spans().map(|span| span.length().unwrap_or(0)));
+        let start = |span: &Span| span.start.cast_unsigned() ^ BIAS;
+        let length = |span: &Span| span.length().unwrap_or(0);
+        if all {
+            events.start_ns.extend(batch.span.iter().map(start));
+            events.duration_ns.extend(batch.span.iter().map(length));
+        } else {
+            let spans = || kept.iter().filter_map(|at| batch.span.get(*at));
+            events.start_ns.extend(spans().map(start));
+            events.duration_ns.extend(spans().map(length));
+        }
         extend(&mut events.row, &batch.row, &kept, all);
         extend(&mut events.name, &batch.name, &kept, all);
         extend(&mut events.correlation, &batch.correlation, &kept, all);

@@ -178,7 +178,7 @@ pub(super) struct Field {
 impl Block {
     /// Writes the field's bytes, as a little-endian number, over the elements of `out`, from the first row of the chunk on.
     pub(super) fn words(&self, field: Field, out: &mut [u64]) {
-        out.fill(0);
+        let mut empty = true;
         for byte in 0..field.size.min(8) {
             let at = field.offset + byte;
             let shift = byte * 8;
@@ -189,15 +189,32 @@ impl Block {
                 if plane.iter().all(|byte| *byte == 0) {
                     continue;
                 }
+                if empty && plane.len() == out.len() {
+                    for (word, byte) in out.iter_mut().zip(plane) {
+                        *word = u64::from(*byte) << shift;
+                    }
+                    empty = false;
+                    continue;
+                }
+                clear(&mut empty, out);
                 for (word, byte) in out.iter_mut().zip(plane) {
                     *word |= u64::from(*byte) << shift;
                 }
             } else {
+                clear(&mut empty, out);
                 let bytes = self.bytes.get(at..).unwrap_or_default();
                 for (word, byte) in out.iter_mut().zip(bytes.iter().step_by(self.row_bytes.max(1))) {
                     *word |= u64::from(*byte) << shift;
                 }
             }
         }
+        clear(&mut empty, out);
+    }
+}
+
+/// Zeros where nothing was written yet.
+fn clear(empty: &mut bool, out: &mut [u64]) {
+    if std::mem::take(empty) {
+        out.fill(0);
     }
 }

@@ -243,6 +243,8 @@ fn fields(stored: &TypeDescriptor) -> (BTreeMap<String, (Field, Kind)>, usize) {
 struct Reading {
     slab: Range<usize>,
     blocks: Vec<Block>,
+    /// Of the column that is picked out of a chunk.
+    words: Vec<u64>,
     heap: Option<Heap>,
 }
 
@@ -470,16 +472,16 @@ impl Table {
         }
         let mut reading = self.reading.borrow_mut();
         self.load(&mut reading, slab)?;
-        let mut out = vec![T::default(); slab.len()];
-        let read = out
-            .par_chunks_mut(self.chunk_rows)
-            .zip(&reading.blocks)
-            .try_for_each_init(Vec::new, |words, (out, block)| {
-                words.resize(out.len(), 0);
-                block.words(field, words);
-                convert(words, field.size, kind, out)
-            });
-        read.map_or_else(|| Err(self.forged("holding numbers of an unusual type")), |()| Ok(out))
+        // One column of a slab is too little work to wake other cores for.
+        let Reading { blocks, words, .. } = &mut *reading;
+        let mut out = Vec::with_capacity(slab.len());
+        for block in blocks {
+            words.resize((slab.len() - out.len()).min(self.chunk_rows), 0);
+            block.words(field, words);
+            let numbers = convert(words, field.size, kind, &mut out);
+            numbers.ok_or_else(|| self.forged("holding numbers of an unusual type"))?;
+        }
+        Ok(out)
     }
 
     fn text(&self, (field, kind): (Field, Kind), slab: &Range<usize>) -> Result<Vec<String>, TableError> {
@@ -536,23 +538,23 @@ impl Table {
     }
 }
 
-/// Makes numbers of little-endian words of `size` bytes; `None` where that cannot be.
-fn convert<T: Number>(words: &[u64], size: usize, kind: Kind, out: &mut [T]) -> Option<()> {
+/// Appends the numbers of little-endian words of `size` bytes; `None` where that cannot be.
+fn convert<T: Number>(words: &[u64], size: usize, kind: Kind, out: &mut Vec<T>) -> Option<()> {
     let spare = u32::try_from(64_usize.checked_sub(size * 8)?).ok()?;
-    let pairs = out.iter_mut().zip(words);
     match kind {
-        Kind::Unsigned => pairs.for_each(|(out, word)| *out = T::from_unsigned(*word)),
+        Kind::Unsigned => out.extend(words.iter().map(|word| T::from_unsigned(*word))),
         Kind::Signed if spare < 64 => {
-            pairs.for_each(|(out, word)| *out = T::from_signed((word << spare).cast_signed() >> spare));
+            let signed = |word: &u64| T::from_signed((word << spare).cast_signed() >> spare);
+            out.extend(words.iter().map(signed));
         }
         Kind::Float if size == 8 => {
-            for (out, word) in pairs {
-                *out = T::from_float(f64::from_bits(*word))?;
+            for word in words {
+                out.push(T::from_float(f64::from_bits(*word))?);
             }
         }
         Kind::Float => {
-            for (out, word) in pairs {
-                *out = T::from_float(f64::from(f32::from_bits(u32::try_from(*word).ok()?)))?;
+            for word in words {
+                out.push(T::from_float(f64::from(f32::from_bits(u32::try_from(*word).ok()?)))?);
             }
         }
         _ => return None,
