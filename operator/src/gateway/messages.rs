@@ -253,7 +253,7 @@ pub(crate) struct SessionList {
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Sessions of this namespace alone; without it the right to list every namespace is needed.
-    #[param(max_length = 63)]
+    #[param(min_length = 1, max_length = 63)]
     pub(crate) namespace: Option<String>,
     /// Sessions that stand so.
     pub(crate) status: Option<SessionState>,

@@ -21,6 +21,7 @@ use futures::Stream;
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, PostParams};
 use tokio::sync::{Semaphore, watch};
+use utoipa::openapi::RefOr;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
@@ -86,7 +87,7 @@ impl Modify for Bearer {
 }
 
 fn documented() -> (axum::Router<Arc<Gateway>>, utoipa::openapi::OpenApi) {
-    OpenApiRouter::with_openapi(Document::openapi())
+    let (router, mut document) = OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(modes))
         .routes(routes!(run))
         .routes(routes!(list))
@@ -96,7 +97,31 @@ fn documented() -> (axum::Router<Arc<Gateway>>, utoipa::openapi::OpenApi) {
         .routes(routes!(artifact))
         .routes(routes!(timeline))
         .routes(routes!(timeline_status))
-        .split_for_parts()
+        .split_for_parts();
+    describe(&mut document);
+    (router, document)
+}
+
+/// Says of every answer that has no words of its own what its status is, and gives `HEAD` an id beside that of `GET`: the standard asks
+/// for both.
+fn describe(document: &mut utoipa::openapi::OpenApi) {
+    for item in document.paths.paths.values_mut() {
+        if let Some(id) = item.head.as_mut().and_then(|head| head.operation_id.as_mut()) {
+            id.insert_str(0, "head_");
+        }
+        let operations = [&mut item.get, &mut item.head, &mut item.post, &mut item.delete];
+        for operation in operations.into_iter().flatten() {
+            for (status, response) in &mut operation.responses.responses {
+                let words = StatusCode::from_bytes(status.as_bytes());
+                let words = words.ok().and_then(|status| status.canonical_reason());
+                if let (RefOr::T(response), Some(words)) = (response, words)
+                    && response.description.is_empty()
+                {
+                    words.clone_into(&mut response.description);
+                }
+            }
+        }
+    }
 }
 
 /// The OpenAPI 3.1 document, as it is served and committed.
@@ -354,8 +379,11 @@ async fn list(
             Cursor::parse(&text).ok_or_else(|| Problem::BadRequest("after must be what a page gave as next".to_owned()))
         })
         .transpose()?;
-    if namespace.as_deref() == Some("") {
-        return Err(Problem::BadRequest("namespace must not be empty".to_owned()));
+    if namespace
+        .as_deref()
+        .is_some_and(|name| name.is_empty() || name.len() > 63)
+    {
+        return Err(Problem::BadRequest("namespace must be the name of one".to_owned()));
     }
     let asked_namespace = namespace.as_deref().unwrap_or_default();
     gateway.allow(&token, Verb::List, asked_namespace, None, false).await?;

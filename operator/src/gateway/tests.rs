@@ -27,6 +27,19 @@ fn the_document_is_committed() {
     );
     let document: Value = serde_json::from_str(&current).unwrap();
     assert_eq!(document["openapi"], "3.1.0");
+    let mut ids = BTreeSet::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            assert!(
+                ids.insert(operation["operationId"].to_string()),
+                "{method} {path}: its id is not its own"
+            );
+            for (status, answer) in operation["responses"].as_object().unwrap() {
+                let words = answer["description"].as_str().unwrap_or_default();
+                assert!(!words.is_empty(), "{method} {path} {status} has no description");
+            }
+        }
+    }
 }
 
 #[tokio::test]
@@ -206,6 +219,7 @@ async fn lists_are_paged_and_filtered() {
         ("?status=x", "admin", 400),
         ("?namespace=", "reader", 400),
         ("?unknown=1", "admin", 400),
+        (&format!("?namespace={}", "a".repeat(64)), "admin", 400),
     ] {
         let answer = rig.get(&format!("/api/profiling/sessions{query}"), user).await;
         assert_eq!(answer.status, status, "{query} {answer:?}");
