@@ -32,10 +32,12 @@ impl Answer {
     }
 }
 
-/// A client of one agent's artifact service.
+/// A client of the agents' artifact services, or of the gateway.
 pub struct ArtifactClient {
     folder: TempDir,
     authority: PathBuf,
+    /// Name in the certificate.
+    name: String,
 }
 
 impl ArtifactClient {
@@ -44,9 +46,22 @@ impl ArtifactClient {
     /// # Errors
     /// When the secret never comes.
     pub async fn new(client: &Client) -> Result<Self> {
+        Self::of(client, "agent").await
+    }
+
+    /// The same of the gateway.
+    ///
+    /// # Errors
+    /// When the secret never comes.
+    pub async fn of_gateway(client: &Client) -> Result<Self> {
+        Self::of(client, "gateway").await
+    }
+
+    async fn of(client: &Client, component: &str) -> Result<Self> {
+        let secret = format!("flopwatch-{component}-tls");
         let secrets: Api<Secret> = Api::namespaced(client.clone(), chart::NAMESPACE);
-        let certificate = eventually("the agents' certificate", || async {
-            let secret = secrets.get_opt("flopwatch-agent-tls").await?;
+        let certificate = eventually(&format!("the certificate of the {component}"), || async {
+            let secret = secrets.get_opt(&secret).await?;
             Ok(secret
                 .and_then(|secret| secret.data)
                 .and_then(|mut data| data.remove("ca.crt")))
@@ -55,7 +70,12 @@ impl ArtifactClient {
         let folder = tempfile::tempdir()?;
         let authority = folder.path().join("ca.crt");
         std::fs::write(&authority, certificate.0)?;
-        Ok(Self { folder, authority })
+        let name = format!("flopwatch-{component}.{}.svc", chart::NAMESPACE);
+        Ok(Self {
+            folder,
+            authority,
+            name,
+        })
     }
 
     /// Sends a request to `url`, whose host is the agent's address; `arguments` go to curl as they are.
@@ -66,7 +86,7 @@ impl ArtifactClient {
         let rest = url.strip_prefix("https://").context("artifacts are served over TLS")?;
         let (authority, path) = rest.split_once('/').context("a URL with a path")?;
         let (address, port) = authority.rsplit_once(':').context("a URL with a port")?;
-        let name = format!("flopwatch-agent.{}.svc", chart::NAMESPACE);
+        let name = &self.name;
         let resolve = format!("{name}:{port}:{address}");
         let url = format!("https://{name}:{port}/{path}");
         let (head, body) = (self.folder.path().join("head"), self.folder.path().join("body"));

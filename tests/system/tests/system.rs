@@ -6,6 +6,8 @@ mod access;
 mod counting;
 #[path = "system/first_session.rs"]
 mod first_session;
+#[path = "system/gateway.rs"]
+mod gateway;
 #[path = "system/launcher.rs"]
 mod launcher;
 #[path = "system/limits.rs"]

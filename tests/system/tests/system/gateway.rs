@@ -1,0 +1,137 @@
+//! From a request to the gateway to the bytes of a timeline, and who is turned away on the way.
+
+use anyhow::{Context as _, Result, ensure};
+use flopwatch_system_tests::chart;
+use flopwatch_system_tests::cluster::{Cluster, eventually, run};
+use flopwatch_system_tests::fetch::{Answer, ArtifactClient, token};
+use flopwatch_system_tests::pods::workload;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, ListParams};
+use serde_json::{Value, json};
+
+use crate::access::reader_token;
+
+/// Where the gateway's pod listens.
+async fn gateway(cluster: &Cluster) -> Result<String> {
+    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), chart::NAMESPACE);
+    let labels = ListParams::default().labels("app.kubernetes.io/component=gateway");
+    let address = eventually("a ready gateway", || async {
+        let ready = pods
+            .list(&labels)
+            .await?
+            .items
+            .into_iter()
+            .filter_map(|pod| pod.status)
+            .find(|status| {
+                let conditions = status.conditions.as_deref().unwrap_or_default();
+                conditions
+                    .iter()
+                    .any(|one| one.type_ == "Ready" && one.status == "True")
+            });
+        Ok(ready.and_then(|status| status.pod_ip))
+    })
+    .await?;
+    Ok(format!("https://{address}:8443/api/profiling"))
+}
+
+fn body(answer: &Answer) -> Result<Value> {
+    serde_json::from_slice(&answer.body).with_context(|| format!("{answer:?}"))
+}
+
+#[tokio::test]
+async fn a_user_profiles_and_reads_through_the_gateway() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("gateway").await?;
+    namespace
+        .create_pod(workload("trainer", true, &["--range-micros", "2000"]))
+        .await?;
+    namespace.launch_state("trainer").await?;
+    let gateway = gateway(&cluster).await?;
+    let client = ArtifactClient::of_gateway(&cluster.client).await?;
+    let user = reader_token(&namespace, "user", "flopwatch-user").await?;
+    let stranger = {
+        run(
+            "kubectl",
+            &["-n", &namespace.name, "create", "serviceaccount", "stranger"],
+        )
+        .await?;
+        token(&namespace.name, "stranger").await?
+    };
+
+    let request = json!({
+        "mode": "nsys", "solver": "cg", "target": {"namespace": namespace.name, "pod": "trainer"},
+        "options": {"duration_seconds": 1}
+    })
+    .to_string();
+    let post = ["--header", "Content-Type: application/json", "--data", request.as_str()];
+    let run_path = format!("{gateway}/run");
+    for (who, expected) in [(None, 401), (Some(stranger.as_str()), 403)] {
+        let refused = client.request(&run_path, who, &post).await?;
+        ensure!(refused.status == expected, "{refused:?}");
+    }
+    let accepted = client.request(&run_path, Some(&user), &post).await?;
+    ensure!(accepted.status == 202, "{accepted:?}");
+    let id = body(&accepted)?["session_id"].as_str().context("no id")?.to_owned();
+    let session = format!("{gateway}/session/{id}");
+    let ended = eventually("the session to end", || async {
+        let state = body(&client.request(&session, Some(&user), &[]).await?)?;
+        Ok(["completed", "failed"]
+            .iter()
+            .any(|end| state["status"] == *end)
+            .then_some(state))
+    })
+    .await?;
+    ensure!(
+        ended["status"] == "completed" && ended["request"]["solver"] == "cg",
+        "{ended}"
+    );
+    ensure!(
+        ended["requested_by"].as_str().is_some_and(|who| who.ends_with(":user")),
+        "the session is not the caller's own: {ended}"
+    );
+
+    let timeline = format!("{gateway}/timeline/{id}.h5");
+    let whole = client.request(&timeline, Some(&user), &[]).await?;
+    ensure!(
+        whole.status == 200 && whole.body.starts_with(b"\x89HDF"),
+        "{:?}",
+        whole.headers
+    );
+    let length = whole.body.len().to_string();
+    ensure!(
+        whole.header("content-length") == Some(length.as_str()),
+        "{:?}",
+        whole.headers
+    );
+    let part = client.request(&timeline, Some(&user), &["--range", "0-7"]).await?;
+    ensure!(part.status == 206 && part.body == b"\x89HDF\r\n\x1a\n", "{part:?}");
+    let condition = format!("If-None-Match: {}", whole.header("etag").context("no tag")?);
+    let again = client
+        .request(&timeline, Some(&user), &["--header", &condition])
+        .await?;
+    ensure!(again.status == 304 && again.body.is_empty(), "{again:?}");
+    let head = client.request(&timeline, Some(&user), &["--head"]).await?;
+    ensure!(head.header("content-length") == Some(length.as_str()), "{head:?}");
+
+    for path in [&session, &timeline, &format!("{gateway}/session/00000000")] {
+        let none = client.request(path, None, &[]).await?;
+        ensure!(none.status == 401, "{path}: {none:?}");
+        let refused = client.request(path, Some(&stranger), &[]).await?;
+        let said = String::from_utf8_lossy(&refused.body);
+        ensure!(
+            refused.status == 403 && !said.contains("trainer"),
+            "{path}: {refused:?}"
+        );
+    }
+    let list = format!("{gateway}/sessions?namespace={}", namespace.name);
+    ensure!(body(&client.request(&list, Some(&user), &[]).await?)?["total"] == 1);
+    let deleted = client.request(&session, Some(&user), &["--request", "DELETE"]).await?;
+    ensure!(deleted.status == 200, "{deleted:?}");
+    eventually("the session to go", || async {
+        let gone = client.request(&list, Some(&user), &[]).await?;
+        Ok((body(&gone)?["total"] == 0).then_some(()))
+    })
+    .await
+}
