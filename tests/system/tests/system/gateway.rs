@@ -133,5 +133,6 @@ async fn a_user_profiles_and_reads_through_the_gateway() -> Result<()> {
         let gone = client.request(&list, Some(&user), &[]).await?;
         Ok((body(&gone)?["total"] == 0).then_some(()))
     })
-    .await
+    .await?;
+    namespace.delete().await
 }
