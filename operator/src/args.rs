@@ -379,7 +379,7 @@ pub struct GatewayArgs {
     /// Most artifacts that are passed on at once.
     #[arg(long, env = "FLOPWATCH_MAX_TRANSFERS", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
     max_transfers: u16,
-    /// Origin of web pages that may call it, such as https://grafana.example; may be given again.
+    /// Origin of web pages that may call it, such as `https://grafana.example`; may be given again.
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     cors_origin: Vec<HeaderValue>,
 }
