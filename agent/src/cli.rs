@@ -12,7 +12,7 @@ use flopwatch_api::profiler::TraceCategory;
 use flopwatch_api::session::TransformDevice;
 use flopwatch_trace::export::{ExportFormat, Table};
 
-use crate::conversion::{Conversion, table_name};
+use crate::conversion::Conversion;
 use crate::node;
 use crate::source::Source;
 use crate::tools;
@@ -178,7 +178,7 @@ pub struct ExportArguments {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Which table of CSV and Parquet: events or samples.
-    #[arg(long, value_name = "TABLE", value_parser = PossibleValuesParser::new(TABLES.map(table_name)).try_map(table), default_value = "events")]
+    #[arg(long, value_name = "TABLE", value_parser = PossibleValuesParser::new(Table::ALL.map(Table::name)).try_map(table), default_value = "events")]
     pub table: Table,
     /// Replace the output if it is there.
     #[arg(long)]
@@ -188,8 +188,6 @@ pub struct ExportArguments {
     pub source: SourceArguments,
 }
 
-const TABLES: [Table; 2] = [Table::Events, Table::Samples];
-
 #[expect(clippy::needless_pass_by_value, reason = "the signature that clap asks for")]
 fn format(name: String) -> Result<ExportFormat, String> {
     ExportFormat::from_name(&name).ok_or_else(|| "no such format".to_owned())
@@ -197,8 +195,7 @@ fn format(name: String) -> Result<ExportFormat, String> {
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature that clap asks for")]
 fn table(name: String) -> Result<Table, String> {
-    let found = TABLES.into_iter().find(|table| table_name(*table) == name);
-    found.ok_or_else(|| "no such table".to_owned())
+    Table::from_name(&name).ok_or_else(|| "no such table".to_owned())
 }
 
 /// How foreign files are read.
@@ -285,7 +282,7 @@ pub struct TransformArguments {
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(ExportFormat::ALL.map(ExportFormat::name)).try_map(format))]
     pub converted_format: Option<ExportFormat>,
     /// Which table of it.
-    #[arg(long, value_name = "TABLE", value_parser = PossibleValuesParser::new(TABLES.map(table_name)).try_map(table), default_value = "events")]
+    #[arg(long, value_name = "TABLE", value_parser = PossibleValuesParser::new(Table::ALL.map(Table::name)).try_map(table), default_value = "events")]
     pub converted_table: Table,
 }
 

@@ -66,7 +66,7 @@ impl Conversion {
             "--converted-format".to_owned(),
             self.format.name().to_owned(),
             "--converted-table".to_owned(),
-            table_name(self.table).to_owned(),
+            self.table.name().to_owned(),
             "--converted".to_owned(),
             self.output.to_string_lossy().into_owned(),
         ]
@@ -99,14 +99,6 @@ impl Conversion {
         let path = self.report();
         let file = File::open(&path).map_err(io(&path))?;
         serde_json::from_reader(BufReader::new(file)).map_err(|source| Error::Report { path, source })
-    }
-}
-
-/// Name of a table on command lines.
-pub const fn table_name(table: Table) -> &'static str {
-    match table {
-        Table::Events => "events",
-        Table::Samples => "samples",
     }
 }
 

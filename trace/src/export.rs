@@ -87,6 +87,24 @@ pub enum Table {
     Samples,
 }
 
+impl Table {
+    /// Every table.
+    pub const ALL: [Self; 2] = [Self::Events, Self::Samples];
+
+    /// Name on command lines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Events => "events",
+            Self::Samples => "samples",
+        }
+    }
+
+    /// The table of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|table| table.name() == name)
+    }
+}
+
 /// What was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exported {

@@ -1,12 +1,15 @@
 //! Errors as clients see them: problem details of RFC 9457, with a `reason` of a closed set.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use flopwatch_access::Denied;
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder, ResponsesBuilder};
+use utoipa::{IntoResponses, ToSchema};
 
 use crate::gateway::agents::AgentError;
 
@@ -172,4 +175,60 @@ impl IntoResponse for Problem {
         }
         response
     }
+}
+
+/// What the document says of a path that asks for a token, beside success.
+pub(crate) enum Guarded {}
+
+/// Likewise, of a path of one session.
+pub(crate) enum OfSession {}
+
+/// Likewise, of a path of one capture: there may be none yet, or several and none named.
+pub(crate) enum OfCapture {}
+
+/// What may come of an artifact on its way from the agent, beside the whole or a part.
+pub(crate) enum Transfer {}
+
+impl IntoResponses for Guarded {
+    fn responses() -> BTreeMap<String, RefOr<utoipa::openapi::Response>> {
+        documented(&["400", "401", "403", "503"], &[])
+    }
+}
+
+impl IntoResponses for OfSession {
+    fn responses() -> BTreeMap<String, RefOr<utoipa::openapi::Response>> {
+        documented(&["400", "401", "403", "404", "503"], &[])
+    }
+}
+
+impl IntoResponses for OfCapture {
+    fn responses() -> BTreeMap<String, RefOr<utoipa::openapi::Response>> {
+        documented(&["400", "401", "403", "404", "409", "503"], &[])
+    }
+}
+
+impl IntoResponses for Transfer {
+    fn responses() -> BTreeMap<String, RefOr<utoipa::openapi::Response>> {
+        let bare = [("304", "The caller has it."), ("416", "The range lies outside.")];
+        documented(&["502", "504"], &bare)
+    }
+}
+
+/// Statuses that come with problem details, and such that come without a body.
+fn documented(problems: &[&str], bare: &[(&str, &str)]) -> BTreeMap<String, RefOr<utoipa::openapi::Response>> {
+    let details = || {
+        let schema = Ref::from_schema_name(ProblemDetails::name());
+        ContentBuilder::new().schema(Some(schema)).build()
+    };
+    let problems = problems.iter().map(|status| {
+        let response = ResponseBuilder::new().content("application/problem+json", details());
+        (*status, response.build())
+    });
+    let bare = bare
+        .iter()
+        .map(|(status, words)| (*status, ResponseBuilder::new().description(*words).build()));
+    ResponsesBuilder::new()
+        .responses_from_iter(problems.chain(bare))
+        .build()
+        .responses
 }

@@ -33,7 +33,7 @@ use crate::gateway::messages::{
     ArtifactItem, ArtifactList, CaptureItem, CaptureQuery, Deleted, ListQuery, ModeList, RunAccepted, RunRequest,
     SessionDetail, SessionItem, SessionList, SessionState, TimelineState, TimelineStatus,
 };
-use crate::gateway::problem::{Problem, ProblemDetails};
+use crate::gateway::problem::{Guarded, OfCapture, OfSession, Problem, ProblemDetails, Transfer};
 use crate::gateway::progress::{Listener, Notice};
 use crate::gateway::request::session_of;
 use crate::gateway::sessions::{Cursor, Filter, Sessions, id_of};
@@ -305,15 +305,13 @@ async fn modes() -> Json<ModeList> {
 #[utoipa::path(post, path = "/api/profiling/run", tag = "sessions", request_body = RunRequest,
     responses(
         (status = 202, body = RunAccepted, description = "The session was made."),
+        Guarded,
         (status = 400, body = ProblemDetails, content_type = "application/problem+json", description = "Not such a request."),
-        (status = 401, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 403, body = ProblemDetails, content_type = "application/problem+json"),
         (status = 404, body = ProblemDetails, content_type = "application/problem+json", description = "The cluster has no such namespace."),
         (status = 409, body = ProblemDetails, content_type = "application/problem+json"),
         (status = 413, body = ProblemDetails, content_type = "application/problem+json"),
         (status = 415, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 422, body = ProblemDetails, content_type = "application/problem+json", description = "The API server refuses the session."),
-        (status = 503, body = ProblemDetails, content_type = "application/problem+json")))]
+        (status = 422, body = ProblemDetails, content_type = "application/problem+json", description = "The API server refuses the session.")))]
 async fn run(
     State(gateway): Shared,
     token: Token,
@@ -354,10 +352,7 @@ async fn run(
 #[utoipa::path(get, path = "/api/profiling/sessions", tag = "sessions", params(ListQuery),
     responses(
         (status = 200, body = SessionList),
-        (status = 400, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 401, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 403, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, body = ProblemDetails, content_type = "application/problem+json")))]
+        Guarded))]
 async fn list(
     State(gateway): Shared,
     token: Token,
@@ -405,11 +400,7 @@ async fn list(
     params(("id" = String, Path, description = "The session's `session_id`.")),
     responses(
         (status = 200, body = SessionDetail),
-        (status = 400, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 401, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 403, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, body = ProblemDetails, content_type = "application/problem+json")))]
+        OfSession))]
 async fn session(
     State(gateway): Shared,
     token: Token,
@@ -431,11 +422,7 @@ async fn session(
         ("Last-Event-ID" = Option<String>, Header, description = "What was heard last; only what differs from it is told.")),
     responses(
         (status = 200, body = Notice, content_type = "text/event-stream"),
-        (status = 400, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 401, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 403, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, body = ProblemDetails, content_type = "application/problem+json")))]
+        OfSession))]
 async fn events(
     State(gateway): Shared,
     token: Token,
@@ -460,11 +447,7 @@ async fn events(
     params(("id" = String, Path, description = "The session's `session_id`.")),
     responses(
         (status = 200, body = Deleted),
-        (status = 400, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 401, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 403, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, body = ProblemDetails, content_type = "application/problem+json")))]
+        OfSession))]
 async fn delete(
     State(gateway): Shared,
     token: Token,
@@ -493,12 +476,8 @@ async fn delete(
     params(("id" = String, Path, description = "The session's `session_id`."), CaptureQuery),
     responses(
         (status = 200, body = ArtifactList),
-        (status = 400, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 401, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 403, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 409, body = ProblemDetails, content_type = "application/problem+json", description = "No capture yet, or several and none named."),
-        (status = 503, body = ProblemDetails, content_type = "application/problem+json")))]
+        OfCapture,
+        (status = 409, body = ProblemDetails, content_type = "application/problem+json", description = "No capture yet, or several and none named.")))]
 async fn artifacts(
     State(gateway): Shared,
     token: Token,
@@ -524,16 +503,8 @@ async fn artifacts(
     responses(
         (status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
         (status = 206, body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = 304, description = "The caller has it."),
-        (status = 400, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 401, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 403, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 409, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 416, description = "The range lies outside."),
-        (status = 502, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 504, body = ProblemDetails, content_type = "application/problem+json")))]
+        OfCapture,
+        Transfer))]
 async fn artifact(
     State(gateway): Shared,
     token: Token,
@@ -553,16 +524,8 @@ async fn artifact(
     responses(
         (status = 200, body = Vec<u8>, content_type = "application/x-hdf5"),
         (status = 206, body = Vec<u8>, content_type = "application/x-hdf5"),
-        (status = 304, description = "The caller has it."),
-        (status = 400, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 401, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 403, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 409, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 416, description = "The range lies outside."),
-        (status = 502, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 504, body = ProblemDetails, content_type = "application/problem+json")))]
+        OfCapture,
+        Transfer))]
 async fn timeline(
     State(gateway): Shared,
     token: Token,
@@ -584,12 +547,7 @@ async fn timeline(
     params(("id" = String, Path, description = "The session's `session_id`."), CaptureQuery),
     responses(
         (status = 200, body = TimelineStatus),
-        (status = 400, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 401, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 403, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 409, body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, body = ProblemDetails, content_type = "application/problem+json")))]
+        OfCapture))]
 async fn timeline_status(
     State(gateway): Shared,
     token: Token,

@@ -1,6 +1,7 @@
 /** The tables of the summary: sorted and filtered as you like, as CSV, each row a way into the timeline. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { Heads, type Order } from "../ui/heads";
 import type { Page } from "../ui/page";
 import { type NamedTable, type SummaryRow, tablesOf } from "../ui/summary";
 import { csvOf, figure, filtered, FIGURES, type Figure, sorted } from "../ui/table";
@@ -8,6 +9,7 @@ import type { Workspace } from "../ui/workspace";
 
 /** So many rows are rendered at first, and more on demand. */
 const STEP_ROWS = 200;
+const HEADS = FIGURES.map(({ key, title }) => [key, title] as const);
 
 function Tables({ workspace }: { workspace: Workspace }) {
   const [tables, setTables] = useState<readonly NamedTable[]>();
@@ -47,12 +49,11 @@ function Tables({ workspace }: { workspace: Workspace }) {
 }
 
 function OneTable({ workspace, table }: { workspace: Workspace; table: NamedTable }) {
-  const [by, setBy] = useState<Figure>("total");
-  const [up, setUp] = useState(false);
+  const [order, setOrder] = useState<Order<Figure>>({ by: "total", up: false });
   const [filter, setFilter] = useState("");
   const [shown, setShown] = useState(STEP_ROWS);
   const { captured, rows, unit } = table.table;
-  const found = useMemo(() => sorted(filtered(rows, filter), by, up), [rows, filter, by, up]);
+  const found = useMemo(() => sorted(filtered(rows, filter), order.by, order.up), [rows, filter, order]);
   if (!captured) {
     return <p class="waiting">Not captured: the profiler did not record such events. That says nothing about whether they happened.</p>;
   }
@@ -86,23 +87,7 @@ function OneTable({ workspace, table }: { workspace: Workspace; table: NamedTabl
       </div>
       <div class="table">
         <table>
-          <thead>
-            <tr>
-              {FIGURES.map(({ key, title }) => (
-                <th key={key} class={key === "name" ? "" : "number"} aria-sort={by === key ? (up ? "ascending" : "descending") : "none"}>
-                  <button
-                    type="button"
-                    onClick={() => {
-                      setUp(by === key ? !up : key === "name");
-                      setBy(key);
-                    }}
-                  >
-                    {title}
-                  </button>
-                </th>
-              ))}
-            </tr>
-          </thead>
+          <Heads columns={HEADS} words="name" order={order} onOrder={setOrder} />
           <tbody>
             {found.slice(0, shown).map((row) => (
               <tr key={`${row.style}/${row.name}`}>

@@ -6,6 +6,7 @@ import type { AreaRow, EventDetails, EventPlace } from "../../engine/protocol";
 import { categoryCss } from "../../gl/palette";
 import * as format from "../../view/format";
 import { describe } from "../fields";
+import { Heads, type Order } from "../heads";
 import type { Workspace } from "../workspace";
 
 export function Panel({ workspace }: { workspace: Workspace }) {
@@ -106,14 +107,13 @@ const COLUMNS: readonly (readonly [Column, string])[] = [
 const MOST_ROWS = 500;
 
 function AreaPanel({ workspace }: { workspace: Workspace }) {
-  const [by, setBy] = useState<Column>("inside");
-  const [up, setUp] = useState(false);
+  const [order, setOrder] = useState<Order<Column>>({ by: "inside", up: false });
   const { area, areaStats, header } = workspace;
   if (!area) {
     return null;
   }
   const length = area.to - area.from;
-  const sorted = areaStats ? [...areaStats.rows].sort((a, b) => (up ? 1 : -1) * compare(a, b, by)) : [];
+  const sorted = areaStats ? [...areaStats.rows].sort((a, b) => (order.up ? 1 : -1) * compare(a, b, order.by)) : [];
   return (
     <>
       <h2>
@@ -129,23 +129,7 @@ function AreaPanel({ workspace }: { workspace: Workspace }) {
       {areaStats && (
         <div class="table">
           <table>
-            <thead>
-              <tr>
-                {COLUMNS.map(([column, title]) => (
-                  <th key={column} aria-sort={by === column ? (up ? "ascending" : "descending") : "none"} class={column === "text" ? "" : "number"}>
-                    <button
-                      type="button"
-                      onClick={() => {
-                        setUp(by === column ? !up : column === "text");
-                        setBy(column);
-                      }}
-                    >
-                      {title}
-                    </button>
-                  </th>
-                ))}
-              </tr>
-            </thead>
+            <Heads columns={COLUMNS} words="text" order={order} onOrder={setOrder} />
             <tbody>
               {sorted.slice(0, MOST_ROWS).map((row) => (
                 <tr key={`${row.category}/${row.name}`}>
