@@ -223,14 +223,16 @@ impl Round<'_> {
     fn on_cluster(&mut self, more: &mut BTreeMap<String, String>) -> Result<()> {
         let packages = ["--workspace"];
         let selection = packages.iter().chain(&SYSTEM_TARGETS).copied();
-        let before = self.failures.len();
+        let (before, failed) = (self.failures.len(), self.tally.failed);
         // Most of their time they wait for the cluster.
         more.insert("RUST_TEST_THREADS".to_owned(), "4".to_owned());
         let Err(first) = self.cargo_test(selection.clone(), &[], more) else {
             return Ok(());
         };
         let again: Vec<String> = self.failures.iter().skip(before).map(|one| one.test.clone()).collect();
-        if interrupted() || again.is_empty() || again.len() > CHANCES {
+        // What failed without a name (a program that fell over) cannot be run again, and is not chance.
+        let failed = usize::try_from(self.tally.failed - failed)?;
+        if interrupted() || again.len() != failed || again.len() > CHANCES {
             return Err(first);
         }
         say(format_args!("once more, alone: {}", again.join(", ")));

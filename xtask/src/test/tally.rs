@@ -53,6 +53,8 @@ pub(crate) struct Reader {
     section: Section,
     /// Passing tests of the current program that said they skipped.
     told: u32,
+    /// Programs that began and have given no result yet.
+    begun: u32,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -70,6 +72,7 @@ impl Reader {
     pub(crate) fn read<'a>(&mut self, line: &'a str) -> Option<&'a str> {
         if let Some(counts) = line.strip_prefix("test result: ").and_then(parse_result) {
             self.section = Section::Progress;
+            self.begun = self.begun.saturating_sub(1);
             let told = std::mem::take(&mut self.told).min(counts.passed);
             self.tally.add(&Tally {
                 passed: counts.passed - told,
@@ -77,6 +80,9 @@ impl Reader {
                 ..counts
             });
             return Some(line);
+        }
+        if self.section == Section::Progress && is_beginning(line) {
+            self.begun += 1;
         }
         match line {
             "successes:" => self.section = Section::Passed { told: false },
@@ -103,8 +109,9 @@ impl Reader {
         }
     }
 
-    /// What came of it, and the tests that failed.
-    pub(crate) fn finish(self) -> (Tally, Vec<Failure>) {
+    /// What came of it, and the tests that failed. A program that gave no result fell over a test and counts as failed.
+    pub(crate) fn finish(mut self) -> (Tally, Vec<Failure>) {
+        self.tally.failed += self.begun;
         (self.tally, self.failures)
     }
 
@@ -127,6 +134,12 @@ impl Reader {
             failure.said.push(line.to_owned());
         }
     }
+}
+
+/// `running 5 tests`
+fn is_beginning(line: &str) -> bool {
+    let count = line.strip_prefix("running ").and_then(|rest| rest.split_once(" test"));
+    count.is_some_and(|(count, end)| count.parse::<u32>().is_ok() && matches!(end, "" | "s"))
 }
 
 /// `ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s`
@@ -219,6 +232,15 @@ mod tests {
             }
         );
         assert!(shown.contains(&"skipped: no corpus") && !shown.contains(&"chatter"));
+    }
+
+    #[test]
+    fn a_program_that_falls_over_a_test_counts_as_failed_beside_the_tests_that_are_named() {
+        let text = "running 1 test\ntest a ... FAILED\n\nfailures:\n\n---- a stdout ----\nit broke\n\nfailures:\n    a\n\n\
+            test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\n\
+            running 2 tests\ntest b ... ok\n";
+        let (tally, _) = read(text);
+        assert_eq!(tally.failed, 2);
     }
 
     #[test]
