@@ -1,0 +1,501 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use flopwatch_api::artifact::Output;
+use flopwatch_api::profiler::{ProfilerType, TraceCategory};
+use flopwatch_api::session::MAX_DURATION_SECONDS;
+
+const EXIT_CODES: &str = "Exit codes:
+  0    done
+  1    it failed; the message says why and what helps
+  2    wrong usage
+  3    the session ended without success
+  4    doctor: something keeps the pod from being profiled with Nsight Systems
+  5    the session had not ended when --timeout was over
+  130  interrupted; a session that runs goes on";
+
+/// Profile GPU pods in place: ask for a profile, follow it, fetch it, look at it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "kubectl-flopwatch",
+    bin_name = "kubectl flopwatch",
+    version,
+    about,
+    after_help = EXIT_CODES,
+    disable_help_subcommand = true
+)]
+pub struct Cli {
+    /// How the cluster is reached.
+    #[command(flatten)]
+    pub connection: ConnectionArguments,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// How the cluster is reached; the same words as kubectl's.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Cluster")]
+pub struct ConnectionArguments {
+    /// Namespace; default: that of the kubeconfig's context
+    #[arg(short, long, global = true, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+    /// Context of the kubeconfig; default: the current one
+    #[arg(long, global = true, value_name = "CONTEXT")]
+    pub context: Option<String>,
+    /// Kubeconfig file; default: $KUBECONFIG, else ~/.kube/config
+    #[arg(long, global = true, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Namespace that Flopwatch is installed in
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAMESPACE",
+        env = "FLOPWATCH_NAMESPACE",
+        default_value = "flopwatch-system"
+    )]
+    pub flopwatch_namespace: String,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Profile a pod
+    Profile(Box<ProfileArguments>),
+    /// List sessions, the newest first
+    #[command(visible_alias = "list")]
+    Sessions(SessionsArguments),
+    /// Say what became of a session
+    Describe(DescribeArguments),
+    /// Wait for a session's end, with a progress bar
+    #[command(visible_alias = "wait")]
+    Watch(WatchArguments),
+    /// End a session that runs, and keep what it recorded
+    Stop(StopArguments),
+    /// Fetch what a session published
+    Fetch(FetchArguments),
+    /// Fetch a timeline and serve it with the viewer on this machine
+    Open(OpenArguments),
+    /// Serve the gateway on this machine for clients that know no tokens
+    Proxy(ProxyArguments),
+    /// Say whether a pod can be profiled, what is missing, and what to do
+    Doctor(DoctorArguments),
+    /// Print a script that completes this program's command line
+    Completion {
+        /// For which shell; `kubectl` for completion within kubectl's own
+        shell: CompletionShell,
+    },
+}
+
+/// What scripts for completion are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CompletionShell {
+    /// Bash, for the program `kubectl-flopwatch`.
+    Bash,
+    /// Elvish, likewise.
+    Elvish,
+    /// Fish, likewise.
+    Fish,
+    /// PowerShell, likewise.
+    Powershell,
+    /// Zsh, likewise.
+    Zsh,
+    /// kubectl's own completion in every shell: a program named `kubectl_complete-flopwatch` on the PATH.
+    Kubectl,
+}
+
+/// How objects are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// As the API has them, in JSON.
+    Json,
+    /// As the API has them, in YAML.
+    Yaml,
+    /// A table with further columns.
+    Wide,
+    /// `TYPE/NAME` alone.
+    Name,
+}
+
+/// How objects are printed.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct FormatArguments {
+    /// How to print; default: for people
+    #[arg(short, long, value_name = "FORMAT")]
+    pub output: Option<Format>,
+}
+
+/// Where a session is only asked for, and not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DryRun {
+    /// Print what would be sent.
+    Client,
+    /// Let the API server check it, and make nothing.
+    Server,
+}
+
+/// A profiler that this version can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Profiler {
+    /// The deepest that is open for the container.
+    Auto,
+    /// Nsight Systems; needs a prepared pod.
+    Nsys,
+    /// NVML samples alone.
+    Metrics,
+}
+
+impl From<Profiler> for ProfilerType {
+    fn from(profiler: Profiler) -> Self {
+        match profiler {
+            Profiler::Auto => Self::Auto,
+            Profiler::Nsys => Self::Nsys,
+            Profiler::Metrics => Self::Metrics,
+        }
+    }
+}
+
+/// What to profile, and how.
+#[derive(Debug, Args)]
+pub struct ProfileArguments {
+    /// The pod: NAME or pod/NAME
+    #[arg(value_name = "POD")]
+    pub pod: PodName,
+    /// Container; may be repeated. Default: those that ask for a GPU, else those that were prepared
+    #[arg(short, long = "container", value_name = "CONTAINER")]
+    pub containers: Vec<String>,
+    /// Length of the window, such as 10s or 2m
+    #[arg(long, default_value = "10s", value_name = "TIME")]
+    pub duration: Window,
+    /// What to profile with
+    #[arg(long, value_enum, default_value_t = Profiler::Auto)]
+    pub profiler: Profiler,
+    /// Categories that it must be able to record, such as cuda,nvtx,osrt
+    #[arg(long, value_delimiter = ',', value_name = "CATEGORY", value_parser = category)]
+    pub trace: Vec<TraceCategory>,
+    /// Categories that must hold events for success
+    #[arg(long, value_delimiter = ',', value_name = "CATEGORY", value_parser = category)]
+    pub require: Vec<TraceCategory>,
+    /// What to publish: timeline, summary, raw
+    #[arg(long, value_delimiter = ',', value_name = "OUTPUT", value_parser = output)]
+    pub outputs: Vec<Output>,
+    /// Name of the session; default: made of the pod's
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Wait for its end, with a progress bar
+    #[arg(long)]
+    pub wait: bool,
+    /// Longest wait, such as 10m; 0: for ever
+    #[arg(long, default_value = "0", value_name = "TIME")]
+    pub timeout: Span,
+    /// Wait for its end, and serve the timeline with the viewer on this machine
+    #[arg(long)]
+    pub open: bool,
+    /// Make nothing: print the session (client) or let the API server check it (server)
+    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "client", conflicts_with_all = ["wait", "open"])]
+    pub dry_run: Option<DryRun>,
+    /// How the session is printed.
+    #[command(flatten)]
+    pub format: FormatArguments,
+    /// How the timeline is fetched.
+    #[command(flatten)]
+    pub gateway: GatewayArguments,
+}
+
+/// Which sessions to list.
+#[derive(Debug, Args)]
+pub struct SessionsArguments {
+    /// Of all namespaces
+    #[arg(short = 'A', long)]
+    pub all_namespaces: bool,
+    /// With these labels, such as app=train
+    #[arg(short = 'l', long, value_name = "LABELS")]
+    pub selector: Option<String>,
+    /// How they are printed.
+    #[command(flatten)]
+    pub format: FormatArguments,
+}
+
+/// Which session to describe.
+#[derive(Debug, Args)]
+pub struct DescribeArguments {
+    /// The session: NAME or profilingsession/NAME
+    #[arg(value_name = "SESSION")]
+    pub session: SessionName,
+    /// How it is printed.
+    #[command(flatten)]
+    pub format: FormatArguments,
+}
+
+/// Which session to wait for.
+#[derive(Debug, Args)]
+pub struct WatchArguments {
+    /// The session: NAME or profilingsession/NAME
+    #[arg(value_name = "SESSION")]
+    pub session: SessionName,
+    /// Longest wait, such as 10m; 0: for ever
+    #[arg(long, default_value = "0", value_name = "TIME")]
+    pub timeout: Span,
+}
+
+/// Which session to end.
+#[derive(Debug, Args)]
+pub struct StopArguments {
+    /// The session: NAME or profilingsession/NAME
+    #[arg(value_name = "SESSION")]
+    pub session: SessionName,
+    /// Throw away what it recorded
+    #[arg(long)]
+    pub discard: bool,
+}
+
+/// What to fetch, and where to.
+#[derive(Debug, Args)]
+pub struct FetchArguments {
+    /// The session: NAME or profilingsession/NAME
+    #[arg(value_name = "SESSION")]
+    pub session: SessionName,
+    /// Artifact, such as timeline.h5; may be repeated. Default: all but raw ones
+    #[arg(long = "artifact", value_name = "NAME")]
+    pub artifacts: Vec<String>,
+    /// Capture; default: all that the session has
+    #[arg(long, value_name = "NAME")]
+    pub capture: Option<String>,
+    /// Folder, or file where one artifact is fetched; default: a folder named after the session
+    #[arg(short, long, value_name = "PATH")]
+    pub output: Option<PathBuf>,
+    /// Replace files that are there
+    #[arg(long)]
+    pub force: bool,
+    /// How they are fetched.
+    #[command(flatten)]
+    pub gateway: GatewayArguments,
+}
+
+/// What to show.
+#[derive(Debug, Args)]
+pub struct OpenArguments {
+    /// The session: NAME or profilingsession/NAME
+    #[arg(value_name = "SESSION")]
+    pub session: SessionName,
+    /// Capture; needed where the session has several
+    #[arg(long, value_name = "NAME")]
+    pub capture: Option<String>,
+    /// Port on 127.0.0.1; 0: any that is free
+    #[arg(long, default_value_t = 0, value_name = "PORT")]
+    pub port: u16,
+    /// How the timeline is fetched.
+    #[command(flatten)]
+    pub gateway: GatewayArguments,
+}
+
+/// Where to serve the gateway.
+#[derive(Debug, Args)]
+pub struct ProxyArguments {
+    /// Port on 127.0.0.1; 0: any that is free
+    #[arg(long, default_value_t = 8080, value_name = "PORT")]
+    pub port: u16,
+    /// How the gateway is reached.
+    #[command(flatten)]
+    pub gateway: GatewayArguments,
+}
+
+/// Which pod to look at.
+#[derive(Debug, Args)]
+pub struct DoctorArguments {
+    /// The pod: NAME or pod/NAME
+    #[arg(value_name = "POD")]
+    pub pod: PodName,
+    /// Container; default: those that a session would take
+    #[arg(short, long, value_name = "CONTAINER")]
+    pub container: Option<String>,
+    /// How to print it
+    #[arg(short, long, value_name = "FORMAT", value_parser = ["json", "yaml"])]
+    pub output: Option<String>,
+}
+
+/// How the gateway is reached. By default through a port-forward to one of its pods.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Gateway")]
+pub struct GatewayArguments {
+    /// Address that it has outside of the cluster, as `https://HOST`; default: a port-forward to one of its pods
+    #[arg(long, value_name = "URL", env = "FLOPWATCH_GATEWAY")]
+    pub gateway: Option<String>,
+    /// PEM file with the authority of its certificate; default: what the cluster says, and the system's with --gateway
+    #[arg(long, value_name = "FILE")]
+    pub gateway_ca: Option<PathBuf>,
+    /// Token to show to it; default: the kubeconfig's
+    #[arg(long, value_name = "TOKEN", env = "FLOPWATCH_TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+}
+
+/// Name of a pod, as `NAME` or `pod/NAME`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodName(pub String);
+
+impl FromStr for PodName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        named(text, &["pod", "pods", "po"]).map(Self)
+    }
+}
+
+/// Name of a session, as `NAME` or `profilingsession/NAME`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionName(pub String);
+
+impl FromStr for SessionName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let kinds = [
+            "profilingsession",
+            "profilingsessions",
+            "pfs",
+            "session",
+            "profilingsession.flopwatch.dev",
+            "profilingsessions.flopwatch.dev",
+        ];
+        named(text, &kinds).map(Self)
+    }
+}
+
+fn named(text: &str, kinds: &[&str]) -> Result<String, String> {
+    let name = match text.split_once('/') {
+        None => text,
+        Some((kind, name)) if kinds.contains(&kind) => name,
+        Some((kind, _)) => return Err(format!("{kind}/ is none of {}/", kinds.join("/, "))),
+    };
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+    if name.is_empty() || name.len() > 253 || !name.bytes().all(allowed) {
+        return Err("a name has lower-case letters, digits, - and . alone".to_owned());
+    }
+    Ok(name.to_owned())
+}
+
+/// A time in whole seconds: a number, or one with `s`, `m` or `h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span(pub u32);
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (digits, unit) = match text.find(|letter: char| !letter.is_ascii_digit()) {
+            Some(at) => text.split_at(at),
+            None => (text, "s"),
+        };
+        let factor = match unit {
+            "s" => 1,
+            "m" => 60,
+            "h" => 3600,
+            _ => return Err("write whole seconds, minutes or hours: 10s, 2m, 1h".to_owned()),
+        };
+        let number: u32 = digits
+            .parse()
+            .map_err(|_not_one| "write whole seconds, minutes or hours: 10s, 2m, 1h".to_owned())?;
+        number
+            .checked_mul(factor)
+            .map(Self)
+            .ok_or_else(|| "that is too long".to_owned())
+    }
+}
+
+/// Length of a window in seconds, within what a session may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window(pub i32);
+
+impl FromStr for Window {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Span(seconds) = text.parse()?;
+        match i32::try_from(seconds) {
+            Ok(seconds) if (1..=MAX_DURATION_SECONDS).contains(&seconds) => Ok(Self(seconds)),
+            _ => Err(format!("a window is 1 to {MAX_DURATION_SECONDS} seconds long")),
+        }
+    }
+}
+
+fn category(name: &str) -> Result<TraceCategory, String> {
+    let known = TraceCategory::ALL.map(TraceCategory::as_str).join(", ");
+    TraceCategory::from_name(name).ok_or_else(|| format!("there are {known}"))
+}
+
+fn output(name: &str) -> Result<Output, String> {
+    [Output::Timeline, Output::Summary, Output::Raw]
+        .into_iter()
+        .find(|output| output.as_str().eq_ignore_ascii_case(name))
+        .ok_or_else(|| "there are timeline, summary, raw".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn names_come_with_and_without_their_kind() {
+        let pod = |text: &str| text.parse::<PodName>().map(|PodName(name)| name);
+        assert_eq!(pod("pod/trainer"), Ok("trainer".into()));
+        assert_eq!(pod("trainer-0.a"), Ok("trainer-0.a".into()));
+        assert_eq!(
+            pod("deployment/trainer"),
+            Err("deployment/ is none of pod/, pods/, po/".into())
+        );
+        for wrong in ["", "pod/", "a/b/c", "Trainer", "a b", "../x", "pod/../x"] {
+            assert!(pod(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!("pfs/first".parse(), Ok(SessionName("first".into())));
+    }
+
+    #[test]
+    fn times_are_whole_seconds_within_the_bounds() {
+        let window = |text: &str| text.parse::<Window>().map(|Window(seconds)| seconds).ok();
+        let rows = [
+            ("10", Some(10)),
+            ("10s", Some(10)),
+            ("5m", Some(300)),
+            ("301", None),
+            ("0", None),
+            ("1h", None),
+            ("1.5s", None),
+            ("s", None),
+            ("-1", None),
+            ("9999999999", None),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(window(text), expected, "{text}");
+        }
+        assert_eq!("1h".parse(), Ok(Span(3600)));
+        assert!("1193047h".parse::<Span>().is_err(), "more than fits");
+    }
+
+    #[test]
+    fn a_profile_is_asked_for_as_with_kubectl() {
+        let words =
+            "kubectl-flopwatch -n team profile pod/trainer -c main --duration 30s --trace cuda,nvtx --dry-run -o yaml";
+        let cli = Cli::try_parse_from(words.split(' ')).unwrap();
+        assert_eq!(cli.connection.namespace.as_deref(), Some("team"));
+        let Command::Profile(profile) = cli.command else {
+            panic!("not a profile");
+        };
+        assert_eq!(profile.dry_run, Some(DryRun::Client));
+        assert_eq!(profile.trace, [TraceCategory::Cuda, TraceCategory::Nvtx]);
+        assert_eq!(profile.format.output, Some(Format::Yaml));
+        assert_eq!(profile.duration, Window(30));
+
+        let both = "kubectl-flopwatch profile trainer --dry-run=server --wait";
+        assert!(Cli::try_parse_from(both.split(' ')).is_err());
+    }
+}

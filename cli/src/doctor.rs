@@ -1,0 +1,259 @@
+//! Says of a pod whether it can be profiled, what is missing, and what to do.
+//!
+//! The examination is a function of the pod, its node and namespace, and what runs of Flopwatch; whatever the caller may not read is
+//! said to be unchecked, and not taken for good or for bad.
+
+mod installation;
+mod look;
+mod placement;
+mod preparation;
+
+use flopwatch_api::capture::Capture;
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use k8s_openapi::api::core::v1::{ConfigMap, Container, Namespace, Node, Pod};
+use kube::ResourceExt as _;
+use serde::Serialize;
+
+use crate::arguments::{DoctorArguments, Format};
+use crate::cluster::Cluster;
+use crate::error::Error;
+use crate::print::{Paint, Tone, line, object, say};
+
+/// An object of the cluster, as far as the caller may know.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Seen<T> {
+    /// It is so.
+    Found(T),
+    /// There is none.
+    Absent,
+    /// The caller may not read it.
+    Hidden,
+}
+
+/// What the examination looks at.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// The pod.
+    pub pod: Pod,
+    /// Its namespace.
+    pub namespace: Seen<Namespace>,
+    /// Its node; absent for a pod that has none.
+    pub node: Seen<Node>,
+    /// Pods of Flopwatch itself; absent when there are none.
+    pub installation: Seen<Vec<Pod>>,
+    /// Namespace in which they were looked for.
+    pub flopwatch_namespace: String,
+    /// Where the API server sends pods before it creates them.
+    pub webhooks: Seen<MutatingWebhookConfiguration>,
+    /// The controller's settings.
+    pub settings: Seen<ConfigMap>,
+    /// Captures of this very pod.
+    pub captures: Vec<Capture>,
+}
+
+/// What a finding means for profiling the pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Level {
+    /// As it should be.
+    Good,
+    /// Worth knowing.
+    Note,
+    /// The caller may not read what it takes to tell.
+    Unchecked,
+    /// No Nsight Systems as it is; metrics are unaffected.
+    BlocksNsys,
+    /// Nothing can be captured as it is.
+    BlocksAll,
+}
+
+/// Something that was found out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What it means.
+    pub level: Level,
+    /// What is so.
+    pub what: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+impl Finding {
+    fn new(level: Level, what: impl Into<String>) -> Self {
+        Self {
+            level,
+            what: line(&what.into()),
+            remedy: None,
+        }
+    }
+
+    fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(line(&remedy.into()));
+        self
+    }
+}
+
+/// What became of the examination.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// The pod, as `namespace/name`.
+    pub pod: String,
+    /// Containers that were looked at.
+    pub containers: Vec<String>,
+    /// Whether Nsight Systems can profile them, by all that could be checked.
+    pub nsys: bool,
+    /// Whether metrics can be captured, by all that could be checked.
+    pub metrics: bool,
+    /// What was found out, in the order in which it matters.
+    pub findings: Vec<Finding>,
+}
+
+/// Examines a pod, or one container of it.
+pub fn examine(world: &World, container: Option<&str>) -> Report {
+    let mut findings = installation::examine(world);
+    findings.extend(placement::examine(world));
+    let (containers, chosen) = choose(&world.pod, container);
+    findings.push(chosen);
+    findings.extend(preparation::examine(world, &containers));
+    let none = |level: &[Level]| !findings.iter().any(|finding| level.contains(&finding.level));
+    Report {
+        pod: format!("{}/{}", world.pod.namespace().unwrap_or_default(), world.pod.name_any()),
+        nsys: none(&[Level::BlocksAll, Level::BlocksNsys]),
+        metrics: none(&[Level::BlocksAll]),
+        containers: containers.iter().map(|container| container.name.clone()).collect(),
+        findings,
+    }
+}
+
+/// The containers that a session would take, and what there is to say of the choice.
+fn choose<'a>(pod: &'a Pod, wanted: Option<&str>) -> (Vec<&'a Container>, Finding) {
+    let all: Vec<&Container> = profilable(pod).collect();
+    let names = || {
+        all.iter()
+            .map(|container| container.name.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    if let Some(wanted) = wanted {
+        let found: Vec<&Container> = all
+            .iter()
+            .copied()
+            .filter(|container| container.name == wanted)
+            .collect();
+        let finding = if found.is_empty() {
+            Finding::new(Level::BlocksAll, format!("the pod has no container {wanted}"))
+                .remedy(format!("it has {}", names()))
+        } else {
+            Finding::new(Level::Good, format!("the pod has container {wanted}"))
+        };
+        return (found, finding);
+    }
+    let asking: Vec<&Container> = all
+        .iter()
+        .copied()
+        .filter(|container| asks_for_gpu(container))
+        .collect();
+    if !asking.is_empty() {
+        let finding = Finding::new(Level::Good, format!("asks for a GPU: {}", listed(&asking)));
+        return (asking, finding);
+    }
+    let prepared: Vec<&Container> = all
+        .iter()
+        .copied()
+        .filter(|container| preparation::is_prepared(pod, &container.name))
+        .collect();
+    if !prepared.is_empty() {
+        let finding = Finding::new(
+            Level::Note,
+            format!(
+                "no container asks for a GPU; sessions take those that were prepared: {}",
+                listed(&prepared)
+            ),
+        );
+        return (prepared, finding);
+    }
+    let finding = Finding::new(Level::BlocksAll, "no container asks for a GPU and none was prepared").remedy(format!(
+        "name one: profile {} -c CONTAINER (it has {})",
+        pod.name_any(),
+        names()
+    ));
+    (all, finding)
+}
+
+fn listed(containers: &[&Container]) -> String {
+    containers
+        .iter()
+        .map(|container| container.name.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// Containers that run as long as the pod: the ordinary ones, and init containers that are restarted always.
+fn profilable(pod: &Pod) -> impl Iterator<Item = &Container> {
+    let spec = pod.spec.as_ref();
+    let ordinary = spec.map_or(&[][..], |spec| spec.containers.as_slice());
+    let init = spec
+        .and_then(|spec| spec.init_containers.as_deref())
+        .unwrap_or_default();
+    ordinary.iter().chain(
+        init.iter()
+            .filter(|container| container.restart_policy.as_deref() == Some("Always")),
+    )
+}
+
+/// Whether a container asks for an `nvidia.com/*` resource or a resource claim.
+fn asks_for_gpu(container: &Container) -> bool {
+    container.resources.as_ref().is_some_and(|resources| {
+        let named = resources.limits.iter().chain(&resources.requests);
+        named
+            .flat_map(std::collections::BTreeMap::keys)
+            .any(|name| name.starts_with("nvidia.com/"))
+            || resources.claims.as_ref().is_some_and(|claims| !claims.is_empty())
+    })
+}
+
+/// The report for people.
+pub fn render(report: &Report, paint: Paint) -> String {
+    let mut lines = vec![format!("Pod {}", line(&report.pod)), String::new()];
+    for finding in &report.findings {
+        let (mark, tone) = match finding.level {
+            Level::Good => ("ok  ", Tone::Good),
+            Level::Note => ("note", Tone::Note),
+            Level::Unchecked => ("?   ", Tone::Note),
+            Level::BlocksNsys | Level::BlocksAll => ("no  ", Tone::Bad),
+        };
+        lines.push(format!("{}  {}", paint.tone(tone, mark), finding.what));
+        lines.extend(finding.remedy.iter().map(|remedy| format!("      -> {remedy}")));
+    }
+    let verdict = |open: bool| {
+        if open {
+            paint.tone(Tone::Good, "open")
+        } else {
+            paint.tone(Tone::Bad, "closed")
+        }
+    };
+    lines.push(format!("\nNsight Systems: {}", verdict(report.nsys)));
+    lines.push(format!("NVML metrics:   {}\n", verdict(report.metrics)));
+    lines.join("\n")
+}
+
+/// The subcommand.
+pub async fn run(cluster: &Cluster, arguments: &DoctorArguments, paint: Paint) -> Result<(), Error> {
+    let world = look::look(cluster, &arguments.pod.0).await?;
+    let report = examine(&world, arguments.container.as_deref());
+    let text = match arguments.output.as_deref() {
+        Some("yaml") => object(&report, Format::Yaml)?,
+        Some(_) => object(&report, Format::Json)?,
+        None => render(&report, paint),
+    };
+    say(&text)?;
+    if report.nsys {
+        Ok(())
+    } else {
+        Err(Error::Unfit(arguments.pod.0.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! Where the pod stands: its phase, its node, and the agent there.
+
+use flopwatch_api::preparation::{LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, TOOLS_INIT_CONTAINER};
+use k8s_openapi::api::core::v1::{ContainerStatus, Node, Pod};
+use kube::ResourceExt as _;
+
+use crate::doctor::installation::{is_component, see};
+use crate::doctor::{Finding, Level, Seen, World};
+use crate::gateway::is_ready;
+
+pub(super) fn examine(world: &World) -> Vec<Finding> {
+    let mut findings = vec![phase(&world.pod)];
+    findings.extend(held_up(&world.pod));
+    let Some(node) = world.pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) else {
+        return findings;
+    };
+    match &world.node {
+        Seen::Found(object) => findings.extend(node_trouble(object)),
+        Seen::Absent => findings.push(Finding::new(
+            Level::BlocksAll,
+            format!("node {node} is not in the cluster any more"),
+        )),
+        Seen::Hidden => findings.push(Finding::new(
+            Level::Unchecked,
+            format!("whether node {node} is ready: you may not read nodes"),
+        )),
+    }
+    if let Seen::Found(pods) = &world.installation {
+        findings.push(agent(pods, node, &world.flopwatch_namespace));
+    }
+    findings
+}
+
+fn phase(pod: &Pod) -> Finding {
+    if pod.metadata.deletion_timestamp.is_some() {
+        return Finding::new(Level::BlocksAll, "the pod is being deleted")
+            .remedy("profile the pod that comes after it");
+    }
+    match pod
+        .status
+        .as_ref()
+        .and_then(|status| status.phase.as_deref())
+        .unwrap_or("Unknown")
+    {
+        "Running" => {
+            let node = pod
+                .spec
+                .as_ref()
+                .and_then(|spec| spec.node_name.as_deref())
+                .unwrap_or("no node");
+            Finding::new(Level::Good, format!("the pod runs on {node}"))
+        }
+        "Pending" => Finding::new(Level::BlocksAll, "the pod does not run yet (phase Pending)")
+            .remedy("a session waits for it, 300 s unless told otherwise; kubectl describe pod says what it waits for"),
+        phase => Finding::new(Level::BlocksAll, format!("the pod does not run (phase {phase})"))
+            .remedy("profile one that runs, or let the session bring a pod along (spec.target.podTemplate)"),
+    }
+}
+
+/// An init container of ours that keeps the pod from starting.
+fn held_up(pod: &Pod) -> Option<Finding> {
+    let statuses = pod.status.as_ref()?.init_container_statuses.as_deref()?;
+    [LAUNCHER_INIT_CONTAINER, TOOLS_INIT_CONTAINER].into_iter().find_map(|name| {
+        let status = statuses.iter().find(|status| status.name == name)?;
+        let reason = stuck(status)?;
+        let image = &status.image;
+        Some(
+            Finding::new(
+                Level::BlocksAll,
+                format!("init container {name} (image {image}) keeps the pod from starting: {reason}"),
+            )
+            .remedy(format!(
+                "let the pod's service account pull the image, or remove the label {PREPARE_LABEL}, and create the pod anew"
+            )),
+        )
+    })
+}
+
+fn stuck(status: &ContainerStatus) -> Option<String> {
+    let state = status.state.as_ref()?;
+    if let Some(ended) = &state.terminated {
+        return (ended.exit_code != 0).then(|| format!("exit code {}", ended.exit_code));
+    }
+    let reason = state.waiting.as_ref()?.reason.as_deref()?;
+    (!matches!(reason, "PodInitializing" | "ContainerCreating")).then(|| reason.to_owned())
+}
+
+fn node_trouble(node: &Node) -> Option<Finding> {
+    let name = node.name_any();
+    let status = node.status.as_ref()?;
+    let ready = status
+        .conditions
+        .iter()
+        .flatten()
+        .find(|condition| condition.type_ == "Ready");
+    if ready.is_none_or(|condition| condition.status != "True") {
+        return Some(
+            Finding::new(Level::BlocksAll, format!("node {name} is not ready")).remedy(format!(
+                "kubectl describe node {name}; captures of a lost node fail with NodeLost"
+            )),
+        );
+    }
+    let info = status.node_info.as_ref()?;
+    let platform = format!("{}/{}", info.operating_system, info.architecture);
+    if platform != "linux/amd64" {
+        return Some(Finding::new(
+            Level::BlocksAll,
+            format!("node {name} is {platform}; Flopwatch profiles on linux/amd64"),
+        ));
+    }
+    let offers = status
+        .allocatable
+        .iter()
+        .flatten()
+        .any(|(resource, _)| resource.starts_with("nvidia.com/"));
+    (!offers).then(|| {
+        Finding::new(
+            Level::Note,
+            format!("node {name} offers no nvidia.com resource: without an NVIDIA driver there are no metrics"),
+        )
+    })
+}
+
+fn agent(pods: &[Pod], node: &str, namespace: &str) -> Finding {
+    let here = |pod: &&Pod| {
+        is_component(pod, "agent") && pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some(node)
+    };
+    let agents: Vec<&Pod> = pods.iter().filter(here).collect();
+    if agents.iter().any(|pod| is_ready(pod)) {
+        return Finding::new(Level::Good, format!("the agent of {node} runs"));
+    }
+    if agents.is_empty() {
+        return Finding::new(Level::BlocksAll, format!("no agent runs on {node}"))
+            .remedy("the chart's agent.nodeSelector, agent.tolerations or agent.affinity leave the node out");
+    }
+    Finding::new(Level::BlocksAll, format!("the agent of {node} is not ready")).remedy(see(namespace, "agent"))
+}

@@ -1,0 +1,294 @@
+//! Whether the pod was prepared for Nsight Systems, and what it takes where it was not.
+
+use std::collections::BTreeMap;
+
+use flopwatch_api::capture::Capture;
+use flopwatch_api::preparation::{
+    LAUNCHER_INIT_CONTAINER, NSYS_TRACE_ANNOTATION, NSYS_TRACE_DEFAULT, PREPARE_CONTAINERS_ANNOTATION, PREPARE_LABEL,
+    PREPARE_NSYS, PREPARED_ANNOTATION, UNPREPARED_ANNOTATION, split_names,
+};
+use flopwatch_api::profiler::ProfilerType;
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use k8s_openapi::api::core::v1::{Container, Pod};
+use kube::ResourceExt as _;
+use kube::core::{Selector, SelectorExt as _};
+
+use crate::doctor::installation::{see, serves};
+use crate::doctor::{Finding, Level, Seen, World};
+
+/// The webhook that prepares pods.
+const PODS_WEBHOOK: &str = "pods.flopwatch.dev";
+
+/// Whether admission wrote down that it prepared the container, and did: a user may copy the annotation alone.
+pub(super) fn is_prepared(pod: &Pod, container: &str) -> bool {
+    let init = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.init_containers.as_deref())
+        .unwrap_or_default();
+    let annotation = pod.annotations().get(PREPARED_ANNOTATION);
+    init.iter().any(|init| init.name == LAUNCHER_INIT_CONTAINER)
+        && annotation.is_some_and(|names| split_names(names).any(|name| name == container))
+}
+
+pub(super) fn examine(world: &World, containers: &[&Container]) -> Vec<Finding> {
+    let pod = &world.pod;
+    let mut findings: Vec<Finding> = containers
+        .iter()
+        .map(|container| of_container(pod, container))
+        .collect();
+    if !findings.iter().all(|finding| finding.level == Level::Good) {
+        findings.extend(admission(world));
+        findings.extend(obstacles(pod, containers));
+    }
+    findings.extend(last_probe(&world.captures, containers));
+    findings
+}
+
+fn of_container(pod: &Pod, container: &Container) -> Finding {
+    let name = &container.name;
+    if is_prepared(pod, name) {
+        let trace = pod
+            .annotations()
+            .get(NSYS_TRACE_ANNOTATION)
+            .map_or(NSYS_TRACE_DEFAULT, String::as_str);
+        return Finding::new(
+            Level::Good,
+            format!("container {name} is prepared and can trace {trace}"),
+        );
+    }
+    if let Some(why) = refusal(pod, name) {
+        return Finding::new(Level::BlocksNsys, format!("container {name} was not prepared: {why}"))
+            .remedy(format!("change that, and {}", anew(pod)));
+    }
+    let Some(label) = pod.labels().get(PREPARE_LABEL) else {
+        return Finding::new(
+            Level::BlocksNsys,
+            format!("container {name} is not prepared: nobody asked for it"),
+        )
+        .remedy(opt_in(pod));
+    };
+    if label != PREPARE_NSYS {
+        return Finding::new(
+            Level::BlocksNsys,
+            format!("label {PREPARE_LABEL} is {label}; pods are prepared for {PREPARE_NSYS}"),
+        )
+        .remedy(opt_in(pod));
+    }
+    let named = pod.annotations().get(PREPARE_CONTAINERS_ANNOTATION);
+    if let Some(named) = named.filter(|named| !split_names(named).any(|other| other == name)) {
+        return Finding::new(
+            Level::BlocksNsys,
+            format!("container {name} is not prepared: annotation {PREPARE_CONTAINERS_ANNOTATION} names {named} alone"),
+        )
+        .remedy(format!("add it there, and {}", anew(pod)));
+    }
+    if pod.annotations().contains_key(PREPARED_ANNOTATION) {
+        return Finding::new(
+            Level::BlocksNsys,
+            format!("container {name} is not prepared: containers that ask for a GPU go before it"),
+        )
+        .remedy(format!(
+            "name it in annotation {PREPARE_CONTAINERS_ANNOTATION}, and {}",
+            anew(pod)
+        ));
+    }
+    Finding::new(
+        Level::BlocksNsys,
+        format!("container {name} is not prepared: the pod asks for it, and admission did not see the pod when it was created"),
+    )
+    .remedy(anew(pod))
+}
+
+/// What admission wrote down about the container.
+fn refusal<'a>(pod: &'a Pod, container: &str) -> Option<&'a str> {
+    let lines = pod.annotations().get(UNPREPARED_ANNOTATION)?.lines();
+    lines
+        .filter_map(|line| line.split_once(": "))
+        .find(|(name, _)| *name == container)
+        .map(|(_, why)| why)
+}
+
+/// Whether admission would see the pod that comes next.
+fn admission(world: &World) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    match &world.webhooks {
+        Seen::Hidden => findings.push(Finding::new(
+            Level::Unchecked,
+            "whether admission sees pods of this namespace: you may not read the webhook configuration",
+        )),
+        Seen::Absent => findings.push(
+            Finding::new(
+                Level::BlocksNsys,
+                "Flopwatch's admission is not installed: no pod is prepared",
+            )
+            .remedy("install the chart with admission.enabled=true"),
+        ),
+        Seen::Found(webhooks) if !sees(webhooks, world) => findings.push(
+            Finding::new(
+                Level::BlocksNsys,
+                format!(
+                    "admission does not look at namespace {}",
+                    world.pod.namespace().unwrap_or_default()
+                ),
+            )
+            .remedy("run the pod in another namespace, or change admission.excludedNamespaces of the chart"),
+        ),
+        Seen::Found(_) => {}
+    }
+    if let Seen::Found(pods) = &world.installation
+        && matches!(world.webhooks, Seen::Found(_))
+        && !serves(pods, "admission")
+    {
+        findings.push(
+            Finding::new(
+                Level::BlocksNsys,
+                "no admission is ready: pods are created unprepared now",
+            )
+            .remedy(see(&world.flopwatch_namespace, "admission")),
+        );
+    }
+    findings
+}
+
+fn sees(webhooks: &MutatingWebhookConfiguration, world: &World) -> bool {
+    let webhook = webhooks
+        .webhooks
+        .iter()
+        .flatten()
+        .find(|webhook| webhook.name == PODS_WEBHOOK);
+    let Some(webhook) = webhook else {
+        return false;
+    };
+    let Some(selector) = webhook.namespace_selector.clone() else {
+        return true;
+    };
+    let labels: BTreeMap<String, String> = match &world.namespace {
+        Seen::Found(namespace) => namespace.labels().clone(),
+        // Every namespace has this one.
+        _ => BTreeMap::from([(
+            "kubernetes.io/metadata.name".to_owned(),
+            world.pod.namespace().unwrap_or_default(),
+        )]),
+    };
+    Selector::try_from(selector).is_ok_and(|selector| selector.matches(&labels))
+}
+
+/// What would keep a container from being prepared though the pod opted in; told before the user tries.
+fn obstacles(pod: &Pod, containers: &[&Container]) -> Vec<Finding> {
+    let spec = pod.spec.as_ref();
+    let mut findings = Vec::new();
+    if spec.and_then(|spec| spec.host_pid) == Some(true) {
+        findings.push(
+            Finding::new(
+                Level::BlocksNsys,
+                "the pod has hostPID, so a profile would see every process of the node",
+            )
+            .remedy("remove hostPID"),
+        );
+    }
+    for container in containers.iter().filter(|container| !is_prepared(pod, &container.name)) {
+        let name = &container.name;
+        if refusal(pod, name).is_some() {
+            continue;
+        }
+        if container.command.as_ref().is_none_or(Vec::is_empty) {
+            findings.push(
+                Finding::new(Level::Note, format!("container {name} has no command of its own, which preparation needs"))
+                    .remedy("write the image's entrypoint as its command, or let admission look it up (admission.entrypointLookup of the chart)"),
+            );
+        }
+        let mounts = container
+            .volume_mounts
+            .iter()
+            .flatten()
+            .map(|mount| mount.mount_path.trim_end_matches('/'));
+        for path in mounts.filter(|path| *path == "/flopwatch" || path.starts_with("/flopwatch/")) {
+            findings.push(
+                Finding::new(Level::BlocksNsys, format!("container {name} mounts a volume at {path}"))
+                    .remedy("/flopwatch must be free"),
+            );
+        }
+    }
+    findings
+}
+
+/// What the agent found when the pod was profiled last.
+fn last_probe(captures: &[Capture], containers: &[&Container]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for container in containers {
+        let of_it = captures
+            .iter()
+            .filter(|capture| capture.spec.container_name == container.name);
+        let probed = of_it.filter(|capture| {
+            capture
+                .status
+                .as_ref()
+                .is_some_and(|status| !status.capabilities.is_empty())
+        });
+        let Some(last) = probed.max_by_key(|capture| capture.creation_timestamp()) else {
+            continue;
+        };
+        let capabilities = last.status.iter().flat_map(|status| &status.capabilities);
+        for closed in capabilities.filter(|capability| !capability.available) {
+            if !matches!(closed.profiler, ProfilerType::Nsys | ProfilerType::Metrics) {
+                continue;
+            }
+            let (name, profiler, reason) = (&container.name, closed.profiler.as_str(), &closed.reason);
+            let what = format!(
+                "capture {} found {profiler} closed for container {name}: {reason}",
+                last.name_any()
+            );
+            let finding = Finding::new(Level::Note, what);
+            findings.push(if closed.remedy.is_empty() {
+                finding
+            } else {
+                finding.remedy(&closed.remedy)
+            });
+        }
+    }
+    findings
+}
+
+/// How to opt in, by what the pod was made from.
+fn opt_in(pod: &Pod) -> String {
+    let namespace = pod.namespace().unwrap_or_default();
+    let template =
+        format!(r#"{{"spec":{{"template":{{"metadata":{{"labels":{{"{PREPARE_LABEL}":"{PREPARE_NSYS}"}}}}}}}}}}"#);
+    match maker(pod) {
+        Some((kind @ ("Deployment" | "StatefulSet" | "DaemonSet"), name)) => format!(
+            "kubectl -n {namespace} patch {}/{name} -p '{template}' (its pods are created anew)",
+            kind.to_ascii_lowercase()
+        ),
+        Some((kind, name)) => format!(
+            "put the label {PREPARE_LABEL}: {PREPARE_NSYS} on the pod template of {kind} {name} and let it make its pods anew"
+        ),
+        None => format!("put the label {PREPARE_LABEL}: {PREPARE_NSYS} on the pod, delete it and create it anew"),
+    }
+}
+
+/// How to get the pod anew.
+fn anew(pod: &Pod) -> String {
+    match maker(pod) {
+        Some((kind @ ("Deployment" | "StatefulSet" | "DaemonSet"), name)) => {
+            let namespace = pod.namespace().unwrap_or_default();
+            format!(
+                "let the pod be created anew: kubectl -n {namespace} rollout restart {}/{name}",
+                kind.to_ascii_lowercase()
+            )
+        }
+        _ => "create the pod anew".to_owned(),
+    }
+}
+
+/// Kind and name of what made the pod; a Deployment's ReplicaSet is seen through.
+fn maker(pod: &Pod) -> Option<(&str, String)> {
+    let owners = pod.metadata.owner_references.as_deref()?;
+    let owner = owners.iter().find(|owner| owner.controller == Some(true))?;
+    let hash = pod.labels().get("pod-template-hash");
+    let deployment = hash.and_then(|hash| owner.name.strip_suffix(hash.as_str())?.strip_suffix('-'));
+    match (owner.kind.as_str(), deployment) {
+        ("ReplicaSet", Some(deployment)) => Some(("Deployment", deployment.to_owned())),
+        (kind, _) => Some((kind, owner.name.clone())),
+    }
+}

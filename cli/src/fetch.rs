@@ -1,0 +1,149 @@
+//! Fetches artifacts of a session through the gateway: resumed where it broke off, checked by SHA-256, whole or not at all.
+
+mod plan;
+mod transfer;
+
+use std::path::PathBuf;
+
+use flopwatch_api::SESSION_LABEL;
+use flopwatch_api::capture::Capture;
+use flopwatch_api::session::ProfilingSession;
+use kube::ResourceExt;
+use kube::api::Api;
+
+use crate::arguments::FetchArguments;
+use crate::cluster::{Cluster, ClusterError};
+use crate::error::Error;
+use crate::gateway::{Gateway, GatewayError};
+use crate::print::{bytes, line, say};
+
+pub use plan::{Choice, Wanted, plan};
+pub use transfer::{Outcome, fetch};
+
+/// Why an artifact was not fetched.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// The session has not published anything.
+    #[error("session {session} has published nothing: {why}")]
+    NothingPublished {
+        /// The session.
+        session: String,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// The session has no capture of that name.
+    #[error("session {session} has no capture {capture}; it has {existing}")]
+    NoSuchCapture {
+        /// The session.
+        session: String,
+        /// What was asked for.
+        capture: String,
+        /// What there is.
+        existing: String,
+    },
+    /// One capture must be named.
+    #[error("session {session} has several captures; name one with --capture: {existing}")]
+    SeveralCaptures {
+        /// The session.
+        session: String,
+        /// What there is.
+        existing: String,
+    },
+    /// No capture published an artifact of that name.
+    #[error("session {session} published no {artifact}; it published {existing}")]
+    NoSuchArtifact {
+        /// The session.
+        session: String,
+        /// What was asked for.
+        artifact: String,
+        /// What there is.
+        existing: String,
+    },
+    /// An artifact's name or checksum is not what agents write.
+    #[error("capture {capture} lists an artifact that cannot be one: {what}")]
+    Odd {
+        /// The capture.
+        capture: String,
+        /// The name or the checksum.
+        what: String,
+    },
+    /// Something else is at the place already.
+    #[error(
+        "{0} is there already and holds something else: give --force to replace it, or --output to write elsewhere"
+    )]
+    Exists(PathBuf),
+    /// A file cannot be written or read.
+    #[error("{path}: {source}")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The gateway did not give it.
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
+    /// It broke off, again and again.
+    #[error("{name} broke off at {received} of {size} bytes: {reason}; the same command goes on from there")]
+    BrokenOff {
+        /// The artifact.
+        name: String,
+        /// Bytes that are here.
+        received: u64,
+        /// Bytes that it has.
+        size: u64,
+        /// What happened last.
+        reason: String,
+    },
+    /// What came is not what was published.
+    #[error(
+        "{name} is not what was published (SHA-256 {found} instead of {expected}): nothing was kept of it; fetch it again, and tell your administrator if it stays so"
+    )]
+    Corrupt {
+        /// The artifact.
+        name: String,
+        /// What was published.
+        expected: String,
+        /// What came.
+        found: String,
+    },
+}
+
+/// A session and its captures, those of this very session by name.
+pub async fn session_with_captures(
+    cluster: &Cluster,
+    name: &str,
+) -> Result<(ProfilingSession, Vec<Capture>), ClusterError> {
+    let sessions: Api<ProfilingSession> = cluster.api();
+    let session = cluster
+        .asked(&format!("read session {name}"), sessions.get(name))
+        .await?;
+    let captures: Api<Capture> = cluster.api();
+    let labels = format!("{SESSION_LABEL}={name}");
+    let doing = format!("list captures of session {name}");
+    let mut captures = cluster.list(&doing, &captures, Some(&labels)).await?;
+    captures.sort_by_cached_key(ResourceExt::name_any);
+    Ok((session, captures))
+}
+
+/// The subcommand.
+pub async fn run(cluster: &Cluster, arguments: &FetchArguments) -> Result<(), Error> {
+    let (session, captures) = session_with_captures(cluster, &arguments.session.0).await?;
+    let choice = Choice {
+        capture: arguments.capture.as_deref(),
+        artifacts: &arguments.artifacts,
+        output: arguments.output.as_deref(),
+    };
+    let wanted = plan(&session, &captures, &choice, std::path::Path::is_dir)?;
+    let gateway = Gateway::find(cluster, &arguments.gateway).await?;
+    for wanted in &wanted {
+        let outcome = fetch(&gateway, wanted, arguments.force).await?;
+        let size = bytes(wanted.bytes);
+        let said = match outcome {
+            Outcome::Fetched => format!("{} ({size})\n", line(&wanted.to.display().to_string())),
+            Outcome::AlreadyThere => format!("{} ({size}, unchanged)\n", line(&wanted.to.display().to_string())),
+        };
+        say(&said)?;
+    }
+    Ok(())
+}

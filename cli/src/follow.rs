@@ -1,0 +1,346 @@
+//! Where a session stands, and waiting for its end.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use flopwatch_api::SESSION_LABEL;
+use flopwatch_api::capture::Capture;
+use flopwatch_api::reason::{CaptureCondition, SessionCondition};
+use flopwatch_api::session::ProfilingSession;
+use futures::{StreamExt as _, TryStreamExt as _};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use kube::ResourceExt as _;
+use kube::api::Api;
+use kube::runtime::{WatchStreamExt as _, watcher};
+
+use crate::cluster::{Cluster, ClusterError, of_status};
+use crate::error::Error;
+use crate::print::line;
+use crate::sessions::{capture_condition, condition};
+
+/// Time between two drawings of what has not changed.
+const TICK: Duration = Duration::from_millis(120);
+
+/// Where a session stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// How far all its captures are together, 0 to 100.
+    pub percent: u64,
+    /// What is being done.
+    pub message: String,
+    /// How it ended, when it did.
+    pub end: Option<End>,
+}
+
+/// How a session ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Every capture succeeded.
+    Succeeded,
+    /// Not every one did.
+    Failed {
+        /// Reason of the session.
+        reason: String,
+        /// What the session and its captures say.
+        message: String,
+    },
+}
+
+/// Where a session stands, by what is known of it and of its captures.
+pub fn standing<'a>(session: &ProfilingSession, captures: impl Iterator<Item = &'a Capture> + Clone) -> Standing {
+    let verdict = condition(session, SessionCondition::Succeeded);
+    let end = verdict.and_then(|verdict| match verdict.status.as_str() {
+        "True" => Some(End::Succeeded),
+        "False" => Some(End::Failed {
+            reason: line(&verdict.reason),
+            message: why(&verdict.message, captures.clone()),
+        }),
+        _ => None,
+    });
+    Standing {
+        percent: if end.is_some() { 100 } else { percent(captures.clone()) },
+        message: message(session, captures),
+        end,
+    }
+}
+
+fn percent<'a>(captures: impl Iterator<Item = &'a Capture>) -> u64 {
+    let (mut total, mut count) = (0_u64, 0_u64);
+    for capture in captures {
+        let progress = capture.status.as_ref().and_then(|status| status.progress.as_ref());
+        total += progress.map_or(0, |progress| {
+            u64::try_from(progress.percent).unwrap_or_default().min(100)
+        });
+        count += 1;
+    }
+    total.checked_div(count).unwrap_or_default()
+}
+
+fn message<'a>(session: &ProfilingSession, captures: impl Iterator<Item = &'a Capture> + Clone) -> String {
+    let ended = |capture: &&Capture| {
+        capture_condition(capture, CaptureCondition::Succeeded.as_str()).is_some_and(|found| found.status != "Unknown")
+    };
+    let (all, done) = (captures.clone().count(), captures.clone().filter(ended).count());
+    let at_work = captures.filter(|capture| !ended(capture)).find_map(|capture| {
+        let progress = capture.status.as_ref()?.progress.as_ref()?;
+        let said = format!("{} {}", progress.stage.as_str(), line(&progress.message));
+        Some(said.trim_end().to_owned())
+    });
+    let count = if all > 1 {
+        format!(" ({done} of {all} captures ended)")
+    } else {
+        String::new()
+    };
+    if let Some(at_work) = at_work {
+        return at_work + &count;
+    }
+    let found = condition(session, SessionCondition::TargetsFound).filter(|found| found.status != "True");
+    let accepted = condition(session, SessionCondition::Accepted).filter(|found| found.status == "False");
+    match accepted.or(found) {
+        Some(why) if why.message.is_empty() => line(&why.reason),
+        Some(why) => format!("{}: {}", line(&why.reason), line(&why.message)),
+        None if all == 0 => "Waiting for the controller".to_owned(),
+        None if done == all => format!("Done{count}"),
+        None => format!("Waiting for the agent{count}"),
+    }
+}
+
+/// What a session that failed says, with the first captures that failed.
+fn why<'a>(said: &str, captures: impl Iterator<Item = &'a Capture>) -> String {
+    let mut words = vec![line(said)];
+    let failed = captures.filter_map(|capture| {
+        let verdict = capture_condition(capture, CaptureCondition::Succeeded.as_str())?;
+        // The session's own words may hold them already.
+        let untold = verdict.message.is_empty() || !said.contains(verdict.message.trim());
+        (verdict.status == "False" && untold).then(|| {
+            let pod = &capture.spec.pod_ref.name;
+            format!("pod {pod}: {}: {}", line(&verdict.reason), line(&verdict.message))
+        })
+    });
+    for failure in failed.take(3) {
+        words.push(failure);
+    }
+    words.retain(|word| !word.is_empty());
+    words.join("\n  ")
+}
+
+/// Shows where a session stands: a bar on a terminal, a line for each change elsewhere.
+pub enum Display {
+    /// On a terminal.
+    Bar(ProgressBar),
+    /// Elsewhere: what was said last.
+    Lines(String),
+}
+
+impl Display {
+    /// On standard error, so that standard output holds results alone.
+    pub fn of_stderr() -> Self {
+        if !std::io::stderr().is_terminal() {
+            return Self::Lines(String::new());
+        }
+        let bar = ProgressBar::with_draw_target(Some(100), ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{spinner} [{bar:30}] {percent:>3} % {elapsed} {wide_msg}") {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar.enable_steady_tick(TICK);
+        Self::Bar(bar)
+    }
+
+    /// Shows it.
+    pub fn show(&mut self, standing: &Standing) {
+        match self {
+            Self::Bar(bar) => {
+                bar.set_position(standing.percent);
+                bar.set_message(standing.message.clone());
+            }
+            Self::Lines(last) if *last != standing.message => {
+                drop(writeln!(
+                    std::io::stderr(),
+                    "{:>3} % {}",
+                    standing.percent,
+                    standing.message
+                ));
+                last.clone_from(&standing.message);
+            }
+            Self::Lines(_) => {}
+        }
+    }
+
+    /// Clears the terminal for what comes after.
+    pub fn clear(self) {
+        if let Self::Bar(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Waits for the session's end and says where it stands meanwhile; `seconds` 0: for ever.
+pub async fn until_end(cluster: &Cluster, name: &str, seconds: u32, mut display: Display) -> Result<Standing, Error> {
+    let waiting = Box::pin(wait(cluster, name, &mut display));
+    let result = tokio::select! {
+        result = async {
+            match seconds {
+                0 => Some(waiting.await),
+                seconds => tokio::time::timeout(Duration::from_secs(seconds.into()), waiting).await.ok(),
+            }
+        } => result.unwrap_or_else(|| Err(Error::TimedOut { name: name.to_owned(), seconds })),
+        () = interrupted() => Err(Error::Interrupted(name.to_owned())),
+    };
+    display.clear();
+    result
+}
+
+/// Ends when the user asks this program to.
+pub async fn interrupted() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// What a watch tells.
+enum News {
+    Session(watcher::Event<ProfilingSession>),
+    Capture(watcher::Event<Capture>),
+}
+
+async fn wait(cluster: &Cluster, name: &str, display: &mut Display) -> Result<Standing, Error> {
+    let sessions: Api<ProfilingSession> = cluster.api();
+    // A session that is not there is told at once, and so is one that may not be read.
+    let doing = format!("read session {name}");
+    let mut session = cluster.asked(&doing, sessions.get(name)).await?;
+    let uid = session.uid();
+    let one = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let of_session = watcher::Config::default().labels(&format!("{SESSION_LABEL}={name}"));
+    let news = watcher(sessions, one).default_backoff().map_ok(News::Session);
+    let of_captures = watcher(cluster.api::<Capture>(), of_session)
+        .default_backoff()
+        .map_ok(News::Capture);
+    let mut news = std::pin::pin!(futures::stream::select(news, of_captures));
+    let mut captures: BTreeMap<String, Capture> = BTreeMap::new();
+    let mut listed = false;
+    loop {
+        let standing = standing(&session, captures.values());
+        if listed {
+            display.show(&standing);
+        }
+        if standing.end.is_some() && listed {
+            // The session's end may be heard of before that of its captures, whose reasons are told with it.
+            let labels = format!("{SESSION_LABEL}={name}");
+            let doing = format!("list captures of session {name}");
+            let ended = cluster.list(&doing, &cluster.api::<Capture>(), Some(&labels)).await?;
+            return Ok(self::standing(&session, ended.iter()));
+        }
+        match news.next().await {
+            Some(Ok(News::Session(watcher::Event::Apply(now) | watcher::Event::InitApply(now)))) => {
+                if now.uid() != uid {
+                    return Err(Error::SessionDeleted(name.to_owned()));
+                }
+                session = now;
+            }
+            Some(Ok(News::Session(watcher::Event::Delete(gone)))) if gone.uid() == uid => {
+                return Err(Error::SessionDeleted(name.to_owned()));
+            }
+            Some(Ok(News::Capture(watcher::Event::Apply(now) | watcher::Event::InitApply(now)))) => {
+                captures.insert(now.name_any(), now);
+            }
+            Some(Ok(News::Capture(watcher::Event::Init))) => captures.clear(),
+            Some(Ok(News::Capture(watcher::Event::InitDone))) => listed = true,
+            Some(Ok(News::Capture(watcher::Event::Delete(gone)))) => {
+                captures.remove(&gone.name_any());
+            }
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                if let Some(refusal) = refusal(&error) {
+                    return Err(refusal.into());
+                }
+            }
+            None => return Err(Error::SessionDeleted(name.to_owned())),
+        }
+    }
+}
+
+/// An error of a watch that will not pass.
+fn refusal(error: &watcher::Error) -> Option<ClusterError> {
+    let (watcher::Error::InitialListFailed(kube::Error::Api(status))
+    | watcher::Error::WatchStartFailed(kube::Error::Api(status))) = error
+    else {
+        return None;
+    };
+    matches!(status.code, 401 | 403 | 404).then(|| of_status("watch sessions and captures", status))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::describe::tests::{capture, published};
+    use crate::sessions::tests::{session, verdict};
+
+    const CREATED: &str = "2026-01-01T00:00:00Z";
+
+    #[test]
+    fn a_bar_goes_with_all_captures_together() {
+        let session = session("first", CREATED, &json!({"counts": {"captures": 2}}));
+        let captures = [
+            capture("a", &json!({"progress": {"stage": "Done", "percent": 100}})),
+            capture(
+                "b",
+                &json!({"progress": {"stage": "Collecting", "percent": 31, "message": "3 s left"}}),
+            ),
+        ];
+        let now = standing(&session, captures.iter());
+        assert_eq!((now.percent, now.end), (65, None));
+        let ended = [capture("a", &published()), captures[1].clone()];
+        let now = standing(&session, ended.iter());
+        assert_eq!(now.message, "Collecting 3 s left (1 of 2 captures ended)");
+    }
+
+    #[test]
+    fn before_there_are_captures_the_session_says_what_it_waits_for() {
+        let nothing = session("first", CREATED, &json!(null));
+        assert_eq!(standing(&nothing, [].iter()).message, "Waiting for the controller");
+        let waiting = json!({"conditions": [{
+            "type": "TargetsFound", "status": "Unknown", "reason": "WaitingForTargets",
+            "message": "pod trainer is not running", "lastTransitionTime": CREATED
+        }]});
+        let waiting = standing(&session("first", CREATED, &waiting), [].iter());
+        assert_eq!(waiting.message, "WaitingForTargets: pod trainer is not running");
+        let taken = standing(&nothing, [capture("a", &json!(null))].iter());
+        assert_eq!(taken.message, "Waiting for the agent");
+    }
+
+    #[test]
+    fn the_end_is_told_with_the_reasons_of_the_captures() {
+        let done = session("first", CREATED, &verdict("True", "Succeeded", ""));
+        let now = standing(&done, [capture("a", &published())].iter());
+        assert_eq!((now.percent, now.end), (100, Some(End::Succeeded)));
+
+        let failed = json!({"conditions": [{
+            "type": "Succeeded", "status": "False", "reason": "NotPrepared", "message": "label it",
+            "lastTransitionTime": CREATED
+        }]});
+        let told = session(
+            "first",
+            CREATED,
+            &verdict("False", "Failed", "0 of 1 succeeded; failed: NotPrepared: label it"),
+        );
+        let Some(End::Failed { message, .. }) = standing(&told, [capture("a", &failed)].iter()).end else {
+            panic!("it has failed");
+        };
+        assert_eq!(
+            message, "0 of 1 succeeded; failed: NotPrepared: label it",
+            "nothing is told twice"
+        );
+        let session = session("first", CREATED, &verdict("False", "Failed", "no capture succeeded"));
+        let now = standing(&session, [capture("a", &failed)].iter());
+        assert_eq!(
+            now.end,
+            Some(End::Failed {
+                reason: "Failed".into(),
+                message: "no capture succeeded\n  pod trainer: NotPrepared: label it".into()
+            })
+        );
+    }
+}

@@ -1,0 +1,540 @@
+//! The way to the gateway: a port-forward to one of its pods, or an address that it has outside of the cluster.
+//!
+//! Either way TLS is checked against the authority that signed its certificate, under the name of its Service, and the caller's own
+//! token is shown to it alone.
+
+mod token;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, HOST};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper::body::{Body, Incoming};
+use hyper::client::conn::http1::SendRequest;
+use hyper_util::rt::TokioIo;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use k8s_openapi::api::core::v1::{Pod, Secret};
+use kube::ResourceExt as _;
+use kube::api::{Api, ListParams};
+use kube::client::{ConfigExt as _, UpgradeConnectionError};
+use rustls::ClientConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use serde::Deserialize;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tower::BoxError;
+
+use crate::arguments::GatewayArguments;
+use crate::cluster::{Cluster, ClusterError, with_causes};
+
+/// Until there is a connection, through however many programs it goes.
+const CONNECT: Duration = Duration::from_secs(20);
+/// Until the answer's head is there.
+const HEAD: Duration = Duration::from_mins(1);
+/// Largest text of a problem that is read.
+const LARGEST_PROBLEM: usize = 64 << 10;
+/// Labels of the gateway's pods.
+const PODS: &str = "app.kubernetes.io/name=flopwatch,app.kubernetes.io/component=gateway";
+/// Name of the port that it serves on.
+const PORT_NAME: &str = "https";
+/// Number of that port, where a pod does not say.
+const PORT: u16 = 8443;
+/// Service of the gateway.
+const SERVICE: &str = "flopwatch-gateway";
+/// Secret with its certificate; readable to administrators.
+const SECRET: &str = "flopwatch-gateway-tls";
+/// The webhooks' configuration: the API server is told there to trust the same authority.
+const WEBHOOKS: &str = "flopwatch";
+
+/// Why the gateway gave nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum GatewayError {
+    /// The cluster did not say where it is.
+    #[error(
+        "cannot find the gateway: {0}. With an address that it has outside of the cluster no right in its namespace is needed: --gateway URL"
+    )]
+    Cluster(#[from] ClusterError),
+    /// No pod of it runs.
+    #[error(
+        "no gateway runs in namespace {0}: is Flopwatch installed in another one (--flopwatch-namespace), or with gateway.enabled=false?"
+    )]
+    Absent(String),
+    /// The caller may not forward ports to its pods.
+    #[error(
+        "you may not forward ports to pods in namespace {0}: that needs `list` on pods, and `get` and `create` on pods/portforward there. With an address that the gateway has outside of the cluster it needs nothing: --gateway URL"
+    )]
+    NoForward(String),
+    /// The address is no address.
+    #[error("--gateway {given}: {reason}")]
+    Address {
+        /// What was given.
+        given: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The authority of its certificate is not known.
+    #[error(
+        "the authority of the gateway's certificate cannot be read ({reason}): ask for ca.crt of secret {SECRET} and give it as --gateway-ca FILE"
+    )]
+    Authority {
+        /// Why.
+        reason: String,
+    },
+    /// There is no token to show to it.
+    #[error(
+        "the kubeconfig's user has no token ({how}), and the gateway takes nothing else: give --token, such as --token \"$(kubectl create token SERVICEACCOUNT)\" of a service account that may get the session"
+    )]
+    NoToken {
+        /// How the user authenticates.
+        how: &'static str,
+    },
+    /// It cannot be reached.
+    #[error("the gateway ({place}) cannot be reached: {reason}")]
+    Unreachable {
+        /// Where it was looked for.
+        place: String,
+        /// Why.
+        reason: String,
+    },
+    /// Whoever answers is not the gateway.
+    #[error(
+        "what answers at {place} is not the gateway, or --gateway-ca is another's ({reason}); no token was shown to it"
+    )]
+    Untrusted {
+        /// Where it was looked for.
+        place: String,
+        /// What is wrong with its certificate.
+        reason: String,
+    },
+    /// It refuses.
+    #[error("the gateway answers {status}: {detail}")]
+    Refused {
+        /// Its status.
+        status: StatusCode,
+        /// Reason in its problem details.
+        reason: String,
+        /// What is wrong and what helps.
+        detail: String,
+    },
+}
+
+impl GatewayError {
+    /// Whether it may well be different in a moment.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Refused { status, .. } => {
+                status.is_server_error()
+                    || matches!(*status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// How it is reached.
+enum Way {
+    /// Through the API server, to a pod.
+    Forward { pods: Box<Api<Pod>>, namespace: String },
+    /// Directly.
+    Direct { host: String, port: u16 },
+}
+
+/// The gateway.
+pub struct Gateway {
+    way: Way,
+    tls: Arc<ClientConfig>,
+    name: ServerName<'static>,
+    host: String,
+    bearer: HeaderValue,
+}
+
+/// An answer's problem details, as far as they are read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ProblemDetails {
+    reason: String,
+    detail: String,
+}
+
+impl Gateway {
+    /// The gateway of the cluster, or the one that the arguments name.
+    pub async fn find(cluster: &Cluster, arguments: &GatewayArguments) -> Result<Self, GatewayError> {
+        let bearer = token::bearer(cluster, arguments.token.as_deref()).await?;
+        let given = match &arguments.gateway_ca {
+            Some(path) => Some(tokio::fs::read(path).await.map_err(|error| GatewayError::Authority {
+                reason: format!("{}: {error}", path.display()),
+            })?),
+            None => None,
+        };
+        let (way, host, authority) = if let Some(url) = &arguments.gateway {
+            let (host, port) = address(url)?;
+            let way = Way::Direct {
+                host: host.clone(),
+                port,
+            };
+            (way, host, given)
+        } else {
+            let namespace = cluster.flopwatch_namespace.clone();
+            let authority = match given {
+                Some(pem) => pem,
+                None => authority(cluster).await?,
+            };
+            let host = format!("{SERVICE}.{namespace}.svc");
+            let pods = Box::new(cluster.own());
+            (Way::Forward { pods, namespace }, host, Some(authority))
+        };
+        let tls = tls(authority.as_deref())?;
+        let name =
+            ServerName::try_from(host.trim_matches(['[', ']']).to_owned()).map_err(|error| GatewayError::Address {
+                given: host.clone(),
+                reason: error.to_string(),
+            })?;
+        Ok(Self {
+            way,
+            tls: Arc::new(tls),
+            name,
+            host,
+            bearer,
+        })
+    }
+
+    /// Sends a request on, with the caller's token; what comes back comes back, whatever its status.
+    pub async fn send<B>(&self, mut request: Request<B>) -> Result<Response<Incoming>, GatewayError>
+    where
+        B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
+    {
+        let unreachable = |reason: String| GatewayError::Unreachable {
+            place: self.place(),
+            reason,
+        };
+        let host = HeaderValue::try_from(&self.host).map_err(|error| unreachable(error.to_string()))?;
+        request.headers_mut().insert(HOST, host);
+        request.headers_mut().insert(AUTHORIZATION, self.bearer.clone());
+        let connected = timeout(CONNECT, self.connect()).await;
+        let mut sender =
+            connected.map_err(|_elapsed| unreachable(format!("no connection within {} s", CONNECT.as_secs())))??;
+        timeout(HEAD, sender.send_request(request))
+            .await
+            .map_err(|_elapsed| unreachable(format!("no answer within {} s", HEAD.as_secs())))?
+            .map_err(|error| unreachable(with_causes(&error)))
+    }
+
+    /// Asks for `path` with these headers beside. What is no success comes back as an error.
+    pub async fn get(&self, path: &str, headers: HeaderMap) -> Result<Response<Incoming>, GatewayError> {
+        let request = Request::builder()
+            .uri(path)
+            .header(ACCEPT, "*/*")
+            .body(Empty::<Bytes>::new());
+        let mut request = request.map_err(|error| GatewayError::Unreachable {
+            place: self.place(),
+            reason: error.to_string(),
+        })?;
+        request.headers_mut().extend(headers);
+        let answer = self.send(request).await?;
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let body = timeout(HEAD, Limited::new(answer.into_body(), LARGEST_PROBLEM).collect()).await;
+        let body = body
+            .ok()
+            .and_then(Result::ok)
+            .map(http_body_util::Collected::to_bytes)
+            .unwrap_or_default();
+        let problem: ProblemDetails = serde_json::from_slice(&body).unwrap_or_default();
+        Err(GatewayError::Refused {
+            status,
+            reason: problem.reason,
+            detail: match problem.detail.as_str() {
+                "" => "it does not say why; is it a gateway of Flopwatch?".to_owned(),
+                detail => detail.to_owned(),
+            },
+        })
+    }
+
+    fn place(&self) -> String {
+        match &self.way {
+            Way::Forward { namespace, .. } => format!("port-forward in namespace {namespace}"),
+            Way::Direct { host, port } => format!("{host}:{port}"),
+        }
+    }
+
+    async fn connect<B>(&self) -> Result<SendRequest<B>, GatewayError>
+    where
+        B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
+    {
+        match &self.way {
+            Way::Direct { host, port } => {
+                let target = (host.trim_matches(['[', ']']), *port);
+                let stream = TcpStream::connect(target).await.map_err(|error| self.broken(&error))?;
+                self.speak(stream, async {}).await
+            }
+            Way::Forward { pods, namespace } => {
+                let (pod, port) = serving(pods, namespace).await?;
+                let forward = pods.portforward(&pod, &[port]).await;
+                let mut forward = forward.map_err(|error| match error {
+                    kube::Error::UpgradeConnection(UpgradeConnectionError::ProtocolSwitch(StatusCode::FORBIDDEN)) => {
+                        GatewayError::NoForward(namespace.clone())
+                    }
+                    kube::Error::Api(status) if status.code == 403 => GatewayError::NoForward(namespace.clone()),
+                    kube::Error::Api(status) => GatewayError::Unreachable {
+                        place: self.place(),
+                        reason: status.message.trim().to_owned(),
+                    },
+                    other => self.broken(&other),
+                })?;
+                let stream = forward.take_stream(port);
+                let stream = stream.ok_or_else(|| GatewayError::Unreachable {
+                    place: self.place(),
+                    reason: "the port-forward has no stream".to_owned(),
+                })?;
+                let refused = forward.take_error(port);
+                let spoken = self.speak(stream, async move { drop(forward.join().await) }).await;
+                match (spoken, refused) {
+                    // What the kubelet says of the port explains more than the end of the stream.
+                    (Err(error), Some(refused)) => match timeout(Duration::from_secs(1), refused).await {
+                        Ok(Some(said)) => Err(GatewayError::Unreachable {
+                            place: self.place(),
+                            reason: said.trim().to_owned(),
+                        }),
+                        _ => Err(error),
+                    },
+                    (spoken, _) => spoken,
+                }
+            }
+        }
+    }
+
+    /// TLS and HTTP over the stream; `after` is awaited when the connection has ended.
+    async fn speak<S, B>(
+        &self,
+        stream: S,
+        after: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<SendRequest<B>, GatewayError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
+    {
+        let connector = TlsConnector::from(Arc::clone(&self.tls));
+        let connecting = connector.connect(self.name.clone(), stream);
+        let stream = connecting.await.map_err(|error| {
+            let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+            match tls {
+                Some(rustls::Error::InvalidCertificate(_)) => GatewayError::Untrusted {
+                    place: self.place(),
+                    reason: with_causes(&error),
+                },
+                _ => self.broken(&error),
+            }
+        })?;
+        let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| self.broken(&error))?;
+        // It ends with the answer's body, or with whoever reads it; the reader hears of what broke.
+        tokio::spawn(async move {
+            drop(connection.await);
+            after.await;
+        });
+        Ok(sender)
+    }
+
+    fn broken(&self, error: &(dyn std::error::Error + 'static)) -> GatewayError {
+        GatewayError::Unreachable {
+            place: self.place(),
+            reason: with_causes(error),
+        }
+    }
+}
+
+/// A pod of the gateway that serves, and its port.
+async fn serving(pods: &Api<Pod>, namespace: &str) -> Result<(String, u16), GatewayError> {
+    let unreachable = |reason: String| GatewayError::Unreachable {
+        place: format!("pods in namespace {namespace}"),
+        reason,
+    };
+    let found = match pods.list(&ListParams::default().labels(PODS)).await {
+        Ok(found) => found.items,
+        Err(kube::Error::Api(status)) => {
+            return Err(crate::cluster::of_status(&format!("list pods in namespace {namespace}"), &status).into());
+        }
+        Err(error) => return Err(unreachable(with_causes(&error))),
+    };
+    match choose(&found) {
+        Some(chosen) => Ok(chosen),
+        None if found.is_empty() => Err(GatewayError::Absent(namespace.to_owned())),
+        None => Err(unreachable("none of its pods is ready".to_owned())),
+    }
+}
+
+/// The first pod by name that is ready, and its port.
+fn choose(pods: &[Pod]) -> Option<(String, u16)> {
+    let pod = pods
+        .iter()
+        .filter(|pod| is_ready(pod))
+        .min_by_key(|pod| pod.name_any())?;
+    let ports = pod
+        .spec
+        .iter()
+        .flat_map(|spec| &spec.containers)
+        .flat_map(|container| container.ports.iter().flatten());
+    let port = ports
+        .filter(|port| port.name.as_deref() == Some(PORT_NAME))
+        .find_map(|port| u16::try_from(port.container_port).ok());
+    Some((pod.name_any(), port.unwrap_or(PORT)))
+}
+
+/// Whether a pod takes requests.
+pub(crate) fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let mut ready = conditions.filter(|condition| condition.type_ == "Ready");
+    pod.metadata.deletion_timestamp.is_none() && ready.any(|condition| condition.status == "True")
+}
+
+/// The authority that signed the gateway's certificate: what the API server trusts the webhooks by, else the gateway's secret.
+async fn authority(cluster: &Cluster) -> Result<Vec<u8>, GatewayError> {
+    let webhooks: Api<MutatingWebhookConfiguration> = cluster.all();
+    let doing = format!("read the webhook configuration {WEBHOOKS}");
+    let first = match cluster.asked(&doing, webhooks.get(WEBHOOKS)).await {
+        Ok(configuration) => match bundle(&configuration) {
+            Some(pem) => return Ok(pem),
+            None => "the webhook configuration names no authority".to_owned(),
+        },
+        Err(error @ ClusterError::Unreachable { .. }) => return Err(error.into()),
+        Err(error) => error.to_string(),
+    };
+    let secrets: Api<Secret> = cluster.own();
+    let doing = format!("read secret {SECRET} in namespace {}", cluster.flopwatch_namespace);
+    let second = match cluster.asked(&doing, secrets.get(SECRET)).await {
+        Ok(secret) => match secret.data.and_then(|mut data| data.remove("ca.crt")) {
+            Some(ByteString(pem)) => return Ok(pem),
+            None => "the secret has no ca.crt".to_owned(),
+        },
+        Err(error) => error.to_string(),
+    };
+    Err(GatewayError::Authority {
+        reason: format!("{first}; {second}"),
+    })
+}
+
+fn bundle(configuration: &MutatingWebhookConfiguration) -> Option<Vec<u8>> {
+    let webhooks = configuration.webhooks.iter().flatten();
+    let mut bundles = webhooks.filter_map(|webhook| webhook.client_config.ca_bundle.as_ref());
+    bundles
+        .find(|ByteString(pem)| !pem.is_empty())
+        .map(|ByteString(pem)| pem.clone())
+}
+
+/// TLS with this authority alone, or with the system's.
+fn tls(authority: Option<&[u8]>) -> Result<ClientConfig, GatewayError> {
+    let wrong = |reason: String| GatewayError::Authority { reason };
+    let mut config = kube::Config::new(Uri::from_static("https://localhost"));
+    if let Some(pem) = authority {
+        let certificates: Result<Vec<Vec<u8>>, _> = CertificateDer::pem_slice_iter(pem)
+            .map(|certificate| certificate.map(|certificate| certificate.to_vec()))
+            .collect();
+        let certificates = certificates.map_err(|error| wrong(error.to_string()))?;
+        if certificates.is_empty() {
+            return Err(wrong("there is no certificate in it".to_owned()));
+        }
+        config.root_cert = Some(certificates);
+    }
+    let mut tls = config
+        .rustls_client_config()
+        .map_err(|error| wrong(with_causes(&error)))?;
+    tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(tls)
+}
+
+/// Host and port of the address of a gateway.
+fn address(url: &str) -> Result<(String, u16), GatewayError> {
+    let wrong = |reason: &str| GatewayError::Address {
+        given: url.to_owned(),
+        reason: reason.to_owned(),
+    };
+    let uri: Uri = url
+        .parse()
+        .map_err(|_not_one| wrong("write it as https://HOST or https://HOST:PORT"))?;
+    if uri.scheme_str() != Some("https") {
+        return Err(wrong("it must begin with https://, for a token is shown to it"));
+    }
+    if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
+        return Err(wrong("it must have no path"));
+    }
+    let host = uri.host().filter(|host| !host.is_empty());
+    let host = host.ok_or_else(|| wrong("it has no host"))?;
+    Ok((host.to_owned(), uri.port_u16().unwrap_or(443)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn addresses_are_hosts_reached_by_tls() {
+        let of = |url: &str| address(url).map_err(|error| error.to_string());
+        assert_eq!(of("https://flopwatch.example"), Ok(("flopwatch.example".into(), 443)));
+        assert_eq!(of("https://[::1]:8443/"), Ok(("[::1]".into(), 8443)));
+        for wrong in [
+            "http://flopwatch.example",
+            "flopwatch.example",
+            "https://",
+            "https://a/b",
+            "https://a?b",
+            "::",
+        ] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    fn pod(name: &str, ready: &str, ports: &Value) -> Pod {
+        serde_json::from_value(json!({
+            "metadata": {"name": name},
+            "spec": {"containers": [{"name": "gateway", "ports": ports}]},
+            "status": {"conditions": [{"type": "Ready", "status": ready}]}
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_first_pod_that_is_ready_is_taken_with_its_own_port() {
+        let ports = json!([{"name": "metrics", "containerPort": 9464}, {"name": "https", "containerPort": 9443}]);
+        let pods = [
+            pod("c", "True", &json!([])),
+            pod("a", "False", &ports),
+            pod("b", "True", &ports),
+        ];
+        assert_eq!(choose(&pods), Some(("b".into(), 9443)));
+        assert_eq!(choose(&pods[..1]), Some(("c".into(), 8443)));
+        assert_eq!(choose(&pods[1..2]), None);
+    }
+
+    #[test]
+    fn the_authority_is_what_the_webhooks_are_trusted_by() {
+        let configuration = |bundles: &[&str]| -> MutatingWebhookConfiguration {
+            let webhooks: Vec<Value> = bundles
+                .iter()
+                .map(|bundle| {
+                    json!({
+                        "name": "w", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+                        "clientConfig": {"caBundle": bundle}
+                    })
+                })
+                .collect();
+            serde_json::from_value(json!({"metadata": {"name": "flopwatch"}, "webhooks": webhooks})).unwrap()
+        };
+        assert_eq!(bundle(&configuration(&["", "cGVt"])), Some(b"pem".to_vec()));
+        assert_eq!(bundle(&configuration(&[""])), None);
+        assert_eq!(bundle(&configuration(&[])), None);
+        assert!(tls(Some(b"no pem")).is_err());
+    }
+}

@@ -1,0 +1,111 @@
+//! The token that the gateway is shown: the one that was given, else the one that the kubeconfig's user shows to the API server.
+
+use bytes::Bytes;
+use http::header::AUTHORIZATION;
+use http::{HeaderValue, Request, Response};
+use http_body_util::Empty;
+use kube::client::ConfigExt as _;
+use kube::config::AuthInfo;
+use tower::{BoxError, Layer as _, ServiceExt as _, service_fn};
+
+use crate::cluster::{Cluster, ClusterError};
+use crate::gateway::GatewayError;
+
+/// `Bearer TOKEN`.
+pub(super) async fn bearer(cluster: &Cluster, given: Option<&str>) -> Result<HeaderValue, GatewayError> {
+    let value = match given.map(str::trim) {
+        Some("") => {
+            return Err(GatewayError::NoToken {
+                how: "--token is empty",
+            });
+        }
+        Some(token) => HeaderValue::try_from(format!("Bearer {token}")).ok(),
+        None => own(cluster).await?,
+    };
+    let how = how(&cluster.config.auth_info);
+    let mut value = value.ok_or(GatewayError::NoToken { how })?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// What the kubeconfig's user shows to the API server, if it is a token. Files are read and programs of credentials run for it.
+async fn own(cluster: &Cluster) -> Result<Option<HeaderValue>, GatewayError> {
+    let refused = |error: kube::Error| GatewayError::Cluster(ClusterError::Client(Box::new(error)));
+    let Some(layer) = cluster.config.auth_layer().map_err(refused)? else {
+        return Ok(None);
+    };
+    // The layer puts the header on requests; what it put on this one is all that is wanted.
+    let shown = service_fn(|request: Request<Empty<Bytes>>| {
+        let mut answer = Response::new(Empty::<Bytes>::new());
+        if let Some(value) = request.headers().get(AUTHORIZATION) {
+            answer.headers_mut().insert(AUTHORIZATION, value.clone());
+        }
+        std::future::ready(Ok::<_, BoxError>(answer))
+    });
+    let answer = layer.layer(shown).oneshot(Request::new(Empty::new())).await;
+    let answer = answer.map_err(|error| refused(kube::Error::Service(error)))?;
+    let header = answer.headers().get(AUTHORIZATION).cloned();
+    Ok(header.filter(|value| value.as_bytes().starts_with(b"Bearer ")))
+}
+
+/// How a user without a token authenticates.
+fn how(user: &AuthInfo) -> &'static str {
+    if user.client_certificate.is_some() || user.client_certificate_data.is_some() {
+        "it authenticates with a certificate"
+    } else if user.username.is_some() {
+        "it authenticates with a password"
+    } else if user.exec.is_some() {
+        "its credential program gives none"
+    } else {
+        "it has no credentials at all"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::arguments::ConnectionArguments;
+
+    fn cluster(user: &Value) -> Cluster {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let mut config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        config.auth_info = serde_json::from_value(user.clone()).unwrap();
+        Cluster::of(config, &ConnectionArguments::default()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_kubeconfigs_token_is_shown_unless_another_is_given() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("token");
+        std::fs::write(&file, "of-file").unwrap();
+        let rows = [
+            (json!({"token": "own"}), None, "Bearer own"),
+            (json!({"token": "own"}), Some("given\n"), "Bearer given"),
+            (json!({"tokenFile": file}), None, "Bearer of-file"),
+            (json!({}), Some("given"), "Bearer given"),
+        ];
+        for (user, given, expected) in rows {
+            let shown = bearer(&cluster(&user), given).await.unwrap();
+            assert_eq!(shown, expected, "{user}");
+            assert!(shown.is_sensitive());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_user_without_a_token_is_told_how_to_get_one() {
+        let rows = [
+            (json!({}), None, "no credentials at all"),
+            (json!({"username": "ada", "password": "secret"}), None, "a password"),
+            (json!({"token": "own"}), Some(" "), "--token is empty"),
+        ];
+        for (user, given, expected) in rows {
+            let said = bearer(&cluster(&user), given).await.unwrap_err().to_string();
+            assert!(said.contains(expected), "{said}");
+            assert!(said.contains("kubectl create token"), "{said}");
+        }
+        let certificate: AuthInfo = serde_json::from_value(json!({"client-certificate": "c.pem"})).unwrap();
+        assert_eq!(how(&certificate), "it authenticates with a certificate");
+    }
+}

@@ -1,0 +1,20 @@
+//! `kubectl flopwatch`: asks for profiles of pods, follows the sessions, fetches and opens what they recorded, and says of a pod
+//! what keeps it from being profiled.
+//!
+//! What is printed is a function of objects of the cluster; the modules that ask the cluster for them stand around that.
+
+pub mod arguments;
+pub mod cluster;
+pub mod complete;
+pub mod describe;
+pub mod doctor;
+pub mod error;
+pub mod fetch;
+pub mod follow;
+pub mod gateway;
+pub mod open;
+pub mod print;
+pub mod proxy;
+pub mod request;
+pub mod run;
+pub mod sessions;

@@ -1,0 +1,256 @@
+//! The subcommands.
+
+use clap::CommandFactory as _;
+use flopwatch_api::session::{ProfilingSession, StopMode};
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams, TypeMeta};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::arguments::{
+    Cli, Command, CompletionShell, DescribeArguments, DryRun, Format, FormatArguments, OpenArguments, ProfileArguments,
+    SessionName, SessionsArguments, StopArguments,
+};
+use crate::cluster::Cluster;
+use crate::error::Error;
+use crate::follow::{Display, End, until_end};
+use crate::print::{Paint, object, say};
+use crate::sessions::{Columns, render, sort};
+use crate::{complete, describe, doctor, fetch, open, proxy, request};
+
+/// Sessions as messages and `-o name` call them.
+const KIND: &str = "profilingsession.flopwatch.dev";
+
+/// Does what the command line asks for.
+pub async fn run(cli: Cli) -> Result<(), Error> {
+    if let Command::Completion { shell } = cli.command {
+        return completion(shell);
+    }
+    let cluster = Cluster::connect(&cli.connection).await?;
+    let paint = Paint::of_stdout();
+    match cli.command {
+        Command::Profile(arguments) => Box::pin(profile(&cluster, &arguments)).await,
+        Command::Sessions(arguments) => list(&cluster, &arguments, paint).await,
+        Command::Describe(arguments) => show(&cluster, &arguments, paint).await,
+        Command::Watch(arguments) => follow(&cluster, &arguments.session.0, arguments.timeout.0).await,
+        Command::Stop(arguments) => stop(&cluster, &arguments).await,
+        Command::Fetch(arguments) => fetch::run(&cluster, &arguments).await,
+        Command::Open(arguments) => open::run(&cluster, &arguments).await,
+        Command::Proxy(arguments) => proxy::run(&cluster, &arguments).await,
+        Command::Doctor(arguments) => doctor::run(&cluster, &arguments, paint).await,
+        Command::Completion { shell } => completion(shell),
+    }
+}
+
+fn completion(shell: CompletionShell) -> Result<(), Error> {
+    let generate = |shell: clap_complete::Shell| {
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut Cli::command(), "kubectl-flopwatch", &mut script);
+        String::from_utf8_lossy(&script).into_owned()
+    };
+    say(&match shell {
+        CompletionShell::Bash => generate(clap_complete::Shell::Bash),
+        CompletionShell::Elvish => generate(clap_complete::Shell::Elvish),
+        CompletionShell::Fish => generate(clap_complete::Shell::Fish),
+        CompletionShell::Powershell => generate(clap_complete::Shell::PowerShell),
+        CompletionShell::Zsh => generate(clap_complete::Shell::Zsh),
+        CompletionShell::Kubectl => complete::SCRIPT.to_owned(),
+    })
+}
+
+async fn profile(cluster: &Cluster, arguments: &ProfileArguments) -> Result<(), Error> {
+    let session = request::session(arguments, &cluster.namespace);
+    let format = arguments.format.output;
+    if arguments.dry_run == Some(DryRun::Client) {
+        let format = format.filter(|format| *format != Format::Wide).unwrap_or(Format::Yaml);
+        return say(&match format {
+            Format::Name => format!("{KIND}/{}\n", named(&session)),
+            format => object(&typed(&session)?, format)?,
+        });
+    }
+    let sessions: Api<ProfilingSession> = cluster.api();
+    let params = PostParams {
+        dry_run: arguments.dry_run.is_some(),
+        ..PostParams::default()
+    };
+    let made = cluster
+        .asked("create a session", sessions.create(&params, &session))
+        .await?;
+    let name = made.name_any();
+    say(&match format {
+        Some(Format::Name) => format!("{KIND}/{name}\n"),
+        Some(format @ (Format::Json | Format::Yaml)) => object(&typed(&made)?, format)?,
+        _ if params.dry_run => format!("{KIND}/{name} created (server dry run)\n"),
+        _ => format!("{KIND}/{name} created\n"),
+    })?;
+    if !arguments.wait && !arguments.open {
+        return Ok(());
+    }
+    follow(cluster, &name, arguments.timeout.0).await?;
+    if !arguments.open {
+        return Ok(());
+    }
+    let opened = OpenArguments {
+        session: SessionName(name),
+        capture: None,
+        port: 0,
+        gateway: arguments.gateway.clone(),
+    };
+    open::run(cluster, &opened).await
+}
+
+/// The name, or the beginning of the one that the API server would make.
+fn named(session: &ProfilingSession) -> String {
+    let metadata = &session.metadata;
+    metadata
+        .name
+        .clone()
+        .or_else(|| metadata.generate_name.clone())
+        .unwrap_or_default()
+}
+
+async fn list(cluster: &Cluster, arguments: &SessionsArguments, paint: Paint) -> Result<(), Error> {
+    let sessions: Api<ProfilingSession> = if arguments.all_namespaces {
+        cluster.all()
+    } else {
+        cluster.api()
+    };
+    let mut found = cluster
+        .list("list sessions", &sessions, arguments.selector.as_deref())
+        .await?;
+    sort(&mut found);
+    let format = arguments.format.output;
+    if let Some(text) = as_objects(&found, format)? {
+        return say(&text);
+    }
+    if found.is_empty() {
+        let place = if arguments.all_namespaces {
+            "in the cluster".to_owned()
+        } else {
+            format!("in namespace {}", cluster.namespace)
+        };
+        // As kubectl does: nothing on standard output, which may be read by a program.
+        drop(std::io::Write::write_fmt(
+            &mut std::io::stderr(),
+            format_args!("No sessions {place}. Make one: kubectl flopwatch profile pod/NAME\n"),
+        ));
+        return Ok(());
+    }
+    let columns = Columns {
+        namespaces: arguments.all_namespaces,
+        wide: format == Some(Format::Wide),
+    };
+    say(&render(&found, columns, Timestamp::now(), paint))
+}
+
+/// The sessions in a format for programs, if it is one.
+fn as_objects(sessions: &[ProfilingSession], format: Option<Format>) -> Result<Option<String>, Error> {
+    Ok(match format {
+        Some(format @ (Format::Json | Format::Yaml)) => {
+            let items: Vec<Value> = sessions.iter().map(typed).collect::<Result<_, _>>()?;
+            let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+            Some(object(&list, format)?)
+        }
+        Some(Format::Name) => {
+            let names: Vec<String> = sessions
+                .iter()
+                .map(|session| format!("{KIND}/{}\n", session.name_any()))
+                .collect();
+            Some(names.concat())
+        }
+        Some(Format::Wide) | None => None,
+    })
+}
+
+async fn show(cluster: &Cluster, arguments: &DescribeArguments, paint: Paint) -> Result<(), Error> {
+    let (session, captures) = fetch::session_with_captures(cluster, &arguments.session.0).await?;
+    say(&match arguments.format {
+        FormatArguments {
+            output: Some(Format::Name),
+        } => format!("{KIND}/{}\n", session.name_any()),
+        FormatArguments {
+            output: Some(format @ (Format::Json | Format::Yaml)),
+        } => {
+            let mut items = vec![typed(&session)?];
+            for capture in &captures {
+                items.push(typed(capture)?);
+            }
+            object(&json!({"apiVersion": "v1", "kind": "List", "items": items}), format)?
+        }
+        _ => describe::render(&session, &captures, Timestamp::now(), paint),
+    })
+}
+
+async fn follow(cluster: &Cluster, name: &str, seconds: u32) -> Result<(), Error> {
+    let standing = until_end(cluster, name, seconds, Display::of_stderr()).await?;
+    match standing.end {
+        Some(End::Failed { reason, message }) => Err(Error::SessionFailed {
+            name: name.to_owned(),
+            reason,
+            message,
+        }),
+        _ => say(&format!("{KIND}/{name} succeeded\n")),
+    }
+}
+
+async fn stop(cluster: &Cluster, arguments: &StopArguments) -> Result<(), Error> {
+    let mode = if arguments.discard {
+        StopMode::Discard
+    } else {
+        StopMode::Keep
+    };
+    let name = &arguments.session.0;
+    let sessions: Api<ProfilingSession> = cluster.api();
+    let patch = Patch::Merge(json!({"spec": {"stop": mode}}));
+    let params = PatchParams::default();
+    let stopped = sessions.patch(name, &params, &patch);
+    cluster.asked(&format!("stop session {name}"), stopped).await?;
+    say(&match mode {
+        StopMode::Keep => format!("{KIND}/{name} stopped: what it recorded is published\n"),
+        StopMode::Discard => format!("{KIND}/{name} stopped: what it recorded is thrown away\n"),
+    })
+}
+
+/// An object with its type, as kubectl prints it; what only the API server's bookkeeping needs is left out.
+fn typed<K>(item: &K) -> Result<Value, Error>
+where
+    K: kube::Resource<DynamicType = ()> + Serialize,
+{
+    let render = |error: serde_json::Error| Error::Render(error.to_string());
+    let mut object: DynamicObject =
+        serde_json::from_value(serde_json::to_value(item).map_err(render)?).map_err(render)?;
+    object.types = Some(TypeMeta {
+        api_version: K::api_version(&()).into_owned(),
+        kind: K::kind(&()).into_owned(),
+    });
+    object.metadata.managed_fields = None;
+    serde_json::to_value(object).map_err(render)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sessions::tests::{session, verdict};
+
+    #[test]
+    fn programs_get_objects_with_their_types() {
+        let sessions = [session(
+            "first",
+            "2026-01-01T00:00:00Z",
+            &verdict("True", "Succeeded", ""),
+        )];
+        let text = as_objects(&sessions, Some(Format::Json)).unwrap().unwrap();
+        let list: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(list["kind"], "List");
+        assert_eq!(list["items"][0]["kind"], "ProfilingSession");
+        assert_eq!(list["items"][0]["apiVersion"], "flopwatch.dev/v1alpha1");
+        assert_eq!(list["items"][0]["spec"]["target"]["podName"], "trainer");
+        let text = as_objects(&sessions, Some(Format::Yaml)).unwrap().unwrap();
+        let again: Value = serde_saphyr::from_str(&text).unwrap();
+        assert_eq!(again, list);
+        let names = as_objects(&sessions, Some(Format::Name)).unwrap().unwrap();
+        assert_eq!(names, "profilingsession.flopwatch.dev/first\n");
+        assert_eq!(as_objects(&sessions, Some(Format::Wide)).unwrap(), None);
+    }
+}
