@@ -284,6 +284,9 @@ pub struct TransformArguments {
     /// Which table of it.
     #[arg(long, value_name = "TABLE", value_parser = PossibleValuesParser::new(Table::ALL.map(Table::name)).try_map(table), default_value = "events")]
     pub converted_table: Table,
+    /// Compress it with gzip.
+    #[arg(long)]
+    pub converted_gzip: bool,
 }
 
 impl From<TransformArguments> for Job {
@@ -299,10 +302,12 @@ impl From<TransformArguments> for Job {
             converted,
             converted_format,
             converted_table,
+            converted_gzip,
         } = arguments;
         let conversion = converted.zip(converted_format).map(|(output, format)| Conversion {
             format,
             table: converted_table,
+            gzip: converted_gzip,
             output,
         });
         Self {

@@ -1,9 +1,11 @@
 //! A capture in the format of another program, beside the files that are published.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use flopwatch_trace::export::{self, ExportError, ExportFormat, Table};
 use flopwatch_trace::model::{Drop, Timeline};
 use serde::{Deserialize, Serialize};
@@ -15,6 +17,8 @@ pub struct Conversion {
     pub format: ExportFormat,
     /// Which table, where the format is one.
     pub table: Table,
+    /// Whether the file is compressed with gzip.
+    pub gzip: bool,
     /// The file to write; [`Report`] goes beside it.
     pub output: PathBuf,
 }
@@ -61,15 +65,17 @@ pub enum Error {
 
 impl Conversion {
     /// Options of `flopwatch-agent transform` that ask for it.
-    pub(crate) fn options(&self) -> [String; 6] {
-        [
+    pub(crate) fn options(&self) -> Vec<String> {
+        let mut options = vec![
             "--converted-format".to_owned(),
             self.format.name().to_owned(),
             "--converted-table".to_owned(),
             self.table.name().to_owned(),
             "--converted".to_owned(),
             self.output.to_string_lossy().into_owned(),
-        ]
+        ];
+        options.extend(self.gzip.then(|| "--converted-gzip".to_owned()));
+        options
     }
 
     /// Where the report is.
@@ -80,10 +86,19 @@ impl Conversion {
     /// Writes the file and its report.
     pub(crate) fn write(&self, timeline: &Timeline) -> Result<(), Error> {
         let file = File::create(&self.output).map_err(io(&self.output))?;
-        let exported = export::export(timeline, self.format, self.table, file).map_err(|source| Error::Export {
+        let failed = |source| Error::Export {
             path: self.output.clone(),
             source,
-        })?;
+        };
+        let exported = if self.gzip {
+            let mut packed = GzEncoder::new(BufWriter::new(file), Compression::fast());
+            let exported = export::export(timeline, self.format, self.table, &mut packed).map_err(failed)?;
+            let finished = packed.finish().and_then(|mut file| file.flush());
+            finished.map_err(io(&self.output))?;
+            exported
+        } else {
+            export::export(timeline, self.format, self.table, file).map_err(failed)?
+        };
         let report = Report {
             events: exported.events,
             samples: exported.samples,

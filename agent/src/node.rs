@@ -7,9 +7,9 @@ mod memory;
 mod options;
 mod orphans;
 pub mod pods;
-mod spool;
+pub(crate) mod spool;
 pub mod starts;
-mod sweep;
+pub(crate) mod sweep;
 pub mod work;
 pub mod writer;
 
@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use flopwatch_api::AGENT_AUDIENCE;
 use flopwatch_artifacts::{
-    Access, ArtifactMetrics, ArtifactService, Reviewer, ReviewerOptions, ServeError, Server, ServerLimits, Store,
-    StoreError, StoreOptions,
+    Access, ArtifactMetrics, ArtifactService, ConversionLimits, Reviewer, ReviewerOptions, ServeError, Server,
+    ServerLimits, Store, StoreError, StoreOptions,
 };
 use flopwatch_attach::process::Procfs;
 use flopwatch_attach::reexec::Reexec;
@@ -37,11 +37,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::failure::chain;
+use crate::forms::Forms;
 use crate::gpus::{Gpus, Sampling};
 use crate::metrics::Metrics;
 use crate::observability::{self, Health, start_logging};
 use crate::plan::Interrupt;
-use crate::steps::Steps;
+use crate::steps::{self, Steps};
 use crate::toolbox::Toolbox;
 use captures::Captures;
 pub use options::Options;
@@ -193,7 +194,8 @@ pub async fn run(options: Options) -> Result<(), Error> {
     let gpus = Gpus::open(options.nvml_library.clone(), resolver(procfs.clone(), pods.clone()));
     gpus.register(&registry)?;
 
-    let server = bind(&options, &client, &store, artifact_metrics).await?;
+    let forms = open_forms(&options).await?;
+    let server = bind(&options, &client, &store, forms, artifact_metrics).await?;
     let port = server.local_addr().port();
     let mut serving = tokio::spawn(server.run(give_up.clone()));
 
@@ -286,8 +288,25 @@ async fn open_store(options: &Options, metrics: ArtifactMetrics) -> Result<Arc<S
     let folder = options.data_dir.join("artifacts");
     let store_options = StoreOptions {
         free_bytes_floor: options.min_free_bytes,
+        form_bytes: options.max_form_bytes,
+        form_age: Duration::from_hours(options.form_hours.into()),
     };
     Ok(Arc::new(Store::open(&folder, store_options, metrics).await?))
+}
+
+/// What makes forms of timelines: children with the bounds of a transform, whose files are no larger than forms may be.
+async fn open_forms(options: &Options) -> Result<Forms, Error> {
+    let own = std::env::current_exe().map_err(io_error("the path of this program cannot be found"))?;
+    let children = options.children();
+    let limits = steps::Limits {
+        file_bytes: children.file_bytes.min(options.max_form_bytes),
+        ..children
+    };
+    let folder = options.data_dir.join("conversions");
+    let failed = format!("cannot make {}", folder.display());
+    Forms::open(Steps::new(own, None, limits), folder)
+        .await
+        .map_err(io_error(failed))
 }
 
 /// Listens for those who fetch artifacts.
@@ -295,6 +314,7 @@ async fn bind(
     options: &Options,
     client: &Client,
     store: &Arc<Store>,
+    forms: Forms,
     metrics: ArtifactMetrics,
 ) -> Result<Server, Error> {
     let reviews = ReviewerOptions {
@@ -302,7 +322,8 @@ async fn bind(
         ..ReviewerOptions::default()
     };
     let access = Access::Kubernetes(Reviewer::new(client.clone(), reviews, metrics.reviews()));
-    let service = ArtifactService::new(Arc::clone(store), access, metrics);
+    let limits = ConversionLimits::default();
+    let service = ArtifactService::converting(Arc::clone(store), access, metrics, Arc::new(forms), limits);
     Ok(Server::bind_tls(&service, options.listen, &options.tls_dir, ServerLimits::default()).await?)
 }
 

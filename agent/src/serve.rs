@@ -7,13 +7,16 @@ use std::sync::Arc;
 use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::SessionReference;
 use flopwatch_artifacts::{
-    Access, ArtifactMetrics, ArtifactService, CaptureId, Publication, ServeError, Server, ServerLimits, SourceFile,
-    Store, StoreError, StoreOptions, artifacts_path,
+    Access, ArtifactMetrics, ArtifactService, CaptureId, ConversionLimits, Publication, ServeError, Server,
+    ServerLimits, SourceFile, Store, StoreError, StoreOptions, artifacts_path,
 };
 use k8s_openapi::jiff::Timestamp;
 use prometheus::Registry;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
+
+use crate::forms::Forms;
+use crate::steps::{Limits, Steps};
 
 /// Namespace under which local files are served.
 const NAMESPACE: &str = "local";
@@ -69,7 +72,15 @@ impl Service {
             .map_err(io)?;
         let metrics = ArtifactMetrics::register(&Registry::new())?;
         // The results are the user's own; no more than what they take is kept free for others.
-        let options = StoreOptions { free_bytes_floor: 0 };
+        let options = StoreOptions {
+            free_bytes_floor: 0,
+            ..StoreOptions::default()
+        };
+        let own = std::env::current_exe().map_err(io)?;
+        let steps = Steps::new(own, None, Limits::default());
+        let forms = Forms::open(steps, folder.path().join("conversions"))
+            .await
+            .map_err(io)?;
         let store = Store::open(folder.path(), options, metrics.clone()).await?;
         let publication = Publication {
             capture: CaptureId {
@@ -84,7 +95,8 @@ impl Service {
             created: Timestamp::now(),
         };
         let manifest = store.publish(publication, &files).await?;
-        let service = ArtifactService::new(Arc::new(store), Access::LoopbackOnly, metrics);
+        let (access, limits) = (Access::LoopbackOnly, ConversionLimits::default());
+        let service = ArtifactService::converting(Arc::new(store), access, metrics, Arc::new(forms), limits);
         let server = Server::bind_plain_loopback(&service, address, ServerLimits::default())?;
         let server = server.merge(flopwatch_viewer::router());
         let names = manifest.artifacts.into_iter().map(|artifact| artifact.name).collect();

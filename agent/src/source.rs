@@ -298,6 +298,7 @@ async fn made(
             Form::Other(format, table) => Some(Conversion {
                 format,
                 table,
+                gzip: false,
                 output: at("converted"),
             }),
             Form::None | Form::Timeline => None,

@@ -4,6 +4,7 @@
 //! * [`capture::Capture`] is one target container's share of it, handed to the agent of one node.
 //! * [`reason`] holds every condition type and every reason, as closed sets: the program, the documentation and the
 //!   metrics labels read the same list.
+//! * [`form`] names what is made of a timeline on demand.
 //! * [`preparation`] holds the labels, annotations and paths by which admission, launcher and agent understand each
 //!   other about a prepared pod.
 //!
@@ -22,6 +23,7 @@
 pub mod artifact;
 pub mod capability;
 pub mod capture;
+pub mod form;
 pub mod preparation;
 pub mod profiler;
 pub mod reason;

@@ -5,12 +5,14 @@
 //! ```text
 //! objects/<sha256>                     the content, named by its SHA-256, shared by manifests that hold the same
 //! captures/<namespace>/<capture>.json  the manifest: what belongs to the capture; written last, so it names only what is there
+//! derived/<namespace>/<capture>.json   forms that were made of it on demand: kept within bounds, gone with the capture
 //! incoming/                            copies under way; emptied at start and by the sweep
 //! ```
 //!
 //! The store stands on [`object_store::ObjectStore`], so a bucket can take the place of the node's disk.
 
 mod access;
+mod conversion;
 mod manifest;
 mod metrics;
 mod problem;
@@ -19,6 +21,7 @@ mod service;
 mod store;
 
 pub use access::{Access, Reviewer, ReviewerOptions};
+pub use conversion::{ConversionError, ConversionLimits, Converter};
 pub use manifest::{CaptureId, MAX_ARTIFACTS, Manifest, ManifestError};
 pub use metrics::ArtifactMetrics;
 pub use server::{ServeError, Server, ServerLimits};

@@ -1,6 +1,33 @@
 //! What the store and the service count.
 
+use flopwatch_api::form::Form;
 use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry};
+
+/// What came of the wish for a form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conversion {
+    /// It was made.
+    Made,
+    /// It had been made before.
+    Kept,
+    /// It could not be made.
+    Failed,
+    /// Too many were waiting.
+    Refused,
+}
+
+impl Conversion {
+    const ALL: [Self; 4] = [Self::Made, Self::Kept, Self::Failed, Self::Refused];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Made => "made",
+            Self::Kept => "kept",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+        }
+    }
+}
 
 /// Counters of the artifact store and of the service in front of it.
 ///
@@ -11,6 +38,7 @@ use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 /// | `flopwatch_artifact_corrupt_objects_total` | |
 /// | `flopwatch_artifact_refused_connections_total` | |
 /// | `flopwatch_artifact_access_reviews_total` | `review`: `token`, `access`; `result`: `allowed`, `denied`, `error` |
+/// | `flopwatch_artifact_conversions_total` | `form`: the name of one; `result`: `made`, `kept`, `failed`, `refused` |
 /// | `flopwatch_artifact_store_bytes`, `flopwatch_artifact_store_objects` | |
 #[derive(Clone, Debug)]
 pub struct ArtifactMetrics {
@@ -19,11 +47,19 @@ pub struct ArtifactMetrics {
     pub(crate) corrupt: IntCounter,
     pub(crate) refused_connections: IntCounter,
     pub(crate) reviews: IntCounterVec,
+    conversions: IntCounterVec,
     pub(crate) store_bytes: IntGauge,
     pub(crate) store_objects: IntGauge,
 }
 
 impl ArtifactMetrics {
+    /// A form was asked for.
+    pub(crate) fn converted(&self, form: Form, result: Conversion) {
+        self.conversions
+            .with_label_values(&[form.name(), result.as_str()])
+            .inc();
+    }
+
     /// Where a [`Reviewer`](crate::Reviewer) of this service counts.
     pub fn reviews(&self) -> IntCounterVec {
         self.reviews.clone()
@@ -58,6 +94,13 @@ impl ArtifactMetrics {
                 ),
                 &["review", "result"],
             )?,
+            conversions: IntCounterVec::new(
+                Opts::new(
+                    "flopwatch_artifact_conversions_total",
+                    "Forms of timelines that were asked for, by what came of it",
+                ),
+                &["form", "result"],
+            )?,
             store_bytes: IntGauge::new(
                 "flopwatch_artifact_store_bytes",
                 "Bytes of the objects in the artifact store",
@@ -69,6 +112,15 @@ impl ArtifactMetrics {
         registry.register(Box::new(metrics.corrupt.clone()))?;
         registry.register(Box::new(metrics.refused_connections.clone()))?;
         registry.register(Box::new(metrics.reviews.clone()))?;
+        for form in Form::ALL {
+            for result in Conversion::ALL {
+                metrics
+                    .conversions
+                    .with_label_values(&[form.name(), result.as_str()])
+                    .reset();
+            }
+        }
+        registry.register(Box::new(metrics.conversions.clone()))?;
         registry.register(Box::new(metrics.store_bytes.clone()))?;
         registry.register(Box::new(metrics.store_objects.clone()))?;
         Ok(metrics)

@@ -7,6 +7,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
+use crate::conversion::ConversionError;
 use crate::manifest::ManifestError;
 use crate::store::StoreError;
 
@@ -40,6 +41,21 @@ pub(crate) enum Problem {
     Corrupt(String),
     /// The store failed; the log says how.
     Store,
+    /// A form is not there yet, or cannot be made.
+    Conversion(ConversionError),
+}
+
+impl From<ConversionError> for Problem {
+    fn from(error: ConversionError) -> Self {
+        match error {
+            ConversionError::NoTimeline => {
+                Self::NotFound("timeline in this capture that it could be made of".to_owned())
+            }
+            ConversionError::Corrupt => Self::Corrupt("the timeline".to_owned()),
+            ConversionError::Store => Self::Store,
+            other => Self::Conversion(other),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -91,6 +107,23 @@ impl Problem {
                 "Corrupt",
                 format!("The stored content of {name} does not match its SHA-256 and is not served; profile again."),
             ),
+            Self::Conversion(error) => match error {
+                ConversionError::Busy => (
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "Busy",
+                    "As many conversions as may be are waiting on this node; try again.".into(),
+                ),
+                ConversionError::UnderWay => (
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "Converting",
+                    "It is being made; ask again.".into(),
+                ),
+                failed => (
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "ConversionFailed",
+                    format!("It could not be made: {failed}."),
+                ),
+            },
             Self::Store => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "Store", "The artifact store failed; the agent's log says how.".into())
             }
@@ -125,7 +158,9 @@ impl IntoResponse for Problem {
         match self {
             Self::Unauthenticated => set(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"flopwatch\"")),
             Self::Method => set(ALLOW, HeaderValue::from_static("GET, HEAD")),
-            Self::Reviews => set(RETRY_AFTER, HeaderValue::from_static("2")),
+            Self::Reviews | Self::Conversion(ConversionError::Busy | ConversionError::UnderWay) => {
+                set(RETRY_AFTER, HeaderValue::from_static("2"))
+            }
             Self::Range { bytes } => match HeaderValue::try_from(format!("bytes */{bytes}")) {
                 Ok(value) => set(CONTENT_RANGE, value),
                 Err(_) => None,

@@ -21,15 +21,17 @@ use base64::engine::general_purpose::STANDARD;
 use flopwatch_access::{Credentials, Denied, Grant, Verb};
 use flopwatch_api::artifact::{Artifact, Output};
 use flopwatch_api::capture::SessionReference;
+use flopwatch_api::form::{Form, TIMELINE};
 use futures::StreamExt;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::access::Access;
+use crate::conversion::{ConversionError, ConversionLimits, Converter, Desk};
 use crate::manifest::{Manifest, check_name};
 use crate::metrics::ArtifactMetrics;
 use crate::problem::Problem;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 use conditional::Selection;
 
 /// Path of the list of a capture's artifacts; an artifact is at `/NAME` under it.
@@ -42,6 +44,8 @@ pub fn artifacts_path(namespace: &str, capture: &str) -> String {
 /// - `GET /v1/namespaces/{namespace}/captures/{capture}/artifacts`: the list, as JSON.
 /// - `GET|HEAD /v1/namespaces/{namespace}/captures/{capture}/artifacts/{name}`: the content; a single range,
 ///   `If-Range` and `If-None-Match` are understood. The entity tag is the SHA-256.
+/// - Likewise under the name of a [`Form`], where the capture has a timeline and there is a [`Converter`]: it is made on the
+///   first request and kept for a time.
 /// - `GET /healthz`.
 ///
 /// Errors are problem details (RFC 9457) with a `reason` of a closed set.
@@ -55,6 +59,7 @@ struct Inner {
     store: Arc<Store>,
     access: Access,
     metrics: ArtifactMetrics,
+    desk: Option<Desk>,
 }
 
 /// The list of a capture's artifacts.
@@ -66,6 +71,16 @@ struct ArtifactList<'a> {
     session: &'a SessionReference,
     created: Timestamp,
     artifacts: Vec<Link<'a>>,
+    forms: Vec<FormLink>,
+}
+
+/// A form that is made on demand, and where it is.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FormLink {
+    name: &'static str,
+    media_type: &'static str,
+    path: String,
 }
 
 /// An artifact and where it is.
@@ -79,8 +94,33 @@ struct Link<'a> {
 impl ArtifactService {
     /// A service over `store`.
     pub fn new(store: Arc<Store>, access: Access, metrics: ArtifactMetrics) -> Self {
+        let desk = None;
         Self {
-            inner: Arc::new(Inner { store, access, metrics }),
+            inner: Arc::new(Inner {
+                store,
+                access,
+                metrics,
+                desk,
+            }),
+        }
+    }
+
+    /// A service over `store` that makes forms on demand.
+    pub fn converting(
+        store: Arc<Store>,
+        access: Access,
+        metrics: ArtifactMetrics,
+        converter: Arc<dyn Converter>,
+        limits: ConversionLimits,
+    ) -> Self {
+        let desk = Some(Desk::new(converter, limits, metrics.clone()));
+        Self {
+            inner: Arc::new(Inner {
+                store,
+                access,
+                metrics,
+                desk,
+            }),
         }
     }
 
@@ -171,12 +211,22 @@ async fn list(
             artifact,
         })
         .collect();
+    let forms = match (&inner.desk, manifest.artifact(TIMELINE)) {
+        (Some(_), Some(timeline)) if may_raw || !is_raw(timeline) => Form::ALL.to_vec(),
+        _ => Vec::new(),
+    };
+    let forms = forms.into_iter().map(|form| FormLink {
+        name: form.name(),
+        media_type: form.media_type(),
+        path: format!("{base}/{}", form.name()),
+    });
     let list = ArtifactList {
         namespace: &namespace,
         capture: &capture,
         session: &manifest.session,
         created: manifest.created,
         artifacts,
+        forms: forms.collect(),
     };
     let mut response = Json(list).into_response();
     response
@@ -193,9 +243,11 @@ async fn fetch(
     let Path((namespace, capture, name)) = path.map_err(Problem::BadPath)?;
     check_name("artifact", &name).map_err(Problem::BadName)?;
     let (manifest, _) = open(&inner, &headers, &namespace, &capture, Wanted::Artifact(&name)).await?;
-    let artifact = manifest
-        .artifact(&name)
-        .ok_or_else(|| Problem::NotFound(format!("artifact {name:?} in this capture")))?;
+    let (artifact, form) = match (manifest.artifact(&name), Form::from_name(&name), &inner.desk) {
+        (Some(artifact), ..) => (artifact.clone(), None),
+        (None, Some(form), Some(desk)) => (desk.form(&inner.store, &manifest, form).await?, Some(form)),
+        _ => return Err(Problem::NotFound(format!("artifact {name:?} in this capture"))),
+    };
     let bytes = u64::try_from(artifact.bytes).unwrap_or_default();
 
     let mut response = Response::new(Body::empty());
@@ -243,11 +295,16 @@ async fn fetch(
         Ok(HeaderValue::from(range.end.saturating_sub(range.start))),
     );
     *response.status_mut() = status;
-    let content = inner
-        .store
-        .read(artifact, range)
-        .await
-        .map_err(|error| Problem::of_store(&error, &name))?;
+    let content = match (inner.store.read(&artifact, range).await, form) {
+        (Ok(content), _) => content,
+        // Damaged, or let go of since it was found: the next request makes it anew.
+        (Err(StoreError::Corrupt { .. }), Some(form)) => {
+            let forgotten = inner.store.forget_form(&manifest, form).await;
+            forgotten.map_err(|error| Problem::of_store(&error, &name))?;
+            return Err(ConversionError::UnderWay.into());
+        }
+        (Err(error), _) => return Err(Problem::of_store(&error, &name)),
+    };
     let counter = inner.metrics.sent_bytes.clone();
     let content = content.inspect(move |chunk| match chunk {
         Ok(chunk) => counter.inc_by(u64::try_from(chunk.len()).unwrap_or(u64::MAX)),
@@ -307,7 +364,7 @@ async fn open(
         .ok_or_else(|| Problem::NotFound(format!("published capture {capture:?} in namespace {namespace:?}")))?;
     let asks_for_raw = match wanted {
         Wanted::List => manifest.artifacts.iter().any(is_raw),
-        Wanted::Artifact(name) => manifest.artifact(name).is_some_and(is_raw),
+        Wanted::Artifact(name) => source_of(&manifest, name).is_some_and(is_raw),
     };
     let mut may_raw = true;
     if let (true, Access::Kubernetes(reviewer), Some(credentials)) = (asks_for_raw, &inner.access, &credentials) {
@@ -326,6 +383,12 @@ async fn open(
         }
     }
     Ok((manifest, may_raw))
+}
+
+/// What a name stands for: an artifact, or the timeline that a form is made of.
+fn source_of<'a>(manifest: &'a Manifest, name: &str) -> Option<&'a Artifact> {
+    let timeline = || Form::from_name(name).and_then(|_form| manifest.artifact(TIMELINE));
+    manifest.artifact(name).or_else(timeline)
 }
 
 /// Raw by type, or anything else that was published as sensitive.

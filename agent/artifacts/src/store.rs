@@ -1,5 +1,6 @@
 //! Publishing, reading and removing what captures left behind.
 
+mod derived;
 mod disk;
 mod integrity;
 
@@ -7,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use flopwatch_api::artifact::{Artifact, Output};
 use flopwatch_api::capture::SessionReference;
@@ -16,7 +18,7 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, WriteMultipart};
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt;
-use tokio::sync::RwLock;
+use tokio::sync::{Mutex, RwLock};
 
 use crate::manifest::{
     CaptureId, MANIFEST_VERSION, MAX_MANIFEST_BYTES, Manifest, ManifestError, check_name, is_sha256,
@@ -34,13 +36,19 @@ const PART_BYTES: usize = 8 * 1024 * 1024;
 pub struct StoreOptions {
     /// Free bytes that a publication must leave on the store's file system.
     pub free_bytes_floor: u64,
+    /// Bytes of all forms that were made on demand; the oldest go first.
+    pub form_bytes: u64,
+    /// How long a form is kept.
+    pub form_age: Duration,
 }
 
 impl Default for StoreOptions {
-    /// Leaves 1 GiB.
+    /// Leaves 1 GiB; forms take 4 GiB at most and are kept for a day.
     fn default() -> Self {
         Self {
             free_bytes_floor: 1 << 30,
+            form_bytes: 4 << 30,
+            form_age: Duration::from_hours(24),
         }
     }
 }
@@ -139,6 +147,22 @@ pub enum StoreError {
         /// What was found instead.
         reason: String,
     },
+    /// A form is larger than all forms together may be. It was not kept.
+    #[error("a form of {bytes} bytes is more than the {limit} that all forms may take")]
+    FormTooLarge {
+        /// Its size.
+        bytes: u64,
+        /// Bytes that all forms may take.
+        limit: u64,
+    },
+    /// The capture was removed, or published anew, while a form of it was made.
+    #[error("the capture {namespace}/{name} was removed or published anew meanwhile")]
+    CaptureChanged {
+        /// Namespace of the capture.
+        namespace: String,
+        /// Name of the capture.
+        name: String,
+    },
     /// A file to publish changed its size while it was read.
     #[error("{path} changed while it was published: {expected} bytes became {found}")]
     SourceChanged {
@@ -178,6 +202,8 @@ pub struct Store {
     next_upload: AtomicU64,
     /// Held shared by publications, exclusively by removals.
     contents: RwLock<()>,
+    /// Held by whoever changes a record of forms; taken after `contents`.
+    forms_change: Mutex<()>,
 }
 
 impl Store {
@@ -194,6 +220,7 @@ impl Store {
             verified: integrity::Verified::default(),
             next_upload: AtomicU64::new(0),
             contents: RwLock::new(()),
+            forms_change: Mutex::new(()),
         };
         store.remove_temporary().await?;
         store.usage().await?;
@@ -282,21 +309,15 @@ impl Store {
         check_name("namespace", namespace)?;
         check_name("capture", capture)?;
         let contents = self.contents.write().await;
-        let own: BTreeSet<String> = match self.get(namespace, capture).await {
+        match self.get(namespace, capture).await {
             Ok(None) => return Ok(false),
-            Ok(Some(manifest)) => manifest.artifacts.into_iter().map(|artifact| artifact.sha256).collect(),
-            // What it referred to cannot be known; the sweep finds it.
-            Err(StoreError::Unreadable { .. }) => BTreeSet::new(),
+            // What an unreadable one refers to cannot be known; the sweep finds it.
+            Ok(Some(_)) | Err(StoreError::Unreadable { .. }) => {}
             Err(error) => return Err(error),
-        };
-        self.remove(&manifest_path(namespace, capture)).await?;
-        let listing = self.list().await?;
-        if listing.unreadable.is_empty() {
-            let shared = referenced(&listing);
-            for sha256 in own.difference(&shared) {
-                self.remove(&object_path(sha256)).await?;
-            }
         }
+        self.remove(&manifest_path(namespace, capture)).await?;
+        self.remove_forms(&(namespace.to_owned(), capture.to_owned())).await?;
+        self.remove_unreferenced().await?;
         drop(contents);
         self.usage().await?;
         Ok(true)
@@ -337,16 +358,10 @@ impl Store {
         for (namespace, name, reason) in &listing.unreadable {
             tracing::warn!(%namespace, capture = %name, %reason, "manifest cannot be read; no object is removed");
         }
-        if listing.unreadable.is_empty() {
-            let referenced = referenced(&listing);
-            for (sha256, bytes) in self.stored().await? {
-                if !referenced.contains(&sha256) {
-                    self.remove(&object_path(&sha256)).await?;
-                    swept.objects += 1;
-                    swept.object_bytes = swept.object_bytes.saturating_add(bytes);
-                }
-            }
-        }
+        let captures = listing.manifests.iter().map(|manifest| &manifest.capture).collect();
+        self.keep_forms_of(&captures).await?;
+        self.let_go_of(None).await?;
+        (swept.objects, swept.object_bytes) = self.remove_unreferenced().await?;
         drop(contents);
         self.usage().await?;
         Ok(swept)
@@ -423,6 +438,25 @@ impl Store {
             named.then(|| (namespace.as_ref().to_owned(), name.to_owned()))
         };
         Ok(metas.iter().filter_map(|meta| place(&meta.location)).collect())
+    }
+
+    /// Removes objects that neither a manifest nor a form refers to, and counts them and their bytes. While a manifest cannot be
+    /// read, no object is removed. Called by whoever has `contents` alone.
+    async fn remove_unreferenced(&self) -> Result<(u64, u64), StoreError> {
+        let listing = self.list().await?;
+        let mut removed = (0, 0);
+        if !listing.unreadable.is_empty() {
+            return Ok(removed);
+        }
+        let mut referred_to = referenced(&listing);
+        referred_to.append(&mut self.objects_of_forms().await?);
+        for (sha256, bytes) in self.stored().await? {
+            if !referred_to.contains(&sha256) {
+                self.remove(&object_path(&sha256)).await?;
+                removed = (removed.0 + 1, u64::saturating_add(removed.1, bytes));
+            }
+        }
+        Ok(removed)
     }
 
     async fn remove(&self, path: &Path) -> Result<(), StoreError> {

@@ -36,7 +36,12 @@ impl Rig {
     }
 
     async fn open(&self) -> Store {
-        self.open_with(StoreOptions { free_bytes_floor: 0 }).await.unwrap()
+        self.open_with(StoreOptions {
+            free_bytes_floor: 0,
+            ..StoreOptions::default()
+        })
+        .await
+        .unwrap()
     }
 
     async fn open_with(&self, options: StoreOptions) -> Result<Store, StoreError> {
@@ -247,6 +252,7 @@ async fn a_full_disk_refuses_and_keeps_nothing() {
     let store = rig
         .open_with(StoreOptions {
             free_bytes_floor: u64::MAX,
+            ..StoreOptions::default()
         })
         .await
         .unwrap();

@@ -68,6 +68,12 @@ pub struct Options {
     /// Disk space to leave free on the node.
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = bytes)]
     pub min_free_bytes: u64,
+    /// Space for forms of timelines that were made on demand; the oldest go first.
+    #[arg(long, value_name = "BYTES", default_value = "4GiB", value_parser = bytes)]
+    pub max_form_bytes: u64,
+    /// How long such a form is kept.
+    #[arg(long, value_name = "HOURS", default_value_t = 24)]
+    pub form_hours: u16,
     /// Longest import of a raw capture.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub import_timeout_seconds: u32,

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 ///
 /// It stays in our hands, so that its files can be removed without a capability for it; giving the group needs CAP_CHOWN
 /// or the membership in that group.
-pub(super) fn make(folder: &Path, group: u32) -> Result<(), Failure> {
+pub(crate) fn make(folder: &Path, group: u32) -> Result<(), Failure> {
     let failed = || Failure::because(CaptureReason::StoreFailed);
     std::fs::create_dir_all(folder).map_err(failed())?;
     nix::unistd::chown(folder, None, Some(Gid::from_raw(group))).map_err(|error| {

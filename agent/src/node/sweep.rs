@@ -91,7 +91,7 @@ pub(super) async fn sweep_spool(spool: &Path, steps: &Steps, keep: impl Fn(&str)
 }
 
 /// Removes a capture's folder: first, as their user, what its children left. Safe to repeat.
-pub(super) async fn remove_folder(folder: &Path, steps: &Steps) {
+pub(crate) async fn remove_folder(folder: &Path, steps: &Steps) {
     if !folder.exists() {
         return;
     }

@@ -73,8 +73,10 @@ impl Disk {
             removed += remove(&file)?;
         }
         let mut places = vec![self.root.join("objects")];
-        let captures = self.root.join("captures");
-        places.extend(entries(&captures)?.into_iter().filter(|path| path.is_dir()));
+        for folder in ["captures", "derived"] {
+            let namespaces = entries(&self.root.join(folder))?;
+            places.extend(namespaces.into_iter().filter(|path| path.is_dir()));
+        }
         for place in places {
             for file in files(&place)? {
                 if is_staging(&file) {

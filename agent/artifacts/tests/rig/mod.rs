@@ -41,7 +41,10 @@ impl Captures {
         let root = tempfile::tempdir().unwrap();
         let registry = Registry::new();
         let metrics = ArtifactMetrics::register(&registry).unwrap();
-        let options = StoreOptions { free_bytes_floor: 0 };
+        let options = StoreOptions {
+            free_bytes_floor: 0,
+            ..StoreOptions::default()
+        };
         let store = Store::open(&root.path().join("store"), options, metrics.clone())
             .await
             .unwrap();
@@ -278,7 +281,7 @@ impl Api {
         Self { address, world }
     }
 
-    fn client(&self) -> kube::Client {
+    pub(crate) fn client(&self) -> kube::Client {
         let config = kube::Config::new(format!("http://{}", self.address).parse().unwrap());
         kube::Client::try_from(config).unwrap()
     }

@@ -228,7 +228,10 @@ async fn agent(client: Client) -> Agent {
     let folder = tempfile::tempdir().unwrap();
     write_leaf(folder.path());
     let metrics = ArtifactMetrics::register(&Registry::new()).unwrap();
-    let options = StoreOptions { free_bytes_floor: 0 };
+    let options = StoreOptions {
+        free_bytes_floor: 0,
+        ..StoreOptions::default()
+    };
     let store = Store::open(&folder.path().join("store"), options, metrics.clone())
         .await
         .unwrap();
