@@ -70,6 +70,15 @@ pub(crate) enum AgentError {
         /// The reason in its problem details.
         said: String,
     },
+    /// It is making the form that was asked for.
+    #[error("it is being made; ask again")]
+    Converting,
+    /// As many conversions as may be are waiting there.
+    #[error("as many conversions as may be are waiting on the node; try again")]
+    Conversions,
+    /// The form that was asked for cannot be made.
+    #[error("{0}")]
+    Unconvertible(String),
     /// As many transfers as may be are under way.
     #[error("as many transfers as may be are under way; try again")]
     Busy,
@@ -79,10 +88,12 @@ impl AgentError {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Own(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Unreachable { .. } | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unreachable { .. } | Self::Busy | Self::Converting | Self::Conversions => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Self::Slow(_) => StatusCode::GATEWAY_TIMEOUT,
             Self::Gone => StatusCode::NOT_FOUND,
-            Self::Failed { .. } => StatusCode::BAD_GATEWAY,
+            Self::Failed { .. } | Self::Unconvertible(_) => StatusCode::BAD_GATEWAY,
         }
     }
 
@@ -93,7 +104,9 @@ impl AgentError {
             Self::Slow(_) => "AgentSlow",
             Self::Gone => "NotFound",
             Self::Failed { .. } => "Agent",
-            Self::Busy => "Busy",
+            Self::Busy | Self::Conversions => "Busy",
+            Self::Converting => "Converting",
+            Self::Unconvertible(_) => "ConversionFailed",
         }
     }
 }
@@ -212,9 +225,17 @@ async fn judge(answer: Response<Incoming>, turn: OwnedSemaphorePermit) -> Result
         let details: serde_json::Value = said
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .unwrap_or_default();
-        return Err(AgentError::Failed {
-            status,
-            said: details["reason"].as_str().unwrap_or("no reason").to_owned(),
+        let reason = details["reason"].as_str().unwrap_or("no reason");
+        return Err(match (status, reason) {
+            (StatusCode::SERVICE_UNAVAILABLE, "Converting") => AgentError::Converting,
+            (StatusCode::SERVICE_UNAVAILABLE, "Busy") => AgentError::Conversions,
+            (StatusCode::INTERNAL_SERVER_ERROR, "ConversionFailed") => {
+                AgentError::Unconvertible(details["detail"].as_str().unwrap_or(reason).to_owned())
+            }
+            _ => AgentError::Failed {
+                status,
+                said: reason.to_owned(),
+            },
         });
     }
     let (mut head, body) = answer.into_parts();

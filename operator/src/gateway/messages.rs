@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use flopwatch_api::artifact::{Artifact, Output};
 use flopwatch_api::capture::Capture;
+use flopwatch_api::form::Form;
 use flopwatch_api::profiler::{ProfilerType, TraceCategory};
 use flopwatch_api::reason::SessionCondition;
 use flopwatch_api::session::ProfilingSession;
@@ -355,6 +356,29 @@ pub(crate) struct ArtifactList {
     pub(crate) session_id: String,
     pub(crate) capture: String,
     pub(crate) artifacts: Vec<ArtifactItem>,
+    /// What is made of the timeline on demand.
+    pub(crate) forms: Vec<FormItem>,
+}
+
+/// A form of a timeline.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct FormItem {
+    /// Its name, for paths.
+    name: &'static str,
+    /// Media type.
+    media_type: &'static str,
+    /// What it is.
+    about: &'static str,
+}
+
+impl FormItem {
+    pub(crate) fn of(form: Form) -> Self {
+        Self {
+            name: form.name(),
+            media_type: form.media_type(),
+            about: form.about(),
+        }
+    }
 }
 
 /// Whether a timeline can be fetched.

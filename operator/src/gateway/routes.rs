@@ -16,6 +16,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use flopwatch_access::{Credentials, Grant, Reviewer, Verb};
 use flopwatch_api::artifact::{Artifact, Output};
 use flopwatch_api::capture::Capture;
+use flopwatch_api::form::{Form, TIMELINE};
 use flopwatch_api::session::ProfilingSession;
 use futures::Stream;
 use kube::ResourceExt as _;
@@ -30,8 +31,8 @@ use utoipa_axum::routes;
 use crate::gateway::agents::Agents;
 use crate::gateway::api_server::{ApiServer, asked};
 use crate::gateway::messages::{
-    ArtifactItem, ArtifactList, CaptureItem, CaptureQuery, Deleted, ListQuery, ModeList, RunAccepted, RunRequest,
-    SessionDetail, SessionItem, SessionList, SessionState, TimelineState, TimelineStatus,
+    ArtifactItem, ArtifactList, CaptureItem, CaptureQuery, Deleted, FormItem, ListQuery, ModeList, RunAccepted,
+    RunRequest, SessionDetail, SessionItem, SessionList, SessionState, TimelineState, TimelineStatus,
 };
 use crate::gateway::problem::{Guarded, OfCapture, OfSession, Problem, ProblemDetails, Transfer};
 use crate::gateway::progress::{Listener, Notice};
@@ -44,8 +45,6 @@ const LOOK: Duration = Duration::from_millis(50);
 const PAGE: u16 = 50;
 /// Most sessions on a page.
 const LARGEST_PAGE: u16 = 500;
-/// Name of the timeline artifact.
-const TIMELINE: &str = "timeline.h5";
 
 /// What every request has at hand.
 pub(crate) struct Gateway {
@@ -227,7 +226,7 @@ impl Gateway {
         }
     }
 
-    /// Passes an artifact on from the agent that holds it.
+    /// Passes an artifact, or a form of the timeline, on from the agent that holds it.
     async fn stream(
         &self,
         token: &Token,
@@ -236,7 +235,8 @@ impl Gateway {
         method: Method,
         headers: &HeaderMap,
     ) -> Result<Response<Body>, Problem> {
-        let Some(artifact) = published(&capture, name) else {
+        let timeline = || Form::from_name(name).and_then(|_form| published(&capture, TIMELINE));
+        let Some(artifact) = published(&capture, name).or_else(timeline) else {
             return Err(if has_ended(&capture) {
                 Problem::NotFound("artifact of that name in this capture".to_owned())
             } else {
@@ -256,13 +256,12 @@ impl Gateway {
         let address = agent_of(&capture)
             .ok_or_else(|| Problem::NotReady("The capture does not say which agent holds it yet.".to_owned()))?;
         let path = format!(
-            "/v1/namespaces/{namespace}/captures/{}/artifacts/{}",
-            capture.name_any(),
-            artifact.name
+            "/v1/namespaces/{namespace}/captures/{}/artifacts/{name}",
+            capture.name_any()
         );
         let mut answer = self.agents.fetch(address, method, &path, headers).await?;
         if answer.status() != StatusCode::NOT_MODIFIED
-            && let Ok(value) = HeaderValue::try_from(format!("attachment; filename=\"{}\"", artifact.name))
+            && let Ok(value) = HeaderValue::try_from(format!("attachment; filename=\"{name}\""))
         {
             answer.headers_mut().insert(CONTENT_DISPOSITION, value);
         }
@@ -471,7 +470,7 @@ async fn delete(
     }))
 }
 
-/// What a capture published.
+/// What a capture published, and what is made of its timeline on demand.
 #[utoipa::path(get, path = "/api/profiling/session/{id}/artifacts", tag = "artifacts",
     params(("id" = String, Path, description = "The session's `session_id`."), CaptureQuery),
     responses(
@@ -487,18 +486,23 @@ async fn artifacts(
     let (id, which) = (path(id)?, query(which)?);
     let (_, capture) = gateway.capture(&token, &id, which.capture.as_deref()).await?;
     let status = capture.status.clone().unwrap_or_default();
+    let forms = published(&capture, TIMELINE).map(|_timeline| Form::ALL.map(FormItem::of).to_vec());
     Ok(Json(ArtifactList {
         session_id: id,
         capture: capture.name_any(),
+        forms: forms.unwrap_or_default(),
         artifacts: status.artifacts.iter().map(ArtifactItem::of).collect(),
     }))
 }
 
-/// An artifact of a capture: a single range, `If-Range` and `If-None-Match` are understood.
+/// An artifact of a capture, or a form of its timeline: a single range, `If-Range` and `If-None-Match` are understood.
+///
+/// Forms (`timeline.csv`, `timeline.parquet`, `samples.csv`, `samples.parquet`, `timeline.json.gz`, `timeline.pftrace`) are made on the
+/// first request and kept for a time. One that takes long answers 503 with the reason `Converting`: ask again after `Retry-After`.
 #[utoipa::path(method(get, head), path = "/api/profiling/session/{id}/artifacts/{name}", tag = "artifacts",
     params(
         ("id" = String, Path, description = "The session's `session_id`."),
-        ("name" = String, Path, description = "The artifact's name."),
+        ("name" = String, Path, description = "The name of the artifact or form."),
         CaptureQuery),
     responses(
         (status = 200, body = Vec<u8>, content_type = "application/octet-stream"),

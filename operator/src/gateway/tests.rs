@@ -1,5 +1,6 @@
 //! The gateway on loopback, before an API server of the tests and a real artifact service.
 
+mod forms;
 mod rig;
 
 use std::collections::BTreeSet;

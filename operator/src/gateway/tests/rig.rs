@@ -13,8 +13,8 @@ use axum::{Json, Router};
 use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::SessionReference;
 use flopwatch_artifacts::{
-    Access, ArtifactMetrics, ArtifactService, CaptureId, Publication, Server, ServerLimits, SourceFile, Store,
-    StoreOptions,
+    Access, ArtifactMetrics, ArtifactService, CaptureId, ConversionLimits, Publication, Server, ServerLimits,
+    SourceFile, Store, StoreOptions,
 };
 use jiff::Timestamp;
 use kube::runtime::reflector::store::Writer;
@@ -26,6 +26,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::super::*;
+use super::forms::Sizes;
 use crate::certificates::{Material, Names, carry_out, decide};
 
 /// Name in the agents' certificates.
@@ -273,7 +274,15 @@ async fn agent(client: Client) -> Agent {
         ..ReviewerOptions::default()
     };
     let access = Access::Kubernetes(Reviewer::new(client, reviews, metrics.reviews()));
-    let service = ArtifactService::new(Arc::new(store), access, metrics);
+    let converter = Arc::new(Sizes {
+        folder: folder.path().join("conversion"),
+    });
+    let limits = ConversionLimits {
+        patience: Duration::from_millis(500),
+        waiting: 0,
+        ..ConversionLimits::default()
+    };
+    let service = ArtifactService::converting(Arc::new(store), access, metrics, converter, limits);
     let any = ([127, 0, 0, 1], 0).into();
     let server = Server::bind_tls(&service, any, folder.path(), ServerLimits::default())
         .await

@@ -1,0 +1,124 @@
+//! Forms of a timeline through the gateway. What makes them here writes how large the timeline is; the agent's own tests have the real
+//! one.
+
+use std::path::{Path, PathBuf};
+
+use flopwatch_api::form::Form;
+use flopwatch_artifacts::{ConversionError, Converter};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use serde_json::json;
+
+use super::rig::{Rig, artifacts, timeline_content};
+
+/// Writes how large the timeline is; as a Chrome trace that fails, and as protobuf it never ends.
+#[derive(Debug)]
+pub(super) struct Sizes {
+    pub(super) folder: PathBuf,
+}
+
+impl Converter for Sizes {
+    fn folder(&self) -> BoxFuture<'_, Result<PathBuf, ConversionError>> {
+        std::fs::create_dir(&self.folder).unwrap();
+        std::future::ready(Ok(self.folder.clone())).boxed()
+    }
+
+    fn convert<'a>(
+        &'a self,
+        form: Form,
+        timeline: &'a Path,
+        output: &'a Path,
+    ) -> BoxFuture<'a, Result<(), ConversionError>> {
+        async move {
+            match form {
+                Form::Chrome => return Err(ConversionError::Failed("the child was ended".to_owned())),
+                Form::Perfetto => std::future::pending().await,
+                _ => {}
+            }
+            let bytes = std::fs::metadata(timeline).unwrap().len();
+            std::fs::write(output, format!("{bytes} bytes")).unwrap();
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn remove<'a>(&'a self, folder: &'a Path) -> BoxFuture<'a, ()> {
+        std::fs::remove_dir_all(folder).unwrap();
+        std::future::ready(()).boxed()
+    }
+}
+
+fn path(form: Form) -> String {
+    format!("/api/profiling/session/0badcafe/artifacts/{}", form.name())
+}
+
+#[tokio::test]
+async fn a_form_comes_from_the_agent_like_an_artifact() {
+    let rig = Rig::new().await;
+    let list = rig
+        .get("/api/profiling/session/0badcafe/artifacts", "reader")
+        .await
+        .json();
+    let expected = json!({
+        "name": "timeline.csv", "media_type": "text/csv; charset=utf-8",
+        "about": "Every event of the timeline, a line each (RFC 4180)."
+    });
+    assert_eq!(
+        (list["forms"].as_array().unwrap().len(), &list["forms"][0]),
+        (Form::ALL.len(), &expected)
+    );
+
+    let path = path(Form::EventsCsv);
+    let content = format!("{} bytes", timeline_content().len());
+    let whole = rig.get(&path, "reader").await;
+    assert_eq!((whole.status, whole.body.as_slice()), (200, content.as_bytes()));
+    assert_eq!(whole.header("content-type"), "text/csv; charset=utf-8");
+    assert_eq!(
+        whole.header("content-disposition"),
+        "attachment; filename=\"timeline.csv\""
+    );
+    let tag = whole.header("etag").to_owned();
+    let head = rig.ask("HEAD", &path, Some("reader"), &[], "").await;
+    assert_eq!(
+        (head.status, head.header("content-length")),
+        (200, content.len().to_string().as_str())
+    );
+    let part = rig
+        .ask("GET", &path, Some("reader"), &[("Range", "bytes=0-0")], "")
+        .await;
+    assert_eq!((part.status, part.body.as_slice()), (206, &content.as_bytes()[..1]));
+    let again = rig
+        .ask("GET", &path, Some("reader"), &[("If-None-Match", &tag)], "")
+        .await;
+    assert_eq!(again.status, 304);
+    assert_eq!(rig.get(&path, "stranger").await.status, 403);
+    assert_eq!(rig.ask("GET", &path, None, &[], "").await.status, 401);
+}
+
+#[tokio::test]
+async fn a_form_that_cannot_be_made_or_not_yet_says_so() {
+    let rig = Rig::new().await;
+    let failed = rig.get(&path(Form::Chrome), "reader").await;
+    assert_eq!((failed.status, failed.reason().as_str()), (502, "ConversionFailed"));
+    let detail = failed.json()["detail"].as_str().unwrap().to_owned();
+    assert_eq!(detail, "It could not be made: the child was ended.");
+    let waiting = rig.get(&path(Form::Perfetto), "reader").await;
+    assert_eq!((waiting.status, waiting.reason().as_str()), (503, "Converting"));
+    assert_eq!(waiting.header("retry-after"), "2");
+    let full = rig.get(&path(Form::EventsParquet), "reader").await;
+    assert_eq!((full.status, full.reason().as_str()), (503, "Busy"));
+}
+
+#[tokio::test]
+async fn a_capture_without_a_timeline_has_no_forms() {
+    let rig = Rig::new().await;
+    let mut bare = artifacts();
+    bare.as_array_mut().unwrap().remove(0);
+    rig.capture("train-a", &format!("https://{}/x", rig.agent.address), &bare);
+    assert_eq!(rig.get(&path(Form::EventsCsv), "reader").await.status, 404);
+    let list = rig
+        .get("/api/profiling/session/0badcafe/artifacts", "reader")
+        .await
+        .json();
+    assert_eq!(list["forms"], json!([]));
+}
