@@ -29,7 +29,7 @@ const VERSION: u32 = 1;
 struct Forms {
     version: u32,
     capture: CaptureId,
-    forms: Vec<Kept>,
+    kept: Vec<Kept>,
 }
 
 /// A form that was made.
@@ -53,7 +53,7 @@ impl Forms {
         };
         let fits = forms.version == VERSION
             && (&forms.capture.namespace, &forms.capture.name) == (&place.0, &place.1)
-            && forms.forms.iter().all(whole);
+            && forms.kept.iter().all(whole);
         fits.then_some(forms)
     }
 }
@@ -100,7 +100,7 @@ impl Store {
             return Ok(None);
         };
         let fits = |kept: &&Kept| kept.artifact.name == form.name() && kept.of == of.sha256 && kept.made >= oldest;
-        let found = forms.forms.iter().find(fits).map(|kept| kept.artifact.clone());
+        let found = forms.kept.iter().find(fits).map(|kept| kept.artifact.clone());
         Ok(found.filter(|_| forms.capture == manifest.capture))
     }
 
@@ -148,10 +148,10 @@ impl Store {
             .unwrap_or_else(|| Forms {
                 version: VERSION,
                 capture: capture.clone(),
-                forms: Vec::new(),
+                kept: Vec::new(),
             });
-        forms.forms.retain(|kept| kept.artifact.name != form.name());
-        forms.forms.push(Kept {
+        forms.kept.retain(|kept| kept.artifact.name != form.name());
+        forms.kept.push(Kept {
             of: of.sha256.clone(),
             made: Timestamp::now(),
             artifact: artifact.clone(),
@@ -172,7 +172,7 @@ impl Store {
         let changing = self.forms_change.lock().await;
         let place = place_of(&manifest.capture);
         if let Some(mut forms) = self.forms(&place).await? {
-            forms.forms.retain(|kept| kept.artifact.name != form.name());
+            forms.kept.retain(|kept| kept.artifact.name != form.name());
             self.write_forms(&place, &forms).await?;
         }
         drop(changing);
@@ -207,7 +207,7 @@ impl Store {
         let changing = self.forms_change.lock().await;
         let mut records = self.all_forms().await?;
         let all = records.iter().flat_map(|(place, forms)| {
-            forms.forms.iter().map(|kept| Candidate {
+            forms.kept.iter().map(|kept| Candidate {
                 place: place.clone(),
                 name: kept.artifact.name.clone(),
                 made: kept.made,
@@ -218,7 +218,7 @@ impl Store {
         let changed: BTreeSet<_> = gone.iter().map(|candidate| candidate.place.clone()).collect();
         for candidate in gone {
             if let Some(forms) = records.get_mut(&candidate.place) {
-                forms.forms.retain(|kept| kept.artifact.name != candidate.name);
+                forms.kept.retain(|kept| kept.artifact.name != candidate.name);
             }
         }
         for place in changed {
@@ -248,7 +248,7 @@ impl Store {
     /// The objects that forms are.
     pub(super) async fn objects_of_forms(&self) -> Result<BTreeSet<String>, StoreError> {
         let records = self.all_forms().await?;
-        let kept = records.into_values().flat_map(|forms| forms.forms);
+        let kept = records.into_values().flat_map(|forms| forms.kept);
         Ok(kept.map(|kept| kept.artifact.sha256).collect())
     }
 
@@ -285,7 +285,7 @@ impl Store {
     }
 
     async fn write_forms(&self, place: &(String, String), forms: &Forms) -> Result<(), StoreError> {
-        if forms.forms.is_empty() {
+        if forms.kept.is_empty() {
             return self.remove_forms(place).await;
         }
         let text = serde_json::to_vec(forms).map_err(ManifestError::from)?;
@@ -353,7 +353,7 @@ mod tests {
                     name: name.to_owned(),
                     uid: "u".to_owned(),
                 },
-                forms: Vec::new(),
+                kept: Vec::new(),
             };
             serde_json::to_vec(&forms).unwrap()
         };
