@@ -1,8 +1,11 @@
 //! A summary artifact in the few lines that a capture's status has room for.
 
-use flopwatch_api::capture::{CaptureSummary, CategoryCount, KernelTime, TransformedOn};
+use std::collections::BTreeMap;
+
+use flopwatch_api::capture::{CaptureSummary, CategoryCount, CopiedBytes, CopyKind, KernelTime, TransformedOn};
 use flopwatch_api::session::TransformDevice;
-use flopwatch_trace::model::DropReason;
+use flopwatch_trace::copy_category;
+use flopwatch_trace::model::{Category, DropReason};
 use flopwatch_trace::summary::Summary;
 use flopwatch_trace::transform::choice::Device;
 
@@ -43,6 +46,11 @@ pub fn digest(summary: &Summary) -> CaptureSummary {
                 calls: signed(row.statistics.calls),
             })
             .collect(),
+        kernel_nanoseconds: summary.kernels.captured.then(|| {
+            let totals = summary.kernels.rows.iter().map(|row| row.statistics.total);
+            signed(totals.fold(0, u64::saturating_add))
+        }),
+        copies: copies(summary),
         dropped: lost.map(|drop| signed(drop.count)).fold(0, i64::saturating_add),
         transformed_on: summary.transformed_on.as_ref().map(|on| TransformedOn {
             device: match on.device {
@@ -52,6 +60,27 @@ pub fn digest(summary: &Summary) -> CaptureSummary {
             reason: on.reason.chars().take(MAX_REASON).collect(),
         }),
     }
+}
+
+/// Bytes of the copies by kind. The tables name copies as Nsight Systems does, finer than kinds.
+fn copies(summary: &Summary) -> Vec<CopiedBytes> {
+    let mut bytes: BTreeMap<CopyKind, u64> = BTreeMap::new();
+    for row in &summary.memcpy_size.rows {
+        let kind = match copy_category(&row.name) {
+            Some(Category::CudaMemcpyH2d) => CopyKind::HostToDevice,
+            Some(Category::CudaMemcpyD2h) => CopyKind::DeviceToHost,
+            Some(Category::CudaMemcpyD2d) => CopyKind::DeviceToDevice,
+            Some(Category::CudaMemcpyP2p) => CopyKind::PeerToPeer,
+            _ => CopyKind::Other,
+        };
+        let sum = bytes.entry(kind).or_default();
+        *sum = sum.saturating_add(row.statistics.total);
+    }
+    let copied = bytes.into_iter().map(|(kind, bytes)| CopiedBytes {
+        kind,
+        bytes: signed(bytes),
+    });
+    copied.collect()
 }
 
 /// Busy share of the window in percent, averaged over the devices; none where no GPU work was captured.
@@ -70,7 +99,7 @@ fn signed(value: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use flopwatch_trace::model::{Category, Drop, Timeline};
-    use flopwatch_trace::summary::{GpuBusy, summarise};
+    use flopwatch_trace::summary::{GpuBusy, Statistics, Table, TableRow, summarise};
 
     use super::*;
 
@@ -108,6 +137,52 @@ mod tests {
             (on.device, on.reason.as_str()),
             (TransformDevice::Cpu, "no NVIDIA driver")
         );
+    }
+
+    fn table(rows: &[(&str, u64)]) -> Table {
+        let row = |(name, total): &(&str, u64)| TableRow {
+            name: (*name).to_owned(),
+            style: None,
+            share_of_table: 0.0,
+            statistics: Statistics {
+                calls: 1,
+                total: *total,
+                avg: 0.0,
+                median: 0.0,
+                min: 0,
+                max: 0,
+                stddev: 0.0,
+            },
+        };
+        Table {
+            captured: true,
+            rows: rows.iter().map(row).collect(),
+            ..Table::default()
+        }
+    }
+
+    #[test]
+    fn copies_are_summed_by_kind_and_the_time_of_all_kernels_is_kept() {
+        let mut summary = empty();
+        let none = digest(&summary);
+        assert_eq!((none.kernel_nanoseconds, none.copies.len()), (None, 0));
+        let kernels: Vec<_> = ["a", "b", "c", "d", "e", "f"].map(|name| (name, 10)).to_vec();
+        summary.kernels = table(&kernels);
+        summary.memcpy_size = table(&[
+            ("[CUDA memcpy Host-to-Device]", 5),
+            ("[CUDA memcpy Array-to-Host]", 1),
+            ("[CUDA memcpy Unified Host-to-Device]", 2),
+            ("[CUDA memcpy Peer-to-Peer]", 7),
+            ("a name of a later version", 4),
+        ]);
+        let digest = digest(&summary);
+        assert_eq!((digest.kernel_nanoseconds, digest.top_kernels.len()), (Some(60), 5));
+        let copies: Vec<_> = digest
+            .copies
+            .iter()
+            .map(|copy| (copy.kind.label(), copy.bytes))
+            .collect();
+        assert_eq!(copies, [("h2d", 5), ("p2p", 7), ("other", 7)]);
     }
 
     #[test]

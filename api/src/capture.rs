@@ -276,6 +276,14 @@ pub struct CaptureSummary {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5), extend("x-kubernetes-list-type" = "atomic"))]
     pub top_kernels: Vec<KernelTime>,
+    /// Time of all kernels together in nanoseconds; absent when no kernels were recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub kernel_nanoseconds: Option<i64>,
+    /// Bytes that were copied, by kind of copy; a kind that did not occur is absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 5), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["kind"]))]
+    pub copies: Vec<CopiedBytes>,
     /// Events that were dropped, truncated, skipped or unsupported; the artifacts say which.
     #[schemars(range(min = 0))]
     pub dropped: i64,
@@ -326,6 +334,54 @@ pub enum TraceOutcome {
     Empty,
     /// The profiler or this version of Flopwatch shows nothing of it, whatever happened.
     Unsupported,
+}
+
+/// Where a copy went from and to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum CopyKind {
+    /// From the host's memory to a device's.
+    HostToDevice,
+    /// From a device's memory to the host's.
+    DeviceToHost,
+    /// Within a device.
+    DeviceToDevice,
+    /// Between devices.
+    PeerToPeer,
+    /// Any other way.
+    Other,
+}
+
+impl CopyKind {
+    /// Every kind.
+    pub const ALL: [Self; 5] = [
+        Self::HostToDevice,
+        Self::DeviceToHost,
+        Self::DeviceToDevice,
+        Self::PeerToPeer,
+        Self::Other,
+    ];
+
+    /// The label's value in metrics.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::HostToDevice => "h2d",
+            Self::DeviceToHost => "d2h",
+            Self::DeviceToDevice => "d2d",
+            Self::PeerToPeer => "p2p",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// Bytes of the copies of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CopiedBytes {
+    /// The kind.
+    pub kind: CopyKind,
+    /// Bytes.
+    #[schemars(range(min = 0))]
+    pub bytes: i64,
 }
 
 /// Total time of one kernel.

@@ -4,6 +4,7 @@ pub mod context;
 mod gauges;
 mod lease;
 mod prune;
+mod results;
 mod watches;
 
 use std::net::SocketAddr;
@@ -67,6 +68,9 @@ pub enum ControllerError {
     /// The port of metrics and probes could not be served.
     #[error("cannot serve metrics and probes: {0}")]
     Probes(#[from] std::io::Error),
+    /// Two series have one name.
+    #[error("series cannot be registered: {0}")]
+    Series(#[from] prometheus::Error),
     /// Another process took the lease, or it could not be renewed in time. The process ends, so that nothing it had
     /// begun outlives its leadership.
     #[error("leadership was lost")]
@@ -90,6 +94,7 @@ pub async fn run(
         let (stores, suspension) = (stores.clone(), suspension.clone());
         Arc::new(move |metrics: &Metrics| gauges::refresh(metrics, &stores, &suspension))
     };
+    metrics.collect(results::Results::new(stores.captures.clone(), metrics.leader.clone())?)?;
     let probes = probes::serve(
         options.listen_metrics,
         metrics.clone(),

@@ -160,6 +160,11 @@ impl Metrics {
         })
     }
 
+    /// Adds series that are computed when they are read. Fails if there is one of their names.
+    pub fn collect(&self, series: impl Collector + 'static) -> Result<(), prometheus::Error> {
+        self.registry.register(Box::new(series))
+    }
+
     /// The series in Prometheus' text format.
     pub fn render(&self) -> Result<String, prometheus::Error> {
         let mut text = Vec::new();

@@ -42,5 +42,6 @@ pub mod xplane;
 pub use convert::convert;
 pub use detect::{Format, detect};
 pub use limits::ReadLimits;
+pub use nsys::copy_category;
 pub use open::{NSYS, Opened, ReadError, open, read};
 pub use version::Version;

@@ -20,6 +20,7 @@ use rayon::prelude::*;
 use crate::hdf5_io::{StringBudget, TableError, TableLimits};
 use crate::limits::ReadLimits;
 use crate::model::{Capture, Category, DropReason, Events, Row, Track, Values};
+pub use gpu::copy_category;
 use names::Names;
 use tables::Table;
 pub(crate) use tables::Tables;

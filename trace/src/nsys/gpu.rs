@@ -36,6 +36,12 @@ const COPY_KINDS: [(Category, &str); 14] = [
     (Category::CudaMemcpyOther, "[CUDA memcpy Unified Device-to-Device]"),
 ];
 
+/// The category of copies by the name that tables have for them; none for a name that no copy of Nsight Systems has.
+pub fn copy_category(name: &str) -> Option<Category> {
+    let found = COPY_KINDS.iter().find(|(_, known)| *known == name);
+    found.map(|(category, _)| *category)
+}
+
 /// Names of the synchronisation types, by their number in CUPTI.
 const SYNC_TYPES: [&str; 5] = [
     "Unknown sync",
