@@ -87,7 +87,7 @@ Formats, told by content: exports of Nsight Systems of 2020 and later (HDF5, SQL
 (FLOPWATCH_NCU or on the PATH); timeline files.";
 
 const EXPORT_HELP: &str = "\
-Every event of the capture is in each format, in exact nanoseconds; docs/formats.md describes them.
+Every event of the capture is in each format but json (the earliest 100,000), in exact nanoseconds; docs/formats.md describes them.
 
 Examples:
   flopwatch-agent export report.nsys-rep --to perfetto      open report.pftrace in https://ui.perfetto.dev

@@ -99,6 +99,7 @@ const fn made_with(form: Form) -> (ExportFormat, Table) {
         Form::SamplesParquet => (ExportFormat::Parquet, Table::Samples),
         Form::Chrome => (ExportFormat::Chrome, Table::Events),
         Form::Perfetto => (ExportFormat::Perfetto, Table::Events),
+        Form::EventsJson => (ExportFormat::Json, Table::Events),
     }
 }
 

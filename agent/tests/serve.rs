@@ -3,6 +3,7 @@
     clippy::print_stdout,
     reason = "a skip is told on standard output, where the recipe counts it"
 )]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -85,6 +86,10 @@ fn every_form_of_a_timeline_is_made_by_a_child_and_holds_the_same_events() {
         entries.filter(|entry| entry["ph"] == phase).count()
     };
     assert_eq!((of_phase("X"), of_phase("C")), (events, samples));
+
+    let document: serde_json::Value = serde_json::from_slice(&form("events.json")).unwrap();
+    assert_eq!(document["events"].as_array().unwrap().len(), events);
+    assert_eq!(document["total_events"], events);
 
     for name in ["timeline.parquet", "samples.parquet"] {
         let body = form(name);

@@ -18,17 +18,20 @@ pub enum Form {
     Chrome,
     /// Protobuf of Perfetto.
     Perfetto,
+    /// The earliest events as JSON.
+    EventsJson,
 }
 
 impl Form {
     /// Every form.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::EventsCsv,
         Self::EventsParquet,
         Self::SamplesCsv,
         Self::SamplesParquet,
         Self::Chrome,
         Self::Perfetto,
+        Self::EventsJson,
     ];
 
     /// Its name beside the names of artifacts.
@@ -40,6 +43,7 @@ impl Form {
             Self::SamplesParquet => "samples.parquet",
             Self::Chrome => "timeline.json.gz",
             Self::Perfetto => "timeline.pftrace",
+            Self::EventsJson => "events.json",
         }
     }
 
@@ -55,6 +59,7 @@ impl Form {
             Self::EventsParquet | Self::SamplesParquet => "application/vnd.apache.parquet",
             Self::Chrome => "application/gzip",
             Self::Perfetto => "application/vnd.perfetto.trace",
+            Self::EventsJson => "application/json",
         }
     }
 
@@ -67,6 +72,7 @@ impl Form {
             Self::SamplesParquet => "Every sample of the timeline's series, in columns.",
             Self::Chrome => "The timeline as JSON of chrome://tracing, compressed with gzip.",
             Self::Perfetto => "The timeline as protobuf of Perfetto.",
+            Self::EventsJson => "The earliest 100,000 events as JSON.",
         }
     }
 }

@@ -1,10 +1,12 @@
-//! A timeline in the formats of other programs: Chrome trace JSON, Perfetto, CSV, Parquet. `docs/formats.md` describes each.
+//! A timeline in the formats of other programs: Chrome trace JSON, Perfetto, CSV, Parquet; and its earliest events as plain JSON.
+//! `docs/formats.md` describes each.
 //!
-//! Every event of the timeline is in each of them, in integer nanoseconds; what a format cannot hold is counted in
+//! Every event of the timeline is in each of them but the last, in integer nanoseconds; what a format cannot hold is counted in
 //! [`Exported::left_out`]. The strings are those of the timeline, which readers redacted.
 
 mod chrome;
 mod csv;
+mod events;
 mod json;
 mod nesting;
 mod parquet;
@@ -15,6 +17,8 @@ mod tracks;
 use std::io::{self, Write};
 
 use crate::model::{DropReason, Drops, Timeline};
+
+pub use events::MOST_EVENTS;
 
 /// Version of the tables' columns and of the tracks' numbering. Columns are added behind the others without a new version.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -30,11 +34,13 @@ pub enum ExportFormat {
     Csv,
     /// The same table in columns.
     Parquet,
+    /// The earliest events as JSON, [`MOST_EVENTS`] at most.
+    Json,
 }
 
 impl ExportFormat {
     /// Every format.
-    pub const ALL: [Self; 4] = [Self::Chrome, Self::Perfetto, Self::Csv, Self::Parquet];
+    pub const ALL: [Self; 5] = [Self::Chrome, Self::Perfetto, Self::Csv, Self::Parquet, Self::Json];
 
     /// Name on command lines and in addresses.
     pub const fn name(self) -> &'static str {
@@ -43,6 +49,7 @@ impl ExportFormat {
             Self::Perfetto => "perfetto",
             Self::Csv => "csv",
             Self::Parquet => "parquet",
+            Self::Json => "json",
         }
     }
 
@@ -54,7 +61,7 @@ impl ExportFormat {
     /// How file names end, without the dot in front.
     pub const fn extension(self) -> &'static str {
         match self {
-            Self::Chrome => "json",
+            Self::Chrome | Self::Json => "json",
             Self::Perfetto => "pftrace",
             Self::Csv => "csv",
             Self::Parquet => "parquet",
@@ -64,7 +71,7 @@ impl ExportFormat {
     /// Media type for HTTP.
     pub const fn media_type(self) -> &'static str {
         match self {
-            Self::Chrome => "application/json",
+            Self::Chrome | Self::Json => "application/json",
             Self::Perfetto => "application/vnd.perfetto.trace",
             Self::Csv => "text/csv; charset=utf-8",
             Self::Parquet => "application/vnd.apache.parquet",
@@ -145,6 +152,7 @@ pub fn export<W: Write + Send>(
         ExportFormat::Perfetto => perfetto::write(timeline, out),
         ExportFormat::Csv => csv::write(timeline, table, out),
         ExportFormat::Parquet => parquet::write(timeline, table, out),
+        ExportFormat::Json => events::write(timeline, out),
     }?;
     let capture = &timeline.capture;
     let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);

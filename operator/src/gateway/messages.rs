@@ -393,6 +393,35 @@ pub(crate) enum TimelineState {
     Absent,
 }
 
+/// The earliest events of a timeline. The agent writes it; here it is described.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "its fields are for the document")]
+pub(crate) struct TimelineEvents {
+    session_id: String,
+    /// Length of the window in ns.
+    total_duration_ns: u64,
+    /// How many events there are, in the document or not.
+    total_events: u64,
+    /// In order of their start.
+    events: Vec<TimelineEvent>,
+}
+
+/// An event, with the columns of its category beside these.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "its fields are for the document")]
+pub(crate) struct TimelineEvent {
+    /// Such as `cuda_kernel`.
+    category: String,
+    /// Its name.
+    name: String,
+    /// Start in ns from the session's start.
+    start_ns: u64,
+    /// Length in ns.
+    duration_ns: u64,
+    /// CUDA stream; 0 on the CPU.
+    stream: u64,
+}
+
 /// Whether a timeline can be fetched.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TimelineStatus {

@@ -32,7 +32,7 @@ use crate::gateway::agents::Agents;
 use crate::gateway::api_server::{ApiServer, asked};
 use crate::gateway::messages::{
     ArtifactItem, ArtifactList, CaptureItem, CaptureQuery, Deleted, FormItem, ListQuery, ModeList, RunAccepted,
-    RunRequest, SessionDetail, SessionItem, SessionList, SessionState, TimelineState, TimelineStatus,
+    RunRequest, SessionDetail, SessionItem, SessionList, SessionState, TimelineEvents, TimelineState, TimelineStatus,
 };
 use crate::gateway::problem::{Guarded, OfCapture, OfSession, Problem, ProblemDetails, Transfer};
 use crate::gateway::progress::{Listener, Notice};
@@ -497,7 +497,7 @@ async fn artifacts(
 
 /// An artifact of a capture, or a form of its timeline: a single range, `If-Range` and `If-None-Match` are understood.
 ///
-/// Forms (`timeline.csv`, `timeline.parquet`, `samples.csv`, `samples.parquet`, `timeline.json.gz`, `timeline.pftrace`) are made on the
+/// Forms (`timeline.csv`, `timeline.parquet`, `samples.csv`, `samples.parquet`, `timeline.json.gz`, `timeline.pftrace`, `events.json`) are made on the
 /// first request and kept for a time. One that takes long answers 503 with the reason `Converting`: ask again after `Retry-After`.
 #[utoipa::path(method(get, head), path = "/api/profiling/session/{id}/artifacts/{name}", tag = "artifacts",
     params(
@@ -522,11 +522,14 @@ async fn artifact(
     gateway.stream(&token, found, &name, method, &headers).await
 }
 
-/// The timeline file (HDF5) of a capture, at `ID.h5`: a single range, `If-Range` and `If-None-Match` are understood.
+/// The timeline file (HDF5) of a capture, at `ID.h5`; at `ID` its earliest 100,000 events as JSON (`{session_id, total_duration_ns,
+/// total_events, events}`), made like any form of it. A single range, `If-Range` and `If-None-Match` are understood.
 #[utoipa::path(method(get, head), path = "/api/profiling/timeline/{file}", tag = "artifacts",
-    params(("file" = String, Path, description = "The session's `session_id` and `.h5`."), CaptureQuery),
+    params(("file" = String, Path, description = "The session's `session_id`, followed by `.h5` for the file."), CaptureQuery),
     responses(
-        (status = 200, body = Vec<u8>, content_type = "application/x-hdf5"),
+        (status = 200, content(
+            (Vec<u8> = "application/x-hdf5"),
+            (TimelineEvents = "application/json"))),
         (status = 206, body = Vec<u8>, content_type = "application/x-hdf5"),
         OfCapture,
         Transfer))]
@@ -539,11 +542,16 @@ async fn timeline(
     headers: HeaderMap,
 ) -> Result<Response<Body>, Problem> {
     let (file, which) = (path(file)?, query(which)?);
-    let Some(id) = file.strip_suffix(".h5") else {
-        return Err(Problem::BadRequest("the timeline file is at SESSION_ID.h5".to_owned()));
+    let (id, name) = match file.strip_suffix(".h5") {
+        Some(id) => (id, TIMELINE),
+        None if file.contains('.') => {
+            let places = "the timeline file is at SESSION_ID.h5, its events at SESSION_ID";
+            return Err(Problem::BadRequest(places.to_owned()));
+        }
+        None => (file.as_str(), Form::EventsJson.name()),
     };
     let found = gateway.capture(&token, id, which.capture.as_deref()).await?;
-    gateway.stream(&token, found, TIMELINE, method, &headers).await
+    gateway.stream(&token, found, name, method, &headers).await
 }
 
 /// Whether the timeline file can be fetched.

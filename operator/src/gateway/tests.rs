@@ -417,7 +417,10 @@ async fn paths_lead_nowhere_else() {
         assert!(matches!(answer.status, 400 | 404), "{name}: {answer:?}");
         assert_eq!(answer.header("x-injected"), "");
     }
-    assert_eq!(rig.get("/api/profiling/timeline/0badcafe", "admin").await.status, 400);
+    assert_eq!(
+        rig.get("/api/profiling/timeline/0badcafe.xml", "admin").await.status,
+        400
+    );
     assert_eq!(rig.get("/api/profiling/../secrets", "admin").await.status, 404);
     assert_eq!(rig.ask("PUT", PATHS[0], Some("admin"), &[], "").await.status, 405);
 }

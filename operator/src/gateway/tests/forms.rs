@@ -91,6 +91,10 @@ async fn a_form_comes_from_the_agent_like_an_artifact() {
         .ask("GET", &path, Some("reader"), &[("If-None-Match", &tag)], "")
         .await;
     assert_eq!(again.status, 304);
+    let events = rig.get("/api/profiling/timeline/0badcafe", "reader").await;
+    assert_eq!((events.status, events.body.as_slice()), (200, content.as_bytes()));
+    assert_eq!(events.header("content-type"), "application/json");
+    assert_eq!(rig.get("/api/profiling/timeline/00000009", "reader").await.status, 403);
     assert_eq!(rig.get(&path, "stranger").await.status, 403);
     assert_eq!(rig.ask("GET", &path, None, &[], "").await.status, 401);
 }
