@@ -11,6 +11,7 @@ mod progress;
 mod request;
 mod routes;
 mod sessions;
+mod sockets;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -202,11 +203,15 @@ pub(crate) fn guarded(
         .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::DELETE])
         .allow_headers([AUTHORIZATION, CONTENT_TYPE, RANGE, IF_RANGE, IF_NONE_MATCH])
         .expose_headers([ETAG, CONTENT_RANGE, CONTENT_LENGTH, ACCEPT_RANGES]);
-    Ok(routes::router(Arc::new(gateway))?
+    let gateway = Arc::new(gateway);
+    let sockets = sockets::layer(&gateway);
+    Ok(routes::router(gateway)?
         .layer(middleware::from_fn_with_state(metrics.clone(), around))
         .layer(DefaultBodyLimit::max(MOST_BYTES))
-        .layer(cors)
-        .layer(GlobalConcurrencyLimitLayer::new(MOST_REQUESTS)))
+        .layer(GlobalConcurrencyLimitLayer::new(MOST_REQUESTS))
+        // Outside of that limit: a client that polls waits for its answer most of the time.
+        .layer(sockets)
+        .layer(cors))
 }
 
 /// Headers of every answer, and the count.

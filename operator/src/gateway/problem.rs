@@ -89,6 +89,12 @@ impl From<AgentError> for Problem {
 }
 
 impl Problem {
+    /// In one line, where there is no room for more.
+    pub(crate) fn said(&self) -> String {
+        let (_, reason, detail) = self.describe();
+        format!("{reason}: {detail}")
+    }
+
     fn describe(&self) -> (StatusCode, &'static str, String) {
         match self {
             Self::BadRequest(what) => (StatusCode::BAD_REQUEST, "BadRequest", what.clone()),

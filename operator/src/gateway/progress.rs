@@ -1,4 +1,4 @@
-//! Where a session stands, told as it changes: server-sent events, fed from the watches.
+//! Where a session stands, told as it changes: notices of sessions, and the server-sent events of one, fed from the watches.
 //!
 //! What is told is the session's present state and not a history, so a client that comes back hears what is so now, and nothing
 //! when that is what it heard last (`Last-Event-ID`).
@@ -23,9 +23,9 @@ use crate::gateway::messages::{Mode, SessionState, reason_of, state_of};
 use crate::gateway::sessions::{Sessions, id_of};
 
 /// How long one stream lasts: a client that comes back has its rights looked at again.
-const LIFE: Duration = Duration::from_mins(5);
+pub(super) const LIFE: Duration = Duration::from_mins(5);
 /// Changes that come together are told together.
-const COALESCE: Duration = Duration::from_millis(100);
+pub(super) const COALESCE: Duration = Duration::from_millis(100);
 
 /// What is told of a session.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -55,7 +55,7 @@ pub(crate) enum Notice {
 }
 
 impl Notice {
-    const fn name(&self) -> &'static str {
+    pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Started { .. } => "profiling_started",
             Self::Progress { .. } => "profiling_progress",
@@ -64,12 +64,13 @@ impl Notice {
         }
     }
 
-    const fn is_last(&self) -> bool {
+    pub(super) const fn is_last(&self) -> bool {
         matches!(self, Self::Complete { .. } | Self::Error { .. })
     }
 }
 
-fn started(session: &ProfilingSession) -> Notice {
+/// What was asked for.
+pub(super) fn started(session: &ProfilingSession) -> Notice {
     let field = |name: &str| {
         let annotations = session.annotations();
         annotations.get(&format!("{REQUEST_ANNOTATION_PREFIX}{name}")).cloned()
@@ -83,7 +84,7 @@ fn started(session: &ProfilingSession) -> Notice {
 }
 
 /// What is so now.
-fn present(session: &ProfilingSession, captures: &[Arc<Capture>]) -> Notice {
+pub(super) fn present(session: &ProfilingSession, captures: &[Arc<Capture>]) -> Notice {
     let session_id = id_of(session).unwrap_or_default().to_owned();
     let status = state_of(session);
     let (reason, said) = reason_of(session).unwrap_or_default();
@@ -109,6 +110,14 @@ fn present(session: &ProfilingSession, captures: &[Arc<Capture>]) -> Notice {
                 message: behind.map_or(said, |progress| progress.message.as_str()).to_owned(),
             }
         }
+    }
+}
+
+/// The end of a session that was deleted.
+pub(super) fn gone(id: &str) -> Notice {
+    Notice::Error {
+        session_id: id.to_owned(),
+        error: "Deleted: the session is gone".to_owned(),
     }
 }
 
@@ -170,10 +179,7 @@ impl Listening {
             drop(self.news.borrow_and_update());
             let notice = match self.sessions.by_id(&self.id) {
                 Some(session) => present(&session, &self.sessions.captures_of(&session)),
-                None => Notice::Error {
-                    session_id: self.id.clone(),
-                    error: "Deleted: the session is gone".to_owned(),
-                },
+                None => gone(&self.id),
             };
             self.over = notice.is_last();
             let heard = digest(&notice)?;
@@ -192,7 +198,7 @@ impl Listening {
 }
 
 /// Tells states apart.
-fn digest(notice: &Notice) -> Option<String> {
+pub(super) fn digest(notice: &Notice) -> Option<String> {
     let text = serde_json::to_vec(notice).ok()?;
     let digest = Sha256::digest(&text);
     let head: [u8; 8] = digest.first_chunk().copied()?;

@@ -146,6 +146,12 @@ pub(crate) fn router(gateway: Arc<Gateway>) -> Result<axum::Router, serde_json::
 /// The token of a request.
 pub(crate) struct Token(String);
 
+impl Token {
+    pub(crate) fn new(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
 impl<S: Sync> FromRequestParts<S> for Token {
     type Rejection = Problem;
 
@@ -176,7 +182,7 @@ fn query<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Problem> {
 
 impl Gateway {
     /// Lets through who may; whoever may not hears the same whatever there is.
-    async fn allow(
+    pub(crate) async fn allow(
         &self,
         token: &Token,
         verb: Verb,
@@ -194,7 +200,7 @@ impl Gateway {
     }
 
     /// The session of that id, if the caller may get it. That there is none is told to those who may get every session.
-    async fn session(&self, token: &Token, id: &str) -> Result<Arc<ProfilingSession>, Problem> {
+    pub(crate) async fn session(&self, token: &Token, id: &str) -> Result<Arc<ProfilingSession>, Problem> {
         let found = self.sessions.by_id(id);
         let (namespace, name) = found.as_ref().map_or((String::new(), None), |session| {
             (session.namespace().unwrap_or_default(), Some(session.name_any()))

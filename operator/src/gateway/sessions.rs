@@ -80,6 +80,13 @@ impl Sessions {
         self.sessions.find(|session| id_of(session) == Some(id))
     }
 
+    /// Sessions that have an id, of one namespace or all.
+    pub(crate) fn of(&self, namespace: Option<&str>) -> Vec<Arc<ProfilingSession>> {
+        self.sessions.state_filter(|session| {
+            id_of(session).is_some() && namespace.is_none_or(|wanted| session.namespace().as_deref() == Some(wanted))
+        })
+    }
+
     /// The id that the controller gave to a session, once it did.
     pub(crate) fn id_of_uid(&self, uid: &str) -> Option<String> {
         let session = self

@@ -2,6 +2,7 @@
 
 mod forms;
 mod rig;
+mod sockets;
 
 use std::collections::BTreeSet;
 
