@@ -1,10 +1,11 @@
-//! The gateway: sessions and their artifacts over HTTP, to those who may.
+//! The gateway: sessions, their artifacts and the viewer over HTTP, to those who may.
 //!
 //! A caller shows a token of the cluster. What they may read is asked of the API server; what they make or delete is made and
 //! deleted with their own token. Artifacts come from the agent of the node, as they are: nothing foreign is parsed here.
 
 mod agents;
 mod api_server;
+mod cookie;
 mod messages;
 mod problem;
 mod progress;
@@ -12,6 +13,10 @@ mod request;
 mod routes;
 mod sessions;
 mod sockets;
+mod sign_in;
+mod stop;
+mod targets;
+mod token;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -40,10 +45,12 @@ use tower::limit::GlobalConcurrencyLimitLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 pub use agents::AgentOptions;
+pub use cookie::CookieError;
 pub use routes::openapi;
 
 use crate::gateway::agents::Agents;
 use crate::gateway::api_server::ApiServer;
+use crate::gateway::cookie::Cookies;
 use crate::gateway::routes::Gateway;
 use crate::gateway::sessions::Sessions;
 use crate::metrics::Metrics;
@@ -88,6 +95,9 @@ pub enum GatewayError {
     /// The gateway's own port could not be served.
     #[error("cannot serve: {0}")]
     Serve(#[source] std::io::Error),
+    /// No key for browsers' cookies could be made.
+    #[error("cannot make a key: {0}")]
+    Key(#[source] CookieError),
     /// The document cannot be rendered.
     #[error("cannot render the OpenAPI document: {0}")]
     Document(#[source] serde_json::Error),
@@ -133,6 +143,7 @@ pub async fn run(
         ),
         api_server: ApiServer::new(config),
         agents: Agents::new(options.agents.clone()),
+        cookies: Cookies::new().map_err(GatewayError::Key)?,
         news: heard,
         listeners: Arc::new(Semaphore::new(MOST_LISTENERS)),
         taken_up: TAKEN_UP,
@@ -207,6 +218,8 @@ pub(crate) fn guarded(
     let sockets = sockets::layer(&gateway);
     Ok(routes::router(gateway)?
         .layer(middleware::from_fn_with_state(metrics.clone(), around))
+        // It has a policy of its own, and is the same for everybody.
+        .merge(flopwatch_viewer::gateway_router())
         .layer(DefaultBodyLimit::max(MOST_BYTES))
         .layer(GlobalConcurrencyLimitLayer::new(MOST_REQUESTS))
         // Outside of that limit: a client that polls waits for its answer most of the time.
@@ -228,7 +241,7 @@ async fn around(
         CONTENT_SECURITY_POLICY,
         HeaderValue::from_static("default-src 'none'; sandbox"),
     );
-    headers.append(VARY, HeaderValue::from_static("Authorization"));
+    headers.append(VARY, HeaderValue::from_static("Authorization, Cookie, Sec-Fetch-Site"));
     let class = match response.status().as_u16() {
         ..300 => "2xx",
         300..400 => "3xx",

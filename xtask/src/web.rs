@@ -17,6 +17,7 @@ const DEADLINE: Duration = Duration::from_mins(15);
 /// What the build is made of, below `web`.
 const SOURCES: &[&str] = &[
     ".npmrc",
+    "gateway.html",
     "index.html",
     "package-lock.json",
     "package.json",

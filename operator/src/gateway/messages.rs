@@ -267,6 +267,16 @@ pub(crate) struct ListQuery {
     pub(crate) after: Option<String>,
 }
 
+/// Pods of which namespace.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct TargetQuery {
+    /// Their namespace.
+    #[param(min_length = 1, max_length = 63)]
+    pub(crate) namespace: String,
+}
+
 /// Which capture of a session.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]

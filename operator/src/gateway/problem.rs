@@ -24,6 +24,8 @@ pub(crate) enum Problem {
     Forbidden,
     /// The caller may read the session, but not its raw captures.
     RawForbidden,
+    /// A page of another site asks a browser's sign-in for something.
+    OtherSite,
     /// There is no such thing, and the caller may know.
     NotFound(String),
     /// The path exists, the method does not.
@@ -48,6 +50,8 @@ pub(crate) enum Problem {
     },
     /// As many clients as may be are listening.
     Busy,
+    /// The gateway itself failed; says how.
+    Own(String),
     /// The node's agent did not answer as it should.
     Agent(AgentError),
 }
@@ -116,6 +120,13 @@ impl Problem {
                 "A raw capture holds process environments; reading it needs `get` on profilingsessions/raw (flopwatch.dev) too."
                     .to_owned(),
             ),
+            Self::OtherSite => (
+                StatusCode::FORBIDDEN,
+                "OtherSite",
+                "Browsers are signed in and out by the gateway's own pages alone. Programs need no sign-in: they send \
+                 `Authorization: Bearer TOKEN`."
+                    .to_owned(),
+            ),
             Self::NotFound(what) => (StatusCode::NOT_FOUND, "NotFound", format!("There is no {what}.")),
             Self::Method => (
                 StatusCode::METHOD_NOT_ALLOWED,
@@ -144,6 +155,7 @@ impl Problem {
                 "Busy",
                 "As many clients as may be are listening; try again, or look at the session from time to time.".to_owned(),
             ),
+            Self::Own(what) => (StatusCode::INTERNAL_SERVER_ERROR, "Gateway", what.clone()),
             Self::Agent(error) => (error.status(), error.reason(), error.to_string()),
         }
     }

@@ -38,6 +38,12 @@ pub(crate) enum RequestError {
     Spec(#[from] serde_json::Error),
 }
 
+/// Whether a namespace can have that name. It stands in paths of the API server.
+pub(crate) fn is_namespace(name: &str) -> bool {
+    let is_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !name.is_empty() && name.len() <= 63 && name.chars().all(is_label)
+}
+
 /// The session that a request asks for, without a name of its own, and its namespace.
 pub(crate) fn session_of(request: RunRequest) -> Result<(String, ProfilingSession), RequestError> {
     let RunRequest {
@@ -53,8 +59,7 @@ pub(crate) fn session_of(request: RunRequest) -> Result<(String, ProfilingSessio
         max_pods,
         containers,
     } = target;
-    let is_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if namespace.is_empty() || namespace.len() > 63 || !namespace.chars().all(is_label) {
+    if !is_namespace(&namespace) {
         return Err(RequestError::Namespace);
     }
     let mut target = json!({ "containerNames": containers });

@@ -8,9 +8,8 @@ use std::time::Duration;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
-use axum::extract::{FromRequestParts, Path, Query, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_DISPOSITION, CONTENT_TYPE};
-use axum::http::request::Parts;
+use axum::extract::{Path, Query, State};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use flopwatch_access::{Credentials, Grant, Reviewer, Verb};
@@ -23,13 +22,14 @@ use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, PostParams};
 use tokio::sync::{Semaphore, watch};
 use utoipa::openapi::RefOr;
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::gateway::agents::Agents;
 use crate::gateway::api_server::{ApiServer, asked};
+use crate::gateway::cookie::{self, Cookies};
 use crate::gateway::messages::{
     ArtifactItem, ArtifactList, CaptureItem, CaptureQuery, Deleted, FormItem, ListQuery, ModeList, RunAccepted,
     RunRequest, SessionDetail, SessionItem, SessionList, SessionState, TimelineEvents, TimelineState, TimelineStatus,
@@ -38,6 +38,8 @@ use crate::gateway::problem::{Guarded, OfCapture, OfSession, Problem, ProblemDet
 use crate::gateway::progress::{Listener, Notice};
 use crate::gateway::request::session_of;
 use crate::gateway::sessions::{Cursor, Filter, Sessions, id_of};
+use crate::gateway::token::Token;
+use crate::gateway::{sign_in, stop, targets};
 
 /// Time between two looks for it.
 const LOOK: Duration = Duration::from_millis(50);
@@ -52,6 +54,8 @@ pub(crate) struct Gateway {
     pub(crate) reviewer: Reviewer,
     pub(crate) api_server: ApiServer,
     pub(crate) agents: Agents,
+    /// What browsers keep of whoever signed in.
+    pub(crate) cookies: Cookies,
     /// Tells of changes of sessions and captures.
     pub(crate) news: watch::Receiver<()>,
     /// Places for clients that listen.
@@ -69,19 +73,22 @@ type Shared = State<Arc<Gateway>>;
         description = "Profiles GPU pods in place and serves the results. Errors are problem details (RFC 9457) with a `reason` of a closed set.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
-    modifiers(&Bearer),
-    security(("bearer" = []))
+    modifiers(&Schemes),
+    security(("bearer" = []), ("browser" = []))
 )]
 struct Document;
 
-struct Bearer;
+struct Schemes;
 
-impl Modify for Bearer {
+impl Modify for Schemes {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let mut http = Http::new(HttpAuthScheme::Bearer);
         http.description = Some("A token of the cluster, such as `kubectl create token` makes.".to_owned());
         let components = document.components.get_or_insert_default();
         components.add_security_scheme("bearer", SecurityScheme::Http(http));
+        let words = "A browser that signed in at /api/sign-in; counts only with `Sec-Fetch-Site: same-origin`.";
+        let cookie = ApiKey::Cookie(ApiKeyValue::with_description(cookie::NAME, words));
+        components.add_security_scheme("browser", SecurityScheme::ApiKey(cookie));
     }
 }
 
@@ -92,6 +99,9 @@ fn documented() -> (axum::Router<Arc<Gateway>>, utoipa::openapi::OpenApi) {
         .routes(routes!(list))
         .routes(routes!(session, delete))
         .routes(routes!(events))
+        .routes(routes!(stop::stop))
+        .routes(routes!(targets::targets))
+        .routes(routes!(sign_in::signed_in, sign_in::sign_in, sign_in::sign_out))
         .routes(routes!(artifacts))
         .routes(routes!(artifact))
         .routes(routes!(timeline))
@@ -143,41 +153,26 @@ pub(crate) fn router(gateway: Arc<Gateway>) -> Result<axum::Router, serde_json::
         .with_state(gateway))
 }
 
-/// The token of a request.
-pub(crate) struct Token(String);
-
-impl Token {
-    pub(crate) fn new(text: &str) -> Self {
-        Self(text.to_owned())
-    }
-}
-
-impl<S: Sync> FromRequestParts<S> for Token {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let mut values = parts.headers.get_all(AUTHORIZATION).iter();
-        let token = values.next().and_then(|value| {
-            let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
-            let token = token.trim();
-            (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then(|| token.to_owned())
-        });
-        match (token, values.next()) {
-            (Some(token), None) => Ok(Self(token)),
-            _ => Err(Problem::Unauthenticated),
-        }
-    }
-}
-
-fn path<T>(path: Result<Path<T>, PathRejection>) -> Result<T, Problem> {
+pub(crate) fn path<T>(path: Result<Path<T>, PathRejection>) -> Result<T, Problem> {
     path.map(|Path(path)| path)
         .map_err(|rejection| Problem::BadRequest(rejection.body_text()))
 }
 
-fn query<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Problem> {
+pub(crate) fn query<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Problem> {
     query
         .map(|Query(query)| query)
         .map_err(|rejection| Problem::BadRequest(rejection.body_text()))
+}
+
+pub(crate) fn body<T>(body: Result<Json<T>, JsonRejection>) -> Result<T, Problem> {
+    let Json(body) = body.map_err(|rejection| match rejection.status() {
+        StatusCode::UNPROCESSABLE_ENTITY | StatusCode::BAD_REQUEST => Problem::BadRequest(rejection.body_text()),
+        status => Problem::Refused {
+            status,
+            message: rejection.body_text(),
+        },
+    })?;
+    Ok(body)
 }
 
 impl Gateway {
@@ -320,16 +315,9 @@ async fn modes() -> Json<ModeList> {
 async fn run(
     State(gateway): Shared,
     token: Token,
-    body: Result<Json<RunRequest>, JsonRejection>,
+    asked_for: Result<Json<RunRequest>, JsonRejection>,
 ) -> Result<(StatusCode, Json<RunAccepted>), Problem> {
-    let Json(request) = body.map_err(|rejection| match rejection.status() {
-        StatusCode::UNPROCESSABLE_ENTITY | StatusCode::BAD_REQUEST => Problem::BadRequest(rejection.body_text()),
-        status => Problem::Refused {
-            status,
-            message: rejection.body_text(),
-        },
-    })?;
-    let (namespace, session) = session_of(request).map_err(|error| Problem::BadRequest(error.to_string()))?;
+    let (namespace, session) = session_of(body(asked_for)?).map_err(|error| Problem::BadRequest(error.to_string()))?;
     let api: Api<ProfilingSession> = Api::namespaced(gateway.api_server.client(&token.0)?, &namespace);
     let made = asked(api.create(&PostParams::default(), &session)).await?;
     let uid = made.uid().unwrap_or_default();

@@ -23,8 +23,9 @@ use tokio_util::sync::CancellationToken;
 use crate::gateway::messages::{SessionState, state_of};
 use crate::gateway::problem::Problem;
 use crate::gateway::progress::{COALESCE, LIFE, Notice, digest, gone, present, started};
-use crate::gateway::routes::{Gateway, Token};
+use crate::gateway::routes::Gateway;
 use crate::gateway::sessions::{Sessions, id_of};
+use crate::gateway::token::Token;
 
 /// Longest message of a client: a token, and little else.
 const MOST_BYTES: usize = 16 << 10;
@@ -60,7 +61,7 @@ impl Scope {
         if auth.token.is_empty() {
             return Err(Problem::Unauthenticated);
         }
-        let token = Token::new(&auth.token);
+        let token = Token(auth.token.clone());
         if let Some(id) = &auth.session_id {
             gateway.session(&token, id).await?;
             return Ok(Self::One(id.clone()));

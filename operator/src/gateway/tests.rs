@@ -1,5 +1,6 @@
 //! The gateway on loopback, before an API server of the tests and a real artifact service.
 
+mod browsers;
 mod forms;
 mod rig;
 mod sockets;

@@ -40,18 +40,29 @@ pub fn is_built() -> bool {
     !SITE.is_empty()
 }
 
+/// The page for files that a program serves, and the one that knows a gateway's sessions beside it.
+const PAGES: [&str; 2] = ["index.html", "gateway.html"];
+
 /// The routes of the viewer's files, its page at `/`. They need no access check: they are the same for everybody.
 pub fn router() -> Router {
-    routes(SITE)
+    let [page, _] = PAGES;
+    routes(SITE, page)
 }
 
-fn routes(site: &'static [Asset]) -> Router {
-    let index = site.iter().find(|asset| asset.path == "index.html");
+/// Likewise, with the page that knows the sessions of the gateway that serves it.
+pub fn gateway_router() -> Router {
+    let [_, page] = PAGES;
+    routes(SITE, page)
+}
+
+fn routes(site: &'static [Asset], page: &str) -> Router {
+    let index = site.iter().find(|asset| asset.path == page);
     let page = match index {
         Some(asset) => get(move |headers: HeaderMap| async move { answer(asset, &headers) }),
         None => get(|| async { absent() }),
     };
-    site.iter().fold(Router::new().route("/", page), |router, asset| {
+    let files = site.iter().filter(|asset| !PAGES.contains(&asset.path));
+    files.fold(Router::new().route("/", page), |router, asset| {
         router.route(
             &format!("/{}", asset.path),
             get(move |headers: HeaderMap| async move { answer(asset, &headers) }),

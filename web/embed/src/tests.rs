@@ -15,6 +15,7 @@ fn deflated(text: &str) -> &'static [u8] {
 fn site() -> &'static [Asset] {
     let assets = [
         ("assets/a-1.js", "\"aa\"", "let a"),
+        ("gateway.html", "\"cc\"", "<title>of a gateway"),
         ("index.html", "\"bb\"", "<title>"),
     ];
     let assets = assets.map(|(path, etag, text)| Asset {
@@ -25,13 +26,19 @@ fn site() -> &'static [Asset] {
     Vec::from(assets).leak()
 }
 
-async fn get(site: &'static [Asset], path: &str, headers: &[(&str, &str)]) -> (StatusCode, HeaderMap, Vec<u8>) {
+type Answer = (StatusCode, HeaderMap, Vec<u8>);
+
+async fn get(site: &'static [Asset], path: &str, headers: &[(&str, &str)]) -> Answer {
+    get_of(routes(site, "index.html"), path, headers).await
+}
+
+async fn get_of(router: Router, path: &str, headers: &[(&str, &str)]) -> Answer {
     let mut request = Request::get(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
     let request = request.body(Body::empty()).unwrap();
-    let response = routes(site).oneshot(request).await.unwrap();
+    let response = router.oneshot(request).await.unwrap();
     let (status, headers) = (response.status(), response.headers().clone());
     let body = to_bytes(response.into_body(), 16 << 20).await.unwrap();
     (status, headers, body.to_vec())
@@ -51,6 +58,20 @@ async fn the_page_is_at_the_root_and_asked_for_again_each_time() {
     );
     let (status, _, body) = get(site(), "/", &[("if-none-match", "\"xx\", W/\"bb\"")]).await;
     assert_eq!((status, body.len()), (StatusCode::NOT_MODIFIED, 0));
+}
+
+#[tokio::test]
+async fn a_gateway_has_a_page_of_its_own_at_the_root() {
+    let (status, headers, body) = get_of(routes(site(), "gateway.html"), "/", &[]).await;
+    assert_eq!(
+        (status, body.as_slice()),
+        (StatusCode::OK, b"<title>of a gateway".as_slice())
+    );
+    assert!(headers.contains_key(CONTENT_SECURITY_POLICY));
+    for page in PAGES {
+        let (status, ..) = get(site(), &format!("/{page}"), &[]).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{page} is at / alone");
+    }
 }
 
 #[tokio::test]
@@ -85,13 +106,15 @@ async fn what_the_built_page_names_is_inside_too() {
         println!("skipped: the viewer was not built before this program; run `cargo xtask web`");
         return;
     }
-    let (_, _, page) = get(SITE, "/", &[]).await;
-    let page = String::from_utf8(page).unwrap();
-    let named: Vec<&str> = page.split('"').filter_map(|word| word.strip_prefix("./")).collect();
-    assert!(named.len() >= 2, "{page}");
-    for path in named {
-        let (status, _, body) = get(SITE, &format!("/{path}"), &[]).await;
-        assert!(status == StatusCode::OK && !body.is_empty(), "{path}");
+    for router in [router(), gateway_router()] {
+        let (_, _, page) = get_of(router.clone(), "/", &[]).await;
+        let page = String::from_utf8(page).unwrap();
+        let named: Vec<&str> = page.split('"').filter_map(|word| word.strip_prefix("./")).collect();
+        assert!(named.len() >= 2, "{page}");
+        for path in named {
+            let (status, _, body) = get_of(router.clone(), &format!("/{path}"), &[]).await;
+            assert!(status == StatusCode::OK && !body.is_empty(), "{path}");
+        }
     }
     assert!(SITE.iter().any(|asset| asset.path.contains("worker")));
 }

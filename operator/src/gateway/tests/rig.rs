@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::routing::{delete, post};
+use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::SessionReference;
@@ -41,6 +41,8 @@ pub(super) struct World {
     pub(super) made: Vec<(String, Value)>,
     /// Sessions that were deleted, likewise.
     pub(super) deleted: Vec<(String, Value)>,
+    /// Changes that were made to sessions, likewise.
+    pub(super) changed: Vec<(String, Value)>,
     /// Whether reviews fail.
     pub(super) broken: bool,
     /// Whether a controller gives new sessions their ids.
@@ -187,6 +189,63 @@ async fn remove(
     ))
 }
 
+async fn change(
+    State(state): State<Arc<ApiState>>,
+    Path((namespace, name)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: String,
+) -> Result<Json<Value>, Refusal> {
+    let user = user_of(&headers)?;
+    let mut world = state.world.lock().unwrap();
+    if !world.allows(&user, "patch", "profilingsessions", &namespace, "") {
+        return Err(refusal(StatusCode::FORBIDDEN, "profilingsessions is forbidden"));
+    }
+    assert_eq!(headers["content-type"], "application/merge-patch+json");
+    world.changed.push((user, serde_json::from_str(&body).unwrap()));
+    Ok(Json(json!({
+        "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession", "metadata": {"name": name},
+        "spec": {"target": {"podName": "train"}}
+    })))
+}
+
+async fn self_review(headers: HeaderMap) -> Result<(StatusCode, Json<Value>), Refusal> {
+    let user = user_of(&headers)?;
+    let review = json!({
+        "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "metadata": {},
+        "status": {"userInfo": {"username": user}}
+    });
+    Ok((StatusCode::CREATED, Json(review)))
+}
+
+async fn pods(
+    State(state): State<Arc<ApiState>>,
+    Path(namespace): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<Value>, Refusal> {
+    let user = user_of(&headers)?;
+    if !state
+        .world
+        .lock()
+        .unwrap()
+        .allows(&user, "list", "pods", &namespace, "")
+    {
+        return Err(refusal(StatusCode::FORBIDDEN, "pods is forbidden"));
+    }
+    let pod = |name: &str, phase: &str| {
+        json!({
+            "metadata": {"name": name, "annotations": {"flopwatch.dev/prepared": "main"}},
+            "spec": {"nodeName": "node", "containers": [
+                {"name": "main", "resources": {"limits": {"nvidia.com/gpu": "1"}}}, {"name": "logs"}
+            ]},
+            "status": {"phase": phase}
+        })
+    };
+    let items = [pod("train", "Running"), pod("done", "Succeeded")];
+    Ok(Json(
+        json!({"apiVersion": "v1", "kind": "PodList", "metadata": {"continue": "more"}, "items": items}),
+    ))
+}
+
 /// An artifact service as an agent runs it, with the capture `train-a` of the session `team/train`.
 pub(super) struct Agent {
     pub(super) address: SocketAddr,
@@ -225,7 +284,7 @@ fn write_leaf(folder: &std::path::Path) {
     }
 }
 
-async fn agent(client: Client) -> Agent {
+async fn agent(client: Client, timeline: &[u8]) -> Agent {
     let folder = tempfile::tempdir().unwrap();
     write_leaf(folder.path());
     let metrics = ArtifactMetrics::register(&Registry::new()).unwrap();
@@ -247,12 +306,7 @@ async fn agent(client: Client) -> Agent {
         }
     };
     let files = [
-        file(
-            "timeline.h5",
-            Output::Timeline,
-            "application/x-hdf5",
-            &timeline_content(),
-        ),
+        file("timeline.h5", Output::Timeline, "application/x-hdf5", timeline),
         file("summary.json", Output::Summary, "application/json", b"{}"),
         file("capture.nsys-rep", Output::Raw, "application/octet-stream", b"secret"),
     ];
@@ -307,6 +361,11 @@ pub(super) struct Rig {
 impl Rig {
     /// With the session `team/train` (0badcafe) and its capture.
     pub(super) async fn new() -> Self {
+        Self::with(&timeline_content()).await
+    }
+
+    /// Likewise, with this content of the capture's timeline.
+    pub(super) async fn with(timeline: &[u8]) -> Self {
         let (sessions, session_writer) = reflector::store();
         let (captures, capture_writer) = reflector::store();
         let session_writer = Arc::new(Mutex::new(session_writer));
@@ -316,6 +375,8 @@ impl Rig {
             "admin list profilingsessions *",
             "admin create profilingsessions *",
             "admin delete profilingsessions *",
+            "admin patch profilingsessions *",
+            "admin list pods *",
             "reader get profilingsessions team",
             "reader list profilingsessions team",
             "raw-reader get profilingsessions team",
@@ -338,14 +399,16 @@ impl Rig {
                 "/apis/authorization.k8s.io/v1/subjectaccessreviews",
                 post(access_review),
             )
+            .route("/apis/authentication.k8s.io/v1/selfsubjectreviews", post(self_review))
+            .route("/api/v1/namespaces/{namespace}/pods", get(pods))
             .route(base, post(create))
-            .route(&format!("{base}/{{name}}"), delete(remove))
+            .route(&format!("{base}/{{name}}"), delete(remove).patch(change))
             .with_state(state);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let config = Config::new(format!("http://{}", listener.local_addr().unwrap()).parse().unwrap());
         tokio::spawn(async move { axum::serve(listener, api).await.unwrap() });
         let client = Client::try_from(config.clone()).unwrap();
-        let agent = agent(client.clone()).await;
+        let agent = agent(client.clone(), timeline).await;
         let token = agent.folder.path().join("token");
         std::fs::write(&token, "gateway\n").unwrap();
         let gateway = Gateway {
@@ -362,6 +425,7 @@ impl Rig {
                 token,
                 transfers: 8,
             }),
+            cookies: Cookies::new().unwrap(),
             news: heard,
             listeners: Arc::new(Semaphore::new(2)),
             // Sessions have their ids before they are answered, or never get one.
@@ -590,12 +654,15 @@ impl Answer {
         let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
         let mut lines = head.lines();
         let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-        let headers = lines
-            .map(|line| line.split_once(": ").unwrap())
-            .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
+        let mut headers: BTreeMap<String, String> = BTreeMap::new();
+        for (name, value) in lines.map(|line| line.split_once(": ").unwrap()) {
+            let all = headers.entry(name.to_ascii_lowercase()).or_default();
+            let comma = if all.is_empty() { "" } else { ", " };
+            all.extend([comma, value]);
+        }
         Self {
             status,
-            headers: headers.collect(),
+            headers,
             body: bytes[end + 4..].to_vec(),
         }
     }

@@ -1,0 +1,121 @@
+//! Sign-in of browsers: a token is shown once, and a cookie that only this gateway can open stands for it from then on.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
+use axum::http::header::{CACHE_CONTROL, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use jiff::Timestamp;
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use kube::api::{Api, PostParams};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::gateway::api_server::asked;
+use crate::gateway::cookie::{CookieError, forget};
+use crate::gateway::problem::{Problem, ProblemDetails};
+use crate::gateway::routes::{Gateway, body};
+use crate::gateway::token::{is_of_own_page, of_browser};
+
+/// Who signs in.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SignIn {
+    /// A token of the cluster, such as `kubectl create token` makes.
+    #[schema(max_length = 2816)]
+    token: String,
+}
+
+/// Who is signed in.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SignedIn {
+    /// The user's name in the cluster; null when nobody is.
+    user: Option<String>,
+}
+
+type Kept = [(HeaderName, HeaderValue); 2];
+
+fn kept(cookie: Result<HeaderValue, CookieError>) -> Result<Kept, Problem> {
+    let cookie = cookie.map_err(|error| match error {
+        CookieError::Long(_) => Problem::BadRequest(error.to_string()),
+        CookieError::Seal => Problem::Own(error.to_string()),
+    })?;
+    Ok([
+        (SET_COOKIE, cookie),
+        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ])
+}
+
+/// The name of whoever has the token, as the API server says.
+async fn user_of(gateway: &Gateway, token: &str) -> Result<String, Problem> {
+    let api: Api<SelfSubjectReview> = Api::all(gateway.api_server.client(token)?);
+    let review = asked(api.create(&PostParams::default(), &SelfSubjectReview::default())).await?;
+    let user = review.status.and_then(|status| status.user_info);
+    user.and_then(|user| user.username).ok_or(Problem::Unauthenticated)
+}
+
+/// Who is signed in with this browser.
+#[utoipa::path(get, path = "/api/sign-in", tag = "browsers", security(()),
+    responses(
+        (status = 200, body = SignedIn),
+        (status = 503, body = ProblemDetails, content_type = "application/problem+json")))]
+pub(crate) async fn signed_in(
+    State(gateway): State<Arc<Gateway>>,
+    headers: HeaderMap,
+) -> Result<([(HeaderName, HeaderValue); 1], Json<SignedIn>), Problem> {
+    let user = match of_browser(&gateway, &headers) {
+        None => None,
+        Some(token) => match user_of(&gateway, &token).await {
+            Ok(user) => Some(user),
+            // The token ended before the cookie.
+            Err(Problem::Unauthenticated) => None,
+            Err(problem) => return Err(problem),
+        },
+    };
+    let fresh = [(CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    Ok((fresh, Json(SignedIn { user })))
+}
+
+/// Signs a browser in: for an hour, a cookie stands for the token in requests of the viewer's own pages, and in no others.
+#[utoipa::path(post, path = "/api/sign-in", tag = "browsers", security(()), request_body = SignIn,
+    responses(
+        (status = 200, body = SignedIn, headers(("Set-Cookie" = String, description = "The cookie, sealed."))),
+        (status = 400, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 401, body = ProblemDetails, content_type = "application/problem+json", description = "The cluster does not know the token."),
+        (status = 403, body = ProblemDetails, content_type = "application/problem+json", description = "The request is of another site."),
+        (status = 413, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 415, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, body = ProblemDetails, content_type = "application/problem+json")))]
+pub(crate) async fn sign_in(
+    State(gateway): State<Arc<Gateway>>,
+    headers: HeaderMap,
+    asked_for: Result<Json<SignIn>, JsonRejection>,
+) -> Result<(Kept, Json<SignedIn>), Problem> {
+    if !is_of_own_page(&headers) {
+        return Err(Problem::OtherSite);
+    }
+    let SignIn { token } = body(asked_for)?;
+    let token = token.trim();
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(Problem::BadRequest(
+            "token must be one word of letters, digits and signs".to_owned(),
+        ));
+    }
+    let cookie = kept(gateway.cookies.seal(token, Timestamp::now()))?;
+    let user = user_of(&gateway, token).await?;
+    Ok((cookie, Json(SignedIn { user: Some(user) })))
+}
+
+/// Signs a browser out.
+#[utoipa::path(delete, path = "/api/sign-in", tag = "browsers", security(()),
+    responses(
+        (status = 204, description = "The browser forgets its cookie."),
+        (status = 403, body = ProblemDetails, content_type = "application/problem+json", description = "The request is of another site.")))]
+pub(crate) async fn sign_out(headers: HeaderMap) -> Result<(StatusCode, Kept), Problem> {
+    if !is_of_own_page(&headers) {
+        return Err(Problem::OtherSite);
+    }
+    Ok((StatusCode::NO_CONTENT, kept(forget())?))
+}

@@ -1,0 +1,97 @@
+//! Pods that may be profiled, as the caller may see them.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use flopwatch_api::preparation::{PREPARED_ANNOTATION, split_names};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
+use kube::api::{Api, ListParams};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::gateway::api_server::asked;
+use crate::gateway::messages::TargetQuery;
+use crate::gateway::problem::{Guarded, Problem};
+use crate::gateway::request::is_namespace;
+use crate::gateway::routes::{Gateway, query};
+use crate::gateway::token::Token;
+use crate::session::targets::asks_for_gpu;
+
+/// Most pods that are looked at.
+const MOST: u32 = 500;
+
+/// Pods that may be profiled.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TargetList {
+    /// Those that run.
+    targets: Vec<TargetItem>,
+    /// Whether the namespace has more pods than were looked at.
+    more: bool,
+}
+
+/// A pod that runs.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TargetItem {
+    pod: String,
+    node: Option<String>,
+    containers: Vec<TargetContainer>,
+}
+
+/// A container of a pod.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TargetContainer {
+    name: String,
+    /// Whether it asks for a GPU: such containers are profiled when none is named.
+    gpu: bool,
+    /// Whether it was prepared for Nsight Systems when it started.
+    prepared: bool,
+}
+
+impl TargetItem {
+    /// None for a pod that does not run.
+    fn of(pod: &Pod) -> Option<Self> {
+        let phase = pod.status.as_ref()?.phase.as_deref();
+        if phase != Some("Running") || pod.metadata.deletion_timestamp.is_some() {
+            return None;
+        }
+        let spec = pod.spec.as_ref()?;
+        let annotations = pod.annotations();
+        let prepared = annotations
+            .get(PREPARED_ANNOTATION)
+            .map(String::as_str)
+            .unwrap_or_default();
+        let containers = spec.containers.iter().map(|container| TargetContainer {
+            name: container.name.clone(),
+            gpu: asks_for_gpu(container),
+            prepared: split_names(prepared).any(|name| name == container.name),
+        });
+        Some(Self {
+            pod: pod.name_any(),
+            node: spec.node_name.clone(),
+            containers: containers.collect(),
+        })
+    }
+}
+
+/// Pods of a namespace that run, listed with the caller's own token: it needs the right to `list` pods there.
+#[utoipa::path(get, path = "/api/profiling/targets", tag = "sessions", params(TargetQuery),
+    responses((status = 200, body = TargetList), Guarded))]
+pub(crate) async fn targets(
+    State(gateway): State<Arc<Gateway>>,
+    token: Token,
+    asked_for: Result<Query<TargetQuery>, QueryRejection>,
+) -> Result<Json<TargetList>, Problem> {
+    let TargetQuery { namespace } = query(asked_for)?;
+    if !is_namespace(&namespace) {
+        return Err(Problem::BadRequest("namespace must be the name of one".to_owned()));
+    }
+    let api: Api<Pod> = Api::namespaced(gateway.api_server.client(&token.0)?, &namespace);
+    let pods = asked(api.list(&ListParams::default().limit(MOST))).await?;
+    Ok(Json(TargetList {
+        targets: pods.items.iter().filter_map(TargetItem::of).collect(),
+        more: pods.metadata.continue_.is_some_and(|more| !more.is_empty()),
+    }))
+}

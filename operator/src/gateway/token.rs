@@ -1,0 +1,51 @@
+//! The token of a request: in its header, or in the cookie of a browser that signed in.
+
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue};
+use jiff::Timestamp;
+
+use crate::gateway::problem::Problem;
+use crate::gateway::routes::Gateway;
+
+/// The token of a request.
+pub(crate) struct Token(pub(crate) String);
+
+impl FromRequestParts<Arc<Gateway>> for Token {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, gateway: &Arc<Gateway>) -> Result<Self, Problem> {
+        let mut shown = parts.headers.get_all(AUTHORIZATION).iter();
+        let token = match (shown.next(), shown.next()) {
+            (None, _) => of_browser(gateway, &parts.headers),
+            (Some(value), None) => bearer(value),
+            (Some(_), Some(_)) => None,
+        };
+        token.map(Self).ok_or(Problem::Unauthenticated)
+    }
+}
+
+fn bearer(value: &HeaderValue) -> Option<String> {
+    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then(|| token.to_owned())
+}
+
+/// The token of whoever signed in, for requests of this gateway's own pages alone.
+pub(crate) fn of_browser(gateway: &Gateway, headers: &HeaderMap) -> Option<String> {
+    if is_of_own_page(headers) {
+        gateway.cookies.open(headers, Timestamp::now())
+    } else {
+        None
+    }
+}
+
+/// Whether a page of this very origin sent the request. Browsers say so themselves and let no script do it; a browser too old to say it
+/// counts as none, so a page of another site, or of another port of the host, can have nothing done in the name of whoever signed in.
+pub(crate) fn is_of_own_page(headers: &HeaderMap) -> bool {
+    let mut sites = headers.get_all("sec-fetch-site").iter();
+    sites.next().is_some_and(|site| site == "same-origin") && sites.next().is_none()
+}
