@@ -48,7 +48,14 @@ export default defineConfig({
   // The demo.
   assetsInclude: ["**/*.h5"],
   plugins: [files()],
-  build: { outDir: "dist/site", target: "es2022", sourcemap: false, reportCompressedSize: true },
+  build: {
+    // The page for files, and the one that knows a gateway's sessions beside it.
+    rolldownOptions: { input: ["index.html", "gateway.html"] },
+    outDir: "dist/site",
+    target: "es2022",
+    sourcemap: false,
+    reportCompressedSize: true,
+  },
   // The few there are; looking for more would take JSX for that of another framework.
   optimizeDeps: { noDiscovery: true, include: ["preact", "preact/hooks", "preact/jsx-runtime", "preact/jsx-dev-runtime"] },
   worker: { format: "es" },

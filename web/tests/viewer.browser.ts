@@ -119,6 +119,36 @@ test("with keys alone one searches, walks over hits, follows, marks, folds and c
   await settled(page);
 });
 
+test.each(["timeline", "overview", "tables"])("by Tab one reaches every control of the page %s, and each has a name", async (name) => {
+  const page = await on.open(`?file=files/synthetic.h5#page=${name}`);
+  await page.locator({ timeline: ".label", overview: ".bar", tables: "tbody tr" }[name] ?? "main").first().waitFor();
+  const controls = `button, input, select, summary, a[href], [tabindex="0"]`;
+  const most = await page.locator(controls).count();
+  const names: string[] = [];
+  for (let tabs = 0; tabs < most + 5; tabs += 1) {
+    await page.keyboard.press("Tab");
+    const named = await page.evaluate(() => {
+      const control = document.activeElement as HTMLElement;
+      if (control === document.body || control.dataset["reached"]) {
+        return undefined;
+      }
+      control.dataset["reached"] = "yes";
+      const label = control instanceof HTMLInputElement || control instanceof HTMLSelectElement ? control.labels?.[0]?.textContent : undefined;
+      return (control.ariaLabel ?? label ?? control.textContent).trim();
+    });
+    if (named !== undefined) {
+      names.push(named);
+    }
+  }
+  expect(names.filter((name) => name === "")).toEqual([]);
+  const missed = await page.evaluate((controls) => {
+    const all = [...document.querySelectorAll<HTMLInputElement>(controls)];
+    const reachable = all.filter((control) => control.checkVisibility() && !control.disabled && control.tabIndex >= 0 && !control.dataset["reached"]);
+    return reachable.map((control) => control.outerHTML.slice(0, 120));
+  }, controls);
+  expect(missed).toEqual([]);
+});
+
 test("arrow keys walk from event to event of a lane, there and back", async () => {
   const page = await open("#sel=cuda_memcpy_h2d:3");
   await panel(page).waitFor();

@@ -154,7 +154,7 @@ async function body(response: Response, onBytes: OnBytes): Promise<Uint8Array<Ar
 function refusal(url: string, response: Response): string {
   switch (response.status) {
     case 401:
-      return `${url}: the server asks who you are (401); open the link through \`kubectl flopwatch proxy\` or sign in`;
+      return `${url}: the server asks who you are (401); sign in, or open the link through \`kubectl flopwatch proxy\``;
     case 403:
       return `${url}: you may not read this session (403); ask for the right to \`get\` it`;
     case 404:

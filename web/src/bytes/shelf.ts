@@ -48,6 +48,18 @@ export function openShelf(): Shelf {
   };
 }
 
+/** Lets everything go. Nothing fails: where there is no storage, nothing was kept. */
+export async function emptyShelf(): Promise<void> {
+  try {
+    const database = await open();
+    const both = database.transaction([PARTS, INDEX], "readwrite");
+    await Promise.all([PARTS, INDEX].map((store) => done(both.objectStore(store).clear())));
+    database.close();
+  } catch {
+    // As above.
+  }
+}
+
 function open(): Promise<IDBDatabase> {
   return new Promise((resolve, reject) => {
     const request = indexedDB.open(DATABASE, 1);

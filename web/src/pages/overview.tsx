@@ -189,4 +189,4 @@ function Fact({ name, value }: { name: string; value: string }) {
   );
 }
 
-export const page: Page = { id: "overview", title: "Overview", order: 20, View: Overview };
+export const page: Page = { id: "overview", title: "Overview", order: 20, of: "file", View: Overview };

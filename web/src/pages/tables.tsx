@@ -126,4 +126,4 @@ function save(name: string, text: string): void {
   URL.revokeObjectURL(link.href);
 }
 
-export const page: Page = { id: "tables", title: "Tables", order: 30, View: Tables };
+export const page: Page = { id: "tables", title: "Tables", order: 30, of: "file", View: Tables };

@@ -113,4 +113,4 @@ function Timeline({ workspace }: { workspace: Workspace }) {
   );
 }
 
-export const page: Page = { id: "timeline", title: "Timeline", order: 10, View: Timeline };
+export const page: Page = { id: "timeline", title: "Timeline", order: 10, of: "file", View: Timeline };

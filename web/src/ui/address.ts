@@ -7,6 +7,8 @@ export interface Address {
   /** URL of the timeline file. */
   readonly file: string | undefined;
   readonly page: string | undefined;
+  /** Id of the session that is looked at among others. */
+  readonly session: string | undefined;
   /** The time that is seen, in ns. */
   readonly from: number | undefined;
   readonly to: number | undefined;
@@ -28,6 +30,7 @@ export function parseAddress(query: string, hash: string): Address {
   return {
     file,
     page: said.get("page") ?? undefined,
+    session: /^[0-9a-f]{8}$/.exec(said.get("session") ?? "")?.[0],
     from: span ? Number(time[1]) : undefined,
     to: span ? Number(time[2]) : undefined,
     selected: selected ? { category: selected[1] as string, index: Number(selected[2]) } : undefined,
@@ -42,6 +45,9 @@ export function hashOf(address: Omit<Address, "file">): string {
   const parts = new URLSearchParams();
   if (address.page !== undefined) {
     parts.set("page", address.page);
+  }
+  if (address.session !== undefined) {
+    parts.set("session", address.session);
   }
   if (address.from !== undefined && address.to !== undefined) {
     parts.set("t", `${Math.round(address.from)}-${Math.round(address.to)}`);

@@ -4,8 +4,9 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import demo from "../../tests/data/synthetic.h5?url";
 import * as format from "../view/format";
 import { Help } from "./help";
-import { pagesOf } from "./page";
+import { type Page, pagesOf } from "./page";
 import { Search } from "./search";
+import { SignIn } from "./sign-in";
 import { useObservable } from "./store";
 import { useDark } from "./dark";
 import type { Workspace } from "./workspace";
@@ -32,10 +33,12 @@ export function App({ workspace }: { workspace: Workspace }) {
     const file = event.dataTransfer?.files[0];
     if (file) {
       event.preventDefault();
-      void workspace.open({ file });
+      openFile(workspace, file);
     }
   };
-  const page = PAGES.find((page) => page.id === workspace.page) ?? PAGES[0];
+  const pages = PAGES.filter(({ of }) => (of === "file" ? status.kind === "open" : workspace.gateway !== undefined));
+  const page = PAGES.find((page) => page.id === workspace.page && (page.of === "file" || workspace.gateway)) ?? PAGES.find(({ of }) => of === "file");
+  const ofFile = page?.of === "file" && status.kind === "open";
   return (
     <div
       class={dropping ? "app dropping" : "app"}
@@ -51,20 +54,18 @@ export function App({ workspace }: { workspace: Workspace }) {
     >
       <header>
         <span class="brand">Flopwatch</span>
-        {status.kind === "open" && (
-          <>
-            <nav aria-label="Pages">
-              {PAGES.map((one) => (
-                <button key={one.id} type="button" aria-current={one.id === page?.id ? "page" : undefined} onClick={() => workspace.show(one.id)}>
-                  {one.title}
-                </button>
-              ))}
-            </nav>
-            <Search workspace={workspace} />
-          </>
+        {pages.length > 0 && (
+          <nav aria-label="Pages">
+            {pages.map((one) => (
+              <button key={one.id} type="button" aria-current={one.id === page?.id ? "page" : undefined} onClick={() => workspace.show(one.id)}>
+                {one.title}
+              </button>
+            ))}
+          </nav>
         )}
+        {ofFile && <Search workspace={workspace} />}
         <span class="space" />
-        {status.kind === "open" && <FileFacts workspace={workspace} />}
+        {ofFile && <FileFacts workspace={workspace} />}
         <OpenButton workspace={workspace} />
         <button type="button" onClick={() => setDark(!dark)} aria-label={dark ? "Use light colours" : "Use dark colours"} title="Light or dark">
           {dark ? "☀" : "☾"}
@@ -81,13 +82,42 @@ export function App({ workspace }: { workspace: Workspace }) {
           </button>
         </div>
       )}
-      <main>{status.kind === "open" && page ? <page.View key={status.what} workspace={workspace} /> : <Opening workspace={workspace} />}</main>
+      <main>{page && <Shown page={page} workspace={workspace} />}</main>
       <div class="announcer" role="status" aria-live="polite">
         {workspace.announcement}
       </div>
       {help && <Help onClose={() => setHelp(false)} />}
     </div>
   );
+}
+
+/** The page, or what stands before it: nobody is signed in, or no file is open. */
+function Shown({ page, workspace }: { page: Page; workspace: Workspace }) {
+  const { gateway, status } = workspace;
+  if (page.of === "file" && status.kind === "open") {
+    return <page.View key={status.what} workspace={workspace} />;
+  }
+  if (gateway && (page.of === "gateway" || status.kind === "failed")) {
+    switch (gateway.state) {
+      case "asking":
+        return <p class="waiting">Asking who is signed in…</p>;
+      case "out":
+        return <SignIn gateway={gateway} why={page.of === "file" && status.kind === "failed" ? status.why : undefined} />;
+      case "in":
+        if (page.of === "gateway") {
+          return <page.View workspace={workspace} />;
+        }
+    }
+  }
+  return <Opening workspace={workspace} />;
+}
+
+/** Opens a file of this machine, on a page that shows one. */
+function openFile(workspace: Workspace, file: File): void {
+  if (PAGES.find(({ id }) => id === workspace.page)?.of === "gateway") {
+    workspace.show("timeline");
+  }
+  void workspace.open({ file });
 }
 
 /** Whether keys are text now. */
@@ -135,7 +165,7 @@ function OpenButton({ workspace }: { workspace: Workspace }) {
           const file = event.currentTarget.files?.[0];
           event.currentTarget.value = "";
           if (file) {
-            void workspace.open({ file });
+            openFile(workspace, file);
           }
         }}
       />

@@ -10,7 +10,8 @@ export interface Page {
   readonly title: string;
   /** Pages stand in this order. */
   readonly order: number;
-  /** Shows the open file. */
+  /** What it shows: the open file, or what the gateway has. */
+  readonly of: "file" | "gateway";
   readonly View: ComponentType<{ workspace: Workspace }>;
 }
 

@@ -1,6 +1,6 @@
 /** Values that parts of the page watch. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 
 /** Something that changes and says so. */
 export class Observable {
@@ -31,6 +31,7 @@ export class Signal extends Observable {
 /** Renders the component again whenever `observable` changes. */
 export function useObservable<T extends Observable>(observable: T): T {
   const [, again] = useState(0);
-  useEffect(() => observable.watch(() => again((count) => count + 1)), [observable]);
+  // At once: what changed between the rendering and a later effect would be missed.
+  useLayoutEffect(() => observable.watch(() => again((count) => count + 1)), [observable]);
   return observable;
 }

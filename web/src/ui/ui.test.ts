@@ -7,6 +7,7 @@ import { csvOf, filtered, sorted } from "./table";
 test("an address comes back as it was written", () => {
   const address = {
     page: "tables",
+    session: "0badcafe",
     from: -10,
     to: 5000,
     selected: { category: "cuda_kernel", index: 5 },
@@ -18,7 +19,7 @@ test("an address comes back as it was written", () => {
 });
 
 test("an address that nobody wrote is as usual", () => {
-  expect(parseAddress("", "#t=9-1&sel=x&time=never")).toMatchObject({ file: undefined, from: undefined, selected: undefined, timeFormat: "auto", search: "" });
+  expect(parseAddress("", "#t=9-1&sel=x&time=never&session=../x")).toMatchObject({ file: undefined, session: undefined, from: undefined, selected: undefined, timeFormat: "auto", search: "" });
 });
 
 const row = (name: string, total: number): SummaryRow => ({ name, share_of_table: 0.5, calls: 2, total, avg: 1, median: 1, min: 1, max: 1, stddev: 0 });

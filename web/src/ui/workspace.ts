@@ -1,7 +1,9 @@
 /** The open file and what the user chose: shared by all pages. */
 
+import { emptyShelf } from "../bytes/shelf";
 import { Engine } from "../engine/client";
 import type { Area, AreaStats, EventDetails, EventPlace, EventRef, Flow, Hits, Place } from "../engine/protocol";
+import type { Gateway } from "../gateway/client";
 import type { Header } from "../timeline/header";
 import { TIME_FORMATS, type TimeFormat } from "../view/format";
 import type { Arrangement } from "../view/layout";
@@ -44,6 +46,9 @@ export class Workspace extends Observable {
   bytes = 0;
   requests = 0;
   page: string;
+  /** Id of the session that is looked at among others. */
+  session: string | undefined;
+  private place: Place | undefined;
   selected: EventDetails | undefined;
   flow: Flow | undefined;
   area: Area | undefined;
@@ -68,9 +73,22 @@ export class Workspace extends Observable {
   private bytesTimer: ReturnType<typeof setTimeout> | undefined;
   private addressTimer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(private readonly initial: Address) {
+  /** `gateway` is the one that serves this page, if one does. */
+  constructor(
+    private readonly initial: Address,
+    readonly gateway?: Gateway,
+  ) {
     super();
-    this.page = initial.page ?? "timeline";
+    this.page = initial.page ?? (gateway && initial.file === undefined ? "sessions" : "timeline");
+    this.session = initial.session;
+    gateway?.watch(() => {
+      // What could not be read before one signed in.
+      if (gateway.state === "in" && this.status.kind === "failed" && this.place) {
+        this.opening = 0;
+        void this.open(this.place);
+      }
+      this.changed();
+    });
     this.search = initial.search;
     this.byName = initial.byName;
     this.timeFormat = initial.timeFormat;
@@ -90,6 +108,7 @@ export class Workspace extends Observable {
   async open(place: Place): Promise<void> {
     const what = "url" in place ? place.url : place.file.name;
     this.opening += 1;
+    this.place = place;
     performance.mark("flopwatch-open");
     const { opening } = this;
     this.reset(what);
@@ -333,6 +352,25 @@ export class Workspace extends Observable {
     this.changed();
   }
 
+  /** Looks at a session among others. */
+  chooseSession(id: string | undefined): void {
+    this.session = id;
+    this.keepAddress();
+    this.changed();
+  }
+
+  /** Signs out, and leaves nothing of what was read: not in the browser's storage, nor in this page. */
+  async signOut(): Promise<void> {
+    try {
+      await this.gateway?.signOut();
+      await emptyShelf();
+      sessionStorage.clear();
+      location.replace(location.pathname);
+    } catch (error) {
+      this.report(error);
+    }
+  }
+
   setByName(byName: boolean): void {
     this.byName = byName;
     this.keepAddress();
@@ -368,6 +406,7 @@ export class Workspace extends Observable {
       const selected = this.selected && this.header?.categories[this.selected.category];
       const hash = hashOf({
         page: this.page,
+        session: this.session,
         from: this.viewport?.from,
         to: this.viewport?.to,
         selected: selected && this.selected ? { category: selected.name, index: this.selected.index } : undefined,
