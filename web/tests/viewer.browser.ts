@@ -296,6 +296,39 @@ test("a file of bare columns, in an old layout, is shown by HDF5's own library",
   expect(await panel(page).innerText()).toMatch(/duration\s+400 µs/);
 });
 
+test("Perfetto is given the trace in a window of its own, once the server has made it", async () => {
+  // Perfetto's page is on the network, and its server's conversion a test of its own: both answer as they are documented to.
+  await on.context.route("https://ui.perfetto.dev/**", (route) =>
+    route.fulfill({
+      contentType: "text/html",
+      body: `<script>
+        addEventListener("message", ({ data, source, origin }) => {
+          if (data === "PING") source.postMessage("PONG", origin);
+          if (data.perfetto) document.title = data.perfetto.title + ", bytes: " + data.perfetto.buffer.byteLength;
+        });
+      </script>`,
+    }),
+  );
+  let asked = 0;
+  await on.context.route("**/artifacts/timeline.pftrace", (route) => {
+    asked += 1;
+    const making = { status: 503, headers: { "Retry-After": "1" }, contentType: "application/problem+json", body: '{"reason":"Converting","detail":"it is being made"}' };
+    return route.fulfill(asked === 1 ? making : asked === 2 ? { body: "trace" } : { status: 502, contentType: "application/problem+json", body: '{"reason":"ConversionFailed","detail":"the child was ended"}' });
+  });
+  const page = await on.open("?file=files/artifacts/synthetic.h5");
+  await settled(page);
+  const button = page.getByRole("button", { name: "Open in Perfetto" });
+  const [perfetto] = await Promise.all([on.context.waitForEvent("page"), button.click()]);
+  await perfetto.waitForFunction(() => document.title.endsWith(", bytes: 5"));
+  expect(asked).toBe(2);
+  expect(await perfetto.title()).toContain("Flopwatch");
+  await button.click();
+  const alert = page.getByRole("alert");
+  await alert.waitFor();
+  expect(await alert.innerText()).toContain("the child was ended");
+  await on.context.unrouteAll();
+});
+
 test("rows are pinned, filtered and folded", async () => {
   const page = await open();
   const row = page.locator(".label.row").filter({ hasText: "stream 10" });

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { traceUrl } from "../ui/perfetto";
 import { runOf } from "../ui/sessions/start";
 import { Gateway, problemOf } from "./client";
 
@@ -58,4 +59,12 @@ test("a link to a timeline holds where it is, and nothing of whoever made it", (
   expect(new URLSearchParams(link.search).get("file")).toBe("/flopwatch/api/profiling/timeline/0badcafe.h5?capture=train+a");
   expect([...link.searchParams.keys()]).toEqual(["file"]);
   expect(gateway.artifactUrl("0badcafe", "c", "../x")).toBe("https://gateway.example/flopwatch/api/profiling/session/0badcafe/artifacts/..%2Fx?capture=c");
+});
+
+test.each([
+  ["https://g.example/x/api/profiling/timeline/0badcafe.h5?capture=a", "https://g.example/x/api/profiling/session/0badcafe/artifacts/timeline.pftrace?capture=a"],
+  ["http://127.0.0.1:1/v1/namespaces/local/captures/c/artifacts/timeline.h5", "http://127.0.0.1:1/v1/namespaces/local/captures/c/artifacts/timeline.pftrace"],
+  ["https://files.example/timeline.h5", undefined],
+])("the trace for Perfetto of %s is beside it", (file, trace) => {
+  expect(traceUrl(file)).toBe(trace);
 });

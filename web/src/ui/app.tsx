@@ -5,6 +5,7 @@ import demo from "../../tests/data/synthetic.h5?url";
 import * as format from "../view/format";
 import { Help } from "./help";
 import { type Page, pagesOf } from "./page";
+import { openInPerfetto, traceUrl } from "./perfetto";
 import { Search } from "./search";
 import { SignIn } from "./sign-in";
 import { useObservable } from "./store";
@@ -144,7 +145,30 @@ function FileFacts({ workspace }: { workspace: Workspace }) {
           {format.grouped(lost)} not shown
         </button>
       )}
+      {workspace.url !== undefined && <InPerfetto workspace={workspace} url={traceUrl(workspace.url)} />}
     </span>
+  );
+}
+
+function InPerfetto({ workspace, url }: { workspace: Workspace; url: string | undefined }) {
+  const [busy, setBusy] = useState(false);
+  if (url === undefined) {
+    return null;
+  }
+  const open = async () => {
+    setBusy(true);
+    try {
+      await openInPerfetto(url, document.title);
+    } catch (error) {
+      workspace.report(error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <button type="button" disabled={busy} onClick={() => void open()} title="Perfetto comes up in a window of its own and reads the capture in this browser; nothing is uploaded">
+      Open in Perfetto
+    </button>
   );
 }
 

@@ -218,6 +218,11 @@ export class Workspace extends Observable {
     }
   }
 
+  /** Where the open file is; undefined for one of this machine. */
+  get url(): string | undefined {
+    return this.place && "url" in this.place ? this.place.url : undefined;
+  }
+
   rowTitle(row: number): string {
     return this.header?.rows[row]?.label ?? "";
   }
