@@ -129,7 +129,10 @@ async fn serve(
 ) -> Result<Served, OpenError> {
     let metrics = ArtifactMetrics::register(&Registry::new())?;
     // The file is the user's own; no more than what it takes is kept free for others.
-    let options = StoreOptions { free_bytes_floor: 0 };
+    let options = StoreOptions {
+        free_bytes_floor: 0,
+        ..StoreOptions::default()
+    };
     let store = Store::open(&folder.join("store"), options, metrics.clone()).await?;
     let publication = Publication {
         capture: CaptureId {
