@@ -1,16 +1,16 @@
 /** A browser and a server for the tests. */
 
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { type PreviewServer, preview } from "vite";
+import * as pictures from "./pictures.mjs";
 
 /** The browser: Debian's, unless FLOPWATCH_CHROMIUM names another. */
 const CHROMIUM = process.env["FLOPWATCH_CHROMIUM"] ?? "/usr/bin/chromium";
 
 const WEB = fileURLToPath(new URL("..", import.meta.url));
 const DATA = fileURLToPath(new URL("data", import.meta.url));
-const SCREENS = fileURLToPath(new URL("screens", import.meta.url));
 
 /** Software rendering, so that pictures are the same with any graphics card and with none. */
 const FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist", "--font-render-hinting=none"];
@@ -84,44 +84,11 @@ export async function settled(page: Page): Promise<void> {
   });
 }
 
-/** The share of pixels of the tracks that differ clearly from the picture that is kept under `name`; without one, or with UPDATE_SCREENS set, it is kept. */
+/** The share of pixels of the tracks that differ clearly from the picture that is kept under `name`. */
 export async function differs(page: Page, name: string): Promise<number> {
   const clip = await page.locator(".tracks").boundingBox();
   if (!clip) {
     throw new Error("no tracks to look at");
   }
-  const now = await page.screenshot({ clip });
-  const path = `${SCREENS}/${name}.png`;
-  if (!existsSync(path) || process.env["UPDATE_SCREENS"]) {
-    mkdirSync(SCREENS, { recursive: true });
-    writeFileSync(path, now);
-    return 0;
-  }
-  return compare(page, now, readFileSync(path));
-}
-
-/** The share of pixels of two pictures that differ clearly; 1 where their sizes differ. */
-export async function compare(page: Page, one: Buffer, other: Buffer): Promise<number> {
-  return page.evaluate(
-    async ([a, b]) => {
-      const pixels = async (base64: string) => {
-        const bitmap = await createImageBitmap(await (await fetch(`data:image/png;base64,${base64}`)).blob());
-        const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
-        const context = canvas.getContext("2d")!;
-        context.drawImage(bitmap, 0, 0);
-        return context.getImageData(0, 0, bitmap.width, bitmap.height);
-      };
-      const [x, y] = await Promise.all([pixels(a!), pixels(b!)]);
-      if (x.width !== y.width || x.height !== y.height) {
-        return 1;
-      }
-      let different = 0;
-      for (let at = 0; at < x.data.length; at += 4) {
-        const distance = [0, 1, 2].reduce((sum, channel) => sum + Math.abs(x.data[at + channel]! - y.data[at + channel]!), 0);
-        different += distance > 48 ? 1 : 0;
-      }
-      return different / (x.data.length / 4);
-    },
-    [one.toString("base64"), other.toString("base64")],
-  );
+  return pictures.differs(page, await page.screenshot({ clip }), name);
 }

@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Page, Request } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { compare, differs, settled, type Stage, stage, told } from "./stage";
+import { compare } from "./pictures.mjs";
+import { differs, settled, type Stage, stage, told } from "./stage";
 
 /** Pictures may differ in so many pixels: texts are drawn by the fonts of the machine. */
 const TOLERANCE = 0.02;

@@ -1,6 +1,7 @@
 //! The gateway on loopback, before an API server of the tests and a real artifact service.
 
 mod browsers;
+mod client;
 mod forms;
 mod rig;
 mod sockets;

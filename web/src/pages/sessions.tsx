@@ -124,7 +124,7 @@ function Of({ gateway, workspace }: { gateway: Gateway; workspace: Workspace }) 
       <div class="halves">
         <div class="table">
           {found && found.sessions.length > 0 && <List sessions={found.sessions} chosen={workspace.session} onChoose={(id) => workspace.chooseSession(id)} />}
-          {found && found.sessions.length === 0 && <p class="waiting">No session is so.</p>}
+          {found && found.sessions.length === 0 && <p class="waiting">No session matches.</p>}
           {!found && problem === undefined && <p class="waiting">Reading the sessions…</p>}
           {found && (pages.length > 1 || found.next !== undefined) && (
             <p class="pages">

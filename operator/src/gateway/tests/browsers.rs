@@ -1,10 +1,12 @@
 //! The gateway as the viewer's pages use it.
 
+use std::convert::Infallible;
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::rig::{Answer, Rig};
+use super::rig::{Answer, Rig, artifacts};
 
 const SIGN_IN: &str = "/api/sign-in";
 const JSON: (&str, &str) = ("Content-Type", "application/json");
@@ -227,13 +229,19 @@ async fn a_user_signs_in_profiles_and_opens_a_timeline_in_a_browser() {
     };
     let web = concat!(env!("CARGO_MANIFEST_DIR"), "/../web/tests");
     let timeline = std::fs::read(format!("{web}/data/synthetic.h5")).unwrap();
-    let rig = Rig::with(&timeline).await;
+    // Longer than the agent lets a request wait.
+    let rig = Rig::with(&timeline, Some(Duration::from_secs(1))).await;
     rig.session("team", "infer", "00000abc", 1, "Unknown");
-    // The name stands for loopback: browsers keep secure cookies of it without TLS.
-    let url = format!("http://localhost:{}/", rig.address.port());
-    let script = format!("{web}/gateway.mjs");
-    let driven = tokio::task::spawn_blocking(move || Command::new(node).arg(script).arg(url).output().unwrap());
-    let output = driven.await.unwrap();
+    let url = format!("https://localhost:{}/", rig.over_tls().await.port());
+    let mut walk = Command::new(node);
+    walk.arg(format!("{web}/gateway.mjs"))
+        .arg(url)
+        .arg(rig.agent.folder.path());
+    let driven = tokio::task::spawn_blocking(move || walk.output().unwrap());
+    let output = tokio::select! {
+        output = driven => output.unwrap(),
+        never = infer_runs(&rig) => match never {},
+    };
     let said = String::from_utf8_lossy(&output.stdout);
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}\n{complaints}");
@@ -248,6 +256,28 @@ async fn a_user_signs_in_profiles_and_opens_a_timeline_in_a_browser() {
         .collect();
     assert_eq!(stopped, ["Keep"]);
     assert_eq!(world.deleted.len(), 1);
+}
+
+/// Has the capture of `team/infer` collect until somebody stops its session, and publish then.
+async fn infer_runs(rig: &Rig) -> Infallible {
+    let of_infer = |status: &Value| rig.capture_of("infer", "00000abc", "infer-a", status);
+    for turn in 0.. {
+        if !rig.world.lock().unwrap().changed.is_empty() {
+            break;
+        }
+        of_infer(
+            &json!({"progress": {"stage": "Collecting", "percent": turn % 10 * 10, "message": "the window is open"}}),
+        );
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    of_infer(&json!({"progress": {"stage": "Publishing", "percent": 95, "message": ""}}));
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    of_infer(&json!({
+        "url": format!("https://{}/v1/anything", rig.agent.address), "artifacts": artifacts(),
+        "progress": {"stage": "Done", "percent": 100, "message": ""}
+    }));
+    rig.session("team", "infer", "00000abc", 1, "True");
+    std::future::pending().await
 }
 
 fn stop_path() -> String {

@@ -2,6 +2,7 @@
 //! one.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use flopwatch_api::form::Form;
 use flopwatch_artifacts::{ConversionError, Converter};
@@ -11,10 +12,12 @@ use serde_json::json;
 
 use super::rig::{Rig, artifacts, timeline_content};
 
-/// Writes how large the timeline is; as a Chrome trace that fails, and as protobuf it never ends.
+/// Writes how large the timeline is; as a Chrome trace that fails.
 #[derive(Debug)]
 pub(super) struct Sizes {
     pub(super) folder: PathBuf,
+    /// How long the form for Perfetto takes; without it, it never ends.
+    pub(super) perfetto: Option<Duration>,
 }
 
 impl Converter for Sizes {
@@ -32,7 +35,10 @@ impl Converter for Sizes {
         async move {
             match form {
                 Form::Chrome => return Err(ConversionError::Failed("the child was ended".to_owned())),
-                Form::Perfetto => std::future::pending().await,
+                Form::Perfetto => match self.perfetto {
+                    Some(time) => tokio::time::sleep(time).await,
+                    None => std::future::pending().await,
+                },
                 _ => {}
             }
             let bytes = std::fs::metadata(timeline).unwrap().len();

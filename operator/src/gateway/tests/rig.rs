@@ -17,6 +17,8 @@ use flopwatch_artifacts::{
     SourceFile, Store, StoreOptions,
 };
 use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::Event;
 use prometheus::Registry;
@@ -26,8 +28,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::super::*;
+pub(super) use super::client::{Answer, Ears};
 use super::forms::Sizes;
 use crate::certificates::{Material, Names, carry_out, decide};
+use crate::serve::server_config;
 
 /// Name in the agents' certificates.
 pub(super) const AGENT_NAME: &str = "flopwatch-agent.flopwatch.svc";
@@ -284,7 +288,7 @@ fn write_leaf(folder: &std::path::Path) {
     }
 }
 
-async fn agent(client: Client, timeline: &[u8]) -> Agent {
+async fn agent(client: Client, timeline: &[u8], perfetto: Option<Duration>) -> Agent {
     let folder = tempfile::tempdir().unwrap();
     write_leaf(folder.path());
     let metrics = ArtifactMetrics::register(&Registry::new()).unwrap();
@@ -330,6 +334,7 @@ async fn agent(client: Client, timeline: &[u8]) -> Agent {
     let access = Access::Kubernetes(Reviewer::new(client, reviews, metrics.reviews()));
     let converter = Arc::new(Sizes {
         folder: folder.path().join("conversion"),
+        perfetto,
     });
     let limits = ConversionLimits {
         patience: Duration::from_millis(500),
@@ -352,6 +357,7 @@ pub(super) struct Rig {
     pub(super) address: SocketAddr,
     pub(super) world: Arc<Mutex<World>>,
     pub(super) agent: Agent,
+    router: Router,
     sessions: Arc<Mutex<Writer<ProfilingSession>>>,
     captures: Mutex<Writer<Capture>>,
     news: watch::Sender<()>,
@@ -361,11 +367,11 @@ pub(super) struct Rig {
 impl Rig {
     /// With the session `team/train` (0badcafe) and its capture.
     pub(super) async fn new() -> Self {
-        Self::with(&timeline_content()).await
+        Self::with(&timeline_content(), None).await
     }
 
-    /// Likewise, with this content of the capture's timeline.
-    pub(super) async fn with(timeline: &[u8]) -> Self {
+    /// Likewise, with this content of the capture's timeline, and the time that its form for Perfetto takes, if it comes to an end.
+    pub(super) async fn with(timeline: &[u8], perfetto: Option<Duration>) -> Self {
         let (sessions, session_writer) = reflector::store();
         let (captures, capture_writer) = reflector::store();
         let session_writer = Arc::new(Mutex::new(session_writer));
@@ -408,7 +414,7 @@ impl Rig {
         let config = Config::new(format!("http://{}", listener.local_addr().unwrap()).parse().unwrap());
         tokio::spawn(async move { axum::serve(listener, api).await.unwrap() });
         let client = Client::try_from(config.clone()).unwrap();
-        let agent = agent(client.clone(), timeline).await;
+        let agent = agent(client.clone(), timeline, perfetto).await;
         let token = agent.folder.path().join("token");
         std::fs::write(&token, "gateway\n").unwrap();
         let gateway = Gateway {
@@ -435,9 +441,11 @@ impl Rig {
         let router = guarded(gateway, &origins, &Metrics::new().unwrap()).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        let plain = router.clone();
+        tokio::spawn(async move { axum::serve(listener, plain).await.unwrap() });
         let rig = Self {
             address,
+            router,
             world,
             agent,
             sessions: session_writer,
@@ -474,26 +482,55 @@ impl Rig {
         self.news.send_replace(());
     }
 
-    /// Adds a capture of the session `team/train` whose artifacts are at `url`.
+    /// Serves the gateway over TLS too, as it is in a cluster, with a certificate that no browser knows.
+    pub(super) async fn over_tls(&self) -> SocketAddr {
+        let file = |name: &str| ByteString(std::fs::read(self.agent.folder.path().join(name)).unwrap());
+        let secret = Secret {
+            data: Some(["tls.crt", "tls.key"].map(|name| (name.to_owned(), file(name))).into()),
+            ..Secret::default()
+        };
+        let (config, _) = server_config(&secret).unwrap();
+        // The port is free now, and is taken again at once.
+        let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let (certificate, current) = watch::channel(Some(Arc::new(config)));
+        let (router, readiness) = (self.router.clone(), Readiness::default());
+        let (ready, stop) = (readiness.clone(), self.agent.stop.clone());
+        tokio::spawn(async move {
+            serve(address, router, current, readiness, stop).await.unwrap();
+            drop(certificate);
+        });
+        while !ready.get() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        address
+    }
+
+    /// Adds a finished capture of the session `team/train` whose artifacts are at `url`.
     pub(super) fn capture(&self, name: &str, url: &str, artifacts: &Value) {
+        let done = json!({
+            "url": url, "artifacts": artifacts, "progress": {"stage": "Done", "percent": 100, "message": ""},
+            "conditions": [{
+                "type": "Succeeded", "status": "True", "reason": "Succeeded", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"
+            }]
+        });
+        self.capture_of("train", "0badcafe", name, &done);
+    }
+
+    /// Adds a capture of a session in `team`, or changes it.
+    pub(super) fn capture_of(&self, session: &str, id: &str, name: &str, status: &Value) {
         let capture = json!({
             "apiVersion": "flopwatch.dev/v1alpha1", "kind": "Capture",
             "metadata": {
                 "namespace": "team", "name": name, "uid": name,
-                "labels": {"flopwatch.dev/session": "train", "flopwatch.dev/session-id": "0badcafe"}
+                "labels": {"flopwatch.dev/session": session, "flopwatch.dev/session-id": id}
             },
             "spec": {
-                "sessionRef": {"name": "train", "id": "0badcafe"}, "nodeName": "node", "podRef": {"name": "train", "uid": "pod"},
+                "sessionRef": {"name": session, "id": id}, "nodeName": "node", "podRef": {"name": "train", "uid": "pod"},
                 "containerName": "main", "profiler": {"type": "Nsys"}, "durationSeconds": 10, "startDeadlineSeconds": 60,
                 "outputs": ["Timeline", "Summary"]
             },
-            "status": {
-                "url": url, "artifacts": artifacts, "progress": {"stage": "Done", "percent": 100, "message": ""},
-                "conditions": [{
-                    "type": "Succeeded", "status": "True", "reason": "Succeeded", "message": "",
-                    "lastTransitionTime": "2026-01-01T00:00:00Z"
-                }]
-            }
+            "status": status
         });
         let capture = serde_json::from_value(capture).unwrap();
         self.captures
@@ -559,10 +596,7 @@ impl Rig {
         }
         request.push_str("\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
-        Ears {
-            stream,
-            text: String::new(),
-        }
+        Ears::new(stream)
     }
 
     /// Holds an answer against the document.
@@ -611,71 +645,4 @@ pub(super) fn artifacts() -> Value {
         artifact("summary.json", "Summary", false),
         artifact("capture.nsys-rep", "Raw", true)
     ])
-}
-
-/// A client that listens.
-pub(super) struct Ears {
-    stream: TcpStream,
-    text: String,
-}
-
-impl Ears {
-    /// Everything that was heard once `end` is in it, or the stream's end where `end` is empty.
-    pub(super) async fn until(&mut self, end: &str) -> &str {
-        let mut piece = [0; 4096];
-        while end.is_empty() || !self.text.contains(end) {
-            let read = tokio::time::timeout(Duration::from_secs(30), self.stream.read(&mut piece)).await;
-            match read.expect("something within 30 s").unwrap() {
-                0 => break,
-                read => self.text.push_str(std::str::from_utf8(&piece[..read]).unwrap()),
-            }
-        }
-        &self.text
-    }
-
-    /// The ids of what was heard.
-    pub(super) fn ids(&self) -> Vec<String> {
-        let lines = self.text.lines().filter_map(|line| line.strip_prefix("id: "));
-        lines.map(|id| id.trim().to_owned()).collect()
-    }
-}
-
-/// An answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    headers: BTreeMap<String, String>,
-    pub(super) body: Vec<u8>,
-}
-
-impl Answer {
-    fn parse(bytes: &[u8]) -> Self {
-        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
-        let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
-        let mut lines = head.lines();
-        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-        let mut headers: BTreeMap<String, String> = BTreeMap::new();
-        for (name, value) in lines.map(|line| line.split_once(": ").unwrap()) {
-            let all = headers.entry(name.to_ascii_lowercase()).or_default();
-            let comma = if all.is_empty() { "" } else { ", " };
-            all.extend([comma, value]);
-        }
-        Self {
-            status,
-            headers,
-            body: bytes[end + 4..].to_vec(),
-        }
-    }
-
-    pub(super) fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map_or("", String::as_str)
-    }
-
-    pub(super) fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap()
-    }
-
-    pub(super) fn reason(&self) -> String {
-        self.json()["reason"].as_str().unwrap().to_owned()
-    }
 }
