@@ -244,11 +244,18 @@ pub enum SummaryFormat {
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
 pub struct ServeArguments {
-    /// A folder with timeline.h5, summary.json or capture.nsys-rep in it, or one such file.
-    pub source: PathBuf,
+    /// A folder with timeline.h5, summary.json or capture.nsys-rep in it, or one such file; without one, the viewer alone. Any other capture can be
+    /// dropped onto it.
+    pub source: Option<PathBuf>,
     /// Loopback address to listen on; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub listen: SocketAddr,
+    /// The nsys for reports that are dropped onto the viewer [default: the one on PATH, or Debian's].
+    #[arg(long, value_name = "FILE", env = "FLOPWATCH_NSYS")]
+    pub nsys: Option<PathBuf>,
+    /// The folder host-linux-x64 that belongs to it [default: found beside it].
+    #[arg(long, value_name = "DIR", env = "FLOPWATCH_NSYS_HOST")]
+    pub nsys_host: Option<PathBuf>,
 }
 
 /// Arguments of `transform`.

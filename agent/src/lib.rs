@@ -7,6 +7,7 @@
 //! | [`node`] | `run`: the captures and pods of one node |
 //! | [`source`], [`conversion`] | `convert`, `export` and `summary`: any file that is read, through the same children |
 //! | [`forms`] | forms of published timelines on demand, through the same children |
+//! | [`dropped`] | files that are dropped onto the viewer, through the same children |
 //! | [`record`] | `record`: the same on one machine, without a cluster |
 //! | [`manifest`] | the request that `record` reads |
 //! | [`metrics`], [`observability`] | what it tells about itself |
@@ -17,6 +18,7 @@ pub mod choice;
 pub mod cli;
 pub mod conversion;
 pub mod digest;
+pub mod dropped;
 pub mod failure;
 pub mod forms;
 pub mod gpus;

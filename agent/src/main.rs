@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, OsString};
 use std::io::Write;
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
@@ -15,6 +16,7 @@ use flopwatch_agent::manifest::Manifest;
 use flopwatch_agent::record::{Options, Recording, record};
 use flopwatch_agent::serve::Service;
 use flopwatch_agent::{node, source, tools, transform};
+use flopwatch_attach::nsys::HostTools;
 use flopwatch_attach::reexec;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -137,7 +139,7 @@ async fn run_record(arguments: RecordArguments) -> anyhow::Result<ExitCode> {
     }
     // The command keeps running beside the service, and Ctrl-C ends both.
     let watched = tokio::spawn(async move { command.end().await.map(report) });
-    serve(&folder, &name, arguments.listen).await?;
+    serve(Some(&folder), &name, arguments.listen, Ok(options.tools)).await?;
     watched.abort();
     Ok(ExitCode::SUCCESS)
 }
@@ -157,12 +159,19 @@ fn report(status: ExitStatus) -> u8 {
 }
 
 async fn run_serve(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
-    serve(&arguments.source, "result", arguments.listen).await?;
+    let path = std::env::var_os("PATH");
+    let tools = tools::find(arguments.nsys.as_deref(), arguments.nsys_host.as_deref(), path.as_ref());
+    serve(arguments.source.as_deref(), "result", arguments.listen, tools).await?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn serve(source: &Path, name: &str, address: std::net::SocketAddr) -> anyhow::Result<()> {
-    let service = Service::new(source, name, address).await?;
+async fn serve(
+    source: Option<&Path>,
+    name: &str,
+    address: SocketAddr,
+    tools: Result<HostTools, tools::Error>,
+) -> anyhow::Result<()> {
+    let service = Service::new(source, name, address, tools).await?;
     let urls = service.file_urls().join("\n  ");
     if let Some(viewer) = service.viewer_url() {
         say(&format!("Open in a browser:\n  {viewer}\n"))?;

@@ -10,13 +10,16 @@ use flopwatch_artifacts::{
     Access, ArtifactMetrics, ArtifactService, CaptureId, ConversionLimits, Publication, ServeError, Server,
     ServerLimits, SourceFile, Store, StoreError, StoreOptions, artifacts_path,
 };
+use flopwatch_attach::nsys::HostTools;
 use k8s_openapi::jiff::Timestamp;
 use prometheus::Registry;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+use crate::dropped::{DropLimits, Dropped};
 use crate::forms::Forms;
 use crate::steps::{Limits, Steps};
+use crate::tools;
 
 /// Namespace under which local files are served.
 const NAMESPACE: &str = "local";
@@ -59,9 +62,15 @@ pub struct Service {
 }
 
 impl Service {
-    /// Serves a result's folder or one file of it under `name` on a loopback address.
-    pub async fn new(source: &Path, name: &str, address: SocketAddr) -> Result<Self, Error> {
-        let files = files(source)?;
+    /// Serves a result's folder or one file of it under `name` on a loopback address; without one, the viewer alone. Other captures that are dropped
+    /// onto the viewer are converted, reports of Nsight Systems with `tools`.
+    pub async fn new(
+        source: Option<&Path>,
+        name: &str,
+        address: SocketAddr,
+        tools: Result<HostTools, tools::Error>,
+    ) -> Result<Self, Error> {
+        let files = source.map(files).transpose()?.unwrap_or_default();
         let io = |source| Error::Io {
             path: std::env::temp_dir(),
             source,
@@ -95,10 +104,14 @@ impl Service {
             created: Timestamp::now(),
         };
         let manifest = store.publish(publication, &files).await?;
+        let incoming = folder.path().join("dropped");
+        tokio::fs::create_dir(&incoming).await.map_err(io)?;
+        let store = Arc::new(store);
+        let dropped = Dropped::new(Arc::clone(&store), incoming, NAMESPACE, tools, DropLimits::default());
         let (access, limits) = (Access::LoopbackOnly, ConversionLimits::default());
-        let service = ArtifactService::converting(Arc::new(store), access, metrics, Arc::new(forms), limits);
+        let service = ArtifactService::converting(store, access, metrics, Arc::new(forms), limits);
         let server = Server::bind_plain_loopback(&service, address, ServerLimits::default())?;
-        let server = server.merge(flopwatch_viewer::router());
+        let server = server.merge(flopwatch_viewer::router()).merge(dropped.router());
         let names = manifest.artifacts.into_iter().map(|artifact| artifact.name).collect();
         Ok(Self {
             server,
@@ -113,11 +126,12 @@ impl Service {
         format!("http://{}{}", self.server.local_addr(), self.path)
     }
 
-    /// Where the viewer shows the timeline; nothing when none is served or this program was built without the viewer.
+    /// Where the viewer shows the timeline, or waits for files when none is served; nothing when this program was built without the viewer.
     pub fn viewer_url(&self) -> Option<String> {
-        let timeline = self.names.iter().find(|name| *name == TIMELINE)?;
-        let file = format!("{}/{timeline}", self.path.trim_start_matches('/'));
-        flopwatch_viewer::is_built().then(|| format!("http://{}/?file={file}", self.server.local_addr()))
+        let timeline = self.names.iter().find(|name| *name == TIMELINE);
+        let file = timeline.map(|name| format!("?file={}/{name}", self.path.trim_start_matches('/')));
+        let page = format!("http://{}/{}", self.server.local_addr(), file.unwrap_or_default());
+        flopwatch_viewer::is_built().then_some(page)
     }
 
     /// Where each file is.

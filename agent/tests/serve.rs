@@ -1,4 +1,4 @@
-//! Serves a timeline as a person would, and opens what it printed in a browser.
+//! Serves a timeline as a person would, and opens what it printed in a browser; and the viewer alone, onto which captures are dropped.
 #![allow(
     clippy::print_stdout,
     reason = "a skip is told on standard output, where the recipe counts it"
@@ -7,7 +7,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// A timeline of 7000 events, made by `flopwatch-trace-bench`.
@@ -21,9 +21,23 @@ struct Serving {
 
 impl Serving {
     fn of(file: &Path) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_flopwatch-agent"))
-            .arg("serve")
-            .arg(file)
+        Self::start(
+            Command::new(env!("CARGO_BIN_EXE_flopwatch-agent"))
+                .arg("serve")
+                .arg(file),
+            "timeline.h5",
+        )
+    }
+
+    /// The viewer alone, with its temporary files in a folder.
+    fn bare(folder: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flopwatch-agent"));
+        Self::start(command.arg("serve").env("TMPDIR", folder), "/artifacts")
+    }
+
+    /// Reads what is printed until a line, not that of the viewer, ends so.
+    fn start(command: &mut Command, last: &str) -> Self {
+        let mut child = command
             .args(["--listen", "127.0.0.1:0"])
             .stdout(Stdio::piped())
             .spawn()
@@ -34,11 +48,20 @@ impl Serving {
             if let Some(url) = line.trim().strip_prefix("http://") {
                 urls.push(format!("http://{url}"));
             }
-            if line.ends_with("timeline.h5") && !line.contains("?file=") {
+            if line.ends_with(last) && !line.contains("?file=") {
                 break;
             }
         }
         Self { child, urls }
+    }
+}
+
+impl Serving {
+    /// Ends it as a person would.
+    fn end(mut self) {
+        let asked = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
+        assert!(asked.success());
+        assert!(self.child.wait().unwrap().success());
     }
 }
 
@@ -99,6 +122,114 @@ fn every_form_of_a_timeline_is_made_by_a_child_and_holds_the_same_events() {
     assert_eq!(form("timeline.pftrace").first(), Some(&0x0a));
     let (status, body) = get(&format!("{base}timeline.xml"));
     assert_eq!(status, 404, "{}", String::from_utf8_lossy(&body));
+}
+
+/// A capture of somebody else's, where the corpus is.
+fn corpus(name: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../shared/corpus")
+        .join(name);
+    let there = path.is_file();
+    if !there {
+        println!("skipped: ../shared/corpus/{name} is not there");
+    }
+    there.then_some(path)
+}
+
+/// What `nsys export` makes of a report.
+fn exported(nsys: &Path, report: &Path, folder: &Path) -> PathBuf {
+    let (copy, export) = (folder.join("report.qdrep"), folder.join("report.h5"));
+    std::fs::copy(report, &copy).unwrap();
+    let mut command = Command::new(nsys);
+    command
+        .args(["export", "--type", "hdf", "--output"])
+        .arg(&export)
+        .arg(&copy);
+    assert!(command.output().unwrap().status.success());
+    export
+}
+
+#[test]
+fn captures_that_are_dropped_onto_the_viewer_are_converted_and_shown() {
+    let Some(node) = std::env::var_os("FLOPWATCH_NODE") else {
+        println!("skipped: FLOPWATCH_NODE names no Node that would drive a browser");
+        return;
+    };
+    let (own, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let write = |name: &str, text: &str| {
+        let path = own.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let event =
+        r#"{"ph": "X", "cat": "user_annotation", "name": "epoch", "pid": 7, "tid": 7, "ts": 1000000.5, "dur": 2.25}"#;
+    let document = format!(r#"{{"schemaVersion": 1, "traceEvents": [{event}]}}"#);
+    let mut files = vec![
+        (write("trace.json", &document), "\"annotation\":1"),
+        (write("notes.txt", "no capture"), "no format that is read"),
+        (
+            write("cut.sqlite", "SQLite format 3\0and no more"),
+            "\"outcome\":\"refused\"",
+        ),
+    ];
+    for (name, words) in [
+        ("kineto-samples/resnet50_w0_span1.pt.trace.json.gz", "\"cuda_kernel\":"),
+        ("tracelens-jax/jax_conv_minimal_08.xplane.pb", "\"outcome\":\"shown\""),
+        ("llm-perf-opt-ncu/kernel_0001.details.csv", "\"outcome\":\"shown\""),
+        ("nsys-ai/mfu_2gpu_before.sqlite", "\"cuda_kernel\":4010"),
+    ] {
+        files.extend(corpus(name).map(|path| (path, words)));
+    }
+    match std::env::var_os("FLOPWATCH_NSYS")
+        .map(PathBuf::from)
+        .filter(|path| path.is_file())
+    {
+        Some(nsys) => {
+            if let Some(report) = corpus("gpubootcamp-jacobi/jacobi_report.qdrep") {
+                files.push((exported(&nsys, &report, own.path()), "\"cuda_kernel\":1001"));
+                files.push((report, "\"cuda_kernel\":1001"));
+            }
+            let newer = corpus("torchcodec/torchcodec_report1.nsys-rep");
+            files.extend(newer.map(|path| (path, "newer than the installed")));
+        }
+        None => println!("skipped: FLOPWATCH_NSYS names no Nsight Systems"),
+    }
+    // Something that is shown is the last one.
+    files.push((write("last.json", &document), "\"annotation\":1"));
+    let serving = Serving::bare(temporary.path());
+    let output = Command::new(node)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../web/tests/dropped.mjs"))
+        .arg(serving.urls.first().unwrap())
+        .args(files.iter().map(|(path, _)| path))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{complaints}");
+    let told: Vec<&str> = said.lines().collect();
+    assert_eq!(
+        (told.len(), told.last().copied()),
+        (files.len() + 1, Some("reloaded")),
+        "{said}"
+    );
+    for ((path, words), line) in files.iter().zip(told) {
+        assert!(line.contains(words), "{}: {line}", path.display());
+        assert!(line.contains("\"bytes\":true"), "{}: {line}", path.display());
+        assert!(
+            !line.contains(temporary.path().to_str().unwrap()),
+            "tells where files lie: {line}"
+        );
+    }
+    // What was dropped is gone at once, the rest with the program.
+    let inside = std::fs::read_dir(temporary.path())
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    assert_eq!(std::fs::read_dir(inside.join("dropped")).unwrap().count(), 0);
+    serving.end();
+    assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
 }
 
 #[test]

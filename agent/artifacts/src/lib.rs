@@ -25,5 +25,5 @@ pub use conversion::{ConversionError, ConversionLimits, Converter};
 pub use manifest::{CaptureId, MAX_ARTIFACTS, Manifest, ManifestError};
 pub use metrics::ArtifactMetrics;
 pub use server::{ServeError, Server, ServerLimits};
-pub use service::{ArtifactService, artifacts_path};
+pub use service::{ArtifactService, artifacts_path, is_for_this_machine};
 pub use store::{Listing, Publication, SourceFile, Store, StoreError, StoreOptions, Swept, Usage};

@@ -4,6 +4,11 @@ import type { Call, Calls, Request, Response } from "./protocol";
 
 type Answer<C extends Call> = ReturnType<Calls[C]>;
 
+/** A file that is no timeline; it may be a capture that can be made into one. */
+export class ForeignFile extends Error {
+  override name = "ForeignFile";
+}
+
 /** Calls the worker; answers come when they come, errors as rejections with the worker's message. */
 export class Engine {
   private readonly worker: Worker;
@@ -33,7 +38,7 @@ export class Engine {
     const waiting = this.waiting.get(response.id);
     this.waiting.delete(response.id);
     if ("error" in response) {
-      waiting?.reject(new Error(response.error));
+      waiting?.reject(response.foreign ? new ForeignFile(response.error) : new Error(response.error));
     } else {
       waiting?.resolve(response.answer as never);
     }

@@ -164,8 +164,8 @@ export interface Request {
   readonly args: readonly unknown[];
 }
 
-/** What comes back: an answer, an error, or how many bytes have come in. */
+/** What comes back: an answer, an error and whether it says that a file is no timeline, or how many bytes have come in. */
 export type Response =
   | { readonly id: number; readonly answer: unknown }
-  | { readonly id: number; readonly error: string }
+  | { readonly id: number; readonly error: string; readonly foreign: boolean }
   | { readonly bytes: number; readonly requests: number };

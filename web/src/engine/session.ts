@@ -72,7 +72,7 @@ export class Session {
     const step = mergeStep(request.nsPerPixel);
     // Whole steps, so that rectangles begin at the same places when the view is moved.
     const from = Math.max(0, Math.floor(request.from / step) * step);
-    const window: Window = { from, to: Math.min(request.to, this.file.header.durationNs), step };
+    const window: Window = { from, to: Math.min(request.to, Math.max(1, this.file.header.durationNs)), step };
     if (request.named) {
       await (this.naming ??= this.name());
     }

@@ -3,7 +3,7 @@
 import { openHttp } from "../bytes/http";
 import { openShelf } from "../bytes/shelf";
 import { BlobSource, type ByteSource } from "../bytes/source";
-import { OtherLayout } from "../hdf5/cursor";
+import { NotTimeline, OtherLayout } from "../hdf5/cursor";
 import { openTimeline, type TimelineFile } from "../timeline/file";
 import { areaStats } from "./area";
 import { distributionOf } from "./distribution";
@@ -119,7 +119,8 @@ scope.onmessage = (event) => {
       scope.postMessage({ id: request.id, answer }, transfer);
     },
     (error: unknown) => {
-      scope.postMessage({ id: request.id, error: error instanceof Error ? error.message : String(error) }, []);
+      const foreign = error instanceof NotTimeline;
+      scope.postMessage({ id: request.id, error: error instanceof Error ? error.message : String(error), foreign }, []);
     },
   );
 };

@@ -10,6 +10,11 @@ export class OtherLayout extends FormatError {
   override name = "OtherLayout";
 }
 
+/** A file that is no timeline; it may be a capture that can be made into one. */
+export class NotTimeline extends FormatError {
+  override name = "NotTimeline";
+}
+
 /** Stands for an address that is not set. */
 export const UNDEFINED_ADDRESS = Number.MAX_SAFE_INTEGER;
 

@@ -5,7 +5,7 @@
 
 import { readAll } from "../bytes/pages";
 import type { ByteSource, Span } from "../bytes/source";
-import { Cursor, FormatError, OtherLayout, UNDEFINED_ADDRESS } from "./cursor";
+import { Cursor, FormatError, NotTimeline, OtherLayout, UNDEFINED_ADDRESS } from "./cursor";
 import { type Filter, unfilter } from "./filters";
 import { type Message, messagesAt } from "./header";
 import { FractalHeap, GlobalHeap, recordsOf } from "./heaps";
@@ -27,7 +27,7 @@ const SIGNATURE = [0x89, 0x48, 0x44, 0x46, 0x0d, 0x0a, 0x1a, 0x0a];
 export async function openHdf5(structure: ByteSource, bulk: ByteSource): Promise<Group> {
   const bytes = await structure.read({ offset: 0, length: Math.min(96, structure.size) });
   if (!SIGNATURE.every((byte, at) => bytes[at] === byte)) {
-    throw new FormatError("this is no HDF5 file");
+    throw new NotTimeline("this is no HDF5 file");
   }
   const cursor = new Cursor(bytes, 8);
   const version = cursor.u8();

@@ -87,14 +87,14 @@ function Overview({ workspace }: { workspace: Workspace }) {
         .map(({ key, title, table, categories }) => (
           <section key={key}>
             <h2>{title}</h2>
-            {table.rows.slice(0, MOST_BARS).map((row) => (
+            {table.rows.slice(0, MOST_BARS).map((row, _, [longest]) => (
               <div key={`${row.style}/${row.name}`} class="bar">
                 <span title={row.name}>{row.name}</span>
-                <span class="track">
-                  <i style={{ width: `${row.share_of_table * 100}%`, background: categoryCss(categories[0] ?? "other", isDark()) }} />
+                <span class="track" aria-hidden="true">
+                  <i style={{ width: `${(100 * row.total) / Math.max(1, longest?.total ?? row.total)}%`, background: categoryCss(categories[0] ?? "other", isDark()) }} />
                 </span>
                 <span class="number">
-                  {format.duration(row.total)}, {format.grouped(row.calls)} ×
+                  {format.percent(row.share_of_table)}, {format.duration(row.total)}, {format.grouped(row.calls)} ×
                 </span>
               </div>
             ))}

@@ -99,6 +99,9 @@ function Timeline({ workspace }: { workspace: Workspace }) {
                 aria-label="Timeline. Arrow keys choose events and rows; press ? for all keys."
               />
               {controller && <Pointed workspace={workspace} controller={controller} />}
+              {workspace.header?.totalEvents === 0 && workspace.header.counters.length === 0 && (
+                <p class="waiting">This capture holds no events. The overview says what was captured, and what was left out.</p>
+              )}
               {failure !== undefined && (
                 <p class="failure" role="alert">
                   {failure}

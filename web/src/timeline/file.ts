@@ -2,7 +2,7 @@
 
 import { Pages } from "../bytes/pages";
 import type { ByteSource } from "../bytes/source";
-import { FormatError, OtherLayout } from "../hdf5/cursor";
+import { FormatError, NotTimeline, OtherLayout } from "../hdf5/cursor";
 import { type Group, type Numbers, openHdf5, type Value } from "../hdf5/file";
 import { type CaptureSource, type Counter, type Device, type Drop, type Header, NONE_U32, type Row, SCHEMA_VERSION } from "./header";
 import { openLevels, type Levels } from "./levels";
@@ -44,7 +44,7 @@ export interface TimelineFile {
 export async function openTimeline(source: ByteSource): Promise<TimelineFile> {
   const root = await openHdf5(new Pages(source), source);
   if (!root.has("meta")) {
-    throw new FormatError("an HDF5 file, but no timeline: it has no /meta");
+    throw new NotTimeline("an HDF5 file, but no timeline: it has no /meta");
   }
   const meta = await root.group("meta");
   const attributes = await meta.attributes();

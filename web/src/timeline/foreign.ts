@@ -5,7 +5,7 @@
 
 import * as h5wasm from "h5wasm";
 import type { ByteSource } from "../bytes/source";
-import { FormatError } from "../hdf5/cursor";
+import { FormatError, NotTimeline } from "../hdf5/cursor";
 import { captureSource, type CategoryData, extentOf, type TimelineFile, wideToFloats } from "./file";
 import type { Header, Row } from "./header";
 import { assignLanes } from "./lanes";
@@ -20,7 +20,7 @@ const PATH = "/timeline.h5";
 
 export async function openForeign(source: ByteSource): Promise<TimelineFile> {
   if (source.size > MOST_BYTES) {
-    throw new FormatError("a file of an old layout that is too large to be read whole: make it anew with `flopwatch-agent convert`");
+    throw new NotTimeline("a file of an old layout that is too large to be read whole");
   }
   const { FS } = await h5wasm.ready;
   FS.writeFile(PATH, await source.read({ offset: 0, length: source.size }));
@@ -36,7 +36,7 @@ export async function openForeign(source: ByteSource): Promise<TimelineFile> {
 function timelineOf(file: h5wasm.File, fileBytes: number): TimelineFile {
   const meta = file.get("meta");
   if (!(meta instanceof h5wasm.Group)) {
-    throw new FormatError("an HDF5 file, but no timeline: it has no /meta");
+    throw new NotTimeline("an HDF5 file, but no timeline: it has no /meta");
   }
   const attribute = (name: string) => meta.attrs[name]?.value;
   const rows: Row[] = [];

@@ -10,7 +10,7 @@ import { Search } from "./search";
 import { SignIn } from "./sign-in";
 import { useObservable } from "./store";
 import { useDark } from "./dark";
-import type { Workspace } from "./workspace";
+import type { Status, Workspace } from "./workspace";
 
 const PAGES = pagesOf(import.meta.glob("../pages/*.tsx", { eager: true }));
 
@@ -67,6 +67,7 @@ export function App({ workspace }: { workspace: Workspace }) {
         {ofFile && <Search workspace={workspace} />}
         <span class="space" />
         {ofFile && <FileFacts workspace={workspace} />}
+        {ofFile && workspace.url !== undefined && <InPerfetto workspace={workspace} url={traceUrl(workspace.url)} />}
         <OpenButton workspace={workspace} />
         <button type="button" onClick={() => setDark(!dark)} aria-label={dark ? "Use light colours" : "Use dark colours"} title="Light or dark">
           {dark ? "☀" : "☾"}
@@ -134,18 +135,20 @@ function FileFacts({ workspace }: { workspace: Workspace }) {
   const lost = header.drops.reduce((sum, drop) => sum + drop.count, 0);
   return (
     <span class="facts">
-      <span title="Session">{header.sessionId}</span>
+      <span class="session-id" title="Session">
+        {header.sessionId}
+      </span>
       <span>{format.grouped(header.totalEvents)} events</span>
       <span>{format.duration(header.durationNs)}</span>
       <span title={`${format.grouped(workspace.requests)} requests`}>
-        {format.bytes(workspace.bytes)} of {format.bytes(header.fileBytes)}
+        {workspace.bytes < header.fileBytes && `${format.bytes(workspace.bytes)} of `}
+        {format.bytes(header.fileBytes)}
       </span>
       {lost > 0 && (
         <button type="button" class="warn" onClick={() => workspace.show("overview")} title={header.drops.map((drop) => `${drop.count} × ${drop.what}: ${drop.reason}`).join("\n")}>
           {format.grouped(lost)} not shown
         </button>
       )}
-      {workspace.url !== undefined && <InPerfetto workspace={workspace} url={traceUrl(workspace.url)} />}
     </span>
   );
 }
@@ -183,8 +186,8 @@ function OpenButton({ workspace }: { workspace: Workspace }) {
         ref={input}
         type="file"
         hidden
-        accept=".h5,.hdf5"
-        aria-label="Open a timeline file"
+        accept=".h5,.hdf5,.sqlite,.nsys-rep,.qdrep,.qdstrm,.json,.gz,.pb,.csv,.ncu-rep"
+        aria-label="Open a file"
         onChange={(event) => {
           const file = event.currentTarget.files?.[0];
           event.currentTarget.value = "";
@@ -194,6 +197,24 @@ function OpenButton({ workspace }: { workspace: Workspace }) {
         }}
       />
     </>
+  );
+}
+
+function Converting({ status: { what, sent, size, cancel } }: { status: Extract<Status, { kind: "converting" }> }) {
+  const there = sent >= size;
+  return (
+    <section class="opening" aria-busy="true">
+      <h1>Converting {what}</h1>
+      <p role="status">
+        {there ? `${format.bytes(size)} sent; the program that serves this page makes a timeline of it…` : `${format.bytes(sent)} of ${format.bytes(size)} sent`}
+      </p>
+      {there ? <progress aria-label="Converting" /> : <progress aria-label="Sending" max={size} value={sent} />}
+      <p>
+        <button type="button" onClick={cancel}>
+          Cancel
+        </button>
+      </p>
+    </section>
   );
 }
 
@@ -208,6 +229,8 @@ function Opening({ workspace }: { workspace: Workspace }) {
           <progress aria-label="Reading" />
         </section>
       );
+    case "converting":
+      return <Converting status={status} />;
     case "failed":
       return (
         <section class="opening" role="alert">
@@ -220,7 +243,10 @@ function Opening({ workspace }: { workspace: Workspace }) {
         <section class="opening">
           <h1>No capture is open</h1>
           <p>Drop a timeline file (timeline.h5) here, or choose one with Open. It is read on this machine and sent nowhere.</p>
-          <p>Make one of any capture with <code>flopwatch-agent convert</code>.</p>
+          <p>
+            Captures of Nsight Systems, PyTorch, JAX and Nsight Compute may be dropped too where <code>flopwatch-agent serve</code> serves this page: it converts
+            them on this machine. Elsewhere, <code>flopwatch-agent convert</code> makes a timeline file of each.
+          </p>
           <p>
             <a href={`?file=${encodeURIComponent(new URL(demo, location.href).pathname)}`}>Show the demo</a>: 7 000 made-up events of a GPU.
           </p>

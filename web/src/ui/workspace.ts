@@ -1,7 +1,7 @@
 /** The open file and what the user chose: shared by all pages. */
 
 import { emptyShelf } from "../bytes/shelf";
-import { Engine } from "../engine/client";
+import { Engine, ForeignFile } from "../engine/client";
 import type { Area, AreaStats, EventDetails, EventPlace, EventRef, Flow, Hits, Place } from "../engine/protocol";
 import type { Gateway } from "../gateway/client";
 import type { Header } from "../timeline/header";
@@ -9,6 +9,7 @@ import { TIME_FORMATS, type TimeFormat } from "../view/format";
 import type { Arrangement } from "../view/layout";
 import { type Branch, treeOf } from "../view/tree";
 import { type Address, hashOf } from "./address";
+import { convert } from "./dropped";
 import { Observable } from "./store";
 import type { Summary } from "./summary";
 
@@ -22,6 +23,7 @@ export interface Mark {
 export type Status =
   | { readonly kind: "empty" }
   | { readonly kind: "opening"; readonly what: string }
+  | { readonly kind: "converting"; readonly what: string; readonly sent: number; readonly size: number; readonly cancel: () => void }
   | { readonly kind: "failed"; readonly what: string; readonly why: string }
   | { readonly kind: "open"; readonly what: string };
 
@@ -49,6 +51,10 @@ export class Workspace extends Observable {
   /** Id of the session that is looked at among others. */
   session: string | undefined;
   private place: Place | undefined;
+  /** The query of the page's address: it names the open file, where that has an address. */
+  private query = location.search;
+  /** Ends the conversion of a file that was dropped. */
+  private converting: AbortController | undefined;
   selected: EventDetails | undefined;
   flow: Flow | undefined;
   area: Area | undefined;
@@ -105,10 +111,19 @@ export class Workspace extends Observable {
     }
   }
 
-  async open(place: Place): Promise<void> {
-    const what = "url" in place ? place.url : place.file.name;
+  /** Opens a file. One of this machine that is no timeline is converted, where that is done; it is then called as it was. */
+  async open(place: Place, what = "url" in place ? place.url : place.file.name): Promise<void> {
+    this.converting?.abort();
     this.opening += 1;
     this.place = place;
+    if (this.opening > 1) {
+      // What the address says is of the file that it names.
+      this.viewport = undefined;
+    }
+    if ("file" in place) {
+      // A link leads nowhere else than to what is seen.
+      this.query = "";
+    }
     performance.mark("flopwatch-open");
     const { opening } = this;
     this.reset(what);
@@ -124,11 +139,46 @@ export class Workspace extends Observable {
       this.changed();
       await this.loadNames(header, opening);
     } catch (error) {
-      if (opening === this.opening) {
-        this.status = { kind: "failed", what, why: message(error) };
+      if (opening !== this.opening) {
+        return;
+      }
+      if (error instanceof ForeignFile && "file" in place) {
+        await this.convert(place.file, error.message);
+        return;
+      }
+      this.fail(what, error);
+    }
+  }
+
+  /** Has a capture converted, and opens its timeline. */
+  private async convert(file: File, why: string): Promise<void> {
+    const what = file.name;
+    const controller = new AbortController();
+    this.converting = controller;
+    const cancel = () => controller.abort(new Error("It was cancelled."));
+    const told = (sent: number) => {
+      if (!controller.signal.aborted) {
+        this.status = { kind: "converting", what, sent, size: file.size, cancel };
         this.changed();
       }
+    };
+    const { opening } = this;
+    try {
+      const url = await convert(file, why, told, controller.signal);
+      if (opening === this.opening) {
+        this.query = `?${new URLSearchParams({ file: new URL(url).pathname })}`;
+        await this.open({ url }, what);
+      }
+    } catch (error) {
+      if (opening === this.opening) {
+        this.fail(what, error);
+      }
     }
+  }
+
+  private fail(what: string, error: unknown): void {
+    this.status = { kind: "failed", what, why: message(error) };
+    this.changed();
   }
 
   private reset(what: string): void {
@@ -419,7 +469,7 @@ export class Workspace extends Observable {
         byName: this.byName,
         timeFormat: this.timeFormat,
       });
-      history.replaceState(null, "", location.pathname + location.search + hash);
+      history.replaceState(null, "", location.pathname + this.query + hash);
     }, 200);
   }
 }

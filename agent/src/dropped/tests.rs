@@ -1,0 +1,146 @@
+use axum::http::StatusCode;
+use flopwatch_artifacts::{ArtifactMetrics, StoreOptions};
+use prometheus::Registry;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::*;
+
+/// The routes on a port of loopback, over a store of its own.
+struct Rig {
+    address: std::net::SocketAddr,
+    folder: TempDir,
+}
+
+impl Rig {
+    async fn new(limits: DropLimits) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let incoming = folder.path().join("incoming-files");
+        std::fs::create_dir(&incoming).unwrap();
+        let metrics = ArtifactMetrics::register(&Registry::new()).unwrap();
+        let options = StoreOptions {
+            free_bytes_floor: 0,
+            ..StoreOptions::default()
+        };
+        let store = Store::open(&folder.path().join("store"), options, metrics)
+            .await
+            .unwrap();
+        let dropped = Dropped::new(
+            Arc::new(store),
+            incoming,
+            "local",
+            Err(tools::Error::NoNsys(None)),
+            limits,
+        );
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, dropped.router()).await.unwrap() });
+        Self { address, folder }
+    }
+
+    async fn send(&self, head: &str, body: &[u8]) -> (StatusCode, Value) {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let head = format!("{head}Connection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(body).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        let text = String::from_utf8(answer).unwrap();
+        let status = text.split(' ').nth(1).unwrap().parse().unwrap();
+        let body = text.split_once("\r\n\r\n").unwrap().1;
+        (status, serde_json::from_str(body).unwrap())
+    }
+
+    async fn post(&self, headers: &str, length: usize, body: &[u8]) -> (StatusCode, Value) {
+        let host = if headers.contains("Host:") {
+            ""
+        } else {
+            "Host: localhost\r\n"
+        };
+        let head = format!("POST /v1/dropped?name=a.json HTTP/1.1\r\n{host}{headers}Content-Length: {length}\r\n");
+        self.send(&head, body).await
+    }
+
+    fn left(&self) -> usize {
+        std::fs::read_dir(self.folder.path().join("incoming-files"))
+            .unwrap()
+            .count()
+    }
+}
+
+const BYTES: &str = "Content-Type: application/octet-stream\r\n";
+
+#[tokio::test]
+async fn what_is_taken_is_told() {
+    let rig = Rig::new(DropLimits::default()).await;
+    let (status, said) = rig.send("GET /v1/dropped HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"").await;
+    assert_eq!(
+        (status, &said["most_bytes"]),
+        (StatusCode::OK, &Value::from(8_u64 << 30))
+    );
+}
+
+#[tokio::test]
+async fn a_page_of_another_site_cannot_have_a_file_taken() {
+    let rig = Rig::new(DropLimits::default()).await;
+    for headers in [
+        "Host: evil.example\r\nContent-Type: application/octet-stream\r\n",
+        "Sec-Fetch-Site: cross-site\r\nContent-Type: application/octet-stream\r\n",
+        "Sec-Fetch-Site: same-site\r\nContent-Type: application/octet-stream\r\n",
+    ] {
+        let (status, said) = rig.post(headers, 2, b"{}").await;
+        assert_eq!(
+            (status, &said["reason"]),
+            (StatusCode::FORBIDDEN, &Value::from("Foreign")),
+            "{headers}"
+        );
+    }
+    // What a page may send anywhere without being asked.
+    let (status, _) = rig.post("Content-Type: text/plain\r\n", 2, b"{}").await;
+    assert_eq!(status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+}
+
+#[tokio::test]
+async fn a_file_that_is_too_large_or_stalls_leaves_nothing_behind() {
+    let limits = DropLimits {
+        bytes: 4,
+        stall: Duration::from_millis(50),
+        ..DropLimits::default()
+    };
+    let rig = Rig::new(limits).await;
+    let (status, said) = rig.post(BYTES, 5, b"").await;
+    assert_eq!(
+        (status, &said["reason"]),
+        (StatusCode::PAYLOAD_TOO_LARGE, &Value::from("TooLarge"))
+    );
+    let chunked = format!("POST /v1/dropped HTTP/1.1\r\nHost: localhost\r\n{BYTES}Transfer-Encoding: chunked\r\n");
+    let (status, _) = rig.send(&chunked, b"5\r\n12345\r\n0\r\n\r\n").await;
+    assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
+    let (status, said) = rig.post(BYTES, 4, b"12").await;
+    assert_eq!(
+        (status, &said["reason"]),
+        (StatusCode::REQUEST_TIMEOUT, &Value::from("Stalled"))
+    );
+    assert_eq!(rig.left(), 0);
+}
+
+#[tokio::test]
+async fn a_second_file_waits_for_the_first_and_one_whose_sender_left_is_let_go() {
+    let rig = Rig::new(DropLimits::default()).await;
+    let mut first = TcpStream::connect(rig.address).await.unwrap();
+    let head = format!("POST /v1/dropped HTTP/1.1\r\nHost: localhost\r\n{BYTES}Content-Length: 100\r\n\r\n{{");
+    first.write_all(head.as_bytes()).await.unwrap();
+    while rig.left() == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let (status, said) = rig.post(BYTES, 2, b"{}").await;
+    assert_eq!(
+        (status, &said["reason"]),
+        (StatusCode::SERVICE_UNAVAILABLE, &Value::from("Busy"))
+    );
+    drop(first);
+    while rig.left() > 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
