@@ -1,7 +1,7 @@
 //! What the tests share: an API server that answers reviews and keeps sessions, an agent's artifact service over TLS, the gateway
 //! on loopback, and a client of bare sockets that holds every answer against the document.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
