@@ -3,11 +3,15 @@
 mod chunks;
 pub(crate) mod columns;
 mod heap;
+mod number;
+mod pieces;
 mod table;
 mod write_chunk;
 
+pub(crate) use number::Number;
+pub(crate) use pieces::Piece;
 pub use table::TableError;
-pub(crate) use table::{Number, Open, StringBudget, Table, TableLimits};
+pub(crate) use table::{Open, StringBudget, Table, TableLimits};
 
 /// Refuses a file whose strings the library would follow for ever, with the reason.
 pub(crate) fn check_strings(file: &std::fs::File) -> Result<(), String> {

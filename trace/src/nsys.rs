@@ -5,13 +5,14 @@
 //! (`StringIds`, `TARGET_INFO_SYSTEM_ENV`, `META_DATA_CAPTURE`), which must not leave the node.
 
 mod cpu;
+mod gather;
 mod gpu;
+mod keys;
 mod names;
 mod tables;
 mod target;
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use hashbrown::HashMap;
@@ -19,7 +20,7 @@ use rayon::prelude::*;
 
 use crate::hdf5_io::{StringBudget, TableError, TableLimits};
 use crate::limits::ReadLimits;
-use crate::model::{Capture, Category, DropReason, Events, Row, Track, Values};
+use crate::model::{Capture, Category, DropReason, Events, Row, Track};
 pub use gpu::copy_category;
 use names::Names;
 use tables::Table;
@@ -147,36 +148,6 @@ impl GlobalId {
     }
 }
 
-/// Start and end of an event as stored.
-#[derive(Debug, Clone, Copy)]
-struct Span {
-    start: i64,
-    end: i64,
-}
-
-impl Span {
-    /// `None` where the end lies before the start.
-    fn length(self) -> Option<u64> {
-        u64::try_from(self.end.checked_sub(self.start)?).ok()
-    }
-}
-
-fn spans(table: &Table, slab: &Range<usize>) -> Result<Vec<Span>, TableError> {
-    let start: Vec<i64> = table.required("start", slab)?;
-    let end: Vec<i64> = table.required("end", slab)?;
-    let pairs = start.into_iter().zip(end);
-    Ok(pairs.map(|(start, end)| Span { start, end }).collect())
-}
-
-/// Appends what `kept` picks, which may be `all`.
-fn extend<T: Copy>(into: &mut Vec<T>, from: &[T], kept: &[usize], all: bool) {
-    if all {
-        into.extend_from_slice(from);
-    } else {
-        into.extend(kept.iter().filter_map(|at| from.get(*at).copied()));
-    }
-}
-
 /// What a row of the timeline is told apart by, before it has an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum RowKey {
@@ -227,23 +198,12 @@ impl RowKey {
     }
 }
 
-/// Events of a slab, a vector per column; `own` are the category's own columns in their order.
-#[derive(Debug, Default)]
-struct Batch {
-    span: Vec<Span>,
-    row: Vec<u32>,
-    name: Vec<u32>,
-    correlation: Vec<u32>,
-    own: Vec<Values>,
-}
-
 struct Reader<'a> {
     tables: &'a Tables,
     limits: &'a ReadLimits,
     capture: Capture,
     names: BTreeMap<Category, Names>,
     rows: HashMap<RowKey, u32>,
-    last_row: Option<(RowKey, u32)>,
     events: u64,
     strings: StringBudget,
 }
@@ -259,7 +219,6 @@ impl<'a> Reader<'a> {
             capture: Capture::default(),
             names: BTreeMap::new(),
             rows: HashMap::new(),
-            last_row: None,
             events: 0,
             strings: StringBudget::new(limits.max_string_bytes),
         }
@@ -299,101 +258,18 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Adds events of which `keep` says that they are of `category`, and counts those that cannot be.
-    fn append(
-        &mut self,
-        table: &Table,
-        category: Category,
-        batch: &Batch,
-        keep: impl Fn(usize) -> bool,
-    ) -> Result<(), Failure> {
-        let mut backwards = 0;
-        let mut kept = Vec::new();
-        let whole = |(at, span): (usize, &Span)| keep(at) && span.length().is_some();
-        let all = batch.span.iter().enumerate().all(whole);
-        for (at, span) in batch.span.iter().enumerate() {
-            if all {
-                break;
-            }
-            if !keep(at) {
-                continue;
-            }
-            if span.length().is_some() {
-                kept.push(at);
-            } else {
-                backwards += 1;
-            }
-        }
-        let number = if all { batch.span.len() } else { kept.len() };
-        let what = format!("{}: end before start", table.name());
-        self.capture.drops.add(DropReason::Skipped, &what, backwards);
-        if number == 0 {
-            return Ok(());
-        }
-        self.events = self.events.saturating_add(u64::try_from(number).unwrap_or(u64::MAX));
-        if self.events > self.limits.max_events {
-            let limit = self.limits.max_events;
-            return Err(Failure::TooMany {
-                table: table.name().to_owned(),
-                what: "events",
-                limit,
-            });
-        }
-        let events = self
-            .capture
-            .events
-            .entry(category)
-            .or_insert_with(|| Events::new(category));
-        let start = |span: &Span| span.start.cast_unsigned() ^ BIAS;
-        let length = |span: &Span| span.length().unwrap_or(0);
-        if all {
-            events.start_ns.extend(batch.span.iter().map(start));
-            events.duration_ns.extend(batch.span.iter().map(length));
-        } else {
-            let spans = || kept.iter().filter_map(|at| batch.span.get(*at));
-            events.start_ns.extend(spans().map(start));
-            events.duration_ns.extend(spans().map(length));
-        }
-        extend(&mut events.row, &batch.row, &kept, all);
-        extend(&mut events.name, &batch.name, &kept, all);
-        extend(&mut events.correlation, &batch.correlation, &kept, all);
-        let count = events.start_ns.len();
-        events.lane.resize(count, 0);
-        for (at, column) in events.columns.iter_mut().enumerate() {
-            match (&mut column.values, batch.own.get(at)) {
-                (Values::U32(into), Some(Values::U32(from))) => extend(into, from, &kept, all),
-                (Values::U64(into), Some(Values::U64(from))) => extend(into, from, &kept, all),
-                (Values::U32(into), _) => into.resize(count, u32::try_from(column.id.missing()).unwrap_or(u32::MAX)),
-                (Values::U64(into), _) => into.resize(count, column.id.missing()),
-            }
-        }
-        Ok(())
-    }
-
     /// The index of a row of the timeline.
     fn row(&mut self, table: &Table, key: RowKey) -> Result<u32, Failure> {
-        if let Some((last, index)) = self.last_row
-            && last == key
-        {
-            return Ok(index);
+        match self.rows.get(&key) {
+            Some(known) => Ok(*known),
+            None => self.new_row(table, key),
         }
-        let index = match self.rows.get(&key) {
-            Some(known) => *known,
-            None => self.new_row(table, key)?,
-        };
-        self.last_row = Some((key, index));
-        Ok(index)
     }
 
     fn new_row(&mut self, table: &Table, key: RowKey) -> Result<u32, Failure> {
         let next = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
         if next >= self.limits.max_rows {
-            let limit = u64::from(self.limits.max_rows);
-            return Err(Failure::TooMany {
-                table: table.name().to_owned(),
-                what: "streams and threads",
-                limit,
-            });
+            return Err(gather::too_many_rows(table.name(), self.limits.max_rows));
         }
         self.rows.insert(key, next);
         self.capture.rows.push(key.row());
@@ -415,11 +291,7 @@ impl<'a> Reader<'a> {
 
     /// The end of the last event, known after `rebase`.
     fn last_end(&self) -> u64 {
-        let ends = self
-            .capture
-            .events
-            .values()
-            .filter_map(|events| (0..events.len()).map(|at| events.end_ns(at)).max());
+        let ends = self.capture.events.values().filter_map(crate::transform::end_of);
         ends.max().unwrap_or(0)
     }
 

@@ -93,11 +93,14 @@ pub(crate) fn derive(events: &Events, rows: u32) -> (crate::model::Lod, Vec<crat
 
 /// The end of the last event.
 fn last_end(events: &BTreeMap<Category, Events>) -> u64 {
-    let of_category = |events: &Events| {
-        let times = events.start_ns.par_iter().zip(&events.duration_ns);
-        times.map(|(start, duration)| start.saturating_add(*duration)).max()
-    };
-    events.values().filter_map(of_category).max().unwrap_or(0)
+    events.values().filter_map(end_of).max().unwrap_or(0)
+}
+
+/// The end of the last of these events.
+pub(crate) fn end_of(events: &Events) -> Option<u64> {
+    let times = events.start_ns.par_iter().with_min_len(1 << 14);
+    let ends = times.zip(&events.duration_ns);
+    ends.map(|(start, duration)| start.saturating_add(*duration)).max()
 }
 
 /// Rows and names in their published numbering, columns in their published order.

@@ -176,6 +176,30 @@ pub(super) struct Field {
 }
 
 impl Block {
+    /// The bytes of a field's first `rows` numbers apart from each other, the lowest ones first, and empty lists where it has
+    /// no more; `None` where they do not lie so.
+    pub(super) fn planes(&self, field: Field, rows: usize) -> Option<[&[u8]; 8]> {
+        if !self.shuffled || !matches!(field.size, 1 | 2 | 4 | 8) {
+            return None;
+        }
+        let mut planes = [[].as_slice(); 8];
+        for (byte, plane) in planes.iter_mut().enumerate().take(field.size) {
+            let from = (field.offset + byte) * self.rows;
+            *plane = self.bytes.get(from..from + rows)?;
+        }
+        Some(planes)
+    }
+
+    #[cfg(test)]
+    pub(super) fn shuffled(bytes: Vec<u8>, rows: usize, row_bytes: usize) -> Self {
+        Self {
+            bytes,
+            rows,
+            row_bytes,
+            shuffled: true,
+        }
+    }
+
     /// Writes the field's bytes, as a little-endian number, over the elements of `out`, from the first row of the chunk on.
     pub(super) fn words(&self, field: Field, out: &mut [u64]) {
         let mut empty = true;

@@ -2,17 +2,17 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::ops::Range;
 
 use hdf5::datatype::ByteOrder;
-use hdf5::types::{FloatSize, H5Type, TypeDescriptor};
+use hdf5::types::TypeDescriptor;
 use hdf5::{Dataset, Group, LinkType};
 use libdeflater::Decompressor;
 use rayon::prelude::*;
 
 use super::chunks::{self, Block, ChunkError, Chunks, Field};
 use super::heap::{Heap, Reference};
+use super::number::{self, Kind, Number};
 
 /// Why a table cannot be read. The caller adds the file's path.
 #[derive(Debug, thiserror::Error)]
@@ -116,96 +116,6 @@ pub(crate) enum Open {
     Plain,
 }
 
-/// Numbers that a stored number can be read as. As in HDF5's own conversions, what does not fit saturates.
-pub(crate) trait Number: H5Type + Copy + Default + Send + Sync {
-    fn from_unsigned(value: u64) -> Self;
-    fn from_signed(value: i64) -> Self;
-    /// `None` where a fraction cannot be read as such a number.
-    fn from_float(value: f64) -> Option<Self>;
-}
-
-impl Number for u32 {
-    fn from_unsigned(value: u64) -> Self {
-        Self::try_from(value).unwrap_or(Self::MAX)
-    }
-
-    fn from_signed(value: i64) -> Self {
-        Self::try_from(value.max(0)).unwrap_or(Self::MAX)
-    }
-
-    fn from_float(_: f64) -> Option<Self> {
-        None
-    }
-}
-
-impl Number for u64 {
-    fn from_unsigned(value: u64) -> Self {
-        value
-    }
-
-    fn from_signed(value: i64) -> Self {
-        Self::try_from(value).unwrap_or(0)
-    }
-
-    fn from_float(_: f64) -> Option<Self> {
-        None
-    }
-}
-
-impl Number for i64 {
-    fn from_unsigned(value: u64) -> Self {
-        Self::try_from(value).unwrap_or(Self::MAX)
-    }
-
-    fn from_signed(value: i64) -> Self {
-        value
-    }
-
-    fn from_float(_: f64) -> Option<Self> {
-        None
-    }
-}
-
-impl Number for f64 {
-    fn from_unsigned(value: u64) -> Self {
-        crate::summary::approximate(u128::from(value))
-    }
-
-    fn from_signed(value: i64) -> Self {
-        let size = crate::summary::approximate(u128::from(value.unsigned_abs()));
-        if value < 0 { -size } else { size }
-    }
-
-    fn from_float(value: f64) -> Option<Self> {
-        Some(value)
-    }
-}
-
-/// What a field holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Unsigned,
-    Signed,
-    Float,
-    /// A string of variable length.
-    Text,
-    /// What no reader asks for.
-    Other,
-}
-
-impl Kind {
-    fn of(stored: &TypeDescriptor) -> Self {
-        match stored {
-            TypeDescriptor::Integer(_) => Self::Signed,
-            TypeDescriptor::Enum(kind) if kind.signed => Self::Signed,
-            TypeDescriptor::Unsigned(_) | TypeDescriptor::Boolean | TypeDescriptor::Enum(_) => Self::Unsigned,
-            TypeDescriptor::Float(FloatSize::U4 | FloatSize::U8) => Self::Float,
-            TypeDescriptor::VarLenAscii | TypeDescriptor::VarLenUnicode => Self::Text,
-            _ => Self::Other,
-        }
-    }
-}
-
 /// Bytes of the reference that stands for a string of variable length: length, address and object.
 const REFERENCE: usize = 16;
 
@@ -238,6 +148,101 @@ fn fields(stored: &TypeDescriptor) -> (BTreeMap<String, (Field, Kind)>, usize) {
     (fields, compound.size + grown)
 }
 
+/// What a table's rows are and where they lie: for every core to look at.
+#[derive(Debug)]
+pub(super) struct Shape {
+    pub(super) name: String,
+    pub(super) rows: usize,
+    pub(super) chunk_rows: usize,
+    pub(super) columns: BTreeMap<String, (Field, Kind)>,
+    /// `None` for a small dataset of our own that is stored in one piece.
+    pub(super) chunks: Option<Chunks>,
+}
+
+impl Shape {
+    pub(super) fn forged(&self, what: &'static str) -> TableError {
+        TableError::Forged {
+            table: self.name.clone(),
+            what,
+        }
+    }
+
+    pub(super) fn too_many_strings(&self, limit: usize) -> TableError {
+        TableError::Strings {
+            table: self.name.clone(),
+            limit: wide(limit),
+        }
+    }
+
+    pub(super) fn failed(&self, error: ChunkError) -> TableError {
+        failed(&self.name, error)
+    }
+
+    pub(super) fn chunks(&self) -> Result<&Chunks, TableError> {
+        let chunks = self.chunks.as_ref();
+        chunks.ok_or_else(|| self.forged("not stored in chunks"))
+    }
+
+    /// Reads a column of the rows that `blocks` hold over all of `out`; zeros where the schema lacks it.
+    pub(super) fn read<T: Number>(
+        &self,
+        blocks: &[Block],
+        column: &str,
+        words: &mut Vec<u64>,
+        out: &mut [T],
+    ) -> Result<(), TableError> {
+        let Some((field, kind)) = self.columns.get(column).copied() else {
+            out.fill(T::default());
+            return Ok(());
+        };
+        for (block, out) in blocks.iter().zip(out.chunks_mut(self.chunk_rows)) {
+            let read = number::read(block, field, kind, words, out);
+            read.ok_or_else(|| self.forged("holding numbers of an unusual type"))?;
+        }
+        Ok(())
+    }
+
+    /// The same of a column of strings: where each is.
+    pub(super) fn references(
+        &self,
+        blocks: &[Block],
+        field: (Field, Kind),
+        rows: usize,
+    ) -> Result<Vec<Reference>, TableError> {
+        let (field, kind) = field;
+        if kind != Kind::Text || field.size != REFERENCE {
+            return Err(self.forged("holding text of an unusual type"));
+        }
+        let part = |offset, size| Field {
+            offset: field.offset + offset,
+            size,
+        };
+        let mut all = Vec::with_capacity(rows);
+        let mut words = [const { Vec::new() }; 3];
+        for block in blocks {
+            let rows = (rows - all.len()).min(self.chunk_rows);
+            for (words, part) in words.iter_mut().zip([part(0, 4), part(4, 8), part(12, 4)]) {
+                words.resize(rows, 0);
+                block.words(part, words);
+            }
+            let [lengths, addresses, objects] = &words;
+            let parts = lengths.iter().zip(addresses).zip(objects);
+            all.extend(parts.map(|((length, address), object)| Reference {
+                length: u32::try_from(*length).unwrap_or(u32::MAX),
+                address: *address,
+                object: u32::try_from(*object).unwrap_or(u32::MAX),
+            }));
+        }
+        Ok(all)
+    }
+
+    /// The heap that the table's strings are in.
+    pub(super) fn heap(&self) -> Result<Heap, TableError> {
+        let file = self.chunks()?.file().map_err(|error| self.failed(error))?;
+        Heap::new(file).map_err(|error| self.failed(error))
+    }
+}
+
 /// Chunks of the slab that was asked for last.
 #[derive(Debug, Default)]
 struct Reading {
@@ -251,14 +256,9 @@ struct Reading {
 /// An open table.
 #[derive(Debug)]
 pub(crate) struct Table {
-    name: String,
+    shape: Shape,
     dataset: Dataset,
-    rows: usize,
     slab: usize,
-    chunk_rows: usize,
-    columns: BTreeMap<String, (Field, Kind)>,
-    /// `None` for a small dataset of our own that is stored in one piece.
-    chunks: Option<Chunks>,
     reading: RefCell<Reading>,
 }
 
@@ -338,34 +338,40 @@ impl Table {
         let busy = chunk_rows.saturating_mul(SLAB_CHUNKS.saturating_mul(rayon::current_num_threads()));
         let fitting = SLAB.max(busy).min(SLAB_BYTES / row_bytes.max(1));
         Ok(Some(Self {
-            name: name.to_owned(),
+            shape: Shape {
+                name: name.to_owned(),
+                rows,
+                chunk_rows,
+                columns,
+                chunks,
+            },
             dataset,
-            rows,
             slab: (fitting / chunk_rows).max(1) * chunk_rows,
-            chunk_rows,
-            columns,
-            chunks,
             reading: RefCell::default(),
         }))
     }
 
     pub(crate) fn name(&self) -> &str {
-        &self.name
+        &self.shape.name
     }
 
     /// How many rows.
     pub(crate) fn rows(&self) -> usize {
-        self.rows
+        self.shape.rows
     }
 
     /// Whether there is such a column.
     pub(crate) fn has(&self, column: &str) -> bool {
-        self.columns.contains_key(column)
+        self.shape.columns.contains_key(column)
+    }
+
+    pub(super) fn shape(&self) -> &Shape {
+        &self.shape
     }
 
     /// The rows in pieces of bounded size, which are whole chunks.
     pub(crate) fn slabs(&self) -> impl Iterator<Item = Range<usize>> + use<> {
-        let (rows, slab) = (self.rows, self.slab);
+        let (rows, slab) = (self.shape.rows, self.slab);
         (0..rows)
             .step_by(slab)
             .map(move |start| start..start.saturating_add(slab).min(rows))
@@ -375,37 +381,36 @@ impl Table {
     pub(crate) fn required<T: Number>(&self, column: &'static str, slab: &Range<usize>) -> Result<Vec<T>, TableError> {
         if !self.has(column) {
             return Err(TableError::MissingColumn {
-                table: self.name.clone(),
+                table: self.shape.name.clone(),
                 column,
             });
         }
-        self.numbers(column, slab)
+        self.optional(column, slab)
     }
 
     /// Numbers of a column that some schemas lack; zeros then.
     pub(crate) fn optional<T: Number>(&self, column: &str, slab: &Range<usize>) -> Result<Vec<T>, TableError> {
-        if !self.has(column) {
-            return Ok(vec![T::default(); slab.len()]);
-        }
-        self.numbers(column, slab)
+        let mut out = vec![T::default(); slab.len()];
+        self.read(column, slab, &mut out)?;
+        Ok(out)
     }
 
     /// All numbers of a plain dataset.
     pub(crate) fn all<T: Number>(&self) -> Result<Vec<T>, TableError> {
-        if self.chunks.is_none() {
+        if self.shape.chunks.is_none() {
             let read = self.dataset.read_raw::<T>();
-            return read.map_err(|error| failed(&self.name, error.into()));
+            return read.map_err(|error| self.shape.failed(error.into()));
         }
-        let mut all = Vec::new();
-        for slab in self.slabs() {
-            all.append(&mut self.numbers("", &slab)?);
+        let mut all = vec![T::default(); self.shape.rows];
+        for (slab, out) in self.slabs().zip(all.chunks_mut(self.slab)) {
+            self.read("", &slab, out)?;
         }
         Ok(all)
     }
 
     /// Strings of a column, of a slab; empty ones where the schema lacks it.
     pub(crate) fn strings(&self, column: &str, slab: &Range<usize>) -> Result<Vec<String>, TableError> {
-        match self.columns.get(column) {
+        match self.shape.columns.get(column) {
             None => Ok(vec![String::new(); slab.len()]),
             Some(column) => self.text(*column, slab),
         }
@@ -413,29 +418,17 @@ impl Table {
 
     /// All strings of a plain dataset, within `budget`.
     pub(crate) fn all_strings(&self, budget: &mut StringBudget) -> Result<Vec<String>, TableError> {
-        let Some(plain) = self.columns.get("") else {
+        let Some(plain) = self.shape.columns.get("") else {
             return Ok(Vec::new());
         };
         let mut all = Vec::new();
         for slab in self.slabs() {
             for text in self.text(*plain, &slab)? {
-                budget.take(&self.name, &text)?;
+                budget.take(&self.shape.name, &text)?;
                 all.push(text);
             }
         }
         Ok(all)
-    }
-
-    fn forged(&self, what: &'static str) -> TableError {
-        TableError::Forged {
-            table: self.name.clone(),
-            what,
-        }
-    }
-
-    fn raw_file(&self) -> Result<File, ChunkError> {
-        let chunks = self.chunks.as_ref().ok_or(ChunkError::Forged("not stored in chunks"))?;
-        chunks.file()
     }
 
     /// Brings the chunks of `slab` to hand, inflated by every core.
@@ -443,10 +436,9 @@ impl Table {
         if reading.slab == *slab && !reading.blocks.is_empty() {
             return Ok(());
         }
-        let chunks = self.chunks.as_ref();
-        let chunks = chunks.ok_or_else(|| self.forged("not stored in chunks"))?;
-        let first = slab.start / self.chunk_rows;
-        let number = slab.len().div_ceil(self.chunk_rows);
+        let chunks = self.shape.chunks()?;
+        let first = slab.start / self.shape.chunk_rows;
+        let number = slab.len().div_ceil(self.shape.chunk_rows);
         reading.slab = slab.clone();
         reading.blocks.resize_with(number, Block::default);
         let inflater = || (Decompressor::new(), Vec::new());
@@ -459,107 +451,45 @@ impl Table {
             });
         read.map_err(|error| {
             reading.slab = 0..0;
-            failed(&self.name, error)
+            self.shape.failed(error)
         })
     }
 
-    fn numbers<T: Number>(&self, column: &str, slab: &Range<usize>) -> Result<Vec<T>, TableError> {
-        let Some((field, kind)) = self.columns.get(column).copied() else {
-            return Ok(vec![T::default(); slab.len()]);
-        };
-        if slab.is_empty() {
-            return Ok(Vec::new());
+    fn read<T: Number>(&self, column: &str, slab: &Range<usize>, out: &mut [T]) -> Result<(), TableError> {
+        if slab.is_empty() || !self.has(column) {
+            return Ok(());
         }
         let mut reading = self.reading.borrow_mut();
         self.load(&mut reading, slab)?;
         // One column of a slab is too little work to wake other cores for.
         let Reading { blocks, words, .. } = &mut *reading;
-        let mut out = Vec::with_capacity(slab.len());
-        for block in blocks {
-            words.resize((slab.len() - out.len()).min(self.chunk_rows), 0);
-            block.words(field, words);
-            let numbers = convert(words, field.size, kind, &mut out);
-            numbers.ok_or_else(|| self.forged("holding numbers of an unusual type"))?;
-        }
-        Ok(out)
+        self.shape.read(blocks, column, words, out)
     }
 
-    fn text(&self, (field, kind): (Field, Kind), slab: &Range<usize>) -> Result<Vec<String>, TableError> {
-        if kind != Kind::Text || field.size != REFERENCE {
-            return Err(self.forged("holding text of an unusual type"));
-        }
+    fn text(&self, column: (Field, Kind), slab: &Range<usize>) -> Result<Vec<String>, TableError> {
         if slab.is_empty() {
             return Ok(Vec::new());
         }
-        let failed = |error| failed(&self.name, error);
         let mut reading = self.reading.borrow_mut();
         self.load(&mut reading, slab)?;
         let Reading { blocks, heap, .. } = &mut *reading;
         let heap = match heap {
             Some(heap) => heap,
-            None => heap.insert(Heap::new(self.raw_file().map_err(failed)?).map_err(failed)?),
+            None => heap.insert(self.shape.heap()?),
         };
-        let part = |offset, size| Field {
-            offset: field.offset + offset,
-            size,
-        };
-        let mut words = [const { Vec::new() }; 2];
-        let [lengths, addresses] = &mut words;
-        let mut objects = Vec::new();
         let mut left = SLAB_STRING_BYTES;
         let mut texts = Vec::with_capacity(slab.len());
-        for block in blocks {
-            let rows = (slab.len() - texts.len()).min(self.chunk_rows);
-            for (words, field) in [
-                (&mut *lengths, part(0, 4)),
-                (&mut *addresses, part(4, 8)),
-                (&mut objects, part(12, 4)),
-            ] {
-                words.resize(rows, 0);
-                block.words(field, words);
-            }
-            for ((length, address), object) in lengths.iter().zip(addresses.iter()).zip(&objects) {
-                let reference = Reference {
-                    length: u32::try_from(*length).unwrap_or(u32::MAX),
-                    address: *address,
-                    object: u32::try_from(*object).unwrap_or(u32::MAX),
-                };
-                let bytes = heap.get(reference).map_err(failed)?;
-                // What an empty string takes counts too, so that a flood of them has a bound.
-                let cost = bytes.len().saturating_add(size_of::<String>());
-                left = left.checked_sub(cost).ok_or_else(|| TableError::Strings {
-                    table: self.name.clone(),
-                    limit: wide(SLAB_STRING_BYTES),
-                })?;
-                texts.push(String::from_utf8_lossy(bytes).into_owned());
-            }
+        for reference in self.shape.references(blocks, column, slab.len())? {
+            let bytes = heap.get(reference).map_err(|error| self.shape.failed(error))?;
+            // What an empty string takes counts too, so that a flood of them has a bound.
+            let cost = bytes.len().saturating_add(size_of::<String>());
+            left = left
+                .checked_sub(cost)
+                .ok_or_else(|| self.shape.too_many_strings(SLAB_STRING_BYTES))?;
+            texts.push(String::from_utf8_lossy(bytes).into_owned());
         }
         Ok(texts)
     }
-}
-
-/// Appends the numbers of little-endian words of `size` bytes; `None` where that cannot be.
-fn convert<T: Number>(words: &[u64], size: usize, kind: Kind, out: &mut Vec<T>) -> Option<()> {
-    let spare = u32::try_from(64_usize.checked_sub(size * 8)?).ok()?;
-    match kind {
-        Kind::Unsigned => out.extend(words.iter().map(|word| T::from_unsigned(*word))),
-        Kind::Signed if spare < 64 => {
-            let signed = |word: &u64| T::from_signed((word << spare).cast_signed() >> spare);
-            out.extend(words.iter().map(signed));
-        }
-        Kind::Float if size == 8 => {
-            for word in words {
-                out.push(T::from_float(f64::from_bits(*word))?);
-            }
-        }
-        Kind::Float => {
-            for word in words {
-                out.push(T::from_float(f64::from(f32::from_bits(u32::try_from(*word).ok()?)))?);
-            }
-        }
-        _ => return None,
-    }
-    Some(())
 }
 
 fn failed(table: &str, error: ChunkError) -> TableError {

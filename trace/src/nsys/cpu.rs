@@ -1,13 +1,13 @@
 //! CUDA API calls, operating system calls and NVTX ranges.
 
-use std::collections::BTreeMap;
-
 use hashbrown::HashMap;
 
+use super::gather::{Hand, NONE, Note, Own, Plan, Slot, too_many_rows};
+use super::keys::RowWords;
 use super::names::{NameKey, Text};
-use super::tables::Table;
-use super::{BIAS, Batch, Failure, GlobalId, Reader, RowKey, Span, spans};
-use crate::model::{Category, DropReason, Events, Track, Values, index};
+use super::tables::Piece;
+use super::{Failure, GlobalId, Reader, RowKey};
+use crate::model::{Category, Track, index};
 
 const RUNTIME: &str = "CUPTI_ACTIVITY_KIND_RUNTIME";
 const OSRT: &str = "OSRT_API";
@@ -20,8 +20,11 @@ pub(super) const TABLES: &[&str] = &[RUNTIME, OSRT, NVTX];
 const API_CALLS: [u32; 2] = [0, 1];
 const OS_CALLS: [u32; 1] = [27];
 
-/// Texts of NVTX domains by machine, process and domain id.
-pub(super) type Domains = HashMap<(u32, u32, u64), Text>;
+/// Machine, process and id of an NVTX domain.
+pub(super) type DomainKey = (u32, u32, u64);
+
+/// Texts of NVTX domains.
+pub(super) type Domains = HashMap<DomainKey, Text>;
 
 /// `eventType` of NVTX rows (`ENUM_NSYS_EVENT_TYPE`). Ranges arrive finished, as 59 and 60, or imported from text, as 70, 71.
 const MARK: u32 = 34;
@@ -31,136 +34,87 @@ const DOMAIN_CREATE: u32 = 75;
 /// Rows that describe others: category and thread names, domains coming and going.
 const DESCRIPTIONS: [u32; 4] = [33, 39, DOMAIN_CREATE, 76];
 
-/// Whether an event had not ended when the capture did: its end is 0 then.
-fn is_open(span: Span) -> bool {
-    span.end == 0 && span.start > 0
+fn calling([thread, ..]: RowWords) -> RowKey {
+    RowKey::Thread {
+        track: Track::CudaApi,
+        thread: GlobalId(thread),
+    }
 }
 
-/// What of a table had not ended when the capture did. It is kept up to the table's last time, as `nsys stats` counts it, which
-/// is known at its end only.
-#[derive(Debug, Default)]
-struct Open {
-    /// Where such events are among those of the category.
-    places: Vec<usize>,
-    last: i64,
-}
-
-impl Open {
-    /// Looks at the spans of a slab and gives those that are open no length for now.
-    fn note(&mut self, spans: &mut [Span]) -> Vec<bool> {
-        let mut open = Vec::with_capacity(spans.len());
-        for span in spans {
-            self.last = self.last.max(span.start).max(span.end);
-            open.push(is_open(*span));
-            if is_open(*span) {
-                span.end = span.start;
-            }
-        }
-        open
+fn calling_system([thread, ..]: RowWords) -> RowKey {
+    RowKey::Thread {
+        track: Track::OsRuntime,
+        thread: GlobalId(thread),
     }
 }
 
 impl Reader<'_> {
     pub(super) fn read_api_calls(&mut self) -> Result<(), Failure> {
-        self.read_calls(RUNTIME, Category::CudaApi, Track::CudaApi, &API_CALLS)
+        self.read_calls(RUNTIME, Category::CudaApi, calling, &API_CALLS)
     }
 
     pub(super) fn read_os_calls(&mut self) -> Result<(), Failure> {
-        self.read_calls(OSRT, Category::OsRuntime, Track::OsRuntime, &OS_CALLS)
+        self.read_calls(OSRT, Category::OsRuntime, calling_system, &OS_CALLS)
     }
 
     /// Reads the rows of these event classes; the rest of the table are notes of the profiler about itself.
-    fn read_calls(&mut self, name: &str, category: Category, track: Track, classes: &[u32]) -> Result<(), Failure> {
-        let Some(table) = self.table(name)? else { return Ok(()) };
-        self.captured(&table, [category]);
-        let mut open = Open::default();
-        for slab in table.slabs() {
-            let mut batch = Batch {
-                span: spans(&table, &slab)?,
-                correlation: table.optional("correlationId", &slab)?,
-                ..Batch::default()
-            };
-            let threads: Vec<u64> = table.required_ids("globalTid", &slab)?;
-            let names: Vec<u64> = table.required("nameId", &slab)?;
-            // A table that does not tell classes apart holds calls alone.
-            let kinds: Vec<u32> = if table.has("eventClass") {
-                table.required("eventClass", &slab)?
-            } else {
-                vec![classes.first().copied().unwrap_or(0); slab.len()]
-            };
-            let mut notes: BTreeMap<u32, u64> = BTreeMap::new();
-            for (thread, kind) in threads.into_iter().zip(&kinds) {
-                // A thread of notes alone has no row.
-                let row = if classes.contains(kind) {
-                    let thread = GlobalId(thread);
-                    self.row(&table, RowKey::Thread { track, thread })?
-                } else {
-                    *notes.entry(*kind).or_default() += 1;
-                    0
-                };
-                batch.row.push(row);
-            }
-            for (kind, count) in notes {
-                let what = format!("{}: events of class {kind}", table.name());
-                self.capture.drops.add(DropReason::Unsupported, &what, count);
-            }
-            let is_call = |at: usize| kinds.get(at).is_some_and(|kind| classes.contains(kind));
-            let names = names.into_iter().zip(&kinds).filter(|(_, kind)| classes.contains(kind));
-            let mut interned = self
-                .names_of_ids(&table, category, names.map(|(name, _)| name).collect())?
-                .into_iter();
-            batch.name = kinds
-                .iter()
-                .map(|kind| {
-                    if classes.contains(kind) {
-                        interned.next().unwrap_or(0)
-                    } else {
-                        0
-                    }
-                })
-                .collect();
-            self.append_open(&table, category, &mut batch, &mut open, is_call)?;
-        }
-        self.close(&table, category, &open);
-        Ok(())
-    }
-
-    /// Appends events of which some may not have ended.
-    fn append_open(
+    fn read_calls(
         &mut self,
-        table: &Table,
+        name: &str,
         category: Category,
-        batch: &mut Batch,
-        open: &mut Open,
-        keep: impl Fn(usize) -> bool,
+        row: fn(RowWords) -> RowKey,
+        classes: &[u32],
     ) -> Result<(), Failure> {
-        let is_open = open.note(&mut batch.span);
-        let mut place = self.capture.events.get(&category).map_or(0, Events::len);
-        for (at, (span, is_open)) in batch.span.iter().zip(is_open).enumerate() {
-            if keep(at) && span.length().is_some() {
-                if is_open {
-                    open.places.push(place);
-                }
-                place += 1;
-            }
+        let Some(table) = self.table(name)? else { return Ok(()) };
+        if table.rows() == 0 {
+            return Ok(());
         }
-        self.append(table, category, batch, keep)
-    }
-
-    /// Gives what had not ended its length, and counts it.
-    fn close(&mut self, table: &Table, category: Category, open: &Open) {
-        let count = u64::try_from(open.places.len()).unwrap_or(u64::MAX);
-        let what = format!("{}: not ended", table.name());
-        self.capture.drops.add(DropReason::Truncated, &what, count);
-        let Some(events) = self.capture.events.get_mut(&category) else {
-            return;
+        self.captured(&table, [category]);
+        table.must_have("globalTid")?;
+        table.must_have("nameId")?;
+        // A table that does not tell classes apart holds calls alone.
+        let told = table.has("eventClass");
+        let plan = Plan {
+            categories: &[category],
+            row,
+            open_ends: true,
+            unsupported: &|class| format!("{name}: events of class {class}"),
         };
-        for place in &open.places {
-            if let (Some(start), Some(duration)) = (events.start_ns.get(*place), events.duration_ns.get_mut(*place)) {
-                let start = (start ^ BIAS).cast_signed();
-                *duration = u64::try_from(open.last.saturating_sub(start)).unwrap_or(0);
+        let fill = |hand: &mut Hand, piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>| {
+            let count = slot.rows();
+            piece.read("correlationId", slot.correlation)?;
+            for words in &mut hand.words {
+                words.resize(count, 0);
             }
-        }
+            hand.kinds.clear();
+            hand.kinds.resize(count, classes.first().copied().unwrap_or(0));
+            if told {
+                piece.read("eventClass", &mut hand.kinds)?;
+            }
+            let [threads, ids, ..] = &mut hand.words;
+            piece.read_ids("globalTid", threads)?;
+            piece.read("nameId", ids)?;
+            let mut note = Note::default();
+            for at in 0..count {
+                let kind = hand.kinds.get(at).copied().unwrap_or_default();
+                let [threads, ids, ..] = &hand.words;
+                let (thread, id) = (threads.get(at), ids.get(at));
+                let (thread, id) = (thread.copied().unwrap_or(0), id.copied().unwrap_or(0));
+                // A thread of notes alone has no row.
+                if !classes.contains(&kind) {
+                    *note.unsupported.entry(kind).or_default() += 1;
+                    note.mixed = true;
+                    set(slot.class, at, NONE);
+                    continue;
+                }
+                set(slot.row, at, row_of(hand, name, slot.piece, thread)?);
+                if let Some(names) = hand.names.first_mut() {
+                    set(slot.name, at, names.of_id(slot.piece, id));
+                }
+            }
+            Ok(note)
+        };
+        self.gather(&table, &plan, fill).map(drop)
     }
 
     /// Reads push/pop and start/end ranges; counts marks and the rest. Gives the names of the domains.
@@ -169,86 +123,118 @@ impl Reader<'_> {
         let Some(table) = self.table(NVTX)? else {
             return Ok(domains);
         };
-        self.captured(&table, [Category::NvtxRange]);
-        let mut open = Open::default();
-        for slab in table.slabs() {
-            let mut batch = Batch {
-                span: spans(&table, &slab)?,
-                correlation: vec![0; slab.len()],
-                ..Batch::default()
-            };
-            let kinds: Vec<u32> = table.required("eventType", &slab)?;
-            let threads: Vec<u64> = table.required_ids("globalTid", &slab)?;
-            let colors: Vec<u32> = table.optional("color", &slab)?;
-            let domain_ids: Vec<u64> = table.optional("domainId", &slab)?;
-            let text_ids: Vec<u64> = table.optional("textId", &slab)?;
-            let texts = table.strings("text", &slab)?;
-            let mut styles = vec![0_u32; slab.len()];
-            let mut is_range = vec![false; slab.len()];
-            batch.row = vec![0; slab.len()];
-            batch.name = vec![0; slab.len()];
-            let looks = domain_ids.into_iter().zip(text_ids).zip(texts);
-            for (at, ((kind, thread), ((domain, text_id), text))) in
-                kinds.into_iter().zip(threads).zip(looks).enumerate()
-            {
-                let text = match (text.is_empty(), text_id) {
-                    (false, _) => Text::Inline(text),
-                    // No text at all: 0 stands for NULL, and as an id it would mean another string.
-                    (true, 0) => Text::Fixed(""),
-                    (true, id) => Text::Id(id),
-                };
-                let id = GlobalId(thread);
-                let key = (id.machine(), id.process(), domain);
-                if kind == DOMAIN_CREATE {
-                    if domains.len() >= index(self.limits.max_rows) {
-                        let limit = u64::from(self.limits.max_rows);
-                        return Err(Failure::TooMany {
-                            table: NVTX.to_owned(),
-                            what: "domains",
-                            limit,
-                        });
-                    }
-                    if let Text::Inline(text) = &text {
-                        self.strings.take(NVTX, text)?;
-                    }
-                    domains.insert(key, text);
-                    continue;
-                }
-                let style = match kind {
-                    kind if PUSH_POP_RANGE.contains(&kind) => 0,
-                    kind if START_END_RANGE.contains(&kind) => 1,
-                    MARK => {
-                        self.capture.drops.add(DropReason::Unsupported, "NVTX marks", 1);
-                        continue;
-                    }
-                    kind if DESCRIPTIONS.contains(&kind) => continue,
-                    kind => {
-                        self.capture
-                            .drops
-                            .add(DropReason::Unsupported, &format!("NVTX events of type {kind}"), 1);
-                        continue;
-                    }
-                };
-                let name = NameKey {
-                    text,
-                    domain: Some(key),
-                };
-                let row = RowKey::Thread {
-                    track: Track::Nvtx,
-                    thread: id,
-                };
-                let (row, name) = (self.row(&table, row)?, self.name(&table, Category::NvtxRange, name)?);
-                set(&mut batch.row, at, row);
-                set(&mut batch.name, at, name);
-                set(&mut styles, at, style);
-                set(&mut is_range, at, true);
-            }
-            batch.own = vec![Values::U32(colors), Values::U32(styles)];
-            let keep = |at: usize| is_range.get(at).copied().unwrap_or(false);
-            self.append_open(&table, Category::NvtxRange, &mut batch, &mut open, keep)?;
+        if table.rows() == 0 {
+            return Ok(domains);
         }
-        self.close(&table, Category::NvtxRange, &open);
+        self.captured(&table, [Category::NvtxRange]);
+        table.must_have("eventType")?;
+        table.must_have("globalTid")?;
+        let plan = Plan {
+            categories: &[Category::NvtxRange],
+            row: |[thread, ..]| RowKey::Thread {
+                track: Track::Nvtx,
+                thread: GlobalId(thread),
+            },
+            open_ends: true,
+            unsupported: &|kind| match kind {
+                MARK => "NVTX marks".to_owned(),
+                kind => format!("NVTX events of type {kind}"),
+            },
+        };
+        let found = self.gather(&table, &plan, fill_ranges)?;
+        for (key, text) in found {
+            if domains.len() >= index(self.limits.max_rows) {
+                return Err(too_many_domains(self.limits.max_rows));
+            }
+            if let Text::Inline(text) = &text {
+                self.strings.take(NVTX, text)?;
+            }
+            domains.insert(key, text);
+        }
         Ok(domains)
+    }
+}
+
+fn row_of(hand: &mut Hand, table: &str, piece: usize, thread: u64) -> Result<u32, Failure> {
+    let number = hand.rows.number(piece, [thread, 0, 0, 0], hand.most_rows);
+    number.ok_or_else(|| too_many_rows(table, hand.most_rows))
+}
+
+fn too_many_domains(limit: u32) -> Failure {
+    Failure::TooMany {
+        table: NVTX.to_owned(),
+        what: "domains",
+        limit: u64::from(limit),
+    }
+}
+
+fn fill_ranges(hand: &mut Hand, piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>) -> Result<Note, Failure> {
+    let count = slot.rows();
+    for words in &mut hand.words {
+        words.resize(count, 0);
+    }
+    hand.kinds.resize(count, 0);
+    piece.read("eventType", &mut hand.kinds)?;
+    let [threads, domain_ids, text_ids, _] = &mut hand.words;
+    piece.read_ids("globalTid", threads)?;
+    piece.read("domainId", domain_ids)?;
+    piece.read("textId", text_ids)?;
+    piece.texts("text")?;
+    let [Own::U32(colors), Own::U32(styles), ..] = &mut slot.own[..] else {
+        return Ok(Note::default());
+    };
+    piece.read("color", colors)?;
+    let mut note = Note::default();
+    for at in 0..count {
+        let word = |words: &[u64]| words.get(at).copied().unwrap_or(0);
+        let [threads, domain_ids, text_ids, _] = &hand.words;
+        let (thread, domain, text_id) = (word(threads), word(domain_ids), word(text_ids));
+        let id = GlobalId(thread);
+        let domain = (id.machine(), id.process(), domain);
+        let kind = hand.kinds.get(at).copied().unwrap_or(0);
+        let style = match kind {
+            kind if PUSH_POP_RANGE.contains(&kind) => 0,
+            kind if START_END_RANGE.contains(&kind) => 1,
+            kind => {
+                if kind == DOMAIN_CREATE {
+                    let text = text(piece.text(at)?, text_id);
+                    if let Text::Inline(text) = &text {
+                        hand.strings.take(NVTX, text)?;
+                    }
+                    if note.domains.len() >= index(hand.most_rows) {
+                        return Err(too_many_domains(hand.most_rows));
+                    }
+                    note.domains.push((domain, text));
+                } else if !DESCRIPTIONS.contains(&kind) {
+                    *note.unsupported.entry(kind).or_default() += 1;
+                }
+                note.mixed = true;
+                set(slot.class, at, NONE);
+                continue;
+            }
+        };
+        set(slot.row, at, row_of(hand, NVTX, slot.piece, thread)?);
+        set(styles, at, style);
+        let bytes = piece.text(at)?;
+        if let Some(names) = hand.names.first_mut() {
+            let number = if bytes.is_empty() {
+                let (text, domain) = (text(bytes, text_id), Some(domain));
+                names.of_key(slot.piece, NameKey { text, domain })
+            } else {
+                names.of_text(slot.piece, domain, bytes, NVTX, &mut hand.strings)?
+            };
+            set(slot.name, at, number);
+        }
+    }
+    Ok(note)
+}
+
+fn text(bytes: &[u8], id: u64) -> Text {
+    match (bytes, id) {
+        // No text at all: 0 stands for NULL, and as an id it would mean another string.
+        ([], 0) => Text::Fixed(""),
+        ([], id) => Text::Id(id),
+        (bytes, _) => Text::Inline(String::from_utf8_lossy(bytes).into_owned()),
     }
 }
 

@@ -1,11 +1,11 @@
 //! Kernels, copies, memsets and synchronisations.
 
-use std::ops::Range;
-
+use super::gather::{Hand, NONE, Note, Own, Plan, Slot, too_many_rows};
+use super::keys::RowWords;
 use super::names::Text;
-use super::tables::Table;
-use super::{Batch, Failure, GlobalId, Reader, RowKey, spans};
-use crate::model::{Category, DropReason, Track, Values};
+use super::tables::{Piece, Table};
+use super::{Failure, GlobalId, Reader, RowKey};
+use crate::model::{Category, DropReason, Track};
 
 const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
 const MEMCPY: &str = "CUPTI_ACTIVITY_KIND_MEMCPY";
@@ -51,38 +51,89 @@ const SYNC_TYPES: [&str; 5] = [
     "Context sync",
 ];
 
+fn key([process, device, context, stream]: RowWords, track: Track) -> RowKey {
+    RowKey::Gpu {
+        track,
+        process: GlobalId(process),
+        device: u32::try_from(device).unwrap_or(u32::MAX),
+        context,
+        stream,
+    }
+}
+
+fn on_stream(words: RowWords) -> RowKey {
+    key(words, Track::GpuStream)
+}
+
+fn waiting(words: RowWords) -> RowKey {
+    key(words, Track::CudaSync)
+}
+
+/// The rows of GPU activity.
+fn rows(hand: &mut Hand, table: &str, piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>) -> Result<(), Failure> {
+    let count = slot.rows();
+    let [processes, devices, contexts, streams] = &mut hand.words;
+    for (column, words) in [("contextId", &mut *contexts), ("streamId", &mut *streams)] {
+        words.resize(count, 0);
+        piece.read(column, words)?;
+    }
+    devices.resize(count, 0);
+    hand.kinds.resize(count, 0);
+    piece.read("deviceId", &mut hand.kinds)?;
+    for (word, device) in devices.iter_mut().zip(&hand.kinds) {
+        *word = u64::from(*device);
+    }
+    processes.resize(count, 0);
+    piece.read_ids("globalPid", processes)?;
+    let places = processes.iter().zip(devices).zip(contexts.iter().zip(streams));
+    for (row, ((process, device), (context, stream))) in slot.row.iter_mut().zip(places) {
+        // All numbers from there on mean the same.
+        let words = [*process, *device, *context, (*stream).min(NO_STREAM)];
+        let number = hand.rows.number(slot.piece, words, hand.most_rows);
+        *row = number.ok_or_else(|| too_many_rows(table, hand.most_rows))?;
+    }
+    Ok(())
+}
+
+fn read_bytes(piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>) -> Result<(), Failure> {
+    if let Some(Own::U64(bytes)) = slot.own.first_mut() {
+        piece.read("bytes", bytes)?;
+    }
+    Ok(())
+}
+
 impl Reader<'_> {
-    /// The columns that all GPU activity has; names and own columns are the caller's to fill.
-    fn activity(&mut self, table: &Table, slab: &Range<usize>, track: Track) -> Result<Batch, Failure> {
-        let device: Vec<u32> = table.required("deviceId", slab)?;
-        let context: Vec<u64> = table.optional("contextId", slab)?;
-        let stream: Vec<u64> = table.optional("streamId", slab)?;
-        let global_pid = table.optional_ids("globalPid", slab)?;
-        let places = device.into_iter().zip(context).zip(stream).zip(global_pid);
-        let row = places.map(|(((device, context), stream), global_pid)| {
-            let key = RowKey::Gpu {
-                track,
-                process: GlobalId(global_pid),
-                device,
-                context,
-                // All numbers from there on mean the same.
-                stream: stream.min(NO_STREAM),
-            };
-            self.row(table, key)
-        });
-        Ok(Batch {
-            row: row.collect::<Result<_, _>>()?,
-            span: spans(table, slab)?,
-            correlation: table.optional("correlationId", slab)?,
-            ..Batch::default()
-        })
+    fn gather_activity(
+        &mut self,
+        table: &Table,
+        categories: &[Category],
+        row: fn(RowWords) -> RowKey,
+        fill: impl Fn(&mut Hand, &mut Piece<'_, '_>, &mut Slot<'_>) -> Result<Note, Failure> + Sync,
+    ) -> Result<(), Failure> {
+        if table.rows() == 0 {
+            return Ok(());
+        }
+        self.captured(table, categories.iter().copied());
+        table.must_have("deviceId")?;
+        let plan = Plan {
+            categories,
+            row,
+            open_ends: false,
+            unsupported: &|number| number.to_string(),
+        };
+        let name = table.name();
+        let fill = |hand: &mut Hand, piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>| {
+            rows(hand, name, piece, slot)?;
+            piece.read("correlationId", slot.correlation)?;
+            fill(hand, piece, slot)
+        };
+        self.gather(table, &plan, fill).map(drop)
     }
 
     pub(super) fn read_kernels(&mut self) -> Result<(), Failure> {
         let Some(table) = self.table(KERNEL)? else {
             return Ok(());
         };
-        self.captured(&table, [Category::CudaKernel]);
         // Negative numbers, which only a forged file has, become 0 in the conversion to unsigned.
         let columns = [
             "gridX",
@@ -98,82 +149,100 @@ impl Reader<'_> {
         let name_column = ["demangledName", "shortName", "mangledName"]
             .into_iter()
             .find(|column| table.has(column));
-        for slab in table.slabs() {
-            let mut batch = self.activity(&table, &slab, Track::GpuStream)?;
-            let names = table.required(name_column.unwrap_or("demangledName"), &slab)?;
-            batch.name = self.names_of_ids(&table, Category::CudaKernel, names)?;
-            for column in columns {
-                batch.own.push(Values::U32(table.optional(column, &slab)?));
-            }
-            self.append(&table, Category::CudaKernel, &batch, |_| true)?;
+        let name_column = name_column.unwrap_or("demangledName");
+        if table.rows() > 0 {
+            table.must_have(name_column)?;
         }
-        Ok(())
+        self.gather_activity(&table, &[Category::CudaKernel], on_stream, |hand, piece, slot| {
+            let [ids, ..] = &mut hand.words;
+            piece.read(name_column, ids)?;
+            if let Some(names) = hand.names.first_mut() {
+                for (name, id) in slot.name.iter_mut().zip(&*ids) {
+                    *name = names.of_id(slot.piece, *id);
+                }
+            }
+            for (column, own) in columns.into_iter().zip(&mut slot.own) {
+                if let Own::U32(values) = own {
+                    piece.read(column, values)?;
+                }
+            }
+            Ok(Note::default())
+        })
     }
 
     pub(super) fn read_copies(&mut self) -> Result<(), Failure> {
         let Some(table) = self.table(MEMCPY)? else {
             return Ok(());
         };
-        self.captured(&table, Category::MEMCPY);
-        for slab in table.slabs() {
-            let mut batch = self.activity(&table, &slab, Track::GpuStream)?;
-            batch.own.push(Values::U64(table.optional("bytes", &slab)?));
-            let kinds: Vec<u64> = table.optional("copyKind", &slab)?;
-            let known = |kind: u64| usize::try_from(kind).ok().and_then(|kind| COPY_KINDS.get(kind));
-            let category = |kind: u64| known(kind).map_or(Category::CudaMemcpyOther, |(category, _)| *category);
-            for kind in &kinds {
+        self.gather_activity(&table, &Category::MEMCPY, on_stream, |hand, piece, slot| {
+            read_bytes(piece, slot)?;
+            let [kinds, ..] = &mut hand.words;
+            piece.read("copyKind", kinds)?;
+            // The number of the last name, as most copies are of one kind.
+            let mut last = None;
+            for ((kind, name), class) in kinds.iter().zip(&mut *slot.name).zip(&mut *slot.class) {
+                if let Some((known, of_known, class_of_known)) = last
+                    && known == *kind
+                {
+                    (*name, *class) = (of_known, class_of_known);
+                    continue;
+                }
+                let known = usize::try_from(*kind).ok().and_then(|kind| COPY_KINDS.get(kind));
                 // A kind that is newer than this program is kept under "other", with its number for a name.
-                let name = match known(*kind) {
-                    Some((_, name)) => Text::Fixed(name),
-                    None => Text::Inline(format!("[CUDA memcpy kind {kind}]")),
+                let (category, text) = match known {
+                    Some((category, name)) => (*category, Text::Fixed(name)),
+                    None => (
+                        Category::CudaMemcpyOther,
+                        Text::Inline(format!("[CUDA memcpy kind {kind}]")),
+                    ),
                 };
-                batch.name.push(self.name(&table, category(*kind), name.into())?);
+                let place = Category::MEMCPY.iter().position(|copies| *copies == category);
+                let place = place.unwrap_or_default();
+                *class = u8::try_from(place).unwrap_or(NONE);
+                if let Some(names) = hand.names.get_mut(place) {
+                    *name = names.of_key(slot.piece, text.into());
+                }
+                last = Some((*kind, *name, *class));
             }
-            for copies in Category::MEMCPY {
-                let of_category = |at: usize| kinds.get(at).is_some_and(|kind| category(*kind) == copies);
-                self.append(&table, copies, &batch, of_category)?;
-            }
-        }
-        Ok(())
+            let mut note = Note::default();
+            note.mixed = slot.class.iter().any(|class| *class != 0);
+            Ok(note)
+        })
     }
 
     pub(super) fn read_memsets(&mut self) -> Result<(), Failure> {
         let Some(table) = self.table(MEMSET)? else {
             return Ok(());
         };
-        self.captured(&table, [Category::CudaMemset]);
-        for slab in table.slabs() {
-            let mut batch = self.activity(&table, &slab, Track::GpuStream)?;
-            batch.own.push(Values::U64(table.optional("bytes", &slab)?));
-            let name = self.name(&table, Category::CudaMemset, Text::Fixed("[CUDA memset]").into())?;
-            batch.name = vec![name; slab.len()];
-            self.append(&table, Category::CudaMemset, &batch, |_| true)?;
-        }
-        Ok(())
+        self.gather_activity(&table, &[Category::CudaMemset], on_stream, |hand, piece, slot| {
+            read_bytes(piece, slot)?;
+            if let Some(names) = hand.names.first_mut() {
+                slot.name
+                    .fill(names.of_key(slot.piece, Text::Fixed("[CUDA memset]").into()));
+            }
+            Ok(Note::default())
+        })
     }
 
     pub(super) fn read_synchronisations(&mut self) -> Result<(), Failure> {
         let Some(table) = self.table(SYNCHRONIZATION)? else {
             return Ok(());
         };
-        self.captured(&table, [Category::CudaSync]);
-        for slab in table.slabs() {
-            let mut batch = self.activity(&table, &slab, Track::CudaSync)?;
-            let kinds: Vec<u64> = table.optional("syncType", &slab)?;
-            for kind in kinds {
-                let known = usize::try_from(kind)
-                    .ok()
-                    .and_then(|kind| SYNC_TYPES.get(kind))
-                    .copied();
-                let name = match known {
-                    Some(name) => Text::Fixed(name),
-                    None => Text::Inline(format!("Sync type {kind}")),
-                };
-                batch.name.push(self.name(&table, Category::CudaSync, name.into())?);
+        self.gather_activity(&table, &[Category::CudaSync], waiting, |hand, piece, slot| {
+            let [kinds, ..] = &mut hand.words;
+            piece.read("syncType", kinds)?;
+            if let Some(names) = hand.names.first_mut() {
+                for (kind, name) in kinds.iter().zip(&mut *slot.name) {
+                    let known = usize::try_from(*kind).ok().and_then(|kind| SYNC_TYPES.get(kind));
+                    let text = match known {
+                        Some(name) => Text::Fixed(name),
+                        None => Text::Inline(format!("Sync type {kind}")),
+                    };
+                    *name = names.of_key(slot.piece, text.into());
+                }
             }
-            self.append(&table, Category::CudaSync, &batch, |_| true)?;
-        }
-        Ok(())
+            Ok(Note::default())
+        })
     }
 
     /// Whether GPU work was recorded as whole graphs, so that there are no rows of its kernels.

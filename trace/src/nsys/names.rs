@@ -2,7 +2,7 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use super::cpu::Domains;
+use super::cpu::{DomainKey, Domains};
 use super::tables::Table;
 use super::{Failure, Reader};
 use crate::hdf5_io::{StringBudget, TableError};
@@ -25,7 +25,7 @@ pub(super) enum Text {
 pub(super) struct NameKey {
     pub(super) text: Text,
     /// Machine, process and domain id.
-    pub(super) domain: Option<(u32, u32, u64)>,
+    pub(super) domain: Option<DomainKey>,
 }
 
 impl From<Text> for NameKey {
@@ -34,42 +34,16 @@ impl From<Text> for NameKey {
     }
 }
 
-/// Ids of strings below this have a table of their own: exports number strings from 0 on.
-const DENSE: usize = 1 << 22;
-
 /// The names of one category.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     by_key: HashMap<NameKey, u32>,
-    /// By id of `StringIds`, one more than the index; 0 for none.
-    by_id: Vec<u32>,
     keys: Vec<NameKey>,
 }
 
 impl Names {
-    /// The index of a plain id of `StringIds`.
-    pub(super) fn intern_id(&mut self, table: &Table, id: u64, budget: &mut StringBudget) -> Result<u32, TableError> {
-        let place = usize::try_from(id).ok().filter(|place| *place < DENSE);
-        if let Some(known) = place
-            .and_then(|place| self.by_id.get(place))
-            .and_then(|one_more| one_more.checked_sub(1))
-        {
-            return Ok(known);
-        }
-        let index = self.intern(table, Text::Id(id).into(), budget)?;
-        if let Some(place) = place {
-            if self.by_id.len() <= place {
-                self.by_id.resize(place + 1, 0);
-            }
-            if let Some(slot) = self.by_id.get_mut(place) {
-                *slot = index.saturating_add(1);
-            }
-        }
-        Ok(index)
-    }
-
     /// The index of `key`, which is counted against the budget when it is new.
-    pub(super) fn intern(&mut self, table: &Table, key: NameKey, budget: &mut StringBudget) -> Result<u32, TableError> {
+    fn intern(&mut self, table: &Table, key: NameKey, budget: &mut StringBudget) -> Result<u32, TableError> {
         if let Some(known) = self.by_key.get(&key) {
             return Ok(*known);
         }
@@ -90,18 +64,6 @@ impl Reader<'_> {
     pub(super) fn name(&mut self, table: &Table, category: Category, key: NameKey) -> Result<u32, Failure> {
         let names = self.names.entry(category).or_default();
         Ok(names.intern(table, key, &mut self.strings)?)
-    }
-
-    /// The indices of names that are plain ids of `StringIds`.
-    pub(super) fn names_of_ids(
-        &mut self,
-        table: &Table,
-        category: Category,
-        ids: Vec<u64>,
-    ) -> Result<Vec<u32>, Failure> {
-        let names = self.names.entry(category).or_default();
-        let interned = ids.into_iter().map(|id| names.intern_id(table, id, &mut self.strings));
-        Ok(interned.collect::<Result<_, _>>()?)
     }
 
     /// The strings of these ids; an id that the table lacks is missing. Nothing else of the table is kept.

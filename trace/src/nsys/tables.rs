@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use hdf5::{File, LinkType};
 
+use super::Failure;
+
 use crate::hdf5_io::{self, Number, Open, TableError, TableLimits};
 use crate::sqlite_io::{self, Cell, Database};
 
@@ -114,12 +116,6 @@ impl Table {
         }
     }
 
-    /// The same for a column that must be there.
-    pub(super) fn required_ids(&self, column: &'static str, rows: &Range<usize>) -> Result<Vec<u64>, TableError> {
-        self.must_have(column)?;
-        self.optional_ids(column, rows)
-    }
-
     /// Strings of a column; empty ones where the schema lacks it.
     pub(super) fn strings(&self, column: &str, rows: &Range<usize>) -> Result<Vec<String>, TableError> {
         match self {
@@ -129,7 +125,40 @@ impl Table {
         }
     }
 
-    fn must_have(&self, column: &'static str) -> Result<(), TableError> {
+    /// Rows of each piece but for the last one.
+    pub(super) fn piece_rows(&self) -> usize {
+        match self {
+            Self::Hdf(table) => table.piece_rows(),
+            Self::Sqlite(table) => table.slab_rows(),
+        }
+    }
+
+    /// Does `job` with each piece and its item, from piece `first` on, on every core where the container allows it; `state` is
+    /// made once per core. Gives what it made of each piece in their order, or the first error.
+    pub(super) fn for_each_piece<S: Send, I: Send, R: Send>(
+        &self,
+        first: usize,
+        items: Vec<I>,
+        state: impl Fn(usize) -> S + Sync,
+        job: impl Fn(&mut S, &mut Piece<'_, '_>, I) -> Result<R, Failure> + Sync,
+    ) -> Result<(Vec<S>, Vec<R>), Failure> {
+        match self {
+            Self::Hdf(table) => table.for_each_piece(first, items, state, |state, piece, item| {
+                job(state, &mut Piece::Hdf(piece), item)
+            }),
+            Self::Sqlite(table) => {
+                let mut state = state(0);
+                let mut made = Vec::with_capacity(items.len());
+                for (rows, item) in table.slabs().skip(first).zip(items) {
+                    let texts = Vec::new();
+                    made.push(job(&mut state, &mut Piece::Sqlite { table, rows, texts }, item)?);
+                }
+                Ok((vec![state], made))
+            }
+        }
+    }
+
+    pub(super) fn must_have(&self, column: &'static str) -> Result<(), TableError> {
         if self.has(column) {
             return Ok(());
         }
@@ -137,5 +166,75 @@ impl Table {
             table: self.name().to_owned(),
             column,
         })
+    }
+}
+
+/// Some rows of a table, at hand.
+pub(super) enum Piece<'p, 't> {
+    Hdf(&'p mut hdf5_io::Piece<'t>),
+    Sqlite {
+        table: &'p sqlite_io::Table,
+        rows: Range<usize>,
+        texts: Vec<String>,
+    },
+}
+
+impl Piece<'_, '_> {
+    /// Reads a column over all of `out`, which has a value per row; zeros where the schema lacks it.
+    pub(super) fn read<T: Number + Cell>(&mut self, column: &str, out: &mut [T]) -> Result<(), TableError> {
+        match self {
+            Self::Hdf(piece) => piece.read(column, out),
+            Self::Sqlite { table, rows, .. } => {
+                let read = if table.has(column) {
+                    table.numbers(column, rows)?
+                } else {
+                    Vec::new()
+                };
+                copy(&read, out);
+                Ok(())
+            }
+        }
+    }
+
+    /// The same for `globalPid` and `globalTid`, which use all 64 bits.
+    pub(super) fn read_ids(&mut self, column: &str, out: &mut [u64]) -> Result<(), TableError> {
+        match self {
+            Self::Sqlite { table, rows, .. } if table.has(column) => {
+                copy(&table.bits(column, rows)?, out);
+                Ok(())
+            }
+            _ => self.read(column, out),
+        }
+    }
+
+    /// Makes the strings of a column those that [`Piece::text`] gives; empty ones where the schema lacks it.
+    pub(super) fn texts(&mut self, column: &str) -> Result<(), TableError> {
+        match self {
+            Self::Hdf(piece) => piece.texts(column),
+            Self::Sqlite { table, rows, texts } => {
+                *texts = if table.has(column) {
+                    table.strings(column, rows)?
+                } else {
+                    Vec::new()
+                };
+                Ok(())
+            }
+        }
+    }
+
+    /// The bytes of the string of a row.
+    pub(super) fn text(&mut self, row: usize) -> Result<&[u8], TableError> {
+        match self {
+            Self::Hdf(piece) => piece.text(row),
+            Self::Sqlite { texts, .. } => Ok(texts.get(row).map_or(&[], String::as_bytes)),
+        }
+    }
+}
+
+/// The values at hand, then zeros.
+fn copy<T: Copy + Default>(from: &[T], out: &mut [T]) {
+    out.fill(T::default());
+    for (out, from) in out.iter_mut().zip(from) {
+        *out = *from;
     }
 }

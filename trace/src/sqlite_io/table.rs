@@ -154,6 +154,11 @@ impl Table {
         self.columns.iter().any(|known| known == column)
     }
 
+    /// Rows of each slab but for the last one.
+    pub(crate) fn slab_rows(&self) -> usize {
+        SLAB
+    }
+
     /// The rows in pieces of bounded size.
     pub(crate) fn slabs(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let rows = self.rows;

@@ -1,0 +1,444 @@
+//! A table of events, read by every core: each takes a piece of the rows and writes it to its place in the columns.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
+use super::cpu::DomainKey;
+use super::keys::{NameNumbers, RowNumbers, RowWords, settle};
+use super::names::Text;
+use super::tables::{Piece, Table};
+use super::{BIAS, Failure, Reader, RowKey};
+use crate::hdf5_io::StringBudget;
+use crate::limits::ReadLimits;
+use crate::model::{Category, ColumnId, DropReason, Events, Values, index};
+
+/// Rows of a table whose columns are made at once.
+const MOST_ROWS: usize = 1 << 24;
+
+/// Class of a row that is no event of any category.
+pub(super) const NONE: u8 = u8::MAX;
+
+/// What is known of a table before it is read.
+pub(super) struct Plan<'a> {
+    /// Its categories: the class of a row is its place among them.
+    pub(super) categories: &'a [Category],
+    /// What a row of the timeline is that has these words.
+    pub(super) row: fn(RowWords) -> RowKey,
+    /// Whether an end of 0 says that the event had not ended when the capture did.
+    pub(super) open_ends: bool,
+    /// What to call the rows that are not shown, by their number.
+    pub(super) unsupported: &'a dyn Fn(u32) -> String,
+}
+
+/// A column of a category in a piece.
+#[derive(Debug)]
+pub(super) enum Own<'a> {
+    U32(&'a mut [u32]),
+    U64(&'a mut [u64]),
+}
+
+/// Where the events of a piece go; all is zero before.
+#[derive(Debug)]
+pub(super) struct Slot<'a> {
+    /// Number of the piece in the table.
+    pub(super) piece: usize,
+    start: &'a mut [u64],
+    duration: &'a mut [u64],
+    /// Numbers of this core's rows.
+    pub(super) row: &'a mut [u32],
+    /// Numbers of this core's names of the class.
+    pub(super) name: &'a mut [u32],
+    pub(super) correlation: &'a mut [u32],
+    /// Class by row.
+    pub(super) class: &'a mut [u8],
+    pub(super) own: Vec<Own<'a>>,
+}
+
+impl Slot<'_> {
+    /// How many rows.
+    pub(super) fn rows(&self) -> usize {
+        self.row.len()
+    }
+}
+
+/// What a core keeps from piece to piece.
+#[derive(Debug)]
+pub(super) struct Hand {
+    core: usize,
+    pub(super) rows: RowNumbers,
+    /// By class.
+    pub(super) names: Vec<NameNumbers>,
+    /// For texts that are kept until all is read.
+    pub(super) strings: StringBudget,
+    pub(super) most_rows: u32,
+    pub(super) words: [Vec<u64>; 4],
+    pub(super) kinds: Vec<u32>,
+    times: [Vec<i64>; 2],
+}
+
+impl Hand {
+    fn new(core: usize, classes: usize, limits: &ReadLimits) -> Self {
+        Self {
+            core,
+            rows: RowNumbers::default(),
+            names: (0..classes).map(|_| NameNumbers::default()).collect(),
+            strings: StringBudget::new(limits.max_string_bytes),
+            most_rows: limits.max_rows,
+            words: Default::default(),
+            kinds: Vec::new(),
+            times: Default::default(),
+        }
+    }
+}
+
+/// More streams and threads than the limit allows.
+pub(super) fn too_many_rows(table: &str, limit: u32) -> Failure {
+    Failure::TooMany {
+        table: table.to_owned(),
+        what: "streams and threads",
+        limit: u64::from(limit),
+    }
+}
+
+/// What is to be said of a piece.
+#[derive(Debug, Default)]
+pub(super) struct Note {
+    core: usize,
+    /// Whether some row is not of the first class.
+    pub(super) mixed: bool,
+    backwards: u64,
+    /// The last time, and which rows are open.
+    last: i64,
+    open: Vec<usize>,
+    /// Rows that are not shown, by their number.
+    pub(super) unsupported: BTreeMap<u32, u64>,
+    /// Domains that the rows tell of.
+    pub(super) domains: Vec<(DomainKey, Text)>,
+}
+
+impl Note {
+    /// Adds where the open events are among those of the first class, of which so many come `before` the piece; gives how many come
+    /// before the next one.
+    fn open_places(&self, class: &[u8], before: usize, open: &mut Vec<usize>) -> usize {
+        let mut places = self.open.iter().peekable();
+        let mut place = before;
+        for (at, class) in class.iter().enumerate() {
+            let is_open = places.next_if(|open| **open == at).is_some();
+            if *class == 0 {
+                open.extend(is_open.then_some(place));
+                place += 1;
+            }
+        }
+        place
+    }
+}
+
+/// Columns of all rows.
+#[derive(Debug, Default)]
+struct Columns {
+    start: Vec<u64>,
+    duration: Vec<u64>,
+    row: Vec<u32>,
+    name: Vec<u32>,
+    correlation: Vec<u32>,
+    class: Vec<u8>,
+    own: Vec<Values>,
+}
+
+impl Columns {
+    /// Zeros, of which the system gives no memory before they are written.
+    fn new(category: Category, rows: usize) -> Self {
+        let own = Events::new(category)
+            .columns
+            .into_iter()
+            .map(|column| match column.values {
+                // The transform finds the launches.
+                Values::U32(_) if column.id == ColumnId::Launch => Values::U32(vec![ColumnId::NO_LAUNCH; rows]),
+                Values::U32(_) => Values::U32(vec![0; rows]),
+                Values::U64(_) => Values::U64(vec![0; rows]),
+            });
+        Self {
+            start: vec![0; rows],
+            duration: vec![0; rows],
+            row: vec![0; rows],
+            name: vec![0; rows],
+            correlation: vec![0; rows],
+            class: vec![0; rows],
+            own: own.collect(),
+        }
+    }
+
+    fn slots(&mut self, first: usize, rows: usize) -> Vec<Slot<'_>> {
+        let mut own: Vec<_> = self
+            .own
+            .iter_mut()
+            .map(|values| -> Box<dyn Iterator<Item = Own<'_>>> {
+                match values {
+                    Values::U32(values) => Box::new(values.chunks_mut(rows).map(Own::U32)),
+                    Values::U64(values) => Box::new(values.chunks_mut(rows).map(Own::U64)),
+                }
+            })
+            .collect();
+        let times = self.start.chunks_mut(rows).zip(self.duration.chunks_mut(rows));
+        let keys = self.row.chunks_mut(rows).zip(self.name.chunks_mut(rows));
+        let others = self.correlation.chunks_mut(rows).zip(self.class.chunks_mut(rows));
+        let slots = (first..).zip(times).zip(keys).zip(others);
+        slots
+            .map(
+                |(((piece, (start, duration)), (row, name)), (correlation, class))| Slot {
+                    piece,
+                    start,
+                    duration,
+                    row,
+                    name,
+                    correlation,
+                    class,
+                    own: own.iter_mut().filter_map(Iterator::next).collect(),
+                },
+            )
+            .collect()
+    }
+}
+
+impl Reader<'_> {
+    /// Reads a table of events. `fill` writes everything but the times, class included; its note says what it left out.
+    /// Gives the domains that the table tells of.
+    pub(super) fn gather(
+        &mut self,
+        table: &Table,
+        plan: &Plan<'_>,
+        fill: impl Fn(&mut Hand, &mut Piece<'_, '_>, &mut Slot<'_>) -> Result<Note, Failure> + Sync,
+    ) -> Result<Vec<(DomainKey, Text)>, Failure> {
+        let Some(first) = plan.categories.first() else {
+            return Ok(Vec::new());
+        };
+        for column in ["start", "end"] {
+            table.must_have(column)?;
+        }
+        let piece_rows = table.piece_rows();
+        let at_once = (MOST_ROWS / piece_rows).max(1).saturating_mul(piece_rows);
+        let (mut from, mut last) = (0, 0);
+        let mut domains = Vec::new();
+        // Which events of the first category, the only one then, had not ended.
+        let mut open: Vec<usize> = Vec::new();
+        while from < table.rows() {
+            let rows = (table.rows() - from).min(at_once);
+            let first_piece = from / piece_rows;
+            let mut columns = Columns::new(*first, rows);
+            let (limits, classes, open_ends) = (*self.limits, plan.categories.len(), plan.open_ends);
+            let (hands, mut notes) = table.for_each_piece(
+                first_piece,
+                columns.slots(first_piece, piece_rows),
+                |core| Hand::new(core, classes, &limits),
+                |hand, piece, mut slot| {
+                    let mut note = fill(hand, piece, &mut slot)?;
+                    note.core = hand.core;
+                    times(hand, piece, &mut slot, open_ends, &mut note)?;
+                    Ok(note)
+                },
+            )?;
+            self.settle(table, plan, hands, &notes, &mut columns, piece_rows)?;
+            let mixed = notes.iter().any(|note| note.mixed);
+            let mut place = self.capture.events.get(first).map_or(0, Events::len);
+            for (note, class) in notes.iter_mut().zip(columns.class.chunks(piece_rows)) {
+                let backwards = format!("{}: end before start", table.name());
+                self.capture.drops.add(DropReason::Skipped, &backwards, note.backwards);
+                for (number, count) in &note.unsupported {
+                    let what = (plan.unsupported)(*number);
+                    self.capture.drops.add(DropReason::Unsupported, &what, *count);
+                }
+                domains.append(&mut note.domains);
+                last = note.last.max(last);
+                place = note.open_places(class, place, &mut open);
+            }
+            for (class, category) in (0_u8..).zip(plan.categories) {
+                self.keep(table, *category, class, mixed, &mut columns)?;
+            }
+            from += rows;
+        }
+        self.close(table, *first, &open, last);
+        Ok(domains)
+    }
+
+    /// Gives rows and names the numbers that count.
+    fn settle(
+        &mut self,
+        table: &Table,
+        plan: &Plan<'_>,
+        hands: Vec<Hand>,
+        notes: &[Note],
+        columns: &mut Columns,
+        piece_rows: usize,
+    ) -> Result<(), Failure> {
+        let mut rows = Vec::new();
+        let mut names: Vec<Vec<_>> = plan.categories.iter().map(|_| Vec::new()).collect();
+        for hand in hands {
+            rows.push(hand.rows.met);
+            for (all, of_core) in names.iter_mut().zip(hand.names) {
+                all.push(of_core.met);
+            }
+        }
+        let rows = settle(rows.into_iter(), |words| self.row(table, (plan.row)(words)))?;
+        let mut settled = Vec::with_capacity(names.len());
+        for (category, names) in plan.categories.iter().zip(names) {
+            settled.push(settle(names.into_iter(), |key| self.name(table, *category, key))?);
+        }
+        let keys = columns
+            .row
+            .par_chunks_mut(piece_rows)
+            .zip(columns.name.par_chunks_mut(piece_rows));
+        let pieces = keys.zip(columns.class.par_chunks(piece_rows)).zip(notes);
+        pieces.with_min_len(64).for_each(|(((row, name), class), note)| {
+            renumber(row, rows.get(note.core).map_or(&[], Vec::as_slice));
+            let of_class = |class: usize| settled.get(class).and_then(|cores| cores.get(note.core));
+            if note.mixed {
+                for (name, class) in name.iter_mut().zip(class) {
+                    let numbers = of_class(usize::from(*class));
+                    *name = numbers
+                        .and_then(|numbers| numbers.get(index(*name)))
+                        .copied()
+                        .unwrap_or(*name);
+                }
+            } else {
+                renumber(name, of_class(0).map_or(&[], Vec::as_slice));
+            }
+        });
+        Ok(())
+    }
+
+    /// Adds the rows of a class to its category.
+    fn keep(
+        &mut self,
+        table: &Table,
+        category: Category,
+        class: u8,
+        mixed: bool,
+        columns: &mut Columns,
+    ) -> Result<(), Failure> {
+        let places: Vec<usize> = if mixed {
+            let classes = columns.class.iter().enumerate();
+            classes.filter(|(_, of)| **of == class).map(|(at, _)| at).collect()
+        } else {
+            Vec::new()
+        };
+        let count = match (mixed, class) {
+            (true, _) => places.len(),
+            (false, 0) => columns.row.len(),
+            (false, _) => 0,
+        };
+        if count == 0 {
+            return Ok(());
+        }
+        self.events = self.events.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+        if self.events > self.limits.max_events {
+            return Err(Failure::TooMany {
+                table: table.name().to_owned(),
+                what: "events",
+                limit: self.limits.max_events,
+            });
+        }
+        let events = self.capture.events.entry(category);
+        let events = events.or_insert_with(|| Events::new(category));
+        let places = mixed.then_some(places.as_slice());
+        add(&mut events.start_ns, &mut columns.start, places);
+        add(&mut events.duration_ns, &mut columns.duration, places);
+        add(&mut events.row, &mut columns.row, places);
+        add(&mut events.name, &mut columns.name, places);
+        add(&mut events.correlation, &mut columns.correlation, places);
+        let count = events.start_ns.len();
+        if events.lane.is_empty() {
+            events.lane = vec![0; count];
+        } else {
+            events.lane.resize(count, 0);
+        }
+        for (column, from) in events.columns.iter_mut().zip(&mut columns.own) {
+            match (&mut column.values, from) {
+                (Values::U32(into), Values::U32(from)) => add(into, from, places),
+                (Values::U64(into), Values::U64(from)) => add(into, from, places),
+                (Values::U32(into), _) => into.resize(count, 0),
+                (Values::U64(into), _) => into.resize(count, 0),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives what had not ended its length up to the table's `last` time, as `nsys stats` counts it, and counts it.
+    fn close(&mut self, table: &Table, category: Category, open: &[usize], last: i64) {
+        let count = u64::try_from(open.len()).unwrap_or(u64::MAX);
+        let what = format!("{}: not ended", table.name());
+        self.capture.drops.add(DropReason::Truncated, &what, count);
+        let Some(events) = self.capture.events.get_mut(&category) else {
+            return;
+        };
+        for place in open {
+            if let (Some(start), Some(duration)) = (events.start_ns.get(*place), events.duration_ns.get_mut(*place)) {
+                let start = (start ^ BIAS).cast_signed();
+                *duration = u64::try_from(last.saturating_sub(start)).unwrap_or(0);
+            }
+        }
+    }
+}
+
+/// Gives each its number that counts.
+fn renumber(values: &mut [u32], numbers: &[u32]) {
+    if (0_u32..).zip(numbers).all(|(own, number)| own == *number) {
+        return;
+    }
+    for value in values {
+        *value = numbers.get(index(*value)).copied().unwrap_or(*value);
+    }
+}
+
+/// Appends the values at `places`, or all.
+fn add<T: Copy>(into: &mut Vec<T>, from: &mut Vec<T>, places: Option<&[usize]>) {
+    match places {
+        Some(places) => into.extend(places.iter().filter_map(|at| from.get(*at).copied())),
+        None if into.is_empty() => *into = std::mem::take(from),
+        None => into.append(from),
+    }
+}
+
+/// Reads the times of a piece. Rows that end before they start become no events.
+fn times(
+    hand: &mut Hand,
+    piece: &mut Piece<'_, '_>,
+    slot: &mut Slot<'_>,
+    open_ends: bool,
+    note: &mut Note,
+) -> Result<(), Failure> {
+    let [starts, ends] = &mut hand.times;
+    for (column, times) in [("start", &mut *starts), ("end", &mut *ends)] {
+        times.resize(slot.row.len(), 0);
+        piece.read(column, times)?;
+    }
+    if open_ends {
+        for (at, (start, end)) in starts.iter().zip(ends.iter_mut()).enumerate() {
+            note.last = note.last.max(*start).max(*end);
+            if *end == 0 && *start > 0 {
+                *end = *start;
+                note.open.push(at);
+            }
+        }
+    }
+    let mut backwards = false;
+    let slots = slot.start.iter_mut().zip(slot.duration.iter_mut());
+    for ((slot, duration), (start, end)) in slots.zip(starts.iter().zip(ends.iter())) {
+        *slot = start.cast_unsigned() ^ BIAS;
+        let length = end.wrapping_sub(*start);
+        *duration = length.cast_unsigned();
+        backwards |= (length < 0) | (end < start);
+    }
+    if backwards {
+        let rows = slot.class.iter_mut().zip(starts.iter().zip(ends.iter()));
+        for (class, (start, end)) in rows {
+            let backwards = end.checked_sub(*start).is_none_or(|length| length < 0);
+            if backwards && *class != NONE {
+                *class = NONE;
+                note.mixed = true;
+                note.backwards += 1;
+            }
+        }
+    }
+    Ok(())
+}
