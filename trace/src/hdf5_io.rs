@@ -1,7 +1,9 @@
 //! Reading foreign HDF5 files with bounds, and writing columns of our own, both beside the library's lock.
 
+mod ahead;
 mod chunks;
 pub(crate) mod columns;
+mod deflate;
 mod heap;
 mod number;
 mod pieces;

@@ -60,9 +60,24 @@ pub fn transform_with(engine: &dyn Engine, mut capture: Capture, options: Transf
         session_id: options.session_id,
         ..Timeline::default()
     };
-    for (category, mut events) in events {
-        let sorted = output.categories.remove(&category).unwrap_or_default();
-        let Sorted { lod, figures, .. } = put_back(&mut events, sorted);
+    let sorted: Vec<_> = events
+        .into_iter()
+        .map(|(category, events)| {
+            (
+                category,
+                events,
+                output.categories.remove(&category).unwrap_or_default(),
+            )
+        })
+        .collect();
+    let placed: Vec<_> = sorted
+        .into_par_iter()
+        .map(|(category, mut events, sorted)| {
+            let sorted = put_back(&mut events, sorted);
+            (category, events, sorted)
+        })
+        .collect();
+    for (category, events, Sorted { lod, figures, .. }) in placed {
         timeline.lod.insert(category, lod);
         timeline.figures.insert(category, figures);
         capture.events.insert(category, events);

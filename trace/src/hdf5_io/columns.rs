@@ -1,18 +1,64 @@
-//! Columns of unsigned numbers, shuffled and deflated by every core and stored chunk by chunk.
+//! Columns of unsigned numbers, shuffled and deflated by every core ahead of the thread that stores them chunk by chunk.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use hdf5::{Dataset, Group};
-use libdeflater::{CompressionLvl, Compressor};
-use rayon::prelude::*;
 
+use super::ahead::Ahead;
+use super::deflate::Deflater;
 use super::write_chunk::write_chunk;
 
-/// Bytes of the values that are deflated before they are stored.
-const BATCH_BYTES: usize = 32 << 20;
+/// The numbers of a column.
+pub(crate) enum Values<'a> {
+    /// Of 32 bits.
+    U32(Cow<'a, [u32]>),
+    /// Of 64 bits.
+    U64(Cow<'a, [u64]>),
+    /// Those that the keys stand for.
+    Keyed(&'a [u32], Cow<'a, [u64]>),
+}
 
-/// Gives the values of a range.
-pub(crate) type Values<'a> = Box<dyn Fn(Range<usize>, &mut Vec<u64>) + Sync + 'a>;
+impl Values<'_> {
+    /// Appends the values of a range, which lie in `out` from its begin.
+    pub(super) fn copy(&self, range: Range<usize>, out: &mut [u64]) {
+        match self {
+            Self::U32(values) => fill(out, values.get(range), |value| u64::from(*value)),
+            Self::U64(values) => fill(out, values.get(range), |value| *value),
+            Self::Keyed(keys, values) => fill(out, keys.get(range), |key| {
+                let at = usize::try_from(*key).ok();
+                at.and_then(|at| values.get(at)).copied().unwrap_or(0)
+            }),
+        }
+    }
+}
+
+impl Values<'_> {
+    /// The one value that all of a range have.
+    pub(super) fn constant(&self, range: Range<usize>) -> Option<u64> {
+        match self {
+            Self::U32(values) => constant(values.get(range)?).map(u64::from),
+            Self::U64(values) => constant(values.get(range)?),
+            Self::Keyed(keys, values) => {
+                let key = usize::try_from(constant(keys.get(range)?)?).ok()?;
+                values.get(key).copied()
+            }
+        }
+    }
+}
+
+fn constant<T: Copy + PartialEq>(values: &[T]) -> Option<T> {
+    let first = *values.first()?;
+    // In blocks, as a comparison that may end anywhere looks at one value at a time.
+    let same = |block: &[T]| block.iter().fold(true, |same, value| same & (*value == first));
+    values.chunks(64).all(same).then_some(first)
+}
+
+fn fill<T>(out: &mut [u64], values: Option<&[T]>, wide: impl Fn(&T) -> u64) {
+    for (out, value) in out.iter_mut().zip(values.unwrap_or_default()) {
+        *out = wide(value);
+    }
+}
 
 /// A column that is about to be stored.
 pub(crate) struct Column<'a> {
@@ -24,6 +70,79 @@ pub(crate) struct Column<'a> {
     pub(crate) values: Values<'a>,
 }
 
+/// Columns of one length, stored in chunks of one size.
+pub(crate) struct Columns<'a> {
+    /// The columns.
+    pub(crate) columns: Vec<Column<'a>>,
+    /// Values of each column.
+    pub(crate) count: usize,
+    /// Values of a chunk.
+    pub(crate) chunk: usize,
+}
+
+impl Columns<'_> {
+    fn chunks(&self) -> usize {
+        self.count.div_ceil(self.chunk.max(1))
+    }
+}
+
+/// A chunk to deflate: of which columns, which of them, and its values.
+type Chunk = (usize, usize, Range<usize>);
+
+/// Deflates the chunks of columns on every core while `store` runs, which is to store all of them in their order; then does `other`
+/// for [`Store::other`].
+pub(crate) fn ahead<'a, R: Send>(
+    all: &[Columns<'a>],
+    level: u8,
+    other: impl Fn() -> Vec<u8> + Sync,
+    store: impl FnOnce(&mut Store<'_, 'a>) -> R + Send,
+) -> R {
+    let mut chunks: Vec<Option<Chunk>> = Vec::new();
+    for (set, columns) in all.iter().enumerate() {
+        for column in 0..columns.columns.len() {
+            let firsts = (0..columns.count).step_by(columns.chunk.max(1));
+            let ranges = firsts.map(|first| first..(first + columns.chunk).min(columns.count));
+            chunks.extend(ranges.map(|range| Some((set, column, range))));
+        }
+    }
+    chunks.push(None);
+    let deflate = |deflater: &mut hdf5::Result<Deflater>, chunk: &Option<Chunk>| {
+        let Some((set, column, range)) = chunk else {
+            return Ok(other());
+        };
+        let deflater = deflater
+            .as_mut()
+            .map_err(|error| hdf5::Error::from(error.to_string()))?;
+        let columns = all.get(*set);
+        match columns.and_then(|columns| Some((columns.chunk, columns.columns.get(*column)?))) {
+            Some((chunk, column)) => deflater.chunk(column, range.clone(), chunk),
+            None => Ok(Vec::new()),
+        }
+    };
+    Ahead::run(
+        &chunks,
+        || Deflater::new(level),
+        deflate,
+        |deflated| {
+            store(&mut Store {
+                all,
+                level,
+                next: 0,
+                deflated,
+            })
+        },
+    )
+}
+
+/// Stores columns in the order in which they were given.
+pub(crate) struct Store<'s, 'a> {
+    all: &'s [Columns<'a>],
+    level: u8,
+    next: usize,
+    /// Gives the next chunk.
+    deflated: &'s mut dyn FnMut() -> Option<hdf5::Result<Vec<u8>>>,
+}
+
 /// Where a chunk of a column came to lie.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Stored {
@@ -33,43 +152,35 @@ pub(crate) struct Stored {
     pub(crate) bytes: u64,
 }
 
-/// Stores `columns` of `count` values each, in chunks of `chunk` values; gives where the chunks of each column lie.
-///
-/// As HDF5 has it, a chunk is always stored whole: behind the last value come zeros.
-pub(crate) fn write(
-    group: &Group,
-    columns: &[Column<'_>],
-    count: usize,
-    chunk: usize,
-    level: u8,
-) -> hdf5::Result<Vec<Vec<Stored>>> {
-    let compression = CompressionLvl::new(i32::from(level));
-    let compression = compression.map_err(|error| hdf5::Error::from(format!("level of compression: {error:?}")))?;
-    let mut tasks: Vec<(usize, Range<usize>)> = Vec::new();
-    let mut datasets = Vec::with_capacity(columns.len());
-    for (at, column) in columns.iter().enumerate() {
-        datasets.push(create(group, column, count, chunk, level)?);
-        let firsts = (0..count).step_by(chunk.max(1));
-        tasks.extend(firsts.map(|first| (at, first..first.saturating_add(chunk).min(count))));
-    }
-    for batch in tasks.chunks((BATCH_BYTES / chunk.saturating_mul(8).max(1)).max(1)) {
-        let deflated: Vec<hdf5::Result<Vec<u8>>> = batch
-            .par_iter()
-            .map_init(
-                || (Compressor::new(compression), Scratch::default()),
-                |(compressor, scratch), (at, range)| match columns.get(*at) {
-                    Some(column) => scratch.deflate(compressor, column, range.clone(), chunk),
-                    None => Ok(Vec::new()),
-                },
-            )
-            .collect();
-        for ((at, range), bytes) in batch.iter().zip(deflated) {
-            if let Some(dataset) = datasets.get(*at) {
-                write_chunk(dataset, range.start, &bytes?)?;
+impl<'s, 'a> Store<'s, 'a> {
+    /// Stores the next columns in `group`; gives them, and where the chunks of each lie.
+    ///
+    /// As HDF5 has it, a chunk is always stored whole: behind the last value come zeros.
+    pub(crate) fn next(&mut self, group: &Group) -> hdf5::Result<(&'s Columns<'a>, Vec<Vec<Stored>>)> {
+        let columns = self.all.get(self.next);
+        let columns = columns.ok_or_else(|| hdf5::Error::from("no more columns"))?;
+        self.next += 1;
+        let mut all = Vec::with_capacity(columns.columns.len());
+        for column in &columns.columns {
+            let dataset = create(group, column, columns.count, columns.chunk, self.level)?;
+            for chunk in 0..columns.chunks() {
+                write_chunk(&dataset, chunk * columns.chunk, &self.made()?)?;
             }
+            all.push(places(&dataset, columns)?);
         }
+        Ok((columns, all))
     }
-    datasets.iter().map(|dataset| places(dataset, count, chunk)).collect()
+}
+
+impl Store<'_, '_> {
+    fn made(&mut self) -> hdf5::Result<Vec<u8>> {
+        (self.deflated)().unwrap_or_else(|| Err("no more chunks".into()))
+    }
+
+    /// What the other work made, once all columns are stored.
+    pub(crate) fn other(&mut self) -> hdf5::Result<Vec<u8>> {
+        self.made()
+    }
 }
 
 /// The least width that holds `most` and has at least `bytes` bytes.
@@ -99,12 +210,12 @@ fn create(group: &Group, column: &Column<'_>, count: usize, chunk: usize, level:
     }
 }
 
-fn places(dataset: &Dataset, count: usize, chunk: usize) -> hdf5::Result<Vec<Stored>> {
-    let mut places = vec![Stored::default(); count.div_ceil(chunk.max(1))];
+fn places(dataset: &Dataset, columns: &Columns<'_>) -> hdf5::Result<Vec<Stored>> {
+    let mut places = vec![Stored::default(); columns.chunks()];
     if !places.is_empty() {
         dataset.chunks_visit(|found| {
             let first = found.offset.first().and_then(|first| usize::try_from(*first).ok());
-            if let Some(place) = first.and_then(|first| places.get_mut(first / chunk.max(1))) {
+            if let Some(place) = first.and_then(|first| places.get_mut(first / columns.chunk.max(1))) {
                 *place = Stored {
                     offset: found.addr,
                     bytes: found.size,
@@ -114,42 +225,4 @@ fn places(dataset: &Dataset, count: usize, chunk: usize) -> hdf5::Result<Vec<Sto
         })?;
     }
     Ok(places)
-}
-
-#[derive(Default)]
-struct Scratch {
-    values: Vec<u64>,
-    shuffled: Vec<u8>,
-    deflated: Vec<u8>,
-}
-
-impl Scratch {
-    /// The chunk of `range` as HDF5's shuffle and deflate filters make it.
-    fn deflate(
-        &mut self,
-        compressor: &mut Compressor,
-        column: &Column<'_>,
-        range: Range<usize>,
-        chunk: usize,
-    ) -> hdf5::Result<Vec<u8>> {
-        self.values.clear();
-        (column.values)(range, &mut self.values);
-        self.values.resize(chunk, 0);
-        self.shuffled.clear();
-        for byte in 0..column.width {
-            let shift = byte * 8;
-            let plane = self.values.iter().map(|value| {
-                let [byte, ..] = (value >> shift).to_le_bytes();
-                byte
-            });
-            self.shuffled.extend(plane);
-        }
-        let bound = compressor.zlib_compress_bound(self.shuffled.len());
-        if self.deflated.len() < bound {
-            self.deflated.resize(bound, 0);
-        }
-        let length = compressor.zlib_compress(&self.shuffled, &mut self.deflated);
-        let length = length.map_err(|error| hdf5::Error::from(error.to_string()))?;
-        Ok(self.deflated.get(..length).unwrap_or_default().to_vec())
-    }
 }

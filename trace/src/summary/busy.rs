@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::statistics::approximate;
-use crate::model::Timeline;
+use crate::model::{Timeline, index};
 
 /// How long a GPU was busy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,10 +28,23 @@ pub(super) fn busy(timeline: &Timeline) -> Vec<GpuBusy> {
         if !category.is_gpu_work() {
             continue;
         }
-        for (at, (start, row)) in events.start_ns.iter().zip(&events.row).enumerate() {
-            if let Some(device) = timeline.row(*row).and_then(|row| row.device) {
-                intervals.entry(device).or_default().push((*start, events.end_ns(at)));
+        // Intervals that touch become one at once, as those of a category follow each other.
+        let devices: Vec<Option<u32>> = capture.rows.iter().map(|row| row.device).collect();
+        let mut of_category: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
+        let times = events.start_ns.iter().zip(&events.duration_ns);
+        for ((start, duration), row) in times.zip(&events.row) {
+            let Some(device) = devices.get(index(*row)).copied().flatten() else {
+                continue;
+            };
+            let end = start.saturating_add(*duration);
+            let intervals = of_category.entry(device).or_default();
+            match intervals.last_mut() {
+                Some((from, until)) if (*from..=*until).contains(start) => *until = end.max(*until),
+                _ => intervals.push((*start, end)),
             }
+        }
+        for (device, mut of_category) in of_category {
+            intervals.entry(device).or_default().append(&mut of_category);
         }
     }
     let of_device = |(device, intervals)| {
@@ -52,7 +65,8 @@ pub(super) fn busy(timeline: &Timeline) -> Vec<GpuBusy> {
 
 /// Length of the union of half-open intervals.
 fn union(mut intervals: Vec<(u64, u64)>) -> u64 {
-    intervals.sort_unstable();
+    // Those of each category are in order: the stable sort finds such runs and merges them.
+    intervals.sort();
     let mut covered = 0_u64;
     let mut until = 0;
     for (start, end) in intervals {

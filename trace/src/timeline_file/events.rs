@@ -1,85 +1,88 @@
 //! Events, the index of their chunks and their levels of detail, as the file holds them.
 
+use std::borrow::Cow;
+
 use hdf5::Group;
 
+use super::CHUNK;
 use super::write::{attribute, group, list, strings};
-use super::{CHUNK, DEFLATE_LEVEL};
-use crate::hdf5_io::columns::{self, Column, Stored, width};
-use crate::model::{Events, Lod, LodLevel, Row, Values, index};
+use crate::hdf5_io::columns::{Column, Columns, Store, Stored, Values, width};
+use crate::model::{self, Events, Lod, LodLevel, Row, index};
 
 /// A column that holds `values` as they are.
-fn plain<'a, T: Copy + Sync>(name: &str, width: usize, values: &'a [T]) -> Column<'a>
-where
-    u64: From<T>,
-{
-    Column {
-        name: name.to_owned(),
-        width,
-        values: Box::new(move |range, out| {
-            out.extend(
-                values
-                    .get(range)
-                    .unwrap_or_default()
-                    .iter()
-                    .map(|value| u64::from(*value)),
-            );
-        }),
-    }
+fn plain<'a>(name: &str, width: usize, values: Values<'a>) -> Column<'a> {
+    let name = name.to_owned();
+    Column { name, width, values }
 }
 
 /// The same in the least width of at least `bytes`.
-fn narrow<'a, T: Copy + Sync + Ord>(name: &str, bytes: usize, values: &'a [T]) -> Column<'a>
-where
-    u64: From<T>,
-{
-    let most = values.iter().copied().max().map_or(0, u64::from);
-    plain(name, width(most, bytes), values)
+fn narrow<'a>(name: &str, bytes: usize, values: impl Into<Cow<'a, [u32]>>) -> Column<'a> {
+    let values = values.into();
+    // As many bits as the largest one, and quicker to find.
+    let bits = values.iter().fold(0, |bits, value| bits | value);
+    plain(name, width(bits.into(), bytes), Values::U32(values))
+}
+
+/// The same of 64 bits.
+fn narrow_wide<'a>(name: &str, bytes: usize, values: impl Into<Cow<'a, [u64]>>) -> Column<'a> {
+    let values = values.into();
+    let bits = values.iter().fold(0, |bits, value| bits | value);
+    plain(name, width(bits, bytes), Values::U64(values))
 }
 
 /// The columns of a category, those that clients of the earlier service read first.
-fn columns<'a>(events: &'a Events, rows: &'a [Row]) -> Vec<Column<'a>> {
-    let stream = |row: u32| rows.get(index(row)).and_then(|row| row.stream).unwrap_or(0);
-    let most_stream = rows.iter().filter_map(|row| row.stream).max().unwrap_or(0);
+pub(super) fn columns<'a>(events: &'a Events, rows: &[Row]) -> Columns<'a> {
+    let streams: Vec<u64> = rows.iter().map(|row| row.stream.unwrap_or(0)).collect();
+    let stream = |row: &u32| streams.get(index(*row)).copied().unwrap_or(0);
+    let most_stream = streams.iter().copied().max().unwrap_or(0);
     // The width is that of the streams that occur here.
     let most_stream = if most_stream > u64::from(u8::MAX) {
-        events.row.iter().map(|row| stream(*row)).max().unwrap_or(0)
+        events.row.iter().map(stream).max().unwrap_or(0)
     } else {
         most_stream
     };
-    let streams = Column {
-        name: "stream".to_owned(),
-        width: width(most_stream, 1),
-        values: Box::new(move |range, out| {
-            out.extend(events.row.get(range).unwrap_or_default().iter().map(|row| stream(*row)));
-        }),
-    };
-    let mut all = vec![
-        plain("start_ns", 8, &events.start_ns),
-        plain("duration_ns", 8, &events.duration_ns),
-        streams,
+    let mut columns = vec![
+        plain("start_ns", 8, Values::U64((&events.start_ns).into())),
+        plain("duration_ns", 8, Values::U64((&events.duration_ns).into())),
+        plain(
+            "stream",
+            width(most_stream, 1),
+            Values::Keyed(&events.row, streams.into()),
+        ),
         narrow("name_idx", 2, &events.name),
         narrow("row", 1, &events.row),
         narrow("lane", 1, &events.lane),
-        plain("correlation", 4, &events.correlation),
+        plain("correlation", 4, Values::U32((&events.correlation).into())),
     ];
     for own in &events.columns {
-        all.push(match &own.values {
-            Values::U32(values) => plain(own.id.name(), 4, values),
-            Values::U64(values) => plain(own.id.name(), 8, values),
+        // Where the largest number stands for none, it stays that.
+        let whole = own.id.missing() != 0;
+        columns.push(match &own.values {
+            model::Values::U32(values) => narrow(own.id.name(), if whole { 4 } else { 1 }, values),
+            model::Values::U64(values) => narrow_wide(own.id.name(), if whole { 8 } else { 1 }, values),
         });
     }
-    all
+    Columns {
+        columns,
+        count: events.len(),
+        chunk: events.len().clamp(1, CHUNK),
+    }
 }
 
-/// Writes the events of a category into `place` and the index of their chunks, where there are any, into `tiles`.
-pub(super) fn write(place: &Group, tiles: &Group, name: &str, events: &Events, rows: &[Row]) -> hdf5::Result<()> {
-    let columns = columns(events, rows);
-    let chunk = events.len().clamp(1, CHUNK);
-    let stored = columns::write(place, &columns, events.len(), chunk, DEFLATE_LEVEL)?;
+/// Writes the events of a category, whose columns are the next ones of `store`, into `place` and the index of their chunks, where
+/// there are any, into `tiles`.
+pub(super) fn write(
+    place: &Group,
+    tiles: &Group,
+    name: &str,
+    events: &Events,
+    store: &mut Store<'_, '_>,
+) -> hdf5::Result<()> {
+    let (columns, stored) = store.next(place)?;
     if events.is_empty() {
         return Ok(());
     }
-    write_tiles(&group(tiles, name)?, events, chunk, &columns, &stored)
+    write_tiles(&group(tiles, name)?, events, columns.chunk, &columns.columns, &stored)
 }
 
 /// For each chunk of events: the first one, how many, their times, and where each column's bytes lie.
@@ -128,21 +131,53 @@ fn write_tiles(
     list(tiles, "bytes", &by_tile(|stored| stored.bytes))
 }
 
-/// Writes the levels of a category: all entries one behind the other, and which of them are of which level, row and lane.
-pub(super) fn write_lod(place: &Group, lod: &Lod, events: &Events) -> hdf5::Result<()> {
+/// The entries of the levels of a category, one behind the other.
+pub(super) fn entries(lod: &Lod, events: &Events) -> Columns<'static> {
+    let wide =
+        |column: fn(&LodLevel) -> &Vec<u64>| -> Vec<u64> { lod.levels.iter().flat_map(column).copied().collect() };
+    let small =
+        |column: fn(&LodLevel) -> &Vec<u32>| -> Vec<u32> { lod.levels.iter().flat_map(column).copied().collect() };
+    let bucket = wide(|level| &level.bucket);
+    let count = bucket.len();
+    let event = small(|level| &level.event);
+    let name = |event: &u32| events.name.get(index(*event)).copied().unwrap_or(0);
+    let names: Vec<u32> = event.iter().map(name).collect();
+    Columns {
+        columns: vec![
+            narrow_wide("bucket", 4, bucket),
+            narrow("event", 4, event),
+            narrow("name_idx", 2, names),
+            narrow_wide("duration_ns", 4, wide(|level| &level.duration_ns)),
+            narrow("count", 4, small(|level| &level.count)),
+            narrow_wide("busy_ns", 4, wide(|level| &level.busy_ns)),
+        ],
+        count,
+        chunk: count.clamp(1, CHUNK),
+    }
+}
+
+/// Writes the levels of a category, whose entries are the next columns of `store`, and which of them are of which level, row and
+/// lane.
+pub(super) fn write_lod(place: &Group, lod: &Lod, store: &mut Store<'_, '_>) -> hdf5::Result<()> {
     let (mut shift, mut rows, mut lanes) = (Vec::new(), Vec::new(), Vec::new());
     let (mut first, mut count) = (Vec::new(), Vec::new());
     let mut at = 0_u64;
     for level in &lod.levels {
-        let strips: Vec<(u32, u32)> = level.row.iter().copied().zip(level.lane.iter().copied()).collect();
-        for strip in strips.chunk_by(|a, b| a == b) {
-            let (row, lane) = strip.first().copied().unwrap_or_default();
+        let mut start = 0;
+        let same = |a: usize, b: usize| level.row.get(a) == level.row.get(b) && level.lane.get(a) == level.lane.get(b);
+        while start < level.row.len() {
+            let mut end = start + 1;
+            while end < level.row.len() && same(start, end) {
+                end += 1;
+            }
             shift.push(level.shift);
-            rows.push(row);
+            rows.push(level.row.get(start).copied().unwrap_or_default());
+            let lane = level.lane.get(start).copied().unwrap_or_default();
             lanes.push(u8::try_from(lane).unwrap_or(u8::MAX));
             first.push(at);
-            count.push(u32::try_from(strip.len()).unwrap_or(u32::MAX));
-            at += u64::try_from(strip.len()).unwrap_or(0);
+            count.push(u32::try_from(end - start).unwrap_or(u32::MAX));
+            at += u64::try_from(end - start).unwrap_or(0);
+            start = end;
         }
     }
     let levels = group(place, "levels")?;
@@ -151,24 +186,5 @@ pub(super) fn write_lod(place: &Group, lod: &Lod, events: &Events) -> hdf5::Resu
     list(&levels, "lane", &lanes)?;
     list(&levels, "first", &first)?;
     list(&levels, "count", &count)?;
-    let entries = group(place, "entries")?;
-    let wide =
-        |column: fn(&LodLevel) -> &Vec<u64>| -> Vec<u64> { lod.levels.iter().flat_map(column).copied().collect() };
-    let small =
-        |column: fn(&LodLevel) -> &Vec<u32>| -> Vec<u32> { lod.levels.iter().flat_map(column).copied().collect() };
-    let bucket = wide(|level| &level.bucket);
-    let (event, count) = (small(|level| &level.event), small(|level| &level.count));
-    let (duration, busy) = (wide(|level| &level.duration_ns), wide(|level| &level.busy_ns));
-    let name = |event: &u32| events.name.get(index(*event)).copied().unwrap_or(0);
-    let names: Vec<u32> = event.iter().map(name).collect();
-    let columns = [
-        narrow("bucket", 4, &bucket),
-        narrow("event", 4, &event),
-        narrow("name_idx", 2, &names),
-        narrow("duration_ns", 4, &duration),
-        narrow("count", 4, &count),
-        narrow("busy_ns", 4, &busy),
-    ];
-    let length = bucket.len();
-    columns::write(&entries, &columns, length, length.clamp(1, CHUNK), DEFLATE_LEVEL).map(drop)
+    store.next(&group(place, "entries")?).map(drop)
 }

@@ -1,15 +1,18 @@
 //! Writes a timeline, under a temporary name until it is whole.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use hdf5::file::LibraryVersion;
 use hdf5::types::{H5Type, VarLenUnicode};
 use hdf5::{Group, Location};
 
 use super::{CHUNK, DEFLATE_LEVEL, NONE_U32, NONE_U64, SCHEMA_VERSION};
-use crate::model::{Capture, Category, CounterSeries, Device, Events, KernelProfile, Metric, Timeline, index};
+use crate::hdf5_io::columns::{self, Columns, Store};
+use crate::model::{Capture, Category, CounterSeries, Device, Events, KernelProfile, Lod, Metric, Timeline, index};
 use crate::summary::{SummaryError, summarise};
 
 /// Bytes of a list that is stored in one piece.
@@ -66,7 +69,6 @@ fn place(timeline: &Timeline, path: &Path, finish: fn(&File) -> std::io::Result<
             return Err(WriteError::Counter { name });
         }
     }
-    let summary = summarise(timeline).to_json()?;
     let io_error = |source| WriteError::Io {
         path: path.to_owned(),
         source,
@@ -79,9 +81,12 @@ fn place(timeline: &Timeline, path: &Path, finish: fn(&File) -> std::io::Result<
         .prefix(".timeline-")
         .tempfile_in(folder)
         .map_err(io_error)?;
-    write_hdf5(timeline, &summary, temporary.path()).map_err(|error| WriteError::Hdf5 {
-        path: path.to_owned(),
-        reason: error.to_string(),
+    deflated_ahead(timeline, temporary.path()).map_err(|error| match error {
+        Failure::Hdf5(error) => WriteError::Hdf5 {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        },
+        Failure::Summary(error) => error.into(),
     })?;
     // The library opened the path itself, so the handle that was made with it is the same file.
     finish(temporary.as_file()).map_err(io_error)?;
@@ -89,7 +94,66 @@ fn place(timeline: &Timeline, path: &Path, finish: fn(&File) -> std::io::Result<
     Ok(())
 }
 
-fn write_hdf5(timeline: &Timeline, summary: &str, path: &Path) -> hdf5::Result<()> {
+/// A [`WriteError`] before the path is known.
+enum Failure {
+    Hdf5(hdf5::Error),
+    Summary(SummaryError),
+}
+
+impl From<hdf5::Error> for Failure {
+    fn from(error: hdf5::Error) -> Self {
+        Self::Hdf5(error)
+    }
+}
+
+/// A category of the file.
+struct Part<'a> {
+    category: Category,
+    events: Cow<'a, Events>,
+    /// Where it has levels.
+    lod: Option<&'a Lod>,
+}
+
+/// Writes the file while other cores deflate its columns.
+fn deflated_ahead(timeline: &Timeline, path: &Path) -> Result<(), Failure> {
+    let capture = &timeline.capture;
+    let captured = Category::ALL
+        .into_iter()
+        .filter(|category| capture.captured.contains(category));
+    let parts: Vec<Part<'_>> = captured
+        .map(|category| Part {
+            category,
+            events: match capture.events.get(&category) {
+                Some(events) => Cow::Borrowed(events),
+                None => Cow::Owned(Events::new(category)),
+            },
+            lod: timeline.lod.get(&category).filter(|lod| !lod.levels.is_empty()),
+        })
+        .collect();
+    let columns: Vec<Columns<'_>> = parts
+        .iter()
+        .flat_map(|part| {
+            let levels = part.lod.map(|lod| super::events::entries(lod, &part.events));
+            [super::events::columns(&part.events, &capture.rows)]
+                .into_iter()
+                .chain(levels)
+        })
+        .collect();
+    let failed = OnceLock::new();
+    let summary = || match summarise(timeline).to_json() {
+        Ok(summary) => summary.into_bytes(),
+        Err(error) => {
+            drop(failed.set(error));
+            Vec::new()
+        }
+    };
+    columns::ahead(&columns, DEFLATE_LEVEL, summary, |store| {
+        write_hdf5(timeline, &parts, store, path)
+    })?;
+    failed.into_inner().map_or(Ok(()), |error| Err(Failure::Summary(error)))
+}
+
+fn write_hdf5(timeline: &Timeline, parts: &[Part<'_>], store: &mut Store<'_, '_>, path: &Path) -> hdf5::Result<()> {
     let file = hdf5::File::with_options()
         .with_fcpl(|create| create.obj_track_times(false))
         // Newer ways of storing groups and chunk indices take a fraction of the space; HDF5 reads them since 1.10.
@@ -101,23 +165,15 @@ fn write_hdf5(timeline: &Timeline, summary: &str, path: &Path) -> hdf5::Result<(
         })
         .create(path)?;
     let capture = &timeline.capture;
-    let categories: Vec<Category> = Category::ALL
-        .into_iter()
-        .filter(|category| capture.captured.contains(category))
-        .collect();
+    let categories: Vec<Category> = parts.iter().map(|part| part.category).collect();
     write_meta(&file, timeline, &categories)?;
     let names = group(&file, "names")?;
-    let empty: Vec<(Category, Events)> = categories
-        .iter()
-        .map(|category| (*category, Events::new(*category)))
-        .collect();
     let (tiles, lods) = (group(&file, "tiles")?, group(&file, "lod")?);
-    for (category, none) in &empty {
-        let events = capture.events.get(category).unwrap_or(none);
+    for Part { category, events, lod } in parts {
         let place = group(&file, category.name())?;
-        super::events::write(&place, &tiles, category.name(), events, &capture.rows)?;
-        if let Some(lod) = timeline.lod.get(category).filter(|lod| !lod.levels.is_empty()) {
-            super::events::write_lod(&group(&lods, category.name())?, lod, events)?;
+        super::events::write(&place, &tiles, category.name(), events, store)?;
+        if let Some(lod) = lod {
+            super::events::write_lod(&group(&lods, category.name())?, lod, store)?;
         }
         strings(&names, category.name(), events.names.iter().map(String::as_str))?;
     }
@@ -126,7 +182,7 @@ fn write_hdf5(timeline: &Timeline, summary: &str, path: &Path) -> hdf5::Result<(
     if !capture.profiles.is_empty() {
         write_profiles(&group(&file, "profiles")?, &capture.profiles)?;
     }
-    list(&file, "summary", summary.as_bytes())?;
+    list(&file, "summary", &store.other()?)?;
     file.close()
 }
 

@@ -8,6 +8,10 @@ use super::engine::{Columns, Engine, Input, Output, Sorted};
 use super::{figures, lanes, lod, order, rows::RowMajor};
 use crate::model::{Category, Lod};
 
+/// So few are sorted a category per core. More are sorted one category after the other, each by every core, so that what one needs
+/// beside its columns is not there several times.
+const FEW_EVENTS: usize = 1 << 20;
+
 /// The heavy steps on the processor, on the current rayon pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cpu;
@@ -15,14 +19,17 @@ pub struct Cpu;
 impl Engine for Cpu {
     fn run(&self, input: Input) -> Output {
         let rows = input.rows;
-        let sorted: Vec<(Category, Columns, Option<Vec<u32>>)> = input
-            .categories
-            .into_iter()
-            .map(|(category, mut columns)| {
-                let order = order::sort(&mut columns);
-                (category, columns, order)
-            })
-            .collect();
+        let sort = |(category, mut columns): (Category, Columns)| {
+            let order = order::sort(&mut columns);
+            (category, columns, order)
+        };
+        let events: usize = input.categories.values().map(|columns| columns.start_ns.len()).sum();
+        let sorted: Vec<(Category, Columns, Option<Vec<u32>>)> = if events < FEW_EVENTS {
+            let categories: Vec<_> = input.categories.into_iter().collect();
+            categories.into_par_iter().map(sort).collect()
+        } else {
+            input.categories.into_iter().map(sort).collect()
+        };
         let by_row: Vec<RowMajor> = sorted
             .par_iter()
             .map(|(_, columns, _)| RowMajor::new(&columns.row, rows))
