@@ -40,9 +40,11 @@ pub(super) struct Heap {
     left: u64,
     cached: HashMap<u64, Collection>,
     cached_bytes: usize,
+    /// Collections that are no longer needed, for their memory.
+    spare: Vec<Collection>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Collection {
     bytes: Vec<u8>,
     /// Where each object is, by its number.
@@ -57,6 +59,7 @@ impl Heap {
             left: bytes.saturating_mul(READS_PER_BYTE),
             cached: HashMap::new(),
             cached_bytes: 0,
+            spare: Vec::new(),
         })
     }
 
@@ -67,10 +70,13 @@ impl Heap {
         }
         if !self.cached.contains_key(&reference.address) {
             if self.cached.len() >= CACHED || self.cached_bytes >= CACHED_BYTES {
-                self.cached.clear();
+                let usual = |collection: &Collection| collection.bytes.capacity() <= USUAL;
+                let gone = self.cached.drain().map(|(_, collection)| collection);
+                self.spare.extend(gone.filter(usual));
                 self.cached_bytes = 0;
             }
-            let collection = self.read(reference.address)?;
+            let mut collection = self.spare.pop().unwrap_or_default();
+            self.read(reference.address, &mut collection)?;
             self.cached_bytes = self.cached_bytes.saturating_add(collection.bytes.len());
             self.cached.insert(reference.address, collection);
         }
@@ -86,9 +92,11 @@ impl Heap {
         Ok(bytes.split(|byte| *byte == 0).next().unwrap_or(bytes))
     }
 
-    fn read(&mut self, address: u64) -> Result<Collection, ChunkError> {
+    fn read(&mut self, address: u64, collection: &mut Collection) -> Result<(), ChunkError> {
+        let Collection { bytes, objects } = collection;
+        objects.clear();
         // Most collections are of the usual size, so that one read is enough.
-        let mut bytes = vec![0; USUAL];
+        bytes.resize(USUAL, 0);
         let mut filled = 0;
         while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             match self
@@ -103,7 +111,7 @@ impl Heap {
         if !bytes.starts_with(SIGNATURE) || filled < HEADER {
             return Err(damaged("a string's row leads to no string heap"));
         }
-        let size = number(&bytes, 8, 8);
+        let size = number(bytes, 8, 8);
         let left = self.left.checked_sub(size).filter(|_| size <= LARGEST);
         self.left = left.ok_or_else(|| damaged("a string heap is larger than the file allows"))?;
         bytes.resize(usize::try_from(size).unwrap_or(0).max(HEADER), 0);
@@ -111,7 +119,6 @@ impl Heap {
             self.file
                 .read_exact_at(rest, address.saturating_add(u64::try_from(filled).unwrap_or(0)))?;
         }
-        let mut objects = Vec::new();
         let mut at = HEADER;
         while let Some(object) = bytes.get(at..at + HEADER) {
             let index = usize::try_from(number(object, 0, 2)).unwrap_or(0);
@@ -132,7 +139,7 @@ impl Heap {
             }
             at = to.next_multiple_of(8);
         }
-        Ok(Collection { bytes, objects })
+        Ok(())
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Piece<'a> {
     words: Vec<u64>,
     heap: Option<Heap>,
     references: Vec<Reference>,
+    /// Of references that are picked out of a chunk.
+    parts: [Vec<u64>; 3],
     /// Bytes of strings of this piece that may still be looked at: all rows may refer to one that is huge.
     strings_left: usize,
 }
@@ -41,6 +43,7 @@ impl<'a> Piece<'a> {
             words: Vec::new(),
             heap: None,
             references: Vec::new(),
+            parts: Default::default(),
             strings_left: 0,
         }
     }
@@ -68,11 +71,14 @@ impl<'a> Piece<'a> {
 
     /// Makes the strings of a column those that [`Piece::text`] gives; empty ones where the schema lacks it.
     pub(crate) fn texts(&mut self, column: &str) -> Result<(), TableError> {
-        self.references = match self.shape.columns.get(column) {
-            None => Vec::new(),
-            Some(column) => self.shape.references(&self.blocks, *column, self.rows)?,
-        };
-        Ok(())
+        let Self { blocks, references, .. } = self;
+        references.clear();
+        match self.shape.columns.get(column) {
+            None => Ok(()),
+            Some(column) => self
+                .shape
+                .references(blocks, *column, self.rows, &mut self.parts, references),
+        }
     }
 
     /// The bytes of the string of a row.

@@ -206,10 +206,11 @@ impl Shape {
     pub(super) fn references(
         &self,
         blocks: &[Block],
-        field: (Field, Kind),
+        (field, kind): (Field, Kind),
         rows: usize,
-    ) -> Result<Vec<Reference>, TableError> {
-        let (field, kind) = field;
+        words: &mut [Vec<u64>; 3],
+        all: &mut Vec<Reference>,
+    ) -> Result<(), TableError> {
         if kind != Kind::Text || field.size != REFERENCE {
             return Err(self.forged("holding text of an unusual type"));
         }
@@ -217,15 +218,14 @@ impl Shape {
             offset: field.offset + offset,
             size,
         };
-        let mut all = Vec::with_capacity(rows);
-        let mut words = [const { Vec::new() }; 3];
+        all.clear();
         for block in blocks {
             let rows = (rows - all.len()).min(self.chunk_rows);
             for (words, part) in words.iter_mut().zip([part(0, 4), part(4, 8), part(12, 4)]) {
                 words.resize(rows, 0);
                 block.words(part, words);
             }
-            let [lengths, addresses, objects] = &words;
+            let [lengths, addresses, objects] = &*words;
             let parts = lengths.iter().zip(addresses).zip(objects);
             all.extend(parts.map(|((length, address), object)| Reference {
                 length: u32::try_from(*length).unwrap_or(u32::MAX),
@@ -233,7 +233,7 @@ impl Shape {
                 object: u32::try_from(*object).unwrap_or(u32::MAX),
             }));
         }
-        Ok(all)
+        Ok(())
     }
 
     /// The heap that the table's strings are in.
@@ -479,7 +479,10 @@ impl Table {
         };
         let mut left = SLAB_STRING_BYTES;
         let mut texts = Vec::with_capacity(slab.len());
-        for reference in self.shape.references(blocks, column, slab.len())? {
+        let (mut words, mut references) = Default::default();
+        self.shape
+            .references(blocks, column, slab.len(), &mut words, &mut references)?;
+        for reference in references {
             let bytes = heap.get(reference).map_err(|error| self.shape.failed(error))?;
             // What an empty string takes counts too, so that a flood of them has a bound.
             let cost = bytes.len().saturating_add(size_of::<String>());

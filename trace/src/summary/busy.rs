@@ -23,32 +23,39 @@ pub struct GpuBusy {
 
 pub(super) fn busy(timeline: &Timeline) -> Vec<GpuBusy> {
     let capture = &timeline.capture;
-    let mut intervals: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
-    for (category, events) in &capture.events {
-        if !category.is_gpu_work() {
-            continue;
-        }
-        // Intervals that touch become one at once, as those of a category follow each other.
-        let devices: Vec<Option<u32>> = capture.rows.iter().map(|row| row.device).collect();
-        let mut of_category: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
-        let times = events.start_ns.iter().zip(&events.duration_ns);
-        for ((start, duration), row) in times.zip(&events.row) {
-            let Some(device) = devices.get(index(*row)).copied().flatten() else {
-                continue;
-            };
-            let end = start.saturating_add(*duration);
-            let intervals = of_category.entry(device).or_default();
-            match intervals.last_mut() {
-                Some((from, until)) if (*from..=*until).contains(start) => *until = end.max(*until),
-                _ => intervals.push((*start, end)),
-            }
-        }
-        for (device, mut of_category) in of_category {
-            intervals.entry(device).or_default().append(&mut of_category);
+    let mut covers: BTreeMap<u32, Cover> = BTreeMap::new();
+    for device in capture.rows.iter().filter_map(|row| row.device) {
+        covers.entry(device).or_default();
+    }
+    let mut of_devices: Vec<(u32, Cover)> = covers.into_iter().collect();
+    // Which of these each row is of.
+    let place = |device| of_devices.iter().position(|(known, _)| *known == device);
+    let of_rows: Vec<Option<usize>> = capture.rows.iter().map(|row| place(row.device?)).collect();
+    let works = capture.events.iter().filter(|(category, _)| category.is_gpu_work());
+    let mut works: Vec<_> = works
+        .map(|(_, events)| {
+            let times = events.start_ns.iter().zip(&events.duration_ns);
+            times.zip(&events.row).peekable()
+        })
+        .collect();
+    // Each category is in the order of starts, and so is what is taken from where the next one is.
+    while let Some((_, at)) = works
+        .iter_mut()
+        .enumerate()
+        .filter_map(|(at, work)| work.peek().map(|((start, _), _)| (**start, at)))
+        .min()
+    {
+        let Some(((start, duration), row)) = works.get_mut(at).and_then(Iterator::next) else {
+            break;
+        };
+        let cover = of_rows.get(index(*row)).copied().flatten();
+        if let Some((_, cover)) = cover.and_then(|place| of_devices.get_mut(place)) {
+            cover.add(*start, start.saturating_add(*duration));
         }
     }
-    let of_device = |(device, intervals)| {
-        let busy_ns = union(intervals);
+    of_devices.retain(|(_, cover)| cover.works);
+    let of_device = |(device, cover): (u32, Cover)| {
+        let busy_ns = cover.covered;
         let known = capture.devices.iter().find(|known| known.id == device);
         let window = capture.duration_ns;
         let ratio = approximate(u128::from(busy_ns)) / approximate(u128::from(window.max(1)));
@@ -60,25 +67,29 @@ pub(super) fn busy(timeline: &Timeline) -> Vec<GpuBusy> {
             busy_ratio_of_window: ratio,
         }
     };
-    intervals.into_iter().map(of_device).collect()
+    of_devices.into_iter().map(of_device).collect()
 }
 
-/// Length of the union of half-open intervals.
-fn union(mut intervals: Vec<(u64, u64)>) -> u64 {
-    // Those of each category are in order: the stable sort finds such runs and merges them.
-    intervals.sort();
-    let mut covered = 0_u64;
-    let mut until = 0;
-    for (start, end) in intervals {
-        covered += end.saturating_sub(start.max(until));
-        until = until.max(end);
+/// What half-open intervals cover together, in the order of their starts.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cover {
+    covered: u64,
+    until: u64,
+    /// Whether there was any.
+    works: bool,
+}
+
+impl Cover {
+    fn add(&mut self, start: u64, end: u64) {
+        self.covered += end.saturating_sub(start.max(self.until));
+        self.until = self.until.max(end);
+        self.works = true;
     }
-    covered
 }
 
 #[cfg(test)]
 mod tests {
-    use super::union;
+    use super::Cover;
 
     #[test]
     fn the_union_counts_overlap_once() {
@@ -88,10 +99,14 @@ mod tests {
             (&[(0, 10), (10, 20)], 20),
             (&[(0, 10), (5, 15)], 15),
             (&[(0, 100), (10, 20), (30, 40)], 100),
-            (&[(50, 60), (0, 10)], 20),
+            (&[(0, 10), (50, 60)], 20),
         ];
         for (intervals, expected) in cases {
-            assert_eq!(union(intervals.to_vec()), expected, "{intervals:?}");
+            let mut cover = Cover::default();
+            for (start, end) in intervals {
+                cover.add(*start, *end);
+            }
+            assert_eq!(cover.covered, expected, "{intervals:?}");
         }
     }
 }

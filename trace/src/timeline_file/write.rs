@@ -15,8 +15,11 @@ use crate::hdf5_io::columns::{self, Columns, Store};
 use crate::model::{Capture, Category, CounterSeries, Device, Events, KernelProfile, Lod, Metric, Timeline, index};
 use crate::summary::{SummaryError, summarise};
 
-/// Bytes of a list that is stored in one piece.
-const SHORT: usize = 1024;
+/// Bytes of a list that is stored as it is: the library's deflate needs a quarter of a megabyte whatever it is given.
+const SHORT: usize = 8192;
+
+/// Bytes that stand for a string, which itself is not filtered.
+const REFERENCE: usize = 16;
 
 /// Bytes in which the file's structure is gathered: readers that fetch ranges find it in one or two, instead of all over the file.
 const META_BLOCK: u64 = 128 << 10;
@@ -355,7 +358,12 @@ pub(super) fn strings<'a>(group: &Group, name: &str, values: impl Iterator<Item 
         builder.empty::<VarLenUnicode>().shape(0).create(name)?;
         return Ok(());
     }
-    let builder = builder.chunk(texts.len().min(CHUNK)).shuffle().deflate(DEFLATE_LEVEL);
+    let builder = builder.chunk(texts.len().min(CHUNK));
+    let builder = if texts.len().saturating_mul(REFERENCE) <= SHORT {
+        builder
+    } else {
+        builder.shuffle().deflate(DEFLATE_LEVEL)
+    };
     builder.with_data(&texts).create(name)?;
     Ok(())
 }
