@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     fn squares(tasks: &[u64], asked: usize) -> Vec<Option<u64>> {
-        let work = |_: &mut (), task: &u64| task * task;
+        let work = |(): &mut (), task: &u64| task * task;
         Ahead::run(tasks, || (), work, |next| (0..asked).map(|_| next()).collect())
     }
 

@@ -50,8 +50,9 @@ impl Values<'_> {
 fn constant<T: Copy + PartialEq>(values: &[T]) -> Option<T> {
     let first = *values.first()?;
     // In blocks, as a comparison that may end anywhere looks at one value at a time.
-    let same = |block: &[T]| block.iter().fold(true, |same, value| same & (*value == first));
-    values.chunks(64).all(same).then_some(first)
+    let others = |block: &[T]| block.iter().filter(|value| **value != first).count();
+    let same = values.chunks(64).all(|block| others(block) == 0);
+    same.then_some(first)
 }
 
 fn fill<T>(out: &mut [u64], values: Option<&[T]>, wide: impl Fn(&T) -> u64) {
@@ -73,7 +74,7 @@ pub(crate) struct Column<'a> {
 /// Columns of one length, stored in chunks of one size.
 pub(crate) struct Columns<'a> {
     /// The columns.
-    pub(crate) columns: Vec<Column<'a>>,
+    pub(crate) list: Vec<Column<'a>>,
     /// Values of each column.
     pub(crate) count: usize,
     /// Values of a chunk.
@@ -99,7 +100,7 @@ pub(crate) fn ahead<'a, R: Send>(
 ) -> R {
     let mut chunks: Vec<Option<Chunk>> = Vec::new();
     for (set, columns) in all.iter().enumerate() {
-        for column in 0..columns.columns.len() {
+        for column in 0..columns.list.len() {
             let firsts = (0..columns.count).step_by(columns.chunk.max(1));
             let ranges = firsts.map(|first| first..(first + columns.chunk).min(columns.count));
             chunks.extend(ranges.map(|range| Some((set, column, range))));
@@ -114,7 +115,7 @@ pub(crate) fn ahead<'a, R: Send>(
             .as_mut()
             .map_err(|error| hdf5::Error::from(error.to_string()))?;
         let columns = all.get(*set);
-        match columns.and_then(|columns| Some((columns.chunk, columns.columns.get(*column)?))) {
+        match columns.and_then(|columns| Some((columns.chunk, columns.list.get(*column)?))) {
             Some((chunk, column)) => deflater.chunk(column, range.clone(), chunk),
             None => Ok(Vec::new()),
         }
@@ -160,8 +161,8 @@ impl<'s, 'a> Store<'s, 'a> {
         let columns = self.all.get(self.next);
         let columns = columns.ok_or_else(|| hdf5::Error::from("no more columns"))?;
         self.next += 1;
-        let mut all = Vec::with_capacity(columns.columns.len());
-        for column in &columns.columns {
+        let mut all = Vec::with_capacity(columns.list.len());
+        for column in &columns.list {
             let dataset = create(group, column, columns.count, columns.chunk, self.level)?;
             for chunk in 0..columns.chunks() {
                 write_chunk(&dataset, chunk * columns.chunk, &self.made()?)?;

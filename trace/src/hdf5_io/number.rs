@@ -172,11 +172,11 @@ fn merge<T: Number>(planes: &[&[u8]; 8], size: usize, kind: Kind, out: &mut [T])
     // Upper bytes of most columns are nothing but zeros.
     let above = planes.iter().rev().take_while(|plane| is_all(plane, 0));
     let used = planes.len() - above.count();
-    let top = planes.get(used.checked_sub(1).unwrap_or_default())?;
+    let top = planes.get(used.saturating_sub(1))?;
     if used > T::ROOM || (kind == Kind::Signed && used == size && top.iter().any(|byte| *byte >= 0x80)) {
         return None;
     }
-    let [a, b, c, d, e, f, g, h] = planes;
+    let [b0, b1, b2, b3, b4, b5, b6, b7] = planes;
     // Columns of one value are the next in number.
     let first = planes.map(|plane| plane.first().copied().unwrap_or_default());
     let differs = |(plane, value): (&&[u8], u8)| !is_all(plane, value);
@@ -184,18 +184,18 @@ fn merge<T: Number>(planes: &[&[u8]; 8], size: usize, kind: Kind, out: &mut [T])
         out.fill(T::from_many(u64::from_le_bytes(first)));
         return Some(());
     }
-    let low = a.iter().zip(*b).zip(*c).zip(*d);
-    let low = low.map(|(((a, b), c), d)| u32::from_le_bytes([*a, *b, *c, *d]));
+    let word = |(((b0, b1), b2), b3): (((&u8, &u8), &u8), &u8)| u32::from_le_bytes([*b0, *b1, *b2, *b3]);
+    let low = b0.iter().zip(*b1).zip(*b2).zip(*b3).map(word);
     let wide = |low: u32, high: u32| T::from_many(u64::from(low) | (u64::from(high) << 32));
     match used {
         0 | 1 => {
-            for (out, a) in out.iter_mut().zip(*a) {
-                *out = T::from_few(u32::from(*a));
+            for (out, byte) in out.iter_mut().zip(*b0) {
+                *out = T::from_few(u32::from(*byte));
             }
         }
         2 => {
-            for (out, (a, b)) in out.iter_mut().zip(a.iter().zip(*b)) {
-                *out = T::from_few(u32::from(u16::from_le_bytes([*a, *b])));
+            for (out, (b0, b1)) in out.iter_mut().zip(b0.iter().zip(*b1)) {
+                *out = T::from_few(u32::from(u16::from_le_bytes([*b0, *b1])));
             }
         }
         3 | 4 => {
@@ -204,13 +204,12 @@ fn merge<T: Number>(planes: &[&[u8]; 8], size: usize, kind: Kind, out: &mut [T])
             }
         }
         5 | 6 => {
-            for (out, (low, (e, f))) in out.iter_mut().zip(low.zip(e.iter().zip(*f))) {
-                *out = wide(low, u32::from(u16::from_le_bytes([*e, *f])));
+            for (out, (low, (b4, b5))) in out.iter_mut().zip(low.zip(b4.iter().zip(*b5))) {
+                *out = wide(low, u32::from(u16::from_le_bytes([*b4, *b5])));
             }
         }
         _ => {
-            let high = e.iter().zip(*f).zip(*g).zip(*h);
-            let high = high.map(|(((e, f), g), h)| u32::from_le_bytes([*e, *f, *g, *h]));
+            let high = b4.iter().zip(*b5).zip(*b6).zip(*b7).map(word);
             for (out, (low, high)) in out.iter_mut().zip(low.zip(high)) {
                 *out = wide(low, high);
             }
@@ -260,7 +259,7 @@ mod tests {
                     .unwrap_or(0);
                 for values in [
                     vec![most; 70],
-                    (0..200).map(|at| at * 0x0101_0101_0101_0101 & most).collect(),
+                    (0..200).map(|at| (at * 0x0101_0101_0101_0101) & most).collect(),
                 ] {
                     assert_eq!(as_read::<u64>(&values, size, Kind::Unsigned), values, "{size} {bytes}");
                     let narrow = values.iter().map(|value| u32::try_from(*value).unwrap_or(u32::MAX));

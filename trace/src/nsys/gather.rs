@@ -427,7 +427,7 @@ fn times(
         *slot = start.cast_unsigned() ^ BIAS;
         let length = end.wrapping_sub(*start);
         *duration = length.cast_unsigned();
-        backwards |= (length < 0) | (end < start);
+        backwards |= length < 0 || end < start;
     }
     if backwards {
         let rows = slot.class.iter_mut().zip(starts.iter().zip(ends.iter()));

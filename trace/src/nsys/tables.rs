@@ -129,7 +129,7 @@ impl Table {
     pub(super) fn piece_rows(&self) -> usize {
         match self {
             Self::Hdf(table) => table.piece_rows(),
-            Self::Sqlite(table) => table.slab_rows(),
+            Self::Sqlite(_) => sqlite_io::Table::slab_rows(),
         }
     }
 

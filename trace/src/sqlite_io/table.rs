@@ -155,7 +155,7 @@ impl Table {
     }
 
     /// Rows of each slab but for the last one.
-    pub(crate) fn slab_rows(&self) -> usize {
+    pub(crate) const fn slab_rows() -> usize {
         SLAB
     }
 

@@ -63,7 +63,7 @@ pub(super) fn columns<'a>(events: &'a Events, rows: &[Row]) -> Columns<'a> {
         });
     }
     Columns {
-        columns,
+        list: columns,
         count: events.len(),
         chunk: events.len().clamp(1, CHUNK),
     }
@@ -82,7 +82,7 @@ pub(super) fn write(
     if events.is_empty() {
         return Ok(());
     }
-    write_tiles(&group(tiles, name)?, events, columns.chunk, &columns.columns, &stored)
+    write_tiles(&group(tiles, name)?, events, columns.chunk, &columns.list, &stored)
 }
 
 /// For each chunk of events: the first one, how many, their times, and where each column's bytes lie.
@@ -143,7 +143,7 @@ pub(super) fn entries(lod: &Lod, events: &Events) -> Columns<'static> {
     let name = |event: &u32| events.name.get(index(*event)).copied().unwrap_or(0);
     let names: Vec<u32> = event.iter().map(name).collect();
     Columns {
-        columns: vec![
+        list: vec![
             narrow_wide("bucket", 4, bucket),
             narrow("event", 4, event),
             narrow("name_idx", 2, names),
