@@ -340,7 +340,7 @@ impl Gateway {
             .map_err(|error| self.broken(&error))?;
         // It ends with the answer's body, or with whoever reads it; the reader hears of what broke.
         tokio::spawn(async move {
-            drop(connection.await);
+            drop(connection.with_upgrades().await);
             after.await;
         });
         Ok(sender)

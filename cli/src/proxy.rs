@@ -1,7 +1,8 @@
 //! Serves the gateway on loopback for clients that know no tokens: each request goes on with the caller's own.
 //!
 //! Whoever reaches the port acts as the caller. So it listens on 127.0.0.1 alone, answers under the names of this machine alone (a
-//! page that rebinds its own name to 127.0.0.1 gets nothing), and refuses pages of other origins.
+//! page that rebinds its own name to 127.0.0.1 gets nothing), and refuses pages of other origins. Socket.IO passes too: the gateway takes the
+//! token of the first request for one that its client shows itself.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -11,7 +12,9 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::IntoResponse as _;
 use http::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_ENCODING, UPGRADE};
-use http::{HeaderMap, HeaderName, Response, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
 use crate::arguments::ProxyArguments;
@@ -23,6 +26,12 @@ use crate::print::say;
 
 /// Headers of a request that are for this program, or that the gateway gets from it.
 const OWN: [HeaderName; 5] = [HOST, CONNECTION, TRANSFER_ENCODING, UPGRADE, AUTHORIZATION];
+
+/// Headers with which a WebSocket begins.
+const SOCKET: [(HeaderName, HeaderValue); 2] = [
+    (CONNECTION, HeaderValue::from_static("upgrade")),
+    (UPGRADE, HeaderValue::from_static("websocket")),
+];
 
 struct Proxy {
     gateway: Gateway,
@@ -42,6 +51,12 @@ pub async fn run(cluster: &Cluster, arguments: &ProxyArguments) -> Result<(), Er
         "Serving the gateway until Ctrl-C, as you, to whoever uses this machine:\n  http://{address}/api/profiling/sessions?namespace={}\n",
         cluster.namespace
     ))?;
+    serve(gateway, listener).await
+}
+
+/// Serves the gateway at a listener on loopback until Ctrl-C.
+pub async fn serve(gateway: Gateway, listener: TcpListener) -> Result<(), Error> {
+    let address = listener.local_addr()?;
     let router = Router::new()
         .fallback(pass)
         .with_state(Arc::new(Proxy { gateway, address }));
@@ -51,10 +66,11 @@ pub async fn run(cluster: &Cluster, arguments: &ProxyArguments) -> Result<(), Er
     Ok(())
 }
 
-async fn pass(State(proxy): State<Arc<Proxy>>, request: Request) -> Response<Body> {
+async fn pass(State(proxy): State<Arc<Proxy>>, mut request: Request) -> Response<Body> {
     if let Some(refusal) = refusal(request.headers(), proxy.address, request.uri()) {
         return problem(StatusCode::FORBIDDEN, "Forbidden", refusal);
     }
+    let socket = asks_for_socket(request.headers()).then(|| hyper::upgrade::on(&mut request));
     let (parts, body) = request.into_parts();
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     let mut onward = http::Request::new(body);
@@ -67,8 +83,15 @@ async fn pass(State(proxy): State<Arc<Proxy>>, request: Request) -> Response<Bod
     for name in OWN {
         onward.headers_mut().remove(name);
     }
+    if socket.is_some() {
+        onward.headers_mut().extend(SOCKET);
+    }
     match proxy.gateway.send(onward).await {
-        Ok(answer) => {
+        Ok(mut answer) => {
+            if let (Some(socket), StatusCode::SWITCHING_PROTOCOLS) = (socket, answer.status()) {
+                tokio::spawn(join(socket, hyper::upgrade::on(&mut answer)));
+                return answer.map(Body::new);
+            }
             let mut answer = answer.map(Body::new);
             answer.headers_mut().remove(CONNECTION);
             answer.headers_mut().remove(TRANSFER_ENCODING);
@@ -76,6 +99,21 @@ async fn pass(State(proxy): State<Arc<Proxy>>, request: Request) -> Response<Bod
         }
         Err(error) => problem(StatusCode::BAD_GATEWAY, "Gateway", &error.to_string()),
     }
+}
+
+/// Whether a request begins a WebSocket.
+fn asks_for_socket(headers: &HeaderMap) -> bool {
+    headers
+        .get(UPGRADE)
+        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
+}
+
+/// Passes on what both sides of a WebSocket say, until one of them ends.
+async fn join(client: OnUpgrade, gateway: OnUpgrade) {
+    let (Ok(client), Ok(gateway)) = tokio::join!(client, gateway) else {
+        return;
+    };
+    drop(tokio::io::copy_bidirectional(&mut TokioIo::new(client), &mut TokioIo::new(gateway)).await);
 }
 
 /// Why a request does not go on.
@@ -93,7 +131,8 @@ fn refusal(headers: &HeaderMap, address: SocketAddr, uri: &Uri) -> Option<&'stat
     if text(ORIGIN).is_some_and(|origin| !own_page(origin)) {
         return Some("pages of other origins may not act in your name");
     }
-    (!uri.path().starts_with("/api/")).then_some("the gateway's paths are under /api/; /api/openapi.json lists them")
+    let is_served = ["/api/", "/socket.io/"].iter().any(|base| uri.path().starts_with(base));
+    (!is_served).then_some("what is served here is under /api/, where /api/openapi.json lists it, and /socket.io/")
 }
 
 fn problem(status: StatusCode, reason: &str, detail: &str) -> Response<Body> {
@@ -119,6 +158,8 @@ mod tests {
             ("127.0.0.1:80", None, "/api/x", false),
             ("localhost:8080", Some("http://evil.example"), "/api/x", false),
             ("localhost:8080", Some("null"), "/api/x", false),
+            ("localhost:8080", None, "/socket.io/?EIO=4", true),
+            ("evil.example:8080", None, "/socket.io/", false),
             ("localhost:8080", None, "/", false),
         ];
         for (host, origin, path, passes) in rows {

@@ -1,6 +1,7 @@
 //! Where sessions stand, told by Socket.IO: the same notices as the server-sent events, of every session that a client asks for.
 //!
-//! A client shows its token in `auth`, and may name a `session_id` or a `namespace` there; without either it hears of every session,
+//! A client shows its token in `auth`, or like any other request in the header of its first one, and may name a `session_id` or a
+//! `namespace` in `auth`; without either it hears of every session,
 //! which needs the right to list them all. Whoever may not is refused with `connect_error`. What ended before a client came is not
 //! told, unless it is the one that was named.
 
@@ -25,7 +26,7 @@ use crate::gateway::problem::Problem;
 use crate::gateway::progress::{COALESCE, LIFE, Notice, digest, gone, present, started};
 use crate::gateway::routes::Gateway;
 use crate::gateway::sessions::{Sessions, id_of};
-use crate::gateway::token::Token;
+use crate::gateway::token::{Token, of_header};
 
 /// Longest message of a client: a token, and little else.
 const MOST_BYTES: usize = 16 << 10;
@@ -129,7 +130,11 @@ pub(super) fn layer(gateway: &Arc<Gateway>) -> SocketIoLayer {
             let gateway = Arc::clone(&gateway);
             async move {
                 // Whoever shows nothing that can be read shows no token.
-                let admitted = admit(&gateway, auth.unwrap_or_default()).await?;
+                let mut auth = auth.unwrap_or_default();
+                if auth.token.is_empty() {
+                    auth.token = of_header(&socket.req_parts().headers).unwrap_or_default();
+                }
+                let admitted = admit(&gateway, auth).await?;
                 drop(socket.extensions.insert(admitted));
                 Ok::<(), Refused>(())
             }

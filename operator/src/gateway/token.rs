@@ -18,13 +18,21 @@ impl FromRequestParts<Arc<Gateway>> for Token {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, gateway: &Arc<Gateway>) -> Result<Self, Problem> {
-        let mut shown = parts.headers.get_all(AUTHORIZATION).iter();
-        let token = match (shown.next(), shown.next()) {
-            (None, _) => of_browser(gateway, &parts.headers),
-            (Some(value), None) => bearer(value),
-            (Some(_), Some(_)) => None,
+        let token = if parts.headers.contains_key(AUTHORIZATION) {
+            of_header(&parts.headers)
+        } else {
+            of_browser(gateway, &parts.headers)
         };
         token.map(Self).ok_or(Problem::Unauthenticated)
+    }
+}
+
+/// The token of the one `Authorization` that there is.
+pub(crate) fn of_header(headers: &HeaderMap) -> Option<String> {
+    let mut shown = headers.get_all(AUTHORIZATION).iter();
+    match (shown.next(), shown.next()) {
+        (Some(value), None) => bearer(value),
+        _ => None,
     }
 }
 
