@@ -2,7 +2,7 @@
 
 use crate::cache::Cache;
 use crate::command::Run;
-use crate::{cmake, h5py, kernels, node, nsys};
+use crate::{cmake, kernels, node, nsys, python};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -21,14 +21,14 @@ pub(crate) fn cargo() -> Result<Run> {
     Ok(Run::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())).dir(root()?))
 }
 
-/// What cargo's children need to know: the CMake for static HDF5, and what tests run: the profiler, a Python with h5py, Node, the
-/// GPU kernels.
+/// What cargo's children need to know: the CMake for static HDF5, and what tests run: the profiler, a Python with h5py and what
+/// clients need, Node, the GPU kernels.
 pub(crate) fn environment(cache: &Cache) -> Result<BTreeMap<String, String>> {
     let mut vars = BTreeMap::new();
     if let Some(cmake) = cmake::find(cache) {
         vars.insert("CMAKE".to_owned(), cmake.display().to_string());
     }
-    if let Some(python) = h5py::find(cache) {
+    if let Some(python) = python::find(cache) {
         vars.insert("FLOPWATCH_H5PY".to_owned(), python.display().to_string());
     }
     if let Some(node) = node::find(cache) {

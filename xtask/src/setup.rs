@@ -2,7 +2,7 @@
 
 use crate::cache::Cache;
 use crate::progress::{say, step};
-use crate::{cmake, debian, h5py, kernels, nsys, web};
+use crate::{cmake, debian, kernels, nsys, python, web};
 use anyhow::Result;
 
 /// Installs or fetches what is absent: for building and recording.
@@ -13,7 +13,7 @@ pub(crate) fn basic(cache: &Cache) -> Result<()> {
 /// And for the tests of the crates.
 pub(crate) fn tests(cache: &Cache) -> Result<()> {
     install(cache, &[debian::BUILD, debian::CRATE_TESTS, debian::BROWSER])?;
-    step("h5py", || h5py::ensure(cache))?;
+    step("Python", || python::ensure(cache))?;
     step("viewer", || web::build(cache))?;
     step("GPU kernels", || kernels::build(cache).map(drop))
 }

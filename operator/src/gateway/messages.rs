@@ -81,6 +81,9 @@ impl ModeList {
 
 /// A request to profile.
 #[derive(Debug, Deserialize, ToSchema)]
+#[schema(example = json!({
+    "mode": "nsys", "target": {"namespace": "team", "pod": "train"}, "options": {"duration_seconds": 10}, "solver": "cg"
+}))]
 pub(crate) struct RunRequest {
     /// What to profile with.
     pub(crate) mode: Mode,
@@ -95,12 +98,12 @@ pub(crate) struct RunRequest {
     pub(crate) further: BTreeMap<String, String>,
 }
 
-/// Pods of one namespace: one by name, or several by label.
+/// Pods of one namespace: either one by name, or several by label.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunTarget {
     /// Their namespace.
-    #[schema(max_length = 63)]
+    #[schema(max_length = 63, pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")]
     pub(crate) namespace: String,
     /// Name of one pod.
     #[schema(max_length = 253)]
@@ -254,7 +257,7 @@ pub(crate) struct SessionList {
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Sessions of this namespace alone; without it the right to list every namespace is needed.
-    #[param(min_length = 1, max_length = 63)]
+    #[param(max_length = 63, pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", example = "team")]
     pub(crate) namespace: Option<String>,
     /// Sessions that stand so.
     pub(crate) status: Option<SessionState>,
@@ -264,6 +267,7 @@ pub(crate) struct ListQuery {
     #[param(minimum = 1, maximum = 500, default = 50)]
     pub(crate) limit: Option<u16>,
     /// What the page before gave as `next`.
+    #[param(pattern = "^[0-9]{1,18}-[0-9a-f]{8}$")]
     pub(crate) after: Option<String>,
 }
 
@@ -273,9 +277,41 @@ pub(crate) struct ListQuery {
 #[into_params(parameter_in = Query)]
 pub(crate) struct TargetQuery {
     /// Their namespace.
-    #[param(min_length = 1, max_length = 63)]
+    #[param(max_length = 63, pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", example = "team")]
     pub(crate) namespace: String,
 }
+
+/// A session in a path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "its field is for the document")]
+pub(crate) struct SessionPath {
+    /// The session's `session_id`.
+    #[param(pattern = "^[0-9a-f]{8}$", example = "0badcafe")]
+    id: String,
+}
+
+/// What is understood of an artifact's request beside its path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "its fields are for the document")]
+pub(crate) struct TransferHeaders {
+    /// A single range of bytes; another is answered with the whole.
+    #[param(rename = "Range", example = "bytes=0-1023")]
+    range: Option<String>,
+    /// The entity tag of which a range is asked for.
+    #[param(rename = "If-Range")]
+    if_range: Option<String>,
+    /// Entity tags that the caller has.
+    #[param(rename = "If-None-Match")]
+    if_none_match: Option<String>,
+}
+
+/// The bytes of a file.
+#[derive(ToSchema)]
+#[schema(value_type = String, content_media_type = "application/octet-stream")]
+#[expect(dead_code, reason = "it is for the document")]
+pub(crate) struct Content(Vec<u8>);
 
 /// Which capture of a session.
 #[derive(Debug, Deserialize, IntoParams)]

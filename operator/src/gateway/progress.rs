@@ -54,6 +54,32 @@ pub(crate) enum Notice {
     Error { session_id: String, error: String },
 }
 
+/// An event of a stream, as it is on the wire.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "its fields are for the document")]
+pub(crate) struct ServerSentEvent {
+    event: ServerSentEventName,
+    /// For `Last-Event-ID`; `profiling_started` has none.
+    id: Option<String>,
+    /// A `Notice`, as JSON.
+    #[schema(content_media_type = "application/json")]
+    data: String,
+}
+
+/// What an event tells.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "its variants are for the document")]
+pub(crate) enum ServerSentEventName {
+    #[schema(rename = "profiling_started")]
+    Started,
+    #[schema(rename = "profiling_progress")]
+    Progress,
+    #[schema(rename = "profiling_complete")]
+    Complete,
+    #[schema(rename = "profiling_error")]
+    Error,
+}
+
 impl Notice {
     pub(super) const fn name(&self) -> &'static str {
         match self {

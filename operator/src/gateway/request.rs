@@ -41,7 +41,8 @@ pub(crate) enum RequestError {
 /// Whether a namespace can have that name. It stands in paths of the API server.
 pub(crate) fn is_namespace(name: &str) -> bool {
     let is_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    !name.is_empty() && name.len() <= 63 && name.chars().all(is_label)
+    let ends_well = !name.starts_with('-') && !name.ends_with('-');
+    (1..=63).contains(&name.len()) && ends_well && name.chars().all(is_label)
 }
 
 /// The session that a request asks for, without a name of its own, and its namespace.

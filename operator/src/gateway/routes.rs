@@ -31,12 +31,13 @@ use crate::gateway::agents::Agents;
 use crate::gateway::api_server::{ApiServer, asked};
 use crate::gateway::cookie::{self, Cookies};
 use crate::gateway::messages::{
-    ArtifactItem, ArtifactList, CaptureItem, CaptureQuery, Deleted, FormItem, ListQuery, ModeList, RunAccepted,
-    RunRequest, SessionDetail, SessionItem, SessionList, SessionState, TimelineEvents, TimelineState, TimelineStatus,
+    ArtifactItem, ArtifactList, CaptureItem, CaptureQuery, Content, Deleted, FormItem, ListQuery, ModeList,
+    RunAccepted, RunRequest, SessionDetail, SessionItem, SessionList, SessionPath, SessionState, TimelineEvents,
+    TimelineState, TimelineStatus, TransferHeaders,
 };
 use crate::gateway::problem::{Guarded, OfCapture, OfSession, Problem, ProblemDetails, Transfer};
-use crate::gateway::progress::{Listener, Notice};
-use crate::gateway::request::session_of;
+use crate::gateway::progress::{Listener, Notice, ServerSentEvent};
+use crate::gateway::request::{is_namespace, session_of};
 use crate::gateway::sessions::{Cursor, Filter, Sessions, id_of};
 use crate::gateway::token::Token;
 use crate::gateway::{sign_in, stop, targets};
@@ -74,6 +75,7 @@ type Shared = State<Arc<Gateway>>;
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
     modifiers(&Schemes),
+    components(schemas(Notice)),
     security(("bearer" = []), ("browser" = []))
 )]
 struct Document;
@@ -367,10 +369,7 @@ async fn list(
             Cursor::parse(&text).ok_or_else(|| Problem::BadRequest("after must be what a page gave as next".to_owned()))
         })
         .transpose()?;
-    if namespace
-        .as_deref()
-        .is_some_and(|name| name.is_empty() || name.len() > 63)
-    {
+    if namespace.as_deref().is_some_and(|name| !is_namespace(name)) {
         return Err(Problem::BadRequest("namespace must be the name of one".to_owned()));
     }
     let asked_namespace = namespace.as_deref().unwrap_or_default();
@@ -390,7 +389,7 @@ async fn list(
 
 /// A session, with its captures and what they published.
 #[utoipa::path(get, path = "/api/profiling/session/{id}", tag = "sessions",
-    params(("id" = String, Path, description = "The session's `session_id`.")),
+    params(SessionPath),
     responses(
         (status = 200, body = SessionDetail),
         OfSession))]
@@ -411,10 +410,10 @@ async fn session(
 /// `profiling_error`. The stream ends with the session, and after five minutes: come back with `Last-Event-ID`.
 #[utoipa::path(get, path = "/api/profiling/session/{id}/events", tag = "sessions",
     params(
-        ("id" = String, Path, description = "The session's `session_id`."),
+        SessionPath,
         ("Last-Event-ID" = Option<String>, Header, description = "What was heard last; only what differs from it is told.")),
     responses(
-        (status = 200, body = Notice, content_type = "text/event-stream"),
+        (status = 200, body = ServerSentEvent, content_type = "text/event-stream", description = "The schema is that of each event."),
         OfSession))]
 async fn events(
     State(gateway): Shared,
@@ -437,7 +436,7 @@ async fn events(
 
 /// Deletes a session, its captures and their artifacts, in the caller's own name.
 #[utoipa::path(delete, path = "/api/profiling/session/{id}", tag = "sessions",
-    params(("id" = String, Path, description = "The session's `session_id`.")),
+    params(SessionPath),
     responses(
         (status = 200, body = Deleted),
         OfSession))]
@@ -466,7 +465,7 @@ async fn delete(
 
 /// What a capture published, and what is made of its timeline on demand.
 #[utoipa::path(get, path = "/api/profiling/session/{id}/artifacts", tag = "artifacts",
-    params(("id" = String, Path, description = "The session's `session_id`."), CaptureQuery),
+    params(SessionPath, CaptureQuery),
     responses(
         (status = 200, body = ArtifactList),
         OfCapture,
@@ -495,12 +494,19 @@ async fn artifacts(
 /// first request and kept for a time. One that takes long answers 503 with the reason `Converting`: ask again after `Retry-After`.
 #[utoipa::path(method(get, head), path = "/api/profiling/session/{id}/artifacts/{name}", tag = "artifacts",
     params(
-        ("id" = String, Path, description = "The session's `session_id`."),
-        ("name" = String, Path, description = "The name of the artifact or form."),
-        CaptureQuery),
+        SessionPath,
+        ("name" = String, Path, description = "The name of the artifact or form.", example = "summary.json"),
+        CaptureQuery, TransferHeaders),
     responses(
-        (status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = 206, body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 200, description = "Of the artifact's own media type.", content(
+            (Content = "application/octet-stream"),
+            (Content = "application/x-hdf5"),
+            (Content = "application/vnd.apache.parquet"),
+            (Content = "application/vnd.perfetto.trace"),
+            (Content = "application/gzip"),
+            (String = "text/csv"),
+            (serde_json::Value = "application/json"))),
+        (status = 206, description = "A part of it."),
         OfCapture,
         Transfer))]
 async fn artifact(
@@ -519,12 +525,15 @@ async fn artifact(
 /// The timeline file (HDF5) of a capture, at `ID.h5`; at `ID` its earliest 100,000 events as JSON (`{session_id, total_duration_ns,
 /// total_events, events}`), made like any form of it. A single range, `If-Range` and `If-None-Match` are understood.
 #[utoipa::path(method(get, head), path = "/api/profiling/timeline/{file}", tag = "artifacts",
-    params(("file" = String, Path, description = "The session's `session_id`, followed by `.h5` for the file."), CaptureQuery),
+    params(
+        ("file" = String, Path, description = "The session's `session_id`, followed by `.h5` for the file.",
+            pattern = r"^[0-9a-f]{8}(\.h5)?$", example = "0badcafe.h5"),
+        CaptureQuery, TransferHeaders),
     responses(
         (status = 200, content(
-            (Vec<u8> = "application/x-hdf5"),
+            (Content = "application/x-hdf5"),
             (TimelineEvents = "application/json"))),
-        (status = 206, body = Vec<u8>, content_type = "application/x-hdf5"),
+        (status = 206, description = "A part of it."),
         OfCapture,
         Transfer))]
 async fn timeline(
@@ -550,7 +559,7 @@ async fn timeline(
 
 /// Whether the timeline file can be fetched.
 #[utoipa::path(get, path = "/api/profiling/timeline/{id}/status", tag = "artifacts",
-    params(("id" = String, Path, description = "The session's `session_id`."), CaptureQuery),
+    params(SessionPath, CaptureQuery),
     responses(
         (status = 200, body = TimelineStatus),
         OfCapture))]

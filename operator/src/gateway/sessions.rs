@@ -45,6 +45,10 @@ impl Cursor {
     /// Reads one that was given out.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (created, id) = text.split_once('-')?;
+        let is_given_out = created.bytes().all(|digit| digit.is_ascii_digit())
+            && id.len() == 8
+            && id.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+        is_given_out.then_some(())?;
         Some(Self {
             created: Reverse(created.parse().ok()?),
             id: id.to_owned(),

@@ -24,8 +24,18 @@ use crate::gateway::token::{is_of_own_page, of_browser};
 #[serde(deny_unknown_fields)]
 pub(crate) struct SignIn {
     /// A token of the cluster, such as `kubectl create token` makes.
-    #[schema(max_length = 2816)]
+    #[schema(max_length = 2816, pattern = r"^\s*[!-~]+\s*$")]
     token: String,
+}
+
+/// What browsers say of requests of the gateway's own pages.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "its field is for the document")]
+struct OwnPage {
+    /// Browsers set it themselves.
+    #[param(rename = "Sec-Fetch-Site", pattern = "^same-origin$", example = "same-origin")]
+    site: String,
 }
 
 /// Who is signed in.
@@ -79,7 +89,7 @@ pub(crate) async fn signed_in(
 }
 
 /// Signs a browser in: for an hour, a cookie stands for the token in requests of the viewer's own pages, and in no others.
-#[utoipa::path(post, path = "/api/sign-in", tag = "browsers", security(()), request_body = SignIn,
+#[utoipa::path(post, path = "/api/sign-in", tag = "browsers", security(()), request_body = SignIn, params(OwnPage),
     responses(
         (status = 200, body = SignedIn, headers(("Set-Cookie" = String, description = "The cookie, sealed."))),
         (status = 400, body = ProblemDetails, content_type = "application/problem+json"),
@@ -109,7 +119,7 @@ pub(crate) async fn sign_in(
 }
 
 /// Signs a browser out.
-#[utoipa::path(delete, path = "/api/sign-in", tag = "browsers", security(()),
+#[utoipa::path(delete, path = "/api/sign-in", tag = "browsers", security(()), params(OwnPage),
     responses(
         (status = 204, description = "The browser forgets its cookie."),
         (status = 403, body = ProblemDetails, content_type = "application/problem+json", description = "The request is of another site.")))]

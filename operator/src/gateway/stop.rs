@@ -13,7 +13,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::gateway::api_server::asked;
-use crate::gateway::messages::{SessionState, state_of};
+use crate::gateway::messages::{SessionPath, SessionState, state_of};
 use crate::gateway::problem::{OfSession, Problem, ProblemDetails};
 use crate::gateway::routes::{Gateway, body, path};
 use crate::gateway::token::Token;
@@ -56,7 +56,7 @@ pub(crate) struct Stopping {
 /// Ends a session's captures now: the window is closed, and what was recorded is published or thrown away. A session that has ended
 /// stays as it is.
 #[utoipa::path(post, path = "/api/profiling/session/{id}/stop", tag = "sessions", request_body = StopRequest,
-    params(("id" = String, Path, description = "The session's `session_id`.")),
+    params(SessionPath),
     responses(
         (status = 200, body = Stopping),
         (status = 409, body = ProblemDetails, content_type = "application/problem+json", description = "It is another session by now."),

@@ -1,7 +1,11 @@
 //! The gateway on loopback, before an API server of the tests and a real artifact service.
 
+mod api_server;
 mod browsers;
 mod client;
+mod clients;
+mod contract;
+mod engine;
 mod forms;
 mod rig;
 mod sockets;

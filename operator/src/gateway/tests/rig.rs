@@ -1,20 +1,16 @@
-//! What the tests share: an API server that answers reviews and keeps sessions, an agent's artifact service over TLS, the gateway
-//! on loopback, and a client of bare sockets that holds every answer against the document.
+//! What the tests share: an API server, an agent's artifact service over TLS, the gateway on loopback, and a client of bare sockets that holds every answer against the document.
 
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::routing::{delete, get, post};
-use axum::{Json, Router};
+use axum::Router;
 use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::SessionReference;
 use flopwatch_artifacts::{
-    Access, ArtifactMetrics, ArtifactService, CaptureId, ConversionLimits, Publication, Server, ServerLimits,
-    SourceFile, Store, StoreOptions,
+    Access, ArtifactMetrics, ArtifactService, CaptureId, ConversionLimits, Converter, Publication, Server,
+    ServerLimits, SourceFile, Store, StoreOptions,
 };
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
@@ -28,6 +24,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::super::*;
+use super::api_server::{self, ApiState, World};
 pub(super) use super::client::{Answer, Ears};
 use super::forms::Sizes;
 use crate::certificates::{Material, Names, carry_out, decide};
@@ -35,220 +32,6 @@ use crate::serve::server_config;
 
 /// Name in the agents' certificates.
 pub(super) const AGENT_NAME: &str = "flopwatch-agent.flopwatch.svc";
-
-/// What the API server knows. A token is its user's name; `gateway` is good for agents alone.
-#[derive(Default)]
-pub(super) struct World {
-    /// `user verb resource[/subresource] namespace[/name]`; without a name all of the namespace, `*` every namespace.
-    pub(super) rights: BTreeSet<String>,
-    /// Sessions that were made, with the user whose token made them.
-    pub(super) made: Vec<(String, Value)>,
-    /// Sessions that were deleted, likewise.
-    pub(super) deleted: Vec<(String, Value)>,
-    /// Changes that were made to sessions, likewise.
-    pub(super) changed: Vec<(String, Value)>,
-    /// Whether reviews fail.
-    pub(super) broken: bool,
-    /// Whether a controller gives new sessions their ids.
-    pub(super) no_controller: bool,
-}
-
-impl World {
-    fn allows(&self, user: &str, verb: &str, resource: &str, namespace: &str, name: &str) -> bool {
-        let right = |place: &str| self.rights.contains(&format!("{user} {verb} {resource} {place}"));
-        let named = !name.is_empty() && right(&format!("{namespace}/{name}"));
-        right("*") || (!namespace.is_empty() && right(namespace)) || named
-    }
-}
-
-/// Users whom the API server knows.
-const USERS: [&str; 4] = ["admin", "reader", "raw-reader", "stranger"];
-
-struct ApiState {
-    world: Arc<Mutex<World>>,
-    sessions: Arc<Mutex<Writer<ProfilingSession>>>,
-}
-
-type Refusal = (StatusCode, Json<Value>);
-
-fn refusal(status: StatusCode, message: &str) -> Refusal {
-    let status_object = json!({
-        "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": status.as_u16(),
-        "reason": status.canonical_reason().unwrap_or_default(), "metadata": {}
-    });
-    (status, Json(status_object))
-}
-
-async fn token_review(
-    State(state): State<Arc<ApiState>>,
-    Json(mut review): Json<Value>,
-) -> Result<Json<Value>, Refusal> {
-    if state.world.lock().unwrap().broken {
-        return Err(refusal(StatusCode::INTERNAL_SERVER_ERROR, "broken"));
-    }
-    let token = review["spec"]["token"].as_str().unwrap().to_owned();
-    let for_agents = review["spec"]["audiences"] == json!([flopwatch_api::AGENT_AUDIENCE]);
-    let known = if for_agents {
-        token == "gateway"
-    } else {
-        USERS.contains(&token.as_str())
-    };
-    review["status"] = json!({
-        "authenticated": known, "audiences": review["spec"]["audiences"],
-        "user": {"username": token, "groups": ["people"]}
-    });
-    Ok(Json(review))
-}
-
-async fn access_review(State(state): State<Arc<ApiState>>, Json(mut review): Json<Value>) -> Json<Value> {
-    let spec = &review["spec"];
-    let attributes = &spec["resourceAttributes"];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let mut resource = text(&attributes["resource"]);
-    if let Some(subresource) = attributes["subresource"].as_str() {
-        resource = format!("{resource}/{subresource}");
-    }
-    let allowed = state.world.lock().unwrap().allows(
-        &text(&spec["user"]),
-        &text(&attributes["verb"]),
-        &resource,
-        &text(&attributes["namespace"]),
-        &text(&attributes["name"]),
-    );
-    review["status"] = json!({"allowed": allowed});
-    Json(review)
-}
-
-fn user_of(headers: &HeaderMap) -> Result<String, Refusal> {
-    let value = headers.get("authorization").and_then(|value| value.to_str().ok());
-    let user = value
-        .and_then(|value| value.strip_prefix("Bearer "))
-        .unwrap_or_default();
-    if USERS.contains(&user) {
-        Ok(user.to_owned())
-    } else {
-        Err(refusal(StatusCode::UNAUTHORIZED, "Unauthorized"))
-    }
-}
-
-async fn create(
-    State(state): State<Arc<ApiState>>,
-    Path(namespace): Path<String>,
-    headers: HeaderMap,
-    Json(mut session): Json<Value>,
-) -> Result<(StatusCode, Json<Value>), Refusal> {
-    let user = user_of(&headers)?;
-    let mut world = state.world.lock().unwrap();
-    if !world.allows(&user, "create", "profilingsessions", &namespace, "") {
-        return Err(refusal(StatusCode::FORBIDDEN, "profilingsessions is forbidden"));
-    }
-    if session["spec"]["durationSeconds"]
-        .as_i64()
-        .is_some_and(|seconds| seconds > 300)
-    {
-        return Err(refusal(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "spec.durationSeconds: 301 is too long",
-        ));
-    }
-    let count = world.made.len();
-    session["metadata"]["namespace"] = json!(namespace);
-    session["metadata"]["name"] = json!(format!(
-        "{}{count}",
-        session["metadata"]["generateName"].as_str().unwrap()
-    ));
-    session["metadata"]["uid"] = json!(format!("made-{count}"));
-    session["metadata"]["creationTimestamp"] = json!("2026-01-02T00:00:00Z");
-    world.made.push((user, session.clone()));
-    let mut taken_up = session.clone();
-    if !world.no_controller {
-        taken_up["status"] = json!({"id": format!("{count:08x}")});
-    }
-    let taken_up = serde_json::from_value(taken_up).unwrap();
-    state
-        .sessions
-        .lock()
-        .unwrap()
-        .apply_watcher_event(&Event::Apply(taken_up));
-    Ok((StatusCode::CREATED, Json(session)))
-}
-
-async fn remove(
-    State(state): State<Arc<ApiState>>,
-    Path((namespace, name)): Path<(String, String)>,
-    headers: HeaderMap,
-    body: String,
-) -> Result<Json<Value>, Refusal> {
-    let user = user_of(&headers)?;
-    let mut world = state.world.lock().unwrap();
-    if !world.allows(&user, "delete", "profilingsessions", &namespace, "") {
-        return Err(refusal(StatusCode::FORBIDDEN, "profilingsessions is forbidden"));
-    }
-    let options: Value = serde_json::from_str(&body).unwrap();
-    world
-        .deleted
-        .push((user, json!({"name": name, "uid": options["preconditions"]["uid"]})));
-    Ok(Json(
-        json!({"kind": "Status", "apiVersion": "v1", "status": "Success", "metadata": {}}),
-    ))
-}
-
-async fn change(
-    State(state): State<Arc<ApiState>>,
-    Path((namespace, name)): Path<(String, String)>,
-    headers: HeaderMap,
-    body: String,
-) -> Result<Json<Value>, Refusal> {
-    let user = user_of(&headers)?;
-    let mut world = state.world.lock().unwrap();
-    if !world.allows(&user, "patch", "profilingsessions", &namespace, "") {
-        return Err(refusal(StatusCode::FORBIDDEN, "profilingsessions is forbidden"));
-    }
-    assert_eq!(headers["content-type"], "application/merge-patch+json");
-    world.changed.push((user, serde_json::from_str(&body).unwrap()));
-    Ok(Json(json!({
-        "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession", "metadata": {"name": name},
-        "spec": {"target": {"podName": "train"}}
-    })))
-}
-
-async fn self_review(headers: HeaderMap) -> Result<(StatusCode, Json<Value>), Refusal> {
-    let user = user_of(&headers)?;
-    let review = json!({
-        "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "metadata": {},
-        "status": {"userInfo": {"username": user}}
-    });
-    Ok((StatusCode::CREATED, Json(review)))
-}
-
-async fn pods(
-    State(state): State<Arc<ApiState>>,
-    Path(namespace): Path<String>,
-    headers: HeaderMap,
-) -> Result<Json<Value>, Refusal> {
-    let user = user_of(&headers)?;
-    if !state
-        .world
-        .lock()
-        .unwrap()
-        .allows(&user, "list", "pods", &namespace, "")
-    {
-        return Err(refusal(StatusCode::FORBIDDEN, "pods is forbidden"));
-    }
-    let pod = |name: &str, phase: &str| {
-        json!({
-            "metadata": {"name": name, "annotations": {"flopwatch.dev/prepared": "main"}},
-            "spec": {"nodeName": "node", "containers": [
-                {"name": "main", "resources": {"limits": {"nvidia.com/gpu": "1"}}}, {"name": "logs"}
-            ]},
-            "status": {"phase": phase}
-        })
-    };
-    let items = [pod("train", "Running"), pod("done", "Succeeded")];
-    Ok(Json(
-        json!({"apiVersion": "v1", "kind": "PodList", "metadata": {"continue": "more"}, "items": items}),
-    ))
-}
 
 /// An artifact service as an agent runs it, with the capture `train-a` of the session `team/train`.
 pub(super) struct Agent {
@@ -272,7 +55,8 @@ pub(super) fn timeline_content() -> Vec<u8> {
 
 fn write_leaf(folder: &std::path::Path) {
     let names = Names {
-        agent: vec![AGENT_NAME.to_owned()],
+        // The gateway is served over TLS with it, too.
+        agent: vec![AGENT_NAME.to_owned(), "localhost".to_owned()],
         ..Names::default()
     };
     let now = Timestamp::now();
@@ -288,7 +72,12 @@ fn write_leaf(folder: &std::path::Path) {
     }
 }
 
-async fn agent(client: Client, timeline: &[u8], perfetto: Option<Duration>) -> Agent {
+async fn agent(
+    client: Client,
+    timeline: &[u8],
+    converter: impl FnOnce(PathBuf) -> Arc<dyn Converter>,
+    limits: ConversionLimits,
+) -> Agent {
     let folder = tempfile::tempdir().unwrap();
     write_leaf(folder.path());
     let metrics = ArtifactMetrics::register(&Registry::new()).unwrap();
@@ -332,15 +121,7 @@ async fn agent(client: Client, timeline: &[u8], perfetto: Option<Duration>) -> A
         ..ReviewerOptions::default()
     };
     let access = Access::Kubernetes(Reviewer::new(client, reviews, metrics.reviews()));
-    let converter = Arc::new(Sizes {
-        folder: folder.path().join("conversion"),
-        perfetto,
-    });
-    let limits = ConversionLimits {
-        patience: Duration::from_millis(500),
-        waiting: 0,
-        ..ConversionLimits::default()
-    };
+    let converter = converter(folder.path().join("conversion"));
     let service = ArtifactService::converting(Arc::new(store), access, metrics, converter, limits);
     let any = ([127, 0, 0, 1], 0).into();
     let server = Server::bind_tls(&service, any, folder.path(), ServerLimits::default())
@@ -357,6 +138,8 @@ pub(super) struct Rig {
     pub(super) address: SocketAddr,
     pub(super) world: Arc<Mutex<World>>,
     pub(super) agent: Agent,
+    /// Where the API server is.
+    pub(super) api_server: SocketAddr,
     router: Router,
     sessions: Arc<Mutex<Writer<ProfilingSession>>>,
     captures: Mutex<Writer<Capture>>,
@@ -372,12 +155,27 @@ impl Rig {
 
     /// Likewise, with this content of the capture's timeline, and the time that its form for Perfetto takes, if it comes to an end.
     pub(super) async fn with(timeline: &[u8], perfetto: Option<Duration>) -> Self {
+        let limits = ConversionLimits {
+            patience: Duration::from_millis(500),
+            waiting: 0,
+            ..ConversionLimits::default()
+        };
+        Self::converting(timeline, |folder| Arc::new(Sizes { folder, perfetto }), limits).await
+    }
+
+    /// Likewise, with what makes forms in a folder that it is given.
+    pub(super) async fn converting(
+        timeline: &[u8],
+        converter: impl FnOnce(PathBuf) -> Arc<dyn Converter>,
+        limits: ConversionLimits,
+    ) -> Self {
         let (sessions, session_writer) = reflector::store();
         let (captures, capture_writer) = reflector::store();
         let session_writer = Arc::new(Mutex::new(session_writer));
         let (news, heard) = watch::channel(());
         let rights = [
             "admin get profilingsessions *",
+            "admin get profilingsessions/raw *",
             "admin list profilingsessions *",
             "admin create profilingsessions *",
             "admin delete profilingsessions *",
@@ -394,27 +192,16 @@ impl Rig {
             rights: rights.iter().map(ToString::to_string).collect(),
             ..World::default()
         }));
-        let state = Arc::new(ApiState {
+        let api = api_server::router(ApiState {
             world: Arc::clone(&world),
             sessions: Arc::clone(&session_writer),
         });
-        let base = "/apis/flopwatch.dev/v1alpha1/namespaces/{namespace}/profilingsessions";
-        let api = Router::new()
-            .route("/apis/authentication.k8s.io/v1/tokenreviews", post(token_review))
-            .route(
-                "/apis/authorization.k8s.io/v1/subjectaccessreviews",
-                post(access_review),
-            )
-            .route("/apis/authentication.k8s.io/v1/selfsubjectreviews", post(self_review))
-            .route("/api/v1/namespaces/{namespace}/pods", get(pods))
-            .route(base, post(create))
-            .route(&format!("{base}/{{name}}"), delete(remove).patch(change))
-            .with_state(state);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let config = Config::new(format!("http://{}", listener.local_addr().unwrap()).parse().unwrap());
+        let api_server = listener.local_addr().unwrap();
+        let config = Config::new(format!("http://{api_server}").parse().unwrap());
         tokio::spawn(async move { axum::serve(listener, api).await.unwrap() });
         let client = Client::try_from(config.clone()).unwrap();
-        let agent = agent(client.clone(), timeline, perfetto).await;
+        let agent = agent(client.clone(), timeline, converter, limits).await;
         let token = agent.folder.path().join("token");
         std::fs::write(&token, "gateway\n").unwrap();
         let gateway = Gateway {
@@ -445,6 +232,7 @@ impl Rig {
         tokio::spawn(async move { axum::serve(listener, plain).await.unwrap() });
         let rig = Self {
             address,
+            api_server,
             router,
             world,
             agent,
@@ -454,8 +242,7 @@ impl Rig {
             document: serde_json::from_str(&openapi().unwrap()).unwrap(),
         };
         rig.session("team", "train", "0badcafe", 0, "True");
-        let url = format!("https://{}/v1/anything", rig.agent.address);
-        rig.capture("train-a", &url, &artifacts());
+        rig.capture("train-a", &rig.agent_url(), &artifacts());
         rig
     }
 
@@ -469,10 +256,7 @@ impl Rig {
                 "annotations": {"request.flopwatch.dev/solver": "cg", "flopwatch.dev/requested-by": "alice"}
             },
             "spec": {"target": {"podName": "train"}, "profiler": {"type": "Nsys"}},
-            "status": {"id": id, "conditions": [{
-                "type": "Succeeded", "status": succeeded, "reason": "Succeeded", "message": "well",
-                "lastTransitionTime": "2026-01-01T00:00:00Z"
-            }]}
+            "status": {"id": id, "conditions": [api_server::succeeded(succeeded)]}
         });
         let session = serde_json::from_value(session).unwrap();
         self.sessions
@@ -505,16 +289,42 @@ impl Rig {
         address
     }
 
+    /// What controller and agent do with the first session that is made: a capture comes, works, and publishes.
+    pub(super) async fn carry_out_the_first(&self) {
+        let made = async {
+            loop {
+                if let Some((_, session)) = self.world.lock().unwrap().made.first().cloned() {
+                    return session;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let mut session = tokio::time::timeout(Duration::from_secs(30), made).await.unwrap();
+        for condition in ["Capturing", "Succeeded"] {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let mut stands = api_server::succeeded("True");
+            stands["type"] = json!(condition);
+            session["status"] = json!({"id": "00000000", "conditions": [stands]});
+            let applied = serde_json::from_value(session.clone()).unwrap();
+            if condition == "Succeeded" {
+                let name = session["metadata"]["name"].as_str().unwrap();
+                self.capture_of(name, "00000000", "train-a", &finished(&self.agent_url(), &artifacts()));
+            }
+            self.sessions
+                .lock()
+                .unwrap()
+                .apply_watcher_event(&Event::Apply(applied));
+            self.news.send_replace(());
+        }
+    }
+
+    fn agent_url(&self) -> String {
+        format!("https://{}/v1/anything", self.agent.address)
+    }
+
     /// Adds a finished capture of the session `team/train` whose artifacts are at `url`.
     pub(super) fn capture(&self, name: &str, url: &str, artifacts: &Value) {
-        let done = json!({
-            "url": url, "artifacts": artifacts, "progress": {"stage": "Done", "percent": 100, "message": ""},
-            "conditions": [{
-                "type": "Succeeded", "status": "True", "reason": "Succeeded", "message": "",
-                "lastTransitionTime": "2026-01-01T00:00:00Z"
-            }]
-        });
-        self.capture_of("train", "0badcafe", name, &done);
+        self.capture_of("train", "0badcafe", name, &finished(url, artifacts));
     }
 
     /// Adds a capture of a session in `team`, or changes it.
@@ -630,6 +440,14 @@ impl Rig {
         }
         assert_eq!(answer.header("x-content-type-options"), "nosniff");
     }
+}
+
+/// The status of a capture that succeeded and whose artifacts are at `url`.
+fn finished(url: &str, artifacts: &Value) -> Value {
+    json!({
+        "url": url, "artifacts": artifacts, "progress": {"stage": "Done", "percent": 100, "message": ""},
+        "conditions": [api_server::succeeded("True")]
+    })
 }
 
 /// As the status of the agent's capture has them; digests are the agent's to know.
