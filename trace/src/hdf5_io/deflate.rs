@@ -129,3 +129,64 @@ impl Deflater {
         Ok(width.saturating_sub(1))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use libdeflater::Decompressor;
+
+    use super::*;
+    use crate::hdf5_io::columns::Values;
+
+    /// Values as the chunk holds them, and the bytes that it takes.
+    fn through(values: Vec<u64>, width: usize, chunk: usize) -> (Vec<u64>, usize) {
+        let range = 0..values.len();
+        let column = Column {
+            name: String::new(),
+            width,
+            values: Values::U64(values.into()),
+        };
+        let stored = Deflater::new(1).unwrap().chunk(&column, range, chunk).unwrap();
+        let mut planes = vec![0; width * chunk];
+        let inflated = Decompressor::new().zlib_decompress(&stored, &mut planes).unwrap();
+        assert_eq!(inflated, planes.len());
+        let value = |at: usize| {
+            (0..width)
+                .rev()
+                .fold(0, |value, byte| value << 8 | u64::from(planes[byte * chunk + at]))
+        };
+        ((0..chunk).map(value).collect(), stored.len())
+    }
+
+    #[test]
+    fn what_is_as_good_as_random_is_stored_and_comes_out_as_it_was() {
+        let random = |bits: u32| {
+            let mut state = 1_u64;
+            move |_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                state >> (64 - bits)
+            }
+        };
+        // More than one stored block holds, fewer than are sampled, and a chunk that is not full.
+        for (count, chunk) in [(70_000, 70_000), (100, 100), (9000, 65_536)] {
+            for (bits, width) in [(8, 1), (8, 8), (24, 4), (64, 8)] {
+                let mut values: Vec<u64> = (0..count).map(random(bits)).collect();
+                let (out, stored) = through(values.clone(), width, chunk);
+                values.resize(chunk, 0);
+                assert!(out == values, "{count} {bits} {width}");
+                let bytes = width * chunk;
+                assert!(stored < bytes + bytes / 64 + 1024, "{count} {bits} {width}: {stored}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_chunk_of_one_value_is_small_and_comes_out_as_it_was() {
+        for value in [0, 1, u64::MAX] {
+            let (out, stored) = through(vec![value; 65_536], 8, 65_536);
+            assert!(out.iter().all(|of| *of == value));
+            assert!(stored < 2048, "{stored}");
+            let (out, _) = through(vec![value; 10], 8, 16);
+            assert_eq!(out, [vec![value; 10], vec![0; 6]].concat());
+        }
+    }
+}

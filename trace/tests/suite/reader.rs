@@ -416,3 +416,40 @@ fn a_forged_table_that_lies_in_another_file_is_refused() {
         );
     }
 }
+
+#[test]
+fn which_core_reads_which_piece_of_a_table_changes_nothing() {
+    // Three pieces and a bit, in which marks, ranges that have not ended, ends before starts, threads and names come in no order.
+    let rows: Vec<Nvtx> = (0..13_000_u32)
+        .map(|at| Nvtx {
+            start: i64::from(at * 7919 % 13_001) + 1,
+            end: match at % 701 {
+                0 => 0,
+                1 => 1,
+                _ => i64::from(at * 7919 % 13_001) + 50,
+            },
+            eventType: if at % 97 == 5 { 34 } else { 59 },
+            text: text(&format!("step {}", at * 31 % 577)),
+            globalTid: global(u64::from(at / 5000), u64::from(at % 3)),
+            ..Nvtx::default()
+        })
+        .collect();
+    let export = Export::new(Schema::V2023, &[]).table("NVTX_EVENTS", &rows).finish();
+    let on = |cores| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(cores).build().unwrap();
+        pool.install(|| export.read().unwrap())
+    };
+    let alone = on(1);
+    let reasons: Vec<_> = alone.drops.list().iter().map(|drop| drop.reason).collect();
+    assert_eq!(
+        reasons,
+        [DropReason::Truncated, DropReason::Skipped, DropReason::Unsupported]
+    );
+    for cores in [2, 3, 8] {
+        for _ in 0..5 {
+            assert!(on(cores) == alone, "{cores}");
+        }
+    }
+    let database = export.read_sqlite().unwrap();
+    assert!(database.rows == alone.rows && database.events == alone.events && database.drops == alone.drops);
+}
