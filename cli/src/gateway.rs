@@ -15,9 +15,7 @@ use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
-use k8s_openapi::ByteString;
-use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
-use k8s_openapi::api::core::v1::{Pod, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
 use kube::client::{ConfigExt as _, UpgradeConnectionError};
@@ -48,10 +46,8 @@ const PORT_NAME: &str = "https";
 const PORT: u16 = 8443;
 /// Service of the gateway.
 const SERVICE: &str = "flopwatch-gateway";
-/// Secret with its certificate; readable to administrators.
-const SECRET: &str = "flopwatch-gateway-tls";
-/// The webhooks' configuration: the API server is told there to trust the same authority.
-const WEBHOOKS: &str = "flopwatch";
+/// ConfigMap with the authority of its certificate.
+const AUTHORITY: &str = "flopwatch-gateway-ca";
 
 /// Why the gateway gave nothing.
 #[derive(Debug, thiserror::Error)]
@@ -68,7 +64,7 @@ pub enum GatewayError {
     Absent(String),
     /// The caller may not forward ports to its pods.
     #[error(
-        "you may not forward ports to pods in namespace {0}: that needs `list` on pods, and `get` and `create` on pods/portforward there. With an address that the gateway has outside of the cluster it needs nothing: --gateway URL"
+        "you may not forward ports to pods in namespace {0}: Role flopwatch-gateway-caller there allows it (value access.gatewayCallers of the chart). With an address that the gateway has outside of the cluster it needs nothing: --gateway URL"
     )]
     NoForward(String),
     /// The address is no address.
@@ -81,7 +77,7 @@ pub enum GatewayError {
     },
     /// The authority of its certificate is not known.
     #[error(
-        "the authority of the gateway's certificate cannot be read ({reason}): ask for ca.crt of secret {SECRET} and give it as --gateway-ca FILE"
+        "the authority of the gateway's certificate cannot be read ({reason}): Role flopwatch-gateway-caller allows it (value access.gatewayCallers of the chart); or ask for ca.crt of that ConfigMap and give it as --gateway-ca FILE"
     )]
     Authority {
         /// Why.
@@ -398,38 +394,22 @@ pub(crate) fn is_ready(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_none() && ready.any(|condition| condition.status == "True")
 }
 
-/// The authority that signed the gateway's certificate: what the API server trusts the webhooks by, else the gateway's secret.
+/// The authority that signed the gateway's certificate, as the controller tells it.
 async fn authority(cluster: &Cluster) -> Result<Vec<u8>, GatewayError> {
-    let webhooks: Api<MutatingWebhookConfiguration> = cluster.all();
-    let doing = format!("read the webhook configuration {WEBHOOKS}");
-    let first = match cluster.asked(&doing, webhooks.get(WEBHOOKS)).await {
-        Ok(configuration) => match bundle(&configuration) {
-            Some(pem) => return Ok(pem),
-            None => "the webhook configuration names no authority".to_owned(),
+    let maps: Api<ConfigMap> = cluster.own();
+    let doing = format!(
+        "read ConfigMap {AUTHORITY} in namespace {}",
+        cluster.flopwatch_namespace
+    );
+    let reason = match cluster.asked(&doing, maps.get(AUTHORITY)).await {
+        Ok(map) => match map.data.and_then(|mut data| data.remove("ca.crt")) {
+            Some(pem) => return Ok(pem.into_bytes()),
+            None => format!("ConfigMap {AUTHORITY} has no ca.crt"),
         },
         Err(error @ ClusterError::Unreachable { .. }) => return Err(error.into()),
         Err(error) => error.to_string(),
     };
-    let secrets: Api<Secret> = cluster.own();
-    let doing = format!("read secret {SECRET} in namespace {}", cluster.flopwatch_namespace);
-    let second = match cluster.asked(&doing, secrets.get(SECRET)).await {
-        Ok(secret) => match secret.data.and_then(|mut data| data.remove("ca.crt")) {
-            Some(ByteString(pem)) => return Ok(pem),
-            None => "the secret has no ca.crt".to_owned(),
-        },
-        Err(error) => error.to_string(),
-    };
-    Err(GatewayError::Authority {
-        reason: format!("{first}; {second}"),
-    })
-}
-
-fn bundle(configuration: &MutatingWebhookConfiguration) -> Option<Vec<u8>> {
-    let webhooks = configuration.webhooks.iter().flatten();
-    let mut bundles = webhooks.filter_map(|webhook| webhook.client_config.ca_bundle.as_ref());
-    bundles
-        .find(|ByteString(pem)| !pem.is_empty())
-        .map(|ByteString(pem)| pem.clone())
+    Err(GatewayError::Authority { reason })
 }
 
 /// TLS with this authority alone, or with the system's.
@@ -519,22 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn the_authority_is_what_the_webhooks_are_trusted_by() {
-        let configuration = |bundles: &[&str]| -> MutatingWebhookConfiguration {
-            let webhooks: Vec<Value> = bundles
-                .iter()
-                .map(|bundle| {
-                    json!({
-                        "name": "w", "admissionReviewVersions": ["v1"], "sideEffects": "None",
-                        "clientConfig": {"caBundle": bundle}
-                    })
-                })
-                .collect();
-            serde_json::from_value(json!({"metadata": {"name": "flopwatch"}, "webhooks": webhooks})).unwrap()
-        };
-        assert_eq!(bundle(&configuration(&["", "cGVt"])), Some(b"pem".to_vec()));
-        assert_eq!(bundle(&configuration(&[""])), None);
-        assert_eq!(bundle(&configuration(&[])), None);
+    fn an_authority_is_made_of_certificates() {
         assert!(tls(Some(b"no pem")).is_err());
     }
 }

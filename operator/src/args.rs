@@ -123,6 +123,9 @@ pub struct ControllerArgs {
     /// Secret that the gateway serves with.
     #[arg(long, env = "FLOPWATCH_GATEWAY_SECRET", default_value = "flopwatch-gateway-tls")]
     gateway_secret: String,
+    /// ConfigMap that names the authority of the gateway's certificate (ca.crt), for clients.
+    #[arg(long, env = "FLOPWATCH_GATEWAY_AUTHORITY", default_value = "flopwatch-gateway-ca")]
+    gateway_authority: String,
     /// DNS name that clients ask agents for. Default: flopwatch-agent.NAMESPACE.svc.
     #[arg(long, env = "FLOPWATCH_AGENT_SERVER_NAME")]
     agent_server_name: Option<String>,
@@ -171,6 +174,7 @@ impl ControllerArgs {
             agent_secret,
             gateway_service,
             gateway_secret,
+            gateway_authority,
             authority_secret,
             agent_server_name,
             no_certificates,
@@ -199,6 +203,7 @@ impl ControllerArgs {
             webhook_configuration,
             agent_secret,
             gateway_secret,
+            gateway_authority,
         });
         ControllerOptions {
             namespace,

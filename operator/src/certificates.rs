@@ -45,6 +45,8 @@ pub struct CertificateOptions {
     pub agent_secret: String,
     /// Secret that the gateway serves with.
     pub gateway_secret: String,
+    /// ConfigMap with the authority that the gateway's clients trust (`ca.crt`).
+    pub gateway_authority: String,
 }
 
 /// Why certificates could not be brought up to date.

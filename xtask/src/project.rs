@@ -77,6 +77,30 @@ pub(crate) fn build_library(package: &str) -> Result<PathBuf> {
     library.with_context(|| format!("cargo built no shared library of {package}"))
 }
 
+/// Builds a program as the workspace's tests build it for a test of its package: what they compiled is not compiled once more.
+pub(crate) fn build_beside_tests(cache: &Cache, program: &str, test: &str) -> Result<PathBuf> {
+    let mut found = None;
+    let run = cargo()?.envs(environment(cache)?).args([
+        "test",
+        "--workspace",
+        "--no-run",
+        "--quiet",
+        "--message-format=json",
+        "--test",
+        test,
+    ]);
+    run.lines(|line| found = found.take().or_else(|| executable(line, program)))?;
+    found.with_context(|| format!("cargo built no program {program}"))
+}
+
+fn executable(line: &str, program: &str) -> Option<PathBuf> {
+    let value: Value = serde_json::from_str(line).ok()?;
+    let target = value.get("target")?;
+    let ours = target.get("name")? == program && target.get("kind")?.as_array()?.iter().any(|kind| kind == "bin");
+    let path = value.get("executable")?.as_str().filter(|_| ours)?;
+    Some(PathBuf::from(path))
+}
+
 fn shared_library(line: &str) -> Option<PathBuf> {
     let value: Value = serde_json::from_str(line).ok()?;
     let cdylib = value

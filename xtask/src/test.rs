@@ -155,6 +155,8 @@ pub(crate) fn system_environment(cache: &Cache, use_kubeconfig: bool) -> Result<
     more.insert("FLOPWATCH_SYSTEM_TESTS".to_owned(), "1".to_owned());
     let library = project::build_library(FAKE_NVML)?;
     more.insert("FLOPWATCH_FAKE_NVML_LIBRARY".to_owned(), library.display().to_string());
+    let plugin = project::build_beside_tests(cache, "kubectl-flopwatch", "krew")?;
+    more.insert("FLOPWATCH_PLUGIN".to_owned(), plugin.display().to_string());
     more.extend(nsys::ensure(cache)?.environment());
     Ok(more)
 }

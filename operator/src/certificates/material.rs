@@ -12,7 +12,7 @@ pub type SecretData = BTreeMap<String, Vec<u8>>;
 
 const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
-const BUNDLE: &str = "ca.crt";
+pub(super) const BUNDLE: &str = "ca.crt";
 const PREVIOUS: &str = "previous.crt";
 
 /// An authority and its predecessor; everything is PEM.

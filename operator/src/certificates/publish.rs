@@ -1,17 +1,17 @@
-//! Reads and writes the secrets and the webhook configuration.
+//! Reads and writes the secrets, the webhook configuration, and what clients of the gateway trust.
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, TestOperation};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 
 use flopwatch_api::OPERATOR_FIELD_MANAGER;
 
 use crate::certificates::CertificateOptions;
-use crate::certificates::material::{Authority, Leaf, Material, SecretData};
+use crate::certificates::material::{Authority, BUNDLE, Leaf, Material, SecretData};
 use crate::deadline::{CallError, bounded};
 
 /// Reads what the secrets hold.
@@ -50,6 +50,9 @@ pub(super) async fn write(
     if let Some(webhook) = &desired.webhook {
         trust(client, options, &webhook.bundle).await?;
     }
+    if let Some(gateway) = &desired.gateway {
+        tell_clients(client, options, &gateway.bundle).await?;
+    }
     for (name, current, desired) in [
         (&options.webhook_secret, &current.webhook, &desired.webhook),
         (&options.agent_secret, &current.agent, &desired.agent),
@@ -85,6 +88,34 @@ async fn write_secret(
     )
     .await?;
     tracing::info!(secret = name, "wrote a certificate");
+    Ok(())
+}
+
+/// Writes the bundle where those may read it who reach the gateway; the secret beside it has the key as well.
+async fn tell_clients(client: &Client, options: &CertificateOptions, bundle: &str) -> Result<(), CallError> {
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), &options.namespace);
+    let name = options.gateway_authority.as_str();
+    let current = bounded("reading the gateway's authority", api.get_opt(name)).await?;
+    let data = current.and_then(|current| current.data).unwrap_or_default();
+    if data.get(BUNDLE).is_some_and(|current| current == bundle) {
+        return Ok(());
+    }
+    let patch = serde_json::json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "labels": {"app.kubernetes.io/managed-by": "flopwatch"}},
+        "data": {BUNDLE: bundle},
+    });
+    let params = PatchParams::apply(OPERATOR_FIELD_MANAGER).force();
+    bounded(
+        "writing the gateway's authority",
+        api.patch(name, &params, &Patch::Apply(&patch)),
+    )
+    .await?;
+    tracing::info!(
+        config_map = name,
+        "wrote the authority that clients of the gateway trust"
+    );
     Ok(())
 }
 
@@ -156,6 +187,7 @@ mod tests {
             webhook_configuration: "flopwatch".into(),
             agent_secret: "g".into(),
             gateway_secret: "y".into(),
+            gateway_authority: "c".into(),
         };
         let webhook = |name: &str, service: &str| {
             json!({

@@ -15,7 +15,7 @@ use prometheus::{GaugeVec, IntGauge, Opts};
 /// Most captures that have series: the newest.
 const MOST: usize = 200;
 /// Labels of every series: which capture it is of.
-const WHICH: [&str; 5] = ["namespace", "session", "capture", "pod", "container"];
+const WHICH: [&str; 6] = ["namespace", "session", "id", "capture", "pod", "container"];
 /// The kernel that stands for all beside those with a name.
 const OTHER: &str = "other";
 /// Nanoseconds of a second.
@@ -81,7 +81,8 @@ impl Series {
         let (namespace, name) = (capture.namespace().unwrap_or_default(), capture.name_any());
         let session = capture.labels().get(SESSION_LABEL).map_or("", String::as_str);
         let (pod, container) = (&capture.spec.pod_ref.name, &capture.spec.container_name);
-        let which: [&str; 5] = [&namespace, session, &name, pod, container];
+        let id = capture.spec.session_ref.id.as_str();
+        let which: [&str; 6] = [&namespace, session, id, &name, pod, container];
         let with = |more: &'static str| -> Vec<&str> { which.iter().copied().chain([more]).collect() };
         self.window
             .with_label_values(&which)
@@ -224,7 +225,7 @@ mod tests {
         writer.apply_watcher_event(&Event::Apply(capture("running", 1, None)));
         assert_eq!(text(), "", "a candidate tells nothing");
         leads.set(1);
-        let which = r#"capture="a",container="c""#;
+        let which = r#"capture="a",container="c",id="0badcafe""#;
         let rest = r#"namespace="team",pod="p",session="train""#;
         let told = text();
         for line in [

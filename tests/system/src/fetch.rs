@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Client;
 use kube::api::Api;
 use tempfile::TempDir;
@@ -46,30 +46,35 @@ impl ArtifactClient {
     /// # Errors
     /// When the secret never comes.
     pub async fn new(client: &Client) -> Result<Self> {
-        Self::of(client, "agent").await
-    }
-
-    /// The same of the gateway.
-    ///
-    /// # Errors
-    /// When the secret never comes.
-    pub async fn of_gateway(client: &Client) -> Result<Self> {
-        Self::of(client, "gateway").await
-    }
-
-    async fn of(client: &Client, component: &str) -> Result<Self> {
-        let secret = format!("flopwatch-{component}-tls");
         let secrets: Api<Secret> = Api::namespaced(client.clone(), chart::NAMESPACE);
-        let certificate = eventually(&format!("the certificate of the {component}"), || async {
-            let secret = secrets.get_opt(&secret).await?;
+        let certificate = eventually("the certificate of the agents", || async {
+            let secret = secrets.get_opt("flopwatch-agent-tls").await?;
             Ok(secret
                 .and_then(|secret| secret.data)
                 .and_then(|mut data| data.remove("ca.crt")))
         })
         .await?;
+        Self::of("agent", &certificate.0)
+    }
+
+    /// The same of the gateway, whose authority a ConfigMap tells.
+    ///
+    /// # Errors
+    /// When the ConfigMap never comes.
+    pub async fn of_gateway(client: &Client) -> Result<Self> {
+        let maps: Api<ConfigMap> = Api::namespaced(client.clone(), chart::NAMESPACE);
+        let certificate = eventually("the authority of the gateway", || async {
+            let map = maps.get_opt("flopwatch-gateway-ca").await?;
+            Ok(map.and_then(|map| map.data).and_then(|mut data| data.remove("ca.crt")))
+        })
+        .await?;
+        Self::of("gateway", certificate.as_bytes())
+    }
+
+    fn of(component: &str, certificate: &[u8]) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let authority = folder.path().join("ca.crt");
-        std::fs::write(&authority, certificate.0)?;
+        std::fs::write(&authority, certificate)?;
         let name = format!("flopwatch-{component}.{}.svc", chart::NAMESPACE);
         Ok(Self {
             folder,

@@ -4,6 +4,8 @@
 mod access;
 #[path = "system/counting.rs"]
 mod counting;
+#[path = "system/dashboards.rs"]
+mod dashboards;
 #[path = "system/first_session.rs"]
 mod first_session;
 #[path = "system/gateway.rs"]
@@ -18,6 +20,8 @@ mod metrics;
 mod nodes;
 #[path = "system/options.rs"]
 mod options;
+#[path = "system/plugin.rs"]
+mod plugin;
 #[path = "system/pod_template.rs"]
 mod pod_template;
 #[path = "system/refusals.rs"]
