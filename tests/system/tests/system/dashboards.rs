@@ -18,11 +18,7 @@ use crate::access::reader_token;
 /// What Grafana puts in place of the variables that no test chooses.
 const VARIABLES: [(&str, &str); 2] = [("$__rate_interval", "1m"), ("$node", ".*")];
 /// Series that are there only once there was trouble of their kind.
-const OF_TROUBLE: [&str; 3] = [
-    "flopwatch_nvml_errors_total",
-    "flopwatch_pods_created_unprepared",
-    "flopwatch_unprepared_pods",
-];
+const OF_TROUBLE: [&str; 2] = ["flopwatch_pods_created_unprepared", "flopwatch_unprepared_pods"];
 
 /// A query, where it is asked, and the label that is looked for in its answer.
 struct Query {
@@ -87,7 +83,7 @@ fn of_rules() -> Result<Vec<Query>> {
         .collect())
 }
 
-/// The answers of the queries that have none yet, by place.
+/// The queries that have no answer yet, and where they are asked.
 async fn without_an_answer(prometheus: &Prometheus, queries: &[Query]) -> Result<BTreeMap<String, String>> {
     let mut empty = BTreeMap::new();
     for Query { place, text, label } in queries {
@@ -99,7 +95,7 @@ async fn without_an_answer(prometheus: &Prometheus, queries: &[Query]) -> Result
             None => !series.is_empty(),
         };
         if !found && !OF_TROUBLE.iter().any(|name| all.contains(name)) {
-            empty.insert(place.clone(), all.to_owned());
+            empty.insert(all.to_owned(), place.clone());
         }
     }
     Ok(empty)
