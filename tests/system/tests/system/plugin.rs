@@ -130,7 +130,7 @@ async fn a_user_profiles_and_fetches_with_the_plugin_alone() -> Result<()> {
     let timeline = output.join("timeline.h5");
     let recording = flopwatch_trace::timeline_file::read(&timeline, &ReadLimits::default())?.capture;
     let ranges = recording.events.get(&Category::NvtxRange).context("no NVTX ranges")?;
-    ensure!(ranges.len() > 0, "an empty timeline");
+    ensure!(!ranges.is_empty(), "an empty timeline");
 
     let sessions: Api<ProfilingSession> = namespace.api();
     let before = sessions.get("mine").await?;
