@@ -275,6 +275,52 @@ test("a file that is dropped is shown without any network", async () => {
   }
 });
 
+test("a file that is dropped beside another is seen whole, and the address names neither", async () => {
+  const page = await open("#t=0-50000");
+  await page.goto(`${on.base}?file=files/synthetic.h5#t=1000-50000`);
+  await settled(page);
+  await drop(page, FILE);
+  await page.waitForFunction(() => (globalThis as any).flopwatch.workspace.status.what === "dropped.h5");
+  await settled(page);
+  const { from, to } = await told(page);
+  expect(to - from).toBeGreaterThan(70_000_000);
+  await page.waitForFunction(() => !location.search.includes("synthetic"));
+});
+
+test("a capture that is no timeline is not converted by just any server, and one reads what helps", async () => {
+  const page = await open();
+  await drop(page, fileURLToPath(new URL("data/plain.py", import.meta.url)));
+  const alert = page.getByRole("alert");
+  await alert.waitFor();
+  expect(await alert.innerText()).toMatch(/no HDF5 file.*flopwatch-agent convert.*flopwatch-agent serve/s);
+});
+
+test("the timeline is printed with its events, dark on white", async () => {
+  const page = await open();
+  await page.getByRole("button", { name: "Use dark colours" }).click();
+  await settled(page);
+  const painted = () =>
+    page.evaluate(() => {
+      const canvas = document.querySelector<HTMLCanvasElement>("canvas.overlay")!;
+      const { data } = canvas.getContext("2d")!.getImageData(0, 0, canvas.width, canvas.height);
+      let count = 0;
+      for (let at = 3; at < data.length; at += 4) {
+        count += data[at]! > 80 ? 1 : 0;
+      }
+      return count / (data.length / 4);
+    });
+  const before = await painted();
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  expect(await painted()).toBeGreaterThan(before + 0.05);
+  await page.emulateMedia({ media: "print" });
+  expect(await page.evaluate(() => getComputedStyle(document.querySelector(".app")!).backgroundColor)).toBe("rgb(255, 255, 255)");
+  await page.emulateMedia({ media: null });
+  await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+  await settled(page);
+  expect(await painted()).toBeLessThan(before + 0.01);
+  await page.getByRole("button", { name: "Use light colours" }).click();
+});
+
 test.each([
   ["files/none.h5", "retention"],
   ["files/structures.h5", "it has no /meta"],

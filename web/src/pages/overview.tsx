@@ -168,8 +168,8 @@ function Line({ workspace, counter }: { workspace: Workspace; counter: number })
   const end = Math.max(workspace.header?.durationNs ?? 1, found.t.at(-1) ?? 1);
   const points = found.t.map((t, at) => `${((t / end) * POINTS).toFixed(2)},${(40 - ((found.value[at] ?? 0) / most) * 38).toFixed(2)}`).join(" ");
   return (
-    <div class="bar">
-      <span>
+    <div class="bar metric">
+      <span title={`${of.device} ${of.metric}`}>
         {of.device} {of.metric}
       </span>
       <svg class="line" viewBox={`0 0 ${POINTS} 40`} preserveAspectRatio="none" role="img" aria-label={`${of.metric}, at most ${format.quantity(most, of.unit)}`}>

@@ -53,6 +53,10 @@ function Timeline({ workspace }: { workspace: Workspace }) {
     observer.observe(tracks.current);
     const onTheme = (event: Event) => made.setDark((event as CustomEvent<boolean>).detail);
     addEventListener("flopwatch-theme", onTheme);
+    const onPrint = () => made.drawForPrint();
+    const onPrinted = () => made.printed(isDark());
+    addEventListener("beforeprint", onPrint);
+    addEventListener("afterprint", onPrinted);
     const detachPointer = attachPointer(made, stage);
     const detachKeys = attachKeys(made);
     const onScroll = () => made.schedule();
@@ -60,6 +64,8 @@ function Timeline({ workspace }: { workspace: Workspace }) {
     return () => {
       observer.disconnect();
       removeEventListener("flopwatch-theme", onTheme);
+      removeEventListener("beforeprint", onPrint);
+      removeEventListener("afterprint", onPrinted);
       stage.scroller.removeEventListener("scroll", onScroll);
       detachPointer();
       detachKeys();

@@ -441,8 +441,11 @@ export class Workspace extends Observable {
 
   /** Keeps what is seen for the address; nothing is drawn for it. */
   see(viewport: Mark): void {
-    this.viewport = viewport;
-    this.keepAddress();
+    // What is drawn while another file is opened is the last of the one before.
+    if (this.status.kind === "open") {
+      this.viewport = viewport;
+      this.keepAddress();
+    }
   }
 
   report(error: unknown): void {

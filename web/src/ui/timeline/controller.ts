@@ -154,6 +154,31 @@ export class Controller {
     }
   }
 
+  /** Draws at once, and all onto the canvas that is printed: that of the graphics processor is empty when the printer comes. */
+  drawForPrint(): void {
+    this.setDark(false);
+    cancelAnimationFrame(this.frame);
+    this.frame = 0;
+    this.draw();
+    const { overlay, gl } = this.stage;
+    // As high as the rows' names beside it, however wide the paper is.
+    overlay.style.height = `${this.height}px`;
+    const context = overlay.getContext("2d");
+    if (context && gl.width > 0) {
+      context.save();
+      context.setTransform(1, 0, 0, 1, 0, 0);
+      context.globalCompositeOperation = "destination-over";
+      context.drawImage(gl, 0, 0, overlay.width, overlay.height);
+      context.restore();
+    }
+  }
+
+  /** Goes on as before. */
+  printed(dark: boolean): void {
+    this.stage.overlay.style.height = "";
+    this.setDark(dark);
+  }
+
   private draw(): void {
     const began = performance.now();
     const { workspace, stage, viewport } = this;

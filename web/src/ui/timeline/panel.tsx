@@ -79,6 +79,7 @@ function Link({ name, workspace, place, note }: { name: string; workspace: Works
         <button
           type="button"
           class="link"
+          title={text}
           onClick={() => {
             workspace.goTo(place);
             void workspace.select(place);
