@@ -11,6 +11,24 @@ import { basename, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
 
+/** The memory of each worker. Workers are reached through their page, by messages. */
+async function workersHeaps(cdp) {
+  const found = [];
+  const waiting = new Map();
+  cdp.on("Target.receivedMessageFromTarget", ({ sessionId, message }) => {
+    const { id, result } = JSON.parse(message);
+    if (id === 1) {
+      waiting.get(sessionId)?.(result);
+    }
+  });
+  cdp.on("Target.attachedToTarget", ({ sessionId }) => {
+    found.push(new Promise((done) => waiting.set(sessionId, done)));
+    void cdp.send("Target.sendMessageToTarget", { sessionId, message: JSON.stringify({ id: 1, method: "Runtime.getHeapUsage" }) });
+  });
+  await cdp.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: false, flatten: false });
+  return Promise.all(found);
+}
+
 const [agent, file] = process.argv.slice(2).map((path) => resolve(path));
 const serving = spawn(agent, ["serve", file, "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "inherit"] });
 const browser = await chromium.launch({
@@ -28,12 +46,10 @@ try {
   const page = await browser.newPage({ viewport: { width: 1600, height: 900 } });
   page.setDefaultTimeout(120_000);
   // What comes, and when its last byte is there.
-  const [scripts, parts] = [[], []];
-  page.on("requestfinished", async (request) => {
+  const parts = [];
+  page.on("requestfinished", (request) => {
     const { pathname } = new URL(request.url());
-    if (pathname.endsWith(".js")) {
-      scripts.push((await request.sizes()).responseBodySize);
-    } else if (pathname.endsWith(".h5")) {
+    if (pathname.endsWith(".h5")) {
       const { startTime, responseEnd } = request.timing();
       parts.push(startTime + responseEnd);
     }
@@ -81,8 +97,10 @@ try {
   const at = (list, share) => [...list].sort((a, b) => a - b)[Math.floor(share * (list.length - 1))];
   const draws = await page.evaluate(() => globalThis.flopwatch.controller.figures.draws);
   await settled();
-  const heap = (of) => of.evaluate(() => performance.memory?.usedJSHeapSize ?? 0);
-  const heaps = await Promise.all([page, ...page.workers()].map(heap));
+  const usages = [await cdp.send("Runtime.getHeapUsage"), ...(await workersHeaps(cdp))];
+  const usage = (name) => usages.reduce((sum, of) => sum + of[name], 0);
+  // Of the page and of the worker, deflated as they are sent.
+  const scripts = await page.evaluate(() => performance.getEntriesByType("resource").flatMap(({ name, encodedBodySize }) => (new URL(name).pathname.endsWith(".js") ? [encodedBodySize] : [])));
   const bytes = await page.evaluate(() => globalThis.flopwatch.workspace.bytes);
   console.log(
     JSON.stringify({
@@ -99,7 +117,8 @@ try {
       frameWallMedian: at(wall, 0.5),
       frameWallP95: at(wall, 0.95),
       draws,
-      heapBytes: heaps.reduce((sum, size) => sum + size, 0),
+      heapBytes: usage("usedSize"),
+      bufferBytes: usage("backingStorageSize"),
       bytes,
       load: loadavg()[0],
     }),

@@ -9,6 +9,7 @@ mod graft;
 mod ingest;
 mod kineto;
 mod transform;
+mod viewer;
 
 use crate::cache::Cache;
 use crate::command::{Run, interrupted};
@@ -44,6 +45,8 @@ pub(crate) struct BenchOptions {
 enum Other {
     /// Measure what a prepared container costs: its start, and its pace without and with a capture.
     Graft(graft::GraftOptions),
+    /// Measure the viewer in a browser, on a usual capture and on one of ten million events.
+    Viewer(viewer::ViewerOptions),
 }
 
 /// One bench.
@@ -115,8 +118,10 @@ fn names() -> impl Iterator<Item = &'static str> {
 
 /// Runs the benches and prints a table of each.
 pub(crate) fn run(cache: &Cache, options: &BenchOptions) -> Result<()> {
-    if let Some(Other::Graft(options)) = &options.other {
-        return graft::run(cache, options);
+    match &options.other {
+        Some(Other::Graft(options)) => return graft::run(cache, options),
+        Some(Other::Viewer(options)) => return viewer::run(cache, options),
+        None => {}
     }
     let program = step("building the bench program", || build(cache))?;
     let wanted = |name: &str| options.names.is_empty() || options.names.iter().any(|wanted| wanted == name);

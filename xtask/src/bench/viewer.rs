@@ -1,0 +1,209 @@
+//! The viewer in a headless Chromium with software graphics, on a usual capture and on a large one, served by the agent.
+
+use super::load;
+use crate::cache::Cache;
+use crate::command::Run;
+use crate::progress::{say, step};
+use crate::{debian, project, web};
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use serde_json::Value;
+use std::path::Path;
+
+const AGENT: &str = "flopwatch-agent";
+
+/// How it is measured.
+#[derive(Debug, Args)]
+pub(crate) struct ViewerOptions {
+    /// How often each file is opened; the best of each figure counts.
+    #[arg(long, default_value_t = 3)]
+    rounds: u32,
+    /// Fail when a budget is missed.
+    #[arg(long)]
+    strict: bool,
+}
+
+/// A file, and what is asked of the figures.
+struct File {
+    name: &'static str,
+    what: &'static str,
+    /// How many kernels, copies and ranges.
+    events: [&'static str; 3],
+    budgets: &'static [Budget],
+}
+
+/// A figure of the measuring script, and the most that it may be.
+struct Budget {
+    what: &'static str,
+    figure: &'static str,
+    unit: Unit,
+    most: Option<f64>,
+}
+
+#[derive(Clone, Copy)]
+enum Unit {
+    Milliseconds,
+    Kilobytes,
+    Plain,
+}
+
+impl Unit {
+    fn text(self, value: f64) -> String {
+        match self {
+            Self::Milliseconds => format!("{value:.1} ms"),
+            Self::Kilobytes => format!("{:.1} kB", value / 1000.0),
+            Self::Plain => format!("{value}"),
+        }
+    }
+}
+
+const fn asked(what: &'static str, figure: &'static str, unit: Unit, most: f64) -> Budget {
+    Budget {
+        what,
+        figure,
+        unit,
+        most: Some(most),
+    }
+}
+
+const fn told(what: &'static str, figure: &'static str, unit: Unit) -> Budget {
+    Budget {
+        what,
+        figure,
+        unit,
+        most: None,
+    }
+}
+
+const SCRIPTS: Budget = asked("scripts, gzip", "scriptBytes", Unit::Kilobytes, 60_000.0);
+const FRAME: Budget = asked(
+    "script per frame of zooming and moving, 95th percentile, the page's thread",
+    "frameScriptCpuP95",
+    Unit::Milliseconds,
+    4.0,
+);
+const FRAME_MEDIAN: Budget = told("the same, median", "frameScriptCpuMedian", Unit::Milliseconds);
+const DRAWS: Budget = asked("draws per frame", "draws", Unit::Plain, 2.0);
+const OPENED: Budget = told(
+    "from the page's opening to the first picture, by the wall",
+    "firstPaint",
+    Unit::Milliseconds,
+);
+const OPEN_CPU: Budget = told(
+    "script until then, the page's thread",
+    "openScriptCpu",
+    Unit::Milliseconds,
+);
+const HEAP: Budget = asked("heap of page and worker", "heapBytes", Unit::Kilobytes, 300e6);
+const BUFFERS: Budget = told("buffers of page and worker", "bufferBytes", Unit::Kilobytes);
+const FETCHED: Budget = asked("fetched for the first view", "bytesAtFirstPaint", Unit::Kilobytes, 3e6);
+const REQUESTS: Budget = told("requests for it", "requestsAtFirstPaint", Unit::Plain);
+const AFTER_BYTES: Budget = asked(
+    "first picture after the bytes are there, by the wall",
+    "bytesToPaint",
+    Unit::Milliseconds,
+    300.0,
+);
+const FIRST: Budget = asked(
+    "from opening the file to the first picture, by the wall",
+    "openToPaint",
+    Unit::Milliseconds,
+    1000.0,
+);
+
+const FILES: [File; 2] = [
+    File {
+        name: "236k",
+        what: "236 k events (120 k kernels, 60 k copies, 56 k NVTX ranges)",
+        events: ["120000", "60000", "56000"],
+        budgets: &[
+            SCRIPTS,
+            AFTER_BYTES,
+            OPENED,
+            OPEN_CPU,
+            FETCHED,
+            FRAME,
+            FRAME_MEDIAN,
+            DRAWS,
+            HEAP,
+            BUFFERS,
+        ],
+    },
+    File {
+        name: "10m",
+        what: "10 M events (6 M kernels, 2 M copies, 2 M NVTX ranges)",
+        events: ["6000000", "2000000", "2000000"],
+        budgets: &[
+            FIRST,
+            OPENED,
+            OPEN_CPU,
+            FETCHED,
+            REQUESTS,
+            FRAME,
+            FRAME_MEDIAN,
+            DRAWS,
+            HEAP,
+            BUFFERS,
+        ],
+    },
+];
+
+/// Makes the files, and measures the viewer on each.
+pub(crate) fn run(cache: &Cache, options: &ViewerOptions) -> Result<()> {
+    debian::install(debian::BROWSER)?;
+    step("building the viewer", || web::build(cache))?;
+    let program = step("building the bench program", || super::build(cache))?;
+    let binaries = step("building the agent", || project::build_binaries(cache, &[AGENT]))?;
+    let agent = binaries.get(AGENT).context("cargo built no agent")?;
+    let folder = cache.root().join("bench/viewer");
+    std::fs::create_dir_all(&folder)?;
+    let mut missed = Vec::new();
+    for file in &FILES {
+        let [export, timeline] = ["export.h5", "timeline.h5"].map(|end| folder.join(format!("{}.{end}", file.name)));
+        if !timeline.exists() {
+            step(&format!("{}: input", file.name), || {
+                let part = folder.join(format!("{}.part.h5", file.name));
+                let [kernels, copies, ranges] = file.events;
+                let make = Run::new(&program).arg("make-export").arg(&export);
+                make.args(["--kernels", kernels, "--copies", copies, "--ranges", ranges])
+                    .quiet()?;
+                Run::new(&program).arg("convert").arg(&export).arg(&part).quiet()?;
+                std::fs::remove_file(&export)?;
+                Ok(std::fs::rename(&part, &timeline)?)
+            })?;
+        }
+        missed.extend(one(cache, agent, file, &timeline, options.rounds)?);
+    }
+    if options.strict && !missed.is_empty() {
+        bail!("budgets missed: {}", missed.join(", "));
+    }
+    Ok(())
+}
+
+fn one(cache: &Cache, agent: &Path, file: &File, timeline: &Path, rounds: u32) -> Result<Vec<String>> {
+    let mut runs = Vec::new();
+    for _ in 0..rounds.max(1) {
+        let line = web::measure(cache, agent, timeline)?;
+        let figures: Value = serde_json::from_str(line.trim()).with_context(|| format!("the viewer said {line:?}"))?;
+        runs.push(figures);
+    }
+    say(format_args!("\nviewer, software graphics, {} ({})", file.what, load()));
+    let mut missed = Vec::new();
+    for budget in file.budgets {
+        let values = runs.iter().filter_map(|run| run.get(budget.figure)?.as_f64());
+        let value = values.min_by(f64::total_cmp).context("a figure is missing")?;
+        let text = budget.unit.text(value);
+        let Some(most) = budget.most else {
+            say(format_args!("  {}: {text}", budget.what));
+            continue;
+        };
+        let met = value <= most;
+        let word = if met { "met" } else { "MISSED" };
+        let most = budget.unit.text(most);
+        say(format_args!("  {}: {text} (budget {most}: {word})", budget.what));
+        if !met {
+            missed.push(format!("{} {}", file.name, budget.what));
+        }
+    }
+    Ok(missed)
+}
