@@ -100,6 +100,7 @@ const fn made_with(form: Form) -> (ExportFormat, Table) {
         Form::Chrome => (ExportFormat::Chrome, Table::Events),
         Form::Perfetto => (ExportFormat::Perfetto, Table::Events),
         Form::EventsJson => (ExportFormat::Json, Table::Events),
+        Form::Kernels => (ExportFormat::Kernels, Table::Events),
     }
 }
 

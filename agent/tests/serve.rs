@@ -124,6 +124,26 @@ fn every_form_of_a_timeline_is_made_by_a_child_and_holds_the_same_events() {
     assert_eq!(status, 404, "{}", String::from_utf8_lossy(&body));
 }
 
+#[test]
+fn counters_of_kernels_are_made_by_a_child_of_what_nsight_compute_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("details.csv");
+    let head =
+        "\"ID\",\"Process ID\",\"Kernel Name\",\"Section Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"";
+    let line = "\"0\",\"7\",\"axpy(int)\",\"GPU Speed Of Light Throughput\",\"Duration\",\"us\",\"6.50\"";
+    std::fs::write(&page, format!("{head}\n{line}\n")).unwrap();
+    let counters = |serving: &Serving| {
+        let base = serving.urls.last().unwrap().strip_suffix("timeline.h5").unwrap();
+        let (status, body) = get(&format!("{base}kernels.json"));
+        (status, serde_json::from_slice::<serde_json::Value>(&body).unwrap())
+    };
+    let (status, found) = counters(&Serving::of(&page));
+    assert_eq!(status, 200, "{found}");
+    assert_eq!(found["kernels"][0]["figures"]["duration_ns"], 6500.0, "{found}");
+    let (status, problem) = counters(&Serving::of(Path::new(TIMELINE)));
+    assert_eq!((status, &problem["reason"]), (404, &serde_json::json!("NotCaptured")));
+}
+
 /// A capture of somebody else's, where the corpus is.
 fn corpus(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -20,11 +20,13 @@ pub enum Form {
     Perfetto,
     /// The earliest events as JSON.
     EventsJson,
+    /// Counters of launches that a kernel profiler measured, as JSON.
+    Kernels,
 }
 
 impl Form {
     /// Every form.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::EventsCsv,
         Self::EventsParquet,
         Self::SamplesCsv,
@@ -32,6 +34,7 @@ impl Form {
         Self::Chrome,
         Self::Perfetto,
         Self::EventsJson,
+        Self::Kernels,
     ];
 
     /// Its name beside the names of artifacts.
@@ -44,6 +47,7 @@ impl Form {
             Self::Chrome => "timeline.json.gz",
             Self::Perfetto => "timeline.pftrace",
             Self::EventsJson => "events.json",
+            Self::Kernels => "kernels.json",
         }
     }
 
@@ -59,7 +63,7 @@ impl Form {
             Self::EventsParquet | Self::SamplesParquet => "application/vnd.apache.parquet",
             Self::Chrome => "application/gzip",
             Self::Perfetto => "application/vnd.perfetto.trace",
-            Self::EventsJson => "application/json",
+            Self::EventsJson | Self::Kernels => "application/json",
         }
     }
 
@@ -73,7 +77,15 @@ impl Form {
             Self::Chrome => "The timeline as JSON of chrome://tracing, compressed with gzip.",
             Self::Perfetto => "The timeline as protobuf of Perfetto.",
             Self::EventsJson => "The earliest 100,000 events as JSON.",
+            Self::Kernels => {
+                "Counters of launches that a kernel profiler measured, as JSON, where the capture has any."
+            }
         }
+    }
+
+    /// Whether a form of so many bytes says that the capture holds nothing that it would show. Other forms of nothing are whole files.
+    pub const fn is_absent(self, bytes: i64) -> bool {
+        matches!(self, Self::Kernels) && bytes == 0
     }
 }
 

@@ -8,6 +8,7 @@ mod chrome;
 mod csv;
 mod events;
 mod json;
+mod kernels;
 mod nesting;
 mod parquet;
 mod perfetto;
@@ -19,6 +20,7 @@ use std::io::{self, Write};
 use crate::model::{DropReason, Drops, Timeline};
 
 pub use events::MOST_EVENTS;
+pub use kernels::MOST_LAUNCHES;
 
 /// Version of the tables' columns and of the tracks' numbering. Columns are added behind the others without a new version.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -36,11 +38,20 @@ pub enum ExportFormat {
     Parquet,
     /// The earliest events as JSON, [`MOST_EVENTS`] at most.
     Json,
+    /// Counters of launches that a kernel profiler measured, as JSON, [`MOST_LAUNCHES`] at most; nothing where there are none.
+    Kernels,
 }
 
 impl ExportFormat {
     /// Every format.
-    pub const ALL: [Self; 5] = [Self::Chrome, Self::Perfetto, Self::Csv, Self::Parquet, Self::Json];
+    pub const ALL: [Self; 6] = [
+        Self::Chrome,
+        Self::Perfetto,
+        Self::Csv,
+        Self::Parquet,
+        Self::Json,
+        Self::Kernels,
+    ];
 
     /// Name on command lines and in addresses.
     pub const fn name(self) -> &'static str {
@@ -50,6 +61,7 @@ impl ExportFormat {
             Self::Csv => "csv",
             Self::Parquet => "parquet",
             Self::Json => "json",
+            Self::Kernels => "kernels",
         }
     }
 
@@ -61,7 +73,7 @@ impl ExportFormat {
     /// How file names end, without the dot in front.
     pub const fn extension(self) -> &'static str {
         match self {
-            Self::Chrome | Self::Json => "json",
+            Self::Chrome | Self::Json | Self::Kernels => "json",
             Self::Perfetto => "pftrace",
             Self::Csv => "csv",
             Self::Parquet => "parquet",
@@ -71,7 +83,7 @@ impl ExportFormat {
     /// Media type for HTTP.
     pub const fn media_type(self) -> &'static str {
         match self {
-            Self::Chrome | Self::Json => "application/json",
+            Self::Chrome | Self::Json | Self::Kernels => "application/json",
             Self::Perfetto => "application/vnd.perfetto.trace",
             Self::Csv => "text/csv; charset=utf-8",
             Self::Parquet => "application/vnd.apache.parquet",
@@ -119,6 +131,8 @@ pub struct Exported {
     pub events: u64,
     /// Samples of series.
     pub samples: u64,
+    /// Launches that a kernel profiler measured.
+    pub profiles: u64,
     /// What the timeline holds and this format, or this table, does not.
     pub left_out: Drops,
 }
@@ -153,13 +167,17 @@ pub fn export<W: Write + Send>(
         ExportFormat::Csv => csv::write(timeline, table, out),
         ExportFormat::Parquet => parquet::write(timeline, table, out),
         ExportFormat::Json => events::write(timeline, out),
+        ExportFormat::Kernels => kernels::write(timeline, out),
     }?;
     let capture = &timeline.capture;
     let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
     let samples: usize = capture.counters.iter().map(|series| series.value.len()).sum();
     let events = timeline.total_events();
     let rest = [
-        ("profiles of kernels", count(capture.profiles.len())),
+        (
+            "profiles of kernels",
+            count(capture.profiles.len()).saturating_sub(exported.profiles),
+        ),
         ("samples of series", count(samples).saturating_sub(exported.samples)),
         ("events", events.saturating_sub(exported.events)),
     ];

@@ -68,6 +68,9 @@ pub enum ConversionError {
     /// It cannot be made.
     #[error("{0}")]
     Failed(String),
+    /// The capture holds nothing that the form would show.
+    #[error("the capture holds nothing of the kind")]
+    NotCaptured,
     /// The capture has no timeline.
     #[error("the capture has no timeline that it could be made of")]
     NoTimeline,
@@ -130,12 +133,12 @@ impl Desk {
         let timeline = manifest.artifact(TIMELINE).ok_or(ConversionError::NoTimeline)?;
         if let Some(kept) = store.form(manifest, timeline, form).await? {
             self.metrics.converted(form, Conversion::Kept);
-            return Ok(kept);
+            return present(form, kept);
         }
         let mut outcome = self.join(store, manifest, timeline, form)?;
         let outcome = timeout(self.limits.patience, outcome.wait_for(Option::is_some)).await;
         match outcome.map_err(|_elapsed| ConversionError::UnderWay)?.as_deref() {
-            Ok(Some(outcome)) => outcome.clone(),
+            Ok(Some(outcome)) => outcome.clone().and_then(|made| present(form, made)),
             Ok(None) | Err(_) => Err(ConversionError::Failed("the conversion ended early".to_owned())),
         }
     }
@@ -191,6 +194,15 @@ impl Desk {
             drop(tell.send(Some(made)));
         });
         Ok(outcome)
+    }
+}
+
+/// The form, unless it says that there is nothing to show. That is kept like any other: nobody has it found out twice.
+fn present(form: Form, artifact: Artifact) -> Result<Artifact, ConversionError> {
+    if form.is_absent(artifact.bytes) {
+        Err(ConversionError::NotCaptured)
+    } else {
+        Ok(artifact)
     }
 }
 

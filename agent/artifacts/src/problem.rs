@@ -41,6 +41,8 @@ pub(crate) enum Problem {
     Corrupt(String),
     /// The store failed; the log says how.
     Store,
+    /// The capture holds nothing that the form would show.
+    NotCaptured,
     /// A form is not there yet, or cannot be made.
     Conversion(ConversionError),
 }
@@ -51,6 +53,7 @@ impl From<ConversionError> for Problem {
             ConversionError::NoTimeline => {
                 Self::NotFound("timeline in this capture that it could be made of".to_owned())
             }
+            ConversionError::NotCaptured => Self::NotCaptured,
             ConversionError::Corrupt => Self::Corrupt("the timeline".to_owned()),
             ConversionError::Store => Self::Store,
             other => Self::Conversion(other),
@@ -88,6 +91,11 @@ impl Problem {
                 "A raw capture holds process environments; reading it needs `get` on profilingsessions/raw (flopwatch.dev) too.".into(),
             ),
             Self::NotFound(what) => (StatusCode::NOT_FOUND, "NotFound", format!("There is no {what}.")),
+            Self::NotCaptured => (
+                StatusCode::NOT_FOUND,
+                "NotCaptured",
+                "The capture holds nothing of the kind: counters of kernels come of Nsight Compute.".into(),
+            ),
             Self::Method => (StatusCode::METHOD_NOT_ALLOWED, "Method", "Artifacts are read with GET or HEAD.".into()),
             Self::Range { bytes } => {
                 (StatusCode::RANGE_NOT_SATISFIABLE, "Range", format!("The artifact has {bytes} bytes; the range holds none of them."))

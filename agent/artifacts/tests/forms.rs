@@ -53,7 +53,11 @@ impl Converter for Backwards {
                 return Err(ConversionError::Failed("the child failed: no such format".to_owned()));
             }
             let text = std::fs::read_to_string(timeline).unwrap();
-            std::fs::write(output, text.chars().rev().collect::<String>()).unwrap();
+            let written = match form {
+                Form::Kernels => String::new(),
+                _ => text.chars().rev().collect(),
+            };
+            std::fs::write(output, written).unwrap();
             Ok(())
         }
         .boxed()
@@ -134,6 +138,16 @@ fn refused(answer: &Answer, status: u16, reason: &str) {
         "{}",
         answer.text()
     );
+}
+
+#[tokio::test]
+async fn that_a_capture_has_nothing_of_a_kind_is_found_out_once_and_said() {
+    let rig = Rig::new(9).await;
+    let server = rig.open();
+    for _ in 0..2 {
+        refused(&server.get(&path(Form::Kernels), &[]).await, 404, "NotCaptured");
+    }
+    assert_eq!(rig.begun(), 1);
 }
 
 #[tokio::test]

@@ -62,6 +62,9 @@ pub(crate) enum AgentError {
     /// It holds no such artifact any more.
     #[error("the node's agent holds this artifact no longer")]
     Gone,
+    /// The capture holds nothing of what was asked for.
+    #[error("{0}")]
+    NotCaptured(String),
     /// It answers with an error.
     #[error("the node's agent answers {status}: {said}")]
     Failed {
@@ -92,7 +95,7 @@ impl AgentError {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Self::Slow(_) => StatusCode::GATEWAY_TIMEOUT,
-            Self::Gone => StatusCode::NOT_FOUND,
+            Self::Gone | Self::NotCaptured(_) => StatusCode::NOT_FOUND,
             Self::Failed { .. } | Self::Unconvertible(_) => StatusCode::BAD_GATEWAY,
         }
     }
@@ -103,6 +106,7 @@ impl AgentError {
             Self::Unreachable { .. } => "AgentUnreachable",
             Self::Slow(_) => "AgentSlow",
             Self::Gone => "NotFound",
+            Self::NotCaptured(_) => "NotCaptured",
             Self::Failed { .. } => "Agent",
             Self::Busy | Self::Conversions => "Busy",
             Self::Converting => "Converting",
@@ -215,9 +219,6 @@ async fn judge(answer: Response<Incoming>, turn: OwnedSemaphorePermit) -> Result
         StatusCode::NOT_MODIFIED,
         StatusCode::RANGE_NOT_SATISFIABLE,
     ];
-    if status == StatusCode::NOT_FOUND {
-        return Err(AgentError::Gone);
-    }
     if !fine.contains(&status) {
         let body = http_body_util::Limited::new(answer.into_body(), 16 << 10);
         let said = timeout(HEAD, http_body_util::BodyExt::collect(body)).await;
@@ -226,12 +227,13 @@ async fn judge(answer: Response<Incoming>, turn: OwnedSemaphorePermit) -> Result
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .unwrap_or_default();
         let reason = details["reason"].as_str().unwrap_or("no reason");
+        let detail = || details["detail"].as_str().unwrap_or(reason).to_owned();
         return Err(match (status, reason) {
+            (StatusCode::NOT_FOUND, "NotCaptured") => AgentError::NotCaptured(detail()),
+            (StatusCode::NOT_FOUND, _) => AgentError::Gone,
             (StatusCode::SERVICE_UNAVAILABLE, "Converting") => AgentError::Converting,
             (StatusCode::SERVICE_UNAVAILABLE, "Busy") => AgentError::Conversions,
-            (StatusCode::INTERNAL_SERVER_ERROR, "ConversionFailed") => {
-                AgentError::Unconvertible(details["detail"].as_str().unwrap_or(reason).to_owned())
-            }
+            (StatusCode::INTERNAL_SERVER_ERROR, "ConversionFailed") => AgentError::Unconvertible(detail()),
             _ => AgentError::Failed {
                 status,
                 said: reason.to_owned(),

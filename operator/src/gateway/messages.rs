@@ -468,6 +468,74 @@ pub(crate) struct TimelineEvent {
     stream: u64,
 }
 
+/// Counters of launches. The agent writes it; here it is described.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "its fields are for the document")]
+pub(crate) struct KernelCounters {
+    session_id: String,
+    /// The profiler.
+    tool: String,
+    /// Its version; empty where the report does not say.
+    tool_version: String,
+    /// How many launches there are, in the document or not: it has 10,000 at most.
+    total_kernels: u64,
+    /// In the order of the report.
+    kernels: Vec<KernelItem>,
+}
+
+/// A launch.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "its fields are for the document")]
+pub(crate) struct KernelItem {
+    /// Its number in the report.
+    id: u64,
+    name: String,
+    process: u32,
+    device: u32,
+    context: u64,
+    stream: u64,
+    /// Thread blocks in x, y and z.
+    grid: [u32; 3],
+    /// Threads per block in x, y and z.
+    block: [u32; 3],
+    figures: KernelFigures,
+    /// Every metric, by the profiler's own name.
+    metrics: BTreeMap<String, KernelMetric>,
+}
+
+/// A metric as the profiler wrote it.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "its fields are for the document")]
+pub(crate) struct KernelMetric {
+    value: f64,
+    unit: String,
+}
+
+/// Figures of a launch; null is what was not measured. Shares, efficiencies, rates and occupancies are 0 to 1.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "its fields are for the document")]
+pub(crate) struct KernelFigures {
+    duration_ns: Option<f64>,
+    /// Traffic of the device's memory.
+    bandwidth_bytes_per_second: Option<f64>,
+    /// That against its peak.
+    bandwidth_share: Option<f64>,
+    /// Single precision: an addition or multiplication is one, a fused one two.
+    flop_per_second: Option<f64>,
+    /// That against its peak.
+    flop_share: Option<f64>,
+    /// Busiest part of the multiprocessors against its peak.
+    compute_share: Option<f64>,
+    /// Bytes that global loads asked for, of those that were moved for them.
+    load_efficiency: Option<f64>,
+    /// Likewise of global stores.
+    store_efficiency: Option<f64>,
+    l1_hit_rate: Option<f64>,
+    l2_hit_rate: Option<f64>,
+    theoretical_occupancy: Option<f64>,
+    achieved_occupancy: Option<f64>,
+}
+
 /// Whether a timeline can be fetched.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TimelineStatus {

@@ -31,9 +31,9 @@ use crate::gateway::agents::Agents;
 use crate::gateway::api_server::{ApiServer, asked};
 use crate::gateway::cookie::{self, Cookies};
 use crate::gateway::messages::{
-    ArtifactItem, ArtifactList, CaptureItem, CaptureQuery, Content, Deleted, FormItem, ListQuery, ModeList,
-    RunAccepted, RunRequest, SessionDetail, SessionItem, SessionList, SessionPath, SessionState, TimelineEvents,
-    TimelineState, TimelineStatus, TransferHeaders,
+    ArtifactItem, ArtifactList, CaptureItem, CaptureQuery, Content, Deleted, FormItem, KernelCounters, ListQuery,
+    ModeList, RunAccepted, RunRequest, SessionDetail, SessionItem, SessionList, SessionPath, SessionState,
+    TimelineEvents, TimelineState, TimelineStatus, TransferHeaders,
 };
 use crate::gateway::problem::{Guarded, OfCapture, OfSession, Problem, ProblemDetails, Transfer};
 use crate::gateway::progress::{Listener, Notice, ServerSentEvent};
@@ -108,6 +108,7 @@ fn documented() -> (axum::Router<Arc<Gateway>>, utoipa::openapi::OpenApi) {
         .routes(routes!(artifact))
         .routes(routes!(timeline))
         .routes(routes!(timeline_status))
+        .routes(routes!(kernels))
         .split_for_parts();
     describe(&mut document);
     (router, document)
@@ -490,7 +491,7 @@ async fn artifacts(
 
 /// An artifact of a capture, or a form of its timeline: a single range, `If-Range` and `If-None-Match` are understood.
 ///
-/// Forms (`timeline.csv`, `timeline.parquet`, `samples.csv`, `samples.parquet`, `timeline.json.gz`, `timeline.pftrace`, `events.json`) are made on the
+/// Forms (`timeline.csv`, `timeline.parquet`, `samples.csv`, `samples.parquet`, `timeline.json.gz`, `timeline.pftrace`, `events.json`, `kernels.json`) are made on the
 /// first request and kept for a time. One that takes long answers 503 with the reason `Converting`: ask again after `Retry-After`.
 #[utoipa::path(method(get, head), path = "/api/profiling/session/{id}/artifacts/{name}", tag = "artifacts",
     params(
@@ -555,6 +556,31 @@ async fn timeline(
     };
     let found = gateway.capture(&token, id, which.capture.as_deref()).await?;
     gateway.stream(&token, found, name, method, &headers).await
+}
+
+/// Counters of the launches that Nsight Compute measured: bandwidth and FLOP/s against their peaks, load and store efficiency, hit rates
+/// of L1 and L2, occupancy, and every metric under its own name. Made like a form of the timeline, also under the name `kernels.json`. A
+/// capture without any answers 404 with the reason `NotCaptured`.
+#[utoipa::path(method(get, head), path = "/api/profiling/kernels/{id}", tag = "artifacts",
+    params(SessionPath, CaptureQuery, TransferHeaders),
+    responses(
+        (status = 200, body = KernelCounters),
+        (status = 206, description = "A part of it."),
+        OfCapture,
+        Transfer))]
+async fn kernels(
+    State(gateway): Shared,
+    token: Token,
+    method: Method,
+    id: Result<Path<String>, PathRejection>,
+    which: Result<Query<CaptureQuery>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response<Body>, Problem> {
+    let (id, which) = (path(id)?, query(which)?);
+    let found = gateway.capture(&token, &id, which.capture.as_deref()).await?;
+    gateway
+        .stream(&token, found, Form::Kernels.name(), method, &headers)
+        .await
 }
 
 /// Whether the timeline file can be fetched.

@@ -7,6 +7,7 @@ mod clients;
 mod contract;
 mod engine;
 mod forms;
+mod kernels;
 mod rig;
 mod sockets;
 

@@ -169,6 +169,11 @@ fn the_search_for_planted_secrets_finds_what_is_not_redacted() {
     for (container, capture) in captures(&control) {
         let timeline = transform(capture.clone(), TransformOptions::default());
         for (format, bytes) in exports(&timeline) {
+            if format == ExportFormat::Kernels.name() {
+                // No kernel profiler was at work, so it is empty.
+                assert!(bytes.is_empty(), "{container}");
+                continue;
+            }
             assert!(holds(&bytes, IN_A_NAME), "{container}: {format}");
         }
         let summary = summarise(&timeline);

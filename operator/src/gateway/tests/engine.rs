@@ -35,6 +35,7 @@ fn write(form: Form, timeline: &Path, output: &Path) {
         Form::Chrome => (ExportFormat::Chrome, Table::Events),
         Form::Perfetto => (ExportFormat::Perfetto, Table::Events),
         Form::EventsJson => (ExportFormat::Json, Table::Events),
+        Form::Kernels => (ExportFormat::Kernels, Table::Events),
     };
     let file = File::create(output).unwrap();
     if form == Form::Chrome {

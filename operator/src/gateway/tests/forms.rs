@@ -44,6 +44,7 @@ impl Converter for Sizes {
             let bytes = std::fs::metadata(timeline).unwrap().len();
             let said = match form {
                 Form::EventsJson => earliest(bytes).to_string(),
+                Form::Kernels => String::new(),
                 _ => format!("{bytes} bytes"),
             };
             std::fs::write(output, said).unwrap();
