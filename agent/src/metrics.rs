@@ -2,7 +2,7 @@
 
 use flopwatch_api::capture::Stage;
 use flopwatch_api::reason::CaptureReason;
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 
 /// How a graft ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -49,7 +49,17 @@ pub struct Metrics {
     grafts: IntCounterVec,
     live: IntGauge,
     watch_errors: IntCounterVec,
+    uploads: IntCounterVec,
+    uploads_due: IntGauge,
+    evicted: IntCounter,
 }
+
+/// Label values of uploads to the object store: `stored`, and the reasons of those that failed.
+const UPLOAD_FAILURES: [CaptureReason; 3] = [
+    CaptureReason::ObjectStoreRefused,
+    CaptureReason::ObjectStoreUnavailable,
+    CaptureReason::StoreFailed,
+];
 
 /// Watches whose errors are counted.
 pub const WATCHES: [&str; 2] = ["captures", "pods"];
@@ -91,6 +101,21 @@ impl Metrics {
                 ),
                 &["watch"],
             )?,
+            uploads: IntCounterVec::new(
+                Opts::new(
+                    "flopwatch_store_uploads_total",
+                    "Tries to copy a capture's artifacts to the object store, by result.",
+                ),
+                &["result"],
+            )?,
+            uploads_due: IntGauge::new(
+                "flopwatch_store_uploads_due",
+                "Captures of this node that are still to be copied to the object store.",
+            )?,
+            evicted: IntCounter::new(
+                "flopwatch_captures_evicted_total",
+                "Captures whose artifacts left the node to keep its limits of size and age.",
+            )?,
         };
         let build = IntGaugeVec::new(
             Opts::new("flopwatch_build_info", "Always 1; says which version runs."),
@@ -112,6 +137,13 @@ impl Metrics {
         for watch in WATCHES {
             metrics.watch_errors.with_label_values(&[watch]).reset();
         }
+        metrics.uploads.with_label_values(&["stored"]).reset();
+        for reason in UPLOAD_FAILURES {
+            metrics.uploads.with_label_values(&[reason.as_str()]).reset();
+        }
+        registry.register(Box::new(metrics.uploads.clone()))?;
+        registry.register(Box::new(metrics.uploads_due.clone()))?;
+        registry.register(Box::new(metrics.evicted.clone()))?;
         registry.register(Box::new(metrics.captures.clone()))?;
         registry.register(Box::new(metrics.stages.clone()))?;
         registry.register(Box::new(metrics.grafts.clone()))?;
@@ -144,6 +176,29 @@ impl Metrics {
     /// So many captures are carried out now.
     pub fn live(&self, captures: usize) {
         self.live.set(i64::try_from(captures).unwrap_or(i64::MAX));
+    }
+
+    /// A try to copy a capture to the object store ended, with a reason when it failed.
+    pub fn upload(&self, failed: Option<CaptureReason>) {
+        let known = failed.map(|reason| {
+            if UPLOAD_FAILURES.contains(&reason) {
+                reason
+            } else {
+                CaptureReason::StoreFailed
+            }
+        });
+        let result = known.map_or("stored", CaptureReason::as_str);
+        self.uploads.with_label_values(&[result]).inc();
+    }
+
+    /// So many captures are still to be copied.
+    pub fn uploads_due(&self, captures: usize) {
+        self.uploads_due.set(i64::try_from(captures).unwrap_or(i64::MAX));
+    }
+
+    /// A capture's artifacts left the node to keep its limits.
+    pub fn evicted(&self) {
+        self.evicted.inc();
     }
 
     /// A watch failed and is retried; the name is one of [`WATCHES`].

@@ -9,6 +9,7 @@ mod orphans;
 pub mod pods;
 pub(crate) mod spool;
 pub mod starts;
+pub mod storage;
 pub(crate) mod sweep;
 pub mod work;
 pub mod writer;
@@ -20,12 +21,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flopwatch_api::AGENT_AUDIENCE;
+use flopwatch_api::capture::Capture;
 use flopwatch_artifacts::{
     Access, ArtifactMetrics, ArtifactService, ConversionLimits, Reviewer, ReviewerOptions, ServeError, Server,
-    ServerLimits, Store, StoreError, StoreOptions,
+    ServerLimits, Store, StoreError, StoreOptions, artifacts_path,
 };
 use flopwatch_attach::process::Procfs;
 use flopwatch_attach::reexec::Reexec;
+use flopwatch_bucket::{Bucket, ClusterError, Limits as BucketLimits, LocationError, cluster_name};
 use flopwatch_nvml::{ContainerIdentity, DeviceSelection, Resolver};
 use futures::StreamExt;
 use kube::{Client, ResourceExt};
@@ -47,6 +50,7 @@ use crate::toolbox::Toolbox;
 use captures::Captures;
 pub use options::Options;
 use pods::Pods;
+use storage::Storage;
 
 /// How long captures may take to clean up when the agent is asked to exit: below the 30 s that Kubernetes allows by default.
 const DRAIN: Duration = Duration::from_secs(25);
@@ -77,6 +81,12 @@ pub enum Error {
     /// The artifact service cannot run.
     #[error("the artifact service cannot run")]
     Serve(#[from] ServeError),
+    /// The object store cannot be used as it is named.
+    #[error("the object store cannot be used")]
+    Location(#[from] LocationError),
+    /// The cluster's name in the object store is not known.
+    #[error("the object store cannot be used")]
+    Cluster(#[from] ClusterError),
     /// Two metrics share a name.
     #[error("metrics cannot be registered")]
     Metrics(#[from] prometheus::Error),
@@ -126,6 +136,8 @@ pub struct Node {
     pub starts: starts::Starts,
     /// Its GPUs.
     pub gpus: Gpus,
+    /// Where artifacts are kept beside the node's own store.
+    pub storage: Storage,
     /// Where artifacts are served: scheme, address and port.
     pub url: String,
     /// No new work.
@@ -147,6 +159,12 @@ impl Node {
     /// Whether the node's NVML answers.
     pub const fn has_nvml(&self) -> bool {
         self.gpus.is_available()
+    }
+
+    /// Where the artifacts of a capture are served.
+    pub fn url_of(&self, capture: &Capture) -> String {
+        let namespace = capture.namespace().unwrap_or_default();
+        format!("{}{}", self.url, artifacts_path(&namespace, &capture.name_any()))
     }
 
     /// Samples the GPUs that a container's processes use.
@@ -194,8 +212,9 @@ pub async fn run(options: Options) -> Result<(), Error> {
     let gpus = Gpus::open(options.nvml_library.clone(), resolver(procfs.clone(), pods.clone()));
     gpus.register(&registry)?;
 
+    let bucket = open_bucket(&options, &client).await?;
     let forms = open_forms(&options).await?;
-    let server = bind(&options, &client, &store, forms, artifact_metrics).await?;
+    let server = bind(&options, &client, &store, forms, bucket.clone(), artifact_metrics).await?;
     let port = server.local_addr().port();
     let mut serving = tokio::spawn(server.run(give_up.clone()));
 
@@ -218,6 +237,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
         reexec: Reexec::default(),
         starts: starts::Starts::default(),
         gpus,
+        storage: Storage::new(bucket, &options),
         url: format!("https://{}", SocketAddr::new(options.advertise_address, port)),
         stop: stop.clone(),
         give_up: give_up.clone(),
@@ -235,6 +255,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
             control.await;
         }
     });
+    let keeping = tokio::spawn(storage::keep(Arc::clone(&node), Arc::clone(&captures)));
     let forgetting = tokio::spawn(Arc::clone(&captures).end_gone());
     let sweeping = tokio::spawn(ready_and_sweep(
         Arc::clone(&node),
@@ -257,7 +278,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
         warn!("captures did not let go in time; they are adopted at the next start all the same");
     }
     give_up.cancel();
-    for task in [watched_pods, grafting, controlling, forgetting, sweeping] {
+    for task in [watched_pods, grafting, controlling, keeping, forgetting, sweeping] {
         task.abort();
     }
     ended
@@ -294,6 +315,20 @@ async fn open_store(options: &Options, metrics: ArtifactMetrics) -> Result<Arc<S
     Ok(Arc::new(Store::open(&folder, store_options, metrics).await?))
 }
 
+/// The object store, where one is named.
+async fn open_bucket(options: &Options, client: &Client) -> Result<Option<Bucket>, Error> {
+    if options.store.store_url.is_none() {
+        return Ok(None);
+    }
+    let bucket = options
+        .store
+        .open(&cluster_name(client).await?, BucketLimits::default())?;
+    if let (Some(_), Some(url)) = (&bucket, &options.store.store_url) {
+        info!(%url, default = options.store_default.as_str(), "artifacts are copied to the object store");
+    }
+    Ok(bucket)
+}
+
 /// What makes forms of timelines: children with the bounds of a transform, whose files are no larger than forms may be.
 async fn open_forms(options: &Options) -> Result<Forms, Error> {
     let own = std::env::current_exe().map_err(io_error("the path of this program cannot be found"))?;
@@ -315,6 +350,7 @@ async fn bind(
     client: &Client,
     store: &Arc<Store>,
     forms: Forms,
+    bucket: Option<Bucket>,
     metrics: ArtifactMetrics,
 ) -> Result<Server, Error> {
     let reviews = ReviewerOptions {
@@ -323,7 +359,7 @@ async fn bind(
     };
     let access = Access::Kubernetes(Reviewer::new(client.clone(), reviews, metrics.reviews()));
     let limits = ConversionLimits::default();
-    let service = ArtifactService::converting(Arc::clone(store), access, metrics, Arc::new(forms), limits);
+    let service = ArtifactService::converting(Arc::clone(store), access, metrics, Arc::new(forms), limits, bucket);
     Ok(Server::bind_tls(&service, options.listen, &options.tls_dir, ServerLimits::default()).await?)
 }
 
@@ -386,6 +422,7 @@ async fn ready_and_sweep(node: Arc<Node>, captures: Arc<Captures>, pods_known: C
                     health.ready();
                 }
                 sweep::sweep_store(&node.store, &listed.all).await;
+                sweep::sweep_guests(&node.store, node.storage.bucket()).await;
                 let keep = |uid: &str| listed.undecided.contains(uid) || captures.is_live(uid);
                 sweep::sweep_spool(&node.spool, &node.steps, keep).await;
                 let (watched, undecided) = (Arc::clone(&captures), listed.undecided);

@@ -109,7 +109,7 @@ impl Service {
         let store = Arc::new(store);
         let dropped = Dropped::new(Arc::clone(&store), incoming, NAMESPACE, tools, DropLimits::default());
         let (access, limits) = (Access::LoopbackOnly, ConversionLimits::default());
-        let service = ArtifactService::converting(store, access, metrics, Arc::new(forms), limits);
+        let service = ArtifactService::converting(store, access, metrics, Arc::new(forms), limits, None);
         let server = Server::bind_plain_loopback(&service, address, ServerLimits::default())?;
         let server = server.merge(flopwatch_viewer::router()).merge(dropped.router());
         let names = manifest.artifacts.into_iter().map(|artifact| artifact.name).collect();

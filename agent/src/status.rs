@@ -207,10 +207,57 @@ impl Draft {
         self.status.completion_time = Some(whole_second(now));
     }
 
-    /// Nothing is left of it on this node.
+    /// Nothing is left of it.
     pub fn release(&mut self) {
         self.status.artifacts.clear();
         self.status.url = None;
+        self.status.store_url = None;
+    }
+
+    /// The artifacts are on the node though the capture failed.
+    pub fn keep(&mut self, artifacts: Vec<Artifact>, url: Option<String>) {
+        self.set(
+            CaptureCondition::Published,
+            ConditionStatus::True,
+            CaptureReason::Published,
+            "",
+        );
+        self.status.artifacts = artifacts;
+        self.status.url = url;
+    }
+
+    /// The artifacts are served at another address.
+    pub fn serve_at(&mut self, url: String) {
+        self.status.url = Some(url);
+    }
+
+    /// Copies of the artifacts are to be in the object store, and are not yet.
+    pub fn storing(&mut self) {
+        let (status, reason) = (ConditionStatus::Unknown, CaptureReason::Progressing);
+        self.set(CaptureCondition::Stored, status, reason, "");
+    }
+
+    /// They are.
+    pub fn stored(&mut self, url: String) {
+        let (status, reason) = (ConditionStatus::True, CaptureReason::Stored);
+        self.set(CaptureCondition::Stored, status, reason, "");
+        self.status.store_url = Some(url);
+    }
+
+    /// The object store did not take them.
+    pub fn not_stored(&mut self, failure: &Failure) {
+        let status = ConditionStatus::False;
+        self.set(CaptureCondition::Stored, status, failure.reason, &failure.message);
+    }
+
+    /// The node removed the artifacts to keep within its limits. Without copies elsewhere they are lost, and it says so.
+    pub fn evict(&mut self, message: &str) {
+        self.status.url = None;
+        if self.status.store_url.is_none() {
+            self.status.artifacts.clear();
+            let status = ConditionStatus::False;
+            self.set(CaptureCondition::Published, status, CaptureReason::Evicted, message);
+        }
     }
 
     fn progress(&mut self, stage: Stage, percent: i32, message: &str) {
@@ -369,6 +416,49 @@ mod tests {
             draft.advance(share, "");
             assert_eq!(draft.status().progress.as_ref().unwrap().percent, percent);
         }
+    }
+
+    #[test]
+    fn what_a_store_refused_stays_on_the_node_and_what_left_both_says_so() {
+        let artifact = Artifact {
+            name: "timeline.h5".to_owned(),
+            type_: flopwatch_api::artifact::Output::Timeline,
+            bytes: 1,
+            sha256: "0".repeat(64),
+            media_type: String::new(),
+            sensitive: false,
+        };
+        let (now, refused) = (Timestamp::now(), CaptureReason::ObjectStoreRefused);
+        let failure = Failure::new(refused, "no bucket");
+        let mut draft = Draft::new(None, Some(1));
+        draft.enter(Stage::Publishing, "");
+        draft.storing();
+        draft.fail(&failure, None, now);
+        draft.not_stored(&failure);
+        draft.keep(vec![artifact], Some("https://10.0.0.1:8443/x".to_owned()));
+        let told = words(&draft);
+        for expected in [
+            "Published=True/Published",
+            "Stored=False/ObjectStoreRefused",
+            "Succeeded=False/ObjectStoreRefused",
+        ] {
+            assert!(told.contains(&expected.to_owned()), "{told:?}");
+        }
+        assert_eq!(draft.status().artifacts.len(), 1);
+
+        let mut copied = draft.clone();
+        copied.stored("s3://b/x".to_owned());
+        copied.evict("full");
+        assert_eq!((copied.status().artifacts.len(), &copied.status().url), (1, &None));
+        assert!(words(&copied).contains(&"Stored=True/Stored".to_owned()));
+        draft.evict("full");
+        assert!(draft.status().artifacts.is_empty());
+        assert!(words(&draft).contains(&"Published=False/Evicted".to_owned()));
+        copied.release();
+        assert_eq!(
+            (copied.status().artifacts.len(), &copied.status().store_url),
+            (0, &None)
+        );
     }
 
     #[test]

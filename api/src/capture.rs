@@ -9,7 +9,7 @@ use crate::artifact::{Artifact, Output};
 use crate::capability::Capability;
 use crate::profiler::{ProfilerSpec, ProfilerType, TraceCategory};
 use crate::schema::unchanged;
-use crate::session::{MetricsSpec, StartMode, StopMode, TransformDevice, TransformSpec};
+use crate::session::{MetricsSpec, StartMode, StopMode, StorageMode, TransformDevice, TransformSpec};
 
 /// What the agent of `nodeName` is to do. Written by the operator alone, from the session.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -84,7 +84,7 @@ use crate::session::{MetricsSpec, StartMode, StopMode, TransformDevice, Transfor
     )
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new(unchanged(&["sessionRef", "nodeName", "podRef", "containerName", "profiler", "durationSeconds", "require", "start", "endsWithProgram", "startDeadlineSeconds", "metrics", "outputs"]))
+#[x_kube(validation = Rule::new(unchanged(&["sessionRef", "nodeName", "podRef", "containerName", "profiler", "durationSeconds", "require", "start", "endsWithProgram", "startDeadlineSeconds", "metrics", "outputs", "storage"]))
     .message("a capture is fixed once it is created, but for spec.stop"))]
 pub struct CaptureSpec {
     /// The session that this belongs to.
@@ -125,6 +125,9 @@ pub struct CaptureSpec {
     /// What to publish.
     #[schemars(length(min = 1, max = 3), extend("x-kubernetes-list-type" = "set"))]
     pub outputs: Vec<Output>,
+    /// Where the artifacts are kept; absent: as the agent is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<StorageMode>,
     /// Set to end the capture now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopMode>,
@@ -161,7 +164,7 @@ pub struct CaptureStatus {
     /// Generation of the spec that this status was determined from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Accepted, Attached, Captured, Transformed, Published, Succeeded, Lost.
+    /// Accepted, Attached, Captured, Transformed, Published, Stored, Succeeded, Lost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -183,10 +186,15 @@ pub struct CaptureStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub artifacts: Vec<Artifact>,
-    /// Where the artifacts are served.
+    /// Where the node's agent serves the artifacts; absent when it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]
     pub url: Option<String>,
+    /// Where copies of the artifacts are in the cluster's object store, as a URL without credentials; absent while there are
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 2048))]
+    pub store_url: Option<String>,
     /// The result in a few lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<CaptureSummary>,

@@ -59,6 +59,8 @@ closed_set! {
         Transformed,
         /// The artifacts are stored and served.
         Published,
+        /// Copies of the artifacts are in the cluster's object store; absent where none are to be.
+        Stored,
         /// The summary: True when artifacts with the required events are published, Unknown until the capture ended.
         Succeeded,
         /// The node is gone. Written by the operator alone; the agent stops when it sees it and never clears it.
@@ -176,8 +178,21 @@ closed_set! {
         RequiredEventsMissing,
         /// No NVML on the node, so there is nothing to sample.
         NvmlUnavailable,
-        /// Storing the artifacts failed.
+        /// Storing the artifacts on the node failed.
         StoreFailed,
+        /// Copies of the artifacts are in the object store.
+        Stored,
+        /// The session asks for storage Durable and the cluster has no object store. Ask the administrator for one, or for
+        /// other storage.
+        NoObjectStore,
+        /// The object store refuses the agent's credentials, or has no such bucket; the message says which. The artifacts
+        /// stay on the node, and the agent goes on trying.
+        ObjectStoreRefused,
+        /// The object store cannot be reached, fails or is too slow. The artifacts stay on the node, and the agent goes on
+        /// trying.
+        ObjectStoreUnavailable,
+        /// The node removed the artifacts, which had no copies elsewhere, to keep within its limits of size and age.
+        Evicted,
         /// The user stopped the capture with `stop: Discard`, or deleted it.
         Discarded,
         /// The agent restarted in the middle of the capture.

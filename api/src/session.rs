@@ -86,7 +86,7 @@ pub struct ProfilingSessionSpec {
     #[serde(default = "default_outputs")]
     #[schemars(length(min = 1, max = 3), extend("x-kubernetes-list-type" = "set"))]
     pub outputs: Vec<Output>,
-    /// How long to keep the results.
+    /// How long to keep the results, and where.
     #[serde(default)]
     pub retention: RetentionSpec,
     /// Set while the session runs to end it now: `Keep` transforms and publishes what was recorded, `Discard` throws it
@@ -265,6 +265,40 @@ pub struct RetentionSpec {
     #[serde(default = "default_ttl_seconds")]
     #[schemars(range(min = 0, max = 31_536_000))]
     pub ttl_seconds_after_finished: i32,
+    /// Where the artifacts are kept. Default: what the cluster's administrator chose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<StorageMode>,
+}
+
+/// Where artifacts are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum StorageMode {
+    /// On the node alone: they go with it.
+    Node,
+    /// On the node, and copied to the cluster's object store as soon as may be, where it has one.
+    Copied,
+    /// Likewise, and the capture succeeds only once the copies are complete: results survive the loss of the node. Fails
+    /// where the cluster has no object store.
+    Durable,
+}
+
+impl StorageMode {
+    /// Every value, in the order in which help texts list them.
+    pub const ALL: [Self; 3] = [Self::Node, Self::Copied, Self::Durable];
+
+    /// The one of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == name)
+    }
+
+    /// The name as it stands in manifests.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Node => "Node",
+            Self::Copied => "Copied",
+            Self::Durable => "Durable",
+        }
+    }
 }
 
 const fn default_ttl_seconds() -> i32 {
@@ -275,6 +309,7 @@ impl Default for RetentionSpec {
     fn default() -> Self {
         Self {
             ttl_seconds_after_finished: default_ttl_seconds(),
+            storage: None,
         }
     }
 }

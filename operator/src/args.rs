@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::http::HeaderValue;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use flopwatch_bucket::StoreArguments;
 
 use crate::admission::AdmissionOptions;
 use crate::admission::entrypoint::EntrypointMode;
@@ -145,6 +146,8 @@ pub struct ControllerArgs {
     /// ConfigMap in the operator's namespace that is watched for `capturesSuspended`; it need not exist.
     #[arg(long, env = "FLOPWATCH_CONFIG_MAP", default_value = "flopwatch-controller")]
     config_map: String,
+    #[command(flatten)]
+    store: StoreArguments,
 }
 
 impl ControllerArgs {
@@ -182,6 +185,7 @@ impl ControllerArgs {
             max_captures_per_namespace,
             captures_suspended,
             config_map,
+            store,
         } = self;
         let of_service = |service: &String| {
             vec![
@@ -216,6 +220,7 @@ impl ControllerArgs {
             concurrency: max_concurrent_reconciles,
             suspended: captures_suspended,
             config_map,
+            store,
             certificates,
         }
     }
@@ -387,6 +392,11 @@ pub struct GatewayArgs {
     /// Origin of web pages that may call it, such as `https://grafana.example`; may be given again.
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     cors_origin: Vec<HeaderValue>,
+    /// Host and port under which all agents are found. Default: flopwatch-agent.NAMESPACE.svc:8443.
+    #[arg(long, env = "FLOPWATCH_AGENT_SERVICE", value_name = "HOST:PORT")]
+    agent_service: Option<String>,
+    #[command(flatten)]
+    store: StoreArguments,
 }
 
 impl GatewayArgs {
@@ -411,8 +421,11 @@ impl GatewayArgs {
             agent_server_name,
             max_transfers,
             cors_origin,
+            agent_service,
+            store,
         } = self;
         let server_name = agent_server_name.unwrap_or_else(|| format!("flopwatch-agent.{namespace}.svc"));
+        let service = agent_service.unwrap_or_else(|| format!("flopwatch-agent.{namespace}.svc:8443"));
         GatewayOptions {
             namespace,
             listen,
@@ -423,7 +436,9 @@ impl GatewayArgs {
                 authority: agent_authority,
                 token: agent_token,
                 transfers: max_transfers.into(),
+                service,
             },
+            store,
             origins: cors_origin,
         }
     }

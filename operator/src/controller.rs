@@ -5,6 +5,7 @@ mod gauges;
 mod lease;
 mod prune;
 mod results;
+mod sweep;
 mod watches;
 
 use std::net::SocketAddr;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use flopwatch_api::capture::Capture;
 use flopwatch_api::session::ProfilingSession;
+use flopwatch_bucket::StoreArguments;
 use futures::{Stream, StreamExt as _, stream};
 use k8s_controller::LeaderElection;
 use k8s_controller::events::{EventRecorder, Reporter};
@@ -58,6 +60,8 @@ pub struct ControllerOptions {
     pub suspended: bool,
     /// Name of the ConfigMap with [`SUSPENDED_KEY`].
     pub config_map: String,
+    /// Where the object store is.
+    pub store: StoreArguments,
     /// Certificates of admission and agents; None where something else provides them.
     pub certificates: Option<CertificateOptions>,
 }
@@ -215,6 +219,7 @@ async fn lead(
         }
     };
     tokio::select! {
+        () = sweep::keep(client, &options.store, &context.metrics) => ControllerError::Ended("sweep of the object store"),
         () = sessions => ControllerError::Ended("session controller"),
         () = captures => ControllerError::Ended("capture controller"),
         () = announce::keep(context, &receivers.troubles) => ControllerError::Ended("loop over held-up pods"),

@@ -6,6 +6,7 @@
 mod agents;
 mod api_server;
 mod cookie;
+mod deliver;
 mod messages;
 mod problem;
 mod progress;
@@ -15,6 +16,7 @@ mod sessions;
 mod sign_in;
 mod sockets;
 mod stop;
+mod store;
 mod targets;
 mod token;
 
@@ -34,6 +36,7 @@ use axum::response::Response;
 use flopwatch_access::{Reviewer, ReviewerOptions};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::session::ProfilingSession;
+use flopwatch_bucket::{ClusterError, Limits, LocationError, StoreArguments, cluster_name};
 use futures::StreamExt as _;
 use kube::api::Api;
 use kube::runtime::reflector::{self, store::Writer};
@@ -53,6 +56,7 @@ use crate::gateway::api_server::ApiServer;
 use crate::gateway::cookie::Cookies;
 use crate::gateway::routes::Gateway;
 use crate::gateway::sessions::Sessions;
+use crate::gateway::store::ObjectStore;
 use crate::metrics::Metrics;
 use crate::probes::{self, Readiness};
 use crate::serve::{follow_secret, serve};
@@ -82,6 +86,8 @@ pub struct GatewayOptions {
     pub tls_secret: String,
     /// How agents are reached.
     pub agents: AgentOptions,
+    /// Where the object store is.
+    pub store: StoreArguments,
     /// Origins of web pages that may call it.
     pub origins: Vec<HeaderValue>,
 }
@@ -98,6 +104,12 @@ pub enum GatewayError {
     /// No key for browsers' cookies could be made.
     #[error("cannot make a key: {0}")]
     Key(#[source] CookieError),
+    /// The object store cannot be used as it is named.
+    #[error("the object store cannot be used: {0}")]
+    Location(#[from] LocationError),
+    /// The cluster's name in the object store is not known.
+    #[error("the object store cannot be used: {0}")]
+    Cluster(#[from] ClusterError),
     /// The document cannot be rendered.
     #[error("cannot render the OpenAPI document: {0}")]
     Document(#[source] serde_json::Error),
@@ -134,6 +146,10 @@ pub async fn run(
             _ => Err(GatewayError::FirstState),
         }
     };
+    let bucket = match &options.store.store_url {
+        Some(_) => options.store.open(&cluster_name(&client).await?, Limits::default())?,
+        None => None,
+    };
     let gateway = Gateway {
         sessions: Sessions::new(sessions.clone(), captures.clone()),
         reviewer: Reviewer::new(
@@ -143,6 +159,7 @@ pub async fn run(
         ),
         api_server: ApiServer::new(config),
         agents: Agents::new(options.agents.clone()),
+        store: bucket.map(|bucket| ObjectStore::new(bucket, metrics.store.reads.clone())),
         cookies: Cookies::new().map_err(GatewayError::Key)?,
         news: heard,
         listeners: Arc::new(Semaphore::new(MOST_LISTENERS)),

@@ -52,6 +52,8 @@ pub struct Metrics {
     pub gateway_requests: IntCounterVec,
     /// Reviews that the gateway asked for, by review (`token`, `access`) and result (`allowed`, `denied`, `error`).
     pub gateway_access_reviews: IntCounterVec,
+    /// What has to do with the object store.
+    pub store: StoreSeries,
     /// End of validity, in seconds since 1970, of the certificate that admission or the gateway serves; 0 without one.
     pub serving_certificate_expiry: Gauge,
 }
@@ -125,6 +127,7 @@ impl Metrics {
                 "Reviews that the gateway asked the API server for.",
                 &["review", "result"],
             )?,
+            store: StoreSeries::register(&registry)?,
             admission_requests: counters(
                 "flopwatch_admission_requests_total",
                 "Admission requests, by path and outcome.",
@@ -170,6 +173,39 @@ impl Metrics {
         let mut text = Vec::new();
         TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+/// What has to do with the object store.
+#[derive(Clone, Debug)]
+pub struct StoreSeries {
+    /// Artifacts that the gateway read, by result (`served`, `corrupt`, `failed`).
+    pub reads: IntCounterVec,
+    /// Captures that were gone and whose copies were removed.
+    pub swept: IntCounter,
+    /// Sweeps that failed.
+    pub sweeps_failed: IntCounter,
+}
+
+impl StoreSeries {
+    fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let reads = Opts::new(
+            "flopwatch_gateway_store_reads_total",
+            "Artifacts that the gateway read from the object store, by result.",
+        );
+        let swept = IntCounter::new(
+            "flopwatch_store_swept_captures_total",
+            "Captures that were gone and whose copies were removed from the object store.",
+        )?;
+        let failed = IntCounter::new(
+            "flopwatch_store_sweeps_failed_total",
+            "Sweeps of the object store that failed.",
+        )?;
+        Ok(Self {
+            reads: register(registry, IntCounterVec::new(reads, &["result"])?)?,
+            swept: register(registry, swept)?,
+            sweeps_failed: register(registry, failed)?,
+        })
     }
 }
 

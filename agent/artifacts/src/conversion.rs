@@ -12,9 +12,9 @@ use futures::future::BoxFuture;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
-use crate::manifest::{CaptureId, Manifest};
 use crate::metrics::{ArtifactMetrics, Conversion};
-use crate::store::{SourceFile, Store, StoreError};
+use crate::store::{Source, SourceFile, Store, StoreError};
+use flopwatch_bucket::{BucketError, CaptureId, Manifest};
 
 /// Makes forms. Timelines are foreign files: whoever implements this reads them in a sandbox, with a deadline.
 pub trait Converter: Debug + Send + Sync {
@@ -77,6 +77,9 @@ pub enum ConversionError {
     /// The timeline is not what was published.
     #[error("the timeline is damaged")]
     Corrupt,
+    /// The bucket that holds the timeline fails.
+    #[error("{0}")]
+    ObjectStore(String),
     /// The artifact store failed; the log says how.
     #[error("the artifact store failed")]
     Store,
@@ -85,7 +88,8 @@ pub enum ConversionError {
 impl From<StoreError> for ConversionError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Corrupt { .. } => Self::Corrupt,
+            StoreError::Corrupt { .. } | StoreError::Bucket(BucketError::Corrupt { .. }) => Self::Corrupt,
+            StoreError::Bucket(error) if error.is_passing() => Self::ObjectStore(error.to_string()),
             StoreError::NoSpace { .. } | StoreError::FormTooLarge { .. } | StoreError::CaptureChanged { .. } => {
                 Self::Failed(error.to_string())
             }
@@ -128,6 +132,7 @@ impl Desk {
         &self,
         store: &Arc<Store>,
         manifest: &Manifest,
+        source: &Source,
         form: Form,
     ) -> Result<Artifact, ConversionError> {
         let timeline = manifest.artifact(TIMELINE).ok_or(ConversionError::NoTimeline)?;
@@ -135,7 +140,7 @@ impl Desk {
             self.metrics.converted(form, Conversion::Kept);
             return present(form, kept);
         }
-        let mut outcome = self.join(store, manifest, timeline, form)?;
+        let mut outcome = self.join(store, manifest, source, timeline, form)?;
         let outcome = timeout(self.limits.patience, outcome.wait_for(Option::is_some)).await;
         match outcome.map_err(|_elapsed| ConversionError::UnderWay)?.as_deref() {
             Ok(Some(outcome)) => outcome.clone().and_then(|made| present(form, made)),
@@ -148,6 +153,7 @@ impl Desk {
         &self,
         store: &Arc<Store>,
         manifest: &Manifest,
+        source: &Source,
         timeline: &Artifact,
         form: Form,
     ) -> Result<watch::Receiver<Outcome>, ConversionError> {
@@ -171,6 +177,7 @@ impl Desk {
             converter: Arc::clone(&self.converter),
             store: Arc::clone(store),
             manifest: manifest.clone(),
+            source: source.clone(),
             timeline: timeline.clone(),
             form,
         };
@@ -227,6 +234,7 @@ struct Job {
     converter: Arc<dyn Converter>,
     store: Arc<Store>,
     manifest: Manifest,
+    source: Source,
     timeline: Artifact,
     form: Form,
 }
@@ -245,7 +253,7 @@ impl Job {
 
     async fn make(&self, folder: &Path) -> Result<Artifact, ConversionError> {
         let (timeline, output) = (folder.join(TIMELINE), folder.join(self.form.name()));
-        self.store.copy_out(&self.timeline, &timeline).await?;
+        self.store.copy_out(&self.timeline, &self.source, &timeline).await?;
         self.converter.convert(self.form, &timeline, &output).await?;
         let file = SourceFile {
             name: self.form.name().to_owned(),
@@ -253,7 +261,11 @@ impl Job {
             media_type: self.form.media_type().to_owned(),
             path: output,
         };
-        let kept = self.store.keep_form(&self.manifest, &self.timeline, self.form, &file);
-        Ok(kept.await?)
+        let guest = matches!(self.source, Source::Bucket(..));
+        let (manifest, timeline) = (&self.manifest, &self.timeline);
+        Ok(self
+            .store
+            .keep_form(manifest, timeline, self.form, &file, guest)
+            .await?)
     }
 }

@@ -9,11 +9,10 @@
 //! incoming/                            copies under way; emptied at start and by the sweep
 //! ```
 //!
-//! The store stands on [`object_store::ObjectStore`], so a bucket can take the place of the node's disk.
+//! A [bucket](flopwatch_bucket) may hold copies that outlive the node; forms are made of those too.
 
 mod access;
 mod conversion;
-mod manifest;
 mod metrics;
 mod problem;
 mod server;
@@ -22,8 +21,8 @@ mod store;
 
 pub use access::{Access, Reviewer, ReviewerOptions};
 pub use conversion::{ConversionError, ConversionLimits, Converter};
-pub use manifest::{CaptureId, MAX_ARTIFACTS, Manifest, ManifestError};
+pub use flopwatch_bucket::{CaptureId, MAX_ARTIFACTS, Manifest, ManifestError};
 pub use metrics::ArtifactMetrics;
 pub use server::{ServeError, Server, ServerLimits};
 pub use service::{ArtifactService, artifacts_path, is_for_this_machine};
-pub use store::{Listing, Publication, SourceFile, Store, StoreError, StoreOptions, Swept, Usage};
+pub use store::{Listing, Publication, RoomLimits, SourceFile, Store, StoreError, StoreOptions, Swept, Usage};

@@ -1,15 +1,15 @@
 //! Errors as clients see them: problem details of RFC 9457.
 
 use axum::Json;
-use axum::extract::rejection::PathRejection;
+use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use crate::conversion::ConversionError;
-use crate::manifest::ManifestError;
 use crate::store::StoreError;
+use flopwatch_bucket::{BucketError, ManifestError};
 
 /// An answer other than success. Each variant is one closed reason.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub(crate) enum Problem {
     BadName(ManifestError),
     /// The path is not UTF-8 once it is decoded.
     BadPath(PathRejection),
+    /// The query is not what it should be.
+    BadQuery(QueryRejection),
     /// There is no token, or the API server does not know it.
     Unauthenticated,
     /// The caller may not; says nothing about what exists.
@@ -39,6 +41,8 @@ pub(crate) enum Problem {
     Reviews,
     /// The content is not what was published.
     Corrupt(String),
+    /// The bucket that holds the artifact fails; says how.
+    ObjectStore(String),
     /// The store failed; the log says how.
     Store,
     /// The capture holds nothing that the form would show.
@@ -55,6 +59,7 @@ impl From<ConversionError> for Problem {
             }
             ConversionError::NotCaptured => Self::NotCaptured,
             ConversionError::Corrupt => Self::Corrupt("the timeline".to_owned()),
+            ConversionError::ObjectStore(said) => Self::ObjectStore(said),
             ConversionError::Store => Self::Store,
             other => Self::Conversion(other),
         }
@@ -74,6 +79,7 @@ impl Problem {
     fn describe(&self) -> (StatusCode, &'static str, String) {
         match self {
             Self::BadName(error) => (StatusCode::BAD_REQUEST, "BadName", error.to_string()),
+            Self::BadQuery(rejection) => (StatusCode::BAD_REQUEST, "BadQuery", rejection.body_text()),
             Self::BadPath(rejection) => (StatusCode::BAD_REQUEST, "BadPath", rejection.body_text()),
             Self::Unauthenticated => (
                 StatusCode::UNAUTHORIZED,
@@ -132,6 +138,7 @@ impl Problem {
                     format!("It could not be made: {failed}."),
                 ),
             },
+            Self::ObjectStore(said) => (StatusCode::BAD_GATEWAY, "ObjectStore", format!("It cannot be read: {said}.")),
             Self::Store => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "Store", "The artifact store failed; the agent's log says how.".into())
             }
@@ -140,8 +147,12 @@ impl Problem {
 
     /// What to tell the client about a failure of the store; the log has the rest.
     pub(crate) fn of_store(error: &StoreError, name: &str) -> Self {
-        if matches!(error, StoreError::Corrupt { .. }) {
-            return Self::Corrupt(name.to_owned());
+        match error {
+            StoreError::Corrupt { .. } | StoreError::Bucket(BucketError::Corrupt { .. }) => {
+                return Self::Corrupt(name.to_owned());
+            }
+            StoreError::Bucket(error) => return Self::ObjectStore(error.to_string()),
+            _ => {}
         }
         tracing::error!(%error, artifact = name, "artifact store failed");
         Self::Store

@@ -1,38 +1,30 @@
 //! The HTTP service in front of the store.
 
-mod conditional;
-
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, Request, State};
-use axum::http::header::{
-    ACCEPT_RANGES, AUTHORIZATION, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE,
-    CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HOST, VARY, X_CONTENT_TYPE_OPTIONS,
-};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, Request, State};
+use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, VARY, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use flopwatch_access::{Credentials, Denied, Grant, Verb};
 use flopwatch_api::artifact::{Artifact, Output};
 use flopwatch_api::capture::SessionReference;
 use flopwatch_api::form::{Form, TIMELINE};
+use flopwatch_bucket::{Bucket, CaptureId, Manifest, ManifestError, Unsatisfiable, answer, check_name};
 use futures::StreamExt;
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
 use crate::conversion::{ConversionError, ConversionLimits, Converter, Desk};
-use crate::manifest::{Manifest, check_name};
 use crate::metrics::ArtifactMetrics;
 use crate::problem::Problem;
-use crate::store::{Store, StoreError};
-use conditional::Selection;
+use crate::store::{Source, Store, StoreError};
 
 /// Path of the list of a capture's artifacts; an artifact is at `/NAME` under it.
 pub fn artifacts_path(namespace: &str, capture: &str) -> String {
@@ -46,6 +38,7 @@ pub fn artifacts_path(namespace: &str, capture: &str) -> String {
 ///   `If-Range` and `If-None-Match` are understood. The entity tag is the SHA-256.
 /// - Likewise under the name of a [`Form`], where the capture has a timeline and there is a [`Converter`]: it is made on the
 ///   first request and kept for a time.
+/// - A form of a capture of another node, with its UID as `?uid=`, is made of the timeline in the bucket, where there is one.
 /// - `GET /healthz`.
 ///
 /// Errors are problem details (RFC 9457) with a `reason` of a closed set.
@@ -60,6 +53,13 @@ struct Inner {
     access: Access,
     metrics: ArtifactMetrics,
     desk: Option<Desk>,
+    bucket: Option<Bucket>,
+}
+
+/// Which capture of that name is meant.
+#[derive(Debug, Deserialize)]
+struct Which {
+    uid: Option<String>,
 }
 
 /// The list of a capture's artifacts.
@@ -94,24 +94,25 @@ struct Link<'a> {
 impl ArtifactService {
     /// A service over `store`.
     pub fn new(store: Arc<Store>, access: Access, metrics: ArtifactMetrics) -> Self {
-        let desk = None;
         Self {
             inner: Arc::new(Inner {
                 store,
                 access,
                 metrics,
-                desk,
+                desk: None,
+                bucket: None,
             }),
         }
     }
 
-    /// A service over `store` that makes forms on demand.
+    /// A service over `store` that makes forms on demand, of captures of other nodes too where there is a bucket.
     pub fn converting(
         store: Arc<Store>,
         access: Access,
         metrics: ArtifactMetrics,
         converter: Arc<dyn Converter>,
         limits: ConversionLimits,
+        bucket: Option<Bucket>,
     ) -> Self {
         let desk = Some(Desk::new(converter, limits, metrics.clone()));
         Self {
@@ -120,6 +121,7 @@ impl ArtifactService {
                 access,
                 metrics,
                 desk,
+                bucket,
             }),
         }
     }
@@ -200,7 +202,8 @@ async fn list(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Path((namespace, capture)) = path.map_err(Problem::BadPath)?;
-    let (manifest, may_raw) = open(&inner, &headers, &namespace, &capture, Wanted::List).await?;
+    let found = find(&inner, &namespace, &capture).await;
+    let (manifest, _, may_raw) = open(&inner, &headers, &namespace, found, Wanted::List).await?;
     let base = artifacts_path(&namespace, &capture);
     let artifacts = manifest
         .artifacts
@@ -238,63 +241,29 @@ async fn list(
 async fn fetch(
     State(inner): State<Arc<Inner>>,
     path: Result<Path<(String, String, String)>, PathRejection>,
+    which: Result<Query<Which>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Path((namespace, capture, name)) = path.map_err(Problem::BadPath)?;
+    let Query(Which { uid }) = which.map_err(Problem::BadQuery)?;
     check_name("artifact", &name).map_err(Problem::BadName)?;
-    let (manifest, _) = open(&inner, &headers, &namespace, &capture, Wanted::Artifact(&name)).await?;
+    let found = match uid.filter(|_| Form::from_name(&name).is_some()) {
+        Some(uid) => find_anywhere(&inner, &namespace, &capture, uid).await,
+        None => find(&inner, &namespace, &capture).await,
+    };
+    let (manifest, source, _) = open(&inner, &headers, &namespace, found, Wanted::Artifact(&name)).await?;
     let (artifact, form) = match (manifest.artifact(&name), Form::from_name(&name), &inner.desk) {
         (Some(artifact), ..) => (artifact.clone(), None),
-        (None, Some(form), Some(desk)) => (desk.form(&inner.store, &manifest, form).await?, Some(form)),
+        (None, Some(form), Some(desk)) => (desk.form(&inner.store, &manifest, &source, form).await?, Some(form)),
         _ => return Err(Problem::NotFound(format!("artifact {name:?} in this capture"))),
     };
-    let bytes = u64::try_from(artifact.bytes).unwrap_or_default();
-
+    let answer = answer(&headers, &artifact, &name).map_err(|Unsatisfiable { bytes }| Problem::Range { bytes })?;
     let mut response = Response::new(Body::empty());
-    let described = response.headers_mut();
-    let mut set = |name: HeaderName, value: Result<HeaderValue, _>| match value {
-        Ok(value) => drop(described.insert(name, value)),
-        Err(error) => {
-            let _: axum::http::header::InvalidHeaderValue = error;
-            tracing::warn!(header = %name, "an artifact's field does not fit into a header");
-        }
+    *response.status_mut() = answer.status;
+    *response.headers_mut() = answer.headers;
+    let Some(range) = answer.range else {
+        return Ok(response);
     };
-    set(ETAG, HeaderValue::try_from(format!("\"{}\"", artifact.sha256)));
-    set(
-        HeaderName::from_static("repr-digest"),
-        HeaderValue::try_from(repr_digest(&artifact.sha256)),
-    );
-    set(ACCEPT_RANGES, HeaderValue::try_from("bytes"));
-    set(CACHE_CONTROL, HeaderValue::try_from("private, no-cache"));
-
-    let mut status = StatusCode::OK;
-    let range = match conditional::select(&headers, &artifact.sha256, bytes) {
-        Selection::NotModified => {
-            *response.status_mut() = StatusCode::NOT_MODIFIED;
-            return Ok(response);
-        }
-        Selection::Unsatisfiable => return Err(Problem::Range { bytes }),
-        Selection::Whole => 0..bytes,
-        Selection::Part(range) => {
-            let last = range.end.saturating_sub(1);
-            set(
-                CONTENT_RANGE,
-                HeaderValue::try_from(format!("bytes {}-{last}/{bytes}", range.start)),
-            );
-            status = StatusCode::PARTIAL_CONTENT;
-            range
-        }
-    };
-    set(CONTENT_TYPE, media_type(&artifact.media_type));
-    set(
-        CONTENT_DISPOSITION,
-        HeaderValue::try_from(format!("attachment; filename=\"{name}\"")),
-    );
-    set(
-        CONTENT_LENGTH,
-        Ok(HeaderValue::from(range.end.saturating_sub(range.start))),
-    );
-    *response.status_mut() = status;
     let content = match (inner.store.read(&artifact, range).await, form) {
         (Ok(content), _) => content,
         // Damaged, or let go of since it was found: the next request makes it anew.
@@ -321,26 +290,61 @@ enum Wanted<'a> {
     Artifact(&'a str),
 }
 
-/// The manifest, if the caller may read it; and whether they may read raw captures, where that was asked.
+/// What was found of a capture: its manifest and where its artifacts are, or nothing.
+type Found = Result<Option<(Manifest, Source)>, StoreError>;
+
+async fn find(inner: &Inner, namespace: &str, capture: &str) -> Found {
+    let manifest = inner.store.get(namespace, capture).await?;
+    Ok(manifest.map(|manifest| (manifest, Source::Node)))
+}
+
+/// Looks for the capture of that UID, here and then in the bucket.
+async fn find_anywhere(inner: &Inner, namespace: &str, capture: &str, uid: String) -> Found {
+    check_name("uid", &uid)?;
+    let here = find(inner, namespace, capture).await?;
+    let Some(bucket) = &inner.bucket else {
+        return Ok(here.filter(|(manifest, _)| manifest.capture.uid == uid));
+    };
+    if let Some((manifest, source)) = here
+        && manifest.capture.uid == uid
+    {
+        return Ok(Some((manifest, source)));
+    }
+    let capture = CaptureId {
+        namespace: namespace.to_owned(),
+        name: capture.to_owned(),
+        uid,
+    };
+    let stored = bucket.find(&capture).await?;
+    Ok(stored.map(|stored| {
+        (
+            stored.manifest.clone(),
+            Source::Bucket(bucket.clone(), Box::new(stored)),
+        )
+    }))
+}
+
+/// The manifest and where its artifacts are, if the caller may read it; and whether they may read raw captures, where that was
+/// asked.
 async fn open(
     inner: &Inner,
     headers: &HeaderMap,
     namespace: &str,
-    capture: &str,
+    found: Found,
     wanted: Wanted<'_>,
-) -> Result<(Manifest, bool), Problem> {
-    check_name("namespace", namespace).map_err(Problem::BadName)?;
-    check_name("capture", capture).map_err(Problem::BadName)?;
+) -> Result<(Manifest, Source, bool), Problem> {
+    if let Err(StoreError::Manifest(error @ ManifestError::Name { .. })) = found {
+        return Err(Problem::BadName(error));
+    }
     let credentials = match inner.access {
         Access::Kubernetes(_) => Some(Credentials::new(bearer(headers).ok_or(Problem::Unauthenticated)?)),
         Access::LoopbackOnly => None,
     };
-    let found = inner.store.get(namespace, capture).await;
     let session = found
         .as_ref()
         .ok()
         .and_then(Option::as_ref)
-        .map(|manifest| manifest.session.name.as_str());
+        .map(|(manifest, _)| manifest.session.name.as_str());
     // Whoever may not get the session hears the same whether or not there is a capture. What is absent belongs to no
     // session, so its absence is told to those who may get every session of the namespace.
     let session_grant = Grant {
@@ -359,9 +363,9 @@ async fn open(
                 Denied::Unavailable => Problem::Reviews,
             })?;
     }
-    let manifest = found
+    let (manifest, source) = found
         .map_err(|error| Problem::of_store(&error, "the manifest"))?
-        .ok_or_else(|| Problem::NotFound(format!("published capture {capture:?} in namespace {namespace:?}")))?;
+        .ok_or_else(|| Problem::NotFound(format!("published capture of that name in namespace {namespace:?}")))?;
     let asks_for_raw = match wanted {
         Wanted::List => manifest.artifacts.iter().any(is_raw),
         Wanted::Artifact(name) => source_of(&manifest, name).is_some_and(is_raw),
@@ -382,7 +386,7 @@ async fn open(
             (Err(Denied::Unavailable), _) => return Err(Problem::Reviews),
         }
     }
-    Ok((manifest, may_raw))
+    Ok((manifest, source, may_raw))
 }
 
 /// What a name stands for: an artifact, or the timeline that a form is made of.
@@ -404,25 +408,10 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     (values.next().is_none() && scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-fn media_type(text: &str) -> Result<HeaderValue, axum::http::header::InvalidHeaderValue> {
-    if text.is_empty() {
-        Ok(HeaderValue::from_static("application/octet-stream"))
-    } else {
-        HeaderValue::try_from(text)
-    }
-}
-
-/// `Repr-Digest` of RFC 9530: it is of the whole representation, also beside a part of it.
-fn repr_digest(sha256: &str) -> String {
-    let digits = sha256
-        .as_bytes()
-        .chunks(2)
-        .filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
-    format!("sha-256=:{}:", STANDARD.encode(digits.collect::<Vec<u8>>()))
-}
-
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderName;
+
     use super::*;
 
     fn headers(pairs: &[(HeaderName, &str)]) -> HeaderMap {

@@ -1,8 +1,10 @@
 //! Publishing, reading and removing what captures left behind.
 
+mod copies;
 mod derived;
 mod disk;
 mod integrity;
+mod room;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path as FilePath, PathBuf};
@@ -20,10 +22,13 @@ use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt;
 use tokio::sync::{Mutex, RwLock};
 
-use crate::manifest::{
-    CaptureId, MANIFEST_VERSION, MAX_MANIFEST_BYTES, Manifest, ManifestError, check_name, is_sha256,
-};
 use crate::metrics::ArtifactMetrics;
+use flopwatch_bucket::{
+    Bucket, BucketError, CaptureId, MANIFEST_VERSION, MAX_MANIFEST_BYTES, Manifest, ManifestError, Stored, check_name,
+    is_sha256,
+};
+
+pub use room::RoomLimits;
 
 /// Bytes that are read, hashed and handed on at once.
 const CHUNK_BYTES: usize = 256 * 1024;
@@ -75,6 +80,15 @@ pub struct SourceFile {
     pub media_type: String,
     /// Where the content lies now.
     pub path: PathBuf,
+}
+
+/// Where the artifacts of a capture are read.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// In this store.
+    Node,
+    /// In the bucket: the capture is of another node.
+    Bucket(Bucket, Box<Stored>),
 }
 
 /// What is in the store.
@@ -163,6 +177,9 @@ pub enum StoreError {
         /// Name of the capture.
         name: String,
     },
+    /// The bucket failed.
+    #[error(transparent)]
+    Bucket(#[from] BucketError),
     /// A file to publish changed its size while it was read.
     #[error("{path} changed while it was published: {expected} bytes became {found}")]
     SourceChanged {

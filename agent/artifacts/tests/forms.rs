@@ -89,7 +89,9 @@ impl Rig {
     fn listen(&self, access: Access, limits: ConversionLimits) -> Listening {
         let converter = Arc::clone(&self.converter);
         let (store, metrics) = (Arc::clone(&self.captures.store), self.captures.metrics.clone());
-        Listening::plain(&ArtifactService::converting(store, access, metrics, converter, limits))
+        Listening::plain(&ArtifactService::converting(
+            store, access, metrics, converter, limits, None,
+        ))
     }
 
     fn open(&self) -> Listening {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::SessionReference;
 use flopwatch_artifacts::{
-    ArtifactMetrics, CaptureId, Publication, SourceFile, Store, StoreError, StoreOptions, Swept,
+    ArtifactMetrics, CaptureId, Publication, RoomLimits, SourceFile, Store, StoreError, StoreOptions, Swept,
 };
 use jiff::Timestamp;
 use prometheus::Registry;
@@ -355,4 +355,36 @@ async fn publications_beside_each_other_all_stand() {
         store.sweep(&names.iter().map(|name| id(name)).collect()).await.unwrap(),
         Swept::default()
     );
+}
+
+#[tokio::test]
+async fn the_limits_of_a_node_remove_the_oldest_and_keep_what_is_busy() {
+    let rig = Rig::new();
+    let store = rig.open().await;
+    for (name, second, content) in [("a", 10, "aaaa"), ("b", 20, "bbbb"), ("c", 30, "cccc")] {
+        let publication = Publication {
+            created: Timestamp::from_second(second).unwrap(),
+            ..publication(name)
+        };
+        store
+            .publish(publication, &[rig.file("timeline.h5", content)])
+            .await
+            .unwrap();
+    }
+    let (none, busy) = (HashSet::new(), HashSet::from([id("a")]));
+    let limits = |bytes: u64| RoomLimits {
+        bytes: Some(bytes),
+        oldest: None,
+    };
+    assert!(store.make_room(limits(12), &none, &busy).await.unwrap().is_empty());
+    assert_eq!(store.make_room(limits(8), &none, &busy).await.unwrap(), [id("b")]);
+    assert_eq!(store.usage().await.unwrap().bytes, 8);
+    assert_eq!(store.make_room(limits(0), &none, &busy).await.unwrap(), [id("c")]);
+    assert!(store.get("team", "a").await.unwrap().is_some(), "what is busy stays");
+    let old = RoomLimits {
+        bytes: None,
+        oldest: Some(Timestamp::from_second(11).unwrap()),
+    };
+    assert_eq!(store.make_room(old, &none, &none).await.unwrap(), [id("a")]);
+    assert!(rig.stored().is_empty(), "{:?}", rig.stored());
 }

@@ -1,11 +1,11 @@
 //! The captures of this node: watched, planned, and carried by one task each.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use flopwatch_api::capture::{Capture, CaptureStatus};
-use flopwatch_artifacts::StoreError;
+use flopwatch_artifacts::{CaptureId, StoreError};
 use futures::{StreamExt, stream};
 use k8s_openapi::jiff::Timestamp;
 use kube::runtime::controller::{Action, Config, Error as ControllerError};
@@ -19,6 +19,7 @@ use tracing::{Instrument, info, info_span, warn};
 
 use crate::failure::{Failure, chain};
 use crate::node::Node;
+use crate::node::sweep::capture_id;
 use crate::node::work::{self, Interrupts};
 use crate::node::writer::{self, Target};
 use crate::plan::{Interrupt, Observed, Step, interrupt, is_decided, is_waiting, plan, was_started};
@@ -226,6 +227,26 @@ impl Captures {
         self.live().contains_key(uid)
     }
 
+    /// Captures that ended and are not being deleted.
+    pub fn ended(&self) -> Vec<Arc<Capture>> {
+        let mut all = self.watched.state();
+        all.retain(|capture| {
+            let ended = capture.status.as_ref().is_some_and(is_decided);
+            ended && capture.metadata.deletion_timestamp.is_none() && !self.is_live(&capture.uid().unwrap_or_default())
+        });
+        all
+    }
+
+    /// Captures of this node that have not ended, or whose task has not.
+    pub fn busy(&self) -> HashSet<CaptureId> {
+        let all = self.watched.state();
+        let busy = all.iter().filter(|capture| {
+            let ended = capture.status.as_ref().is_some_and(is_decided);
+            !ended || self.is_live(&capture.uid().unwrap_or_default())
+        });
+        busy.map(|capture| capture_id(capture.as_ref())).collect()
+    }
+
     /// Captures that wait and are older than this one; equally old ones go by name.
     fn ahead(&self, capture: &Capture) -> usize {
         let age = |capture: &Capture| (capture.creation_timestamp().map(|time| time.0), display_name(capture));
@@ -366,6 +387,7 @@ async fn refuse(node: &Node, target: &Target, capture: &Capture, failure: &Failu
 async fn release(node: &Node, target: &Target, capture: &Capture) -> Result<(), Error> {
     let namespace = capture.namespace().unwrap_or_default();
     let name = capture.name_any();
+    node.storage.forget(&capture_id(capture)).await;
     let removal = node.store.delete(&namespace, &name);
     timeout(REMOVAL_TIMEOUT, removal)
         .await

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use flopwatch_api::session::StorageMode;
+use flopwatch_bucket::StoreArguments;
 
 use crate::cli::bytes;
 use crate::node::memory;
@@ -74,6 +77,22 @@ pub struct Options {
     /// How long such a form is kept.
     #[arg(long, value_name = "HOURS", default_value_t = 24)]
     pub form_hours: u16,
+    /// Space for artifacts of ended captures; the oldest go first, those with copies in the object store before others. 0: as
+    /// much as the disk has, but for --min-free-bytes.
+    #[arg(long, value_name = "BYTES", default_value = "20GiB", value_parser = bytes)]
+    pub max_artifact_bytes: u64,
+    /// How long artifacts stay on the node at most. 0: as long as their session's retention says.
+    #[arg(long, value_name = "DAYS", default_value_t = 0)]
+    pub artifact_days: u16,
+    /// Where the object store is.
+    #[command(flatten)]
+    pub store: StoreArguments,
+    /// Where artifacts are kept of sessions that say nothing of it, where there is an object store: Node, Copied or Durable.
+    #[arg(long, value_name = "MODE", default_value = "Copied", value_parser = storage_mode())]
+    pub store_default: StorageMode,
+    /// How long a capture with storage Durable waits for an object store that fails.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub store_patience_seconds: u32,
     /// Longest import of a raw capture.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub import_timeout_seconds: u32,
@@ -116,4 +135,9 @@ impl Options {
             transform: seconds(self.transform_timeout_seconds),
         }
     }
+}
+
+fn storage_mode() -> impl TypedValueParser<Value = StorageMode> {
+    let names = StorageMode::ALL.map(StorageMode::as_str);
+    PossibleValuesParser::new(names).try_map(|name| StorageMode::from_name(&name).ok_or("no such mode"))
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use flopwatch_api::capture::Capture;
 use flopwatch_artifacts::{CaptureId, Store};
+use flopwatch_bucket::Bucket;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 use tracing::{info, warn};
@@ -62,6 +63,26 @@ pub(super) async fn sweep_store(store: &Store, live: &HashSet<CaptureId>) {
             "swept artifacts that belong to no capture"
         ),
         Err(error) => warn!(error = %chain(&error), "sweeping the store failed and is tried again"),
+    }
+}
+
+/// Lets go of forms of other nodes' captures that the object store holds no longer.
+pub(super) async fn sweep_guests(store: &Store, bucket: Option<&Bucket>) {
+    let Some(bucket) = bucket else { return };
+    let guests = match store.guests().await {
+        Ok(guests) => guests,
+        Err(error) => {
+            warn!(error = %chain(&error), "forms of other nodes' captures cannot be swept");
+            return;
+        }
+    };
+    for guest in guests {
+        // What cannot be told goes when it is too old.
+        if matches!(bucket.find(&guest).await, Ok(None))
+            && let Err(error) = store.forget_guest(&guest).await
+        {
+            warn!(capture = guest.name, error = %chain(&error), "forms of another node's capture stay for now");
+        }
     }
 }
 

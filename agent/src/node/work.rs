@@ -9,6 +9,7 @@ mod probe;
 mod produce;
 mod resume;
 mod start;
+mod store;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use flopwatch_api::preparation::NSYS_TRACE_ANNOTATION;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StartMode;
-use flopwatch_artifacts::{StoreError, artifacts_path};
+use flopwatch_artifacts::StoreError;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -58,17 +59,35 @@ struct Published {
     artifacts: Vec<Artifact>,
     summary: CaptureSummary,
     message: String,
+    /// Whether it has copies in the object store, or is to have.
+    storage: Copies,
+}
+
+/// Copies of a capture's artifacts in the object store.
+enum Copies {
+    /// There are to be none.
+    None,
+    /// There are to be some, by and by.
+    Due,
+    /// They are there.
+    Stored(String),
 }
 
 /// A capture that did not, and what it held all the same.
 struct Failed {
     failure: Failure,
     summary: Option<CaptureSummary>,
+    /// What is on the node all the same.
+    kept: Vec<Artifact>,
 }
 
 impl From<Failure> for Failed {
     fn from(failure: Failure) -> Self {
-        Self { failure, summary: None }
+        Self {
+            failure,
+            summary: None,
+            kept: Vec::new(),
+        }
     }
 }
 
@@ -126,6 +145,7 @@ impl<'a> Work<'a> {
             ..Journal::default()
         };
         self.remember()?;
+        self.node.storage.refuse(&self.capture.spec)?;
         self.enter(Stage::Attaching, "looking at the container");
         let (attached, held) = match self.capture.spec.start {
             StartMode::Now => (self.attach().await?, None),
@@ -199,7 +219,19 @@ impl<'a> Work<'a> {
         let produced = produce::produce(self, attached).await?;
         self.interrupted()?;
         self.enter(Stage::Publishing, "storing the artifacts");
-        let artifacts = produce::publish(self, &produced).await?;
+        let manifest = produce::publish(self, &produced).await?;
+        let storage = match self.store(&manifest).await {
+            // Whoever ended it wants no copies either.
+            Err(_) if self.interrupted().is_err() => Copies::None,
+            Err(failure) => {
+                return Err(Failed {
+                    failure,
+                    summary: Some(produced.summary),
+                    kept: manifest.artifacts,
+                });
+            }
+            Ok(storage) => storage,
+        };
         if let Err(ended) = self.interrupted() {
             produce::withdraw(self).await;
             return Err(ended.into());
@@ -218,9 +250,10 @@ impl<'a> Work<'a> {
             message.push_str("; the node's agent restarted meanwhile");
         }
         Ok(Published {
-            artifacts,
+            artifacts: manifest.artifacts,
             summary: produced.summary,
             message,
+            storage,
         })
     }
 
@@ -317,31 +350,37 @@ impl<'a> Work<'a> {
     async fn end(mut self, ended: Result<Published, Failed>) {
         self.leave_stage();
         let now = Timestamp::now();
+        let url = self.node.url_of(self.capture);
         let reason = match ended {
             Ok(Published {
                 artifacts,
                 summary,
                 message,
+                storage,
             }) => {
-                let namespace = self.capture.namespace().unwrap_or_default();
-                let url = format!(
-                    "{}{}",
-                    self.node.url,
-                    artifacts_path(&namespace, &self.capture.name_any())
-                );
                 info!(result = message, "succeeded");
+                match storage {
+                    Copies::None => {}
+                    Copies::Due => self.draft.storing(),
+                    Copies::Stored(place) => self.draft.stored(place),
+                }
                 self.draft.succeed(artifacts, summary, Some(url), &message, now);
                 CaptureReason::Succeeded
             }
-            Err(Failed { failure, summary }) => {
+            Err(Failed { failure, summary, kept }) => {
                 info!(reason = %failure.reason, why = failure.message, "failed");
                 self.draft.fail(&failure, summary, now);
+                if !kept.is_empty() {
+                    self.draft.not_stored(&failure);
+                    self.draft.keep(kept, Some(url));
+                }
                 failure.reason
             }
         };
         self.node.metrics.capture_ended(reason);
         self.write();
         self.writer.finish().await;
+        self.node.storage.nudge();
     }
 
     /// Name of the raw capture in the container.

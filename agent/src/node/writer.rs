@@ -82,10 +82,19 @@ impl Target {
 
     /// Applies the whole status that the agent owns.
     pub async fn apply(&self, status: &CaptureStatus) -> Result<(), Error> {
+        self.apply_to(status, None).await
+    }
+
+    /// Likewise, unless the capture has changed since it was read as `seen`.
+    pub async fn apply_over(&self, seen: &Capture, status: &CaptureStatus) -> Result<(), Error> {
+        self.apply_to(status, seen.resource_version()).await
+    }
+
+    async fn apply_to(&self, status: &CaptureStatus, version: Option<String>) -> Result<(), Error> {
         let body = serde_json::json!({
             "apiVersion": format!("{GROUP}/{VERSION}"),
             "kind": "Capture",
-            "metadata": { "name": self.name, "uid": self.uid },
+            "metadata": { "name": self.name, "uid": self.uid, "resourceVersion": version },
             "status": status,
         });
         let params = PatchParams::apply(AGENT_FIELD_MANAGER).force();

@@ -58,3 +58,61 @@ readinessProbe:
   httpGet: { path: /readyz, port: metrics }
   periodSeconds: 2
 {{- end -}}
+
+
+{{/* Where the object store is: flags, credentials, and the mount of its authority; the same for agents, controller and gateway. */}}
+{{- define "flopwatch.storeFlags" -}}
+{{- with .Values.store -}}
+{{- if .url }}
+- --store-url={{ .url }}
+- --store-region={{ .region }}
+{{- with .endpoint }}
+- --store-endpoint={{ . }}
+{{- end }}
+{{- if .virtualHosts }}
+- --store-virtual-hosts
+{{- end }}
+{{- if .authoritySecretName }}
+- --store-authority=/etc/flopwatch/store/ca.crt
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "flopwatch.storeEnv" -}}
+{{- if and .root.Values.store.url .secret }}
+{{- range list "AWS_ACCESS_KEY_ID" "AWS_SECRET_ACCESS_KEY" "AWS_SESSION_TOKEN" }}
+- { name: {{ . }}, valueFrom: { secretKeyRef: { name: {{ $.secret }}, key: {{ . }}, optional: {{ eq . "AWS_SESSION_TOKEN" }} } } }
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "flopwatch.storeMount" -}}
+{{- if and .Values.store.url .Values.store.authoritySecretName }}
+- { name: store, mountPath: /etc/flopwatch/store, readOnly: true }
+{{- end }}
+{{- end -}}
+
+{{- define "flopwatch.storeVolume" -}}
+{{- if and .Values.store.url .Values.store.authoritySecretName }}
+- { name: store, secret: { secretName: {{ .Values.store.authoritySecretName }}, items: [{ key: ca.crt, path: ca.crt }] } }
+{{- end }}
+{{- end -}}
+
+{{- define "flopwatch.storeAccount" -}}
+{{- if .Values.store.url }}
+{{- with .Values.store.serviceAccountAnnotations }}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* The cluster's own name in the store is the UID of a namespace that every cluster has. */}}
+{{- define "flopwatch.storeRule" -}}
+{{- if .Values.store.url }}
+- apiGroups: [""]
+  resources: [namespaces]
+  resourceNames: [kube-system]
+  verbs: [get]
+{{- end }}
+{{- end -}}

@@ -66,6 +66,7 @@ fn lease() -> Value {
 
 fn options(lease: Option<&str>) -> ControllerOptions {
     ControllerOptions {
+        store: StoreArguments::default(),
         namespace: "flopwatch".to_owned(),
         listen_metrics: SocketAddr::from(([127, 0, 0, 1], 0)),
         lease: lease.map(str::to_owned),

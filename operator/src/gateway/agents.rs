@@ -1,9 +1,10 @@
 //! Reads artifacts from the agents, over TLS, with a token that is good for nothing else.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{AUTHORIZATION, HOST, IF_NONE_MATCH, IF_RANGE, RANGE};
@@ -15,6 +16,7 @@ use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use sha2::{Digest as _, Sha256};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -40,6 +42,9 @@ pub struct AgentOptions {
     pub token: PathBuf,
     /// Most transfers at once.
     pub transfers: usize,
+    /// Host and port under which the name service has the addresses of all agents: any of them makes forms of copies in the
+    /// object store.
+    pub service: String,
 }
 
 /// Why an agent gave nothing.
@@ -56,6 +61,9 @@ pub(crate) enum AgentError {
         /// Why.
         reason: String,
     },
+    /// No agent can be reached.
+    #[error("no node's agent can be reached to make it of the copy in the object store: {0}")]
+    Nobody(String),
     /// It did not answer in time.
     #[error("the node's agent at {0} did not answer in time")]
     Slow(SocketAddr),
@@ -88,10 +96,19 @@ pub(crate) enum AgentError {
 }
 
 impl AgentError {
+    /// Whether somebody else may have what this agent does not give.
+    pub(crate) fn is_absence(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Slow(_) | Self::Gone => true,
+            Self::Failed { said, .. } => said == "Corrupt" || said == "Store",
+            _ => false,
+        }
+    }
+
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Own(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Unreachable { .. } | Self::Busy | Self::Converting | Self::Conversions => {
+            Self::Unreachable { .. } | Self::Nobody(_) | Self::Busy | Self::Converting | Self::Conversions => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Self::Slow(_) => StatusCode::GATEWAY_TIMEOUT,
@@ -103,7 +120,7 @@ impl AgentError {
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::Own(_) => "Gateway",
-            Self::Unreachable { .. } => "AgentUnreachable",
+            Self::Unreachable { .. } | Self::Nobody(_) => "AgentUnreachable",
             Self::Slow(_) => "AgentSlow",
             Self::Gone => "NotFound",
             Self::NotCaptured(_) => "NotCaptured",
@@ -120,7 +137,18 @@ impl AgentError {
 pub(crate) struct Agents {
     options: AgentOptions,
     transfers: Arc<Semaphore>,
+    /// Agents that could not be reached, and when.
+    missed: Mutex<BTreeMap<SocketAddr, Instant>>,
 }
+
+/// How long an agent that could not be reached is passed by, where another way leads to the same.
+const MISSED: Duration = Duration::from_secs(30);
+/// Agents that are remembered so.
+const REMEMBERED: usize = 1024;
+/// Longest look-up of the agents' addresses.
+const LOOK_UP: Duration = Duration::from_secs(5);
+/// Agents that are tried for one form.
+const TRIED: usize = 3;
 
 /// Headers of a request that the agent decides on.
 const ASKED: [HeaderName; 3] = [RANGE, IF_RANGE, IF_NONE_MATCH];
@@ -128,7 +156,11 @@ const ASKED: [HeaderName; 3] = [RANGE, IF_RANGE, IF_NONE_MATCH];
 impl Agents {
     pub(crate) fn new(options: AgentOptions) -> Self {
         let transfers = Arc::new(Semaphore::new(options.transfers));
-        Self { options, transfers }
+        Self {
+            options,
+            transfers,
+            missed: Mutex::default(),
+        }
     }
 
     /// Asks the agent at `address` for `path`; its answer is passed on with its headers, the body as it comes.
@@ -139,10 +171,76 @@ impl Agents {
         path: &str,
         asked: &HeaderMap,
     ) -> Result<Response<Body>, AgentError> {
-        let turn = timeout(TURN, Arc::clone(&self.transfers).acquire_owned()).await;
-        let Ok(Ok(turn)) = turn else {
-            return Err(AgentError::Busy);
-        };
+        let turn = self.turn().await?;
+        let answer = self.ask(address, method, path, asked, turn).await;
+        let mut missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(answer, Err(AgentError::Unreachable { .. } | AgentError::Slow(_))) {
+            if missed.len() >= REMEMBERED {
+                missed.clear();
+            }
+            missed.insert(address, Instant::now());
+        } else {
+            missed.remove(&address);
+        }
+        drop(missed);
+        answer
+    }
+
+    /// Whether an agent could not be reached a moment ago.
+    pub(crate) fn is_missed(&self, address: SocketAddr) -> bool {
+        let missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
+        missed.get(&address).is_some_and(|since| since.elapsed() < MISSED)
+    }
+
+    /// A place among the transfers; it is given back when it is dropped.
+    pub(crate) async fn turn(&self) -> Result<OwnedSemaphorePermit, AgentError> {
+        match timeout(TURN, Arc::clone(&self.transfers).acquire_owned()).await {
+            Ok(Ok(turn)) => Ok(turn),
+            _ => Err(AgentError::Busy),
+        }
+    }
+
+    /// Asks one agent after the other, but for the one that is known not to answer, for a form of the capture of that UID. Whoever
+    /// asks again comes to the same agent, which has it by then.
+    pub(crate) async fn fetch_from_any(
+        &self,
+        uid: &str,
+        but: Option<SocketAddr>,
+        method: &Method,
+        path: &str,
+        asked: &HeaderMap,
+    ) -> Result<Response<Body>, AgentError> {
+        let nobody = |reason: String| AgentError::Nobody(reason);
+        let found = timeout(LOOK_UP, tokio::net::lookup_host(&self.options.service)).await;
+        let found = found.map_err(|_elapsed| nobody("their addresses cannot be looked up in time".to_owned()))?;
+        let found = found.map_err(|error| nobody(format!("their addresses cannot be looked up: {error}")))?;
+        let mut agents: Vec<SocketAddr> = found.filter(|address| Some(*address) != but).collect();
+        agents.sort_by_cached_key(|address| {
+            (
+                self.is_missed(*address),
+                Sha256::digest(format!("{uid} {address}")).to_vec(),
+            )
+        });
+        agents.dedup();
+        let path = format!("{path}?uid={uid}");
+        let mut last = nobody("there is no other".to_owned());
+        for address in agents.into_iter().take(TRIED) {
+            match self.fetch(address, method.clone(), &path, asked).await {
+                Err(error @ (AgentError::Unreachable { .. } | AgentError::Slow(_))) => last = nobody(error.to_string()),
+                other => return other,
+            }
+        }
+        Err(last)
+    }
+
+    async fn ask(
+        &self,
+        address: SocketAddr,
+        method: Method,
+        path: &str,
+        asked: &HeaderMap,
+        turn: OwnedSemaphorePermit,
+    ) -> Result<Response<Body>, AgentError> {
         let (name, connector) = self.identity().await?;
         let token = tokio::fs::read_to_string(&self.options.token)
             .await

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use flopwatch_access::Denied;
+use flopwatch_bucket::BucketError;
 use serde::Serialize;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder, ResponsesBuilder};
 use utoipa::{IntoResponses, ToSchema};
@@ -54,6 +55,13 @@ pub(crate) enum Problem {
     Own(String),
     /// The node's agent did not answer as it should.
     Agent(AgentError),
+    /// The object store did not.
+    Store(BucketError),
+    /// No byte of the range is in the artifact.
+    Range {
+        /// Size of the artifact.
+        bytes: u64,
+    },
 }
 
 /// Problem details (RFC 9457).
@@ -157,6 +165,20 @@ impl Problem {
             ),
             Self::Own(what) => (StatusCode::INTERNAL_SERVER_ERROR, "Gateway", what.clone()),
             Self::Agent(error) => (error.status(), error.reason(), error.to_string()),
+            Self::Store(error) => {
+                let (status, reason) = match error {
+                    BucketError::Corrupt { .. } => (StatusCode::BAD_GATEWAY, "Corrupt"),
+                    BucketError::Missing(_) => (StatusCode::NOT_FOUND, "NotFound"),
+                    BucketError::Slow { .. } => (StatusCode::GATEWAY_TIMEOUT, "ObjectStoreSlow"),
+                    _ => (StatusCode::SERVICE_UNAVAILABLE, "ObjectStore"),
+                };
+                (status, reason, format!("The node cannot give it, and {error}."))
+            }
+            Self::Range { bytes } => (
+                StatusCode::RANGE_NOT_SATISFIABLE,
+                "Range",
+                format!("The artifact has {bytes} bytes, and the range none of them."),
+            ),
         }
     }
 }
@@ -190,6 +212,11 @@ impl IntoResponse for Problem {
             StatusCode::METHOD_NOT_ALLOWED => set(ALLOW, "GET, HEAD, POST, DELETE"),
             StatusCode::SERVICE_UNAVAILABLE => set(RETRY_AFTER, "2"),
             _ => {}
+        }
+        if let Self::Range { bytes } = self
+            && let Ok(value) = HeaderValue::try_from(format!("bytes */{bytes}"))
+        {
+            drop(response.headers_mut().insert(CONTENT_RANGE, value));
         }
         response
     }

@@ -1,7 +1,6 @@
 //! The paths, and the document that describes them: both come of the same handlers.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,11 +8,11 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, Method, Response, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use flopwatch_access::{Credentials, Grant, Reviewer, Verb};
-use flopwatch_api::artifact::{Artifact, Output};
+use flopwatch_api::artifact::Artifact;
 use flopwatch_api::capture::Capture;
 use flopwatch_api::form::{Form, TIMELINE};
 use flopwatch_api::session::ProfilingSession;
@@ -39,6 +38,7 @@ use crate::gateway::problem::{Guarded, OfCapture, OfSession, Problem, ProblemDet
 use crate::gateway::progress::{Listener, Notice, ServerSentEvent};
 use crate::gateway::request::{is_namespace, session_of};
 use crate::gateway::sessions::{Cursor, Filter, Sessions, id_of};
+use crate::gateway::store::ObjectStore;
 use crate::gateway::token::Token;
 use crate::gateway::{sign_in, stop, targets};
 
@@ -55,6 +55,8 @@ pub(crate) struct Gateway {
     pub(crate) reviewer: Reviewer,
     pub(crate) api_server: ApiServer,
     pub(crate) agents: Agents,
+    /// Where copies of artifacts are, where there is an object store.
+    pub(crate) store: Option<ObjectStore>,
     /// What browsers keep of whoever signed in.
     pub(crate) cookies: Cookies,
     /// Tells of changes of sessions and captures.
@@ -229,56 +231,16 @@ impl Gateway {
             )),
         }
     }
-
-    /// Passes an artifact, or a form of the timeline, on from the agent that holds it.
-    async fn stream(
-        &self,
-        token: &Token,
-        (session, capture): (Arc<ProfilingSession>, Arc<Capture>),
-        name: &str,
-        method: Method,
-        headers: &HeaderMap,
-    ) -> Result<Response<Body>, Problem> {
-        let timeline = || Form::from_name(name).and_then(|_form| published(&capture, TIMELINE));
-        let Some(artifact) = published(&capture, name).or_else(timeline) else {
-            return Err(if has_ended(&capture) {
-                Problem::NotFound("artifact of that name in this capture".to_owned())
-            } else {
-                Problem::NotReady("The capture has not published anything yet.".to_owned())
-            });
-        };
-        let namespace = session.namespace().unwrap_or_default();
-        if artifact.type_ == Output::Raw || artifact.sensitive {
-            let allowed = self
-                .allow(token, Verb::Get, &namespace, Some(&session.name_any()), true)
-                .await;
-            allowed.map_err(|problem| match problem {
-                Problem::Forbidden => Problem::RawForbidden,
-                other => other,
-            })?;
-        }
-        let address = agent_of(&capture)
-            .ok_or_else(|| Problem::NotReady("The capture does not say which agent holds it yet.".to_owned()))?;
-        let path = format!(
-            "/v1/namespaces/{namespace}/captures/{}/artifacts/{name}",
-            capture.name_any()
-        );
-        let mut answer = self.agents.fetch(address, method, &path, headers).await?;
-        if answer.status() != StatusCode::NOT_MODIFIED
-            && let Ok(value) = HeaderValue::try_from(format!("attachment; filename=\"{name}\""))
-        {
-            answer.headers_mut().insert(CONTENT_DISPOSITION, value);
-        }
-        Ok(answer)
-    }
 }
 
-fn published<'a>(capture: &'a Capture, name: &str) -> Option<&'a Artifact> {
+/// The artifact of that name that the capture published.
+pub(crate) fn published<'a>(capture: &'a Capture, name: &str) -> Option<&'a Artifact> {
     let artifacts = &capture.status.as_ref()?.artifacts;
     artifacts.iter().find(|artifact| artifact.name == name)
 }
 
-fn has_ended(capture: &Capture) -> bool {
+/// Whether nothing more comes of the capture.
+pub(crate) fn has_ended(capture: &Capture) -> bool {
     let status = capture.status.as_ref();
     status.is_some_and(|status| {
         let succeeded = status
@@ -287,14 +249,6 @@ fn has_ended(capture: &Capture) -> bool {
             .find(|condition| condition.type_ == "Succeeded");
         succeeded.is_some_and(|condition| condition.status != "Unknown")
     })
-}
-
-/// Address of the agent that serves a capture's artifacts. Nothing else of the URL counts: the path is known, and only a holder of
-/// an agent's certificate is talked to.
-fn agent_of(capture: &Capture) -> Option<SocketAddr> {
-    let url = capture.status.as_ref()?.url.as_deref()?;
-    let authority = url.strip_prefix("https://")?.split('/').next()?;
-    authority.parse().ok()
 }
 
 /// What can be profiled with.

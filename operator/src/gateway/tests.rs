@@ -10,6 +10,7 @@ mod forms;
 mod kernels;
 mod rig;
 mod sockets;
+mod stored;
 
 use std::collections::BTreeSet;
 

@@ -434,6 +434,7 @@ impl Step<'_> {
                 metrics: spec.metrics.clone(),
                 transform: spec.transform.clone(),
                 outputs: spec.outputs.clone(),
+                storage: spec.retention.storage,
                 stop: None,
             },
         );

@@ -17,8 +17,8 @@ use object_store::{GetOptions, ObjectStoreExt};
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 
-use super::{SourceFile, Store, StoreError, io_error};
-use crate::manifest::{CaptureId, MAX_MANIFEST_BYTES, Manifest, ManifestError, check_name, is_sha256};
+use super::{Source, SourceFile, Store, StoreError, io_error};
+use flopwatch_bucket::{CaptureId, MAX_MANIFEST_BYTES, Manifest, ManifestError, check_name, is_sha256};
 
 /// Version of the layout. Forms of another version are made again.
 const VERSION: u32 = 1;
@@ -29,6 +29,9 @@ const VERSION: u32 = 1;
 struct Forms {
     version: u32,
     capture: CaptureId,
+    /// Set where the capture is of another node and its artifacts come from the bucket.
+    #[serde(default)]
+    guest: bool,
     kept: Vec<Kept>,
 }
 
@@ -104,13 +107,15 @@ impl Store {
         Ok(found.filter(|_| forms.capture == manifest.capture))
     }
 
-    /// Keeps a copy of `file` as the form of a capture's artifact, and lets go of others where the bounds ask for it.
+    /// Keeps a copy of `file` as the form of a capture's artifact, and lets go of others where the bounds ask for it. `guest`:
+    /// the capture is of another node.
     pub(crate) async fn keep_form(
         &self,
         manifest: &Manifest,
         of: &Artifact,
         form: Form,
         file: &SourceFile,
+        guest: bool,
     ) -> Result<Artifact, StoreError> {
         let metadata = tokio::fs::metadata(&file.path).await.map_err(io_error(&file.path))?;
         let bytes = metadata.len();
@@ -127,7 +132,7 @@ impl Store {
         let capture = &manifest.capture;
         // It may have been removed, or have been published anew, while the form was made.
         let now = self.get(&capture.namespace, &capture.name).await?;
-        if now.as_ref() != Some(manifest) {
+        if !guest && now.as_ref() != Some(manifest) {
             return Err(StoreError::CaptureChanged {
                 namespace: capture.namespace.clone(),
                 name: capture.name.clone(),
@@ -148,6 +153,7 @@ impl Store {
             .unwrap_or_else(|| Forms {
                 version: VERSION,
                 capture: capture.clone(),
+                guest,
                 kept: Vec::new(),
             });
         forms.kept.retain(|kept| kept.artifact.name != form.name());
@@ -182,10 +188,21 @@ impl Store {
     }
 
     /// Writes the content of an artifact, checked against its SHA-256, to a new file.
-    pub(crate) async fn copy_out(&self, artifact: &Artifact, path: &std::path::Path) -> Result<(), StoreError> {
+    pub(crate) async fn copy_out(
+        &self,
+        artifact: &Artifact,
+        source: &Source,
+        path: &std::path::Path,
+    ) -> Result<(), StoreError> {
         let bytes = u64::try_from(artifact.bytes).unwrap_or_default();
         self.refuse_below_floor(bytes)?;
-        let mut content = self.read(artifact, 0..bytes).await?;
+        let mut content = match source {
+            Source::Node => self.read(artifact, 0..bytes).await?,
+            Source::Bucket(bucket, stored) => {
+                let content = bucket.read(stored, artifact, 0..bytes).await?;
+                content.map_err(StoreError::from).boxed()
+            }
+        };
         let mut file = tokio::fs::File::create_new(path).await.map_err(io_error(path))?;
         while let Some(chunk) = content.next().await {
             file.write_all(&chunk?).await.map_err(io_error(path))?;
@@ -230,10 +247,33 @@ impl Store {
         Ok(())
     }
 
-    /// Removes the records of captures that are not among `captures`; whoever has `contents` alone removes their objects.
+    /// Captures of other nodes of which forms are kept here.
+    pub async fn guests(&self) -> Result<Vec<CaptureId>, StoreError> {
+        let records = self.all_forms().await?.into_values();
+        Ok(records.filter(|forms| forms.guest).map(|forms| forms.capture).collect())
+    }
+
+    /// Lets go of the forms of a capture of another node. Safe to repeat.
+    pub async fn forget_guest(&self, capture: &CaptureId) -> Result<(), StoreError> {
+        let contents = self.contents.write().await;
+        let place = place_of(capture);
+        if self
+            .forms(&place)
+            .await?
+            .is_some_and(|forms| forms.guest && forms.capture == *capture)
+        {
+            self.remove_forms(&place).await?;
+            self.remove_unreferenced().await?;
+        }
+        drop(contents);
+        self.usage().await.map(drop)
+    }
+
+    /// Removes the records of this node's captures that are not among `captures`; whoever has `contents` alone removes their
+    /// objects.
     pub(super) async fn keep_forms_of(&self, captures: &BTreeSet<&CaptureId>) -> Result<(), StoreError> {
         for (place, forms) in self.all_forms().await? {
-            if !captures.contains(&forms.capture) {
+            if !forms.guest && !captures.contains(&forms.capture) {
                 self.remove_forms(&place).await?;
             }
         }
@@ -353,6 +393,7 @@ mod tests {
                     name: name.to_owned(),
                     uid: "u".to_owned(),
                 },
+                guest: false,
                 kept: Vec::new(),
             };
             serde_json::to_vec(&forms).unwrap()

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use flopwatch_api::artifact::{Artifact, Output};
+use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::CaptureSummary;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
-use flopwatch_artifacts::{Publication, SourceFile};
+use flopwatch_artifacts::{Manifest, Publication, SourceFile};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use tracing::warn;
@@ -69,6 +69,7 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
         verify(&required, &summary.categories).map_err(|failure| Failed {
             failure,
             summary: Some(summary.clone()),
+            kept: Vec::new(),
         })?;
     }
     let made = [
@@ -100,26 +101,22 @@ fn with_tools(work: &Work<'_>, attached: &Attached) -> Result<Steps, Failure> {
     Err(Failure::new(CaptureReason::VersionUnsupported, message))
 }
 
-/// Stores the files.
-pub(super) async fn publish(work: &Work<'_>, produced: &Produced) -> Result<Vec<Artifact>, Failure> {
+/// Stores the files on the node.
+pub(super) async fn publish(work: &Work<'_>, produced: &Produced) -> Result<Manifest, Failure> {
     let publication = Publication {
         capture: capture_id(work.capture),
         session: work.capture.spec.session_ref.clone(),
         created: Timestamp::now(),
     };
     let files: Vec<SourceFile> = produced.files.iter().filter_map(|file| source_file(file)).collect();
-    let manifest = work
-        .node
-        .store
-        .publish(publication, &files)
-        .await
-        .map_err(|error| store_failure(&error))?;
-    Ok(manifest.artifacts)
+    let published = work.node.store.publish(publication, &files).await;
+    published.map_err(|error| store_failure(&error))
 }
 
 /// Takes back what was just stored: nobody wants it any more.
 pub(super) async fn withdraw(work: &Work<'_>) {
     let namespace = work.capture.namespace().unwrap_or_default();
+    work.node.storage.forget(&capture_id(work.capture)).await;
     if let Err(error) = work.node.store.delete(&namespace, &work.capture.name_any()).await {
         warn!(error = %chain(&error), "artifacts of a discarded capture stay until it is deleted");
     }

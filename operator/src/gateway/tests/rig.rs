@@ -9,9 +9,10 @@ use axum::Router;
 use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::SessionReference;
 use flopwatch_artifacts::{
-    Access, ArtifactMetrics, ArtifactService, CaptureId, ConversionLimits, Converter, Publication, Server,
+    Access, ArtifactMetrics, ArtifactService, CaptureId, ConversionLimits, Converter, Manifest, Publication, Server,
     ServerLimits, SourceFile, Store, StoreOptions,
 };
+use flopwatch_bucket::Bucket;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -37,7 +38,22 @@ pub(super) const AGENT_NAME: &str = "flopwatch-agent.flopwatch.svc";
 pub(super) struct Agent {
     pub(super) address: SocketAddr,
     pub(super) folder: TempDir,
+    pub(super) store: Arc<Store>,
+    /// What it published.
+    pub(super) manifest: Manifest,
     stop: CancellationToken,
+}
+
+impl Agent {
+    /// Closes its port, as if its node were gone.
+    pub(super) fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Copies what it published to the object store.
+    pub(super) async fn copy_to(&self, bucket: &Bucket) {
+        self.store.copy_to(bucket, &self.manifest).await.unwrap();
+    }
 }
 
 impl Drop for Agent {
@@ -72,14 +88,24 @@ fn write_leaf(folder: &std::path::Path) {
     }
 }
 
+/// One that published the capture; or, where there is a `first`, one of another node with the certificate of that.
 async fn agent(
     client: Client,
     timeline: &[u8],
     converter: impl FnOnce(PathBuf) -> Arc<dyn Converter>,
     limits: ConversionLimits,
+    bucket: Option<Bucket>,
+    first: Option<&Agent>,
 ) -> Agent {
     let folder = tempfile::tempdir().unwrap();
-    write_leaf(folder.path());
+    match first {
+        None => write_leaf(folder.path()),
+        Some(first) => {
+            for file in ["tls.crt", "tls.key", "ca.crt"] {
+                std::fs::copy(first.folder.path().join(file), folder.path().join(file)).unwrap();
+            }
+        }
+    }
     let metrics = ArtifactMetrics::register(&Registry::new()).unwrap();
     let options = StoreOptions {
         free_bytes_floor: 0,
@@ -107,7 +133,7 @@ async fn agent(
         capture: CaptureId {
             namespace: "team".into(),
             name: "train-a".into(),
-            uid: "uid".into(),
+            uid: "uid-of-train-a".into(),
         },
         session: SessionReference {
             name: "train".into(),
@@ -115,14 +141,18 @@ async fn agent(
         },
         created: Timestamp::UNIX_EPOCH,
     };
-    store.publish(publication, &files).await.unwrap();
+    let manifest = match first {
+        None => store.publish(publication, &files).await.unwrap(),
+        Some(first) => first.manifest.clone(),
+    };
+    let store = Arc::new(store);
     let reviews = ReviewerOptions {
         service_audience: Some(flopwatch_api::AGENT_AUDIENCE.to_owned()),
         ..ReviewerOptions::default()
     };
     let access = Access::Kubernetes(Reviewer::new(client, reviews, metrics.reviews()));
     let converter = converter(folder.path().join("conversion"));
-    let service = ArtifactService::converting(Arc::new(store), access, metrics, converter, limits);
+    let service = ArtifactService::converting(Arc::clone(&store), access, metrics, converter, limits, bucket);
     let any = ([127, 0, 0, 1], 0).into();
     let server = Server::bind_tls(&service, any, folder.path(), ServerLimits::default())
         .await
@@ -130,7 +160,13 @@ async fn agent(
     let stop = CancellationToken::new();
     let address = server.local_addr();
     tokio::spawn(server.run(stop.clone()));
-    Agent { address, folder, stop }
+    Agent {
+        address,
+        folder,
+        store,
+        manifest,
+        stop,
+    }
 }
 
 /// Everything, running.
@@ -138,6 +174,8 @@ pub(super) struct Rig {
     pub(super) address: SocketAddr,
     pub(super) world: Arc<Mutex<World>>,
     pub(super) agent: Agent,
+    /// Of another node, where there is an object store.
+    pub(super) other: Option<Agent>,
     /// Where the API server is.
     pub(super) api_server: SocketAddr,
     router: Router,
@@ -163,11 +201,26 @@ impl Rig {
         Self::converting(timeline, |folder| Arc::new(Sizes { folder, perfetto }), limits).await
     }
 
+    /// Likewise, with an object store that gateway and agents know, and the agent of a second node.
+    pub(super) async fn with_store(bucket: Bucket) -> Self {
+        let sizes = |folder| -> Arc<dyn Converter> { Arc::new(Sizes { folder, perfetto: None }) };
+        Self::build(&timeline_content(), sizes, ConversionLimits::default(), Some(bucket)).await
+    }
+
     /// Likewise, with what makes forms in a folder that it is given.
     pub(super) async fn converting(
         timeline: &[u8],
-        converter: impl FnOnce(PathBuf) -> Arc<dyn Converter>,
+        converter: impl Fn(PathBuf) -> Arc<dyn Converter>,
         limits: ConversionLimits,
+    ) -> Self {
+        Self::build(timeline, converter, limits, None).await
+    }
+
+    async fn build(
+        timeline: &[u8],
+        converter: impl Fn(PathBuf) -> Arc<dyn Converter>,
+        limits: ConversionLimits,
+        bucket: Option<Bucket>,
     ) -> Self {
         let (sessions, session_writer) = reflector::store();
         let (captures, capture_writer) = reflector::store();
@@ -201,7 +254,13 @@ impl Rig {
         let config = Config::new(format!("http://{api_server}").parse().unwrap());
         tokio::spawn(async move { axum::serve(listener, api).await.unwrap() });
         let client = Client::try_from(config.clone()).unwrap();
-        let agent = agent(client.clone(), timeline, converter, limits).await;
+        let (first, second) = (client.clone(), client.clone());
+        let agent = agent(first, timeline, &converter, limits.clone(), bucket.clone(), None).await;
+        let other = match &bucket {
+            Some(_) => Some(self::agent(second, timeline, &converter, limits, bucket.clone(), Some(&agent)).await),
+            None => None,
+        };
+        let service = other.as_ref().map_or(agent.address, |other| other.address).to_string();
         let token = agent.folder.path().join("token");
         std::fs::write(&token, "gateway\n").unwrap();
         let gateway = Gateway {
@@ -217,7 +276,9 @@ impl Rig {
                 authority: agent.folder.path().join("ca.crt"),
                 token,
                 transfers: 8,
+                service,
             }),
+            store: bucket.map(|bucket| ObjectStore::new(bucket, Metrics::new().unwrap().store.reads)),
             cookies: Cookies::new().unwrap(),
             news: heard,
             listeners: Arc::new(Semaphore::new(2)),
@@ -236,6 +297,7 @@ impl Rig {
             router,
             world,
             agent,
+            other,
             sessions: session_writer,
             captures: Mutex::new(capture_writer),
             news,
@@ -327,12 +389,20 @@ impl Rig {
         self.capture_of("train", "0badcafe", name, &finished(url, artifacts));
     }
 
+    /// Says of the capture `train-a` what its agent published, at `url` and in the object store at `store_url`.
+    pub(super) fn copied(&self, url: Option<&str>, store_url: Option<&str>) {
+        let artifacts = serde_json::to_value(&self.agent.manifest.artifacts).unwrap();
+        let mut status = finished("", &artifacts);
+        (status["url"], status["storeUrl"]) = (json!(url), json!(store_url));
+        self.capture_of("train", "0badcafe", "train-a", &status);
+    }
+
     /// Adds a capture of a session in `team`, or changes it.
     pub(super) fn capture_of(&self, session: &str, id: &str, name: &str, status: &Value) {
         let capture = json!({
             "apiVersion": "flopwatch.dev/v1alpha1", "kind": "Capture",
             "metadata": {
-                "namespace": "team", "name": name, "uid": name,
+                "namespace": "team", "name": name, "uid": format!("uid-of-{name}"),
                 "labels": {"flopwatch.dev/session": session, "flopwatch.dev/session-id": id}
             },
             "spec": {

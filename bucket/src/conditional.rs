@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use axum::http::HeaderMap;
-use axum::http::header::{IF_NONE_MATCH, IF_RANGE, RANGE};
+use http::HeaderMap;
+use http::header::{IF_NONE_MATCH, IF_RANGE, RANGE};
 use http_range_header::{EndPosition, StartPosition, parse_range_header};
 
 /// What to answer with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Selection {
+pub(crate) enum Selection {
     /// The client has it.
     NotModified,
     /// Everything.
@@ -21,7 +21,7 @@ pub(super) enum Selection {
 
 /// Reads the conditions of a request for an artifact of `bytes` bytes. Ranges that are malformed, or more than one, are
 /// ignored, as the standard allows; dates are never compared, because an artifact has none.
-pub(super) fn select(headers: &HeaderMap, sha256: &str, bytes: u64) -> Selection {
+pub(crate) fn select(headers: &HeaderMap, sha256: &str, bytes: u64) -> Selection {
     let tag = format!("\"{sha256}\"");
     let has = headers
         .get_all(IF_NONE_MATCH)
@@ -76,7 +76,7 @@ fn part(header: &str, bytes: u64) -> Selection {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::{HeaderName, HeaderValue};
+    use http::{HeaderName, HeaderValue};
 
     use super::*;
 

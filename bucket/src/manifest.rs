@@ -1,4 +1,4 @@
-//! What belongs to a capture, as the store keeps it.
+//! What belongs to a capture, as nodes' stores and the bucket keep it.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 pub const MAX_ARTIFACTS: usize = 16;
 
 /// Version of the manifest that this program writes. A manifest of another version is left alone and reported.
-pub(crate) const MANIFEST_VERSION: u32 = 1;
+pub const MANIFEST_VERSION: u32 = 1;
 
 /// Longest manifest that is read, in bytes. Sixteen artifacts need less than 16 KiB.
-pub(crate) const MAX_MANIFEST_BYTES: u64 = 1 << 20;
+pub const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 
 /// Names a capture for good: a capture of the same name that was created later has another UID.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -67,6 +67,9 @@ pub enum ManifestError {
     /// Two artifacts share a name.
     #[error("two artifacts are named {0:?}")]
     Duplicate(String),
+    /// It would be larger than one that is read.
+    #[error("the manifest would be larger than {MAX_MANIFEST_BYTES} bytes")]
+    TooLarge,
     /// More artifacts than a Capture's status has room for.
     #[error("{0} artifacts; a capture has at most {MAX_ARTIFACTS}")]
     TooMany(usize),
@@ -85,7 +88,7 @@ pub enum ManifestError {
 
 impl Manifest {
     /// Reads a manifest that was found in the place of `namespace`/`name`.
-    pub(crate) fn parse(text: &[u8], namespace: &str, name: &str) -> Result<Self, ManifestError> {
+    pub fn parse(text: &[u8], namespace: &str, name: &str) -> Result<Self, ManifestError> {
         /// The part that every version has.
         #[derive(Deserialize)]
         struct Versioned {
@@ -107,7 +110,7 @@ impl Manifest {
     }
 
     /// Refuses what could not be stored or served.
-    pub(crate) fn validate(&self) -> Result<(), ManifestError> {
+    pub fn validate(&self) -> Result<(), ManifestError> {
         check_name("namespace", &self.capture.namespace)?;
         check_name("capture", &self.capture.name)?;
         check_name("session", &self.session.name)?;
@@ -133,7 +136,8 @@ impl Manifest {
     }
 }
 
-pub(crate) fn check_name(what: &'static str, value: &str) -> Result<(), ManifestError> {
+/// Refuses a name that is not one of Kubernetes: it is to become part of a path or URL.
+pub fn check_name(what: &'static str, value: &str) -> Result<(), ManifestError> {
     if is_name(value) {
         Ok(())
     } else {
@@ -146,7 +150,7 @@ pub(crate) fn check_name(what: &'static str, value: &str) -> Result<(), Manifest
 
 /// A DNS subdomain as Kubernetes names objects: such a name is safe as a file name and as a URL segment, `.` and `..`
 /// are not among them.
-pub(crate) fn is_name(value: &str) -> bool {
+fn is_name(value: &str) -> bool {
     let label = |label: &str| {
         let edge = |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
         edge(label.as_bytes().first())
@@ -158,7 +162,8 @@ pub(crate) fn is_name(value: &str) -> bool {
     value.len() <= 253 && value.split('.').all(label)
 }
 
-pub(crate) fn is_sha256(value: &str) -> bool {
+/// Whether a text is the hexadecimal digits of a SHA-256, in lower case.
+pub fn is_sha256(value: &str) -> bool {
     value.len() == 64 && value.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 

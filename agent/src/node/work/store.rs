@@ -1,0 +1,64 @@
+//! Sees to copies of what was published.
+
+use std::time::Duration;
+
+use flopwatch_api::session::StorageMode;
+use flopwatch_artifacts::Manifest;
+use tokio::time::{Instant, sleep, timeout_at};
+use tracing::warn;
+
+use super::{Copies, Work};
+use crate::failure::Failure;
+use crate::node::storage::{failure_of, too_slow};
+
+/// Pause before the first new try; each is twice as long as the one before.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The longest.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+impl Work<'_> {
+    /// Waits for copies in the object store where the capture succeeds only with them. What was published stays on the node
+    /// whatever comes of it.
+    pub(super) async fn store(&mut self, manifest: &Manifest) -> Result<Copies, Failure> {
+        let storage = &self.node.storage;
+        let bucket = match (storage.mode(&self.capture.spec), storage.bucket()) {
+            (StorageMode::Node, _) | (StorageMode::Copied, None) => return Ok(Copies::None),
+            (StorageMode::Copied, Some(_)) => return Ok(Copies::Due),
+            (StorageMode::Durable, None) => return Err(storage.refusal()),
+            (StorageMode::Durable, Some(bucket)) => bucket.clone(),
+        };
+        let deadline = Instant::now() + storage.patience();
+        let mut pause = PAUSE;
+        self.draft.storing();
+        self.advance((1, 2), "copying the artifacts to the object store");
+        loop {
+            let tried = tokio::select! {
+                tried = timeout_at(deadline, self.node.store.copy_to(&bucket, manifest)) => tried,
+                () = self.aborted() => return Err(self.interrupted().err().unwrap_or_else(too_slow)),
+            };
+            let (failure, passing) = match tried {
+                Ok(Ok(())) => {
+                    self.node.metrics.upload(None);
+                    return Ok(Copies::Stored(bucket.place(&manifest.capture)));
+                }
+                Ok(Err(error)) => failure_of(&error),
+                Err(_elapsed) => (too_slow(), false),
+            };
+            self.node.metrics.upload(Some(failure.reason));
+            if !passing || Instant::now() + pause >= deadline {
+                return Err(failure);
+            }
+            warn!(
+                why = failure.message,
+                ?pause,
+                "the object store did not take the artifacts, trying again"
+            );
+            self.advance((1, 2), &format!("{}; trying again", failure.message));
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = self.aborted() => return Err(self.interrupted().err().unwrap_or(failure)),
+            }
+            pause = LONGEST_PAUSE.min(pause * 2);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Why the object store did not do what it was asked for.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use crate::manifest::ManifestError;
+
+/// Why the object store did not do what it was asked for. No text of it holds a credential: of an answer's body only the
+/// code is kept.
+#[derive(Debug, thiserror::Error)]
+pub enum BucketError {
+    /// It refuses the credentials, or they may not do this.
+    #[error("the object store refuses {what} ({said}): check the credentials of the store and what they may do")]
+    Refused {
+        /// What was asked of it.
+        what: &'static str,
+        /// The code that it gave.
+        said: String,
+    },
+    /// It has no such bucket.
+    #[error("the object store has no bucket {0:?}: make it, or correct the URL of the store")]
+    NoBucket(String),
+    /// It cannot be reached, or fails.
+    #[error("the object store fails {what}: {said}")]
+    Unavailable {
+        /// What was asked of it.
+        what: &'static str,
+        /// What is known of the reason.
+        said: String,
+    },
+    /// It did not answer in time.
+    #[error("{what} in the object store took longer than {limit:?}")]
+    Slow {
+        /// What was asked of it.
+        what: &'static str,
+        /// How long it had.
+        limit: Duration,
+    },
+    /// An object is not there.
+    #[error("the object store does not hold {0}")]
+    Missing(String),
+    /// An object is not what was stored.
+    #[error("object {key} in the store is corrupt: {reason}")]
+    Corrupt {
+        /// The object.
+        key: String,
+        /// What was found.
+        reason: String,
+    },
+    /// What was to be stored is not what its manifest says, or cannot be read.
+    #[error("{name} cannot be stored: {reason}")]
+    Source {
+        /// Name of the artifact.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// A manifest does not hold together.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+}
+
+impl BucketError {
+    /// Whether trying again later may help without anybody changing anything.
+    pub const fn is_passing(&self) -> bool {
+        matches!(self, Self::Unavailable { .. } | Self::Slow { .. })
+    }
+
+    pub(crate) fn of(what: &'static str, bucket: &str, error: &object_store::Error) -> Self {
+        let text = chain(error);
+        let said = code(&text);
+        if said.as_deref() == Some("NoSuchBucket") {
+            return Self::NoBucket(bucket.to_owned());
+        }
+        let refused = [
+            "AccessDenied",
+            "InvalidAccessKeyId",
+            "SignatureDoesNotMatch",
+            "ExpiredToken",
+            "InvalidToken",
+        ];
+        if said.as_deref().is_some_and(|said| refused.contains(&said)) {
+            return Self::Refused {
+                what,
+                said: said.unwrap_or_default(),
+            };
+        }
+        match error {
+            object_store::Error::PermissionDenied { .. } => Self::Refused {
+                what,
+                said: said.unwrap_or_else(|| "403".to_owned()),
+            },
+            object_store::Error::Unauthenticated { .. } => Self::Refused {
+                what,
+                said: said.unwrap_or_else(|| "401".to_owned()),
+            },
+            object_store::Error::NotFound { .. } if said.is_none() && what != READING => {
+                Self::NoBucket(bucket.to_owned())
+            }
+            object_store::Error::NotFound { path, .. } => Self::Missing(path.clone()),
+            _ => Self::Unavailable {
+                what,
+                said: said.unwrap_or_else(|| innermost(error)),
+            },
+        }
+    }
+}
+
+/// What is asked of the store, for people.
+pub(crate) const READING: &str = "reading";
+pub(crate) const WRITING: &str = "writing";
+pub(crate) const LISTING: &str = "listing";
+pub(crate) const REMOVING: &str = "removing";
+
+fn chain(error: &object_store::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+/// The code in an answer of S3. The rest of its body may name keys and signatures.
+fn code(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once("<Code>")?;
+    let (code, _) = rest.split_once("</Code>")?;
+    let plain = !code.is_empty() && code.len() <= 64 && code.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    plain.then(|| code.to_owned())
+}
+
+/// What lies at the bottom of an error, which is the operating system's or the library's own word; never an answer's body.
+fn innermost(error: &object_store::Error) -> String {
+    let mut last = error.source();
+    while let Some(deeper) = last.and_then(|cause| cause.source()) {
+        last = Some(deeper);
+    }
+    let text = last.map_or_else(|| error.to_string(), ToString::to_string);
+    let text = text.split('<').next().unwrap_or_default().trim_end_matches([' ', ':']);
+    text.chars().take(256).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_an_answers_body_only_the_code_is_told() {
+        let body = "Server returned non-2xx status code: 403 Forbidden: <?xml?><Error><Code>SignatureDoesNotMatch</Code>\
+                    <AWSAccessKeyId>AKIASECRET</AWSAccessKeyId></Error>";
+        let error = object_store::Error::Generic {
+            store: "S3",
+            source: body.into(),
+        };
+        let told = BucketError::of(WRITING, "profiles", &error);
+        assert!(matches!(told, BucketError::Refused { .. }) && !told.is_passing());
+        assert_eq!(
+            told.to_string(),
+            "the object store refuses writing (SignatureDoesNotMatch): check the credentials of the store and what they may do"
+        );
+        let odd = body.replace("SignatureDoesNotMatch", "AKIA/SECRET");
+        let error = object_store::Error::Generic {
+            store: "S3",
+            source: odd.into(),
+        };
+        let told = BucketError::of(WRITING, "profiles", &error);
+        assert!(told.is_passing() && !told.to_string().contains("AKIA"), "{told}");
+    }
+}

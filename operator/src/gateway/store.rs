@@ -1,0 +1,143 @@
+//! Reads artifacts from the object store, where the node that made them cannot give them any more.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, Method, Response};
+use flopwatch_api::artifact::Artifact;
+use flopwatch_api::capture::Capture;
+use flopwatch_bucket::{Bucket, BucketError, CaptureId, Stored, Unsatisfiable, answer};
+use futures::TryStreamExt as _;
+use kube::ResourceExt as _;
+use prometheus::IntCounterVec;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::gateway::problem::Problem;
+
+/// Captures whose manifests are remembered.
+const REMEMBERED: usize = 64;
+
+/// The way to the object store.
+#[derive(Debug)]
+pub(crate) struct ObjectStore {
+    bucket: Bucket,
+    /// Manifests by the UID of their capture. Objects are named by their content: what a manifest says of them stays true.
+    manifests: Mutex<BTreeMap<String, Stored>>,
+    reads: IntCounterVec,
+}
+
+impl ObjectStore {
+    /// Reads from `bucket`, and counts what comes of it.
+    pub(crate) fn new(bucket: Bucket, reads: IntCounterVec) -> Self {
+        Self {
+            bucket,
+            manifests: Mutex::default(),
+            reads,
+        }
+    }
+
+    /// Answers a request for an artifact as an agent does; `turn` ends with the body.
+    pub(crate) async fn fetch(
+        &self,
+        capture: &Capture,
+        artifact: &Artifact,
+        method: &Method,
+        asked: &HeaderMap,
+        turn: OwnedSemaphorePermit,
+    ) -> Result<Response<Body>, Problem> {
+        let answered = self.answer(capture, artifact, method, asked, turn).await;
+        let result = match &answered {
+            Ok(_) | Err(Problem::Range { .. }) => "served",
+            Err(Problem::Store(BucketError::Corrupt { .. })) => "corrupt",
+            Err(_) => "failed",
+        };
+        self.reads.with_label_values(&[result]).inc();
+        answered
+    }
+
+    async fn answer(
+        &self,
+        capture: &Capture,
+        artifact: &Artifact,
+        method: &Method,
+        asked: &HeaderMap,
+        turn: OwnedSemaphorePermit,
+    ) -> Result<Response<Body>, Problem> {
+        let stored = self.find(capture, artifact).await?;
+        let head =
+            answer(asked, artifact, &artifact.name).map_err(|Unsatisfiable { bytes }| Problem::Range { bytes })?;
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = head.status;
+        *response.headers_mut() = head.headers;
+        let Some(range) = head.range.filter(|_| method != Method::HEAD) else {
+            return Ok(response);
+        };
+        let content = self.bucket.read(&stored, artifact, range).await;
+        let content = content
+            .inspect_err(|_failed| self.forget(capture))
+            .map_err(Problem::Store)?;
+        let reads = self.reads.clone();
+        let pieces = content.inspect_err(move |error| {
+            let result = if matches!(error, BucketError::Corrupt { .. }) {
+                "corrupt"
+            } else {
+                "failed"
+            };
+            reads.with_label_values(&[result]).inc();
+        });
+        let pieces = futures::stream::try_unfold((pieces, turn), async |(mut pieces, turn)| {
+            let piece: Option<Bytes> = pieces.try_next().await?;
+            Ok::<_, BucketError>(piece.map(|piece| (piece, (pieces, turn))))
+        });
+        *response.body_mut() = Body::from_stream(pieces);
+        Ok(response)
+    }
+
+    /// What the store holds of a capture; it must hold the artifact that the capture's status names.
+    async fn find(&self, capture: &Capture, artifact: &Artifact) -> Result<Stored, Problem> {
+        let uid = capture.uid().unwrap_or_default();
+        let holds = |stored: &Stored| {
+            let found = stored.manifest.artifact(&artifact.name);
+            found.is_some_and(|found| found.sha256 == artifact.sha256 && found.bytes == artifact.bytes)
+        };
+        let known = self
+            .manifests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&uid)
+            .cloned();
+        if let Some(stored) = known.filter(holds) {
+            return Ok(stored);
+        }
+        let id = CaptureId {
+            namespace: capture.namespace().unwrap_or_default(),
+            name: capture.name_any(),
+            uid: uid.clone(),
+        };
+        let stored = self.bucket.find(&id).await.map_err(Problem::Store)?;
+        let stored = stored.ok_or_else(|| Problem::Store(BucketError::Missing(self.bucket.place(&id))))?;
+        if !holds(&stored) {
+            let other = BucketError::Corrupt {
+                key: self.bucket.place(&id),
+                reason: format!("its manifest has another {} than the capture's status", artifact.name),
+            };
+            return Err(Problem::Store(other));
+        }
+        let mut manifests = self.manifests.lock().unwrap_or_else(PoisonError::into_inner);
+        if manifests.len() >= REMEMBERED {
+            manifests.clear();
+        }
+        manifests.insert(uid, stored.clone());
+        drop(manifests);
+        Ok(stored)
+    }
+
+    fn forget(&self, capture: &Capture) {
+        let uid = capture.uid().unwrap_or_default();
+        self.manifests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&uid);
+    }
+}

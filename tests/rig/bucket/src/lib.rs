@@ -1,0 +1,201 @@
+//! A server of S3 on loopback, for tests: it checks signatures, keeps objects in a folder, and can be stopped, started again,
+//! made to fail and tampered with.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "a rig of tests fails by a panic"
+)]
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use http::{Method, Request, StatusCode};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use s3s::auth::SimpleAuth;
+use s3s::service::{S3Service, S3ServiceBuilder};
+use s3s::{Body, HttpResponse};
+use s3s_fs::FileSystem;
+use tempfile::TempDir;
+use tokio::net::{TcpListener, TcpSocket};
+use tokio_util::sync::CancellationToken;
+
+/// Access key that the server knows.
+pub const ACCESS_KEY: &str = "rig-access-key";
+/// The secret of that key.
+pub const SECRET_KEY: &str = "rig-secret-key";
+/// Name of the bucket that it has at the start.
+pub const BUCKET: &str = "profiles";
+
+/// The server.
+#[derive(Debug)]
+pub struct S3Server {
+    address: SocketAddr,
+    folder: TempDir,
+    counts: Arc<Counts>,
+    running: CancellationToken,
+}
+
+#[derive(Debug)]
+struct Counts {
+    /// The folder of buckets.
+    root: PathBuf,
+    /// Requests that are still answered; negative: all.
+    left: AtomicI64,
+    /// Requests that bring content.
+    writes: AtomicU64,
+}
+
+impl S3Server {
+    /// Starts it, with the bucket and nothing in it.
+    pub async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join(BUCKET)).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let root = folder.path().to_owned();
+        let mut server = Self {
+            address: listener.local_addr().unwrap(),
+            folder,
+            counts: Arc::new(Counts {
+                root,
+                left: AtomicI64::new(-1),
+                writes: AtomicU64::new(0),
+            }),
+            running: CancellationToken::new(),
+        };
+        server.serve(listener);
+        server
+    }
+
+    /// Its URL.
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What the environment of a client holds that may do everything.
+    pub fn credentials(name: &str) -> Option<String> {
+        match name {
+            "AWS_ACCESS_KEY_ID" => Some(ACCESS_KEY.to_owned()),
+            "AWS_SECRET_ACCESS_KEY" => Some(SECRET_KEY.to_owned()),
+            _ => None,
+        }
+    }
+
+    /// Closes its port and every connection.
+    pub fn stop(&self) {
+        self.running.cancel();
+    }
+
+    /// Serves again at the same address.
+    pub async fn start_again(&mut self) {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        socket.bind(self.address).unwrap();
+        tokio::task::yield_now().await;
+        self.serve(socket.listen(64).unwrap());
+    }
+
+    /// Answers so many requests more, and then 503 to every one.
+    pub fn fail_after(&self, requests: i64) {
+        self.counts.left.store(requests, Ordering::SeqCst);
+    }
+
+    /// Answers every request again.
+    pub fn recover(&self) {
+        self.counts.left.store(-1, Ordering::SeqCst);
+    }
+
+    /// Requests so far that brought content.
+    pub fn writes(&self) -> u64 {
+        self.counts.writes.load(Ordering::SeqCst)
+    }
+
+    /// Removes the bucket with all that is in it.
+    pub fn remove_bucket(&self) {
+        std::fs::remove_dir_all(self.folder.path().join(BUCKET)).unwrap();
+    }
+
+    /// The files of all objects, by key.
+    pub fn objects(&self) -> Vec<(String, PathBuf)> {
+        let root = self.folder.path().join(BUCKET);
+        let mut found = Vec::new();
+        collect(&root, &root, &mut found);
+        found.sort();
+        found
+    }
+
+    /// The file of the object whose key ends so.
+    pub fn object(&self, end: &str) -> PathBuf {
+        let found = self.objects().into_iter().find(|(key, _)| key.ends_with(end));
+        found.unwrap().1
+    }
+
+    fn serve(&mut self, listener: TcpListener) {
+        let mut builder = S3ServiceBuilder::new(FileSystem::new(self.folder.path()).unwrap());
+        builder.set_auth(SimpleAuth::from_single(ACCESS_KEY, SECRET_KEY));
+        let service = builder.build();
+        self.running = CancellationToken::new();
+        let (running, counts) = (self.running.clone(), Arc::clone(&self.counts));
+        tokio::spawn(async move {
+            while let Some(Ok((stream, _))) = running.run_until_cancelled(listener.accept()).await {
+                let (service, counts, running) = (service.clone(), Arc::clone(&counts), running.clone());
+                tokio::spawn(async move {
+                    let answer = service_fn(|request| answer(&service, &counts, request));
+                    let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), answer);
+                    // A client that goes away is no failure of the server's.
+                    running.run_until_cancelled(connection).await.map(Result::ok);
+                });
+            }
+        });
+    }
+}
+
+impl Drop for S3Server {
+    fn drop(&mut self) {
+        self.running.cancel();
+    }
+}
+
+async fn answer(service: &S3Service, counts: &Counts, request: Request<Incoming>) -> Result<HttpResponse, Infallible> {
+    if *request.method() == Method::PUT {
+        counts.writes.fetch_add(1, Ordering::SeqCst);
+    }
+    let left = counts
+        .left
+        .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| (left > 0).then(|| left - 1));
+    if left == Err(0) {
+        return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, "SlowDown"));
+    }
+    // The server over a folder would make the bucket; others do not.
+    let bucket = request.uri().path().split('/').nth(1).unwrap_or_default();
+    if !counts.root.join(bucket).is_dir() {
+        return Ok(refusal(StatusCode::NOT_FOUND, "NoSuchBucket"));
+    }
+    Ok(service.call(request.map(Body::from)).await.unwrap())
+}
+
+fn refusal(status: StatusCode, code: &str) -> HttpResponse {
+    let mut response = HttpResponse::new(Body::from(format!("<Error><Code>{code}</Code></Error>")));
+    *response.status_mut() = status;
+    response
+}
+
+fn collect(root: &Path, folder: &Path, found: &mut Vec<(String, PathBuf)>) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for path in entries.map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            collect(root, &path, found);
+        } else {
+            let key = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            found.push((key, path));
+        }
+    }
+}
