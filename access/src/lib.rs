@@ -1,8 +1,10 @@
-//! Who may read a profiling session: reviews by the Kubernetes API, remembered for a moment.
+//! Who may read a profiling session: reviews by the Kubernetes API, remembered for a moment; and how much of a server one connection may hold.
 //!
 //! The agents ask it about whoever fetches an artifact from them, the gateway about its callers.
 
+mod connection;
 mod permissions;
 mod review;
 
+pub use connection::{Connection, Limit};
 pub use review::{Credentials, Denied, Grant, Reviewer, ReviewerOptions, Verb};

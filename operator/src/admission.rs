@@ -17,6 +17,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::routing::post;
+use flopwatch_access::Limit;
 use kube::Client;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +36,10 @@ const REVIEW_DEADLINE: Duration = Duration::from_millis(1900);
 const MOST_BYTES: usize = 8 << 20;
 /// Most reviews at once.
 const MOST_REVIEWS: usize = 128;
+/// Most open connections: the API servers keep a few each.
+const MOST_CONNECTIONS: usize = 4096;
+/// Longest time in which an API server takes nothing of an answer.
+const STALL: Duration = Duration::from_secs(30);
 
 /// How admission runs.
 #[derive(Clone, Debug)]
@@ -98,10 +103,12 @@ pub async fn run(
     );
     let (sender, certificate) = watch::channel(None);
     let certificates = follow_secret(&client, &options.namespace, &options.tls_secret, &metrics, sender);
+    let limit = Limit::new(MOST_CONNECTIONS, STALL, metrics.refused_connections.clone());
     let reviews = serve(
         options.listen,
         router(Arc::new(reviewer)),
         certificate,
+        limit,
         readiness,
         stop.clone(),
     );

@@ -30,10 +30,10 @@ use axum::http::header::{
     ACCEPT_RANGES, AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
     IF_NONE_MATCH, IF_RANGE, RANGE, VARY, X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::{HeaderValue, Method};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use flopwatch_access::{Reviewer, ReviewerOptions};
+use flopwatch_access::{Limit, Reviewer, ReviewerOptions};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_bucket::{ClusterError, Limits, LocationError, StoreArguments, cluster_name};
@@ -46,6 +46,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tower::limit::GlobalConcurrencyLimitLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
+use tower_http::timeout::{RequestBodyTimeoutLayer, TimeoutLayer};
 
 pub use agents::AgentOptions;
 pub use cookie::CookieError;
@@ -68,6 +69,14 @@ const MOST_BYTES: usize = 64 << 10;
 const MOST_REQUESTS: usize = 256;
 /// Most clients that listen to sessions.
 const MOST_LISTENERS: usize = 256;
+/// Most open connections; one more is closed at once.
+const MOST_CONNECTIONS: usize = 1024;
+/// Longest time in which a client takes nothing of what it is sent.
+const STALL: Duration = Duration::from_mins(1);
+/// Longest pause within the body of a request.
+const BODY: Duration = Duration::from_secs(10);
+/// Longest time until an answer begins, with its request's body: an artifact may wait for its turn, for the agent and for the store.
+const BEGIN: Duration = Duration::from_mins(2);
 /// Longest wait for the controller to give a session its id.
 const TAKEN_UP: Duration = Duration::from_secs(5);
 /// Longest wait for the first state of the watches.
@@ -177,7 +186,8 @@ pub async fn run(
     let certificates = follow_secret(&client, &options.namespace, &options.tls_secret, &metrics, sender);
     let serving = async {
         first.await?;
-        serve(options.listen, router, certificate, readiness, stop.clone())
+        let limit = Limit::new(MOST_CONNECTIONS, STALL, metrics.refused_connections.clone());
+        serve(options.listen, router, certificate, limit, readiness, stop.clone())
             .await
             .map_err(GatewayError::Serve)
     };
@@ -238,6 +248,8 @@ pub(crate) fn guarded(
         // It has a policy of its own, and is the same for everybody.
         .merge(flopwatch_viewer::gateway_router())
         .layer(DefaultBodyLimit::max(MOST_BYTES))
+        .layer(RequestBodyTimeoutLayer::new(BODY))
+        .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, BEGIN))
         .layer(GlobalConcurrencyLimitLayer::new(MOST_REQUESTS))
         // Outside of that limit: a client that polls waits for its answer most of the time.
         .layer(sockets)

@@ -56,6 +56,8 @@ pub struct Metrics {
     pub store: StoreSeries,
     /// End of validity, in seconds since 1970, of the certificate that admission or the gateway serves; 0 without one.
     pub serving_certificate_expiry: Gauge,
+    /// `flopwatch_refused_connections_total`.
+    pub refused_connections: IntCounter,
 }
 
 impl Metrics {
@@ -74,14 +76,9 @@ impl Metrics {
         let gauge = |name: &str, help: &str| -> Result<IntGauge, prometheus::Error> {
             register(&registry, IntGauge::new(name, help)?)
         };
-        let histograms = |name: &str, help: &str, labels: &[&str]| -> Result<HistogramVec, prometheus::Error> {
-            let buckets = vec![0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0];
-            register(
-                &registry,
-                HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets), labels)?,
-            )
-        };
+        let histograms = |name: &str, help: &str, labels: &[&str]| durations(&registry, name, help, labels);
         let (certificate_expiry, serving_certificate_expiry) = expiries(&registry)?;
+        let refused_connections = refused_connections(&registry)?;
         Ok(Self {
             reconciliations: counters(
                 "flopwatch_reconciliations_total",
@@ -159,6 +156,7 @@ impl Metrics {
                 &["outcome"],
             )?,
             serving_certificate_expiry,
+            refused_connections,
             registry,
         })
     }
@@ -221,6 +219,22 @@ fn expiries(registry: &Registry) -> Result<(GaugeVec, Gauge), prometheus::Error>
     )?;
     let made = GaugeVec::new(made, &["certificate"])?;
     Ok((register(registry, made)?, register(registry, served)?))
+}
+
+/// Times of up to half a minute, in seconds.
+fn durations(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> Result<HistogramVec, prometheus::Error> {
+    let buckets = vec![0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0];
+    let options = HistogramOpts::new(name, help).buckets(buckets);
+    register(registry, HistogramVec::new(options, labels)?)
+}
+
+/// What serving over TLS refuses.
+fn refused_connections(registry: &Registry) -> Result<IntCounter, prometheus::Error> {
+    let refused = IntCounter::new(
+        "flopwatch_refused_connections_total",
+        "Connections closed at once because as many as allowed were open.",
+    )?;
+    register(registry, refused)
 }
 
 /// Registers a series and hands it back. Fails if there is one of that name.

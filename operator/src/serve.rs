@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum_server::tls_rustls::RustlsConfig;
+use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
+use flopwatch_access::Limit;
 use futures::StreamExt as _;
 use hyper_util::rt::TokioTimer;
 use k8s_openapi::ByteString;
@@ -26,6 +27,8 @@ use crate::watch::follow;
 
 /// Longest time for the head of a request, so that slow writers hold no connection.
 const HEAD: Duration = Duration::from_secs(10);
+/// Longest time for a handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long requests that are under way may take when the process ends.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -43,11 +46,12 @@ pub(crate) enum TlsError {
     Unusable(#[from] rustls::Error),
 }
 
-/// Serves once there is a certificate, and with each new one from the next connection on.
+/// Serves as many connections as `limit` says once there is a certificate, and with each new one from the next connection on.
 pub(crate) async fn serve(
     address: SocketAddr,
     router: Router,
     mut certificate: watch::Receiver<Option<Arc<ServerConfig>>>,
+    limit: Limit,
     readiness: Readiness,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
@@ -58,7 +62,10 @@ pub(crate) async fn serve(
     let Some(first) = first else { return Ok(()) };
     let config = RustlsConfig::from_config(first);
     let handle = axum_server::Handle::<SocketAddr>::new();
-    let mut server = axum_server::bind_rustls(address, config.clone()).handle(handle.clone());
+    let acceptor = RustlsAcceptor::new(config.clone())
+        .handshake_timeout(HANDSHAKE)
+        .acceptor(limit);
+    let mut server = axum_server::bind(address).acceptor(acceptor).handle(handle.clone());
     server
         .http_builder()
         .http1()

@@ -1,12 +1,10 @@
 //! Listens: with TLS for the cluster, without it on loopback.
 
-mod connection;
 mod tls;
 
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -14,11 +12,10 @@ use axum_server::Handle;
 use axum_server::accept::Accept;
 use axum_server::tls_rustls::RustlsAcceptor;
 use hyper_util::rt::TokioTimer;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::service::ArtifactService;
-use connection::Limit;
+use flopwatch_access::Limit;
 
 /// Bounds on what clients may hold.
 #[derive(Clone, Debug)]
@@ -133,8 +130,8 @@ impl Server {
             Ok((listener, address))
         };
         let (listener, address) = listen().map_err(|source| ServeError::Listen { address, source })?;
-        let slots = Arc::new(Semaphore::new(limits.connections));
-        let limit = Limit::new(slots, limits.stall, service.metrics().refused_connections.clone());
+        let refused = service.metrics().refused_connections.clone();
+        let limit = Limit::new(limits.connections, limits.stall, refused);
         Ok(Self {
             listener,
             address,

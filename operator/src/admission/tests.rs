@@ -231,6 +231,7 @@ mod serving {
             address,
             router(reviewer()),
             receiver,
+            Limit::new(8, Duration::from_secs(30), Metrics::new().unwrap().refused_connections),
             readiness.clone(),
             stop.clone(),
         ));

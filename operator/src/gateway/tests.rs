@@ -8,6 +8,7 @@ mod contract;
 mod engine;
 mod forms;
 mod kernels;
+mod load;
 mod rig;
 mod sockets;
 mod stored;

@@ -330,6 +330,13 @@ impl Rig {
 
     /// Serves the gateway over TLS too, as it is in a cluster, with a certificate that no browser knows.
     pub(super) async fn over_tls(&self) -> SocketAddr {
+        let refused = Metrics::new().unwrap().refused_connections;
+        self.over_tls_within(Limit::new(64, Duration::from_secs(30), refused))
+            .await
+    }
+
+    /// The same, for no more connections than that.
+    pub(super) async fn over_tls_within(&self, limit: Limit) -> SocketAddr {
         let file = |name: &str| ByteString(std::fs::read(self.agent.folder.path().join(name)).unwrap());
         let secret = Secret {
             data: Some(["tls.crt", "tls.key"].map(|name| (name.to_owned(), file(name))).into()),
@@ -342,7 +349,7 @@ impl Rig {
         let (router, readiness) = (self.router.clone(), Readiness::default());
         let (ready, stop) = (readiness.clone(), self.agent.stop.clone());
         tokio::spawn(async move {
-            serve(address, router, current, readiness, stop).await.unwrap();
+            serve(address, router, current, limit, readiness, stop).await.unwrap();
             drop(certificate);
         });
         while !ready.get() {

@@ -1,4 +1,4 @@
-//! What one connection may hold.
+//! What one connection may hold: a place among so many, and only while its peer takes what it is sent.
 
 use std::future::{Future, Ready, ready};
 use std::io;
@@ -14,16 +14,18 @@ use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Lets as many connections in as there are slots.
+/// Lets as many connections in as there are slots, and ends those whose peer takes nothing.
 #[derive(Clone, Debug)]
-pub(super) struct Limit {
+pub struct Limit {
     slots: Arc<Semaphore>,
     stall: Duration,
     refused: IntCounter,
 }
 
 impl Limit {
-    pub(super) fn new(slots: Arc<Semaphore>, stall: Duration, refused: IntCounter) -> Self {
+    /// For so many connections at once, each for as long as its peer takes some of what it is sent within `stall`. Counts those that it refuses.
+    pub fn new(connections: usize, stall: Duration, refused: IntCounter) -> Self {
+        let slots = Arc::new(Semaphore::new(connections));
         Self { slots, stall, refused }
     }
 }
@@ -48,7 +50,7 @@ impl<S> Accept<TcpStream, S> for Limit {
 
 /// A stream that holds a slot, and fails when its peer takes nothing of what it is sent for too long.
 #[derive(Debug)]
-pub(super) struct Connection<S> {
+pub struct Connection<S> {
     stream: S,
     _slot: OwnedSemaphorePermit,
     stall: Duration,
