@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -312,18 +311,17 @@ async fn by_default_the_way_is_a_port_forward_checked_by_the_clusters_own_author
     });
     rig.api
         .put("/api/v1/namespaces/flopwatch-system/pods/gateway-a", gateway);
-    let bundle = ByteString(std::fs::read(rig.gateway.authority()).unwrap());
-    rig.api.put(
-        "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/flopwatch",
-        json!({"metadata": {"name": "flopwatch"}, "webhooks": [{
-            "name": "pods.flopwatch.dev", "admissionReviewVersions": ["v1"], "sideEffects": "None",
-            "clientConfig": {"caBundle": bundle}
-        }]}),
-    );
+    let authority = std::fs::read_to_string(rig.gateway.authority()).unwrap();
+    let place = "/api/v1/namespaces/flopwatch-system/configmaps/flopwatch-gateway-ca";
+    let map = json!({"metadata": {"name": "flopwatch-gateway-ca", "namespace": "flopwatch-system"}, "data": {"ca.crt": authority}});
+    rig.api.put(place, map);
     let user = json!({"token": "of-ada"});
     let ran = rig.run("fetch first", &user).await;
     assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(ran.err.contains("pods/portforward"), "{ran:?}");
+    assert!(
+        ran.err.contains("forward ports") && ran.err.contains("flopwatch-gateway-caller"),
+        "{ran:?}"
+    );
 
     rig.api.forward_to(rig.gateway.port());
     rig.gateway.then([Step::BreakAfter(300_000)]);
