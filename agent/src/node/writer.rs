@@ -91,10 +91,15 @@ impl Target {
     }
 
     async fn apply_to(&self, status: &CaptureStatus, version: Option<String>) -> Result<(), Error> {
+        let mut metadata = serde_json::json!({ "name": self.name, "uid": self.uid });
+        if let Some(version) = version {
+            // Only where there is one: the API server refuses a version that is null.
+            metadata["resourceVersion"] = version.into();
+        }
         let body = serde_json::json!({
             "apiVersion": format!("{GROUP}/{VERSION}"),
             "kind": "Capture",
-            "metadata": { "name": self.name, "uid": self.uid, "resourceVersion": version },
+            "metadata": metadata,
             "status": status,
         });
         let params = PatchParams::apply(AGENT_FIELD_MANAGER).force();
