@@ -86,6 +86,20 @@ impl Rig {
         Self { captures, converter }
     }
 
+    /// The same with its capture in another store, within those bounds.
+    async fn within(self, folder: &Path, options: StoreOptions) -> Self {
+        let store = Store::open(folder, options, self.captures.metrics.clone())
+            .await
+            .unwrap();
+        let captures = Captures {
+            store: Arc::new(store),
+            ..self.captures
+        };
+        let file = captures.file("timeline.h5", Output::Timeline, "", TIMELINE.as_bytes());
+        captures.publish("train", &[file]).await;
+        Self { captures, ..self }
+    }
+
     fn listen(&self, access: Access, limits: ConversionLimits) -> Listening {
         let converter = Arc::clone(&self.converter);
         let (store, metrics) = (Arc::clone(&self.captures.store), self.captures.metrics.clone());
@@ -321,16 +335,7 @@ async fn forms_that_outlive_their_bounds_are_let_go() {
             form_bytes: bytes,
             form_age: age,
         };
-        let store = Store::open(&folder, options, rig.captures.metrics.clone())
-            .await
-            .unwrap();
-        let captures = Captures {
-            store: Arc::new(store),
-            ..rig.captures
-        };
-        let file = captures.file("timeline.h5", Output::Timeline, "", TIMELINE.as_bytes());
-        captures.publish("train", &[file]).await;
-        let rig = Rig { captures, ..rig };
+        let rig = rig.within(&folder, options).await;
         let listening = rig.open();
         for form in [Form::EventsCsv, Form::Perfetto] {
             assert_eq!(listening.get(&path(form), &[]).await.status, 200);
@@ -350,16 +355,7 @@ async fn a_form_that_is_larger_than_all_may_be_is_refused() {
         form_bytes: 35,
         ..StoreOptions::default()
     };
-    let store = Store::open(&folder, options, rig.captures.metrics.clone())
-        .await
-        .unwrap();
-    let captures = Captures {
-        store: Arc::new(store),
-        ..rig.captures
-    };
-    let file = captures.file("timeline.h5", Output::Timeline, "", TIMELINE.as_bytes());
-    captures.publish("train", &[file]).await;
-    let rig = Rig { captures, ..rig };
+    let rig = rig.within(&folder, options).await;
     let answer = rig.open().get(&path(Form::EventsCsv), &[]).await;
     refused(&answer, 500, "ConversionFailed");
     assert!(
