@@ -169,6 +169,33 @@ async fn a_corrupt_object_is_reported_and_never_served() {
 }
 
 #[tokio::test]
+async fn what_is_published_again_while_it_is_read_is_never_taken_for_corrupt() {
+    let captures = Captures::new().await;
+    let listening = Listening::plain(&captures.service(Access::LoopbackOnly));
+    // So large, and published so often, that the file is replaced while it is checked.
+    let content: Vec<u8> = TIMELINE.bytes().cycle().take(3 << 20).collect();
+    let file = [captures.file("timeline.h5", Output::Timeline, "", &content)];
+    captures.publish("train", &file).await;
+    let publishing = futures::future::join_all((0..8).map(|_| async {
+        loop {
+            captures.publish("train", &file).await;
+        }
+    }));
+    let path = timeline();
+    let reading = async {
+        for _ in 0..100 {
+            let answer = listening.get(&path, &[("Range", "bytes=3-5")]).await;
+            assert_eq!((answer.status, answer.text().as_str()), (206, "345"));
+        }
+    };
+    tokio::select! {
+        _ = publishing => {}
+        () = reading => {}
+    }
+    assert_eq!(captures.metric("flopwatch_artifact_corrupt_objects_total"), 0);
+}
+
+#[tokio::test]
 async fn a_corrupt_object_is_found_in_an_empty_artifact_too() {
     let captures = Captures::new().await;
     captures

@@ -1,21 +1,23 @@
 //! Reading objects, and never serving one whose content is not what its name says.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use flopwatch_api::artifact::Artifact;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
-use object_store::{GetOptions, GetRange, GetResult, GetResultPayload, ObjectStoreExt};
+use object_store::{GetOptions, GetResultPayload};
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt;
 use tokio::sync::Semaphore;
 use tokio_util::io::ReaderStream;
 
-use super::{CHUNK_BYTES, Store, StoreError, object_path};
+use super::{CHUNK_BYTES, Store, StoreError, io_error, object_path};
 
 /// Objects that may be hashed at once; more would take the node's disk from the workloads.
 const CONCURRENT_CHECKS: usize = 2;
@@ -71,119 +73,104 @@ impl Store {
         result
     }
 
+    /// What is checked is the file that is read: one that is replaced meanwhile, by the same content, disturbs neither.
     async fn open_checked(&self, artifact: &Artifact, range: Range<u64>) -> Result<Content, StoreError> {
-        let sha256 = artifact.sha256.as_str();
+        let object = self.open_object(&artifact.sha256).await?;
+        let object = self.check(artifact, object).await?;
         if range.is_empty() {
-            self.check(artifact).await?;
             return Ok(futures::stream::empty().boxed());
         }
-        // A second round covers an object that was replaced by the same content between check and read.
-        for _ in 0..2 {
-            let options = GetOptions {
-                range: Some(GetRange::Bounded(range.clone())),
-                ..GetOptions::default()
-            };
-            let found = self.open_object(sha256, options).await?;
-            if self.verified.knows(sha256, found.meta.e_tag.as_deref()) {
-                return content(found).await;
-            }
-            drop(found);
-            self.check(artifact).await?;
-        }
-        Err(corrupt(sha256, "it changes while it is read".to_owned()))
+        object.content(range).await
     }
 
     /// Hashes the object unless that was done for this version of it.
-    async fn check(&self, artifact: &Artifact) -> Result<(), StoreError> {
+    async fn check(&self, artifact: &Artifact, object: Object) -> Result<Object, StoreError> {
         let sha256 = artifact.sha256.as_str();
-        let _permit = self.verified.checks.acquire().await;
-        let found = self.open_object(sha256, GetOptions::default()).await?;
-        let tag = found.meta.e_tag.clone();
-        // Another request did it while this one waited for its turn.
-        if self.verified.knows(sha256, tag.as_deref()) {
-            return Ok(());
-        }
-        if i64::try_from(found.meta.size).ok() != Some(artifact.bytes) {
+        if i64::try_from(object.bytes).ok() != Some(artifact.bytes) {
             return Err(corrupt(
                 sha256,
-                format!("{} bytes instead of {}", found.meta.size, artifact.bytes),
+                format!("{} bytes instead of {}", object.bytes, artifact.bytes),
             ));
         }
-        let digest = hash(found).await?;
+        if self.verified.knows(sha256, object.tag.as_deref()) {
+            return Ok(object);
+        }
+        let _permit = self.verified.checks.acquire().await;
+        // Another request did it while this one waited for its turn.
+        if self.verified.knows(sha256, object.tag.as_deref()) {
+            return Ok(object);
+        }
+        let (object, digest) = object.hash().await?;
         if digest != sha256 {
             return Err(corrupt(sha256, format!("its content has the SHA-256 {digest}")));
         }
-        self.verified.remember(sha256, tag);
-        Ok(())
+        self.verified.remember(sha256, object.tag.clone());
+        Ok(object)
     }
 
-    async fn open_object(&self, sha256: &str, options: GetOptions) -> Result<GetResult, StoreError> {
-        match self.objects.get_opts(&object_path(sha256), options).await {
-            Ok(found) => Ok(found),
-            Err(object_store::Error::NotFound { .. }) => Err(corrupt(sha256, "it is missing".to_owned())),
-            Err(error) => {
-                // A file shorter than its manifest says makes the range invalid: the check says so better.
-                match self.objects.head(&object_path(sha256)).await {
-                    Ok(_) => Err(corrupt(sha256, format!("it cannot be read: {error}"))),
-                    Err(_) => Err(error.into()),
+    async fn open_object(&self, sha256: &str) -> Result<Object, StoreError> {
+        let path = object_path(sha256);
+        let found = match self.objects.get_opts(&path, GetOptions::default()).await {
+            Ok(found) => found,
+            Err(object_store::Error::NotFound { .. }) => return Err(corrupt(sha256, "it is missing".to_owned())),
+            Err(error) => return Err(error.into()),
+        };
+        match found.payload {
+            GetResultPayload::File(file, path) => Ok(Object {
+                file,
+                path,
+                tag: found.meta.e_tag,
+                bytes: found.meta.size,
+            }),
+            GetResultPayload::Stream(_) => Err(StoreError::Io {
+                path: path.as_ref().into(),
+                source: std::io::ErrorKind::Unsupported.into(),
+            }),
+        }
+    }
+}
+
+/// An object's file that was opened, and what the store says of it.
+struct Object {
+    file: File,
+    path: PathBuf,
+    tag: Option<String>,
+    bytes: u64,
+}
+
+impl Object {
+    /// The object and the SHA-256 of all that it holds.
+    async fn hash(self) -> Result<(Self, String), StoreError> {
+        let Self { mut file, path, .. } = self;
+        // Not as a stream: that takes a task for each 8 KiB.
+        let hashed = tokio::task::spawn_blocking(move || {
+            let mut sha256 = Sha256::new();
+            let mut buffer = vec![0; CHUNK_BYTES];
+            loop {
+                let read = file.read(&mut buffer)?;
+                match buffer.get(..read) {
+                    Some(chunk) if !chunk.is_empty() => sha256.update(chunk),
+                    _ => return Ok::<_, std::io::Error>((file, hex(&sha256.finalize()))),
                 }
             }
-        }
+        });
+        let (file, digest) = hashed.await?.map_err(io_error(&path))?;
+        Ok((Self { file, path, ..self }, digest))
     }
-}
 
-async fn hash(found: GetResult) -> Result<String, StoreError> {
-    match found.payload {
-        // Not as a stream: that takes a task for each 8 KiB.
-        GetResultPayload::File(mut file, path) => {
-            let digest = tokio::task::spawn_blocking(move || {
-                let mut sha256 = Sha256::new();
-                let mut buffer = vec![0; CHUNK_BYTES];
-                loop {
-                    let read = file.read(&mut buffer)?;
-                    match buffer.get(..read) {
-                        Some(chunk) if !chunk.is_empty() => sha256.update(chunk),
-                        _ => return Ok::<_, std::io::Error>(sha256.finalize()),
-                    }
-                }
-            })
-            .await?;
-            digest
-                .map(|digest| hex(&digest))
-                .map_err(|source| StoreError::Io { path, source })
-        }
-        GetResultPayload::Stream(stream) => {
-            let sha256 = stream
-                .try_fold(Sha256::new(), |mut sha256, chunk| async move {
-                    sha256.update(&chunk);
-                    Ok(sha256)
-                })
-                .await?;
-            Ok(hex(&sha256.finalize()))
-        }
-    }
-}
-
-async fn content(found: GetResult) -> Result<Content, StoreError> {
-    let range = found.range;
-    match found.payload {
-        GetResultPayload::File(mut file, path) => {
-            let start = range.start;
-            let sought = tokio::task::spawn_blocking(move || file.seek(SeekFrom::Start(start)).map(|_| file)).await?;
-            let file = sought.map_err(|source| StoreError::Io {
+    async fn content(self, range: Range<u64>) -> Result<Content, StoreError> {
+        let Self { mut file, path, .. } = self;
+        let start = range.start;
+        let sought = tokio::task::spawn_blocking(move || file.seek(SeekFrom::Start(start)).map(|_| file)).await?;
+        let file = tokio::fs::File::from_std(sought.map_err(io_error(&path))?);
+        let reader = file.take(range.end.saturating_sub(start));
+        let stream = ReaderStream::with_capacity(reader, CHUNK_BYTES);
+        Ok(stream
+            .map_err(move |source| StoreError::Io {
                 path: path.clone(),
                 source,
-            })?;
-            let reader = tokio::fs::File::from_std(file).take(range.end.saturating_sub(start));
-            let stream = ReaderStream::with_capacity(reader, CHUNK_BYTES);
-            Ok(stream
-                .map_err(move |source| StoreError::Io {
-                    path: path.clone(),
-                    source,
-                })
-                .boxed())
-        }
-        GetResultPayload::Stream(stream) => Ok(stream.map_err(StoreError::from).boxed()),
+            })
+            .boxed())
     }
 }
 
