@@ -38,6 +38,8 @@ pub use session::{Captured, Error as SessionError, Session};
 
 /// A session that outlives its window by this much ends itself.
 const SESSION_GRACE: Duration = Duration::from_mins(10);
+/// How often a session is begun.
+const ATTEMPTS: u32 = 3;
 /// How often the terminal sees the seconds pass.
 const TICK: Duration = Duration::from_millis(200);
 
@@ -148,7 +150,7 @@ pub async fn record(options: &Options) -> Result<Recording, Error> {
 
     progress.stage("starting the profiler's session");
     let name = format!("flopwatch-{session_id}");
-    let mut session = Session::start(&options.tools, &name, &trace, spool.path(), window + SESSION_GRACE).await?;
+    let mut session = open(&options.tools, &name, &trace, spool.path(), window).await?;
     let collected = collect(options, &program, &session, window, &mut progress).await;
     progress.stage("ending the profiler's session");
     session.end().await;
@@ -178,7 +180,39 @@ pub async fn record(options: &Options) -> Result<Recording, Error> {
     })
 }
 
-/// Runs the command with the window open.
+/// A session that collects. On a busy machine one may be lost between its start and that; the command does not run yet, so
+/// another is begun.
+async fn open(
+    tools: &HostTools,
+    name: &str,
+    trace: &[TraceCategory],
+    spool: &Path,
+    window: Duration,
+) -> Result<Session, SessionError> {
+    let mut attempt = 1;
+    loop {
+        let name = format!("{name}-{attempt}");
+        let folder = spool.join(&name);
+        std::fs::create_dir_all(&folder).map_err(|source| SessionError::Io {
+            what: format!("{} cannot be created", folder.display()),
+            source,
+        })?;
+        let mut session = Session::start(tools, &name, trace, &folder, window + SESSION_GRACE).await?;
+        match session.collect(window).await {
+            Ok(()) => return Ok(session),
+            Err(error) => {
+                session.end().await;
+                if attempt == ATTEMPTS {
+                    return Err(error);
+                }
+                tracing::debug!(%error, attempt, "the profiler's session was lost before it collected");
+                attempt += 1;
+            }
+        }
+    }
+}
+
+/// Runs the command while the session collects: it is recorded from its first instruction on.
 async fn collect(
     options: &Options,
     program: &Path,
@@ -188,8 +222,6 @@ async fn collect(
 ) -> Result<(Captured, Running, Samples), Error> {
     let environment = session.environment()?;
     let mut signals = Signals::new().map_err(Error::Signals)?;
-    // The window opens first: the command is recorded from its first instruction on.
-    session.collect(window).await?;
     let window_start_utc_ns = utc_ns();
     let interval = u64::try_from(options.manifest.spec.metrics.interval_milliseconds).unwrap_or(100);
     let gpus = Gpus::open(options.nvml_library.clone(), Arc::new(|_| None));

@@ -8,16 +8,18 @@
 )]
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use flopwatch_agent::tools;
+use flopwatch_attach::nsys::HostTools;
 use flopwatch_trace::model::Category;
 use flopwatch_trace::nsys_hdf::ReadLimits;
 use flopwatch_trace::timeline_file;
 
-/// Whether there is an Nsight Systems; a test without one is skipped and says so.
-fn nsys_is_there(test: &str) -> bool {
+/// Nsight Systems; a test without one is skipped and says so.
+fn nsys(test: &str) -> Option<HostTools> {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let path = std::env::var_os("PATH");
     let found = tools::find(
@@ -28,7 +30,11 @@ fn nsys_is_there(test: &str) -> bool {
     if let Err(error) = &found {
         println!("skipped: {test}: {error}");
     }
-    found.is_ok()
+    found.ok()
+}
+
+fn nsys_is_there(test: &str) -> bool {
+    nsys(test).is_some()
 }
 
 /// The sample workload, built beside this test.
@@ -112,6 +118,42 @@ fn every_range_of_a_program_that_ends_within_the_window_is_in_the_timeline() {
         !folder.path().join("capture.nsys-rep").exists(),
         "Raw was not asked for"
     );
+}
+
+#[test]
+fn a_launch_that_fails_after_its_session_began_costs_nothing() {
+    let Some(tools) = nsys("a_launch_that_fails_after_its_session_began_costs_nothing") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    // As the launch of a busy machine does now and then: the session is there, and the launch ends over its semaphore.
+    let stumbling = folder.path().join("nsys");
+    let script = format!(
+        "#!/bin/sh\n\
+         [ \"$1\" = launch ] || exec {0} \"$@\"\n\
+         {0} \"$@\" & launch=$!\n\
+         for environment; do :; done\n\
+         until [ -e \"$environment\" ]; do sleep 0.1; done\n\
+         kill -KILL $launch\n\
+         exit 1\n",
+        tools.nsys.display()
+    );
+    std::fs::write(&stumbling, script).unwrap();
+    std::fs::set_permissions(&stumbling, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let output = agent(&["record", "--duration", "30", "--no-serve", "--output"])
+        .arg(folder.path().join("out"))
+        .arg("--")
+        .arg(workload())
+        .args(["--seconds", "4"])
+        .env("FLOPWATCH_NSYS", &stumbling)
+        .env("FLOPWATCH_NSYS_HOST", tools.importer.parent().unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let expected: u64 = counted(&String::from_utf8_lossy(&output.stdout)).values().sum();
+    let timeline = timeline_file::read(&folder.path().join("out/timeline.h5"), &ReadLimits::default()).unwrap();
+    let ranges = timeline.capture.events.get(&Category::NvtxRange).unwrap().count();
+    assert_eq!(ranges, expected);
 }
 
 #[test]

@@ -16,7 +16,7 @@ const USAGE: &str = "usage:
   launcher hold [--run-dir DIR] [--limit-seconds N] -- COMMAND [ARGUMENT...]
   launcher release DIR
   launcher stub FILE
-  launcher keeper [--deadline-seconds N] [--run-dir DIR --nsys FILE] [--begin-collecting DIR BOUNDS] [--end-collecting DIR] -- COMMAND [ARGUMENT...]
+  launcher keeper [--deadline-seconds N] [--run-dir DIR --nsys FILE [--beside-others]] [--begin-collecting DIR BOUNDS] [--end-collecting DIR] -- COMMAND [ARGUMENT...]
   launcher write FILE TEXT
 ";
 
@@ -184,12 +184,13 @@ pub fn hold_options(words: &[CString]) -> Result<(hold::Options, &[CString]), St
 pub fn keeper_options(words: &[CString]) -> Result<(keeper::Options, &[CString]), String> {
     let mut words = Words::split(words)?;
     let mut options = keeper::Options::default();
-    let (mut run_dir, mut nsys) = (None, None);
+    let (mut run_dir, mut nsys, mut beside_others) = (None, None, false);
     while let Some(option) = words.options.next() {
         match option.to_bytes() {
             b"--deadline-seconds" => options.deadline = Some(words.seconds(option)?),
             b"--run-dir" => run_dir = Some(words.path(option)?),
             b"--nsys" => nsys = Some(words.path(option)?),
+            b"--beside-others" => beside_others = true,
             b"--begin-collecting" => {
                 let folder = words.path(option)?;
                 options.begin_collecting = Some((folder, words.value(option)?.to_string_lossy().into_owned()));
@@ -199,9 +200,13 @@ pub fn keeper_options(words: &[CString]) -> Result<(keeper::Options, &[CString])
         }
     }
     options.session = match (run_dir, nsys) {
-        (Some(run_dir), Some(nsys)) => Some(keeper::Session { run_dir, nsys }),
-        (None, None) => None,
-        _ => return Err("--run-dir and --nsys go together".into()),
+        (Some(run_dir), Some(nsys)) => Some(keeper::Session {
+            run_dir,
+            nsys,
+            beside_others,
+        }),
+        (None, None) if !beside_others => None,
+        _ => return Err("--run-dir and --nsys go together, and --beside-others with them".into()),
     };
     Ok((options, words.command))
 }

@@ -7,7 +7,7 @@ use std::ffi::{CString, OsStr};
 use std::fs::OpenOptions;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use nix::unistd::Pid;
 
 use crate::guard::{Collecting, Guard};
 use crate::marker::{Marker, SHORT_LIFE};
+use crate::place::{self, Place};
 use crate::run_dir::{self, RunDir};
 use crate::signals::{self, SignalWatch};
 use crate::{state, tree};
@@ -33,12 +34,19 @@ const ATTEMPTS: u32 = 4;
 const LAUNCHES: u32 = 5;
 /// Pause after the first launch that failed; each later one is as much longer. All of them fit into the launcher's own bound.
 const LAUNCH_PAUSE: Duration = Duration::from_millis(100);
+/// Argument by which Nsight Systems starts the process that a session lives in.
+const SESSION_AGENT: &str = "--start-agent";
 /// How long what a control command leaves behind may live on.
 const LINGER: Duration = Duration::from_secs(2);
 /// Log bytes after which the log starts anew.
 const LOG_LIMIT: u64 = 1 << 20;
+/// How long a keeper waits for the pod's place: a session that needs none gives it back as soon as it has started.
+const PLACE_PATIENCE: Duration = Duration::from_secs(3);
 /// Exit code when the deadline passed, as `timeout` has it.
 const TIMED_OUT: i32 = 124;
+/// Why a container gets no session where another of its pod has one.
+const TAKEN: &str = "another container of this pod has a session of Nsight Systems, and this version keeps only one in the shared \
+                     memory of a pod; prepare one container, or profile this one with another profiler";
 
 /// What a keeper is to do beside waiting.
 #[derive(Debug, Clone, Default)]
@@ -60,6 +68,8 @@ pub struct Session {
     pub run_dir: PathBuf,
     /// The profiler's command line tool.
     pub nsys: PathBuf,
+    /// Sessions beside this one are in its PID namespace too, and so have other names in shared memory: it needs no place.
+    pub beside_others: bool,
 }
 
 /// Runs `command` and keeps it; returns its exit code as a shell has it, 124 when the deadline passed.
@@ -83,6 +93,8 @@ struct Held {
     run_dir: RunDir,
     nsys: PathBuf,
     guard: Guard,
+    /// The pod's place for a session, where there is one to take.
+    place: Option<Place>,
     /// The guard's own stop while it runs.
     ending: Option<Ending>,
     /// Stops of the guard that failed in a row, and when the next may be tried: the agent's own may be on its way.
@@ -116,10 +128,16 @@ fn prepare(options: &Options) -> std::io::Result<Keeper> {
             run_dir.make_out()?;
             run_dir.write(run_dir::CLAIMED, std::process::id().to_string().as_bytes())?;
             let guard = Guard::new(run_dir.clone());
+            let place = if session.beside_others {
+                None
+            } else {
+                take_place(&run_dir)?
+            };
             Some(Held {
                 run_dir,
                 nsys: session.nsys.clone(),
                 guard,
+                place,
                 ending: None,
                 failed: 0,
                 next: None,
@@ -134,6 +152,18 @@ fn prepare(options: &Options) -> std::io::Result<Keeper> {
         folder.write(run_dir::COLLECTING, bounds.as_bytes())?;
     }
     Ok(Keeper { watch, held })
+}
+
+/// The pod's place, or none where there is no shared memory to have it in. Fails when another container has it.
+fn take_place(run_dir: &RunDir) -> std::io::Result<Option<Place>> {
+    match place::take(Path::new(place::SHARED_MEMORY), PLACE_PATIENCE) {
+        Ok(Some(place)) => Ok(Some(place)),
+        Ok(None) => {
+            run_dir.write(run_dir::FAILED, TAKEN.as_bytes())?;
+            Err(std::io::Error::other(TAKEN))
+        }
+        Err(_) => Ok(None),
+    }
 }
 
 impl Keeper {
@@ -151,7 +181,9 @@ impl Keeper {
                 if pid == child {
                     code = Some(tree::exit_code(status));
                     pause = Some(Instant::now() + LAUNCH_PAUSE * launches);
-                    deadline = deadline.map(|deadline| deadline.min(Instant::now() + LINGER));
+                    if self.held.is_none() {
+                        deadline = deadline.map(|deadline| deadline.min(Instant::now() + LINGER));
+                    }
                 }
                 self.reaped(pid, status);
             }
@@ -264,7 +296,19 @@ impl Keeper {
                     .open(held.run_dir.file(run_dir::LOG)),
             );
         }
+        self.give_place_back();
         self.follow_launcher(launch_ended) && self.guard()
+    }
+
+    /// Once the session has started it is seen whether its place is needed.
+    fn give_place_back(&mut self) {
+        if let Some(held) = &mut self.held
+            && held.place.is_some()
+            && (held.run_dir.has(run_dir::ENV) || held.run_dir.has(run_dir::ENV_HELD))
+            && !place::is_needed(Path::new(place::SHARED_MEMORY))
+        {
+            held.place = None;
+        }
     }
 
     /// Follows what the launcher does with the session: ends a session that nobody took, marks a life as survived.
@@ -304,8 +348,8 @@ impl Keeper {
                 drop(held.run_dir.write(run_dir::MARKER, survived.render().as_bytes()));
             }
         }
-        // The launch lasts as long as its stub: one that ended before leaves a session that nobody can use.
-        !(launch_ended && held.decided)
+        // A launch lasts as long as its stub, but may trip after that has begun: its session goes on with the profiler's agent.
+        !(launch_ended && held.decided) || tree::has(SESSION_AGENT)
     }
 
     /// Ends a collection that outran its bounds; false when even that does not come to an end.

@@ -21,6 +21,7 @@ pub mod guard;
 pub mod hold;
 pub mod keeper;
 pub mod marker;
+pub mod place;
 pub mod run;
 pub mod run_dir;
 pub mod signals;

@@ -57,6 +57,15 @@ pub fn end_all() {
     }
 }
 
+/// Whether a process below this one was started with that argument.
+pub fn has(argument: &str) -> bool {
+    let own = i32::try_from(std::process::id()).unwrap_or_default();
+    let has = |line: &[u8]| line.split(|byte| *byte == 0).any(|word| word == argument.as_bytes());
+    descendants(own, &parents())
+        .into_iter()
+        .any(|pid| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| has(&line)))
+}
+
 /// Parent of every process that /proc shows.
 fn parents() -> BTreeMap<i32, i32> {
     let Ok(entries) = fs::read_dir("/proc") else {
@@ -107,6 +116,21 @@ mod tests {
     fn a_parent_is_found_behind_any_name() {
         assert_eq!(parent_of("12 (a) b) c) S 7 12 12 0"), Some(7));
         assert_eq!(parent_of("12 (a"), None);
+    }
+
+    #[test]
+    fn a_child_is_known_by_an_argument_until_it_has_ended() {
+        let mark = "--of-this-test-alone";
+        assert!(!has(mark));
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "read line", "sh", mark])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        assert!(has(mark));
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(!has(mark));
     }
 
     #[test]

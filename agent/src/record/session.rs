@@ -118,7 +118,7 @@ impl Session {
             .arg(folder)
             .arg("--nsys")
             .arg(&tools.nsys)
-            .arg("--")
+            .args(["--beside-others", "--"])
             .args(nsys::launch(&tools.nsys, &launch, &stub))
             .stdin(Stdio::null())
             .stdout(Stdio::null())

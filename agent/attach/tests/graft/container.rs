@@ -3,7 +3,7 @@
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -148,6 +148,8 @@ pub(crate) struct Spec<'a> {
     pub(crate) command: &'a [&'a str],
     pub(crate) environment: &'a [&'a str],
     pub(crate) stdin: &'a [u8],
+    /// The pod's shared memory; none: this container's own.
+    pub(crate) shared_memory: Option<&'a Path>,
 }
 
 impl Default for Spec<'_> {
@@ -158,6 +160,7 @@ impl Default for Spec<'_> {
             command: &[],
             environment: &["A=1", "PATH=/usr/bin:/bin"],
             stdin: b"",
+            shared_memory: None,
         }
     }
 }
@@ -174,8 +177,8 @@ pub(crate) const WORKLOAD: &str = "/work/flopwatch-sample-workload";
 
 const SETUP: &str = r#"
 set -eu
-root=$1/root tools=$1/tools run=$1/run work=$2 nsys=$3
-shift 3
+root=$1/root tools=$1/tools run=$1/run work=$2 nsys=$3 memory=$4
+shift 4
 mount --make-rprivate /
 mount -t tmpfs none "$root"
 cd "$root"
@@ -186,7 +189,7 @@ mount -o remount,bind,ro usr
 mount -t proc proc proc
 mount -t sysfs -o ro sysfs sys
 for device in null zero urandom; do : > dev/$device; mount --bind /dev/$device dev/$device; done
-mount -t tmpfs -o mode=1777 none dev/shm
+if [ -n "$memory" ]; then mount --bind "$memory" dev/shm; else mount -t tmpfs -o mode=1777 none dev/shm; fi
 mount -t tmpfs -o mode=1777 none tmp
 mount --bind "$tools" flopwatch/tools
 if [ -n "$nsys" ]; then mount --bind "$nsys" flopwatch/tools/target-linux-x64; fi
@@ -255,6 +258,7 @@ impl Container {
             .arg(folder.path())
             .arg(rig.workload.parent().unwrap())
             .arg(nsys)
+            .arg(spec.shared_memory.unwrap_or(Path::new("")))
             .args(spec.environment);
         if let Some(options) = spec.launcher {
             command

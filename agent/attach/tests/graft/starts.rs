@@ -1,13 +1,14 @@
 //! The launcher: what it waits for, what it becomes, what it leaves alone.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use flopwatch_attach::nsys::LaunchOptions;
+use flopwatch_attach::nsys::{LaunchOptions, SessionState};
 use nix::sys::signal::Signal;
 
 use super::container::{Container, Spec, Tools, WORKLOAD, rig, wait_for};
-use super::{graft, members};
+use super::{SESSION, graft, members};
 
 fn environment_lines(stdout: &str) -> BTreeSet<String> {
     stdout
@@ -280,6 +281,38 @@ fn tools_that_are_missing_hang_or_crash_mean_a_plain_start() {
             "{what}"
         );
     }
+}
+
+#[test]
+fn of_containers_with_the_same_shared_memory_one_has_a_session() {
+    let Some(rig) = rig() else { return };
+    let memory = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(memory.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();
+    let spec = Spec {
+        command: &[WORKLOAD],
+        shared_memory: Some(memory.path()),
+        ..Spec::default()
+    };
+    let (mut first, mut second) = (Container::start(rig, &spec), Container::start(rig, &spec));
+    let (target, state) = graft(rig, &first);
+    assert!(state.grafted, "{state:?}");
+    let (refused, state) = graft(rig, &second);
+    assert_eq!((state.grafted, state.reason.as_str()), (false, "session_failed"));
+    let why = refused.failure().unwrap();
+    assert!(why.contains("another container of this pod"), "{why}");
+    for container in [&first, &second] {
+        container.reports();
+    }
+    assert_eq!(target.session_state(SESSION).unwrap(), SessionState::Idle);
+
+    // The place comes free with the container that had it.
+    for container in [&mut first, &mut second] {
+        container.signal(Signal::SIGTERM);
+        assert_eq!(container.end().code(), Some(0));
+    }
+    let third = Container::start(rig, &spec);
+    let (_, state) = graft(rig, &third);
+    assert!(state.grafted, "{state:?}");
 }
 
 #[test]

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use flopwatch_attach::graft::{Bounds, GraftError};
 use flopwatch_attach::nsys::SessionState;
-use nix::sys::signal::Signal;
+use flopwatch_attach::process::Procfs;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use super::capture::{Capture, counts};
 use super::container::{Container, Spec, WORKLOAD, rig, wait_for};
@@ -16,6 +18,42 @@ const LOOSE: Bounds = Bounds {
     max_bytes: 1 << 30,
     min_free_bytes: 0,
 };
+
+#[test]
+fn a_session_whose_launch_is_gone_records_all_the_same() {
+    let Some(rig) = rig() else { return };
+    let mut container = Container::start(
+        rig,
+        &Spec {
+            command: &[WORKLOAD],
+            ..Spec::default()
+        },
+    );
+    let (target, state) = graft(rig, &container);
+    assert!(state.grafted, "{state:?}");
+    container.reports();
+    let procfs = Procfs::default();
+    let launch = members(container.init().pid).into_iter().find(|pid| {
+        let words = procfs.command_line(*pid).unwrap_or_default();
+        words.first().is_some_and(|program| program.ends_with("/nsys"))
+            && words.get(1).is_some_and(|word| word == "launch")
+    });
+    kill(Pid::from_raw(launch.unwrap()), Signal::SIGKILL).unwrap();
+    // The keeper looks several times in that time.
+    container.works_for(Duration::from_millis(1500));
+    target.start_collection(SESSION, "after", false, LOOSE).unwrap();
+    container.works_for(Duration::from_millis(500));
+    let path = target.stop_collection(SESSION, "after").unwrap();
+    let raw = container.file("raw");
+    let mut file = std::fs::File::create(&raw).unwrap();
+    target.copy_capture(&path, &mut file, 1 << 30, |_| true).unwrap();
+    assert_eq!(
+        Capture::read(rig, &raw).names(),
+        ["backward", "forward", "optimizer", "step"]
+    );
+    container.signal(Signal::SIGTERM);
+    assert_eq!(container.end().code(), Some(0));
+}
 
 #[test]
 fn two_windows_hold_the_ranges_of_the_workload_which_stays_pid_one_and_childless() {
@@ -117,7 +155,7 @@ fn the_death_of_the_session_leaves_the_workload_running() {
         })
         .collect();
     assert_eq!(sessions.len(), 1);
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(sessions[0]), Signal::SIGKILL).unwrap();
+    kill(Pid::from_raw(sessions[0]), Signal::SIGKILL).unwrap();
     wait_for("the session's end", || {
         (target.session_state(SESSION).unwrap() != SessionState::Collecting).then_some(())
     });
