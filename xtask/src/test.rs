@@ -34,8 +34,10 @@ const SYSTEM_TARGETS: [&str; 14] = [
 ];
 /// The second one is what tests lose.
 pub(crate) const NODES: u8 = 2;
-/// Failures of tests on the cluster that may be chance; more are not run again.
+/// Failures of tests that may be chance; more are not run again.
 const CHANCES: usize = 3;
+/// How the test harness is told how many tests to run at once.
+const TEST_THREADS: &str = "RUST_TEST_THREADS";
 const FAKE_NVML: &str = "flopwatch-fake-nvml";
 
 /// Which tests, and what becomes of the cluster.
@@ -183,8 +185,7 @@ impl Round<'_> {
     fn cargo(&mut self, name: &str, targets: &[&str]) {
         let packages = ["--workspace", "--exclude", SYSTEM_TESTS];
         self.step(name, |round| {
-            let more = BTreeMap::new();
-            round.cargo_test(packages.iter().chain(targets).copied(), &[], &more)
+            round.with_chances(packages.iter().chain(targets).copied(), &BTreeMap::new())
         });
     }
 
@@ -220,14 +221,14 @@ impl Round<'_> {
         outcome
     }
 
-    /// The tests on the cluster; a few that failed are run once more by themselves, which tells a fault from a machine that
-    /// had no time for four tests at once. The result counts and names them either way.
-    fn on_cluster(&mut self, more: &mut BTreeMap<String, String>) -> Result<()> {
-        let packages = ["--workspace"];
-        let selection = packages.iter().chain(&SYSTEM_TARGETS).copied();
+    /// A few tests that failed are run once more by themselves, which tells a fault from a machine that had no time for all of
+    /// them at once. The result counts and names them either way.
+    fn with_chances<'a>(
+        &mut self,
+        selection: impl Iterator<Item = &'a str> + Clone,
+        more: &BTreeMap<String, String>,
+    ) -> Result<()> {
         let (before, failed) = (self.failures.len(), self.tally.failed);
-        // Most of their time they wait for the cluster.
-        more.insert("RUST_TEST_THREADS".to_owned(), "4".to_owned());
         let Err(first) = self.cargo_test(selection.clone(), &[], more) else {
             return Ok(());
         };
@@ -238,15 +239,19 @@ impl Round<'_> {
             return Err(first);
         }
         say(format_args!("once more, alone: {}", again.join(", ")));
-        more.insert("RUST_TEST_THREADS".to_owned(), "1".to_owned());
+        let mut more = more.clone();
+        more.insert(TEST_THREADS.to_owned(), "1".to_owned());
         let filters: Vec<&str> = std::iter::once("--exact")
             .chain(again.iter().map(String::as_str))
             .collect();
         let passed = self.tally.passed;
-        let outcome = self.cargo_test(selection, &filters, more);
-        // Each counts once, as it ended at last.
-        self.tally.failed -= u32::try_from(again.len())?.min(self.tally.failed);
-        self.tally.mended += self.tally.passed - passed;
+        let outcome = self.cargo_test(selection, &filters, &more);
+        // Each counts once, as it ended at last; tests of the same name in other programs have counted before.
+        let again = u32::try_from(again.len())?;
+        let mended = (self.tally.passed - passed).min(again);
+        self.tally.passed = passed + mended;
+        self.tally.failed -= again.min(self.tally.failed);
+        self.tally.mended += mended;
         outcome
     }
 
@@ -272,7 +277,9 @@ impl Round<'_> {
         if up {
             self.step("system tests", |round| {
                 let mut more = system_environment(cache, options.use_kubeconfig)?;
-                round.on_cluster(&mut more)
+                // Most of their time they wait for the cluster.
+                more.insert(TEST_THREADS.to_owned(), "4".to_owned());
+                round.with_chances(["--workspace"].iter().chain(&SYSTEM_TARGETS).copied(), &more)
             });
         } else if !interrupted() {
             self.tally.failed += 1;

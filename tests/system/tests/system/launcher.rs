@@ -1,8 +1,9 @@
 //! The prepared container behaves as it did: exit codes, signals, environment, a start without an agent.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually};
 use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::sessions::capture_condition;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
@@ -75,5 +76,39 @@ async fn a_prepared_workload_gets_its_sigterm_and_its_last_words() -> Result<()>
         .await?;
     let log = reader.await??;
     ensure!(log.contains("last words"), "{log}");
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn of_a_pods_containers_the_first_to_start_is_profiled_and_the_other_says_why_not() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("pair").await?;
+    let mut pod = workload("pair", true, &["--quiet"]);
+    let mut second = pod["spec"]["containers"][0].clone();
+    second["name"] = json!("second");
+    let containers = pod["spec"]["containers"].as_array_mut().context("no containers")?;
+    containers.push(second);
+    namespace.create_pod(pod).await?;
+    namespace.running("pair").await?;
+    let spec = json!({
+        "target": { "podName": "pair", "containerNames": ["main", "second"] }, "durationSeconds": 1,
+        "profiler": { "type": "Nsys" }
+    });
+    namespace.create_session("pair", spec).await?;
+    namespace.finished("pair").await?;
+    let captures = namespace.captures("pair").await?;
+    let ends = captures
+        .iter()
+        .filter_map(|capture| capture_condition(capture, "Succeeded"));
+    let (recorded, refused): (Vec<_>, Vec<_>) = ends.partition(|end| end.status == "True");
+    ensure!(recorded.len() == 1 && refused.len() == 1, "{recorded:?} {refused:?}");
+    for end in refused {
+        ensure!(
+            end.reason == "NotGrafted" && end.message.contains("another container of this pod"),
+            "{end:?}"
+        );
+    }
     namespace.delete().await
 }
