@@ -22,6 +22,8 @@ const SYSTEM_TARGETS: [&str; 14] = [
     "--test",
     "soak",
     "--test",
+    "store",
+    "--test",
     "switch",
     "--test",
     "system",

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::Client;
-use kube::api::Api;
+use kube::api::{Api, ListParams};
 use tempfile::TempDir;
 
 use crate::chart;
-use crate::cluster::{eventually, run};
+use crate::cluster::{TestNamespace, eventually, run};
 
 /// An answer of the artifact service.
 #[derive(Debug)]
@@ -150,4 +150,53 @@ pub async fn token(namespace: &str, account: &str) -> Result<String> {
         bail!("no token for {account}");
     }
     Ok(token)
+}
+
+/// Makes a service account in the namespace, binds a ClusterRole to it there, and returns a token of it.
+///
+/// # Errors
+/// When the API server refuses one of these.
+pub async fn reader_token(namespace: &TestNamespace, account: &str, role: &str) -> Result<String> {
+    run("kubectl", &["-n", &namespace.name, "create", "serviceaccount", account]).await?;
+    run(
+        "kubectl",
+        &[
+            "-n",
+            &namespace.name,
+            "create",
+            "rolebinding",
+            account,
+            &format!("--clusterrole={role}"),
+            &format!("--serviceaccount={}:{account}", namespace.name),
+        ],
+    )
+    .await?;
+    token(&namespace.name, account).await
+}
+
+/// Where the gateway's pod listens: the URL below which its paths are.
+///
+/// # Errors
+/// When none is ready in time.
+pub async fn gateway(client: &Client) -> Result<String> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), chart::NAMESPACE);
+    let labels = ListParams::default().labels("app.kubernetes.io/component=gateway");
+    let address = eventually("a ready gateway", || async {
+        let ready = pods
+            .list(&labels)
+            .await?
+            .items
+            .into_iter()
+            .filter(|pod| pod.metadata.deletion_timestamp.is_none())
+            .filter_map(|pod| pod.status)
+            .find(|status| {
+                let conditions = status.conditions.as_deref().unwrap_or_default();
+                conditions
+                    .iter()
+                    .any(|one| one.type_ == "Ready" && one.status == "True")
+            });
+        Ok(ready.and_then(|status| status.pod_ip))
+    })
+    .await?;
+    Ok(format!("https://{address}:8443/api/profiling"))
 }

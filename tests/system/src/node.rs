@@ -2,11 +2,14 @@
 //!
 //! Faults are injected from here. It works where the test runs on the machine that the node is on, as with the local cluster.
 
+use std::fs::File;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
+use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -144,6 +147,24 @@ pub fn first_process(pod: &Pod) -> Result<Process> {
         .into_iter()
         .find(|process| process.inner_pid() == Some(1))
         .with_context(|| format!("no process of container {id} is on this machine"))
+}
+
+/// Listens where a process has its network: what a pod would serve, without an image for it.
+///
+/// # Errors
+/// When the process has ended, or the address is taken there.
+pub fn listen_beside(process: Process, address: SocketAddr) -> Result<TcpListener> {
+    let network = File::open(format!("/proc/{}/ns/net", process.pid))?;
+    // A thread of its own changes over; the socket stays where it was made.
+    let listening = std::thread::spawn(move || -> Result<TcpListener> {
+        setns(network, CloneFlags::CLONE_NEWNET)?;
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    });
+    listening
+        .join()
+        .map_err(|_panic| anyhow!("the thread that listens ended"))?
 }
 
 /// The first container's ID, without the runtime's name.

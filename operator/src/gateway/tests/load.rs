@@ -154,9 +154,17 @@ async fn a_reader_that_takes_nothing_loses_its_place_to_others() {
         assert!(Instant::now() < end, "the places stay taken");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+    // Either may be the one that lost its place; the other reads on.
     let mut received = Vec::new();
-    drop(lazy.remove(0).read_to_end(&mut received).await);
-    assert!(received.len() < timeline.len(), "{} bytes", received.len());
+    for mut stream in lazy {
+        let mut bytes = Vec::new();
+        drop(stream.read_to_end(&mut bytes).await);
+        received.push(bytes.len());
+    }
+    assert!(
+        received.iter().any(|bytes| *bytes < timeline.len()),
+        "{received:?} bytes"
+    );
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! A server of S3 on loopback, for tests: it checks signatures, keeps objects in a folder, and can be stopped, started again,
+//! A server of S3 for tests: it checks signatures, keeps objects in a folder, and can be stopped, started again,
 //! made to fail and tampered with.
 
 #![allow(
@@ -53,11 +53,15 @@ struct Counts {
 }
 
 impl S3Server {
-    /// Starts it, with the bucket and nothing in it.
+    /// Starts it on loopback, with the bucket and nothing in it.
     pub async fn start() -> Self {
+        Self::over(TcpListener::bind("127.0.0.1:0").await.unwrap())
+    }
+
+    /// The same where that listens.
+    pub fn over(listener: TcpListener) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join(BUCKET)).unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let root = folder.path().to_owned();
         let mut server = Self {
             address: listener.local_addr().unwrap(),

@@ -2,30 +2,11 @@
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::Capture;
-use flopwatch_system_tests::cluster::{Cluster, TestNamespace, run};
-use flopwatch_system_tests::fetch::{ArtifactClient, token};
+use flopwatch_system_tests::cluster::{Cluster, run};
+use flopwatch_system_tests::fetch::{ArtifactClient, reader_token, token};
 use flopwatch_system_tests::pods::workload;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
-
-/// Makes a service account in the namespace, binds a ClusterRole to it there, and returns a token of it.
-pub(crate) async fn reader_token(namespace: &TestNamespace, account: &str, role: &str) -> Result<String> {
-    run("kubectl", &["-n", &namespace.name, "create", "serviceaccount", account]).await?;
-    run(
-        "kubectl",
-        &[
-            "-n",
-            &namespace.name,
-            "create",
-            "rolebinding",
-            account,
-            &format!("--clusterrole={role}"),
-            &format!("--serviceaccount={}:{account}", namespace.name),
-        ],
-    )
-    .await?;
-    token(&namespace.name, account).await
-}
 
 #[tokio::test]
 async fn artifacts_are_read_only_by_those_who_may_get_the_session() -> Result<()> {

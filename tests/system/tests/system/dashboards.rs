@@ -6,14 +6,12 @@ use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::Capture;
 use flopwatch_system_tests::chart;
 use flopwatch_system_tests::cluster::{Cluster, eventually};
-use flopwatch_system_tests::fetch::ArtifactClient;
+use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
 use flopwatch_system_tests::pods::workload;
 use flopwatch_system_tests::prometheus::Prometheus;
 use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-
-use crate::access::reader_token;
 
 /// What Grafana puts in place of the variables that no test chooses.
 const VARIABLES: [(&str, &str); 2] = [("$__rate_interval", "1m"), ("$node", ".*")];

@@ -7,7 +7,7 @@ use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::Capture;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually, run};
-use flopwatch_system_tests::fetch::ArtifactClient;
+use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
 use flopwatch_system_tests::pods::{differences, workload};
 use flopwatch_system_tests::sessions::{capture_condition, condition_of};
 use flopwatch_system_tests::workload::bounds;
@@ -104,7 +104,7 @@ pub(crate) async fn download(cluster: &Cluster, namespace: &TestNamespace, captu
     let status = capture.status.as_ref().context("no status")?;
     let url = status.url.as_ref().context("no URL")?;
     let client = ArtifactClient::new(&cluster.client).await?;
-    let token = super::access::reader_token(namespace, "reader", "flopwatch-viewer").await?;
+    let token = reader_token(namespace, "reader", "flopwatch-viewer").await?;
     let mut timeline = None;
     for artifact in &status.artifacts {
         let name = &artifact.name;

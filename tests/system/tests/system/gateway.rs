@@ -1,38 +1,10 @@
 //! From a request to the gateway to the bytes of a timeline, and who is turned away on the way.
 
 use anyhow::{Context as _, Result, ensure};
-use flopwatch_system_tests::chart;
 use flopwatch_system_tests::cluster::{Cluster, eventually, run};
-use flopwatch_system_tests::fetch::{Answer, ArtifactClient, token};
+use flopwatch_system_tests::fetch::{Answer, ArtifactClient, gateway, reader_token, token};
 use flopwatch_system_tests::pods::workload;
-use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
-
-use crate::access::reader_token;
-
-/// Where the gateway's pod listens.
-async fn gateway(cluster: &Cluster) -> Result<String> {
-    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), chart::NAMESPACE);
-    let labels = ListParams::default().labels("app.kubernetes.io/component=gateway");
-    let address = eventually("a ready gateway", || async {
-        let ready = pods
-            .list(&labels)
-            .await?
-            .items
-            .into_iter()
-            .filter_map(|pod| pod.status)
-            .find(|status| {
-                let conditions = status.conditions.as_deref().unwrap_or_default();
-                conditions
-                    .iter()
-                    .any(|one| one.type_ == "Ready" && one.status == "True")
-            });
-        Ok(ready.and_then(|status| status.pod_ip))
-    })
-    .await?;
-    Ok(format!("https://{address}:8443/api/profiling"))
-}
 
 fn body(answer: &Answer) -> Result<Value> {
     serde_json::from_slice(&answer.body).with_context(|| format!("{answer:?}"))
@@ -104,7 +76,7 @@ async fn a_user_profiles_and_reads_through_the_gateway() -> Result<()> {
         .create_pod(workload("trainer", true, &["--range-micros", "2000"]))
         .await?;
     namespace.launch_state("trainer").await?;
-    let gateway = gateway(&cluster).await?;
+    let gateway = gateway(&cluster.client).await?;
     let client = ArtifactClient::of_gateway(&cluster.client).await?;
     let user = reader_token(&namespace, "user", "flopwatch-user").await?;
     let stranger = {

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::Capture;
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually};
-use flopwatch_system_tests::fetch::ArtifactClient;
+use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
 use flopwatch_system_tests::nodes::on_node;
 use flopwatch_system_tests::pods::workload;
 use flopwatch_system_tests::prometheus::Prometheus;
@@ -52,7 +52,7 @@ async fn a_session_has_a_capture_on_each_node_and_each_agent_serves_its_own() ->
     let succeeded = condition_of(&session, "Succeeded").context("no condition")?;
     ensure!(succeeded.status == "True", "{succeeded:?}");
     let captures = namespace.captures("both").await?;
-    let token = super::access::reader_token(&namespace, "reader", "flopwatch-viewer").await?;
+    let token = reader_token(&namespace, "reader", "flopwatch-viewer").await?;
     let client = ArtifactClient::new(&cluster.client).await?;
     let mut served = Vec::new();
     for node in &nodes {

@@ -6,14 +6,13 @@ use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::chart;
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, run};
+use flopwatch_system_tests::fetch::reader_token;
 use flopwatch_system_tests::pods::workload;
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::model::Category;
 use kube::api::Api;
 use serde_json::{Value, json};
 use tokio::process::Command;
-
-use crate::access::reader_token;
 
 /// What a program said, and how it ended.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually};
-use flopwatch_system_tests::fetch::token;
+use flopwatch_system_tests::fetch::{reader_token, token};
 use flopwatch_system_tests::pods::workload;
 use flopwatch_system_tests::sessions::{capture_condition, condition_of};
 use flopwatch_trace::ReadLimits;
@@ -12,7 +12,6 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
 
-use super::access::reader_token;
 use super::first_session::{download, succeeded};
 use super::refusals::capture_failure;
 
