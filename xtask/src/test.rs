@@ -16,7 +16,7 @@ pub(crate) use tally::{Failure, Tally};
 const SYSTEM_TESTS: &str = "flopwatch-system-tests";
 /// The tests that need a cluster, in their order. They are selected in the whole workspace: selecting their package alone
 /// would compile every dependency once more, with fewer features.
-const SYSTEM_TARGETS: [&str; 14] = [
+const SYSTEM_TARGETS: [&str; 16] = [
     "--test",
     "faults",
     "--test",

@@ -234,7 +234,10 @@ fn nsys(facts: &Facts) -> Capability {
         Preparation::Plain(PlainReason::UnknownProgram) => {
             (Reason::UnknownProgram, "How the program is loaded cannot be told:")
         }
-        Preparation::Plain(PlainReason::SessionFailed) => (Reason::SessionNotStarted, "The launcher got no session."),
+        Preparation::Plain(PlainReason::SessionFailed) if facts.detail.is_empty() => {
+            (Reason::SessionNotStarted, "The launcher got no session.")
+        }
+        Preparation::Plain(PlainReason::SessionFailed) => (Reason::SessionNotStarted, "The launcher got no session:"),
         Preparation::OtherVersion => (
             Reason::OtherVersion,
             "The launcher in the container speaks a later protocol than this agent.",

@@ -31,6 +31,8 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// Letters of a version that are looked at.
 const VERSION: usize = 64;
+/// Letters of the reason why a launcher got no session.
+const FAILURE: usize = 300;
 
 /// Name of a capture that was never asked for.
 const ABANDONED: &str = "abandoned";
@@ -218,8 +220,16 @@ fn preparation(grafted: &Target, toolbox: &Toolbox) -> Result<Prepared, Failure>
         return Ok(Preparation::OtherVersion.into());
     }
     let LauncherState { grafted: true, .. } = state else {
+        let detail = if state.detail.is_empty() {
+            grafted
+                .failure()
+                .map(|said| printable(&said, FAILURE))
+                .unwrap_or_default()
+        } else {
+            state.detail
+        };
         return Ok(Prepared {
-            detail: state.detail,
+            detail,
             ..Preparation::Plain(PlainReason::from_state(&state.reason)).into()
         });
     };
@@ -243,15 +253,15 @@ fn attach_failed(error: GraftError) -> Failure {
     Failure::new(CaptureReason::AttachFailed, chain(&error))
 }
 
+/// The beginning of what comes out of a container.
+fn printable(said: &str, most: usize) -> String {
+    said.chars().filter(|letter| !letter.is_control()).take(most).collect()
+}
+
 /// A session that answers, if what it collects can be read here.
 fn live(grafted: &Target, toolbox: &Toolbox) -> Result<Prepared, Failure> {
     let said = grafted.tools_version().map_err(attach_failed)?.unwrap_or_default();
-    // It comes out of a container.
-    let tools: String = said
-        .chars()
-        .filter(|letter| !letter.is_control())
-        .take(VERSION)
-        .collect();
+    let tools = printable(&said, VERSION);
     if toolbox.is_empty() || toolbox.get(&tools).is_some() {
         return Ok(Prepared {
             tools,
