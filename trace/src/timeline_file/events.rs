@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use hdf5::Group;
 
 use super::CHUNK;
-use super::write::{attribute, group, list, strings};
+use super::write::{attribute, group, list};
 use crate::hdf5_io::columns::{Column, Columns, Store, Stored, Values, width};
 use crate::model::{self, Events, Lod, LodLevel, Row, index};
 
@@ -30,6 +30,24 @@ fn narrow_wide<'a>(name: &str, bytes: usize, values: impl Into<Cow<'a, [u64]>>) 
     plain(name, width(bits, bytes), Values::U64(values))
 }
 
+/// Columns that every category has.
+const SHARED: [&str; 7] = [
+    "start_ns",
+    "duration_ns",
+    "stream",
+    "name_idx",
+    "row",
+    "lane",
+    "correlation",
+];
+
+/// The names of [`columns`].
+pub(super) fn column_names(events: &Events) -> impl Iterator<Item = &str> {
+    SHARED
+        .into_iter()
+        .chain(events.columns.iter().map(|column| column.id.name()))
+}
+
 /// The columns of a category, those that clients of the earlier service read first.
 pub(super) fn columns<'a>(events: &'a Events, rows: &[Row]) -> Columns<'a> {
     let streams: Vec<u64> = rows.iter().map(|row| row.stream.unwrap_or(0)).collect();
@@ -41,18 +59,19 @@ pub(super) fn columns<'a>(events: &'a Events, rows: &[Row]) -> Columns<'a> {
     } else {
         most_stream
     };
+    let [start, duration, in_stream, name, row, lane, correlation] = SHARED;
     let mut columns = vec![
-        plain("start_ns", 8, Values::U64((&events.start_ns).into())),
-        plain("duration_ns", 8, Values::U64((&events.duration_ns).into())),
+        plain(start, 8, Values::U64((&events.start_ns).into())),
+        plain(duration, 8, Values::U64((&events.duration_ns).into())),
         plain(
-            "stream",
+            in_stream,
             width(most_stream, 1),
             Values::Keyed(&events.row, streams.into()),
         ),
-        narrow("name_idx", 2, &events.name),
-        narrow("row", 1, &events.row),
-        narrow("lane", 1, &events.lane),
-        plain("correlation", 4, Values::U32((&events.correlation).into())),
+        narrow(name, 2, &events.name),
+        narrow(row, 1, &events.row),
+        narrow(lane, 1, &events.lane),
+        plain(correlation, 4, Values::U32((&events.correlation).into())),
     ];
     for own in &events.columns {
         // Where the largest number stands for none, it stays that.
@@ -69,24 +88,8 @@ pub(super) fn columns<'a>(events: &'a Events, rows: &[Row]) -> Columns<'a> {
     }
 }
 
-/// Writes the events of a category, whose columns are the next ones of `store`, into `place` and the index of their chunks, where
-/// there are any, into `tiles`.
-pub(super) fn write(
-    place: &Group,
-    tiles: &Group,
-    name: &str,
-    events: &Events,
-    store: &mut Store<'_, '_>,
-) -> hdf5::Result<()> {
-    let (columns, stored) = store.next(place)?;
-    if events.is_empty() {
-        return Ok(());
-    }
-    write_tiles(&group(tiles, name)?, events, columns.chunk, &columns.list, &stored)
-}
-
-/// For each chunk of events: the first one, how many, their times, and where each column's bytes lie.
-fn write_tiles(
+/// For each chunk of events, of which there are some: the first one, how many, their times, and where each column's bytes lie.
+pub(super) fn write_tiles(
     tiles: &Group,
     events: &Events,
     chunk: usize,
@@ -116,7 +119,6 @@ fn write_tiles(
     list(tiles, "t_min", &t_min)?;
     list(tiles, "t_max", &t_max)?;
     list(tiles, "max_end", &max_end)?;
-    strings(tiles, "columns", columns.iter().map(|column| column.name.as_str()))?;
     let widths: Vec<u8> = columns
         .iter()
         .filter_map(|column| u8::try_from(column.width).ok())

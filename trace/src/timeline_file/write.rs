@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::OnceLock;
 
+use hdf5::dataset::Layout;
 use hdf5::file::LibraryVersion;
 use hdf5::types::{H5Type, VarLenUnicode};
 use hdf5::{Group, Location};
@@ -15,14 +16,17 @@ use crate::hdf5_io::columns::{self, Columns, Store};
 use crate::model::{Capture, Category, CounterSeries, Device, Events, KernelProfile, Lod, Metric, Timeline, index};
 use crate::summary::{SummaryError, summarise};
 
-/// Bytes of a list that is stored as it is: the library's deflate needs a quarter of a megabyte whatever it is given.
+/// Bytes of a list that is stored as it is, within the file's structure: the library's deflate needs a quarter of a megabyte
+/// whatever it is given, and whoever reads the structure has the list.
 const SHORT: usize = 8192;
 
 /// Bytes that stand for a string, which itself is not filtered.
 const REFERENCE: usize = 16;
 
-/// Bytes in which the file's structure is gathered: readers that fetch ranges find it in one or two, instead of all over the file.
-const META_BLOCK: u64 = 128 << 10;
+/// Bytes of structure per dataset and per chunk, and the unit of what is set aside for it; measured.
+const DATASET_BYTES: usize = 320;
+const CHUNK_BYTES: usize = 16;
+const STRUCTURE_UNIT: usize = 16 << 10;
 
 /// Why a timeline could not be written. Nothing is left at the path then but what was there before.
 #[derive(Debug, thiserror::Error)]
@@ -157,36 +161,75 @@ fn deflated_ahead(timeline: &Timeline, path: &Path) -> Result<(), Failure> {
 }
 
 fn write_hdf5(timeline: &Timeline, parts: &[Part<'_>], store: &mut Store<'_, '_>, path: &Path) -> hdf5::Result<()> {
+    let structure = structure_bytes(parts, &timeline.capture);
     let file = hdf5::File::with_options()
         .with_fcpl(|create| create.obj_track_times(false))
         // Newer ways of storing groups and chunk indices take a fraction of the space; HDF5 reads them since 1.10.
         .with_fapl(|access| {
             access
                 .libver_bounds(LibraryVersion::V110, LibraryVersion::V110)
-                .meta_block_size(META_BLOCK)
+                .meta_block_size(structure)
                 .file_locking(false)
         })
         .create(path)?;
     let capture = &timeline.capture;
     let categories: Vec<Category> = parts.iter().map(|part| part.category).collect();
     write_meta(&file, timeline, &categories)?;
-    let names = group(&file, "names")?;
+    write_rows(&group(&file, "rows")?, capture)?;
     let (tiles, lods) = (group(&file, "tiles")?, group(&file, "lod")?);
+    // Whoever opens the file needs these texts, and only these: they come before the columns, next to the structure.
+    for Part { category, events, .. } in parts.iter().filter(|part| !part.events.is_empty()) {
+        let names = super::events::column_names(events);
+        strings(&group(&tiles, category.name())?, "columns", names)?;
+    }
     for Part { category, events, lod } in parts {
         let place = group(&file, category.name())?;
-        super::events::write(&place, &tiles, category.name(), events, store)?;
+        let (columns, stored) = store.next(&place)?;
+        if !events.is_empty() {
+            let tiles = tiles.group(category.name())?;
+            super::events::write_tiles(&tiles, events, columns.chunk, &columns.list, &stored)?;
+        }
         if let Some(lod) = lod {
             super::events::write_lod(&group(&lods, category.name())?, lod, store)?;
         }
+    }
+    let names = group(&file, "names")?;
+    for Part { category, events, .. } in parts {
         strings(&names, category.name(), events.names.iter().map(String::as_str))?;
     }
-    write_rows(&group(&file, "rows")?, capture)?;
     write_counters(&group(&file, "counters")?, &capture.counters)?;
     if !capture.profiles.is_empty() {
         write_profiles(&group(&file, "profiles")?, &capture.profiles)?;
     }
     list(&file, "summary", &store.other()?)?;
     file.close()
+}
+
+/// Bytes that the file's structure will take, or somewhat more. Set aside at its beginning, they gather it there: readers that
+/// fetch ranges have it with the first one, instead of all over the file.
+fn structure_bytes(parts: &[Part<'_>], capture: &Capture) -> u64 {
+    // Of rows, devices and the groups of the root.
+    let mut datasets = 40 + 3 * capture.counters.len();
+    let (mut chunks, mut lists) = (0, 0);
+    for Part { events, lod, .. } in parts {
+        // Those that every category has, and its name and groups.
+        let columns = 8 + events.columns.len();
+        let tiles = events.len().div_ceil(CHUNK);
+        datasets += columns;
+        chunks += columns * tiles;
+        if tiles > 0 {
+            datasets += 12;
+            // What the tiles' lists hold for each tile, and for each column of one.
+            lists += tiles * 36 + 2 * SHORT.min(8 * tiles * columns);
+        }
+        if let Some(lod) = lod {
+            let entries: usize = lod.levels.iter().map(|level| level.row.len()).sum();
+            datasets += 14;
+            chunks += 6 * entries.div_ceil(CHUNK);
+        }
+    }
+    let bytes = datasets * DATASET_BYTES + chunks * CHUNK_BYTES + lists;
+    u64::try_from(bytes.next_multiple_of(STRUCTURE_UNIT)).unwrap_or(u64::MAX)
 }
 
 fn write_meta(file: &Group, timeline: &Timeline, categories: &[Category]) -> hdf5::Result<()> {
@@ -376,7 +419,7 @@ pub(super) fn list<T: H5Type>(group: &Group, name: &str, values: &[T]) -> hdf5::
         return Ok(());
     }
     if size_of_val(values) <= SHORT {
-        builder.with_data(values).create(name)?;
+        builder.layout(Layout::Compact).with_data(values).create(name)?;
         return Ok(());
     }
     let chunk = values.len().min(CHUNK);

@@ -38,7 +38,12 @@ test("pages are fetched once, and give what lies across their borders", async ()
   const across = await pages.read({ offset: 16 * 1024 - 2, length: 4 });
   expect([...across]).toEqual([16382, 16383, 16384, 16385].map((at) => at % 251));
   await pages.read({ offset: 5, length: 5 });
+  expect(read).toHaveBeenCalledTimes(1);
+  // What lies behind is fetched in one piece, up to the end.
+  const rest = await pages.read({ offset: 16 * 1024 + 1, length: 50_000 });
+  expect([rest.byteLength, rest[0], rest[49_999]]).toEqual([50_000, 16_385 % 251, 66_384 % 251]);
   expect(read).toHaveBeenCalledTimes(2);
+  expect(read).toHaveBeenLastCalledWith({ offset: 32 * 1024, length: 48 * 1024 });
 });
 
 test("a span beyond the end says that the file is truncated", async () => {
@@ -68,8 +73,8 @@ function serve(size: number, tags = ['"a"']): typeof fetch {
 }
 
 test("a small file is fetched whole, a large one by parts", async () => {
-  vi.stubGlobal("fetch", serve(200_000));
-  await (await openHttp("http://host/small")).read({ offset: 190_000, length: 10 });
+  vi.stubGlobal("fetch", serve(400_000));
+  await (await openHttp("http://host/small")).read({ offset: 390_000, length: 10 });
   expect(fetch).toHaveBeenCalledTimes(2);
   vi.stubGlobal("fetch", serve(100_000_000));
   const large = await openHttp("http://host/large");

@@ -3,8 +3,8 @@
 import type { Shelf } from "./shelf";
 import { type ByteSource, checkInside, MemorySource, type OnBytes, SourceError, type Span } from "./source";
 
-/** Bytes that the first request asks for: the first block of HDF5's headers, which in most files is all of them. */
-export const FIRST_BYTES = 128 * 1024;
+/** Bytes that the first request asks for: the structure of most files, which lies at their beginning. */
+export const FIRST_BYTES = 256 * 1024;
 
 /** Smaller files are fetched whole: one request is quicker than the many that their parts would take. */
 export const WHOLE_BYTES = 3 * 1024 * 1024;

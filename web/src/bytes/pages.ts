@@ -28,7 +28,7 @@ export class Pages implements ByteSource {
     const last = Math.floor((span.offset + Math.max(span.length, 1) - 1) / PAGE);
     const parts = [];
     for (let page = first; page <= last; page += 1) {
-      parts.push(this.page(page));
+      parts.push(this.pages.get(page) ?? this.fetch(page, last));
     }
     const whole = await Promise.all(parts);
     const from = span.offset - first * PAGE;
@@ -44,17 +44,21 @@ export class Pages implements ByteSource {
     return joined.subarray(from, from + span.length);
   }
 
-  private page(number: number): Promise<Uint8Array<ArrayBuffer>> {
-    const known = this.pages.get(number);
-    if (known) {
-      return known;
+  /** Fetches the page, and with it those behind it up to `last` that are not there either; returns the first. */
+  private fetch(page: number, last: number): Promise<Uint8Array<ArrayBuffer>> {
+    let end = page + 1;
+    while (end <= last && !this.pages.has(end)) {
+      end += 1;
     }
-    const offset = number * PAGE;
-    const fetched = this.source.read({ offset, length: Math.min(PAGE, this.size - offset) });
-    this.pages.set(number, fetched);
-    // A page that failed may be asked for again.
-    fetched.catch(() => this.pages.delete(number));
-    return fetched;
+    const offset = page * PAGE;
+    const fetched = this.source.read({ offset, length: Math.min(end * PAGE, this.size) - offset });
+    for (let at = end - 1; at >= page; at -= 1) {
+      const part = fetched.then((bytes) => bytes.subarray((at - page) * PAGE, (at + 1 - page) * PAGE));
+      this.pages.set(at, part);
+      // A page that failed may be asked for again.
+      part.catch(() => this.pages.delete(at));
+    }
+    return this.pages.get(page) ?? fetched;
   }
 }
 

@@ -76,13 +76,12 @@ export class Session {
     if (request.named) {
       await (this.naming ??= this.name());
     }
-    const series = await (this.series ??= this.allSeries());
     if (stale()) {
       return undefined;
     }
     const { looks, named } = this;
     const details = chooseDetails(this.file.categories, window, (category, chunk) => this.blocks.has(category, chunk));
-    const loaded = await Promise.all(
+    const loading = Promise.all(
       this.file.categories.map(async (category, at) => {
         const detail = details[at] as Detail;
         if (detail.kind === "events") {
@@ -91,6 +90,7 @@ export class Session {
         return { at, detail, blocks: [], entries: await levelEntries(category, detail.level, window) };
       }),
     );
+    const [loaded, series] = await Promise.all([loading, (this.series ??= this.allSeries())]);
     if (stale()) {
       return undefined;
     }

@@ -42,6 +42,9 @@ export interface Entries {
   readonly name: Numbers | undefined;
 }
 
+/** Entries that are read at once, before it is known which of them lie in the window: fewer than a chunk holds. */
+const AT_ONCE = 65536;
+
 /** Decoded chunks of entry columns that are kept. */
 const MOST_KEPT = 48;
 
@@ -110,12 +113,21 @@ export async function openLevels(group: Group): Promise<Levels> {
       if (strip.count === 0) {
         return entries(strip.first, 0);
       }
-      // Where the time lies is told by the buckets alone, which take next to no bytes.
-      const buckets = await column("bucket", strip.first, strip.count);
       const width = 2 ** shift;
-      const low = Math.max(0, place(buckets, Math.floor(from / width)) - 1);
-      const high = place(buckets, Math.floor(to / width) + 1);
-      return entries(strip.first + low, Math.max(0, high - low));
+      const between = (buckets: Numbers): [number, number] => {
+        const low = Math.max(0, place(buckets, Math.floor(from / width)) - 1);
+        return [low, Math.max(low, place(buckets, Math.floor(to / width) + 1))];
+      };
+      if (strip.count <= AT_ONCE) {
+        const all = await entries(strip.first, strip.count);
+        const [low, high] = between(all.bucket);
+        const cut = (column: Numbers) => column.subarray(low, high);
+        const { bucket, event, duration, count, busy, name } = all;
+        return { bucket: cut(bucket), event: cut(event), duration: cut(duration), count: cut(count), busy: cut(busy), name: name && cut(name) };
+      }
+      // Where the time lies is told by the buckets alone, which take next to no bytes.
+      const [low, high] = between(await column("bucket", strip.first, strip.count));
+      return entries(strip.first + low, high - low);
     },
   };
 }

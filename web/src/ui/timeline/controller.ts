@@ -82,6 +82,8 @@ export class Controller {
     const width = Math.max(1, stage.gl.parentElement?.clientWidth ?? 800);
     const { viewport } = workspace;
     this.viewport = viewport ? within(viewport.from, viewport.to, width, this.duration) : this.whole(width);
+    // The worker reads while this thread waits for the graphics.
+    this.askForView();
     this.renderer = new Renderer(stage.gl, () => this.schedule());
     this.setDark(dark);
     this.unwatch = workspace.watch(() => this.follow());
