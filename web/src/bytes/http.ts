@@ -4,7 +4,7 @@ import type { Shelf } from "./shelf";
 import { type ByteSource, checkInside, MemorySource, type OnBytes, SourceError, type Span } from "./source";
 
 /** Bytes that the first request asks for: the structure of most files, which lies at their beginning. */
-export const FIRST_BYTES = 256 * 1024;
+export const FIRST_BYTES = 192 * 1024;
 
 /** Smaller files are fetched whole: one request is quicker than the many that their parts would take. */
 export const WHOLE_BYTES = 3 * 1024 * 1024;
