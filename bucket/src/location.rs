@@ -155,9 +155,11 @@ impl StoreArguments {
             client = client.with_allow_http(endpoint.scheme() == "http");
             builder = builder.with_endpoint(endpoint.as_str().trim_end_matches('/'));
         }
-        let builder = from_environment(builder.with_client_options(client), variable);
-        let objects = builder
-            .build()
+        let builder = from_environment(builder, variable);
+        let build = |client| builder.clone().with_client_options(client).build();
+        // A client needs an authority, even one that will speak without TLS; images have none of a system.
+        let objects = build(client.clone())
+            .or_else(|_| build(with_public_authorities(client)))
             .map_err(|error| LocationError::Client(error.to_string()))?;
         let root = location.prefix.clone().join(cluster);
         Ok(Some(Bucket::new(
@@ -167,6 +169,14 @@ impl StoreArguments {
             limits,
         )))
     }
+}
+
+/// Trusts the authorities that Mozilla does.
+fn with_public_authorities(client: ClientOptions) -> ClientOptions {
+    let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
+    roots
+        .filter_map(|root| Certificate::from_der(root).ok())
+        .fold(client, ClientOptions::with_root_certificate)
 }
 
 fn store_url(text: &str) -> Result<Location, LocationError> {
