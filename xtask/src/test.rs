@@ -34,6 +34,8 @@ const SYSTEM_TARGETS: [&str; 16] = [
     "--test",
     "upgrade",
 ];
+/// Libraries, and the programs that have tests in themselves: `--bins` would take those along that no harness fits.
+const UNIT_TARGETS: [&str; 5] = ["--lib", "--bin", "xtask", "--bin", "flopwatch-gpu-check"];
 /// The second one is what tests lose.
 pub(crate) const NODES: u8 = 2;
 /// Failures of tests that may be chance; more are not run again.
@@ -112,7 +114,7 @@ pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
         }
         match (unit, crates) {
             (true, true) => round.cargo("unit and crate tests", &[]),
-            (true, false) => round.cargo("unit tests", &["--lib", "--bins"]),
+            (true, false) => round.cargo("unit tests", &UNIT_TARGETS),
             (false, true) => round.cargo("crate tests", &["--test", "*"]),
             (false, false) => {}
         }
