@@ -95,6 +95,7 @@ struct Held {
     guard: Guard,
     /// The pod's place for a session, where there is one to take.
     place: Option<Place>,
+    place_judged: bool,
     /// The guard's own stop while it runs.
     ending: Option<Ending>,
     /// Stops of the guard that failed in a row, and when the next may be tried: the agent's own may be on its way.
@@ -137,6 +138,7 @@ fn prepare(options: &Options) -> std::io::Result<Keeper> {
                 run_dir,
                 nsys: session.nsys.clone(),
                 guard,
+                place_judged: place.is_none(),
                 place,
                 ending: None,
                 failed: 0,
@@ -300,14 +302,14 @@ impl Keeper {
         self.follow_launcher(launch_ended) && self.guard()
     }
 
-    /// Once the session has started it is seen whether its place is needed.
+    /// Once the session has started it is seen whether its place is needed: once, as shared memory may hold many files.
     fn give_place_back(&mut self) {
-        if let Some(held) = &mut self.held
-            && held.place.is_some()
-            && (held.run_dir.has(run_dir::ENV) || held.run_dir.has(run_dir::ENV_HELD))
-            && !place::is_needed(Path::new(place::SHARED_MEMORY))
-        {
-            held.place = None;
+        let Some(held) = &mut self.held else { return };
+        let started = || held.run_dir.has(run_dir::ENV) || held.run_dir.has(run_dir::ENV_HELD);
+        if !held.place_judged && started() {
+            held.place_judged = true;
+            held.place
+                .take_if(|_| !place::is_needed(Path::new(place::SHARED_MEMORY)));
         }
     }
 
