@@ -14,7 +14,8 @@ mod viewer;
 use crate::cache::Cache;
 use crate::command::{Run, interrupted};
 use crate::progress::{say, step};
-use crate::{project, wheel};
+use crate::project;
+use crate::wheel::Requirements;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -62,7 +63,7 @@ struct Bench {
     /// Whether a side writes a file, whose place is then its last argument.
     writes: bool,
     /// What the rivals need of PyPI, pinned.
-    python: &'static [&'static str],
+    python: Requirements,
     /// The rivals; the fastest counts.
     rivals: &'static [Rival],
     /// What is asked of the figures of both sides.
@@ -123,7 +124,7 @@ pub(crate) fn run(cache: &Cache, options: &BenchOptions) -> Result<()> {
         Some(Other::Viewer(options)) => return viewer::run(cache, options),
         None => {}
     }
-    let program = step("building the bench program", || build(cache))?;
+    let program = step("building the bench program", build)?;
     let wanted = |name: &str| options.names.is_empty() || options.names.iter().any(|wanted| wanted == name);
     let mut missed = Vec::new();
     for bench in all().iter().filter(|bench| wanted(bench.name)) {
@@ -138,16 +139,15 @@ pub(crate) fn run(cache: &Cache, options: &BenchOptions) -> Result<()> {
     Ok(())
 }
 
-fn build(cache: &Cache) -> Result<PathBuf> {
+fn build() -> Result<PathBuf> {
     project::cargo()?
-        .envs(project::environment(cache)?)
         .args(["build", "--quiet", "--release", "-p", "flopwatch-trace-bench"])
         .quiet()?;
     Ok(project::target_directory()?.join("release/flopwatch-trace-bench"))
 }
 
 fn one(cache: &Cache, program: &Path, bench: &Bench, rounds: u32) -> Result<Vec<String>> {
-    let python = wheel::environment(cache, &format!("bench-{}", bench.name), bench.python)?.join("bin/python3");
+    let python = bench.python.environment(cache)?.join("bin/python3");
     let rivals = project::root()?.join("trace/bench/rivals");
     let folder = cache.root().join("bench").join(bench.name);
     std::fs::create_dir_all(&folder)?;

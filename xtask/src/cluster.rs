@@ -14,6 +14,7 @@ mod down;
 mod existing;
 mod host;
 mod image_store;
+mod install;
 mod isolation;
 mod layout;
 mod lose;
@@ -27,6 +28,7 @@ use crate::cache::Cache;
 use crate::image::Image;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
+use install::InstallOptions;
 use layout::{Layout, MOST_NODES};
 use lose::NodeCommand;
 
@@ -47,6 +49,8 @@ pub(crate) enum ClusterCommand {
     Images(ImageOptions),
     /// Build the project's images again and import those that changed into the running cluster.
     Load(ImageOptions),
+    /// Install the chart, or upgrade it, with the images that the cluster has, and wait until it is ready to profile.
+    Install(InstallOptions),
     /// Lose a node of the local cluster, and get it back.
     Node {
         #[command(subcommand)]
@@ -104,6 +108,12 @@ pub(crate) fn run(cache: &Cache, use_kubeconfig: bool, command: &ClusterCommand)
         }
         ClusterCommand::Images(options) => up::images(cache, &options.chosen()).map(drop),
         ClusterCommand::Load(options) => up::load(cache, &layout, &options.chosen()),
+        ClusterCommand::Install(options) => {
+            if !status::is_up(cache, &layout)? {
+                bail!("the cluster is not up: cargo xtask cluster up");
+            }
+            install::install(&reach::own(cache, &layout)?, options)
+        }
         ClusterCommand::Node { command } => lose::run(cache, &layout, command),
     }
 }

@@ -118,6 +118,12 @@ impl Run {
         self
     }
 
+    /// Does not pass a variable of this process on.
+    pub(crate) fn without(mut self, name: impl AsRef<OsStr>) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
     pub(crate) fn dir(mut self, dir: impl AsRef<Path>) -> Self {
         self.command.current_dir(dir);
         self
@@ -223,7 +229,8 @@ impl Run {
         self.command.spawn().with_context(|| format!("cannot start {what}"))
     }
 
-    fn describe(&self) -> String {
+    /// Program and arguments, for people.
+    pub(crate) fn describe(&self) -> String {
         let mut words = vec![self.command.get_program().to_string_lossy().into_owned()];
         words.extend(self.command.get_args().map(|arg| arg.to_string_lossy().into_owned()));
         let mut text = words.join(" ");
@@ -322,7 +329,7 @@ impl Watch {
 }
 
 #[cfg(test)]
-mod tests {
+mod crate_tests {
     use super::*;
 
     #[test]

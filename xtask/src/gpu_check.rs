@@ -73,8 +73,8 @@ pub(crate) fn run(cache: &Cache, options: &GpuCheckOptions) -> Result<()> {
 /// What both carry: the program and the kernels.
 fn common(cache: &Cache, output: &Path, name: &'static str) -> Result<Bundle> {
     let library = kernels::build(cache)?;
-    cmake::ensure(cache)?;
-    let program = optimised(cache)?;
+    cmake::ensure()?;
+    let program = optimised()?;
     let mut bundle = Bundle::new(output, name)?;
     bundle.add(&program, PROGRAM)?;
     bundle.add(&library, kernels::FILE_NAME)?;
@@ -92,7 +92,7 @@ fn transform(cache: &Cache, output: &Path) -> Result<Bundle> {
 
 fn graft(cache: &Cache, output: &Path) -> Result<Bundle> {
     let mut bundle = common(cache, output, "flopwatch-gpu-graft")?;
-    let mut programs = project::build_binaries(cache, &[WORKLOAD])?;
+    let mut programs = project::build_binaries(&[WORKLOAD])?;
     programs.extend(project::build_static(LAUNCHER)?);
     for (name, to) in [(WORKLOAD, WORKLOAD), (LAUNCHER, "launcher")] {
         let from = programs.get(name).with_context(|| format!("cargo built no {name}"))?;
@@ -107,9 +107,8 @@ fn graft(cache: &Cache, output: &Path) -> Result<Bundle> {
 }
 
 /// The program, optimised: its times are results.
-fn optimised(cache: &Cache) -> Result<PathBuf> {
+fn optimised() -> Result<PathBuf> {
     project::cargo()?
-        .envs(project::environment(cache)?)
         // Line tables would outweigh the program.
         .env("CARGO_PROFILE_RELEASE_DEBUG", "false")
         .env("CARGO_PROFILE_RELEASE_STRIP", "symbols")

@@ -7,8 +7,9 @@ mod layer;
 mod rootfs;
 
 use crate::cache::{Cache, key, remove};
+use crate::command::Run;
 use crate::progress::{human, say};
-use crate::{cmake, golang, kernels, nsys, project};
+use crate::{golang, kernels, nsys, project};
 use anyhow::{Context as _, Result};
 use archive::{Archive, ImageConfig};
 use layer::{File, Layer};
@@ -111,15 +112,28 @@ pub(crate) fn compile(cache: &Cache, images: &[Image]) -> Result<Binaries> {
     if packages.is_empty() {
         return Ok(Binaries::new());
     }
-    cmake::ensure(cache)?;
     say(format_args!("compiling {}", packages.join(", ")));
     let begin = Instant::now();
-    let mut binaries = project::build_binaries(cache, &packages)?;
+    let built = project::build_beside_tests(cache, &packages)?;
+    let mut binaries = stripped(built.programs, &packages)?;
     if images.contains(&Image::Agent) {
         binaries.extend(project::build_static("flopwatch-launcher")?);
     }
     say(format_args!("compiled in {}", human(begin.elapsed())));
     Ok(binaries)
+}
+
+/// Copies of programs without their symbols, which are most of what a program of the tests' profile weighs.
+fn stripped(programs: Binaries, wanted: &[&str]) -> Result<Binaries> {
+    let folder = project::target_directory()?.join("stripped");
+    fs::create_dir_all(&folder)?;
+    let wanted = programs.into_iter().filter(|(name, _)| wanted.contains(&name.as_str()));
+    let copies = wanted.map(|(name, program)| {
+        let copy = folder.join(&name);
+        Run::new("strip").arg("-o").arg(&copy).arg(program).quiet()?;
+        Ok((name, copy))
+    });
+    copies.collect()
 }
 
 /// Builds the images whose inputs changed.

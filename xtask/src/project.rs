@@ -2,11 +2,22 @@
 
 use crate::cache::Cache;
 use crate::command::Run;
-use crate::{cmake, kernels, node, nsys, python};
+use crate::{kernels, node, nsys, python};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+/// A test that compiles in a moment.
+const SMALL_TEST: &str = "krew";
+
+/// What tests run, by the variable that names it: a target of the workspace.
+const FOR_TESTS: [(&str, &str); 4] = [
+    ("FLOPWATCH_FAKE_NVML_LIBRARY", "flopwatch_fake_nvml"),
+    ("FLOPWATCH_LAUNCHER", "flopwatch-launcher"),
+    ("FLOPWATCH_PLUGIN", "kubectl-flopwatch"),
+    ("FLOPWATCH_WORKLOAD", "flopwatch-sample-workload"),
+];
 
 /// The folder of the workspace's `Cargo.toml`.
 pub(crate) fn root() -> Result<PathBuf> {
@@ -16,18 +27,36 @@ pub(crate) fn root() -> Result<PathBuf> {
         .context("xtask lies in the workspace")
 }
 
-/// `cargo`, the one that runs this recipe when there is one, in the workspace.
-pub(crate) fn cargo() -> Result<Run> {
-    Ok(Run::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())).dir(root()?))
+/// The captures of other people beside the repository, where they are.
+pub(crate) fn corpus() -> Result<Option<PathBuf>> {
+    let folder = root()?.join("../shared/corpus");
+    Ok(folder.is_dir().then_some(folder))
 }
 
-/// What cargo's children need to know: the CMake for static HDF5, and what tests run: the profiler, a Python with h5py and what
-/// clients need, Node, the GPU kernels.
+/// What `cargo run` tells this program of itself. Build scripts that ask for a change of these variables (ring's) would run, and
+/// all that needs them compile, anew whenever a recipe follows a plain `cargo build`.
+fn of_this_package() -> impl Iterator<Item = String> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
+}
+
+/// `cargo`, the one that runs this recipe when there is one, in the workspace.
+pub(crate) fn cargo() -> Result<Run> {
+    let run = Run::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())).dir(root()?);
+    Ok(of_this_package().fold(run, Run::without))
+}
+
+/// How tests are compiled and run: by clippy's driver, which lints while it compiles, so that nothing is compiled a second time
+/// for the lints; and [`tools`].
 pub(crate) fn environment(cache: &Cache) -> Result<BTreeMap<String, String>> {
+    let mut vars = tools(cache)?;
+    vars.insert("RUSTC_WORKSPACE_WRAPPER".to_owned(), "clippy-driver".to_owned());
+    Ok(vars)
+}
+
+/// What tests and benches run: the profiler, a Python with h5py and what clients need, Node, the GPU kernels.
+pub(crate) fn tools(cache: &Cache) -> Result<BTreeMap<String, String>> {
     let mut vars = BTreeMap::new();
-    if let Some(cmake) = cmake::find(cache) {
-        vars.insert("CMAKE".to_owned(), cmake.display().to_string());
-    }
     if let Some(python) = python::find(cache) {
         vars.insert("FLOPWATCH_H5PY".to_owned(), python.display().to_string());
     }
@@ -37,6 +66,7 @@ pub(crate) fn environment(cache: &Cache) -> Result<BTreeMap<String, String>> {
     if let Some(nsys) = nsys::find(cache)? {
         vars.extend(nsys.environment());
     }
+    vars.extend(nsys::newer_environment(cache));
     if let Some(library) = kernels::built(cache)? {
         vars.insert("FLOPWATCH_CUDA_KERNELS".to_owned(), library.display().to_string());
     }
@@ -56,162 +86,191 @@ pub(crate) fn target_directory() -> Result<PathBuf> {
 }
 
 /// Builds the binaries of some packages in the `rig` profile; gives each binary's path by its name.
-pub(crate) fn build_binaries(cache: &Cache, packages: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
-    build(cargo()?.envs(environment(cache)?), packages)
+pub(crate) fn build_binaries(packages: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
+    build(of_packages(
+        cargo()?.args(["build", "--profile", "rig", "--bins"]),
+        packages,
+    ))
 }
 
-/// Builds a package's shared library in the `rig` profile.
-pub(crate) fn build_library(package: &str) -> Result<PathBuf> {
-    let mut library = None;
-    let run = cargo()?.args([
-        "build",
-        "--quiet",
-        "--profile",
-        "rig",
-        "--lib",
-        "--message-format=json",
-        "-p",
-        package,
-    ]);
-    run.lines(|line| library = library.take().or_else(|| shared_library(line)))?;
-    library.with_context(|| format!("cargo built no shared library of {package}"))
+/// Builds the binaries of some packages as quickly as that goes: in the profile that this recipe was compiled in.
+pub(crate) fn build_quickly(packages: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
+    build(of_packages(cargo()?.args(["build", "--bins"]), packages))
 }
 
-/// Builds a program as the workspace's tests build it for a test of its package: what they compiled is not compiled once more.
-pub(crate) fn build_beside_tests(cache: &Cache, program: &str, test: &str) -> Result<PathBuf> {
-    let mut found = None;
-    let run = cargo()?.envs(environment(cache)?).args([
-        "test",
-        "--workspace",
-        "--no-run",
-        "--quiet",
-        "--message-format=json",
-        "--test",
-        test,
-    ]);
-    run.lines(|line| found = found.take().or_else(|| executable(line, program)))?;
-    found.with_context(|| format!("cargo built no program {program}"))
+/// Where the binaries of the tests' build lie, the plugin of kubectl among them.
+pub(crate) fn built() -> Result<PathBuf> {
+    Ok(target_directory()?.join("debug"))
 }
 
-fn executable(line: &str, program: &str) -> Option<PathBuf> {
-    let value: Value = serde_json::from_str(line).ok()?;
-    let target = value.get("target")?;
-    let ours = target.get("name")? == program && target.get("kind")?.as_array()?.iter().any(|kind| kind == "bin");
-    let path = value.get("executable")?.as_str().filter(|_| ours)?;
-    Some(PathBuf::from(path))
+/// Compiles all that the workspace has, with clippy's driver as compiler: programs, libraries, tests. Tells of each warning.
+pub(crate) fn build_all(cache: &Cache, warned: impl FnMut(&str)) -> Result<Artifacts> {
+    let run = cargo()?.envs(environment(cache)?);
+    compile(run.args(["build", "--workspace", "--all-targets"]), warned)
 }
 
-fn shared_library(line: &str) -> Option<PathBuf> {
-    let value: Value = serde_json::from_str(line).ok()?;
-    let cdylib = value
-        .get("target")?
-        .get("crate_types")?
-        .as_array()?
-        .iter()
-        .any(|kind| kind == "cdylib");
-    let files = value.get("filenames")?.as_array().filter(|_| cdylib)?;
-    files
-        .iter()
-        .filter_map(Value::as_str)
-        .map(PathBuf::from)
-        .find(|path| path.extension().is_some_and(|end| end == "so"))
+/// Compiles some tests as [`build_all`] does. Tells of each warning.
+pub(crate) fn build_tests(cache: &Cache, tests: &[&str], warned: impl FnMut(&str)) -> Result<Artifacts> {
+    let run = cargo()?.envs(environment(cache)?);
+    compile(run.args(["build", "--workspace"]).args(tests), warned)
+}
+
+/// What tests run of the workspace's own, by the variables that name it to them: compiled where it is not.
+pub(crate) fn built_for_tests(cache: &Cache) -> Result<BTreeMap<String, String>> {
+    let built = build_all(cache, |_| ())?;
+    let mut vars = BTreeMap::new();
+    for (variable, name) in FOR_TESTS {
+        let path = built.programs.get(name).or_else(|| built.libraries.get(name));
+        let path = path.with_context(|| format!("cargo built no {name}"))?;
+        vars.insert(variable.to_owned(), path.display().to_string());
+    }
+    Ok(vars)
+}
+
+/// Builds some programs as [`build_all`] does: what it compiled is not compiled once more.
+pub(crate) fn build_beside_tests(cache: &Cache, programs: &[&str]) -> Result<Artifacts> {
+    // With a test among the targets, dependencies have the features that they have for tests.
+    let run = cargo()?.envs(environment(cache)?);
+    let mut run = run.args(["build", "--workspace", "--test", SMALL_TEST]);
+    for program in programs {
+        run = run.args(["--bin", program]);
+    }
+    compile(run, |_| ())
 }
 
 /// Builds one package's binaries linked statically (glibc inside), in a target folder of its own.
 pub(crate) fn build_static(package: &str) -> Result<BTreeMap<String, PathBuf>> {
     let run = cargo()?
         .env("RUSTFLAGS", "-C target-feature=+crt-static")
-        .env("CARGO_TARGET_DIR", target_directory()?.join("static"));
-    // Naming the target keeps the flags away from build scripts and procedural macros, which cannot be static.
-    build_with(run, &[package], &["--target", "x86_64-unknown-linux-gnu"])
-}
-
-fn build(run: Run, packages: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
-    build_with(run, packages, &[])
-}
-
-fn build_with(run: Run, packages: &[&str], more: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
-    let mut run = run
+        .env("CARGO_TARGET_DIR", target_directory()?.join("static"))
+        // Naming the target keeps the flags away from build scripts and procedural macros, which cannot be static.
         .args([
             "build",
-            "--quiet",
             "--profile",
             "rig",
             "--bins",
-            "--message-format=json",
-        ])
-        .args(more);
-    for package in packages {
-        run = run.args(["-p", package]);
-    }
-    let mut built = BTreeMap::new();
-    let mut complaints = String::new();
-    let outcome = run.lines(|line| match message(line) {
-        Some(Message::Binary(name, path)) => drop(built.insert(name, path)),
-        Some(Message::Complaint(text)) => complaints.push_str(&text),
-        None => {}
-    });
+            "--target",
+            "x86_64-unknown-linux-gnu",
+        ]);
+    build(of_packages(run, &[package]))
+}
+
+fn of_packages(run: Run, packages: &[&str]) -> Run {
+    packages.iter().fold(run, |run, package| run.args(["-p", package]))
+}
+
+fn build(run: Run) -> Result<BTreeMap<String, PathBuf>> {
+    Ok(compile(run, |_| ())?.programs)
+}
+
+/// What cargo built: each path by the name of its target.
+#[derive(Debug, Default)]
+pub(crate) struct Artifacts {
+    /// Binaries and examples.
+    pub(crate) programs: BTreeMap<String, PathBuf>,
+    /// Shared libraries.
+    pub(crate) libraries: BTreeMap<String, PathBuf>,
+}
+
+/// Runs a `cargo build`.
+fn compile(run: Run, mut warned: impl FnMut(&str)) -> Result<Artifacts> {
+    let mut built = Artifacts::default();
+    let mut errors = String::new();
+    let outcome = run
+        .args(["--quiet", "--message-format=json"])
+        .lines(|line| match message(line) {
+            Some(Message::Program(name, path)) => drop(built.programs.insert(name, path)),
+            Some(Message::Library(name, path)) => drop(built.libraries.insert(name, path)),
+            Some(Message::Warning(text)) => warned(&text),
+            Some(Message::Error(text)) => errors.push_str(&text),
+            None => {}
+        });
     outcome.map_err(|error| {
-        if complaints.is_empty() {
+        if errors.is_empty() {
             error
         } else {
-            anyhow::anyhow!("{complaints}")
+            anyhow::anyhow!("{errors}")
         }
     })?;
     Ok(built)
 }
 
 enum Message {
-    Binary(String, PathBuf),
-    Complaint(String),
+    Program(String, PathBuf),
+    Library(String, PathBuf),
+    Warning(String),
+    Error(String),
 }
 
 fn message(line: &str) -> Option<Message> {
     let value: Value = serde_json::from_str(line).ok()?;
     match value.get("reason")?.as_str()? {
-        "compiler-artifact" => {
-            let path = value.get("executable")?.as_str()?;
-            let name = value.get("target")?.get("name")?.as_str()?;
-            Some(Message::Binary(name.to_owned(), path.into()))
-        }
+        "compiler-artifact" => artifact(&value),
         "compiler-message" => {
             let message = value.get("message")?;
-            let error = message.get("level")?.as_str()? == "error";
-            error.then(|| {
-                message
-                    .get("rendered")?
-                    .as_str()
-                    .map(|text| Message::Complaint(text.to_owned()))
-            })?
+            let text = message.get("rendered")?.as_str()?.to_owned();
+            match message.get("level")?.as_str()? {
+                "error" => Some(Message::Error(text)),
+                "warning" => Some(Message::Warning(text)),
+                _ => None,
+            }
         }
         _ => None,
     }
+}
+
+fn artifact(value: &Value) -> Option<Message> {
+    // A program's own tests have its name.
+    if value.get("profile")?.get("test")?.as_bool()? {
+        return None;
+    }
+    let target = value.get("target")?;
+    let name = target.get("name")?.as_str()?.to_owned();
+    if let Some(path) = value.get("executable")?.as_str() {
+        return Some(Message::Program(name, path.into()));
+    }
+    let shared = target
+        .get("crate_types")?
+        .as_array()?
+        .iter()
+        .any(|kind| kind == "cdylib");
+    let mut files = value.get("filenames")?.as_array()?.iter().filter_map(Value::as_str);
+    let library = files.find(|file| shared && Path::new(file).extension().is_some_and(|end| end == "so"))?;
+    Some(Message::Library(name, library.into()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const OWN: &str = r#""reason":"compiler-artifact","profile":{"test":false}"#;
+
     #[test]
     fn cargo_names_its_shared_libraries() {
-        let line = r#"{"reason":"compiler-artifact","target":{"crate_types":["cdylib"]},"filenames":["/t/libx.so"]}"#;
-        assert_eq!(shared_library(line), Some(PathBuf::from("/t/libx.so")));
-        let other = r#"{"reason":"compiler-artifact","target":{"crate_types":["lib"]},"filenames":["/t/libx.so"]}"#;
-        assert_eq!(shared_library(other), None);
+        let line = |kind: &str| {
+            format!(
+                r#"{{{OWN},"target":{{"name":"x","crate_types":["{kind}"]}},"executable":null,"filenames":["/t/libx.so"]}}"#
+            )
+        };
+        let found = message(&line("cdylib"));
+        assert!(matches!(found, Some(Message::Library(name, path)) if name == "x" && path == Path::new("/t/libx.so")));
+        assert!(message(&line("lib")).is_none());
     }
 
     #[test]
-    fn cargo_names_its_binaries_and_errors() {
-        let binary = r#"{"reason":"compiler-artifact","target":{"name":"x"},"executable":"/t/x"}"#;
+    fn cargo_names_its_programs_and_what_it_complains_of() {
+        let program = format!(r#"{{{OWN},"target":{{"name":"x"}},"executable":"/t/x"}}"#);
+        let found = message(&program);
+        assert!(matches!(found, Some(Message::Program(name, path)) if name == "x" && path == Path::new("/t/x")));
+        let of_tests = program.replace("false", "true");
         assert!(
-            matches!(message(binary), Some(Message::Binary(name, path)) if name == "x" && path == Path::new("/t/x"))
+            message(&of_tests).is_none(),
+            "a program's own tests are not the program"
         );
-        let library = r#"{"reason":"compiler-artifact","target":{"name":"x"},"executable":null}"#;
-        assert!(message(library).is_none());
         let error = r#"{"reason":"compiler-message","message":{"level":"error","rendered":"bad"}}"#;
-        assert!(matches!(message(error), Some(Message::Complaint(text)) if text == "bad"));
-        let warning = r#"{"reason":"compiler-message","message":{"level":"warning","rendered":"hm"}}"#;
-        assert!(message(warning).is_none());
+        assert!(matches!(message(error), Some(Message::Error(text)) if text == "bad"));
+        let warning = error.replace("error", "warning");
+        assert!(matches!(message(&warning), Some(Message::Warning(text)) if text == "bad"));
         assert!(message("not JSON").is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::cache::Cache;
 use crate::progress::{say, step};
-use crate::{cmake, debian, kernels, nsys, python, web};
+use crate::{cmake, debian, kernels, nsys, project, python, web};
 use anyhow::Result;
 
 /// Installs or fetches what is absent: for building and recording.
@@ -13,6 +13,9 @@ pub(crate) fn basic(cache: &Cache) -> Result<()> {
 /// And for the tests of the crates.
 pub(crate) fn tests(cache: &Cache) -> Result<()> {
     install(cache, &[debian::BUILD, debian::CRATE_TESTS, debian::BROWSER])?;
+    if project::corpus()?.is_some() {
+        step("newer Nsight Systems", || nsys::ensure_newer(cache))?;
+    }
     step("Python", || python::ensure(cache))?;
     step("viewer", || web::build(cache))?;
     step("GPU kernels", || kernels::build(cache).map(drop))
@@ -21,13 +24,13 @@ pub(crate) fn tests(cache: &Cache) -> Result<()> {
 /// And for the local cluster and the tests in it.
 pub(crate) fn full(cache: &Cache) -> Result<()> {
     tests(cache)?;
-    install(cache, &[debian::CLUSTER, debian::TESTS])
+    install(cache, &[debian::CLUSTER])
 }
 
 fn install(cache: &Cache, groups: &[&[&str]]) -> Result<()> {
     let packages: Vec<&str> = groups.iter().copied().flatten().copied().collect();
     step("Debian packages", || debian::install(&packages))?;
-    step("CMake", || cmake::ensure(cache))?;
+    step("CMake", cmake::ensure)?;
     let nsys = step("Nsight Systems", || nsys::ensure(cache))?;
     say(format_args!("Nsight Systems: {}", nsys.target.display()));
     Ok(())

@@ -33,6 +33,12 @@ pub(crate) struct SoakOptions {
     /// Starts of prepared containers, one after the other, without a cluster.
     #[arg(long, default_value_t = 0)]
     starts: u64,
+    /// Starts of a prepared container of one pod, without a cluster; in every second one a process of the profiler is killed.
+    #[arg(long, default_value_t = 0)]
+    kills: u64,
+    /// Records side by side, without a cluster; in every second one a process of the profiler is killed.
+    #[arg(long, default_value_t = 0)]
+    records: u64,
     /// Leave the local cluster running.
     #[arg(long)]
     keep_cluster: bool,
@@ -43,20 +49,36 @@ pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
     let folder = folder()?;
     fs::create_dir_all(&folder)?;
     let mut failed = Vec::new();
-    if options.starts > 0 {
-        let count = options.starts.to_string();
-        let more = BTreeMap::from([("FLOPWATCH_STARTS".to_owned(), count)]);
-        let outcome = step("starts", || {
-            watched(
-                cache,
-                &more,
-                &["-p", "flopwatch-attach", "--test", "graft"],
-                "many_starts_lose_none",
-            )
+    for (what, count, variable, test) in [
+        ("starts", options.starts, "FLOPWATCH_STARTS", "many_starts_lose_none"),
+        (
+            "kills",
+            options.kills,
+            "FLOPWATCH_KILLS",
+            "whatever_process_of_the_profiler_is_killed_the_next_start_is_grafted",
+        ),
+    ] {
+        if count == 0 || interrupted() {
+            continue;
+        }
+        let more = BTreeMap::from([(variable.to_owned(), count.to_string())]);
+        let outcome = step(what, || {
+            watched(cache, &more, &["-p", "flopwatch-attach", "--test", "graft"], test)
         });
         if let Err(error) = outcome {
-            say(format_args!("starts: {error:#}"));
-            failed.push("starts");
+            say(format_args!("{what}: {error:#}"));
+            failed.push(what);
+        }
+    }
+    if options.records > 0 && !interrupted() {
+        let mut more = BTreeMap::from([("FLOPWATCH_RECORDS".to_owned(), options.records.to_string())]);
+        more.extend(options.seed.map(|seed| ("FLOPWATCH_SEED".to_owned(), seed.to_string())));
+        let outcome = step("records", || {
+            watched(cache, &more, &["-p", "flopwatch-agent", "--test", "storm"], "")
+        });
+        if let Err(error) = outcome {
+            say(format_args!("records: {error:#}"));
+            failed.push("records");
         }
     }
     if options.cycles > 0 && !interrupted() {

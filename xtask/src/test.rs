@@ -1,5 +1,7 @@
 //! The README's test command: everything that CI runs.
 
+mod ledger;
+mod skip;
 mod tally;
 
 use crate::cache::Cache;
@@ -9,14 +11,16 @@ use crate::progress::{human, result, say, step};
 use crate::{lint, nsys, project, setup, web};
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use std::collections::BTreeMap;
-use std::time::Instant;
-pub(crate) use tally::{Failure, Tally};
+use skip::Place;
+pub(crate) use skip::{Kind, Skip};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+pub(crate) use tally::{Failure, Outcome, Tally};
 
 const SYSTEM_TESTS: &str = "flopwatch-system-tests";
 /// The tests that need a cluster, in their order. They are selected in the whole workspace: selecting their package alone
 /// would compile every dependency once more, with fewer features.
-const SYSTEM_TARGETS: [&str; 16] = [
+pub(crate) const SYSTEM_TARGETS: [&str; 16] = [
     "--test",
     "faults",
     "--test",
@@ -38,11 +42,10 @@ const SYSTEM_TARGETS: [&str; 16] = [
 const UNIT_TARGETS: [&str; 5] = ["--lib", "--bin", "xtask", "--bin", "flopwatch-gpu-check"];
 /// The second one is what tests lose.
 pub(crate) const NODES: u8 = 2;
-/// Failures of tests that may be chance; more are not run again.
-const CHANCES: usize = 3;
+/// Where a library's tests that start processes or open sockets are: modules of this name. The unit level leaves them out.
+const CRATE_TESTS: &str = "crate_tests::";
 /// How the test harness is told how many tests to run at once.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
-const FAKE_NVML: &str = "flopwatch-fake-nvml";
 
 /// Which tests, and what becomes of the cluster.
 #[derive(Debug, Args)]
@@ -64,7 +67,7 @@ pub(crate) struct TestOptions {
 /// A level of tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Level {
-    /// In memory, seconds.
+    /// In memory, seconds: no process, no network, no browser.
     Unit,
     /// A crate with real files and tools.
     Crate,
@@ -84,10 +87,10 @@ impl TestOptions {
 /// Runs them, adds them up, and fails when anything failed.
 pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
     let begin = Instant::now();
+    let place = Place::here()?;
     let mut round = Round {
         cache,
-        tally: Tally::default(),
-        failures: Vec::new(),
+        outcome: Outcome::default(),
         failed: Vec::new(),
     };
     if options.only.is_none() {
@@ -113,18 +116,20 @@ pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
             round.step("lint", |_| lint::run(cache));
         }
         match (unit, crates) {
-            (true, true) => round.cargo("unit and crate tests", &[]),
-            (true, false) => round.cargo("unit tests", &UNIT_TARGETS),
-            (false, true) => round.cargo("crate tests", &["--test", "*"]),
+            (true, true) => round.cargo("unit and crate tests", &[], &[]),
+            (true, false) => round.cargo("unit tests", &UNIT_TARGETS, &["--skip", CRATE_TESTS]),
+            (false, true) => {
+                round.cargo("crate tests", &["--exclude", SYSTEM_TESTS, "--test", "*"], &[]);
+                round.cargo("crate tests in libraries", &UNIT_TARGETS, &[CRATE_TESTS]);
+            }
             (false, false) => {}
         }
         match viewer.map(std::thread::ScopedJoinHandle::join) {
-            Some(Ok(Ok((tally, failures)))) => {
-                if tally.failed > 0 {
+            Some(Ok(Ok(outcome))) => {
+                if outcome.tally.failed > 0 {
                     round.failed.push("viewer's tests".to_owned());
                 }
-                round.tally.add(&tally);
-                round.failures.extend(failures);
+                round.outcome.add(outcome);
             }
             // Its thread came to no end.
             Some(_) => round.failed.push("viewer's tests".to_owned()),
@@ -141,14 +146,17 @@ pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
     let interrupted = interrupted();
     say(format_args!("all steps took {}", human(begin.elapsed())));
     // At the end, where whoever sees only the end of a long log finds them.
-    for Failure { test, said } in &round.failures {
+    for Failure { test, said } in &round.outcome.failures {
         say(format_args!("{test} failed:\n    {}", said.join("\n    ")));
     }
-    result(&round.tally);
+    if place.refuses_any(&round.outcome.skips) {
+        round.failed.push("skips".to_owned());
+    }
+    result(&round.outcome.tally);
     if interrupted {
         bail!("interrupted");
     }
-    if round.failed.is_empty() && round.tally.failed == 0 {
+    if round.failed.is_empty() && round.outcome.tally.failed == 0 {
         Ok(())
     } else {
         bail!("failed: {}", round.failed.join(", "))
@@ -159,18 +167,14 @@ pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
 pub(crate) fn system_environment(cache: &Cache, use_kubeconfig: bool) -> Result<BTreeMap<String, String>> {
     let mut more = cluster::reach(cache, use_kubeconfig)?.environment();
     more.insert("FLOPWATCH_SYSTEM_TESTS".to_owned(), "1".to_owned());
-    let library = project::build_library(FAKE_NVML)?;
-    more.insert("FLOPWATCH_FAKE_NVML_LIBRARY".to_owned(), library.display().to_string());
-    let plugin = project::build_beside_tests(cache, "kubectl-flopwatch", "krew")?;
-    more.insert("FLOPWATCH_PLUGIN".to_owned(), plugin.display().to_string());
+    more.extend(project::built_for_tests(cache)?);
     more.extend(nsys::ensure(cache)?.environment());
     Ok(more)
 }
 
 struct Round<'a> {
     cache: &'a Cache,
-    tally: Tally,
-    failures: Vec<Failure>,
+    outcome: Outcome,
     failed: Vec<String>,
 }
 
@@ -186,77 +190,44 @@ impl Round<'_> {
         }
     }
 
-    fn cargo(&mut self, name: &str, targets: &[&str]) {
-        let packages = ["--workspace", "--exclude", SYSTEM_TESTS];
+    /// Tests of unit and crate level, each once: what fails there by chance is a fault.
+    fn cargo(&mut self, name: &str, targets: &[&str], filters: &[&str]) {
         self.step(name, |round| {
-            round.with_chances(packages.iter().chain(targets).copied(), &BTreeMap::new())
+            let more = if targets == UNIT_TARGETS {
+                BTreeMap::new()
+            } else {
+                project::built_for_tests(round.cache)?
+            };
+            let (outcome, ended) = cargo_test(round.cache, targets, filters, &more)?;
+            round.outcome.add(outcome);
+            ended
         });
     }
 
-    fn cargo_test<'a>(
-        &mut self,
-        selection: impl IntoIterator<Item = &'a str>,
-        filters: &[&str],
-        more: &BTreeMap<String, String>,
-    ) -> Result<()> {
-        let run = project::cargo()?
-            .envs(project::environment(self.cache)?)
-            // An error of ours names its own way; frames of the runtime bury it.
-            .env("RUST_BACKTRACE", "0")
-            .envs(more)
-            .args(["test", "--no-fail-fast"])
-            .args(selection)
-            // Skips are told on the standard output of tests that pass.
-            .args(["--", "--show-output"])
-            .args(filters);
-        let mut reader = tally::Reader::default();
-        let outcome = run.watched(|line| {
-            if let Some(line) = reader.read(line) {
-                say(line);
-            }
-        });
-        let (mut tally, failures) = reader.finish();
-        if outcome.is_err() && tally.failed == 0 {
-            // It did not compile, or a test took its process down: no result line tells of it.
-            tally.failed = 1;
+    /// The tests in the cluster. One that failed alone is run a second time, which tells a fault from a machine that had no time;
+    /// the ledger remembers it.
+    fn system_tests(&mut self, more: &BTreeMap<String, String>) -> Result<()> {
+        let (mut outcome, mut ended) = cargo_test(self.cache, &SYSTEM_TARGETS, &[], more)?;
+        let mut again = BTreeSet::new();
+        if let Some(test) = chance(&outcome).filter(|_| !interrupted()) {
+            say(format_args!("a second time, alone: {test}"));
+            let (second, passed) = cargo_test(self.cache, &SYSTEM_TARGETS, &["--exact", &test], more)?;
+            outcome.mend(second);
+            ended = passed;
+            again.insert(test);
         }
-        self.tally.add(&tally);
-        self.failures.extend(failures);
-        outcome
-    }
-
-    /// A few tests that failed are run once more by themselves, which tells a fault from a machine that had no time for all of
-    /// them at once. The result counts and names them either way.
-    fn with_chances<'a>(
-        &mut self,
-        selection: impl Iterator<Item = &'a str> + Clone,
-        more: &BTreeMap<String, String>,
-    ) -> Result<()> {
-        let (before, failed) = (self.failures.len(), self.tally.failed);
-        let Err(first) = self.cargo_test(selection.clone(), &[], more) else {
-            return Ok(());
-        };
-        let again: Vec<String> = self.failures.iter().skip(before).map(|one| one.test.clone()).collect();
-        // What failed without a name (a program that fell over) cannot be run again, and is not chance.
-        let failed = usize::try_from(self.tally.failed - failed)?;
-        if interrupted() || again.len() != failed || again.len() > CHANCES {
-            return Err(first);
+        self.outcome.add(outcome);
+        if interrupted() {
+            bail!("interrupted");
         }
-        say(format_args!("once more, alone: {}", again.join(", ")));
-        let mut more = more.clone();
-        more.insert(TEST_THREADS.to_owned(), "1".to_owned());
-        let filters: Vec<&str> = std::iter::once("--exact")
-            .chain(again.iter().map(String::as_str))
-            .collect();
-        let passed = self.tally.passed;
-        let outcome = self.cargo_test(selection, &filters, &more);
-        // Each counts once, as it ended at last; tests of the same name in other programs have counted before.
-        let again = u32::try_from(again.len())?;
-        let mended = (self.tally.passed - passed).min(again);
-        self.tally.passed = passed + mended;
-        self.tally.failed -= again.min(self.tally.failed);
-        self.tally.mended += mended;
-        outcome
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+        let ledger = ledger::record(self.cache, ledger::Round { ended: now, again })?;
+        say(&ledger);
+        let unreliable = ledger.unreliable();
+        if !unreliable.is_empty() {
+            bail!("needed a second try too often, find out why: {}", unreliable.join(", "));
+        }
+        ended
     }
 
     /// The cluster, its tests, and in any case its end.
@@ -283,10 +254,10 @@ impl Round<'_> {
                 let mut more = system_environment(cache, options.use_kubeconfig)?;
                 // Most of their time they wait for the cluster.
                 more.insert(TEST_THREADS.to_owned(), "4".to_owned());
-                round.with_chances(["--workspace"].iter().chain(&SYSTEM_TARGETS).copied(), &more)
+                round.system_tests(&more)
             });
         } else if !interrupted() {
-            self.tally.failed += 1;
+            self.outcome.tally.failed += 1;
         }
         if options.keep_cluster || options.use_kubeconfig {
             return;
@@ -298,5 +269,101 @@ impl Round<'_> {
         if was_interrupted {
             self.failed.push("interrupted".to_owned());
         }
+    }
+}
+
+/// Runs tests of the workspace: what became of them, and how cargo ended.
+fn cargo_test(
+    cache: &Cache,
+    targets: &[&str],
+    filters: &[&str],
+    more: &BTreeMap<String, String>,
+) -> Result<(Outcome, Result<()>)> {
+    let run = project::cargo()?
+        .envs(project::environment(cache)?)
+        // An error of ours names its own way; frames of the runtime bury it.
+        .env("RUST_BACKTRACE", "0")
+        // Without it every program with snapshots starts cargo to ask for it.
+        .env("INSTA_WORKSPACE_ROOT", project::root()?)
+        .envs(more)
+        .args(["test", "--no-fail-fast", "--workspace"])
+        .args(targets)
+        // Skips are told on the standard output of tests that pass.
+        .args(["--", "--show-output"])
+        .args(filters);
+    let mut reader = tally::Reader::default();
+    let ended = run.watched(|line| {
+        if let Some(line) = reader.read(line) {
+            say(line);
+        }
+    });
+    let mut outcome = reader.finish();
+    if ended.is_err() && outcome.tally.failed == 0 {
+        // It did not compile, or a test took its process down: no result line tells of it.
+        outcome.tally.failed = 1;
+    }
+    Ok((outcome, ended))
+}
+
+/// The one test that failed, if that may be chance. What failed without a name (a program that fell over) cannot be run again, and
+/// two at once are no chance.
+fn chance(outcome: &Outcome) -> Option<String> {
+    match outcome.failures.as_slice() {
+        [only] if outcome.tally.failed == 1 => Some(only.test.clone()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(tests: &[&str], count: u32) -> Outcome {
+        let failure = |test: &&str| Failure {
+            test: (*test).to_owned(),
+            said: Vec::new(),
+        };
+        Outcome {
+            tally: Tally {
+                passed: 5,
+                failed: count,
+                ..Tally::default()
+            },
+            failures: tests.iter().map(failure).collect(),
+            ..Outcome::default()
+        }
+    }
+
+    #[test]
+    fn one_failure_with_a_name_may_be_chance_and_more_are_not() {
+        assert_eq!(chance(&failed(&["a"], 1)).as_deref(), Some("a"));
+        assert_eq!(chance(&failed(&["a", "b"], 2)), None);
+        assert_eq!(chance(&failed(&[], 1)), None);
+        assert_eq!(chance(&failed(&["a"], 2)), None, "a program fell over beside it");
+        assert_eq!(chance(&failed(&[], 0)), None);
+    }
+
+    #[test]
+    fn a_second_try_counts_as_it_ended_and_the_first_failure_is_still_told() {
+        let mut outcome = failed(&["a"], 1);
+        let passed = Outcome {
+            tally: Tally {
+                passed: 1,
+                ..Tally::default()
+            },
+            ..Outcome::default()
+        };
+        outcome.mend(passed);
+        assert_eq!(
+            (outcome.tally.passed, outcome.tally.failed, outcome.tally.mended),
+            (6, 0, 1)
+        );
+        assert_eq!(outcome.failures.len(), 1);
+        let mut outcome = failed(&["a"], 1);
+        outcome.mend(failed(&["a"], 1));
+        assert_eq!(
+            (outcome.tally.passed, outcome.tally.failed, outcome.tally.mended),
+            (5, 1, 0)
+        );
     }
 }

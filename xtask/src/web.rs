@@ -3,7 +3,7 @@
 use crate::cache::{self, Cache};
 use crate::node::{self, Node};
 use crate::progress::{result, say, step};
-use crate::test::{Failure, Tally};
+use crate::test::{Failure, Kind, Outcome, Skip, Tally};
 use crate::{debian, project};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -34,6 +34,8 @@ const SUITES: [(&str, &str); 2] = [
 ];
 /// What the README shows of the viewer.
 const PICTURE: &str = "docs/viewer.png";
+/// How vitest calls a test that it did not run.
+const LEFT_OUT: [&str; 3] = ["pending", "skipped", "todo"];
 /// Lines of a failure that are shown.
 const SAID: usize = 20;
 
@@ -60,7 +62,7 @@ pub(crate) fn run(cache: &Cache, options: &WebOptions) -> Result<()> {
     if !options.test {
         return Ok(());
     }
-    let (tally, failures) = test(cache);
+    let Outcome { tally, failures, .. } = test(cache);
     for Failure { test, said } in &failures {
         say(format_args!("{test} failed:\n    {}", said.join("\n    ")));
     }
@@ -111,29 +113,27 @@ pub(crate) fn measure(cache: &Cache, agent: &Path, timeline: &Path) -> Result<St
     run.arg(agent).arg(timeline).dir(&web).deadline(DEADLINE).output()
 }
 
-/// Runs the tests of the pure parts and those in a browser: their counts, and of each that failed its name and what it said.
-pub(crate) fn test(cache: &Cache) -> (Tally, Vec<Failure>) {
-    let mut tally = Tally::default();
-    let mut failures = Vec::new();
+/// Runs the tests of the pure parts and those in a browser.
+pub(crate) fn test(cache: &Cache) -> Outcome {
+    let mut outcome = Outcome::default();
     for (name, config) in SUITES {
         let ended = build(cache).and_then(|()| vitest(cache, config));
-        let (more, of_these) = ended.unwrap_or_else(|error| {
+        let suite = ended.unwrap_or_else(|error| Outcome {
             // It did not come as far as its tests.
-            let failure = failure(name, &format!("{error:#}"));
-            let tally = Tally {
+            tally: Tally {
                 failed: 1,
                 ..Tally::default()
-            };
-            (tally, vec![failure])
+            },
+            failures: vec![failure(name, &format!("{error:#}"))],
+            skips: Vec::new(),
         });
-        say(format_args!("{name}: {more}"));
-        tally.add(&more);
-        failures.extend(of_these);
+        say(format_args!("{name}: {}", suite.tally));
+        outcome.add(suite);
     }
-    (tally, failures)
+    outcome
 }
 
-fn vitest(cache: &Cache, config: &str) -> Result<(Tally, Vec<Failure>)> {
+fn vitest(cache: &Cache, config: &str) -> Result<Outcome> {
     let web = folder()?;
     let node = packages(cache, &web)?;
     let report = web.join("node_modules/report.json");
@@ -148,14 +148,14 @@ fn vitest(cache: &Cache, config: &str) -> Result<(Tally, Vec<Failure>)> {
         .quiet();
     let read = fs::read_to_string(&report).ok().and_then(|text| parse(&text));
     match (read, outcome) {
-        (Some((tally, failures)), outcome) if outcome.is_ok() || tally.failed > 0 => Ok((tally, failures)),
+        (Some(read), outcome) if outcome.is_ok() || read.tally.failed > 0 => Ok(read),
         (_, Err(error)) => Err(error),
         (_, Ok(())) => bail!("vitest left no report that can be read"),
     }
 }
 
-/// What vitest reports: the counts, and what failed.
-fn parse(report: &str) -> Option<(Tally, Vec<Failure>)> {
+/// What vitest reports: the counts, what failed and what was left out.
+fn parse(report: &str) -> Option<Outcome> {
     let report: Value = serde_json::from_str(report).ok()?;
     let count = |name: &str| u32::try_from(report.get(name)?.as_u64()?).ok();
     let mut tally = Tally {
@@ -164,7 +164,7 @@ fn parse(report: &str) -> Option<(Tally, Vec<Failure>)> {
         skipped: count("numPendingTests")?.saturating_add(count("numTodoTests").unwrap_or(0)),
         ..Tally::default()
     };
-    let mut failures = Vec::new();
+    let (mut failures, mut skips) = (Vec::new(), Vec::new());
     for file in report.get("testResults")?.as_array()? {
         let tests = file.get("assertionResults").and_then(Value::as_array);
         let tests = tests.map(Vec::as_slice).unwrap_or_default();
@@ -174,13 +174,19 @@ fn parse(report: &str) -> Option<(Tally, Vec<Failure>)> {
             tally.failed = tally.failed.saturating_add(1);
             failures.push(failure(text(file, "name"), text(file, "message")));
         }
+        let left_out = tests.iter().filter(|test| LEFT_OUT.contains(&text(test, "status")));
+        skips.extend(left_out.map(|test| Skip {
+            kind: Kind::Other,
+            test: text(test, "fullName").to_owned(),
+            line: text(test, "status").to_owned(),
+        }));
         for test in failed {
             let said = test.get("failureMessages").and_then(Value::as_array);
             let said = said.and_then(|all| all.first()).and_then(Value::as_str);
             failures.push(failure(text(test, "fullName"), said.unwrap_or_default()));
         }
     }
-    Some((tally, failures))
+    Some(Outcome { tally, failures, skips })
 }
 
 fn text<'a>(value: &'a Value, name: &str) -> &'a str {
@@ -253,12 +259,15 @@ mod tests {
         let report = r#"{"numPassedTests":3,"numFailedTests":1,"numPendingTests":1,"numTodoTests":0,"testResults":[
             {"name":"a.test.ts","status":"failed","message":"","assertionResults":[
                 {"fullName":"it works","status":"passed","failureMessages":[]},
+                {"fullName":"it waits","status":"skipped","failureMessages":[]},
                 {"fullName":"it adds up","status":"failed","failureMessages":["expected 3 to be 4"]}]},
             {"name":"b.test.ts","status":"failed","message":"no such module","assertionResults":[]}]}"#;
-        let (tally, failures) = parse(report).unwrap();
+        let Outcome { tally, failures, skips } = parse(report).unwrap();
         assert_eq!((tally.passed, tally.failed, tally.skipped), (3, 2, 1));
         let told = [("it adds up", "expected 3 to be 4"), ("b.test.ts", "no such module")];
         assert_eq!(failures, told.map(|(test, said)| failure(test, said)));
+        let skips: Vec<(Kind, &str)> = skips.iter().map(|skip| (skip.kind, skip.test.as_str())).collect();
+        assert_eq!(skips, [(Kind::Other, "it waits")]);
     }
 
     #[test]

@@ -100,21 +100,26 @@ async fn without_a_build_the_page_says_how_to_get_one() {
     assert_eq!(get(&[], "/index.html", &[]).await.0, StatusCode::NOT_FOUND);
 }
 
-#[tokio::test]
-async fn what_the_built_page_names_is_inside_too() {
-    if !is_built() {
-        println!("skipped: the viewer was not built before this program; run `cargo xtask web`");
-        return;
-    }
-    for router in [router(), gateway_router()] {
-        let (_, _, page) = get_of(router.clone(), "/", &[]).await;
-        let page = String::from_utf8(page).unwrap();
-        let named: Vec<&str> = page.split('"').filter_map(|word| word.strip_prefix("./")).collect();
-        assert!(named.len() >= 2, "{page}");
-        for path in named {
-            let (status, _, body) = get_of(router.clone(), &format!("/{path}"), &[]).await;
-            assert!(status == StatusCode::OK && !body.is_empty(), "{path}");
+/// What wants the viewer to be built.
+mod crate_tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_the_built_page_names_is_inside_too() {
+        if !is_built() {
+            println!("skipped: the viewer was not built before this program; run `cargo xtask web`");
+            return;
         }
+        for router in [router(), gateway_router()] {
+            let (_, _, page) = get_of(router.clone(), "/", &[]).await;
+            let page = String::from_utf8(page).unwrap();
+            let named: Vec<&str> = page.split('"').filter_map(|word| word.strip_prefix("./")).collect();
+            assert!(named.len() >= 2, "{page}");
+            for path in named {
+                let (status, _, body) = get_of(router.clone(), &format!("/{path}"), &[]).await;
+                assert!(status == StatusCode::OK && !body.is_empty(), "{path}");
+            }
+        }
+        assert!(SITE.iter().any(|asset| asset.path.contains("worker")));
     }
-    assert!(SITE.iter().any(|asset| asset.path.contains("worker")));
 }

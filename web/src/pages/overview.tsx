@@ -63,7 +63,9 @@ function Overview({ workspace }: { workspace: Workspace }) {
               <i style={{ width: `${gpu.busy_ratio_of_window * 100}%`, background: categoryCss("cuda_kernel", isDark()) }} />
             </span>
             <span class="number">
-              busy {format.percent(gpu.busy_ratio_of_window)}, idle {format.percent(1 - gpu.busy_ratio_of_window)}
+              busy {format.percent(gpu.busy_ratio_of_window)}, idle {format.percent(1 - gpu.busy_ratio_of_window)} of the window
+              {gpu.busy_ratio_of_events_span !== undefined &&
+                `; busy ${format.percent(gpu.busy_ratio_of_events_span)}, idle ${format.percent(1 - gpu.busy_ratio_of_events_span)} of the ${format.duration(summary.events_span_ns ?? 0)} that hold events`}
             </span>
           </div>
         ))}

@@ -22,6 +22,8 @@ export interface SummaryTable {
 
 export interface Summary {
   readonly window_ns: number;
+  /** From the start of the first event to the end of the last; absent in files of before. */
+  readonly events_span_ns?: number;
   readonly total_events: number;
   readonly categories: readonly { readonly category: string; readonly captured: boolean; readonly events: number | null }[];
   readonly gpus: readonly {
@@ -29,6 +31,8 @@ export interface Summary {
     readonly name: string;
     readonly busy_ns: number;
     readonly busy_ratio_of_window: number;
+    /** Absent in files of before. */
+    readonly busy_ratio_of_events_span?: number;
   }[];
   readonly launches: { readonly matched: number; readonly unmatched: number };
   readonly drops: readonly { readonly reason: string; readonly what: string; readonly count: number }[];

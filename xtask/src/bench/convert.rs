@@ -1,6 +1,7 @@
 //! A usual capture from the profiler's export to the timeline file.
 
 use super::{Bench, Figures, Rival, Verdict, speed};
+use crate::wheel::requirements;
 
 pub(super) fn bench() -> Bench {
     Bench {
@@ -20,7 +21,7 @@ pub(super) fn bench() -> Bench {
         ),
         ours: &["convert"],
         writes: true,
-        python: &["h5py==3.16.0", "numpy==2.4.6"],
+        python: requirements!("bench-h5py"),
         rivals: &[Rival {
             what: "h5py + numpy, gzip, no lanes, tiles or levels",
             script: "convert.py",

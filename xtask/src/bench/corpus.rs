@@ -20,11 +20,10 @@ const BUDGET_SECONDS: f64 = 1.0;
 
 /// Reads every file, and gives the names of those that took too long.
 pub(super) fn run(cache: &Cache, program: &Path, rounds: u32) -> Result<Vec<String>> {
-    let corpus = project::root()?.join("../shared/corpus");
-    if !corpus.is_dir() {
+    let Some(corpus) = project::corpus()? else {
         say("corpus: skipped, there is no ../shared/corpus beside the repository");
         return Ok(Vec::new());
-    }
+    };
     let mut files = Vec::new();
     collect(&corpus, &mut files)?;
     files.sort();

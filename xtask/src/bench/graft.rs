@@ -24,7 +24,7 @@ pub(crate) struct GraftOptions {
 pub(crate) fn run(cache: &Cache, options: &GraftOptions) -> Result<()> {
     step("setting up", || setup::basic(cache))?;
     let programs = step("building the launcher and a sample workload", || {
-        let mut programs = project::build_binaries(cache, &[WORKLOAD])?;
+        let mut programs = project::build_binaries(&[WORKLOAD])?;
         programs.extend(project::build_static(LAUNCHER)?);
         Ok(programs)
     })?;
@@ -34,7 +34,7 @@ pub(crate) fn run(cache: &Cache, options: &GraftOptions) -> Result<()> {
             .with_context(|| format!("cargo built no binary {name}"))
     };
     let run = project::cargo()?
-        .envs(project::environment(cache)?)
+        .envs(project::tools(cache)?)
         .env("FLOPWATCH_LAUNCHER", program(LAUNCHER)?)
         .env("FLOPWATCH_WORKLOAD", program(WORKLOAD)?);
     run.args(["bench", "--quiet", "-p", "flopwatch-attach", "--bench", "graft", "--"])

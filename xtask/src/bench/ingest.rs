@@ -1,6 +1,7 @@
 //! A large table of kernels into columns.
 
 use super::{Bench, Rival, speed};
+use crate::wheel::requirements;
 
 pub(super) fn bench() -> Bench {
     Bench {
@@ -9,7 +10,7 @@ pub(super) fn bench() -> Bench {
         input: ("export.h5", &["make-export", "--kernels", "2000000"]),
         ours: &["ingest"],
         writes: false,
-        python: &["h5py==3.16.0", "numpy==2.4.6"],
+        python: requirements!("bench-h5py"),
         rivals: &[
             Rival {
                 what: "h5py, the needed fields",

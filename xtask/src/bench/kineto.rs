@@ -1,6 +1,7 @@
 //! A large Kineto trace into columns, beside a quick JSON library and beside what people use.
 
 use super::{Bench, Rival, speed};
+use crate::wheel::requirements;
 
 const INPUT: (&str, &[&str]) = ("trace.json", &["make-trace", "--megabytes", "1000"]);
 
@@ -11,7 +12,7 @@ pub(super) fn beside_orjson() -> Bench {
         input: INPUT,
         ours: &["read"],
         writes: false,
-        python: &["orjson==3.11.4", "numpy==2.4.6"],
+        python: requirements!("bench-orjson"),
         rivals: &[Rival {
             what: "orjson, then the same columns",
             script: "kineto.py",
@@ -28,7 +29,7 @@ pub(super) fn beside_hta() -> Bench {
         input: INPUT,
         ours: &["read"],
         writes: false,
-        python: &["HolisticTraceAnalysis==0.5.0"],
+        python: requirements!("bench-hta"),
         rivals: &[Rival {
             what: "HolisticTraceAnalysis 0.5, parse",
             script: "kineto.py",

@@ -1,6 +1,7 @@
 //! The heavy steps of the transform.
 
 use super::{Bench, Figures, Rival, Verdict, speed};
+use crate::wheel::requirements;
 
 pub(super) fn bench() -> Bench {
     Bench {
@@ -9,7 +10,7 @@ pub(super) fn bench() -> Bench {
         input: ("columns.bin", &["make-columns", "--events", "10000000"]),
         ours: &["transform"],
         writes: false,
-        python: &["numpy==2.4.6", "polars==2.1.0"],
+        python: requirements!("bench-polars"),
         rivals: &[Rival {
             what: "numpy argsort + polars group-by",
             script: "transform.py",

@@ -152,8 +152,8 @@ const FILES: [File; 2] = [
 pub(crate) fn run(cache: &Cache, options: &ViewerOptions) -> Result<()> {
     debian::install(debian::BROWSER)?;
     step("building the viewer", || web::build(cache))?;
-    let program = step("building the bench program", || super::build(cache))?;
-    let binaries = step("building the agent", || project::build_binaries(cache, &[AGENT]))?;
+    let program = step("building the bench program", super::build)?;
+    let binaries = step("building the agent", || project::build_binaries(&[AGENT]))?;
     let agent = binaries.get(AGENT).context("cargo built no agent")?;
     let folder = cache.root().join("bench/viewer");
     std::fs::create_dir_all(&folder)?;

@@ -187,46 +187,51 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_daemon_starts_lives_and_stops_twice() {
-        let folder = tempfile::tempdir().unwrap();
-        let daemon = daemon(folder.path());
-        assert!(!daemon.is_alive());
-        daemon.start(Path::new("sleep"), ["600"]).unwrap();
-        assert!(daemon.is_alive() && daemon.was_started());
-        assert!(
-            daemon.start(Path::new("sleep"), ["600"]).is_err(),
-            "it must not run twice"
-        );
-        daemon.stop().unwrap();
-        daemon.stop().unwrap();
-        assert!(!daemon.is_alive() && !daemon.was_started());
-    }
+    /// Those that start processes.
+    mod crate_tests {
+        use super::*;
 
-    #[test]
-    fn another_process_with_the_same_id_is_left_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let daemon = daemon(folder.path());
-        let mut bystander = Command::new("sleep").arg("600").spawn().unwrap();
-        fs::write(&daemon.pid_file, format!("{} 1\n", bystander.id())).unwrap();
-        assert!(!daemon.is_alive());
-        daemon.stop().unwrap();
-        assert!(bystander.try_wait().unwrap().is_none(), "the bystander was ended");
-        bystander.kill().unwrap();
-        bystander.wait().unwrap();
-    }
-
-    #[test]
-    fn a_daemon_that_ended_shows_its_last_words() {
-        let folder = tempfile::tempdir().unwrap();
-        let daemon = daemon(folder.path());
-        daemon
-            .start(Path::new("sh"), ["-c", "echo the reason; exit 1"])
-            .unwrap();
-        let end = Instant::now() + Duration::from_secs(10);
-        while daemon.is_alive() && Instant::now() < end {
-            pause(Duration::from_millis(10));
+        #[test]
+        fn a_daemon_starts_lives_and_stops_twice() {
+            let folder = tempfile::tempdir().unwrap();
+            let daemon = daemon(folder.path());
+            assert!(!daemon.is_alive());
+            daemon.start(Path::new("sleep"), ["600"]).unwrap();
+            assert!(daemon.is_alive() && daemon.was_started());
+            assert!(
+                daemon.start(Path::new("sleep"), ["600"]).is_err(),
+                "it must not run twice"
+            );
+            daemon.stop().unwrap();
+            daemon.stop().unwrap();
+            assert!(!daemon.is_alive() && !daemon.was_started());
         }
-        assert!(daemon.must_live().unwrap_err().to_string().contains("the reason"));
+
+        #[test]
+        fn another_process_with_the_same_id_is_left_alone() {
+            let folder = tempfile::tempdir().unwrap();
+            let daemon = daemon(folder.path());
+            let mut bystander = Command::new("sleep").arg("600").spawn().unwrap();
+            fs::write(&daemon.pid_file, format!("{} 1\n", bystander.id())).unwrap();
+            assert!(!daemon.is_alive());
+            daemon.stop().unwrap();
+            assert!(bystander.try_wait().unwrap().is_none(), "the bystander was ended");
+            bystander.kill().unwrap();
+            bystander.wait().unwrap();
+        }
+
+        #[test]
+        fn a_daemon_that_ended_shows_its_last_words() {
+            let folder = tempfile::tempdir().unwrap();
+            let daemon = daemon(folder.path());
+            daemon
+                .start(Path::new("sh"), ["-c", "echo the reason; exit 1"])
+                .unwrap();
+            let end = Instant::now() + Duration::from_secs(10);
+            while daemon.is_alive() && Instant::now() < end {
+                pause(Duration::from_millis(10));
+            }
+            assert!(daemon.must_live().unwrap_err().to_string().contains("the reason"));
+        }
     }
 }

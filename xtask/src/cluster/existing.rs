@@ -1,7 +1,7 @@
 //! The cluster that KUBECONFIG names, used as it is.
 
-use super::ClusterCommand;
 use super::reach::{self, Reach};
+use super::{ClusterCommand, install};
 use crate::cache::Cache;
 use crate::command::find_program;
 use crate::golang::{HELM, KUBERNETES};
@@ -22,7 +22,8 @@ pub(crate) fn reach(cache: &Cache) -> Result<Reach> {
     Ok(Reach {
         kubeconfig,
         programs,
-        recipes: None,
+        recipes: Some(std::env::current_exe()?),
+        local: false,
     })
 }
 
@@ -51,6 +52,12 @@ pub(crate) fn run(cache: &Cache, command: &ClusterCommand) -> Result<()> {
         ClusterCommand::Env => {
             reach::print(&reach(cache)?);
             Ok(())
+        }
+        ClusterCommand::Install(options) => {
+            say(
+                "its nodes must have the images of charts/local-cluster.yaml, or name others: -- --set images.agent.repository=...",
+            );
+            install::install(&reach(cache)?, options)
         }
         ClusterCommand::Images(options) => super::up::images(cache, &options.chosen()).map(drop),
         ClusterCommand::Node { .. } => bail!("the nodes of the cluster of KUBECONFIG are not ours to lose"),

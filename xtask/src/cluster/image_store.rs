@@ -87,7 +87,7 @@ fn databases(data: &Path) -> Result<Vec<PathBuf>> {
 }
 
 #[cfg(test)]
-mod tests {
+mod crate_tests {
     use super::*;
 
     #[test]

@@ -220,20 +220,25 @@ mod tests {
         assert!(text.contains("mount -t cgroup2 cgroup '/sys/fs/cgroup'"), "{text}");
     }
 
-    #[test]
-    fn a_program_enters_the_cgroups_before_it_starts() {
-        let folder = tempfile::tempdir().unwrap();
-        let files = ["a", "b"].map(|name| folder.path().join(name));
-        let args = enter(files.to_vec(), ["sh", "-c", "echo $$"].map(OsString::from));
-        let said = Run::new("sh").args(args).output().unwrap();
-        for file in files {
-            assert_eq!(fs::read_to_string(file).unwrap(), said, "another process entered");
-        }
-    }
+    /// Those that start processes.
+    mod crate_tests {
+        use super::*;
 
-    #[test]
-    fn a_program_does_not_start_outside_the_cgroups() {
-        let args = enter(vec!["/no/such/cgroup".into()], ["echo", "started"].map(OsString::from));
-        assert!(Run::new("sh").args(args).quiet().is_err());
+        #[test]
+        fn a_program_enters_the_cgroups_before_it_starts() {
+            let folder = tempfile::tempdir().unwrap();
+            let files = ["a", "b"].map(|name| folder.path().join(name));
+            let args = enter(files.to_vec(), ["sh", "-c", "echo $$"].map(OsString::from));
+            let said = Run::new("sh").args(args).output().unwrap();
+            for file in files {
+                assert_eq!(fs::read_to_string(file).unwrap(), said, "another process entered");
+            }
+        }
+
+        #[test]
+        fn a_program_does_not_start_outside_the_cgroups() {
+            let args = enter(vec!["/no/such/cgroup".into()], ["echo", "started"].map(OsString::from));
+            assert!(Run::new("sh").args(args).quiet().is_err());
+        }
     }
 }

@@ -5,6 +5,7 @@ use crate::cache::Cache;
 use crate::command::Run;
 use crate::golang::{HELM, KUBERNETES};
 use crate::progress::result;
+use crate::project;
 use anyhow::Result;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,12 +15,16 @@ use std::path::PathBuf;
 pub(crate) struct Reach {
     pub(crate) kubeconfig: String,
     pub(crate) programs: Vec<PathBuf>,
-    /// These recipes, which lose nodes of the local cluster and get them back; none for another's cluster.
+    /// These recipes, which install the chart, lose nodes of the local cluster and get them back.
     pub(crate) recipes: Option<PathBuf>,
+    /// Whether it is the local cluster.
+    pub(crate) local: bool,
 }
 
 /// Names the recipes to tests.
 const RECIPES: &str = "FLOPWATCH_XTASK";
+/// Tells recipes and tests that the cluster is another's.
+const FOREIGN: &str = "FLOPWATCH_USE_KUBECONFIG";
 
 impl Reach {
     /// The environment of a program that talks to the cluster.
@@ -36,17 +41,27 @@ impl Reach {
         ]);
         let recipes = self.recipes.as_ref();
         vars.extend(recipes.map(|program| (RECIPES.to_owned(), program.display().to_string())));
+        vars.extend((!self.local).then(|| (FOREIGN.to_owned(), "1".to_owned())));
         vars
     }
 
     /// `kubectl` for this cluster.
     pub(crate) fn kubectl(&self) -> Run {
+        self.program("kubectl")
+    }
+
+    /// `helm` for this cluster.
+    pub(crate) fn helm(&self) -> Run {
+        self.program("helm")
+    }
+
+    fn program(&self, name: &str) -> Run {
         let own = self
             .programs
             .iter()
-            .map(|folder| folder.join("kubectl"))
+            .map(|folder| folder.join(name))
             .find(|path| path.exists());
-        Run::new(own.unwrap_or_else(|| "kubectl".into())).envs(self.environment())
+        Run::new(own.unwrap_or_else(|| name.into())).envs(self.environment())
     }
 }
 
@@ -54,8 +69,9 @@ impl Reach {
 pub(crate) fn own(cache: &Cache, layout: &Layout) -> Result<Reach> {
     Ok(Reach {
         kubeconfig: layout.kubeconfig("admin").display().to_string(),
-        programs: vec![KUBERNETES.build(cache)?, HELM.build(cache)?],
+        programs: vec![KUBERNETES.build(cache)?, HELM.build(cache)?, project::built()?],
         recipes: Some(std::env::current_exe()?),
+        local: true,
     })
 }
 
@@ -65,6 +81,7 @@ pub(crate) fn own_so_far(cache: &Cache, layout: &Layout) -> Result<Reach> {
         kubeconfig: layout.kubeconfig("admin").display().to_string(),
         programs: KUBERNETES.built(cache)?.into_iter().chain(HELM.built(cache)?).collect(),
         recipes: None,
+        local: true,
     })
 }
 
@@ -76,15 +93,16 @@ pub(crate) fn print(reach: &Reach) {
         .map(|folder| folder.display().to_string())
         .collect();
     let recipes = reach.recipes.as_ref().map(|program| program.display().to_string());
-    result(exports(&reach.kubeconfig, &folders, recipes.as_deref()));
+    result(exports(&reach.kubeconfig, &folders, recipes.as_deref(), reach.local));
 }
 
-fn exports(kubeconfig: &str, folders: &[String], recipes: Option<&str>) -> String {
+fn exports(kubeconfig: &str, folders: &[String], recipes: Option<&str>, local: bool) -> String {
     let mut lines = vec![format!("export KUBECONFIG={}", quote(kubeconfig))];
     if !folders.is_empty() {
         lines.push(format!("export PATH={}:\"$PATH\"", quote(&folders.join(":"))));
     }
     lines.extend(recipes.map(|program| format!("export {RECIPES}={}", quote(program))));
+    lines.extend((!local).then(|| format!("export {FOREIGN}=1")));
     lines.join("\n")
 }
 
@@ -97,23 +115,34 @@ pub(crate) fn quote(word: &str) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_shell_gets_back_what_was_exported() {
-        let strange = "/a b/it's $HOME";
-        let script = format!(
-            "{}\nprintf '%s|%s|%s' \"$KUBECONFIG\" \"$PATH\" \"$FLOPWATCH_XTASK\"",
-            exports(strange, &["/x y".to_owned()], Some("/z"))
-        );
-        let said = Run::new("/bin/sh")
-            .args(["-c", &script])
-            .env("PATH", "/bin")
-            .output()
-            .unwrap();
-        assert_eq!(said, format!("{strange}|/x y:/bin|/z"));
+    /// Those that start processes.
+    mod crate_tests {
+        use super::*;
+
+        #[test]
+        fn a_shell_gets_back_what_was_exported() {
+            let strange = "/a b/it's $HOME";
+            let script = format!(
+                "{}\nprintf '%s|%s|%s' \"$KUBECONFIG\" \"$PATH\" \"$FLOPWATCH_XTASK\"",
+                exports(strange, &["/x y".to_owned()], Some("/z"), true)
+            );
+            let said = Run::new("/bin/sh")
+                .args(["-c", &script])
+                .env("PATH", "/bin")
+                .output()
+                .unwrap();
+            assert_eq!(said, format!("{strange}|/x y:/bin|/z"));
+        }
     }
 
     #[test]
     fn nothing_is_added_to_the_path_where_nothing_was_built() {
-        assert_eq!(exports("/k", &[], None), "export KUBECONFIG='/k'");
+        assert_eq!(exports("/k", &[], None, true), "export KUBECONFIG='/k'");
+    }
+
+    #[test]
+    fn another_cluster_is_told_apart() {
+        let said = exports("/k", &[], None, false);
+        assert_eq!(said, "export KUBECONFIG='/k'\nexport FLOPWATCH_USE_KUBECONFIG=1");
     }
 }

@@ -123,18 +123,23 @@ mod tests {
         assert_eq!(newest_glibc(b"print('no program')"), (0, 0));
     }
 
-    #[test]
-    fn a_bundle_lists_its_files_and_replaces_an_older_one() {
-        let output = tempfile::tempdir().unwrap();
-        let file = output.path().join("file");
-        fs::write(&file, "text").unwrap();
-        let mut bundle = Bundle::new(output.path(), "a-bundle").unwrap();
-        bundle.add(&file, "folder/file").unwrap();
-        bundle.finish().unwrap();
-        let manifest = fs::read_to_string(bundle.folder().join("manifest.json")).unwrap();
-        assert!(manifest.contains("\"folder/file\""), "{manifest}");
-        assert!(bundle.pack().unwrap() > 0 && bundle.archive().exists());
-        let bundle = Bundle::new(output.path(), "a-bundle").unwrap();
-        assert!(!bundle.folder().join("folder").exists());
+    /// Those that start processes.
+    mod crate_tests {
+        use super::*;
+
+        #[test]
+        fn a_bundle_lists_its_files_and_replaces_an_older_one() {
+            let output = tempfile::tempdir().unwrap();
+            let file = output.path().join("file");
+            fs::write(&file, "text").unwrap();
+            let mut bundle = Bundle::new(output.path(), "a-bundle").unwrap();
+            bundle.add(&file, "folder/file").unwrap();
+            bundle.finish().unwrap();
+            let manifest = fs::read_to_string(bundle.folder().join("manifest.json")).unwrap();
+            assert!(manifest.contains("\"folder/file\""), "{manifest}");
+            assert!(bundle.pack().unwrap() > 0 && bundle.archive().exists());
+            let bundle = Bundle::new(output.path(), "a-bundle").unwrap();
+            assert!(!bundle.folder().join("folder").exists());
+        }
     }
 }

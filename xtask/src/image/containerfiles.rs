@@ -1,6 +1,6 @@
 //! The Containerfiles build where there is an engine; here they are checked against what they name.
 
-use crate::{cmake, debian, project};
+use crate::{debian, nsys, project};
 use std::fs;
 use std::path::Path;
 
@@ -75,20 +75,25 @@ fn every_copied_path_exists() {
     }
 }
 
-#[test]
-fn every_built_package_is_in_the_workspace() {
-    let metadata = project::cargo()
-        .unwrap()
-        .args(["metadata", "--no-deps", "--format-version=1"])
-        .output()
-        .unwrap();
-    for name in FILES {
-        for stage in stages(&read(name)) {
-            for package in built(&stage) {
-                assert!(
-                    metadata.contains(&format!("\"name\":\"{package}\"")),
-                    "{name}: no package {package}"
-                );
+/// Those that start cargo.
+mod crate_tests {
+    use super::*;
+
+    #[test]
+    fn every_built_package_is_in_the_workspace() {
+        let metadata = project::cargo()
+            .unwrap()
+            .args(["metadata", "--no-deps", "--format-version=1"])
+            .output()
+            .unwrap();
+        for name in FILES {
+            for stage in stages(&read(name)) {
+                for package in built(&stage) {
+                    assert!(
+                        metadata.contains(&format!("\"name\":\"{package}\"")),
+                        "{name}: no package {package}"
+                    );
+                }
             }
         }
     }
@@ -110,9 +115,46 @@ fn they_build_with_the_pinned_tools_and_libraries() {
         );
     }
     let agent = read("agent");
-    assert!(agent.contains(cmake::WHEEL));
+    assert!(agent.contains("python3-venv"), "what fetches CMake is missing");
     assert!(
         agent.contains(&debian::NSYS_LIBRARIES.join(" ")),
         "the importer's libraries differ"
     );
+}
+
+#[test]
+fn m8_base_images_are_given_by_digest_and_nothing_else() {
+    for name in FILES {
+        let text = read(name);
+        let bases: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("FROM ")?.split(' ').next())
+            .filter(|base| *base != "scratch")
+            .collect();
+        assert!(!bases.is_empty(), "{name}");
+        for base in bases {
+            let digest = base.split_once('@').map(|(_, digest)| digest).unwrap_or_default();
+            let argument = digest.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+            let argument = argument.unwrap_or_else(|| panic!("{name}: {base} has no digest"));
+            // One with a default would be somebody's guess.
+            assert!(
+                text.lines().any(|line| line == format!("ARG {argument}")),
+                "{name}: {argument}"
+            );
+        }
+    }
+}
+
+#[test]
+fn m8_the_tools_image_holds_the_pinned_packages() {
+    let text = read("nsys");
+    for package in &nsys::BOOKWORM.packages {
+        let (name, version) = (package.name, package.version);
+        assert!(text.contains(&format!("{name}={version}")), "{name}");
+        assert!(
+            text.contains(&format!("{} {name}_{version}_amd64.deb", package.sha256)),
+            "{name}"
+        );
+    }
+    assert!(text.contains("sha256sum --check --strict"));
 }

@@ -161,37 +161,42 @@ fn counters_are_asked_for_their_increase_and_gauges_are_not() {
     }
 }
 
-#[test]
-fn prometheus_accepts_every_query() {
-    let Some(promtool) = promtool() else { return };
-    let mut rules = String::from("groups:\n  - name: queries\n    rules:\n");
-    for (number, (panel, query)) in boards().values().flat_map(queries).enumerate() {
-        let query = serde_json::to_string(&query).unwrap();
-        writeln!(
-            rules,
-            "      # {panel}\n      - record: query:{number}\n        expr: {query}"
-        )
-        .unwrap();
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("queries.yaml");
-    fs::write(&file, rules).unwrap();
-    Run::new(promtool).args(["check", "rules"]).arg(file).quiet().unwrap();
-}
+/// Those that start promtool.
+mod crate_tests {
+    use super::*;
 
-#[test]
-fn the_alerts_fire_when_they_should_and_not_before() {
-    let Some(promtool) = promtool() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let tests = folder.path().join("tests.yaml");
-    fs::write(&tests, include_str!("rules.test.yaml")).unwrap();
-    fs::copy(chart("rules.yaml"), folder.path().join("rules.yaml")).unwrap();
-    Run::new(promtool)
-        .args(["test", "rules"])
-        .arg(tests)
-        .dir(folder.path())
-        .quiet()
-        .unwrap();
+    #[test]
+    fn prometheus_accepts_every_query() {
+        let Some(promtool) = promtool() else { return };
+        let mut rules = String::from("groups:\n  - name: queries\n    rules:\n");
+        for (number, (panel, query)) in boards().values().flat_map(queries).enumerate() {
+            let query = serde_json::to_string(&query).unwrap();
+            writeln!(
+                rules,
+                "      # {panel}\n      - record: query:{number}\n        expr: {query}"
+            )
+            .unwrap();
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("queries.yaml");
+        fs::write(&file, rules).unwrap();
+        Run::new(promtool).args(["check", "rules"]).arg(file).quiet().unwrap();
+    }
+
+    #[test]
+    fn the_alerts_fire_when_they_should_and_not_before() {
+        let Some(promtool) = promtool() else { return };
+        let folder = tempfile::tempdir().unwrap();
+        let tests = folder.path().join("tests.yaml");
+        fs::write(&tests, include_str!("rules.test.yaml")).unwrap();
+        fs::copy(chart("rules.yaml"), folder.path().join("rules.yaml")).unwrap();
+        Run::new(promtool)
+            .args(["test", "rules"])
+            .arg(tests)
+            .dir(folder.path())
+            .quiet()
+            .unwrap();
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Adding up what cargo's test programs say.
 
+use super::skip::{Kind, Skip};
 use std::fmt;
 
 /// How many tests ended how.
@@ -40,16 +41,45 @@ pub(crate) struct Failure {
     pub(crate) said: Vec<String>,
 }
 
+/// What became of a run of tests.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub(crate) tally: Tally,
+    pub(crate) failures: Vec<Failure>,
+    pub(crate) skips: Vec<Skip>,
+}
+
+impl Outcome {
+    /// Takes along what became of other tests.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.tally.add(&other.tally);
+        self.failures.extend(other.failures);
+        self.skips.extend(other.skips);
+    }
+
+    /// Takes the second try of the one test that failed: it counts as it ended then, and what it said is kept of both.
+    pub(crate) fn mend(&mut self, second: Self) {
+        let mended = u32::from(second.tally.failed == 0 && second.tally.passed > 0);
+        self.tally.failed -= mended.min(self.tally.failed);
+        self.tally.passed += mended;
+        self.tally.mended += mended;
+        self.failures.extend(second.failures);
+        self.skips.extend(second.skips);
+    }
+}
+
 /// Lines of a failure that are kept: an error, and the states that it names.
 const SAID: usize = 60;
 
 /// Reads the lines of `cargo test -- --show-output`.
 ///
-/// A test that passes may say `skipped: reason`: it then counts as skipped. The rest of what passing tests say is dropped.
+/// A test that passes may say `skipped: reason` or `skipped (kind): reason`: it then counts as skipped. The rest of what passing
+/// tests say is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     tally: Tally,
     failures: Vec<Failure>,
+    skips: Vec<Skip>,
     section: Section,
     /// Passing tests of the current program that said they skipped.
     told: u32,
@@ -61,8 +91,8 @@ pub(crate) struct Reader {
 enum Section {
     #[default]
     Progress,
-    /// The output of tests that passed; whether the current one has told of a skip.
-    Passed { told: bool },
+    /// The output of tests that passed: the name of the current one, and whether it has told of a skip.
+    Passed { test: String, told: bool },
     /// The output of tests that failed.
     Failed,
 }
@@ -85,42 +115,56 @@ impl Reader {
             self.begun += 1;
         }
         match line {
-            "successes:" => self.section = Section::Passed { told: false },
+            "successes:" => {
+                self.section = Section::Passed {
+                    test: String::new(),
+                    told: false,
+                }
+            }
             "failures:" => self.section = Section::Failed,
             _ => {}
         }
         match &mut self.section {
-            Section::Passed { told } => {
-                if line.starts_with("---- ") {
-                    *told = false;
+            Section::Passed { test, told } => {
+                if let Some(name) = headed(line) {
+                    (*test, *told) = (name.to_owned(), false);
                 }
-                let skip = line.starts_with("skipped: ");
-                if skip && !*told {
+                let kind = Kind::told(line)?;
+                self.skips.push(Skip {
+                    kind,
+                    test: test.clone(),
+                    line: line.to_owned(),
+                });
+                if !*told {
                     *told = true;
                     self.told += 1;
                 }
-                skip.then_some(line)
+                Some(line)
             }
             Section::Failed => {
                 self.keep(line);
                 Some(line)
             }
-            Section::Progress => (!line.ends_with(" ... ok") && !line.is_empty()).then_some(line),
+            Section::Progress => {
+                self.skips.extend(unread(line));
+                (!line.ends_with(" ... ok") && !line.is_empty()).then_some(line)
+            }
         }
     }
 
-    /// What came of it, and the tests that failed. A program that gave no result fell over a test and counts as failed.
-    pub(crate) fn finish(mut self) -> (Tally, Vec<Failure>) {
+    /// What came of it. A program that gave no result fell over a test and counts as failed.
+    pub(crate) fn finish(mut self) -> Outcome {
         self.tally.failed += self.begun;
-        (self.tally, self.failures)
+        Outcome {
+            tally: self.tally,
+            failures: self.failures,
+            skips: self.skips,
+        }
     }
 
     /// Keeps a line of a failed test; the list of names after the last one holds nothing new.
     fn keep(&mut self, line: &str) {
-        let named = line
-            .strip_prefix("---- ")
-            .and_then(|rest| rest.strip_suffix(" stdout ----"));
-        if let Some(test) = named {
+        if let Some(test) = headed(line) {
             self.failures.push(Failure {
                 test: test.to_owned(),
                 said: Vec::new(),
@@ -134,6 +178,26 @@ impl Reader {
             failure.said.push(line.to_owned());
         }
     }
+}
+
+/// `---- name stdout ----`
+fn headed(line: &str) -> Option<&str> {
+    line.strip_prefix("---- ")?.strip_suffix(" stdout ----")
+}
+
+/// A skip among the results: a test that is ignored, or one that told from a thread whose output nobody caught.
+fn unread(line: &str) -> Option<Skip> {
+    let ignored = || {
+        let (test, verdict) = line.strip_prefix("test ")?.split_once(" ... ")?;
+        verdict.starts_with("ignored").then(|| (Kind::Other, test.to_owned()))
+    };
+    let told = || Some((Kind::told(line)?, String::new()));
+    let (kind, test) = ignored().or_else(told)?;
+    Some(Skip {
+        kind,
+        test,
+        line: line.to_owned(),
+    })
 }
 
 /// `running 5 tests`
@@ -167,7 +231,7 @@ mod tests {
     fn read(text: &str) -> (Tally, Vec<&str>) {
         let mut reader = Reader::default();
         let shown = text.lines().filter_map(|line| reader.read(line)).collect();
-        (reader.finish().0, shown)
+        (reader.finish().tally, shown)
     }
 
     #[test]
@@ -181,7 +245,7 @@ mod tests {
         for line in text.lines() {
             reader.read(line);
         }
-        let (tally, failures) = reader.finish();
+        let Outcome { tally, failures, .. } = reader.finish();
         assert_eq!(tally.failed, 2);
         let names: Vec<&str> = failures.iter().map(|failure| failure.test.as_str()).collect();
         assert_eq!(names, ["a::b", "c"]);
@@ -241,6 +305,35 @@ mod tests {
             running 2 tests\ntest b ... ok\n";
         let (tally, _) = read(text);
         assert_eq!(tally.failed, 2);
+    }
+
+    #[test]
+    fn every_skip_is_kept_with_its_kind_and_its_test() {
+        let text = "running 3 tests\ntest c ... ignored, takes long\nskipped: told from a thread\ntest a ... ok\ntest b ... ok\n\n\
+            successes:\n\n---- a stdout ----\nskipped (corpus): x\nskipped (gpu): y\n---- b stdout ----\nskipped: z\n\n\
+            successes:\n    a\n    b\n\n\
+            test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
+        let mut reader = Reader::default();
+        for line in text.lines() {
+            reader.read(line);
+        }
+        let outcome = reader.finish();
+        assert_eq!((outcome.tally.passed, outcome.tally.skipped), (0, 3));
+        let skips: Vec<(Kind, &str)> = outcome
+            .skips
+            .iter()
+            .map(|skip| (skip.kind, skip.test.as_str()))
+            .collect();
+        assert_eq!(
+            skips,
+            [
+                (Kind::Other, "c"),
+                (Kind::Other, ""),
+                (Kind::Corpus, "a"),
+                (Kind::Gpu, "a"),
+                (Kind::Other, "b")
+            ]
+        );
     }
 
     #[test]

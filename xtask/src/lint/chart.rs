@@ -1,0 +1,411 @@
+//! The chart as helm renders it: who may do what, and who may reach whom, held against SECURITY.md.
+
+use crate::cache::Cache;
+use crate::command::{Run, find_program};
+use crate::golang::HELM;
+use crate::project;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+
+/// Namespace of the rendered release.
+const NAMESPACE: &str = "flopwatch-system";
+/// Values with which every right of the chart is rendered.
+const EVERY_RIGHT: [&str; 2] = ["store.url=s3://profiles/x", "controller.podTemplates.namespaces={team}"];
+/// Port of liveness and readiness. No policy opens it: a node's own traffic to its pods passes every one of them.
+const PROBES: u64 = 9465;
+/// The one token that is made: the gateway's own, for one node's agent.
+const OWN_TOKEN: [&str; 4] = [
+    "flopwatch-gateway",
+    "own namespace",
+    "serviceaccounts/token: flopwatch-gateway",
+    "create",
+];
+/// Rights with which one may become anybody, or run code as anybody, where they hold.
+const CREATES_PODS: [&str; 11] = [
+    "pods",
+    "replicationcontrollers",
+    "deployments",
+    "daemonsets",
+    "statefulsets",
+    "replicasets",
+    "jobs",
+    "cronjobs",
+    "pods/exec",
+    "pods/ephemeralcontainers",
+    "serviceaccounts/token",
+];
+
+#[allow(
+    clippy::print_stdout,
+    reason = "a skip is told on standard output, where the recipe counts it"
+)]
+fn helm() -> Option<PathBuf> {
+    let built = HELM.built(&Cache::open().unwrap()).unwrap();
+    let found = built.map(|folder| folder.join("helm")).or_else(|| find_program("helm"));
+    if found.is_none() {
+        println!("skipped: helm is not built yet (cargo xtask cluster env builds it)");
+    }
+    found
+}
+
+/// Every object of the chart but the definitions.
+fn render(sets: &[&str]) -> Option<Vec<Value>> {
+    let helm = helm()?;
+    let text = Run::new(helm)
+        .args([
+            "template",
+            "flopwatch",
+            "--namespace",
+            NAMESPACE,
+            "--set",
+            "crds.enabled=false",
+        ])
+        .args(sets.iter().map(|set| format!("--set={set}")))
+        .arg(project::root().unwrap().join("charts/flopwatch"))
+        .output()
+        .unwrap();
+    let documents = text
+        .split("\n---\n")
+        .map(|document| document.trim_start_matches("---\n"));
+    let objects: Vec<Value> = documents
+        .map(|document| serde_saphyr::from_str(document).unwrap())
+        .filter(|object: &Value| !object.is_null())
+        .collect();
+    assert!(objects.len() > 20, "{}", objects.len());
+    Some(objects)
+}
+
+fn of_kind<'a>(objects: &'a [Value], kind: &'a str) -> impl Iterator<Item = &'a Value> {
+    objects.iter().filter(move |object| object["kind"] == kind)
+}
+
+fn named<'a>(objects: &'a [Value], kind: &'a str, name: &str) -> &'a Value {
+    of_kind(objects, kind)
+        .find(|object| object["metadata"]["name"] == name)
+        .unwrap_or_else(|| panic!("no {kind} {name}"))
+}
+
+fn words(list: &Value) -> Vec<&str> {
+    list.as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
+}
+
+/// A right as SECURITY.md writes it: account, where it holds, what, verbs.
+type Right = [String; 4];
+
+/// The rights of each ServiceAccount of the chart.
+fn rights(objects: &[Value]) -> BTreeSet<Right> {
+    let mut rights = BTreeSet::new();
+    for binding in objects.iter().filter(|object| {
+        object["kind"]
+            .as_str()
+            .is_some_and(|kind| kind.ends_with("RoleBinding"))
+    }) {
+        let accounts: Vec<&str> = binding["subjects"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|subject| subject["kind"] == "ServiceAccount")
+            .filter_map(|subject| subject["name"].as_str())
+            .collect();
+        let place = match binding["metadata"]["namespace"].as_str() {
+            None => "cluster",
+            Some(NAMESPACE) => "own namespace",
+            Some(_) => "namespaces that opt in",
+        };
+        let reference = &binding["roleRef"];
+        let role = named(
+            objects,
+            reference["kind"].as_str().unwrap(),
+            reference["name"].as_str().unwrap(),
+        );
+        for rule in role["rules"].as_array().unwrap() {
+            let mut names = words(&rule["resourceNames"]).join(", ");
+            if !names.is_empty() {
+                names = format!(": {names}");
+            }
+            for group in words(&rule["apiGroups"]) {
+                for resource in words(&rule["resources"]) {
+                    let dot = if group.is_empty() { "" } else { "." };
+                    let what = format!("{resource}{dot}{group}{names}");
+                    let verbs = words(&rule["verbs"]).join(", ");
+                    for account in &accounts {
+                        rights.insert([(*account).to_owned(), place.to_owned(), what.clone(), verbs.clone()]);
+                    }
+                }
+            }
+        }
+    }
+    rights
+}
+
+/// The cells of the table in SECURITY.md that begins after that line.
+fn table(heading: &str) -> Vec<Vec<String>> {
+    let text = fs::read_to_string(project::root().unwrap().join("SECURITY.md")).unwrap();
+    let from = text.lines().skip_while(|line| *line != heading).skip(1);
+    let rows: Vec<&str> = from
+        .skip_while(|line| !line.starts_with('|'))
+        .take_while(|line| line.starts_with('|'))
+        .collect();
+    assert!(rows.len() > 2, "SECURITY.md has no table after {heading:?}");
+    let cells = |row: &str| {
+        let cells = row.trim_matches('|').split('|');
+        cells.map(|cell| cell.trim().replace('`', "")).collect()
+    };
+    rows.into_iter().skip(2).map(cells).collect()
+}
+
+#[test]
+fn security_md_lists_every_right_of_every_service_account_with_its_reason() {
+    let Some(objects) = render(&EVERY_RIGHT) else { return };
+    let rendered = rights(&objects);
+    let mut written = BTreeSet::new();
+    for row in table("## Rights of the service accounts") {
+        assert!(
+            row.len() == 5 && !row[4].is_empty(),
+            "a right without a reason: {row:?}"
+        );
+        written.insert([row[0].clone(), row[1].clone(), row[2].clone(), row[3].clone()]);
+    }
+    let lines = |rights: Vec<&Right>| {
+        let line =
+            |[account, place, what, verbs]: &Right| format!("| `{account}` | {place} | `{what}` | {verbs} | WHY |");
+        rights.into_iter().map(line).collect::<Vec<_>>().join("\n")
+    };
+    let missing = lines(rendered.difference(&written).collect());
+    let gone = lines(written.difference(&rendered).collect());
+    assert!(
+        missing.is_empty() && gone.is_empty(),
+        "SECURITY.md lacks:\n{missing}\nand lists what the chart does not give:\n{gone}"
+    );
+}
+
+#[test]
+fn security_md_lists_every_capability_of_the_agent_with_its_reason() {
+    let Some(objects) = render(&[]) else { return };
+    let agent = &named(&objects, "DaemonSet", "flopwatch-agent")["spec"]["template"]["spec"];
+    let mut rendered = BTreeSet::new();
+    for container in ["initContainers", "containers"]
+        .into_iter()
+        .flat_map(|list| agent[list].as_array().unwrap())
+    {
+        let capabilities = &container["securityContext"]["capabilities"];
+        assert_eq!(capabilities["drop"], json!(["ALL"]), "{container}");
+        assert_ne!(container["securityContext"]["privileged"], json!(true));
+        for capability in words(&capabilities["add"]) {
+            rendered.insert((container["name"].as_str().unwrap().to_owned(), capability.to_owned()));
+        }
+    }
+    let rows = table("## Capabilities of the agent");
+    assert!(rows.iter().all(|row| row.len() == 3 && !row[2].is_empty()), "{rows:?}");
+    let written: BTreeSet<_> = rows.into_iter().map(|row| (row[0].clone(), row[1].clone())).collect();
+    assert_eq!(written, rendered);
+}
+
+#[test]
+fn m3_nobody_of_ours_creates_pods_or_becomes_another_except_where_a_namespace_opts_in() {
+    let Some(objects) = render(&["store.url=s3://profiles/x"]) else {
+        return;
+    };
+    let strong = |[_, _, what, verbs]: &&Right| {
+        let verbs: BTreeSet<&str> = verbs.split(", ").collect();
+        let makes = ["create", "update", "patch", "*"]
+            .iter()
+            .any(|verb| verbs.contains(verb));
+        let becomes = ["escalate", "bind", "impersonate", "*"]
+            .iter()
+            .any(|verb| verbs.contains(verb));
+        let resource = what.split(['.', ':']).next().unwrap();
+        becomes || resource == "*" || makes && CREATES_PODS.contains(&resource)
+    };
+    let found: Vec<Right> = rights(&objects).iter().filter(strong).cloned().collect();
+    assert_eq!(found, [OWN_TOKEN.map(str::to_owned)]);
+    let secrets = rights(&objects)
+        .into_iter()
+        .filter(|[_, place, what, _]| what.starts_with("secrets") && place == "cluster");
+    assert_eq!(secrets.count(), 0, "secrets of the whole cluster");
+    let bindings = of_kind(&objects, "RoleBinding").chain(of_kind(&objects, "ClusterRoleBinding"));
+    let opted_in = bindings.filter(|binding| binding["roleRef"]["name"] == "flopwatch-pod-templates");
+    assert_eq!(opted_in.count(), 0, "by default nobody has");
+
+    let objects = render(&["controller.podTemplates.namespaces={team,lab}"]).unwrap();
+    let opted_in: BTreeSet<&str> = of_kind(&objects, "RoleBinding")
+        .filter(|binding| binding["roleRef"]["name"] == "flopwatch-pod-templates")
+        .map(|binding| {
+            assert_eq!(
+                binding["subjects"],
+                json!([{"kind": "ServiceAccount", "name": "flopwatch-controller", "namespace": NAMESPACE}])
+            );
+            binding["metadata"]["namespace"].as_str().unwrap()
+        })
+        .collect();
+    assert_eq!(opted_in, BTreeSet::from(["team", "lab"]));
+    let found: BTreeSet<Right> = rights(&objects).iter().filter(strong).cloned().collect();
+    let right = [
+        "flopwatch-controller",
+        "namespaces that opt in",
+        "pods",
+        "create, delete",
+    ]
+    .map(str::to_owned);
+    assert_eq!(found, BTreeSet::from([right, OWN_TOKEN.map(str::to_owned)]));
+}
+
+#[test]
+fn m3_a_session_that_makes_a_pod_is_admitted_only_where_its_user_and_the_controller_may() {
+    let Some(objects) = render(&[]) else { return };
+    let policy = named(&objects, "ValidatingAdmissionPolicy", "flopwatch-pod-template");
+    let validations = policy["spec"]["validations"].as_array().unwrap();
+    let asked: Vec<&str> = validations
+        .iter()
+        .filter_map(|one| one["expression"].as_str())
+        .collect();
+    let check = "group('').resource('pods').namespace(request.namespace).check('create').allowed()";
+    let controller = format!("authorizer.serviceAccount('{NAMESPACE}', 'flopwatch-controller').{check}");
+    assert_eq!(asked, [format!("authorizer.{check}"), controller]);
+    assert!(
+        validations[1]["messageExpression"]
+            .as_str()
+            .unwrap()
+            .contains("create rolebinding flopwatch-pod-templates")
+    );
+}
+
+/// The pods that the chart's workloads make: kind, labels, ports.
+fn workloads(objects: &[Value]) -> Vec<(&str, &Value, BTreeSet<u64>)> {
+    let mut found = Vec::new();
+    for kind in ["Deployment", "DaemonSet", "Job"] {
+        for object in of_kind(objects, kind) {
+            let template = &object["spec"]["template"];
+            let containers = template["spec"]["containers"].as_array().unwrap();
+            let ports = containers
+                .iter()
+                .flat_map(|one| one["ports"].as_array().into_iter().flatten());
+            let ports = ports.map(|port| port["containerPort"].as_u64().unwrap()).collect();
+            assert_ne!(
+                template["spec"]["hostNetwork"],
+                json!(true),
+                "a policy would not hold for it"
+            );
+            found.push((
+                object["metadata"]["name"].as_str().unwrap(),
+                &template["metadata"]["labels"],
+                ports,
+            ));
+        }
+    }
+    found
+}
+
+fn selects(selector: &Value, labels: &Value) -> bool {
+    let wanted = selector["matchLabels"].as_object().unwrap();
+    wanted.iter().all(|(key, value)| labels[key] == *value)
+}
+
+/// The peers of each port that a policy opens.
+fn opened<'a>(policy: &'a Value, direction: &str, peers: &str) -> BTreeMap<u64, &'a Value> {
+    let mut opened = BTreeMap::new();
+    for rule in policy["spec"][direction].as_array().into_iter().flatten() {
+        let ports = rule["ports"]
+            .as_array()
+            .expect("a rule without ports opens all of them");
+        for port in ports {
+            opened.insert(port["port"].as_u64().unwrap(), &rule[peers]);
+        }
+    }
+    opened
+}
+
+#[test]
+fn every_pod_of_the_chart_has_one_network_policy_which_opens_its_ports_and_no_other() {
+    let Some(objects) = render(&[]) else { return };
+    let workloads = workloads(&objects);
+    assert_eq!(workloads.len(), 5, "{workloads:?}");
+    for (name, labels, ports) in workloads {
+        let policies: Vec<&Value> = of_kind(&objects, "NetworkPolicy")
+            .filter(|policy| selects(&policy["spec"]["podSelector"], labels))
+            .collect();
+        assert_eq!(policies.len(), 1, "{name}");
+        assert_eq!(policies[0]["spec"]["policyTypes"], json!(["Ingress"]), "{name}");
+        let opened: BTreeSet<u64> = opened(policies[0], "ingress", "from").into_keys().collect();
+        let asked_by_the_kubelet_alone = BTreeSet::from([PROBES]).intersection(&ports).copied().collect();
+        assert_eq!(&opened | &asked_by_the_kubelet_alone, ports, "{name}");
+        assert!(opened.is_disjoint(&asked_by_the_kubelet_alone), "{name}");
+    }
+}
+
+#[test]
+fn agents_are_reached_by_the_gateway_alone_and_metrics_by_whom_the_values_name() {
+    let Some(objects) = render(&["networkPolicy.metricsFrom[0].podSelector.matchLabels.app=prometheus"]) else {
+        return;
+    };
+    let agent = opened(named(&objects, "NetworkPolicy", "flopwatch-agent"), "ingress", "from");
+    let callers = agent[&8443].as_array().unwrap();
+    let (_, gateway, _) = workloads(&objects)
+        .into_iter()
+        .find(|(name, ..)| *name == "flopwatch-gateway")
+        .unwrap();
+    assert_eq!(callers.len(), 1);
+    assert!(selects(&callers[0]["podSelector"], gateway), "{callers:?}");
+    for policy in of_kind(&objects, "NetworkPolicy") {
+        if let Some(scrapers) = opened(policy, "ingress", "from").get(&9464) {
+            assert_eq!(
+                scrapers[0]["podSelector"]["matchLabels"]["app"], "prometheus",
+                "{policy}"
+            );
+        }
+    }
+    let gateway = opened(named(&objects, "NetworkPolicy", "flopwatch-gateway"), "ingress", "from");
+    assert!(gateway[&8443].is_null(), "its clients may be anywhere");
+
+    let alone = render(&["gateway.enabled=false"]).unwrap();
+    let agent = opened(named(&alone, "NetworkPolicy", "flopwatch-agent"), "ingress", "from");
+    assert!(agent[&8443].is_null(), "without a gateway they are the only way");
+    assert_eq!(of_kind(&alone, "NetworkPolicy").count(), 4);
+    let off = render(&["networkPolicy.enabled=false"]).unwrap();
+    assert_eq!(of_kind(&off, "NetworkPolicy").count(), 0);
+}
+
+#[test]
+fn with_egress_bounded_each_component_connects_to_what_it_needs() {
+    let bounded = [
+        "networkPolicy.egress.enabled=true",
+        "networkPolicy.egress.store.ports={9000}",
+    ];
+    let Some(plain) = render(&bounded) else { return };
+    let ports = |objects: &[Value], name: &str| -> Vec<u64> {
+        let policy = named(objects, "NetworkPolicy", name);
+        assert_eq!(policy["spec"]["policyTypes"], json!(["Ingress", "Egress"]), "{name}");
+        opened(policy, "egress", "to").into_keys().collect()
+    };
+    let cluster = [53, 443, 6443];
+    for name in [
+        "flopwatch-agent",
+        "flopwatch-controller",
+        "flopwatch-admission",
+        "flopwatch-release",
+    ] {
+        assert_eq!(ports(&plain, name), cluster, "{name}");
+    }
+    assert_eq!(ports(&plain, "flopwatch-gateway"), [53, 443, 6443, 8443]);
+    let sets = [
+        bounded.as_slice(),
+        &[
+            "store.url=s3://profiles/x",
+            "networkPolicy.egress.registries.ports={5000}",
+            "admission.entrypointLookup=pinned",
+        ],
+    ]
+    .concat();
+    let full = render(&sets).unwrap();
+    for name in ["flopwatch-agent", "flopwatch-controller", "flopwatch-gateway"] {
+        assert!(ports(&full, name).contains(&9000), "{name}");
+    }
+    assert_eq!(ports(&full, "flopwatch-admission"), [53, 443, 5000, 6443]);
+    assert_eq!(ports(&full, "flopwatch-release"), cluster);
+}

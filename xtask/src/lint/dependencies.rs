@@ -1,0 +1,72 @@
+//! Licences, sources and known vulnerabilities of the crates, by cargo-deny.
+
+use crate::cache::Cache;
+use crate::command::Run;
+use crate::progress::{human, say};
+use crate::project;
+use anyhow::{Context as _, Result};
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Built from its crate and its own lock file: PyPI's wheel is of 2023, and Debian has none.
+const VERSION: &str = "0.20.2";
+/// The advisories are a git repository, which not every machine reaches.
+const FETCH: Duration = Duration::from_mins(2);
+
+/// cargo-deny of the pinned version, built when the cache lacks it.
+fn program(cache: &Cache) -> Result<PathBuf> {
+    let folder = cache.item("cargo-deny", &[VERSION], |folder| {
+        say(format_args!("building cargo-deny {VERSION}"));
+        let begin = Instant::now();
+        let target = folder.join("target");
+        project::cargo()?
+            .args([
+                "install",
+                "--quiet",
+                "--locked",
+                "--profile",
+                "dev",
+                "--version",
+                VERSION,
+            ])
+            .arg("--root")
+            .arg(folder)
+            .arg("cargo-deny")
+            .env("CARGO_TARGET_DIR", &target)
+            // It runs for seconds: what its compiler saves is worth more than what its optimiser would.
+            .env("CARGO_PROFILE_DEV_DEBUG", "false")
+            .env("CARGO_PROFILE_DEV_INCREMENTAL", "false")
+            .quiet()?;
+        fs::remove_dir_all(&target).with_context(|| format!("cannot remove {}", target.display()))?;
+        say(format_args!("built in {}", human(begin.elapsed())));
+        Ok(())
+    })?;
+    Ok(folder.join("bin/cargo-deny"))
+}
+
+fn run(cache: &Cache) -> Result<Run> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let run = Run::new(program(cache)?).dir(project::root()?).env("CARGO", cargo);
+    Ok(run.arg("--workspace"))
+}
+
+/// Licences, sources, duplicates: what deny.toml says of them.
+pub(super) fn check(cache: &Cache) -> Result<()> {
+    run(cache)?
+        .args(["check", "--hide-inclusion-graph", "licenses", "bans", "sources"])
+        .quiet()
+}
+
+/// Known vulnerabilities and withdrawn versions. Where the database cannot be had, says that nothing was looked up.
+pub(super) fn advisories(cache: &Cache) -> Result<()> {
+    if let Err(error) = run(cache)?.args(["fetch", "db"]).deadline(FETCH).quiet() {
+        say(format_args!(
+            "advisories: NOT CHECKED, the database cannot be fetched from here: {error:#}"
+        ));
+        return Ok(());
+    }
+    run(cache)?
+        .args(["check", "--hide-inclusion-graph", "advisories"])
+        .quiet()
+}
