@@ -230,6 +230,7 @@ impl<'a> Reader<'a> {
         self.read_copies()?;
         self.read_memsets()?;
         self.read_synchronisations()?;
+        self.place_synchronisations();
         self.read_api_calls()?;
         self.read_os_calls()?;
         let domains = self.read_ranges()?;

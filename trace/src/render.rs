@@ -73,11 +73,16 @@ fn header(out: &mut String, summary: &Summary) {
     );
     for gpu in &summary.gpus {
         let share = gpu.busy_ratio_of_window * 100.0;
+        let at_work = gpu.busy_ratio_of_events_span * 100.0;
+        let span = duration(precise(summary.events_span_ns));
         let busy = duration(precise(gpu.busy_ns));
         let name = format!("GPU {} {}", gpu.device, gpu.name);
         line(
             out,
-            &format!("{}: busy {busy}, {share:.1} % of the window", name.trim_end()),
+            &format!(
+                "{}: busy {busy}, {share:.1} % of the window, {at_work:.1} % of the {span} that hold events",
+                name.trim_end()
+            ),
         );
     }
     let launches = summary.launches;

@@ -47,6 +47,9 @@ pub struct Summary {
     pub source: Source,
     /// Length of the capture window in ns.
     pub window_ns: u64,
+    /// Length in ns from the start of the first event to the end of the last: the part of the window in which the program was
+    /// seen at work. 0 without events.
+    pub events_span_ns: u64,
     /// The session's start in ns since the Unix epoch, where the source records it.
     pub session_start_utc_ns: Option<u64>,
     /// Events of all categories.
@@ -169,6 +172,7 @@ pub fn json_schema() -> Result<String, SummaryError> {
 /// Makes the summary of `timeline`.
 pub fn summarise(timeline: &Timeline) -> Summary {
     let capture = &timeline.capture;
+    let events_span_ns = busy::events_span(timeline);
     let categories = Category::ALL.into_iter().map(|category| {
         let captured = capture.captured.contains(&category);
         let events = capture.events.get(&category).map_or(0, Events::count);
@@ -183,10 +187,11 @@ pub fn summarise(timeline: &Timeline) -> Summary {
         session_id: timeline.session_id.clone(),
         source: capture.source.clone(),
         window_ns: capture.duration_ns,
+        events_span_ns,
         session_start_utc_ns: capture.session_start_utc_ns,
         total_events: timeline.total_events(),
         categories: categories.collect(),
-        gpus: busy::busy(timeline),
+        gpus: busy::busy(timeline, events_span_ns),
         launches: launches::launches(timeline),
         kernels: kernels::table(timeline),
         memcpy_time: copies::times(timeline),

@@ -208,21 +208,26 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_program_is_bounded_in_time_and_output() {
-        let shell = Path::new("/bin/sh");
-        let said = |script: &str, deadline| run(shell, &["-c".as_ref(), script.as_ref()], deadline, 1000);
-        let long = Duration::from_secs(20);
-        assert_eq!(said("echo hello", long).unwrap(), b"hello\n");
-        assert!(matches!(said("echo no >&2; exit 3", long), Err(ToolError::Failed(why)) if why == "no"));
-        assert!(matches!(
-            said("sleep 30", Duration::from_millis(100)),
-            Err(ToolError::Deadline(_))
-        ));
-        let endless = said("while echo yes; do :; done", long);
-        assert!(
-            matches!(endless, Err(ToolError::TooLong(1000) | ToolError::Failed(_))),
-            "{endless:?}"
-        );
+    /// Those that start processes.
+    mod crate_tests {
+        use super::*;
+
+        #[test]
+        fn a_program_is_bounded_in_time_and_output() {
+            let shell = Path::new("/bin/sh");
+            let said = |script: &str, deadline| run(shell, &["-c".as_ref(), script.as_ref()], deadline, 1000);
+            let long = Duration::from_secs(20);
+            assert_eq!(said("echo hello", long).unwrap(), b"hello\n");
+            assert!(matches!(said("echo no >&2; exit 3", long), Err(ToolError::Failed(why)) if why == "no"));
+            assert!(matches!(
+                said("sleep 30", Duration::from_millis(100)),
+                Err(ToolError::Deadline(_))
+            ));
+            let endless = said("while echo yes; do :; done", long);
+            assert!(
+                matches!(endless, Err(ToolError::TooLong(1000) | ToolError::Failed(_))),
+                "{endless:?}"
+            );
+        }
     }
 }

@@ -60,6 +60,6 @@ fn without_a_driver_the_reason_is_that() {
             assert_eq!(Gpu::open(0).unwrap_err(), CudaError::NoDriver);
             assert!(neighbours().is_err());
         }
-        Ok(version) => println!("skipped: there is a driver, for CUDA {version}"),
+        Ok(version) => println!("skipped (gpu): there is a driver, for CUDA {version}"),
     }
 }

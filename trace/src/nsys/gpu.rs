@@ -1,11 +1,15 @@
 //! Kernels, copies, memsets and synchronisations.
 
+use std::collections::BTreeSet;
+
+use hashbrown::HashMap;
+
 use super::gather::{Hand, NONE, Note, Own, Plan, Slot, too_many_rows};
 use super::keys::RowWords;
 use super::names::Text;
 use super::tables::{Piece, Table};
 use super::{Failure, GlobalId, Reader, RowKey};
-use crate::model::{Category, DropReason, Track};
+use crate::model::{Category, DropReason, Row, Track};
 
 const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
 const MEMCPY: &str = "CUPTI_ACTIVITY_KIND_MEMCPY";
@@ -243,6 +247,36 @@ impl Reader<'_> {
             }
             Ok(Note::default())
         })
+    }
+
+    /// Takes a synchronisation's device from its context, which belongs to one device: some exports name device 0 for every one
+    /// of them. Contexts without work of their own keep what the export says.
+    pub(super) fn place_synchronisations(&mut self) {
+        let mut devices: HashMap<(u32, u32, Option<u64>), BTreeSet<u32>> = HashMap::new();
+        let rows = &mut self.capture.rows;
+        for row in rows.iter().filter(|row| row.track == Track::GpuStream) {
+            let of_context = devices.entry((row.machine, row.process, row.context)).or_default();
+            of_context.extend(row.device);
+        }
+        for at in 0..rows.len() {
+            let Some(row) = rows.get(at).filter(|row| row.track == Track::CudaSync) else {
+                continue;
+            };
+            let known = devices.get(&(row.machine, row.process, row.context));
+            let Some(device) = known.filter(|known| known.len() == 1).and_then(BTreeSet::first) else {
+                continue;
+            };
+            let placed = Row {
+                device: Some(*device),
+                ..row.clone()
+            };
+            // An export that names both devices for one wait keeps its two rows.
+            if !rows.contains(&placed)
+                && let Some(row) = rows.get_mut(at)
+            {
+                *row = placed;
+            }
+        }
     }
 
     /// Whether GPU work was recorded as whole graphs, so that there are no rows of its kernels.

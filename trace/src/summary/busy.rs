@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::statistics::approximate;
 use crate::model::{Timeline, index};
+use crate::transform::end_of;
 
 /// How long a GPU was busy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -19,9 +20,20 @@ pub struct GpuBusy {
     pub busy_ns: u64,
     /// `busy_ns` as a share of the window, 0 to 1.
     pub busy_ratio_of_window: f64,
+    /// `busy_ns` as a share of [`super::Summary::events_span_ns`], 0 to 1.
+    pub busy_ratio_of_events_span: f64,
 }
 
-pub(super) fn busy(timeline: &Timeline) -> Vec<GpuBusy> {
+/// Length in ns from the start of the first event of any category to the end of the last; 0 without events.
+pub(super) fn events_span(timeline: &Timeline) -> u64 {
+    let events = || timeline.capture.events.values();
+    // Sorted by start.
+    let begin = events().filter_map(|events| events.start_ns.first()).min();
+    let end = events().filter_map(end_of).max();
+    end.unwrap_or(0).saturating_sub(begin.copied().unwrap_or(0))
+}
+
+pub(super) fn busy(timeline: &Timeline, events_span_ns: u64) -> Vec<GpuBusy> {
     let capture = &timeline.capture;
     let mut covers: BTreeMap<u32, Cover> = BTreeMap::new();
     for device in capture.rows.iter().filter_map(|row| row.device) {
@@ -57,14 +69,14 @@ pub(super) fn busy(timeline: &Timeline) -> Vec<GpuBusy> {
     let of_device = |(device, cover): (u32, Cover)| {
         let busy_ns = cover.covered;
         let known = capture.devices.iter().find(|known| known.id == device);
-        let window = capture.duration_ns;
-        let ratio = approximate(u128::from(busy_ns)) / approximate(u128::from(window.max(1)));
+        let ratio = |of: u64| approximate(u128::from(busy_ns)) / approximate(u128::from(of.max(1)));
         let name = known.map_or(String::new(), |known| known.name.clone());
         GpuBusy {
             device,
             name,
             busy_ns,
-            busy_ratio_of_window: ratio,
+            busy_ratio_of_window: ratio(capture.duration_ns),
+            busy_ratio_of_events_span: ratio(events_span_ns),
         }
     };
     of_devices.into_iter().map(of_device).collect()

@@ -24,13 +24,25 @@ pub fn transform_on(
     capture: Capture,
     options: TransformOptions,
 ) -> Result<(Timeline, Pick), DeviceError> {
+    transform_beside(0, wanted, capture, options)
+}
+
+/// The same for a process that cannot see the machine's others, such as one in a PID namespace of its own: NVML tells it of none.
+/// `others` compute processes were seen from outside ([`others`]).
+pub fn transform_beside(
+    others: u32,
+    wanted: Wanted,
+    capture: Capture,
+    options: TransformOptions,
+) -> Result<(Timeline, Pick), DeviceError> {
     let engine = Picking {
+        here: Here { others },
         wanted,
         picked: Mutex::new(None),
     };
     // Before the work, where the answer is an error.
     if wanted == Wanted::Gpu {
-        choose(wanted, 0, 0, &Here).map_err(|reason| DeviceError::Gpu(reason.to_string()))?;
+        choose(wanted, 0, 0, &engine.here).map_err(|reason| DeviceError::Gpu(reason.to_string()))?;
     }
     let timeline = transform_with(&engine, capture, options);
     let picked = engine.picked.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -47,6 +59,7 @@ pub fn transform_on(
 
 /// Picks when it sees how much there is to do.
 struct Picking {
+    here: Here,
     wanted: Wanted,
     picked: Mutex<Option<Pick>>,
 }
@@ -59,7 +72,7 @@ impl Engine for Picking {
             device: Device::Cpu,
             reason,
         };
-        let mut pick = choose(self.wanted, events, cuda::needed_bytes(&input), &Here).unwrap_or_else(unavailable);
+        let mut pick = choose(self.wanted, events, cuda::needed_bytes(&input), &self.here).unwrap_or_else(unavailable);
         let mut output = None;
         if pick.device == Device::Gpu {
             match on_gpu(&input) {
@@ -86,7 +99,15 @@ fn gpu() -> Result<&'static Gpu, CudaError> {
 }
 
 /// This machine, as it is measured: each device once per process.
-struct Here;
+struct Here {
+    /// Compute processes that were seen from outside.
+    others: u32,
+}
+
+/// Compute processes on the GPUs other than this one. `Err` says why nothing is known.
+pub fn others() -> Result<u32, String> {
+    neighbours().map(|found| found.foreign)
+}
 
 /// Events that the processor is measured with.
 const CPU_SIZES: [u64; 2] = [1 << 14, 1 << 17];
@@ -112,7 +133,10 @@ impl Machine for Here {
     }
 
     fn neighbours(&self) -> Result<Neighbours, String> {
-        neighbours()
+        neighbours().map(|found| Neighbours {
+            foreign: found.foreign.max(self.others),
+            ..found
+        })
     }
 
     fn gpu(&self) -> Result<Cost, CudaError> {

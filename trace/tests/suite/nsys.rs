@@ -1,10 +1,11 @@
-//! An installed nsys, where there is one: `FLOPWATCH_NSYS` (path of the binary) or `nsys` on the PATH.
+//! An installed nsys, where there is one: `FLOPWATCH_NSYS` (path of the binary) or `nsys` on the PATH; for reports that it cannot
+//! open, a newer one: `FLOPWATCH_NSYS_NEWER`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// The binary, or a printed reason to skip.
-pub(crate) fn binary() -> Option<PathBuf> {
+fn binary() -> Option<PathBuf> {
     let named = std::env::var_os("FLOPWATCH_NSYS").map(PathBuf::from);
     let on_path = || {
         let path = std::env::var_os("PATH")?;
@@ -36,7 +37,7 @@ pub(crate) fn corpus(report: &str) -> Option<PathBuf> {
     if path.is_file() {
         return Some(path);
     }
-    println!("skipped: ../shared/corpus/{report} is not there");
+    println!("skipped (corpus): ../shared/corpus/{report} is not there");
     None
 }
 
@@ -44,6 +45,7 @@ pub(crate) fn corpus(report: &str) -> Option<PathBuf> {
 pub(crate) struct Export {
     folder: tempfile::TempDir,
     report: PathBuf,
+    nsys: PathBuf,
 }
 
 impl Export {
@@ -54,13 +56,18 @@ impl Export {
     /// The same report in another container, exported by the same nsys.
     pub(crate) fn sqlite(&self) -> PathBuf {
         let path = self.folder.path().join("export.sqlite");
-        let output = convert(&binary().unwrap(), "sqlite", &self.report, &path);
+        let output = convert(&self.nsys, "sqlite", &self.report, &path);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         path
     }
 
     pub(crate) fn report(&self) -> &Path {
         &self.report
+    }
+
+    /// The nsys that made it.
+    pub(crate) fn nsys(&self) -> &Path {
+        &self.nsys
     }
 }
 
@@ -72,12 +79,16 @@ pub(crate) fn export(name: &str) -> Option<Export> {
     let report = folder.path().join(source.file_name().unwrap());
     std::fs::copy(&source, &report).unwrap();
     let path = folder.path().join("export.h5");
-    let output = convert(&nsys, "hdf", &report, &path);
-    if !output.status.success() {
-        println!("skipped: the installed nsys cannot export {name}: {}", output.status);
-        return None;
+    let newer = std::env::var_os("FLOPWATCH_NSYS_NEWER").map(PathBuf::from);
+    for nsys in std::iter::once(nsys).chain(newer) {
+        if convert(&nsys, "hdf", &report, &path).status.success() {
+            return Some(Export { folder, report, nsys });
+        }
     }
-    Some(Export { folder, report })
+    println!(
+        "skipped: no nsys that is installed can export {name} (cargo xtask setup fetches one, FLOPWATCH_NSYS_NEWER)"
+    );
+    None
 }
 
 fn convert(nsys: &Path, kind: &str, report: &Path, to: &Path) -> Output {

@@ -1,7 +1,7 @@
 //! The reader of nsys exports and the transform, on exports of our own making.
 
 use flopwatch_trace::ReadLimits;
-use flopwatch_trace::model::{Category, ColumnId, Drop, DropReason, Timeline, Track};
+use flopwatch_trace::model::{Category, ColumnId, Drop, DropReason, Events, Timeline, Track};
 use flopwatch_trace::nsys_hdf::ReadError;
 use flopwatch_trace::summary::summarise;
 use flopwatch_trace::transform::{TransformOptions, transform};
@@ -174,6 +174,34 @@ fn a_gpu_that_runs_two_things_at_once_is_busy_once() {
     let busy: Vec<(u32, u64)> = summary.gpus.iter().map(|gpu| (gpu.device, gpu.busy_ns)).collect();
     // Device 0: kernels 1000..2500, copies 100..200 and 2600..3100, set 50..90.
     assert_eq!(busy, [(0, 1500 + 100 + 500 + 40), (1, 500)]);
+}
+
+#[test]
+fn a_gpu_is_busy_in_the_part_of_the_window_that_holds_events_too() {
+    let timeline = sample(Schema::V2022, false).timeline();
+    let summary = summarise(&timeline);
+    let events = || timeline.capture.events.values();
+    let begin = events().flat_map(|events| &events.start_ns).min().unwrap();
+    let ends = |events: &Events| {
+        events
+            .start_ns
+            .iter()
+            .zip(&events.duration_ns)
+            .map(|(start, length)| start + length)
+            .max()
+    };
+    let span = events().filter_map(ends).max().unwrap() - begin;
+    assert_eq!(summary.events_span_ns, span);
+    assert!(span < summary.window_ns, "{span} of {}", summary.window_ns);
+    for gpu in &summary.gpus {
+        let (of_span, of_window) = (gpu.busy_ratio_of_events_span, gpu.busy_ratio_of_window);
+        let [window, span] = [summary.window_ns, span].map(|ns| f64::from(u32::try_from(ns).unwrap()));
+        assert!(
+            (of_span - of_window * window / span).abs() < 1e-12,
+            "{of_span} {of_window}"
+        );
+    }
+    assert_eq!(summarise(&Timeline::default()).events_span_ns, 0);
 }
 
 #[test]
