@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail};
-use flopwatch_attach::graft::{LauncherScan, LauncherState, Target};
+use flopwatch_attach::graft::{LauncherState, Target, WAITING};
 use flopwatch_attach::nsys::LaunchOptions;
 use flopwatch_attach::process::{ProcessId, Procfs};
 use flopwatch_attach::reexec::Reexec;
@@ -87,7 +87,7 @@ impl Program {
         line.push("--".to_owned());
         line.extend_from_slice(command);
         let program = Self::spawn(folder, &line)?;
-        let target = program.launcher()?;
+        let target = program.launcher(bundle, &run, &tools)?;
         let options = LaunchOptions {
             session: session.to_owned(),
             trace: vec!["cuda".to_owned(), "nvtx".to_owned()],
@@ -117,14 +117,22 @@ impl Program {
         })
     }
 
-    /// The launcher that this process is, once it waits.
-    fn launcher(&self) -> Result<Target> {
-        let mut scan = LauncherScan::new(Procfs::default());
-        let own = i32::try_from(self.child.id())?;
+    /// The launcher that this process is, once it waits. No kubelet made its folders, and no container is around it.
+    fn launcher(&self, bundle: &Path, run: &Path, tools: &Path) -> Result<Target> {
+        let procfs = Procfs::default();
+        let process = procfs.identify(i32::try_from(self.child.id())?)?;
         while self.started.elapsed() < PATIENCE {
-            let waiting = scan.scan()?.into_iter().find(|waiting| waiting.process.pid == own);
-            if let Some(waiting) = waiting {
-                return Ok(Target::of(&waiting, Reexec::default(), Procfs::default(), None));
+            if run.join(WAITING).exists() {
+                return Ok(Target {
+                    reexec: Reexec::default(),
+                    procfs,
+                    process,
+                    launcher: bundle.join("launcher"),
+                    run_dir: run.to_owned(),
+                    tools_dir: tools.to_owned(),
+                    volumes: None,
+                    cgroup: None,
+                });
             }
             pause(Duration::from_millis(20));
         }

@@ -73,23 +73,18 @@ pub(crate) fn capture(
     let stop_seconds = begin.elapsed().as_secs_f64();
     let scratch = tempfile::Builder::new().prefix("flopwatch-").tempdir()?;
     let at = |file: &str| scratch.path().join(file);
-    let user = if sandbox::is_open_to_others(&tools.importer) {
-        USER
-    } else {
-        0
-    };
     let raw_bytes = target.copy_capture(&inside, &mut File::create(at("raw.qdstrm"))?, BOUNDS.max_bytes, |_| {
         true
     })?;
     target.remove_capture(&inside)?;
     if nix::unistd::geteuid().is_root() {
         for path in [scratch.path().to_owned(), at("raw.qdstrm")] {
-            nix::unistd::chown(&path, Some(user.into()), Some(user.into()))?;
+            nix::unistd::chown(&path, Some(USER.into()), Some(USER.into()))?;
         }
     }
     let run = |what: &str, command: Vec<String>| -> Result<f64> {
         let begin = Instant::now();
-        let said = sandbox::run(&Reexec::default(), &sandboxed(tools, command, scratch.path(), user))?;
+        let said = sandbox::run(&Reexec::default(), &sandboxed(tools, command, scratch.path()))?;
         if !said.success() {
             bail!("{what} failed ({:?}): {}", said.end, said.last_words());
         }
@@ -127,16 +122,20 @@ fn counted(summary: &Summary) -> WindowResult {
     }
 }
 
-fn sandboxed(tools: &HostTools, command: Vec<String>, scratch: &Path, user: u32) -> Sandboxed {
+fn sandboxed(tools: &HostTools, command: Vec<String>, scratch: &Path) -> Sandboxed {
     Sandboxed {
         command,
         environment: tools.environment(scratch),
         directory: scratch.to_owned(),
-        user,
+        readable: tools.folders(),
+        gpu: false,
+        user: USER,
         memory_bytes: 8 << 30,
         memory: MemoryBound::AddressSpace,
         file_bytes: 4 << 30,
+        processes: 1024,
         cpu_seconds: 2 * DEADLINE.as_secs(),
         deadline: DEADLINE,
+        whole: false,
     }
 }

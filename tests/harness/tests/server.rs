@@ -1,0 +1,211 @@
+//! What a client sees of the server.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use flopwatch_test_harness::{ApiServer, Call, Fault, Verb};
+use futures::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions, WatchEvent, WatchParams};
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+fn map(name: &str, data: &[(&str, &str)]) -> ConfigMap {
+    let data: BTreeMap<_, _> = data.iter().copied().collect();
+    serde_json::from_value(json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"app": name}}, "data": data
+    }))
+    .unwrap()
+}
+
+fn maps(server: &ApiServer) -> Api<ConfigMap> {
+    Api::namespaced(server.client("team"), "team")
+}
+
+fn code(error: &kube::Error) -> u16 {
+    match error {
+        kube::Error::Api(status) => status.code,
+        other => unreachable!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn an_object_is_created_once_and_found_listed_replaced_and_deleted() {
+    let server = ApiServer::new();
+    let api = maps(&server);
+    let made = api
+        .create(&PostParams::default(), &map("a", &[("x", "1")]))
+        .await
+        .unwrap();
+    assert!(made.uid().is_some() && made.creation_timestamp().is_some());
+    let again = api.create(&PostParams::default(), &map("a", &[])).await.unwrap_err();
+    assert_eq!(code(&again), 409);
+    api.create(&PostParams::default(), &map("b", &[])).await.unwrap();
+
+    let all = api.list(&ListParams::default()).await.unwrap();
+    assert_eq!(
+        all.items.iter().map(kube::ResourceExt::name_any).collect::<Vec<_>>(),
+        ["a", "b"]
+    );
+    let labelled = api.list(&ListParams::default().labels("app=b")).await.unwrap();
+    assert_eq!(labelled.items.len(), 1);
+    let named = api
+        .list(&ListParams::default().fields("metadata.name=a"))
+        .await
+        .unwrap();
+    assert_eq!(named.items.len(), 1);
+    let page = api.list(&ListParams::default().limit(1)).await.unwrap();
+    let token = page.metadata.continue_.unwrap();
+    let rest = api
+        .list(&ListParams::default().limit(1).continue_token(&token))
+        .await
+        .unwrap();
+    assert_eq!(
+        (page.items[0].name_any(), rest.items[0].name_any()),
+        ("a".to_owned(), "b".to_owned())
+    );
+    let elsewhere: Api<ConfigMap> = Api::namespaced(server.client("team"), "other");
+    assert!(elsewhere.list(&ListParams::default()).await.unwrap().items.is_empty());
+
+    let mut changed = made.clone();
+    changed.data.as_mut().unwrap().insert("x".to_owned(), "2".to_owned());
+    let replaced = api.replace("a", &PostParams::default(), &changed).await.unwrap();
+    assert_ne!(replaced.resource_version(), made.resource_version());
+    let stale = api.replace("a", &PostParams::default(), &changed).await.unwrap_err();
+    assert_eq!(code(&stale), 409, "it has changed since");
+
+    let patch = Patch::Merge(json!({"data": {"y": "3"}}));
+    let patched = api.patch("a", &PatchParams::default(), &patch).await.unwrap();
+    let data: Vec<_> = patched.data.as_ref().unwrap().values().map(String::as_str).collect();
+    assert_eq!((data, patched.labels()), (vec!["2", "3"], made.labels()));
+
+    api.delete("a", &DeleteParams::default()).await.unwrap();
+    assert_eq!(api.get_opt("a").await.unwrap(), None);
+    assert_eq!(code(&api.delete("a", &DeleteParams::default()).await.unwrap_err()), 404);
+}
+
+#[tokio::test]
+async fn a_deleted_object_stays_until_its_last_finalizer_is_gone_and_only_the_one_that_was_meant_is_deleted() {
+    let server = ApiServer::new();
+    let api = maps(&server);
+    server.put(&json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "a", "namespace": "team", "uid": "one", "finalizers": ["example.com/x"]}
+    }));
+    let other = DeleteParams {
+        preconditions: Some(Preconditions {
+            uid: Some("another".to_owned()),
+            ..Preconditions::default()
+        }),
+        ..DeleteParams::default()
+    };
+    assert_eq!(code(&api.delete("a", &other).await.unwrap_err()), 409);
+    api.delete("a", &DeleteParams::default()).await.unwrap();
+    assert!(api.get("a").await.unwrap().metadata.deletion_timestamp.is_some());
+    let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    api.patch("a", &PatchParams::default(), &free).await.unwrap();
+    assert_eq!(api.get_opt("a").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn an_applied_status_takes_back_its_own_and_leaves_others_and_the_spec() {
+    let server = ApiServer::new();
+    server.put(&json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "team", "uid": "one"},
+        "spec": {"containers": []}, "status": {"phase": "Running"}
+    }));
+    let api: Api<Pod> = Api::namespaced(server.client("team"), "team");
+    let apply = |uid: &str, body: Value| {
+        let mut body = body;
+        body["apiVersion"] = json!("v1");
+        body["kind"] = json!("Pod");
+        body["metadata"] = json!({"name": "p", "uid": uid});
+        let api = api.clone();
+        async move {
+            let params = PatchParams::apply("test").force();
+            api.patch_status("p", &params, &Patch::Apply(&body)).await
+        }
+    };
+    let first = json!({"status": {"reason": "x", "message": "y"}, "spec": {"nodeName": "z"}});
+    apply("one", first).await.unwrap();
+    let second = json!({"status": {"message": "z"}});
+    let pod = apply("one", second.clone()).await.unwrap();
+    let status = pod.status.clone().unwrap();
+    assert_eq!(
+        (status.phase.as_deref(), status.reason, status.message.as_deref()),
+        (Some("Running"), None, Some("z"))
+    );
+    assert_eq!(pod.spec.clone().unwrap().node_name, None);
+    let same = apply("one", second.clone()).await.unwrap();
+    assert_eq!(same.resource_version(), pod.resource_version(), "nothing changed");
+    assert_eq!(code(&apply("another", second).await.unwrap_err()), 409);
+}
+
+#[tokio::test]
+async fn a_watch_tells_what_happened_since_a_list_and_ends_when_it_is_told_to() {
+    let server = ApiServer::new();
+    let api = maps(&server);
+    let listed = api.list(&ListParams::default()).await.unwrap();
+    let version = listed.metadata.resource_version.unwrap();
+    let put = |x: &str| {
+        let mut object = serde_json::to_value(map("a", &[("x", x)])).unwrap();
+        object["metadata"]["namespace"] = json!("team");
+        server.put(&object);
+    };
+    put("1");
+    let mut events = api.watch(&WatchParams::default(), &version).await.unwrap().boxed();
+    let first = timeout(Duration::from_secs(5), events.try_next())
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(matches!(first, Some(WatchEvent::Added(_))), "{first:?}");
+    put("2");
+    let second = timeout(Duration::from_secs(5), events.try_next())
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(matches!(second, Some(WatchEvent::Modified(_))), "{second:?}");
+    server.delete("configmaps", "team", "a");
+    let third = timeout(Duration::from_secs(5), events.try_next())
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(matches!(third, Some(WatchEvent::Deleted(_))), "{third:?}");
+    server.end_watches();
+    let end = timeout(Duration::from_secs(5), events.try_next())
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(end.is_none(), "{end:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_go_wrong_as_often_as_they_are_told_to() {
+    let server = ApiServer::new();
+    let api = maps(&server);
+    server.fail(2, Verb::Create, "configmaps", Fault::Code(403));
+    for _ in 0..2 {
+        let refused = api.create(&PostParams::default(), &map("a", &[])).await.unwrap_err();
+        assert_eq!(code(&refused), 403);
+    }
+    server.fail(1, Verb::Create, "configmaps", Fault::DoneBut(500));
+    let unknown = api.create(&PostParams::default(), &map("a", &[])).await.unwrap_err();
+    assert_eq!(code(&unknown), 500);
+    assert!(api.get_opt("a").await.unwrap().is_some(), "it was done");
+    server.fail(1, Verb::Get, "configmaps", Fault::Hang);
+    timeout(Duration::from_mins(1), api.get("a")).await.unwrap_err();
+    api.get("a").await.unwrap();
+    server.fail(9, Verb::Get, "configmaps", Fault::Code(500));
+    server.heal();
+    api.get("a").await.unwrap();
+    let path = "/api/v1/namespaces/team/configmaps".to_owned();
+    let made = Call {
+        verb: Verb::Create,
+        path: path.clone(),
+        body: serde_json::to_value(map("a", &[])).unwrap(),
+    };
+    assert_eq!(server.calls()[0], made);
+    assert_eq!(server.writes(), vec![format!("create {path}"); 3]);
+}
