@@ -28,6 +28,12 @@ impl Limit {
         let slots = Arc::new(Semaphore::new(connections));
         Self { slots, stall, refused }
     }
+
+    /// Likewise, for so many connections beside those.
+    #[must_use]
+    pub fn of_its_own(&self, connections: usize) -> Self {
+        Self::new(connections, self.stall, self.refused.clone())
+    }
 }
 
 impl<S> Accept<TcpStream, S> for Limit {

@@ -2,44 +2,63 @@
 
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use k8s_openapi::api::authorization::v1::{
+    NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
 use kube::api::PostParams;
 use kube::{Api, Client};
 use prometheus::IntCounterVec;
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::timeout;
 
-use crate::permissions::Permissions;
+use crate::memory::{Memory, key};
+use crate::token;
 
 /// How the Kubernetes API is asked.
 #[derive(Clone, Debug)]
 pub struct ReviewerOptions {
     /// Audiences that a token must be for at least one of; empty: those of the API server.
     pub audiences: Vec<String>,
-    /// Audience of tokens that other parts of Flopwatch have for this service alone. A token that is not for it is reviewed for
+    /// Audience of tokens that others have for this service alone. A token that does not say that it is for it is reviewed for
     /// `audiences`.
     pub service_audience: Option<String>,
     /// Longest wait for one answer.
     pub deadline: Duration,
     /// How long a permission is remembered.
     pub lifetime: Duration,
-    /// Permissions that are remembered at most.
+    /// How long it is remembered that a token is none.
+    pub refusal_lifetime: Duration,
+    /// Permissions that are remembered at most, and as many tokens that are none.
     pub capacity: usize,
     /// Questions that may be open at once.
     pub concurrency: usize,
 }
 
+impl ReviewerOptions {
+    /// For whoever reads metrics: 1 minute of memory, so that a scrape every few seconds costs few questions.
+    pub fn for_metrics(audience: &str) -> Self {
+        Self {
+            service_audience: Some(audience.to_owned()),
+            lifetime: Duration::from_mins(1),
+            capacity: 256,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for ReviewerOptions {
-    /// 5 s for an answer, 10 s of memory, 4096 permissions, 16 questions at once.
+    /// 5 s for an answer, 10 s of memory, 5 s for tokens that are none, 4096 of each, 16 questions at once.
     fn default() -> Self {
         Self {
             audiences: Vec::new(),
             service_audience: None,
             deadline: Duration::from_secs(5),
             lifetime: Duration::from_secs(10),
+            refusal_lifetime: Duration::from_secs(5),
             capacity: 4096,
             concurrency: 16,
         }
@@ -50,7 +69,10 @@ impl Default for ReviewerOptions {
 pub struct Reviewer {
     client: Client,
     options: ReviewerOptions,
-    permissions: Permissions,
+    /// Permissions that were given, and to whom. That a right is missing is never remembered: one that was just granted works at once.
+    permissions: Memory<Arc<str>>,
+    /// Tokens that are none.
+    refusals: Memory<()>,
     open: Semaphore,
     reviews: IntCounterVec,
 }
@@ -104,6 +126,17 @@ impl Grant<'_> {
     }
 }
 
+/// What is asked about the bearer of a token.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Question<'a> {
+    /// Who they are.
+    Who,
+    /// Whether they have a right to a session.
+    Session(&'a Grant<'a>),
+    /// Whether they may `get` a path that is no resource.
+    Path(&'a str),
+}
+
 /// Why a request is not let through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denied {
@@ -137,35 +170,63 @@ impl Reviewer {
     pub fn new(client: Client, options: ReviewerOptions, reviews: IntCounterVec) -> Self {
         Self {
             client,
-            permissions: Permissions::new(options.lifetime, options.capacity),
+            permissions: Memory::new(options.lifetime, options.capacity),
+            refusals: Memory::new(options.refusal_lifetime, options.capacity),
             open: Semaphore::new(options.concurrency.max(1)),
             reviews,
             options,
         }
     }
 
-    /// Whether the caller has the right.
-    pub async fn review(&self, credentials: &Credentials<'_>, grant: &Grant<'_>) -> Result<(), Denied> {
-        if self.permissions.holds(credentials.token, grant, Instant::now()) {
-            return Ok(());
+    /// The name of the caller, if they have the right.
+    pub async fn review(&self, credentials: &Credentials<'_>, grant: &Grant<'_>) -> Result<Arc<str>, Denied> {
+        self.answer(credentials, Question::Session(grant)).await
+    }
+
+    /// The name of the caller, if they may `get` a path that is no resource, such as `/metrics`.
+    pub async fn review_path(&self, credentials: &Credentials<'_>, path: &str) -> Result<Arc<str>, Denied> {
+        self.answer(credentials, Question::Path(path)).await
+    }
+
+    /// The name of the caller, whatever they may.
+    pub async fn identify(&self, credentials: &Credentials<'_>) -> Result<Arc<str>, Denied> {
+        self.answer(credentials, Question::Who).await
+    }
+
+    async fn answer(&self, credentials: &Credentials<'_>, question: Question<'_>) -> Result<Arc<str>, Denied> {
+        let place = key(credentials.token, &question);
+        if let Some(name) = self.permissions.get(&place, Instant::now()) {
+            return Ok(name);
         }
         let user = credentials
             .user
             .get_or_try_init(|| self.authenticate(credentials.token))
             .await?;
-        self.authorize(user, grant).await?;
-        self.permissions.remember(credentials.token, grant, Instant::now());
-        Ok(())
+        self.authorize(user, question).await?;
+        let name: Arc<str> = user.username.as_deref().unwrap_or_default().into();
+        self.permissions.put(place, Arc::clone(&name), Instant::now());
+        Ok(name)
     }
 
+    /// One review at most: the token's own words choose the audiences that it is asked about.
     async fn authenticate(&self, token: &str) -> Result<UserInfo, Denied> {
-        if let Some(audience) = &self.options.service_audience {
-            match self.token_review(token, std::slice::from_ref(audience)).await {
-                Err(Denied::Unauthenticated) => {}
-                decided => return decided,
-            }
+        if !token::is_plausible(token) {
+            return Err(Denied::Unauthenticated);
         }
-        self.token_review(token, &self.options.audiences).await
+        let place = key(token, &Question::Who);
+        if self.refusals.get(&place, Instant::now()).is_some() {
+            return Err(Denied::Unauthenticated);
+        }
+        let own = self.options.service_audience.as_ref();
+        let wanted = match own.filter(|own| token::is_said_to_be_for(token, own)) {
+            Some(own) => std::slice::from_ref(own),
+            None => &self.options.audiences,
+        };
+        let reviewed = self.token_review(token, wanted).await;
+        if matches!(reviewed, Err(Denied::Unauthenticated)) {
+            self.refusals.put(place, (), Instant::now());
+        }
+        reviewed
     }
 
     async fn token_review(&self, token: &str, wanted: &[String]) -> Result<UserInfo, Denied> {
@@ -202,14 +263,24 @@ impl Reviewer {
         }
     }
 
-    async fn authorize(&self, user: &UserInfo, grant: &Grant<'_>) -> Result<(), Denied> {
-        let review = SubjectAccessReview {
-            spec: SubjectAccessReviewSpec {
-                user: user.username.clone(),
-                groups: user.groups.clone(),
-                uid: user.uid.clone(),
-                extra: user.extra.clone(),
-                resource_attributes: Some(ResourceAttributes {
+    async fn authorize(&self, user: &UserInfo, question: Question<'_>) -> Result<(), Denied> {
+        let mut spec = SubjectAccessReviewSpec {
+            user: user.username.clone(),
+            groups: user.groups.clone(),
+            uid: user.uid.clone(),
+            extra: user.extra.clone(),
+            ..SubjectAccessReviewSpec::default()
+        };
+        match question {
+            Question::Who => return Ok(()),
+            Question::Path(path) => {
+                spec.non_resource_attributes = Some(NonResourceAttributes {
+                    path: Some(path.to_owned()),
+                    verb: Some("get".to_owned()),
+                });
+            }
+            Question::Session(grant) => {
+                spec.resource_attributes = Some(ResourceAttributes {
                     namespace: Some(grant.namespace.to_owned()).filter(|namespace| !namespace.is_empty()),
                     verb: Some(grant.verb.as_str().to_owned()),
                     group: Some("flopwatch.dev".to_owned()),
@@ -217,9 +288,11 @@ impl Reviewer {
                     subresource: grant.raw.then(|| "raw".to_owned()),
                     name: grant.session.map(str::to_owned),
                     ..ResourceAttributes::default()
-                }),
-                ..SubjectAccessReviewSpec::default()
-            },
+                });
+            }
+        }
+        let review = SubjectAccessReview {
+            spec,
             ..SubjectAccessReview::default()
         };
         let api: Api<SubjectAccessReview> = Api::all(self.client.clone());

@@ -40,8 +40,18 @@ pub const OPERATOR_FIELD_MANAGER: &str = "flopwatch-operator";
 /// Field manager of the agents: all other capture status.
 pub const AGENT_FIELD_MANAGER: &str = "flopwatch-agent";
 
-/// Audience of the tokens that the gateway shows to the agents: good for nothing else.
-pub const AGENT_AUDIENCE: &str = "flopwatch-agent";
+/// Audience of the tokens that the gateway shows to the agent of a node: good for nothing else, and for no other node.
+pub fn agent_audience(node: &str) -> String {
+    format!("flopwatch-agent/{node}")
+}
+/// Signer of the agents' certificates, as a CertificateSigningRequest names it.
+pub const AGENT_SIGNER: &str = "flopwatch.dev/agent";
+/// DNS name in the certificate of the agent of a node, below the one under which any agent is asked for.
+pub fn agent_server_name(node: &str, any: &str) -> String {
+    format!("{node}.{any}")
+}
+/// Audience of tokens that are good for reading metrics alone, with the right to.
+pub const METRICS_AUDIENCE: &str = "flopwatch-metrics";
 
 /// Label on captures, and on pods that a session made: name of the session they belong to.
 pub const SESSION_LABEL: &str = "flopwatch.dev/session";

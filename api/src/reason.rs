@@ -88,6 +88,9 @@ closed_set! {
         NamespaceLimit,
         /// The API server refuses the pod of `target.podTemplate`; the message says what it says.
         PodRefused,
+        /// The controller may not create pods in the session's namespace. Its administrator binds the ClusterRole
+        /// `flopwatch-pod-templates` there; the message has the command. The session waits until `startDeadlineSeconds`.
+        PodsNotAllowed,
         /// The pod of `target.podTemplate` would not be prepared, or was not; the message says why. Nothing of it ran, or
         /// it was deleted.
         PodNotPrepared,
@@ -193,6 +196,9 @@ closed_set! {
         ObjectStoreUnavailable,
         /// The node removed the artifacts, which had no copies elsewhere, to keep within its limits of size and age.
         Evicted,
+        /// The capture was deleted, and its node's agent did not remove in time what it kept of it. The operator let the
+        /// capture go; the Event says what was left, which the agent's sweep removes.
+        ArtifactsLeft,
         /// The user stopped the capture with `stop: Discard`, or deleted it.
         Discarded,
         /// The agent restarted in the middle of the capture.
