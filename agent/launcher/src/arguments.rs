@@ -48,7 +48,7 @@ pub fn dispatch(arguments: &[CString], environment: &[CString]) -> i32 {
         },
         (b"stub", [file]) => stub::stub(file, environment),
         (b"keeper", rest) => match keeper_options(rest) {
-            Ok((options, command)) => warden::keep(&options, command),
+            Ok((options, command)) => warden::keep(&options, command, environment),
             Err(error) => misused(&error),
         },
         (b"write", [file, text]) => match run_dir::write_atomically(path(file), text.to_bytes()) {

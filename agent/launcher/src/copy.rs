@@ -25,12 +25,19 @@ impl std::error::Error for CopyError {
     }
 }
 
-fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> CopyError {
-    move |source| CopyError {
-        path: path.to_owned(),
-        action,
-        source,
+impl CopyError {
+    /// `action` on `path` failed.
+    pub fn new(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self {
+            path: path.to_owned(),
+            action,
+            source,
+        }
     }
+}
+
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> CopyError {
+    move |source| CopyError::new(action, path, source)
 }
 
 /// Name of the fallback library in the tools folder.
@@ -41,11 +48,7 @@ static FALLBACK_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libfl
 /// Copies this very program to `DIR/launcher`, mode 0755, and puts the fallback library beside it, each in one step as seen by
 /// readers. Returns the program's path and bytes.
 pub fn install(dir: &Path) -> Result<(PathBuf, u64), CopyError> {
-    let library = dir.join(FALLBACK);
-    let temporary = dir.join(".fallback.partial");
-    remove(&temporary)?;
-    copy_from(&mut &*FALLBACK_LIBRARY, &temporary, 0o644)?;
-    fs::rename(&temporary, &library).map_err(failed("rename to", &library))?;
+    install_fallback(dir)?;
     let own = Path::new("/proc/self/exe");
     let target = dir.join("launcher");
     let temporary = dir.join(".launcher.partial");
@@ -53,6 +56,16 @@ pub fn install(dir: &Path) -> Result<(PathBuf, u64), CopyError> {
     let bytes = copy_file(own, &temporary, 0o755)?;
     fs::rename(&temporary, &target).map_err(failed("rename to", &target))?;
     Ok((target, bytes))
+}
+
+/// Puts the fallback library into `dir` in one step as seen by readers, and returns its path.
+pub fn install_fallback(dir: &Path) -> Result<PathBuf, CopyError> {
+    let library = dir.join(FALLBACK);
+    let temporary = dir.join(".fallback.partial");
+    remove(&temporary)?;
+    copy_from(&mut &*FALLBACK_LIBRARY, &temporary, 0o644)?;
+    fs::rename(&temporary, &library).map_err(failed("rename to", &library))?;
+    Ok(library)
 }
 
 /// Copies the folder `source` to `DIR/<its name>`, in one step as seen by readers; an earlier copy is replaced. Every

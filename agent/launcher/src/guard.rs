@@ -4,7 +4,6 @@
 //! collection itself when its deadline passes, its output outgrows its bound or the volume runs short. The agent may
 //! be dead by then.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -169,7 +168,7 @@ impl Guard {
                 .has(run_dir::COLLECTING)
                 .then_some((None, Verdict::Malformed));
         };
-        let bytes = bytes_below(self.run_dir.path(), 0);
+        let bytes = self.run_dir.bytes();
         let known = self
             .current
             .take()
@@ -205,26 +204,6 @@ impl Guard {
     }
 }
 
-/// Bytes of regular files below a folder, not following links, at most 8 levels deep.
-pub fn bytes_below(folder: &Path, depth: u32) -> u64 {
-    let Ok(entries) = fs::read_dir(folder) else { return 0 };
-    let mut bytes: u64 = 0;
-    for path in entries
-        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .collect::<Vec<PathBuf>>()
-    {
-        let Ok(metadata) = fs::symlink_metadata(&path) else {
-            continue;
-        };
-        if metadata.is_dir() && depth < 8 {
-            bytes = bytes.saturating_add(bytes_below(&path, depth + 1));
-        } else if metadata.is_file() {
-            bytes = bytes.saturating_add(metadata.len());
-        }
-    }
-    bytes
-}
-
 fn free_bytes(path: &Path) -> Option<u64> {
     let volume = nix::sys::statvfs::statvfs(path).ok()?;
     Some(volume.blocks_available().saturating_mul(volume.fragment_size()))
@@ -232,6 +211,8 @@ fn free_bytes(path: &Path) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn collecting() -> Collecting {

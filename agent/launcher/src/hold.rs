@@ -5,10 +5,8 @@
 //! many images: it starts the program, passes signals on, reaps, and ends with the program's exit code. Only while a
 //! capture of the ended program is still to be written and taken out does it stay, bounded.
 
-use std::ffi::{CString, OsStr};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::CString;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -16,6 +14,7 @@ use nix::unistd::Pid;
 
 use crate::run_dir::{self, RunDir};
 use crate::signals::{ENDING, SignalWatch};
+use crate::spawn::{self, Streams};
 use crate::{exec, tree};
 
 /// How often the run folder is looked at.
@@ -46,9 +45,10 @@ pub struct Options {
 pub fn hold(options: &Options, command: &[CString], environment: &[CString]) -> i32 {
     let mut watched = PASSED.to_vec();
     watched.push(Signal::SIGCHLD);
-    let started = SignalWatch::new(&watched)
-        .ok()
-        .and_then(|watch| Some((start(command)?, watch)));
+    let started = SignalWatch::new(&watched).ok().and_then(|watch| {
+        let child = spawn::start(command, environment, watch.before(), &Streams::Own).ok()?;
+        Some((child, watch))
+    });
     let Some((child, watch)) = started else {
         // Without an ear for signals or a second process the program runs in this one's place.
         let Err(error) = exec::exec(command, environment);
@@ -70,12 +70,6 @@ pub fn hold(options: &Options, command: &[CString], environment: &[CString]) -> 
         }
     }
     code
-}
-
-fn start(command: &[CString]) -> Option<Pid> {
-    let mut words = command.iter().map(|word| OsStr::from_bytes(word.as_bytes()));
-    let child = Command::new(words.next()?).args(words).spawn().ok()?;
-    i32::try_from(child.id()).ok().map(Pid::from_raw)
 }
 
 /// Passes signals on and reaps until the program has ended.

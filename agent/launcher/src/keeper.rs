@@ -3,24 +3,24 @@
 //! A profiler's daemons fork twice; without a subreaper the workload, PID 1, would inherit and have to reap them. The
 //! keeper stays until the last of its descendants is gone, and ends them all before it ends itself.
 
-use std::ffi::{CString, OsStr};
-use std::fs::OpenOptions;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use nix::sys::wait::WaitStatus;
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getppid};
 
 use crate::guard::{Collecting, Guard};
+use crate::list::{self, Profiler};
 use crate::marker::{Marker, SHORT_LIFE};
 use crate::place::{self, Place};
 use crate::run_dir::{self, RunDir};
 use crate::signals::{self, SignalWatch};
-use crate::{state, tree};
+use crate::spawn::{self, Streams};
+use crate::{manager_lock, state, tree};
 
 /// How often a keeper looks around when no signal wakes it.
 const TICK: Duration = Duration::from_millis(100);
@@ -34,10 +34,17 @@ const ATTEMPTS: u32 = 4;
 const LAUNCHES: u32 = 5;
 /// Pause after the first launch that failed; each later one is as much longer. All of them fit into the launcher's own bound.
 const LAUNCH_PAUSE: Duration = Duration::from_millis(100);
+/// How long the first launch may take to give an environment before it is begun again: one of its processes may have been
+/// killed, and the others wait for it. It takes two seconds on a machine with ten times the work it can do.
+const FIRST_LAUNCH: Duration = Duration::from_secs(8);
 /// Argument by which Nsight Systems starts the process that a session lives in.
 const SESSION_AGENT: &str = "--start-agent";
 /// How long what a control command leaves behind may live on.
 const LINGER: Duration = Duration::from_secs(2);
+/// How long the profiler may take to end by itself once the program that its session was started around has ended.
+const ORDERLY: Duration = Duration::from_secs(1);
+/// Longest wait for a change of the profiler's list that is under way before a process of it is killed.
+const CHANGE: Duration = Duration::from_secs(1);
 /// Log bytes after which the log starts anew.
 const LOG_LIMIT: u64 = 1 << 20;
 /// How long a keeper waits for the pod's place: a session that needs none gives it back as soon as it has started.
@@ -72,9 +79,9 @@ pub struct Session {
     pub beside_others: bool,
 }
 
-/// Runs `command` and keeps it; returns its exit code as a shell has it, 124 when the deadline passed.
-pub fn keep(options: &Options, command: &[CString]) -> i32 {
-    match prepare(options).and_then(|keeper| keeper.hold(options, command)) {
+/// Runs `command` in `environment` and keeps it; returns its exit code as a shell has it, 124 when the deadline passed.
+pub fn keep(options: &Options, command: &[CString], environment: &[CString]) -> i32 {
+    match prepare(options, environment).and_then(|keeper| keeper.hold(options, command)) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("flopwatch-launcher: keeper: {error}");
@@ -83,8 +90,13 @@ pub fn keep(options: &Options, command: &[CString]) -> i32 {
     }
 }
 
-struct Keeper {
+struct Keeper<'a> {
     watch: SignalWatch,
+    environment: &'a [CString],
+    /// The profiler's temporary folder.
+    tmp: PathBuf,
+    /// The warden. Once it is gone this process is a child of the workload.
+    parent: Pid,
     held: Option<Held>,
 }
 
@@ -110,13 +122,13 @@ struct Held {
 struct Ending {
     pid: Pid,
     deadline: Instant,
-    /// The raw capture that it writes.
+    /// The raw capture that it writes; its name counts.
     output: PathBuf,
     /// Whether that is removed once it is written.
     discard: bool,
 }
 
-fn prepare(options: &Options) -> std::io::Result<Keeper> {
+fn prepare<'a>(options: &Options, environment: &'a [CString]) -> std::io::Result<Keeper<'a>> {
     nix::sys::prctl::set_child_subreaper(true)?;
     let mut watched = signals::ENDING.to_vec();
     watched.push(Signal::SIGCHLD);
@@ -153,7 +165,49 @@ fn prepare(options: &Options) -> std::io::Result<Keeper> {
         folder.remove(run_dir::GUARD)?;
         folder.write(run_dir::COLLECTING, bounds.as_bytes())?;
     }
-    Ok(Keeper { watch, held })
+    let keeper = Keeper {
+        watch,
+        environment,
+        tmp: temporary_folder(options, environment),
+        parent: getppid(),
+        held,
+    };
+    if let Err(why) = keeper.look_after_list() {
+        drop(
+            keeper
+                .held
+                .as_ref()
+                .map(|held| held.run_dir.write(run_dir::FAILED, why.as_bytes())),
+        );
+        return Err(std::io::Error::other(why));
+    }
+    Ok(keeper)
+}
+
+/// Where the profiler keeps its files: a session's folder, else what the environment says.
+pub(crate) fn temporary_folder(options: &Options, environment: &[CString]) -> PathBuf {
+    let named = || {
+        let value = environment
+            .iter()
+            .find_map(|entry| entry.as_bytes().strip_prefix(b"TMPDIR="));
+        value.map_or_else(
+            || "/tmp".into(),
+            |value| PathBuf::from(std::ffi::OsString::from_vec(value.to_vec())),
+        )
+    };
+    let session = options.session.as_ref();
+    session.map_or_else(named, |session| session.run_dir.join(run_dir::TMP))
+}
+
+/// Ends every process below this one. None of the profiler's is in the middle of a change of its list then, as long as one does
+/// not take longer than [`CHANGE`]; one that waits in a spoilt list for ever does not leave that list to the next.
+pub(crate) fn end_below(tmp: &Path) {
+    let change = manager_lock::hold(tmp, CHANGE);
+    if change.is_none() {
+        list::remove_spoilt(Path::new(place::SHARED_MEMORY), tmp);
+    }
+    tree::end_all();
+    drop(change);
 }
 
 /// The pod's place, or none where there is no shared memory to have it in. Fails when another container has it.
@@ -168,7 +222,7 @@ fn take_place(run_dir: &RunDir) -> std::io::Result<Option<Place>> {
     }
 }
 
-impl Keeper {
+impl Keeper<'_> {
     fn hold(mut self, options: &Options, command: &[CString]) -> std::io::Result<i32> {
         let start = Instant::now();
         let mut launches = 1;
@@ -189,34 +243,40 @@ impl Keeper {
                 }
                 self.reaped(pid, status);
             }
+            if launches == 1 && code.is_none() && start.elapsed() >= FIRST_LAUNCH && self.is_awaited() {
+                end_below(&self.tmp);
+                (code, pause) = (Some(TIMED_OUT), Some(Instant::now()));
+            }
             let again = launches < LAUNCHES && code.is_some() && self.is_awaited();
             if !alive && !again {
                 break;
             }
             if let Some(signal) = signal {
-                tree::end_all();
                 code = Some(128 + signals::number(signal));
                 break;
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                tree::end_all();
                 code.get_or_insert(TIMED_OUT);
                 break;
             }
             if again {
                 // What is left of it may hold what the next one needs.
-                tree::end_all();
+                end_below(&self.tmp);
                 if pause.is_some_and(|until| Instant::now() >= until) {
+                    if let Err(why) = self.look_after_list() {
+                        self.finish(options, 1, &why);
+                        return Err(std::io::Error::other(why));
+                    }
                     launches += 1;
                     child = self.launch(options, command)?;
                     (code, pause) = (None, None);
                 }
             }
             if !self.session_goes_on(code.is_some() && !again) {
-                tree::end_all();
                 break;
             }
         }
+        self.end_all();
         let code = code.unwrap_or(1);
         self.finish(
             options,
@@ -226,34 +286,75 @@ impl Keeper {
         Ok(code)
     }
 
+    /// Ends what is left of the command; a session is given the time to end by itself, which a control command had.
+    fn end_all(&self) {
+        if getppid() != self.parent {
+            // The workload must not wait for us: what stays in shared memory the next start removes.
+            return tree::end_all();
+        }
+        let mut left = tree::reap().1;
+        if left && self.held.is_some() {
+            // A session lives as long as the program that it was started around, and removes its own names then.
+            tree::end_stubs();
+            let until = Instant::now() + ORDERLY;
+            while left && Instant::now() < until {
+                if self.watch.wait(TICK).is_some_and(|signal| signal != Signal::SIGCHLD) {
+                    break;
+                }
+                left = tree::reap().1;
+            }
+        }
+        if left {
+            end_below(&self.tmp);
+        }
+        if let Some(held) = &self.held {
+            list::sweep(Path::new(place::SHARED_MEMORY), held.place.is_some(), &self.tmp);
+        }
+    }
+
+    /// Before a session starts, and after one was ended by force: nothing dead stands in its way. The error says what does.
+    fn look_after_list(&self) -> Result<(), String> {
+        let Some(held) = &self.held else { return Ok(()) };
+        let profiler = Profiler {
+            nsys: &held.nsys,
+            tmp: &self.tmp,
+            environment: self.environment,
+            mask: self.watch.before(),
+        };
+        match list::look_after(Path::new(place::SHARED_MEMORY), held.place.is_some(), profiler) {
+            Ok(removed) => {
+                for list in removed {
+                    self.say(&format!(
+                        "removed the profiler's list of sessions {}, which no living process used",
+                        Path::new(place::SHARED_MEMORY).join(list).display()
+                    ));
+                }
+                Ok(())
+            }
+            Err(stuck) => Err(stuck.to_string()),
+        }
+    }
+
+    /// Writes a line into the session's log.
+    fn say(&self, line: &str) {
+        use std::io::Write;
+        let log = self
+            .held
+            .as_ref()
+            .and_then(|held| held.run_dir.open_log(LOG_LIMIT).ok());
+        if let Some(mut log) = log {
+            drop(writeln!(log, "flopwatch-launcher: {line}"));
+        }
+    }
+
     fn launch(&self, options: &Options, command: &[CString]) -> std::io::Result<Pid> {
         self.spawn(command)
             .inspect_err(|error| self.finish(options, 127, &format!("cannot run the profiler: {error}")))
     }
 
     fn spawn(&self, command: &[CString]) -> std::io::Result<Pid> {
-        let mut words = command.iter().map(|word| OsStr::from_bytes(word.as_bytes()));
-        let program = words.next().ok_or(std::io::ErrorKind::InvalidInput)?;
-        let mut child = Command::new(program);
-        child.args(words).stdin(Stdio::null());
-        self.log_to(&mut child);
-        spawn(&mut child)
-    }
-
-    /// A session's output goes to its log: nobody reads a pipe for as long as a session lives.
-    fn log_to(&self, command: &mut Command) {
-        let Some(held) = &self.held else { return };
-        let path = held.run_dir.file(run_dir::LOG);
-        let log = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(path)
-            .and_then(|log| Ok((log.try_clone()?, log)));
-        match log {
-            Ok((out, err)) => command.stdout(out).stderr(err),
-            Err(_) => command.stdout(Stdio::null()).stderr(Stdio::null()),
-        };
+        let output = self.held.as_ref().map(output).transpose()?;
+        spawn::start(command, self.environment, self.watch.before(), &Streams::Helper(output))
     }
 
     fn reaped(&mut self, pid: Pid, status: WaitStatus) {
@@ -263,9 +364,9 @@ impl Keeper {
         };
         // A stop that failed after an earlier one had written the capture, and was cut off with its agent, found nothing
         // left to stop.
-        let ended = tree::exit_code(status) == 0 || ending.output.exists();
+        let ended = tree::exit_code(status) == 0 || held.run_dir.has_capture(&ending.output);
         if ending.discard {
-            drop(std::fs::remove_file(&ending.output));
+            drop(held.run_dir.remove_capture(&ending.output));
         }
         if ended {
             held.failed = 0;
@@ -288,16 +389,8 @@ impl Keeper {
     /// Looks after the session; false when it must end.
     fn session_goes_on(&mut self, launch_ended: bool) -> bool {
         let Some(held) = &self.held else { return true };
-        if let Ok(log) = std::fs::metadata(held.run_dir.file(run_dir::LOG))
-            && log.len() > LOG_LIMIT
-        {
-            drop(
-                OpenOptions::new()
-                    .write(true)
-                    .truncate(true)
-                    .open(held.run_dir.file(run_dir::LOG)),
-            );
-        }
+        // It begins anew where it is too long.
+        drop(held.run_dir.open_log(LOG_LIMIT));
         self.give_place_back();
         self.follow_launcher(launch_ended) && self.guard()
     }
@@ -373,23 +466,19 @@ impl Keeper {
         }
         if held.run_dir.write(run_dir::GUARD, verdict.as_str().as_bytes()).is_err() {
             // A full volume has no room for a word, but for another name of a file that is there.
-            drop(std::fs::hard_link(
-                held.run_dir.file(run_dir::COLLECTING),
-                held.run_dir.file(run_dir::GUARD),
-            ));
+            drop(held.run_dir.link(run_dir::COLLECTING, run_dir::GUARD));
         }
         let Some(collecting) = collecting else {
             drop(held.run_dir.remove(run_dir::COLLECTING));
             return false;
         };
-        let mut command = Command::new(&held.nsys);
-        command
-            // Throwing away is a stop whose capture is removed: not every version has a working `cancel`.
-            .args(["stop", "--session", &collecting.session])
-            .stdin(Stdio::null());
-        self.log_to(&mut command);
+        // Throwing away is a stop whose capture is removed: not every version has a working `cancel`.
+        let nsys = held.nsys.as_os_str().as_bytes();
+        let words = [nsys, b"stop", b"--session", collecting.session.as_bytes()];
+        let command: Vec<CString> = words.iter().filter_map(|word| CString::new(*word).ok()).collect();
+        let spawned = self.spawn(&command);
         let Some(held) = &mut self.held else { return true };
-        match spawn(&mut command) {
+        match spawned {
             Ok(pid) => {
                 held.ending = Some(Ending {
                     pid,
@@ -437,16 +526,14 @@ impl Keeper {
     }
 }
 
+/// A session's output goes to its log: nobody reads a pipe for as long as a session lives.
+fn output(held: &Held) -> std::io::Result<File> {
+    let log = held.run_dir.open_log(LOG_LIMIT);
+    log.or_else(|_| OpenOptions::new().write(true).open("/dev/null"))
+}
+
 /// Whether the collection that is guarded has written its capture.
 fn has_output(run_dir: &RunDir) -> bool {
     let text = run_dir.read_text(run_dir::COLLECTING).unwrap_or_default();
-    Collecting::parse(&text).is_some_and(|collecting| collecting.output.exists())
-}
-
-/// Starts a command that [`tree::reap`] will reap.
-fn spawn(command: &mut Command) -> std::io::Result<Pid> {
-    let child = command.spawn()?;
-    i32::try_from(child.id())
-        .map(Pid::from_raw)
-        .map_err(std::io::Error::other)
+    Collecting::parse(&text).is_some_and(|collecting| run_dir.has_capture(&collecting.output))
 }

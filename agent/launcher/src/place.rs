@@ -4,6 +4,8 @@
 //! count their processes at 1, each for itself: a second session would take over the names of the first, and both would lose
 //! their captures. So a keeper takes the pod's one place before it launches a session, and keeps it until it ends. Versions
 //! that leave nothing of theirs there (they keep it in their temporary folder) need no place, and give it back.
+//!
+//! The place is the lock of the folder itself: it has no file that could stay behind.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -13,12 +15,10 @@ use std::time::{Duration, Instant};
 
 use nix::fcntl::{Flock, FlockArg, OFlag};
 
+use crate::list;
+
 /// The folder of shared memory, as POSIX has it on Linux.
 pub const SHARED_MEMORY: &str = "/dev/shm";
-/// The file whose lock is the place.
-const NAME: &str = "flopwatch-session";
-/// How the names of the list of sessions begin that version 2022.4 keeps in shared memory.
-const LIST: &str = "NSys-";
 /// How often a place that is taken is asked for again.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -28,12 +28,15 @@ pub struct Place {
     _lock: Flock<File>,
 }
 
-/// Takes the place of the pod whose shared memory is at `folder`, waiting for at most `patience`. None: another container has
-/// it. A folder that is not there, or does not take our file, has nothing to share: an error.
+/// Takes the place of those who share the memory at `folder`, waiting for at most `patience`. None: another has it. A folder
+/// that is not there, or cannot be opened, has nothing to share: an error.
 #[expect(clippy::disallowed_methods, reason = "a keeper has no runtime")]
 pub fn take(folder: &Path, patience: Duration) -> io::Result<Option<Place>> {
     let until = Instant::now() + patience;
-    let mut file = open(&folder.join(NAME))?;
+    let mut file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlag::O_DIRECTORY.bits())
+        .open(folder)?;
     loop {
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(lock) => return Ok(Some(Place { _lock: lock })),
@@ -45,32 +48,12 @@ pub fn take(folder: &Path, patience: Duration) -> io::Result<Option<Place>> {
     }
 }
 
-/// Opened without `O_CREAT` where it is there: the kernel refuses that for another user's file in a folder that is open to all
-/// (`fs.protected_regular`).
-fn open(path: &Path) -> io::Result<File> {
-    let there = || {
-        OpenOptions::new()
-            .read(true)
-            .custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits())
-            .open(path)
-    };
-    match there() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        other => return other,
-    }
-    let made = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path);
-    match made {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => there(),
-        other => other,
-    }
-}
-
 /// Whether a profiler keeps its list of sessions in shared memory.
 pub fn is_needed(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|entries| {
         entries
             .filter_map(Result::ok)
-            .any(|entry| entry.file_name().as_encoded_bytes().starts_with(LIST.as_bytes()))
+            .any(|entry| list::is_list(entry.file_name().as_encoded_bytes()))
     })
 }
 
@@ -88,6 +71,7 @@ mod tests {
         assert!(take(folder.path(), SOON).unwrap().is_none());
         drop(first);
         assert!(take(folder.path(), SOON).unwrap().is_some());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing of it stays");
     }
 
     #[test]
@@ -103,11 +87,11 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_send_a_keeper_elsewhere_or_make_it_wait() {
+    fn without_a_folder_there_is_no_place() {
         let folder = tempfile::tempdir().unwrap();
-        std::os::unix::fs::symlink("/dev/null", folder.path().join(NAME)).unwrap();
-        assert!(take(folder.path(), SOON).is_err());
         assert!(take(&folder.path().join("absent"), SOON).is_err());
+        fs::write(folder.path().join("file"), "").unwrap();
+        assert!(take(&folder.path().join("file"), SOON).is_err());
     }
 
     #[test]

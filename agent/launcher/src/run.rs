@@ -44,7 +44,8 @@ pub fn run(options: &Options, command: &[CString], own: &[CString]) -> i32 {
     let start = Instant::now();
     let run_dir = RunDir::new(&options.run_dir);
     let usable = run_dir
-        .clear()
+        .protect()
+        .and_then(|()| run_dir.clear())
         .and_then(|()| run_dir.make_tmp())
         .and_then(|()| run_dir.make_out())
         .is_ok();

@@ -2,11 +2,22 @@
 //!
 //! One folder per container: containers that share one would take each other's sessions. Every file in it is written
 //! under a temporary name and renamed, so that a reader sees all of it or nothing.
+//!
+//! The folder is open to every user of its container, and its files may be used by root there: every name is looked up in the
+//! folder that is held open, and no link is followed.
 
-use std::fs::{self, File, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, fchmod, fstat, linkat, mkdirat, openat, renameat, statat, unlinkat,
+};
+use rustix::process::geteuid;
 
 /// Where the run folder is mounted unless told otherwise.
 pub const DEFAULT_RUN_DIR: &str = "/flopwatch/run";
@@ -60,6 +71,12 @@ pub struct RunDir {
     path: PathBuf,
 }
 
+/// Opens nothing but what is there itself, and waits for nobody: not for the other end of a pipe either.
+const PLAIN: OFlags = OFlags::NOFOLLOW
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
+
 impl RunDir {
     /// Names the folder; touches nothing.
     pub fn new(path: impl Into<PathBuf>) -> Self {
@@ -76,17 +93,24 @@ impl RunDir {
         self.path.join(name)
     }
 
-    /// Whether the file is there.
-    pub fn has(&self, name: &str) -> bool {
-        fs::symlink_metadata(self.file(name)).is_ok()
+    fn open(&self) -> io::Result<OwnedFd> {
+        open_folder(&self.path)
     }
 
-    /// Reads a file of at most `limit` bytes. A larger one is an error of kind `FileTooLarge`.
+    /// Whether the file is there.
+    pub fn has(&self, name: &str) -> bool {
+        self.open()
+            .is_ok_and(|folder| statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok())
+    }
+
+    /// Reads a file of at most `limit` bytes. A larger one is an error of kind `FileTooLarge`, what is no file `InvalidInput`.
     pub fn read(&self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
+        let file = File::from(openat(self.open()?, name, PLAIN | OFlags::RDONLY, Mode::empty())?);
+        if !file.metadata()?.is_file() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         let mut bytes = Vec::new();
-        File::open(self.file(name))?
-            .take(limit.saturating_add(1))
-            .read_to_end(&mut bytes)?;
+        file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
         if u64::try_from(bytes.len()).is_ok_and(|length| length <= limit) {
             Ok(bytes)
         } else {
@@ -102,53 +126,127 @@ impl RunDir {
 
     /// Writes a file, readable by its owner only, all of it or nothing.
     pub fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
-        write_atomically(&self.file(name), content)
+        write_in(&self.open()?, OsStr::new(name), content)
     }
 
     /// Removes a file; one that is not there is fine.
     pub fn remove(&self, name: &str) -> io::Result<()> {
-        match fs::remove_file(self.file(name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
+        remove_in(&self.open()?, OsStr::new(name))
+    }
+
+    /// Gives a file a second name: a full volume has no room for more.
+    pub fn link(&self, name: &str, second: &str) -> io::Result<()> {
+        let folder = self.open()?;
+        Ok(linkat(&folder, name, &folder, second, AtFlags::empty())?)
+    }
+
+    /// Opens the log to write at its end; one that has more than `limit` bytes begins anew. What is no file of this user's own is
+    /// replaced.
+    pub fn open_log(&self, limit: u64) -> io::Result<File> {
+        let folder = self.open()?;
+        let append = PLAIN | OFlags::WRONLY | OFlags::APPEND;
+        match openat(&folder, LOG, append, Mode::empty()).map(File::from) {
+            Ok(log) if is_own_file(&log)? => {
+                if log.metadata()?.len() > limit {
+                    log.set_len(0)?;
+                }
+                return Ok(log);
+            }
+            Err(rustix::io::Errno::NOENT) => {}
+            _ => remove_in(&folder, OsStr::new(LOG))?,
         }
+        let made = openat(
+            &folder,
+            LOG,
+            append | OFlags::CREATE | OFlags::EXCL,
+            Mode::RUSR | Mode::WUSR,
+        )?;
+        Ok(File::from(made))
+    }
+
+    /// Whether the raw capture of a collection is there. Of the path that a control file names the file's name counts: captures
+    /// are in [`OUT`] and nowhere else.
+    pub fn has_capture(&self, output: &Path) -> bool {
+        self.capture(output)
+            .is_some_and(|(folder, name)| statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok())
+    }
+
+    /// Removes the raw capture of a collection; see [`RunDir::has_capture`].
+    pub fn remove_capture(&self, output: &Path) -> io::Result<()> {
+        self.capture(output)
+            .map_or(Ok(()), |(folder, name)| remove_in(&folder, name))
+    }
+
+    fn capture<'a>(&self, output: &'a Path) -> Option<(OwnedFd, &'a OsStr)> {
+        Some((self.sub_folder(OUT).ok()?, output.file_name()?))
+    }
+
+    fn sub_folder(&self, name: &str) -> io::Result<OwnedFd> {
+        Ok(openat(
+            self.open()?,
+            name,
+            PLAIN | OFlags::RDONLY | OFlags::DIRECTORY,
+            Mode::empty(),
+        )?)
     }
 
     /// Gives the launcher the environment that was held back. Safe to run twice.
     pub fn release(&self) -> io::Result<()> {
-        match fs::rename(self.file(ENV_HELD), self.file(ENV)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && self.has(ENV) => Ok(()),
-            other => other,
+        let folder = self.open()?;
+        match renameat(&folder, ENV_HELD, &folder, ENV) {
+            Err(rustix::io::Errno::NOENT) if self.has(ENV) => Ok(()),
+            other => Ok(other?),
         }
+    }
+
+    /// Lets nobody but its owner, and the folder's, rename or remove a file in the folder, as in `/tmp`: a program that gave up
+    /// root cannot put its own files in the place of root's. Where the folder is another user's, nothing is done.
+    pub fn protect(&self) -> io::Result<()> {
+        let folder = self.open()?;
+        let stat = fstat(&folder)?;
+        if stat.st_uid == geteuid().as_raw() {
+            fchmod(&folder, Mode::from_raw_mode(stat.st_mode) | Mode::SVTX)?;
+        }
+        Ok(())
     }
 
     /// Makes the session's temporary folder, open to every user of the container like `/tmp` is: processes of the
     /// workload that changed their user keep their streams in it.
     pub fn make_tmp(&self) -> io::Result<()> {
-        let path = self.file(TMP);
-        match fs::create_dir(&path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
-        }
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o1777))
+        self.make_folder(TMP, Mode::RWXU | Mode::RWXG | Mode::RWXO | Mode::SVTX)
     }
 
     /// Makes the folder for raw captures. Anyone may write it: the agent, root without the right to override modes,
     /// removes from it what it has taken out.
     pub fn make_out(&self) -> io::Result<()> {
-        let path = self.file(OUT);
-        match fs::create_dir(&path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        self.make_folder(OUT, Mode::RWXU | Mode::RWXG | Mode::RWXO)
+    }
+
+    /// Makes a folder of that mode, or takes the one of this user that is there.
+    fn make_folder(&self, name: &str, mode: Mode) -> io::Result<()> {
+        match mkdirat(self.open()?, name, Mode::RWXU) {
+            Err(error) if error != rustix::io::Errno::EXIST => return Err(error.into()),
             _ => {}
         }
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o777))
+        let folder = self.sub_folder(name)?;
+        if fstat(&folder)?.st_uid == geteuid().as_raw() {
+            Ok(fchmod(&folder, mode)?)
+        } else {
+            Err(io::ErrorKind::PermissionDenied.into())
+        }
     }
 
     /// Removes the raw captures that a profiler had begun to write when it ended; it names them itself.
     pub fn remove_unfinished(&self) -> io::Result<()> {
-        for entry in fs::read_dir(self.file(TMP))? {
-            let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "qdstrm") {
-                fs::remove_file(path)?;
+        let folder = self.sub_folder(TMP)?;
+        for entry in Dir::read_from(&folder)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if Path::new(name)
+                .extension()
+                .is_some_and(|extension| extension == "qdstrm")
+            {
+                remove_in(&folder, name)?;
             }
         }
         Ok(())
@@ -163,30 +261,99 @@ impl RunDir {
             self.remove(name)?;
         }
         for name in [TMP, OUT] {
+            // It follows no link, in whatever place.
             match fs::remove_dir_all(self.file(name)) {
+                Err(error) if error.kind() == io::ErrorKind::NotADirectory => self.remove(name)?,
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
         }
         Ok(())
     }
+
+    /// Bytes of regular files in the folder, at most 8 levels deep.
+    pub fn bytes(&self) -> u64 {
+        self.open().map_or(0, |folder| bytes_in(&folder, 0))
+    }
 }
 
-/// Writes `path`, mode 0600, under a temporary name beside it, then renames.
+/// How deep [`RunDir::bytes`] looks.
+const DEPTH: u32 = 8;
+
+fn bytes_in(folder: &OwnedFd, depth: u32) -> u64 {
+    let Ok(entries) = Dir::read_from(folder) else { return 0 };
+    let mut bytes: u64 = 0;
+    for entry in entries.filter_map(Result::ok) {
+        let name = entry.file_name();
+        let Ok(stat) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
+            continue;
+        };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => bytes = bytes.saturating_add(u64::try_from(stat.st_size).unwrap_or(0)),
+            FileType::Directory if depth < DEPTH && !matches!(name.to_bytes(), b"." | b"..") => {
+                let below = openat(folder, name, PLAIN | OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
+                bytes = bytes.saturating_add(below.map_or(0, |below| bytes_in(&below, depth + 1)));
+            }
+            _ => {}
+        }
+    }
+    bytes
+}
+
+/// A file that nobody else made, and that has no other name.
+fn is_own_file(file: &File) -> io::Result<bool> {
+    let metadata = file.metadata()?;
+    Ok(metadata.is_file() && metadata.nlink() == 1 && metadata.uid() == geteuid().as_raw())
+}
+
+/// The path to the folder itself is the caller's own.
+fn open_folder(path: &Path) -> io::Result<OwnedFd> {
+    let path = if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(openat(CWD, path, flags, Mode::empty())?)
+}
+
+fn remove_in(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    match unlinkat(folder, name, AtFlags::empty()) {
+        Err(error) if error != rustix::io::Errno::NOENT => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Writes `path`, mode 0600, under a temporary name beside it, then renames. No link is followed but on the way to its folder.
 pub fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut temporary = path.as_os_str().to_owned();
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    write_in(&open_folder(path.parent().unwrap_or(Path::new(".")))?, name, content)
+}
+
+fn write_in(folder: &OwnedFd, name: &OsStr, content: &[u8]) -> io::Result<()> {
+    let mut temporary = name.to_owned();
     temporary.push(format!(".{}.tmp", std::process::id()));
-    let temporary = PathBuf::from(temporary);
-    let written = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&temporary)
-        .and_then(|mut file| file.write_all(content))
-        .and_then(|()| fs::rename(&temporary, path));
+    let begin = || {
+        openat(
+            folder,
+            &temporary,
+            PLAIN | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL,
+            Mode::RUSR | Mode::WUSR,
+        )
+    };
+    let made = match begin() {
+        // Of a process before this one that had the same PID, or put there.
+        Err(rustix::io::Errno::EXIST) => {
+            remove_in(folder, &temporary)?;
+            begin()
+        }
+        other => other,
+    };
+    let written = File::from(made?)
+        .write_all(content)
+        .and_then(|()| Ok(renameat(folder, &temporary, folder, name)?));
     if written.is_err() {
-        drop(fs::remove_file(&temporary));
+        drop(remove_in(folder, &temporary));
     }
     written
 }
@@ -252,5 +419,93 @@ mod tests {
         run.clear().unwrap();
         assert!(run.has(MARKER));
         assert!(!run.has(ENV) && !run.has(TMP));
+    }
+
+    /// A file outside the folder, and how a user of the container would have root spoil it: a link under every name.
+    fn planted(names: &[&str], target: &Path) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for name in names {
+            std::os::unix::fs::symlink(target, folder.path().join(name)).unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn m2_a_link_in_a_control_files_place_is_replaced_and_not_followed() {
+        let outside = tempfile::tempdir().unwrap();
+        let victim = outside.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        let temporary = format!("{COLLECTING}.{}.tmp", std::process::id());
+        let folder = planted(&[&temporary, COLLECTING, GUARD, LOG, STATE], &victim);
+        let run = RunDir::new(folder.path());
+        run.write(COLLECTING, b"bounds").unwrap();
+        assert_eq!(run.read_text(COLLECTING).unwrap(), "bounds");
+        run.link(COLLECTING, "second").unwrap();
+        run.open_log(0).unwrap().write_all(b"said").unwrap();
+        assert_eq!(run.read_text(LOG).unwrap(), "said");
+        assert!(run.read(STATE, 10).is_err(), "a link is no control file");
+        run.clear().unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    }
+
+    #[test]
+    fn m2_a_log_with_a_second_name_is_left_to_whom_it_belongs() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunDir::new(folder.path());
+        let victim = run.file("victim");
+        fs::write(&victim, "precious").unwrap();
+        fs::hard_link(&victim, run.file(LOG)).unwrap();
+        run.open_log(0).unwrap().write_all(b"said").unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        assert_eq!(run.read_text(LOG).unwrap(), "said");
+        run.open_log(3).unwrap().write_all(b"new").unwrap();
+        assert_eq!(run.read_text(LOG).unwrap(), "new", "a long log begins anew");
+    }
+
+    #[test]
+    fn m2_folders_that_are_links_are_neither_opened_nor_emptied() {
+        let outside = tempfile::tempdir().unwrap();
+        let victim = outside.path().join("precious.qdstrm");
+        fs::write(&victim, "precious").unwrap();
+        let mode = || fs::metadata(outside.path()).unwrap().mode();
+        let before = mode();
+        let folder = planted(&[TMP, OUT], outside.path());
+        let run = RunDir::new(folder.path());
+        assert!(run.make_tmp().is_err() && run.make_out().is_err());
+        assert!(run.remove_unfinished().is_err());
+        let output = Path::new("/flopwatch/run/out/precious.qdstrm");
+        assert!(!run.has_capture(output));
+        run.remove_capture(output).unwrap();
+        assert_eq!(run.bytes(), 0);
+        run.clear().unwrap();
+        assert_eq!((mode(), victim.exists()), (before, true));
+    }
+
+    #[test]
+    fn m2_of_a_captures_path_only_the_name_is_taken() {
+        let outside = tempfile::tempdir().unwrap();
+        let victim = outside.path().join("precious.qdstrm");
+        fs::write(&victim, "precious").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunDir::new(folder.path());
+        run.make_out().unwrap();
+        let own = run.file(OUT).join("precious.qdstrm");
+        fs::write(&own, "own").unwrap();
+        run.remove_capture(&victim).unwrap();
+        assert!(victim.exists() && !own.exists());
+    }
+
+    #[test]
+    fn m2_a_pipe_makes_nobody_wait_and_the_folder_is_sticky() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunDir::new(folder.path());
+        nix::unistd::mkfifo(&run.file(STATE), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        nix::unistd::mkfifo(&run.file(LOG), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(run.read(STATE, 10).is_err());
+        run.open_log(0).unwrap();
+        let mode = || fs::metadata(folder.path()).unwrap().mode();
+        let before = mode();
+        run.protect().unwrap();
+        assert_eq!(mode(), before | 0o1000);
     }
 }

@@ -38,6 +38,11 @@ impl SignalWatch {
         Ok(Self { before, fd })
     }
 
+    /// The mask that this process had before: what it starts gets that one.
+    pub fn before(&self) -> &SigSet {
+        &self.before
+    }
+
     /// Sleeps for `pause`, or until a watched signal arrives, and returns it.
     pub fn wait(&self, pause: Duration) -> Option<Signal> {
         let timeout = PollTimeout::try_from(pause).unwrap_or(PollTimeout::MAX);

@@ -57,6 +57,26 @@ pub fn end_all() {
     }
 }
 
+/// Ends the programs that the profiler's sessions below this process were started around ([`crate::stub`]).
+pub fn end_stubs() {
+    let own = i32::try_from(std::process::id()).unwrap_or_default();
+    for pid in descendants(own, &parents()) {
+        if fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| is_stub(&line)) {
+            kill(Pid::from_raw(pid), Signal::SIGTERM).ok();
+        }
+    }
+}
+
+/// `launcher stub FILE`, as a program of its own or of the agent's.
+fn is_stub(line: &[u8]) -> bool {
+    let mut words = line.split(|byte| *byte == 0).skip(1);
+    match words.next() {
+        Some(b"stub") => true,
+        Some(b"launcher") => words.next() == Some(b"stub"),
+        _ => false,
+    }
+}
+
 /// Whether a process below this one was started with that argument.
 pub fn has(argument: &str) -> bool {
     let own = i32::try_from(std::process::id()).unwrap_or_default();
@@ -119,18 +139,31 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_known_by_an_argument_until_it_has_ended() {
-        let mark = "--of-this-test-alone";
-        assert!(!has(mark));
-        let mut child = std::process::Command::new("sh")
-            .args(["-c", "read line", "sh", mark])
-            .stdin(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        assert!(has(mark));
-        drop(child.stdin.take());
-        child.wait().unwrap();
-        assert!(!has(mark));
+    fn a_stub_is_told_from_the_launch_around_it() {
+        assert!(is_stub(b"/t/launcher\0stub\0/r/env\0"));
+        assert!(is_stub(b"/bin/flopwatch-agent\0launcher\0stub\0/r/env\0"));
+        assert!(!is_stub(b"/t/nsys\0launch\0--wait=all\0/t/launcher\0stub\0/r/env\0"));
+        assert!(!is_stub(b""));
+    }
+
+    /// Those that start processes.
+    mod crate_tests {
+        use super::*;
+
+        #[test]
+        fn a_child_is_known_by_an_argument_until_it_has_ended() {
+            let mark = "--of-this-test-alone";
+            assert!(!has(mark));
+            let mut child = std::process::Command::new("sh")
+                .args(["-c", "read line", "sh", mark])
+                .stdin(std::process::Stdio::piped())
+                .spawn()
+                .unwrap();
+            assert!(has(mark));
+            drop(child.stdin.take());
+            child.wait().unwrap();
+            assert!(!has(mark));
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! workload may meet that one ended process, and nothing that would hold its `wait()` up.
 
 use std::ffi::CString;
+use std::path::Path;
 use std::time::Duration;
 
 use nix::sys::prctl;
@@ -16,13 +17,13 @@ use crate::fork::fork;
 use crate::keeper::{self, Options};
 use crate::run_dir::{self, RunDir};
 use crate::signals::{self, SignalWatch};
-use crate::tree;
+use crate::{list, place, tree};
 
 /// How often a warden looks around when no signal wakes it.
 const TICK: Duration = Duration::from_secs(5);
 
-/// Runs `command` below a keeper and a warden; returns the keeper's exit code as a shell has it.
-pub fn keep(options: &Options, command: &[CString]) -> i32 {
+/// Runs `command` in `environment` below a keeper and a warden; returns the keeper's exit code as a shell has it.
+pub fn keep(options: &Options, command: &[CString], environment: &[CString]) -> i32 {
     let own = getpid();
     let split = prctl::set_child_subreaper(true).and_then(|()| fork());
     match split {
@@ -30,16 +31,16 @@ pub fn keep(options: &Options, command: &[CString]) -> i32 {
             if prctl::set_pdeathsig(Signal::SIGTERM).is_err() || getppid() != own {
                 return 128 + signals::number(Signal::SIGTERM);
             }
-            keeper::keep(options, command)
+            keeper::keep(options, command, environment)
         }
-        Ok(ForkResult::Parent { child }) => ward(options, child),
+        Ok(ForkResult::Parent { child }) => ward(options, child, &keeper::temporary_folder(options, environment)),
         // A keeper alone is still better than none.
-        Err(_) => keeper::keep(options, command),
+        Err(_) => keeper::keep(options, command, environment),
     }
 }
 
 /// Waits for the keeper's end, and ends what it left.
-fn ward(options: &Options, keeper: Pid) -> i32 {
+fn ward(options: &Options, keeper: Pid, tmp: &Path) -> i32 {
     let mut watched = signals::ENDING.to_vec();
     watched.push(Signal::SIGCHLD);
     let Ok(watch) = SignalWatch::new(&watched) else {
@@ -57,7 +58,10 @@ fn ward(options: &Options, keeper: Pid) -> i32 {
             continue;
         };
         if left {
-            tree::end_all();
+            keeper::end_below(tmp);
+            if options.session.is_some() {
+                list::sweep(Path::new(place::SHARED_MEMORY), false, tmp);
+            }
         }
         if let Some(session) = &options.session {
             // In its own words a keeper says this itself; one that was killed had none.
