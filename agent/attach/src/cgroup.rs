@@ -1,7 +1,8 @@
 //! From `/proc/PID/cgroup` to the pod and the container.
 //!
-//! Kubelets and runtimes write the path in several forms, below prefixes of their own (nested nodes, `system.slice`): so
-//! the tail is matched, not the head.
+//! Kubelets and runtimes write the path in several forms, below prefixes of their own (nested nodes, `system.slice`). What follows a
+//! container's own part is the container's to write, where it may make cgroups: so the first part that names a container counts,
+//! or, for a caller that is in a pod in a pod itself, the one as deep as its own.
 
 /// Whose cgroup a process is in.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,36 +15,45 @@ pub struct ContainerCgroup {
 
 /// Reads the text of `/proc/PID/cgroup`, cgroup v1 and v2; none when no line names a pod's container (a process of the
 /// host, a runtime's monitor, or a view from inside another cgroup namespace: read the host's procfs).
-pub fn parse(text: &str) -> Option<ContainerCgroup> {
-    // `hierarchy:controllers:path`; a path may hold colons itself.
-    text.lines()
-        .filter_map(|line| line.splitn(3, ':').nth(2))
-        .find_map(parse_path)
+///
+/// `depth` is that of the caller ([`depth`]): its own node's pods are as deep as it is.
+pub fn parse(text: &str, depth: usize) -> Option<ContainerCgroup> {
+    paths(text).find_map(|path| containers(path).nth(depth.saturating_sub(1)))
 }
 
-/// Reads one cgroup path.
-pub fn parse_path(path: &str) -> Option<ContainerCgroup> {
+/// How many containers of pods, one in the other, a process with that `/proc/PID/cgroup` is in; at least 1, as the way to the
+/// outer ones is not shown to who has a cgroup namespace.
+pub fn depth(text: &str) -> usize {
+    paths(text)
+        .map(|path| containers(path).count())
+        .max()
+        .unwrap_or(0)
+        .max(1)
+}
+
+/// `hierarchy:controllers:path`; a path may hold colons itself.
+fn paths(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| line.splitn(3, ':').nth(2))
+}
+
+/// The containers that a path names, from the outermost on.
+fn containers(path: &str) -> impl Iterator<Item = ContainerCgroup> {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-    segments
-        .windows(2)
-        .rev()
-        .find_map(|pair| {
-            let [pod, container] = pair else { return None };
-            // `kubepods-burstable-podUID.slice:cri-containerd:ID` stands in one segment.
+    let named: Vec<ContainerCgroup> = (0..segments.len())
+        .filter_map(|at| {
+            let segment = segments.get(at)?;
+            let (pod, container) = match segments.get(at + 1) {
+                Some(next) if pod_uid(segment).is_some() && container_id(next).is_some() => (*segment, *next),
+                // `kubepods-burstable-podUID.slice:cri-containerd:ID` stands in one segment.
+                _ => segment.split_once(':')?,
+            };
             Some(ContainerCgroup {
                 pod_uid: pod_uid(pod)?,
                 container_id: container_id(container)?,
             })
         })
-        .or_else(|| {
-            segments.iter().rev().find_map(|segment| {
-                let (pod, container) = segment.split_once(':')?;
-                Some(ContainerCgroup {
-                    pod_uid: pod_uid(pod)?,
-                    container_id: container_id(container)?,
-                })
-            })
-        })
+        .collect();
+    named.into_iter()
 }
 
 fn pod_uid(segment: &str) -> Option<String> {
@@ -158,8 +168,47 @@ mod tests {
                 pod_uid: uid.into(),
                 container_id: ID.into(),
             };
-            assert_eq!(parse(&text), Some(expected), "{what}: {text}");
+            assert_eq!(parse(&text, 1), Some(expected), "{what}: {text}");
         }
+    }
+
+    #[test]
+    fn a_container_that_makes_cgroups_cannot_name_itself_another() {
+        let other = "ffffffff-1111-2222-3333-444455556666";
+        let victim = ID.replace('0', "f");
+        let own = ContainerCgroup {
+            pod_uid: UID.into(),
+            container_id: ID.into(),
+        };
+        let flat = UID.replace('-', "_");
+        for path in [
+            format!("/kubepods/pod{UID}/{ID}/kubepods/pod{other}/{victim}"),
+            format!("/kubepods/pod{UID}/{ID}/pod{other}/{victim}"),
+            format!("/kubepods/pod{UID}/{ID}/kubepods-pod{other}.slice:cri-containerd:{victim}"),
+            format!("/system.slice/kubepods-pod{flat}.slice:cri-containerd:{ID}/pod{other}/{victim}"),
+            format!("/../../pod{UID}/{ID}/pod{other}/{victim}"),
+        ] {
+            assert_eq!(parse(&format!("0::{path}"), 1), Some(own.clone()), "{path}");
+        }
+    }
+
+    #[test]
+    fn an_agent_whose_node_is_a_pod_itself_knows_its_own_pods() {
+        let node = format!("/kubepods/pod{UID}/{ID}/kubelet");
+        let (agent, pod) = (
+            "aaaaaaaa-1111-2222-3333-444455556666",
+            "bbbbbbbb-1111-2222-3333-444455556666",
+        );
+        let depth = depth(&format!("4:memory:{node}/kubepods/pod{agent}/{ID}\n0::/\n"));
+        assert_eq!(depth, 2);
+        let found = parse(
+            &format!("4:memory:{node}/kubepods/pod{pod}/{ID}/pod{agent}/{ID}\n"),
+            depth,
+        );
+        assert_eq!(found.unwrap().pod_uid, pod);
+        // The node's own processes are in no pod of it.
+        assert_eq!(parse(&format!("4:memory:{node}/system.slice\n"), depth), None);
+        assert_eq!(super::depth("0::/\n"), 1);
     }
 
     #[test]
@@ -180,7 +229,7 @@ mod tests {
             ("no path", "0".into()),
         ];
         for (what, text) in cases {
-            assert_eq!(parse(&text), None, "{what}: {text}");
+            assert_eq!(parse(&text, 1), None, "{what}: {text}");
         }
     }
 }

@@ -1,48 +1,51 @@
-//! A command inside a container's namespaces, as the container's own user, with no privilege left.
+//! A program of ours inside a container's namespaces, as the container's own user, with no privilege left.
 //!
+//! What is executed is a sealed copy of a program of the caller's own mount namespace, never a file of the container. It runs in
+//! a cgroup with device rules and limits, and below a filter of system calls; where one of them cannot be had, nothing enters.
 //! Entered are the mount, PID, network, IPC and UTS namespaces; not the user namespace (the users are the host's numbers of
 //! the container's users) and not the cgroup namespace. The caller needs, over the container: `CAP_SYS_ADMIN` (setns),
 //! `CAP_SYS_PTRACE` (the pidfd of another user's process), `CAP_SYS_CHROOT` (setns to a mount namespace), `CAP_SETUID`,
 //! `CAP_SETGID`, `CAP_SETPCAP` (to give them up), `CAP_DAC_READ_SEARCH` (files of other users).
 
-use std::os::fd::AsFd;
-use std::path::{Component, Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::ffi::CString;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use nix::sys::wait::{WaitStatus, waitpid};
+
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{DumpableBehavior, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, set_dumpable_behavior};
 use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
 use serde::{Deserialize, Serialize};
 
+use crate::own_cgroup::OwnCgroup;
 use crate::privilege;
 use crate::process::{ProcessId, Procfs};
+use crate::program::Program;
 use crate::reexec::{self, Output, Reexec, ReexecError, Report};
+use crate::seccomp::{self, Profile};
+use crate::volumes::{KubeletVolumes, VolumeError};
 
 /// How long a command may take to obey SIGTERM before it is killed: a keeper ends its tree in this time.
 const OBEY: Duration = Duration::from_secs(4);
 
-/// A cgroup for what is started inside a container, outside both the container's and the agent's: the container's memory is
-/// not used up by the profiler, and the profiler's session outlives the agent's container.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OwnCgroup {
-    /// Where the cgroup file systems are mounted, writable; from a pod with `hostPID` that is `/proc/1/root/sys/fs/cgroup`.
-    pub root: PathBuf,
-    /// Path below it, for example `flopwatch/1a2b3c4d`; made where absent.
-    pub name: String,
-}
-
-/// A command to run inside a container.
+/// A program to run inside a container.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Entry {
     /// procfs that shows the host's processes.
     pub proc_root: PathBuf,
     /// A process of the container: its namespaces, root and user are taken.
     pub process: ProcessId,
-    /// Where the command's processes are counted; none: where the caller is.
+    /// Where the kubelet keeps the volumes that the container must show; none, only where no kubelet made it: whatever it shows.
+    pub volumes: Option<KubeletVolumes>,
+    /// Where its processes are counted and bounded; none, only where there is no container around the program: where the caller is.
     pub cgroup: Option<OwnCgroup>,
-    /// Absolute path in the container, and its arguments.
-    pub command: Vec<String>,
+    /// The program: a path of the caller's own mount namespace.
+    pub program: PathBuf,
+    /// The name that it is to see as its own, and its arguments.
+    pub arguments: Vec<String>,
     /// The whole environment.
     pub environment: Vec<(String, String)>,
     /// How long it may run. A detached one is not bounded.
@@ -51,7 +54,7 @@ pub struct Entry {
     pub detach: bool,
 }
 
-/// Runs the command and waits for its end; with `detach`, for its start.
+/// Runs the program and waits for its end; with `detach`, for its start.
 pub fn run(reexec: &Reexec, entry: &Entry) -> Result<Output, ReexecError> {
     reexec::run(reexec, "enter", entry, entry.deadline + OBEY)
 }
@@ -83,17 +86,30 @@ fn enter(entry: &Entry) -> Result<Report, Stage> {
     let owner = procfs.owner(entry.process).map_err(at("read the container's user"))?;
     let root = rustix::fs::open(
         procfs.folder(entry.process.pid).join("root"),
-        rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC,
-        rustix::fs::Mode::empty(),
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
     )
     .map_err(at("open the container's root"))?;
+    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .map_err(at("open the null device"))?;
+    if let Some(volumes) = &entry.volumes {
+        check_volumes(volumes, &procfs, entry.process).map_err(at("trust the container's volumes"))?;
+    }
     // What was read by PID is of the process that the descriptor holds only if that has not ended meanwhile.
     if !procfs.is_alive(entry.process) {
         return Err(("find the container's process", "it has ended".into()));
     }
     if let Some(cgroup) = &entry.cgroup {
-        join_cgroup(cgroup, &procfs).map_err(|error| ("join the cgroup", error))?;
+        cgroup
+            .join(&procfs, entry.process.pid)
+            .map_err(|error| ("join the cgroup", error))?;
+        // Its device rules are of this process's cgroup only if that has not ended meanwhile either.
+        if !procfs.is_alive(entry.process) {
+            return Err(("find the container's process", "it has ended".into()));
+        }
     }
+    // Of the agent's own mount namespace, while this still is in it; the copy's memory is counted where its processes are.
+    let program = Program::copy(&entry.program).map_err(at("copy the program"))?;
     let namespaces = ThreadNameSpaceType::MOUNT
         | ThreadNameSpaceType::PROCESS_ID
         | ThreadNameSpaceType::NETWORK
@@ -108,33 +124,40 @@ fn enter(entry: &Entry) -> Result<Report, Stage> {
     privilege::become_user(owner.uid, owner.gid, &owner.groups).map_err(at("give up privileges"))?;
     // A change of user resets it.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(at("hide from tracing"))?;
-    start(entry)
+    start(entry, &program, null.as_fd())
 }
 
-fn start(entry: &Entry) -> Result<Report, Stage> {
-    let (program, arguments) = entry
-        .command
-        .split_first()
-        .ok_or(("start the command", "it is empty".to_owned()))?;
-    let mut command = Command::new(program);
-    command
-        .args(arguments)
-        .env_clear()
-        .envs(entry.environment.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::null());
+fn check_volumes(volumes: &KubeletVolumes, procfs: &Procfs, process: ProcessId) -> Result<(), VolumeError> {
+    let container = procfs.container(process.pid).ok_or(VolumeError::NoPod)?;
+    let mounts = std::fs::read_to_string(procfs.folder(process.pid).join("mountinfo"));
+    let mounts = mounts.map_err(|error| VolumeError::Unread(error.to_string()))?;
+    volumes.check(&container.pod_uid, &mounts)
+}
+
+fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Vec<CString>, Stage> {
+    let words = words.into_iter().map(|word| CString::new(word.as_bytes()));
+    words.collect::<Result<_, _>>().map_err(at("read the request"))
+}
+
+fn start(entry: &Entry, program: &Program, null: BorrowedFd<'_>) -> Result<Report, Stage> {
+    let arguments = words(entry.arguments.iter().map(String::as_str))?;
+    let environment: Vec<String> = entry
+        .environment
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let environment = words(environment.iter().map(String::as_str))?;
+    // This process too: from here on it only waits.
+    seccomp::confine(Profile::Entered).map_err(at("confine the program"))?;
+    let child = program
+        .start(&arguments, &environment, null, entry.detach)
+        .map_err(at("start the program"))?;
     if entry.detach {
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-    }
-    let mut child = command
-        .spawn()
-        .map_err(|error| ("start the command", format!("{program}: {error}")))?;
-    if entry.detach {
-        // This process ends now: the command gets a reaper outside the container for its parent.
+        // This process ends now: the program gets a reaper outside the container for its parent.
         return Ok(Report::Detached);
     }
-    let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
-    let pid = pid.ok_or(("watch the command", "no PID".to_owned()))?;
-    let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(at("watch the command"))?;
+    let pid = rustix::process::Pid::from_raw(child.as_raw()).ok_or(("watch the program", "no PID".to_owned()))?;
+    let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(at("watch the program"))?;
     let mut ended = wait(&pidfd, entry.deadline);
     let late = !ended;
     if late {
@@ -144,14 +167,12 @@ fn start(entry: &Entry) -> Result<Report, Stage> {
     if !ended {
         pidfd_send_signal(&pidfd, Signal::KILL).ok();
     }
-    let status = child.wait().map_err(at("wait for the command"))?;
-    Ok(
-        match (status.code(), std::os::unix::process::ExitStatusExt::signal(&status)) {
-            _ if late => Report::TimedOut,
-            (Some(code), _) => Report::Exited(code),
-            (None, signal) => Report::Signaled(signal.unwrap_or(0)),
-        },
-    )
+    match waitpid(child, None).map_err(at("wait for the program"))? {
+        _ if late => Ok(Report::TimedOut),
+        WaitStatus::Exited(_, code) => Ok(Report::Exited(code)),
+        WaitStatus::Signaled(_, signal, _) => Ok(Report::Signaled(flopwatch_launcher::signals::number(signal))),
+        other => Err(("wait for the program", format!("{other:?}"))),
+    }
 }
 
 /// Waits for a process's end; true when it came in time.
@@ -165,108 +186,6 @@ fn wait(pidfd: &std::os::fd::OwnedFd, limit: Duration) -> bool {
             Ok(1..) => return true,
             _ if left.is_zero() => return false,
             _ => {}
-        }
-    }
-}
-
-/// The folders of a cgroup, one per hierarchy.
-fn hierarchies(cgroup: &OwnCgroup) -> Result<Vec<PathBuf>, String> {
-    let name = Path::new(&cgroup.name);
-    if cgroup.name.is_empty() || !name.components().all(|part| matches!(part, Component::Normal(_))) {
-        return Err(format!("{:?} is not a path below the root", cgroup.name));
-    }
-    if cgroup.root.join("cgroup.controllers").exists() {
-        return Ok(vec![cgroup.root.join(name)]);
-    }
-    let entries = std::fs::read_dir(&cgroup.root).map_err(|error| format!("{}: {error}", cgroup.root.display()))?;
-    // Version 1: one folder per hierarchy, beside them symlinks for the controllers of joint ones.
-    let roots = entries.filter_map(|entry| {
-        entry
-            .ok()
-            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-    });
-    Ok(roots
-        .map(|entry| entry.path())
-        .filter(|path| path.join("cgroup.procs").exists())
-        .map(|path| path.join(name))
-        .collect())
-}
-
-/// Makes the cgroup's folders; what is there stays. The roots of the cgroup file systems are closed even to their owner: making
-/// the first folder below them takes `CAP_DAC_OVERRIDE`, once per node; below a folder of root's own nothing more than root.
-pub fn make_cgroup(cgroup: &OwnCgroup) -> Result<(), String> {
-    let hierarchies = hierarchies(cgroup)?;
-    if hierarchies.is_empty() {
-        return Err(format!("{} holds no cgroup file system", cgroup.root.display()));
-    }
-    for folder in hierarchies {
-        let say = |error: std::io::Error| format!("{}: {error}", folder.display());
-        std::fs::create_dir_all(&folder).map_err(say)?;
-        if folder.join("cpuset.cpus").exists() && !folder.join("cgroup.controllers").exists() {
-            inherit_cpuset(&cgroup.root, &folder).map_err(say)?;
-        }
-    }
-    Ok(())
-}
-
-fn join_cgroup(cgroup: &OwnCgroup, procfs: &Procfs) -> Result<(), String> {
-    make_cgroup(cgroup)?;
-    // A container has a cgroup namespace, and where those are delegated (systemd mounts it so) nobody leaves through one. The
-    // node's first process is in the outermost; where it is not to be seen, the write below says what is wrong.
-    if let Ok(outermost) = std::fs::File::open(procfs.folder(1).join("ns/cgroup")) {
-        move_into_thread_name_spaces(outermost.as_fd(), ThreadNameSpaceType::CONTROL_GROUP).ok();
-    }
-    for folder in hierarchies(cgroup)? {
-        std::fs::write(folder.join("cgroup.procs"), "0").map_err(|error| format!("{}: {error}", folder.display()))?;
-    }
-    Ok(())
-}
-
-/// A new cpuset of version 1 is empty and takes no process until it is told which processors and memory are its own: here,
-/// those of its parents.
-fn inherit_cpuset(root: &Path, folder: &Path) -> std::io::Result<()> {
-    let ours: Vec<&Path> = folder
-        .ancestors()
-        .take_while(|path| path.parent() != Some(root))
-        .collect();
-    for folder in ours.into_iter().rev() {
-        let Some(parent) = folder.parent() else { continue };
-        for file in ["cpuset.cpus", "cpuset.mems"] {
-            if std::fs::read_to_string(folder.join(file))?.trim().is_empty() {
-                std::fs::write(folder.join(file), std::fs::read(parent.join(file))?)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Removes the cgroup's folders where no process is left in them; true when none remains. Safe to run twice.
-pub fn remove_cgroup(cgroup: &OwnCgroup) -> Result<bool, String> {
-    let mut gone = true;
-    for folder in hierarchies(cgroup)? {
-        match std::fs::remove_dir(&folder) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => gone = false,
-            _ => {}
-        }
-    }
-    Ok(gone)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cgroup_stays_below_its_root() {
-        for name in ["", "/x", "../x", "a/../../x"] {
-            assert!(
-                hierarchies(&OwnCgroup {
-                    root: "/nowhere".into(),
-                    name: name.into()
-                })
-                .is_err(),
-                "{name:?}"
-            );
         }
     }
 }

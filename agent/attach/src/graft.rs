@@ -13,13 +13,16 @@ use flopwatch_launcher::guard::Collecting;
 use flopwatch_launcher::run_dir;
 use serde::Deserialize;
 
-use crate::enter::{self, Entry, OwnCgroup};
+use crate::enter::{self, Entry};
 use crate::nsys::{self, LaunchOptions, SessionState, StartOptions};
+use crate::own_cgroup::OwnCgroup;
 use crate::process::{ProcessId, Procfs};
 use crate::reexec::{End, Output, Reexec, ReexecError};
-use crate::rootfs::{ContainerRoot, RootfsError};
+use crate::rootfs::{ContainerRoot, RootfsError, Volume};
+use crate::volumes::KubeletVolumes;
 
-pub use scan::{LauncherScan, WaitingLauncher, can_hold, speaks};
+pub use flopwatch_launcher::run_dir::WAITING;
+pub use scan::{Candidate, LauncherScan, can_hold, speaks, waits};
 
 /// Name of the launcher below the tools folder.
 pub const LAUNCHER: &str = "launcher";
@@ -69,10 +72,15 @@ pub struct Target {
     pub procfs: Procfs,
     /// The launcher or, later, the workload that it became: the same process.
     pub process: ProcessId,
+    /// The caller's own launcher, a static program: what enters the container. The one in the tools folder is never executed from
+    /// outside.
+    pub launcher: PathBuf,
     /// Run folder in the container.
     pub run_dir: PathBuf,
     /// Tools folder in the container.
     pub tools_dir: PathBuf,
+    /// Where the kubelet keeps the volumes that must be mounted there; none where no kubelet made them.
+    pub volumes: Option<KubeletVolumes>,
     /// Cgroup for what is started in it; none: the caller's own.
     pub cgroup: Option<OwnCgroup>,
 }
@@ -114,23 +122,12 @@ pub struct Bounds {
 }
 
 impl Target {
-    /// Of a launcher that a scan found.
-    pub fn of(waiting: &WaitingLauncher, reexec: Reexec, procfs: Procfs, cgroup: Option<OwnCgroup>) -> Self {
-        Self {
-            reexec,
-            procfs,
-            process: waiting.process,
-            run_dir: waiting.run_dir.clone(),
-            tools_dir: waiting.tools_dir.clone(),
-            cgroup,
-        }
-    }
-
     fn nsys(&self) -> PathBuf {
         self.tools_dir.join(run_dir::TARGET_FOLDER).join("nsys")
     }
 
-    fn launcher(&self) -> String {
+    /// The launcher within the container, as the profiler finds it.
+    fn inner_launcher(&self) -> String {
         text(&self.tools_dir.join(LAUNCHER))
     }
 
@@ -138,13 +135,17 @@ impl Target {
         ContainerRoot::open(&self.procfs, self.process)
     }
 
-    fn enter(&self, command: Vec<String>, deadline: Duration, detach: bool) -> Result<Output, ReexecError> {
+    /// Runs the caller's launcher in the container.
+    fn enter(&self, arguments: Vec<String>, deadline: Duration, detach: bool) -> Result<Output, ReexecError> {
         let scratch = text(&self.run_dir.join(run_dir::TMP));
+        let arguments = std::iter::once(LAUNCHER.to_owned()).chain(arguments).collect();
         let entry = Entry {
             proc_root: self.procfs.root().to_owned(),
             process: self.process,
+            volumes: self.volumes.clone(),
             cgroup: self.cgroup.clone(),
-            command,
+            program: self.launcher.clone(),
+            arguments,
             environment: vec![
                 ("TMPDIR".into(), scratch.clone()),
                 ("HOME".into(), scratch),
@@ -164,17 +165,16 @@ impl Target {
         options: &[String],
         limit: Duration,
     ) -> Result<Output, GraftError> {
-        let mut command = vec![
-            self.launcher(),
+        let mut arguments = vec![
             "keeper".into(),
             "--deadline-seconds".into(),
             limit.as_secs().to_string(),
         ];
-        command.extend_from_slice(options);
-        command.push("--".into());
-        command.extend(line);
+        arguments.extend_from_slice(options);
+        arguments.push("--".into());
+        arguments.extend(line);
         // The keeper's deadline comes first, so that it, not this program, ends the profiler's processes.
-        let output = self.enter(command, limit + Duration::from_secs(5), false)?;
+        let output = self.enter(arguments, limit + Duration::from_secs(5), false)?;
         if output.success() {
             Ok(output)
         } else {
@@ -220,8 +220,8 @@ impl Target {
 
     /// Lets the launcher take the session that was held back. Safe to run twice.
     pub fn release(&self) -> Result<(), GraftError> {
-        let command = vec![self.launcher(), "release".into(), text(&self.run_dir)];
-        let output = self.enter(command, CONTROL, false)?;
+        let arguments = vec!["release".into(), text(&self.run_dir)];
+        let output = self.enter(arguments, CONTROL, false)?;
         if output.success() {
             Ok(())
         } else {
@@ -239,16 +239,15 @@ impl Target {
     }
 
     fn launch(&self, options: &LaunchOptions, environment: &str) -> Result<(), GraftError> {
-        let stub = vec![self.launcher(), "stub".into(), text(&self.run_dir.join(environment))];
-        let mut command = vec![
-            self.launcher(),
-            "keeper".into(),
-            "--run-dir".into(),
-            text(&self.run_dir),
+        let stub = vec![
+            self.inner_launcher(),
+            "stub".into(),
+            text(&self.run_dir.join(environment)),
         ];
-        command.extend(["--nsys".into(), text(&self.nsys()), "--".into()]);
-        command.extend(nsys::launch(&self.nsys(), options, &stub));
-        self.enter(command, CONTROL, true)?;
+        let mut arguments = vec!["keeper".into(), "--run-dir".into(), text(&self.run_dir)];
+        arguments.extend(["--nsys".into(), text(&self.nsys()), "--".into()]);
+        arguments.extend(nsys::launch(&self.nsys(), options, &stub));
+        self.enter(arguments, CONTROL, true)?;
         tracing::debug!(
             pid = self.process.pid,
             session = options.session,
@@ -259,13 +258,9 @@ impl Target {
 
     /// Tells a waiting launcher that there will be no session, and why: the workload starts at once.
     pub fn refuse(&self, why: &str) -> Result<(), GraftError> {
-        let command = vec![
-            self.launcher(),
-            "write".into(),
-            text(&self.run_dir.join(run_dir::FAILED)),
-            why.into(),
-        ];
-        let output = self.enter(command, CONTROL, false)?;
+        let failed = text(&self.run_dir.join(run_dir::FAILED));
+        let arguments = vec!["write".into(), failed, why.into()];
+        let output = self.enter(arguments, CONTROL, false)?;
         if output.success() {
             Ok(())
         } else {
@@ -324,6 +319,11 @@ impl Target {
             .read(&self.run_dir.join(run_dir::GUARD), run_dir::CONTROL_LIMIT)
             .ok()?;
         flopwatch_launcher::guard::Verdict::parse(&String::from_utf8_lossy(&bytes))
+    }
+
+    /// Room of the volume that captures are written to.
+    pub fn volume(&self) -> Result<Volume, GraftError> {
+        Ok(self.root()?.volume(&self.run_dir)?)
     }
 
     /// State of the session, asked from inside.
@@ -436,9 +436,11 @@ impl Target {
     pub fn is_controlled(&self) -> io::Result<bool> {
         let namespace = |pid: i32| std::fs::read_link(self.procfs.folder(pid).join("ns/pid")).ok();
         let own = namespace(self.process.pid);
+        // The namespace first: the command line of a process elsewhere is nobody's business here, and its reading may wait.
         Ok(self.procfs.pids()?.into_iter().any(|pid| {
-            let controls = self.procfs.command_line(pid).is_ok_and(|words| is_control(&words));
-            controls && own.is_some() && namespace(pid) == own
+            own.is_some()
+                && namespace(pid) == own
+                && self.procfs.command_line(pid).is_ok_and(|words| is_control(&words))
         }))
     }
 

@@ -4,14 +4,22 @@
 //! of their own, because namespaces and users belong to processes: [`enter`] and [`sandbox`] start the calling program
 //! again with a hidden subcommand, which its `main` hands to [`reexec::child_main`] before it starts any thread.
 
+pub mod bounded;
+mod bpf;
 pub mod capability;
 pub mod cgroup;
 mod descriptors;
+mod devices;
 pub mod enter;
+mod fork;
 pub mod graft;
 pub mod nsys;
+pub mod own_cgroup;
 pub mod privilege;
 pub mod process;
+mod program;
 pub mod reexec;
 pub mod rootfs;
 pub mod sandbox;
+pub mod seccomp;
+pub mod volumes;

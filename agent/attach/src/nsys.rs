@@ -168,6 +168,18 @@ impl HostTools {
         environment
     }
 
+    /// Folders that the tools lie in: what they need to be read beside the system's.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let programs = [&self.nsys, &self.importer];
+        let mut folders: Vec<PathBuf> = programs
+            .into_iter()
+            .filter_map(|program| program.parent())
+            .map(Path::to_owned)
+            .collect();
+        folders.extend(self.libraries.iter().cloned());
+        folders
+    }
+
     /// Makes a report of a raw capture.
     pub fn import(&self, raw: &Path, report: &Path) -> Vec<String> {
         vec![text(&self.importer), "-i".into(), text(raw), "-o".into(), text(report)]

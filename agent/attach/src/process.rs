@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use procfs::process::{MMapPath, Process};
 use serde::{Deserialize, Serialize};
 
+use crate::bounded::{Gate, Late};
 use crate::cgroup::{self, ContainerCgroup};
 
 /// Why a process could not be looked at.
@@ -28,6 +30,16 @@ pub enum ProcessError {
         what: &'static str,
         /// What procfs said.
         source: procfs::ProcError,
+    },
+    /// Its memory did not answer.
+    #[error("cannot read {what} of process {pid} in time")]
+    Late {
+        /// The PID that was asked for.
+        pid: i32,
+        /// The file of procfs.
+        what: &'static str,
+        /// Why not.
+        source: Late,
     },
     /// The kernel gave no descriptor of the process.
     #[error("cannot open process {pid}")]
@@ -108,10 +120,21 @@ impl Mapped {
 }
 
 /// A procfs that shows the host's processes.
+///
+/// What needs a process's memory (its command line, environment and maps) waits for as long as that process waits for a page of a
+/// file: it is read on threads of their own, which are left behind. Names, states, cgroups and mounts need none.
 #[derive(Debug, Clone)]
 pub struct Procfs {
     root: PathBuf,
+    gate: Gate,
+    /// How many pods deep the caller is itself.
+    depth: usize,
 }
+
+/// Reads of the memory of one container's processes that may be under way at once.
+const READS: u32 = 8;
+/// How long the memory of a process is waited for.
+const MEMORY: Duration = Duration::from_secs(2);
 
 impl Default for Procfs {
     fn default() -> Self {
@@ -122,7 +145,13 @@ impl Default for Procfs {
 impl Procfs {
     /// Looks below `root`, for example `/proc` in a pod with `hostPID`.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        let root = root.into();
+        let own = std::fs::read_to_string(root.join("self/cgroup")).unwrap_or_default();
+        Self {
+            root,
+            gate: Gate::default(),
+            depth: cgroup::depth(&own),
+        }
     }
 
     /// Where it is mounted.
@@ -137,6 +166,22 @@ impl Procfs {
 
     fn open(&self, pid: i32, what: &'static str) -> Result<Process, ProcessError> {
         Process::new_with_root(self.folder(pid)).map_err(|source| error(pid, what, source))
+    }
+
+    /// Reads what needs the memory of a process.
+    fn memory<T: Send + 'static>(
+        &self,
+        pid: i32,
+        what: &'static str,
+        read: impl FnOnce(&Self) -> Result<T, ProcessError> + Send + 'static,
+    ) -> Result<T, ProcessError> {
+        let own = self.clone();
+        // What hangs in one container leaves the others their threads.
+        let group = self
+            .container(pid)
+            .map_or_else(|| pid.to_string(), |container| container.container_id);
+        let read = self.gate.among(&group, READS, MEMORY, move || read(&own));
+        read.unwrap_or_else(|source| Err(ProcessError::Late { pid, what, source }))
     }
 
     /// Every process there is.
@@ -204,7 +249,10 @@ impl Procfs {
 
     /// The container that the process is in; none on the host.
     pub fn container(&self, pid: i32) -> Option<ContainerCgroup> {
-        cgroup::parse(&std::fs::read_to_string(self.folder(pid).join("cgroup")).ok()?)
+        cgroup::parse(
+            &std::fs::read_to_string(self.folder(pid).join("cgroup")).ok()?,
+            self.depth,
+        )
     }
 
     /// The processes of a container, by its 64 hex digits, in the order of their PIDs in it: the first is its PID 1 unless the
@@ -227,10 +275,10 @@ impl Procfs {
     /// What the process has mapped.
     pub fn mapped(&self, process: ProcessId) -> Result<Mapped, ProcessError> {
         let pid = process.pid;
-        let maps = self
-            .open(pid, "maps")?
-            .maps()
-            .map_err(|source| error(pid, "maps", source))?;
+        let maps = self.memory(pid, "maps", move |procfs| {
+            let maps = procfs.open(pid, "maps")?.maps();
+            maps.map_err(|source| error(pid, "maps", source))
+        })?;
         let paths = maps.into_iter().filter_map(|map| match map.pathname {
             MMapPath::Path(path) => Some(path),
             _ => None,
@@ -242,16 +290,18 @@ impl Procfs {
     /// The named variables of the environment that the process started with. No other leaves this function.
     pub fn variables(&self, process: ProcessId, names: &[&str]) -> Result<BTreeMap<String, String>, ProcessError> {
         let pid = process.pid;
-        let bytes =
-            std::fs::read(self.folder(pid).join("environ")).map_err(|source| ProcessError::Open { pid, source })?;
+        let bytes = self.memory(pid, "environ", move |procfs| {
+            std::fs::read(procfs.folder(pid).join("environ")).map_err(|source| ProcessError::Open { pid, source })
+        })?;
         Ok(select_variables(&bytes, names))
     }
 
     /// The words of the command line.
     pub fn command_line(&self, pid: i32) -> Result<Vec<String>, ProcessError> {
-        self.open(pid, "cmdline")?
-            .cmdline()
-            .map_err(|source| error(pid, "cmdline", source))
+        self.memory(pid, "cmdline", move |procfs| {
+            let words = procfs.open(pid, "cmdline")?.cmdline();
+            words.map_err(|source| error(pid, "cmdline", source))
+        })
     }
 }
 

@@ -131,14 +131,31 @@ pub(crate) enum Report {
     Signaled(i32),
     TimedOut,
     Detached,
-    /// The command replaces the child: its own end is the end.
-    Becoming {
+    /// A tool ended in its sandbox.
+    Tool {
+        end: ToolEnd,
         missing: Vec<String>,
     },
     Failed {
         stage: String,
         message: String,
     },
+}
+
+/// How a sandboxed tool ended.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) enum ToolEnd {
+    Exited(i32),
+    Signaled(i32),
+}
+
+impl From<ToolEnd> for End {
+    fn from(end: ToolEnd) -> Self {
+        match end {
+            ToolEnd::Exited(code) => Self::Exited(code),
+            ToolEnd::Signaled(signal) => Self::Signaled(signal),
+        }
+    }
 }
 
 impl Report {
@@ -163,7 +180,10 @@ pub fn child_main(arguments: &[OsString]) -> ExitCode {
             "the kernel has no close_range (Linux 5.11 or newer is needed)",
         ),
         Some(["enter", spec]) => enter::child(spec),
-        Some(["sandbox", spec]) => sandbox::child(spec, &pipe),
+        Some(["sandbox", spec]) => match sandbox::child(spec) {
+            Some(report) => report,
+            None => return ExitCode::SUCCESS,
+        },
         _ => Report::failed("read the arguments", "not a hidden subcommand and one JSON object"),
     };
     if send(&pipe, &report) {
@@ -174,7 +194,7 @@ pub fn child_main(arguments: &[OsString]) -> ExitCode {
 }
 
 /// Sends a report; false when nobody listens.
-pub(crate) fn send(pipe: &OwnedFd, report: &Report) -> bool {
+fn send(pipe: &OwnedFd, report: &Report) -> bool {
     let Ok(pipe) = pipe.try_clone() else { return false };
     let Ok(mut line) = serde_json::to_vec(report) else {
         return false;
@@ -241,17 +261,30 @@ pub(crate) fn run(
     spec: &impl Serialize,
     deadline: Duration,
 ) -> Result<Output, ReexecError> {
-    run_exact(reexec, subcommand, spec, deadline + GRACE, None)
+    run_exact(reexec, subcommand, spec, deadline + GRACE, None, kill_group)
 }
 
-/// Starts the child with `spec` and waits for its end; kills its group after `deadline`, or when `cancel` can be read or has
-/// no writer left.
-pub(crate) fn run_exact(
+/// Starts the child with `spec`, which ends all that it started when it gets SIGTERM, and waits for its end; asks it to end after
+/// `deadline`, or when `cancel` can be read or has no writer left.
+pub(crate) fn run_asking(
     reexec: &Reexec,
     subcommand: &str,
     spec: &impl Serialize,
     deadline: Duration,
     cancel: Option<BorrowedFd<'_>>,
+) -> Result<Output, ReexecError> {
+    run_exact(reexec, subcommand, spec, deadline, cancel, ask)
+}
+
+/// Starts the child with `spec` and waits for its end; `end` ends it after `deadline`, or when `cancel` can be read or has no
+/// writer left.
+fn run_exact(
+    reexec: &Reexec,
+    subcommand: &str,
+    spec: &impl Serialize,
+    deadline: Duration,
+    cancel: Option<BorrowedFd<'_>>,
+    end: fn(&mut Child),
 ) -> Result<Output, ReexecError> {
     let start = |action: &'static str| move |source: std::io::Error| ReexecError::Start { action, source };
     let spec = serde_json::to_string(spec).map_err(|error| ReexecError::Start {
@@ -275,14 +308,13 @@ pub(crate) fn run_exact(
     drop(command);
     let watched = watch(&mut child, reader, Instant::now() + deadline, cancel);
     if !matches!(watched, Ok((_, Watched::Ended))) {
-        kill_group(&mut child);
+        end(&mut child);
     }
     let status = child.wait().map_err(start("wait for"))?;
     let (streams, how) = watched?;
     let [report, stdout, stderr] = streams;
     let truncated = stdout.truncated || stderr.truncated;
     let text = String::from_utf8_lossy(&report.kept).into_owned();
-    // The last line counts: a child that is to become the command may still fail to.
     let report = text.lines().next_back().map(serde_json::from_str::<Report>);
     let mut missing = Vec::new();
     let end = match report {
@@ -292,13 +324,9 @@ pub(crate) fn run_exact(
         Some(Ok(Report::Signaled(signal))) => End::Signaled(signal),
         Some(Ok(Report::TimedOut)) => End::TimedOut,
         Some(Ok(Report::Detached)) => End::Detached,
-        Some(Ok(Report::Becoming { missing: said })) => {
+        Some(Ok(Report::Tool { end, missing: said })) => {
             missing = said;
-            match (status.code(), std::os::unix::process::ExitStatusExt::signal(&status)) {
-                (Some(code), _) => End::Exited(code),
-                (None, Some(signal)) => End::Signaled(signal),
-                (None, None) => return Err(ReexecError::NoReport(status.to_string())),
-            }
+            end.into()
         }
         Some(Ok(Report::Failed { stage, message })) => return Err(ReexecError::Stage { stage, message }),
         Some(Err(_)) | None => return Err(ReexecError::NoReport(status.to_string())),
@@ -388,6 +416,27 @@ fn watch(
             return Ok((streams, Watched::Late));
         }
     }
+}
+
+/// Asks the child to end what it started and then itself; kills its group where it does not.
+fn ask(child: &mut Child) {
+    let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+    let asked = pid.and_then(|pid| {
+        let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()?;
+        rustix::process::pidfd_send_signal(&pidfd, rustix::process::Signal::TERM).ok()?;
+        Some(pidfd)
+    });
+    let begin = Instant::now();
+    while let Some(pidfd) = &asked
+        && let Some(left) = GRACE.checked_sub(begin.elapsed())
+    {
+        let timeout = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+        let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
+        if matches!(poll(&mut fds, Some(&timeout)), Ok(1..)) {
+            return;
+        }
+    }
+    kill_group(child);
 }
 
 /// Kills the child and what shares its process group; the child made one of its own.

@@ -1,7 +1,7 @@
 //! Files of a container, seen from outside through `/proc/PID/root`.
 //!
-//! The container's own symlinks lead nowhere but into the container, and only regular files are touched: a pipe or a device
-//! in a file's place is refused, never opened for long.
+//! No symlink is followed, and only regular files are touched: a pipe or a device in a file's place is refused, never opened for
+//! long.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, open, openat2, unlinkat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, fstatvfs, open, openat2, unlinkat};
 use rustix::io::Errno;
 
 use crate::process::{ProcessError, ProcessId, Procfs};
@@ -79,6 +79,15 @@ pub struct FileFacts {
     pub modified_unix: i64,
 }
 
+/// Room of a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Volume {
+    /// Bytes that it has.
+    pub bytes: u64,
+    /// Bytes that users may still write.
+    pub free: u64,
+}
+
 /// The root of a container, pinned: it stays the same when the process ends.
 #[derive(Debug)]
 pub struct ContainerRoot {
@@ -121,7 +130,7 @@ impl ContainerRoot {
     }
 
     fn resolve(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, RootfsError> {
-        let how = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        let how = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
         // `EAGAIN`: a rename elsewhere made the kernel unsure; asking again is the documented answer.
         let mut attempts = 0;
         let opened = loop {
@@ -160,6 +169,20 @@ impl ContainerRoot {
     /// Size and age of a regular file.
     pub fn stat(&self, path: &Path) -> Result<FileFacts, RootfsError> {
         check(&self.resolve(path, OFlags::PATH)?, path)
+    }
+
+    /// Room of the file system that a folder is on.
+    pub fn volume(&self, path: &Path) -> Result<Volume, RootfsError> {
+        let folder = self.resolve(path, OFlags::PATH | OFlags::DIRECTORY)?;
+        let facts = fstatvfs(&folder).map_err(|source| RootfsError::Io {
+            path: path.to_owned(),
+            action: "ask for the free space at",
+            source: source.into(),
+        })?;
+        Ok(Volume {
+            bytes: facts.f_blocks.saturating_mul(facts.f_frsize),
+            free: facts.f_bavail.saturating_mul(facts.f_frsize),
+        })
     }
 
     /// Whether a regular file is there.

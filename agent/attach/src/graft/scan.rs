@@ -1,8 +1,8 @@
-//! Finds the launchers that wait for a session, and tells what they understand.
+//! Finds the launchers that wait for a session, and tells what they understand. Who is looked at closer, the caller decides first.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use flopwatch_launcher::run_dir;
@@ -11,20 +11,15 @@ use super::LAUNCHER;
 use crate::cgroup::ContainerCgroup;
 use crate::process::{ProcessId, Procfs};
 use crate::rootfs::ContainerRoot;
+use crate::volumes::KubeletVolumes;
 
-/// A launcher that waits for a session.
+/// A process that may be a launcher that waits for a session, by its name alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WaitingLauncher {
-    /// The launcher, which is to become the workload.
+pub struct Candidate {
+    /// The process, which is to become the workload.
     pub process: ProcessId,
     /// Whose it is; none when it is in no pod that the cgroup tells.
     pub container: Option<ContainerCgroup>,
-    /// Run folder in the container.
-    pub run_dir: PathBuf,
-    /// Tools folder in the container.
-    pub tools_dir: PathBuf,
-    /// How it speaks ([`run_dir::PROTOCOL`]); that of the version that prepared the pod.
-    pub protocol: u32,
 }
 
 /// How long a process is looked at again and again: a runtime's `init` becomes the container's command in place, with the
@@ -33,7 +28,8 @@ const YOUNG: Duration = Duration::from_secs(20);
 /// Scans after which everything is looked at anew, whatever was seen: a PID may have been reused between two scans.
 const RENEW: u32 = 16;
 
-/// Finds waiting launchers; cheap enough for every 250 ms.
+/// Finds processes that may be waiting launchers; cheap enough for every 250 ms. It reads names, cgroups and starts: nothing that
+/// waits for a container's memory or files.
 #[derive(Debug)]
 pub struct LauncherScan {
     procfs: Procfs,
@@ -52,71 +48,85 @@ impl LauncherScan {
         }
     }
 
-    /// The launchers that wait now and that nobody has claimed. Who runs a program of that name and layout is listed too:
-    /// whoever starts a session for it checks that its pod was prepared.
-    pub fn scan(&mut self) -> io::Result<Vec<WaitingLauncher>> {
+    /// The processes that bear a launcher's name now. Anybody may call a program so: whoever goes on checks first that its pod was
+    /// prepared, and then that it [`waits`].
+    pub fn scan(&mut self) -> io::Result<Vec<Candidate>> {
         let renew = self.scans.is_multiple_of(RENEW);
         self.scans = self.scans.wrapping_add(1);
         let pids = self.procfs.pids()?;
         let now = Instant::now();
         let before = std::mem::take(&mut self.seen);
-        let mut waiting = Vec::new();
+        let mut found = Vec::new();
         for pid in pids {
             let first = before.get(&pid).copied().unwrap_or(now);
             self.seen.insert(pid, first);
             if renew || now.duration_since(first) < YOUNG {
-                waiting.extend(self.look(pid));
+                found.extend(self.look(pid));
             }
         }
-        Ok(waiting)
+        Ok(found)
     }
 
-    fn look(&self, pid: i32) -> Option<WaitingLauncher> {
+    fn look(&self, pid: i32) -> Option<Candidate> {
         // The name first: one short read for each of the host's processes.
         let name = std::fs::read_to_string(self.procfs.folder(pid).join("comm")).ok()?;
         if !LAUNCHER_NAMES.contains(&name.trim_end()) {
             return None;
         }
-        let (run_dir, tools_dir) = parse_run(&self.procfs.command_line(pid).ok()?)?;
         let process = self.procfs.identify(pid).ok()?;
-        let root = ContainerRoot::open(&self.procfs, process).ok()?;
-        let waiting = root
-            .read(&run_dir.join(run_dir::WAITING), run_dir::CONTROL_LIMIT)
-            .ok()?;
-        let claimed = root.has(&run_dir.join(run_dir::CLAIMED));
-        (!claimed).then(|| WaitingLauncher {
+        Some(Candidate {
             process,
             container: self.procfs.container(pid),
-            run_dir,
-            tools_dir,
-            protocol: parse_protocol(&String::from_utf8_lossy(&waiting)),
         })
     }
+}
+
+/// Whether the process is a launcher that waits for a session and that nobody has claimed: the protocol that it speaks
+/// ([`run_dir::PROTOCOL`]), that of the version that prepared the pod. With `volumes` it must show those that the kubelet made for its pod.
+///
+/// This opens files of the container, which may lie on a file system that does not answer: the caller bounds it
+/// ([`crate::bounded::Gate`]).
+pub fn waits(procfs: &Procfs, candidate: &Candidate, volumes: Option<&KubeletVolumes>) -> Option<u32> {
+    let process = candidate.process;
+    if let Some(volumes) = volumes {
+        let mounts = std::fs::read_to_string(procfs.folder(process.pid).join("mountinfo")).ok()?;
+        if let Err(error) = volumes.check(&candidate.container.as_ref()?.pod_uid, &mounts) {
+            tracing::debug!(pid = process.pid, %error, "a process with a launcher's name is none");
+            return None;
+        }
+    }
+    if !is_run(&procfs.command_line(process.pid).ok()?) {
+        return None;
+    }
+    let root = ContainerRoot::open(procfs, process).ok()?;
+    let folder = Path::new(run_dir::DEFAULT_RUN_DIR);
+    let waiting = root.read(&folder.join(run_dir::WAITING), run_dir::CONTROL_LIMIT).ok()?;
+    let claimed = root.has(&folder.join(run_dir::CLAIMED));
+    (!claimed).then(|| parse_protocol(&String::from_utf8_lossy(&waiting)))
 }
 
 /// Names that the kernel gives a launcher's process: at most 15 letters of the file's name.
 const LAUNCHER_NAMES: [&str; 2] = [LAUNCHER, "flopwatch-launc"];
 
-/// Reads a launcher's command line; none when it is not `launcher run ...`.
-fn parse_run(words: &[String]) -> Option<(PathBuf, PathBuf)> {
-    let mut words = words.iter().skip(1);
-    if words.next()? != "run" {
-        return None;
+/// Whether a command line is `launcher run ...`. Its folders are not its own to choose: one that names others is left alone.
+fn is_run(words: &[String]) -> bool {
+    let mut words = words.iter().skip(1).map(String::as_str);
+    if words.next() != Some("run") {
+        return false;
     }
-    let (mut run_dir, mut tools_dir) = (
-        PathBuf::from(run_dir::DEFAULT_RUN_DIR),
-        PathBuf::from(run_dir::DEFAULT_TOOLS_DIR),
-    );
     while let Some(word) = words.next() {
-        match word.as_str() {
-            "--run-dir" => run_dir = words.next()?.into(),
-            "--tools-dir" => tools_dir = words.next()?.into(),
-            "--claim-seconds" | "--session-seconds" => drop(words.next()?),
-            "--" => return Some((run_dir, tools_dir)),
-            _ => return None,
+        let value = match word {
+            "--" => return true,
+            "--run-dir" => words.next() == Some(run_dir::DEFAULT_RUN_DIR),
+            "--tools-dir" => words.next() == Some(run_dir::DEFAULT_TOOLS_DIR),
+            "--claim-seconds" | "--session-seconds" => words.next().is_some(),
+            _ => false,
+        };
+        if !value {
+            return false;
         }
     }
-    None
+    false
 }
 
 /// The protocol in what a waiting launcher wrote; launchers that say nothing speak the first.
@@ -149,20 +159,25 @@ mod tests {
     use crate::graft::LauncherState;
 
     #[test]
-    fn a_launchers_command_line_tells_its_folders() {
+    fn c1_a_launcher_cannot_name_the_folders_that_it_is_served_from() {
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let parsed = parse_run(&words(
-            "/t/launcher run --claim-seconds 1 --run-dir /r -- app --tools-dir /x",
-        ));
-        assert_eq!(parsed, Some(("/r".into(), run_dir::DEFAULT_TOOLS_DIR.into())));
         for line in [
+            "/t/launcher run -- app",
+            "/t/launcher run --claim-seconds 1 -- app --tools-dir /x",
+            "/t/launcher run --run-dir /flopwatch/run --tools-dir /flopwatch/tools -- app",
+        ] {
+            assert!(is_run(&words(line)), "{line}");
+        }
+        for line in [
+            "x run --tools-dir /evil --",
+            "x run --run-dir /evil --",
             "/t/launcher hold -- /t/launcher run -- x",
             "/t/launcher keeper -- x",
             "/t/launcher run --what",
-            "/t/launcher run --run-dir /r",
+            "/t/launcher run --run-dir",
             "launcher",
         ] {
-            assert_eq!(parse_run(&words(line)), None, "{line}");
+            assert!(!is_run(&words(line)), "{line}");
         }
     }
 

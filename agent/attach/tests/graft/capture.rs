@@ -91,12 +91,7 @@ impl Capture {
     pub(crate) fn read(rig: &Rig, raw: &Path) -> Self {
         let scratch = tempfile::tempdir().unwrap();
         let folder = scratch.path();
-        let user = if sandbox::is_open_to_others(&rig.nsys_host) {
-            4321
-        } else {
-            0
-        };
-        nix::unistd::chown(folder, Some(user.into()), Some(user.into())).unwrap();
+        nix::unistd::chown(folder, Some(4321.into()), Some(4321.into())).unwrap();
         std::fs::copy(raw, folder.join("x.qdstrm")).unwrap();
         let tools = HostTools {
             nsys: rig.nsys_target.join("nsys"),
@@ -110,8 +105,10 @@ impl Capture {
             tools.export_hdf(&report, &hdf),
         ];
         for command in steps {
+            let mut readable = vec![rig.nsys_target.clone(), rig.nsys_host.clone()];
+            readable.extend(rig.libraries.iter().cloned());
             let tool = Sandboxed {
-                user,
+                readable,
                 ..sandboxed(command, tools.environment(folder), folder)
             };
             let output = sandbox::run(&rig.reexec, &tool).unwrap();
@@ -205,11 +202,15 @@ pub(crate) fn sandboxed(command: Vec<String>, environment: Vec<(String, String)>
         command,
         environment,
         directory: directory.to_owned(),
+        readable: Vec::new(),
+        gpu: false,
         user: 4321,
         memory_bytes: 4 << 30,
         memory: sandbox::MemoryBound::AddressSpace,
         file_bytes: 1 << 30,
+        processes: 256,
         cpu_seconds: 60,
         deadline: Duration::from_mins(1),
+        whole: true,
     }
 }

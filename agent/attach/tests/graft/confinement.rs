@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use flopwatch_attach::enter::{self, Entry, OwnCgroup};
-use flopwatch_attach::graft::Target;
+use flopwatch_attach::enter::{self, Entry};
 use flopwatch_attach::reexec::End;
 use flopwatch_attach::sandbox::{self, MemoryBound, Sandboxed};
 use nix::sys::signal::Signal;
@@ -31,8 +30,10 @@ fn what_runs_in_a_container_has_its_user_and_no_right() {
     let entry = |script: &str, seconds| Entry {
         proc_root: "/proc".into(),
         process: container.init(),
-        cgroup: None,
-        command: vec!["/bin/sh".into(), "-c".into(), script.into()],
+        volumes: None,
+        cgroup: Some(container.cgroup.0.clone()),
+        program: "/bin/sh".into(),
+        arguments: vec!["sh".into(), "-c".into(), script.into()],
         environment: vec![("ONLY".into(), "this".into())],
         deadline: Duration::from_secs(seconds),
         detach: false,
@@ -125,50 +126,42 @@ fn a_sandboxed_tool_has_no_right_no_network_and_bounds() {
 fn a_sandboxed_tool_that_nobody_wants_any_more_is_killed_and_reaped_with_its_children() {
     let Some(rig) = rig() else { return };
     let folder = tempfile::tempdir().unwrap();
-    nix::unistd::chown(folder.path(), Some(4321.into()), Some(4321.into())).unwrap();
-    let script = "sleep 600 & echo $! > child; echo $$ > own; wait";
-    let tool = sandboxed(
-        vec!["/bin/sh".into(), "-c".into(), script.into()],
-        vec![("PATH".into(), "/usr/bin:/bin".into())],
-        folder.path(),
-    );
+    // No other test's: by it the tool's processes are told from outside, where they have other PIDs than inside.
+    let user = 4322;
+    nix::unistd::chown(folder.path(), Some(user.into()), Some(user.into())).unwrap();
+    let tool = Sandboxed {
+        user,
+        ..sandboxed(
+            vec!["/bin/sh".into(), "-c".into(), "setsid sleep 600 & sleep 600".into()],
+            vec![("PATH".into(), "/usr/bin:/bin".into())],
+            folder.path(),
+        )
+    };
     let (cancelled, cancel) = std::io::pipe().unwrap();
     let reexec = rig.reexec.clone();
     let running = std::thread::spawn(move || sandbox::run_until(&reexec, &tool, &cancelled.into()).unwrap());
-    let pid = |name: &str| {
-        wait_for("the tool's processes", || {
-            let text = std::fs::read_to_string(folder.path().join(name)).ok()?;
-            text.trim().parse::<i32>().ok()
-        })
-    };
-    let pids = [pid("child"), pid("own")];
+    // The sandbox's first process, the shell, and what it started.
+    wait_for("the tool's processes", || (running_as(user).len() == 4).then_some(()));
     let start = Instant::now();
     drop(cancel);
     assert_eq!(running.join().unwrap().end, End::Cancelled);
     assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
-    for pid in pids {
-        let procfs = flopwatch_attach::process::Procfs::default();
-        wait_for("the end of the tool's processes", || {
-            procfs
-                .identify(pid)
-                .map_or(Some(()), |process| (!procfs.is_alive(process)).then_some(()))
-        });
-    }
+    assert_eq!(running_as(user).len(), 0, "killed and reaped before the caller goes on");
+}
+
+/// The processes of a user.
+fn running_as(user: u32) -> Vec<i32> {
+    let of_user = |pid: &i32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.contains(&format!("\nUid:\t{user}\t"))
+    };
+    let pids = flopwatch_attach::process::Procfs::default().pids().unwrap();
+    pids.into_iter().filter(of_user).collect()
 }
 
 #[test]
 fn a_session_has_a_cgroup_of_its_own_which_can_be_removed() {
     let Some(rig) = rig() else { return };
-    // Made once per node with more rights than the agent has; below it the agent's are enough.
-    let parent = OwnCgroup {
-        root: "/sys/fs/cgroup".into(),
-        name: format!("flopwatch-test-{}", std::process::id()),
-    };
-    enter::make_cgroup(&parent).unwrap();
-    let cgroup = OwnCgroup {
-        name: format!("{}/session", parent.name),
-        ..parent.clone()
-    };
     let mut container = Container::start(
         rig,
         &Spec {
@@ -176,10 +169,8 @@ fn a_session_has_a_cgroup_of_its_own_which_can_be_removed() {
             ..Spec::default()
         },
     );
-    let target = Target {
-        cgroup: Some(cgroup.clone()),
-        ..container.target(rig)
-    };
+    let target = container.target(rig);
+    let cgroup = container.cgroup.0.clone();
     target.start_session(&options()).unwrap();
     assert!(target.await_state(Duration::from_mins(1)).unwrap().grafted);
     let init = container.init().pid;
@@ -194,19 +185,13 @@ fn a_session_has_a_cgroup_of_its_own_which_can_be_removed() {
             "{text}"
         );
     }
-    assert!(
-        !enter::remove_cgroup(&cgroup).unwrap(),
-        "removed under the session's feet"
-    );
+    assert!(!cgroup.remove().unwrap(), "removed under the session's feet");
     container.reports();
     target.shutdown_session(SESSION).unwrap();
     container.signal(Signal::SIGTERM);
     assert_eq!(container.end().code(), Some(0));
-    wait_for("the cgroup's end", || {
-        enter::remove_cgroup(&cgroup).unwrap().then_some(())
-    });
-    assert!(enter::remove_cgroup(&parent).unwrap());
-    assert!(enter::remove_cgroup(&parent).unwrap(), "a second removal is fine");
+    wait_for("the cgroup's end", || cgroup.remove().unwrap().then_some(()));
+    assert!(cgroup.remove().unwrap(), "a second removal is fine");
 }
 
 #[test]
@@ -224,8 +209,10 @@ fn the_agents_capabilities_are_enough_to_take_a_capture_out() {
     let entry = Entry {
         proc_root: "/proc".into(),
         process: target.process,
-        cgroup: None,
-        command: vec!["/bin/sh".into(), "-c".into(), write.into()],
+        volumes: None,
+        cgroup: target.cgroup.clone(),
+        program: "/bin/sh".into(),
+        arguments: vec!["sh".into(), "-c".into(), write.into()],
         environment: Vec::new(),
         deadline: Duration::from_mins(1),
         detach: false,

@@ -5,10 +5,11 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use flopwatch_attach::graft::{LauncherScan, Target};
+use flopwatch_attach::graft::{Candidate, LauncherScan, Target, waits};
+use flopwatch_attach::own_cgroup::{self, Limits, OwnCgroup};
 use flopwatch_attach::process::{ProcessId, Procfs};
 use flopwatch_attach::reexec::Reexec;
 
@@ -50,8 +51,13 @@ fn tools() -> Option<(PathBuf, PathBuf)> {
     importer.then_some((program.parent()?.to_owned(), host))
 }
 
-/// The programs of ours that the tests run: the launcher and the workload.
+/// The programs of ours that the tests run: the launcher and the workload. Whoever names both has built the workspace.
 fn programs() -> (PathBuf, PathBuf) {
+    let named = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
+    let (launcher, workload) = (named("FLOPWATCH_LAUNCHER"), named("FLOPWATCH_WORKLOAD"));
+    if let (Some(launcher), Some(workload)) = (&launcher, &workload) {
+        return (launcher.clone(), workload.clone());
+    }
     let target = target_folder();
     let builds: [&[&str]; 2] = [
         &["-p", "flopwatch-launcher", "-p", "flopwatch-sample-workload", "--bins"],
@@ -69,11 +75,10 @@ fn programs() -> (PathBuf, PathBuf) {
             .expect("cargo runs");
         assert!(status.success(), "cannot build what the tests run: {build:?}");
     }
-    let named =
-        |variable: &str, own: &str| std::env::var_os(variable).map_or(target.join("debug").join(own), PathBuf::from);
+    let built = target.join("debug");
     (
-        named("FLOPWATCH_LAUNCHER", "flopwatch-launcher"),
-        named("FLOPWATCH_WORKLOAD", "flopwatch-sample-workload"),
+        launcher.unwrap_or_else(|| built.join("flopwatch-launcher")),
+        workload.unwrap_or_else(|| built.join("flopwatch-sample-workload")),
     )
 }
 
@@ -130,6 +135,55 @@ fn make(nsys_target: PathBuf, nsys_host: PathBuf) -> Rig {
     }
 }
 
+/// What the profiler may take in a test's container: what the agent gives it unless told otherwise.
+pub(crate) const LIMITS: Limits = Limits {
+    memory_bytes: 1 << 30,
+    processes: 512,
+    cpu_millis: 2000,
+};
+
+/// The folder of this process's cgroups, and how many containers are in it. Making it takes more rights than the agent has;
+/// the last container removes it.
+static CGROUPS: Mutex<u32> = Mutex::new(0);
+
+fn cgroups() -> String {
+    format!("flopwatch-test-{}", std::process::id())
+}
+
+/// A place among this process's cgroups, for one container.
+pub(crate) struct Cgroup(pub(crate) OwnCgroup);
+
+impl Cgroup {
+    pub(crate) fn new(name: &str) -> Self {
+        let root = PathBuf::from("/sys/fs/cgroup");
+        let mut living = CGROUPS.lock().unwrap_or_else(PoisonError::into_inner);
+        own_cgroup::make_parent(&root, &cgroups()).unwrap();
+        *living += 1;
+        Self(OwnCgroup {
+            root,
+            name: format!("{}/{name}", cgroups()),
+            limits: LIMITS,
+        })
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // What was killed is gone from its cgroup a moment later.
+        for _ in 0..200 {
+            if !matches!(self.0.remove(), Ok(false)) {
+                break;
+            }
+            pause(Duration::from_millis(10));
+        }
+        let mut living = CGROUPS.lock().unwrap_or_else(PoisonError::into_inner);
+        *living -= 1;
+        if *living == 0 {
+            own_cgroup::remove(&self.0.root, &cgroups()).ok();
+        }
+    }
+}
+
 /// Bounds of the launcher for tests in which it shall find its session, however busy the machine.
 pub(crate) const PATIENT: [&str; 4] = ["--claim-seconds", "60", "--session-seconds", "60"];
 
@@ -170,6 +224,7 @@ pub(crate) struct Container {
     pub(crate) unshare: Child,
     pub(crate) folder: tempfile::TempDir,
     pub(crate) started: Instant,
+    pub(crate) cgroup: Cgroup,
 }
 
 /// The path of the workload in the container.
@@ -270,10 +325,12 @@ impl Container {
         let started = Instant::now();
         let mut unshare = command.spawn().unwrap();
         unshare.stdin.take().unwrap().write_all(spec.stdin).unwrap();
+        let name = format!("container-{}", unshare.id());
         Self {
             unshare,
             folder,
             started,
+            cgroup: Cgroup::new(&name),
         }
     }
 
@@ -294,11 +351,22 @@ impl Container {
     /// Does what the agent does until the launcher is found.
     pub(crate) fn target(&self, rig: &Rig) -> Target {
         let init = self.init();
-        let mut scan = LauncherScan::new(Procfs::default());
-        let waiting = wait_for("the waiting launcher", || {
-            scan.scan().unwrap().into_iter().find(|waiting| waiting.process == init)
-        });
-        Target::of(&waiting, rig.reexec.clone(), Procfs::default(), None)
+        waiting(|candidate| candidate.process == init);
+        self.way_in(rig, init)
+    }
+
+    /// The way in through one of its processes, as the agent goes it.
+    pub(crate) fn way_in(&self, rig: &Rig, process: ProcessId) -> Target {
+        Target {
+            reexec: rig.reexec.clone(),
+            procfs: Procfs::default(),
+            process,
+            launcher: rig.launcher.clone(),
+            run_dir: "/flopwatch/run".into(),
+            tools_dir: "/flopwatch/tools".into(),
+            volumes: None,
+            cgroup: Some(self.cgroup.0.clone()),
+        }
     }
 
     /// A file of the folder that the container is made over.
@@ -357,6 +425,16 @@ impl Drop for Container {
         self.unshare.kill().ok();
         self.unshare.wait().ok();
     }
+}
+
+/// Waits until such a launcher waits; returns its process.
+pub(crate) fn waiting(is_it: impl Fn(&Candidate) -> bool) -> ProcessId {
+    let procfs = Procfs::default();
+    let mut scan = LauncherScan::new(procfs.clone());
+    wait_for("the waiting launcher", || {
+        let found = scan.scan().unwrap().into_iter().find(&is_it)?;
+        waits(&procfs, &found, None).map(|_protocol| found.process)
+    })
 }
 
 /// Asks until there is an answer, at most 40 s.

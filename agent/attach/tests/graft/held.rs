@@ -3,11 +3,10 @@
 use std::time::{Duration, Instant};
 
 use flopwatch_attach::graft::{Bounds, Target};
-use flopwatch_attach::process::Procfs;
 use nix::sys::signal::Signal;
 
 use super::capture::Capture;
-use super::container::{Container, PATIENT, Rig, Spec, WORKLOAD, rig, wait_for};
+use super::container::{Container, PATIENT, Rig, Spec, WORKLOAD, rig, wait_for, waiting};
 use super::{SESSION, options};
 
 const LOOSE: Bounds = Bounds {
@@ -32,16 +31,12 @@ fn held<'a>(limit: &'a str, program: &[&'a str]) -> Vec<&'a str> {
 /// The waiting launcher, and the first process of its container, which stays when the program has ended.
 fn targets(rig: &Rig, container: &Container) -> (Target, Target) {
     let first = container.init();
-    let waiting = wait_for("the waiting launcher", || {
-        let mut scan = flopwatch_attach::graft::LauncherScan::new(Procfs::default());
-        let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", first.pid)).ok()?;
-        let child: i32 = children.split_whitespace().next()?.parse().ok()?;
-        scan.scan()
-            .unwrap()
-            .into_iter()
-            .find(|waiting| waiting.process.pid == child)
-    });
-    let launcher = Target::of(&waiting, rig.reexec.clone(), Procfs::default(), None);
+    let is_below = |pid: i32| {
+        let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", first.pid)).unwrap_or_default();
+        children.split_whitespace().any(|child| child.parse() == Ok(pid))
+    };
+    let process = waiting(|candidate| is_below(candidate.process.pid));
+    let launcher = container.way_in(rig, process);
     let holder = Target {
         process: first,
         ..launcher.clone()
@@ -195,4 +190,67 @@ fn a_launcher_whose_session_is_never_released_starts_its_program_plainly() {
     let state = launcher.await_state(Duration::from_mins(1)).unwrap();
     assert_eq!((state.grafted, state.reason.as_str()), (false, "session_timeout"));
     assert_eq!(container.end().code(), Some(0));
+}
+
+#[test]
+fn h2_a_held_program_finds_the_signals_as_in_an_unprepared_container() {
+    let Some(rig) = rig() else { return };
+    let script = "grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status";
+    let program = ["/bin/sh", "-c", script];
+    for given in [&[][..], &["--ignore-signal=PIPE,USR2", "--block-signal=WINCH"]] {
+        let changed =
+            |command: &[&'static str]| -> Vec<&'static str> { [&["/usr/bin/env"][..], given, command].concat() };
+        let waits_for_nobody = [LAUNCHER, "hold", "--", LAUNCHER, "run", "--claim-seconds", "0", "--"];
+        let mut seen = Vec::new();
+        for command in [changed(&program), changed(&[&waits_for_nobody[..], &program].concat())] {
+            let mut container = Container::start(
+                rig,
+                &Spec {
+                    launcher: None,
+                    command: &command,
+                    ..Spec::default()
+                },
+            );
+            assert_eq!(container.end().code(), Some(0));
+            seen.push(container.stdout());
+        }
+        assert_eq!(seen[0].lines().count(), 3, "{}", seen[0]);
+        assert_eq!(seen[0], seen[1], "{given:?}");
+    }
+}
+
+#[test]
+fn h2_a_signal_ends_a_held_program_that_does_nothing_about_it() {
+    let Some(rig) = rig() else { return };
+    let command = [
+        LAUNCHER,
+        "hold",
+        "--",
+        LAUNCHER,
+        "run",
+        "--claim-seconds",
+        "0",
+        "--",
+        "/bin/sleep",
+        "600",
+    ];
+    let mut container = Container::start(
+        rig,
+        &Spec {
+            launcher: None,
+            command: &command,
+            ..Spec::default()
+        },
+    );
+    let first = container.init();
+    wait_for("the program", || {
+        let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", first.pid)).ok()?;
+        let child = children.split_whitespace().next()?.to_owned();
+        let line = std::fs::read(format!("/proc/{child}/cmdline")).ok()?;
+        line.starts_with(b"/bin/sleep\0").then_some(())
+    });
+    let sent = Instant::now();
+    container.signal(Signal::SIGTERM);
+    assert_eq!(container.end().code(), Some(143));
+    assert!(sent.elapsed() < Duration::from_secs(5), "{:?}", sent.elapsed());
 }

@@ -14,9 +14,12 @@
 mod capture;
 mod confinement;
 mod container;
+mod entering;
 mod entrypoints;
 mod fallback;
+mod hanging;
 mod harm;
+mod healing;
 mod held;
 mod starts;
 mod windows;

@@ -1,0 +1,269 @@
+//! Whether the folders that a container shows are the volumes that admission added: read from its mounts, without touching a
+//! file system.
+
+use std::path::Path;
+
+use flopwatch_launcher::run_dir::{DEFAULT_RUN_DIR, DEFAULT_TOOLS_DIR};
+use serde::{Deserialize, Serialize};
+
+/// How the kubelet names the folder of a pod's emptyDirs.
+const EMPTY_DIRS: &str = "/volumes/kubernetes.io~empty-dir/";
+/// Folder in the container below which nothing is mounted but the two.
+const OURS: &str = "/flopwatch";
+
+/// Why a container is not entered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VolumeError {
+    /// Its mounts cannot be read.
+    #[error("its mounts cannot be read: {0}")]
+    Unread(String),
+    /// The cgroup of the process names no pod.
+    #[error("it is in no pod")]
+    NoPod,
+    /// Nothing is mounted where the volume should be.
+    #[error("nothing is mounted at {0}")]
+    Absent(&'static str),
+    /// More than the volume is mounted there: over it, in it or around it.
+    #[error("something else is mounted at {0}")]
+    Covered(String),
+    /// It is another volume, or another pod's.
+    #[error("what is mounted at {0} is not the volume that admission added")]
+    Foreign(&'static str),
+    /// Who answers for its file system is not the kernel alone: it may never answer.
+    #[error("what is mounted at {0} is a file system of the kind {1}")]
+    Remote(&'static str, String),
+    /// The tools could be changed by who runs beside them.
+    #[error("{0} can be written to")]
+    Writable(&'static str),
+}
+
+/// Where the kubelet of a node keeps its pods' volumes, as mounts tell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KubeletVolumes {
+    /// Major and minor number of the file system that they are on; empty where nothing is known, which is no mount's.
+    device: String,
+    pods: String,
+}
+
+/// The emptyDirs of one pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct PodVolumes {
+    device: String,
+    /// Their folder in the file system.
+    folder: String,
+}
+
+/// A line of `/proc/PID/mountinfo`.
+struct Mount<'a> {
+    device: &'a str,
+    root: &'a str,
+    point: &'a str,
+    options: &'a str,
+    kind: &'a str,
+}
+
+fn mounts(mountinfo: &str) -> impl Iterator<Item = Mount<'_>> {
+    mountinfo.lines().filter_map(|line| {
+        let mut words = line.split(' ').skip(2);
+        Some(Mount {
+            device: words.next()?,
+            root: words.next()?,
+            point: words.next()?,
+            options: words.next()?,
+            // Behind optional fields and a dash.
+            kind: words.skip_while(|word| *word != "-").nth(1)?,
+        })
+    })
+}
+
+impl KubeletVolumes {
+    /// Reads it from the caller's own mounts, of which `own` is an emptyDir; none when the caller runs in no pod.
+    pub fn of_own(mountinfo: &str, own: &Path) -> Option<Self> {
+        let own = own.to_str()?;
+        let mount = mounts(mountinfo).find(|mount| mount.point == own)?;
+        let (pod, _volume) = mount.root.rsplit_once(EMPTY_DIRS)?;
+        let (pods, _uid) = pod.rsplit_once('/')?;
+        pods.ends_with("/pods").then(|| Self {
+            device: mount.device.to_owned(),
+            pods: pods.to_owned(),
+        })
+    }
+
+    /// Where it is not known: no container has such volumes.
+    pub const fn unknown() -> Self {
+        Self {
+            device: String::new(),
+            pods: String::new(),
+        }
+    }
+
+    /// Checks the mounts of a process (`/proc/PID/mountinfo`) of a container of that pod: its tools folder is the pod's, read-only, and
+    /// its run folder is too or lies on a local file system; and nothing else is mounted over, in or around them.
+    pub fn check(&self, pod_uid: &str, mountinfo: &str) -> Result<(), VolumeError> {
+        self.of_pod(pod_uid).check(mountinfo)
+    }
+
+    fn of_pod(&self, uid: &str) -> PodVolumes {
+        PodVolumes {
+            device: self.device.clone(),
+            folder: format!("{}/{uid}{EMPTY_DIRS}", self.pods),
+        }
+    }
+}
+
+impl PodVolumes {
+    fn check(&self, mountinfo: &str) -> Result<(), VolumeError> {
+        let others = mounts(mountinfo).find(|mount| {
+            let ours = mount.point == DEFAULT_TOOLS_DIR || mount.point == DEFAULT_RUN_DIR;
+            let near = mount.point.strip_prefix(OURS);
+            !ours && near.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
+        if let Some(mount) = others {
+            return Err(VolumeError::Covered(mount.point.to_owned()));
+        }
+        let tools = only(mountinfo, DEFAULT_TOOLS_DIR)?;
+        if !self.holds(&tools, |name| name == TOOLS) {
+            return Err(VolumeError::Foreign(DEFAULT_TOOLS_DIR));
+        }
+        if !tools.options.split(',').any(|option| option == "ro") {
+            return Err(VolumeError::Writable(DEFAULT_TOOLS_DIR));
+        }
+        let run = only(mountinfo, DEFAULT_RUN_DIR)?;
+        let own = self.holds(&run, |name| {
+            let index = name.strip_prefix(RUN_PREFIX);
+            index.is_some_and(|index| index.bytes().all(|byte| byte.is_ascii_digit()))
+        });
+        // What lies in it is the container's to write in any case: it must answer, no more.
+        if own || LOCAL.contains(&run.kind) {
+            Ok(())
+        } else {
+            Err(VolumeError::Remote(DEFAULT_RUN_DIR, run.kind.to_owned()))
+        }
+    }
+
+    /// Whether it shows a volume of the pod by that name.
+    fn holds(&self, mount: &Mount<'_>, is_named: impl Fn(&str) -> bool) -> bool {
+        mount.device == self.device && mount.root.strip_prefix(&self.folder).is_some_and(is_named)
+    }
+}
+
+/// The one mount at that place.
+fn only<'a>(mountinfo: &'a str, point: &'static str) -> Result<Mount<'a>, VolumeError> {
+    let mut there = mounts(mountinfo).filter(|mount| mount.point == point);
+    let mount = there.next().ok_or(VolumeError::Absent(point))?;
+    match there.next() {
+        None => Ok(mount),
+        Some(_) => Err(VolumeError::Covered(point.to_owned())),
+    }
+}
+
+/// File systems that no other machine and no program answers for.
+const LOCAL: [&str; 7] = ["btrfs", "ext3", "ext4", "f2fs", "tmpfs", "xfs", "zfs"];
+
+/// Names of the two volumes; the second has the container's number behind it (`flopwatch_api::preparation`).
+const TOOLS: &str = "flopwatch-tools";
+const RUN_PREFIX: &str = "flopwatch-run-";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POD: &str = "0a1b2c3d-1111-2222-3333-444455556666";
+    const AGENT: &str = "99999999-1111-2222-3333-444455556666";
+
+    fn folder(pod: &str, name: &str) -> String {
+        format!("/lib/kubelet/pods/{pod}/volumes/kubernetes.io~empty-dir/{name}")
+    }
+
+    fn line(device: &str, root: &str, point: &str, options: &str) -> String {
+        format!("1490 1480 {device} {root} {point} {options} - ext4 /dev/vda rw\n")
+    }
+
+    fn volumes() -> PodVolumes {
+        let own = line("254:0", "/", "/", "ro") + &line("254:0", &folder(AGENT, "tools"), "/opt/nsys", "ro,relatime");
+        let kubelet = KubeletVolumes::of_own(&own, Path::new("/opt/nsys")).unwrap();
+        assert_eq!(KubeletVolumes::of_own(&own, Path::new("/elsewhere")), None);
+        assert_eq!(KubeletVolumes::of_own(&own, Path::new("/")), None);
+        kubelet.of_pod(POD)
+    }
+
+    fn tools(options: &str) -> String {
+        line("254:0", &folder(POD, "flopwatch-tools"), "/flopwatch/tools", options)
+    }
+
+    fn run() -> String {
+        line(
+            "254:0",
+            &folder(POD, "flopwatch-run-3"),
+            "/flopwatch/run",
+            "rw,relatime",
+        )
+    }
+
+    #[test]
+    fn c1_h4_only_the_volumes_that_admission_added_are_trusted() {
+        let root = line("0:55", "/", "/", "rw");
+        let good = format!("{root}{}{}", tools("ro,relatime"), run());
+        assert_eq!(volumes().check(&good), Ok(()));
+        let foreign = VolumeError::Foreign("/flopwatch/tools");
+        let of_a_container = line("0:55", &folder(POD, "flopwatch-tools"), "/flopwatch/tools", "ro");
+        let of_another = line("254:0", &folder(AGENT, "flopwatch-tools"), "/flopwatch/tools", "ro");
+        let below = line(
+            "254:0",
+            &folder(POD, "flopwatch-run-3/flopwatch-tools"),
+            "/flopwatch/tools",
+            "ro",
+        );
+        for (what, mounts, error) in [
+            ("no mount at all", root.clone(), VolumeError::Absent("/flopwatch/tools")),
+            (
+                "a file system of the container's own",
+                of_a_container + &run(),
+                foreign.clone(),
+            ),
+            ("another pod's", of_another + &run(), foreign.clone()),
+            ("a folder of a volume", below + &run(), foreign),
+            (
+                "writable tools",
+                tools("rw") + &run(),
+                VolumeError::Writable("/flopwatch/tools"),
+            ),
+            ("no run folder", tools("ro"), VolumeError::Absent("/flopwatch/run")),
+            (
+                "a run folder that a program answers for",
+                tools("ro") + &line("0:66", "/", "/flopwatch/run", "rw").replace("ext4", "fuse.sshfs"),
+                VolumeError::Remote("/flopwatch/run", "fuse.sshfs".into()),
+            ),
+            (
+                "a run folder on a server",
+                tools("ro") + &line("0:66", "/", "/flopwatch/run", "rw").replace("ext4", "nfs4"),
+                VolumeError::Remote("/flopwatch/run", "nfs4".into()),
+            ),
+            (
+                "a second mount over the tools",
+                tools("ro") + &tools("ro") + &run(),
+                VolumeError::Covered("/flopwatch/tools".into()),
+            ),
+            (
+                "something in the tools",
+                good.clone() + &line("0:9", "/", "/flopwatch/tools/target-linux-x64", "ro"),
+                VolumeError::Covered("/flopwatch/tools/target-linux-x64".into()),
+            ),
+            (
+                "something around them",
+                good.clone() + &line("0:9", "/", "/flopwatch", "ro"),
+                VolumeError::Covered("/flopwatch".into()),
+            ),
+        ] {
+            assert_eq!(volumes().check(&mounts), Err(error), "{what}");
+        }
+        assert_eq!(
+            KubeletVolumes::unknown().check(POD, &good),
+            Err(VolumeError::Foreign("/flopwatch/tools"))
+        );
+        let small = tools("ro") + &line("0:66", "/", "/flopwatch/run", "rw").replace("ext4", "tmpfs");
+        assert_eq!(volumes().check(&small), Ok(()));
+        let beside = good + &line("0:9", "/", "/flopwatch-data", "rw");
+        assert_eq!(volumes().check(&beside), Ok(()));
+    }
+}

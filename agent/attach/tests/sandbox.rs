@@ -1,0 +1,517 @@
+//! What a converter that was taken over can do: a script in its place tries it. The sandboxes are made with the rights of the node's
+//! agent, with those of an ordinary user, and in a container whose /proc is covered in part.
+//!
+//! Needs root; says so and passes without.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests say what they expect by failing"
+)]
+
+use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use flopwatch_attach::process::Procfs;
+use flopwatch_attach::reexec::{End, Output, Reexec};
+use flopwatch_attach::sandbox::users::Users;
+use flopwatch_attach::sandbox::{self, MemoryBound, Sandboxed, product};
+use tempfile::TempDir;
+
+/// What the agent's container has, and no more.
+const CAPABILITIES: &str = "-all,+sys_admin,+sys_ptrace,+sys_chroot,+setuid,+setgid,+setpcap,+dac_read_search,+kill";
+/// User of a tool, where a test does not name another.
+const USER: u32 = 74_321;
+
+/// `target/debug/deps/this-test` -> `target`.
+fn target_folder() -> PathBuf {
+    std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_owned()
+}
+
+/// The program that the sandboxes are made with; none, with a printed reason, without root.
+fn helper() -> Option<&'static Path> {
+    static HELPER: OnceLock<PathBuf> = OnceLock::new();
+    if !nix::unistd::geteuid().is_root() {
+        println!("skipped: giving the agent's rights to a program needs root");
+        return None;
+    }
+    Some(HELPER.get_or_init(|| {
+        let target = target_folder();
+        // Whoever names the launcher has built the workspace.
+        if std::env::var_os("FLOPWATCH_LAUNCHER").is_some() {
+            return target.join("debug/examples/reexec");
+        }
+        let built = Command::new(env!("CARGO"))
+            .args([
+                "build",
+                "--quiet",
+                "-p",
+                "flopwatch-attach",
+                "--example",
+                "reexec",
+                "--target-dir",
+            ])
+            .arg(&target)
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()
+            .unwrap();
+        assert!(built.success(), "cannot build what the tests run");
+        target.join("debug/examples/reexec")
+    }))
+}
+
+/// Folders as the agent has them, and what is none of a converter's business in them.
+struct Rig {
+    folder: TempDir,
+    helper: &'static Path,
+}
+
+impl Rig {
+    fn new() -> Option<Self> {
+        let helper = helper()?;
+        let folder = tempfile::tempdir().unwrap();
+        let rig = Self { folder, helper };
+        std::fs::set_permissions(rig.folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        for made in ["tls", "spool/other/work", "spool/own/work"] {
+            std::fs::create_dir_all(rig.at(made)).unwrap();
+        }
+        std::fs::write(rig.at("tls/tls.key"), "the key\n").unwrap();
+        std::fs::set_permissions(rig.at("tls/tls.key"), PermissionsExt::from_mode(0o644)).unwrap();
+        std::fs::write(rig.at("spool/other/work/secret"), "another's\n").unwrap();
+        std::fs::set_permissions(rig.at("spool/other/work"), PermissionsExt::from_mode(0o777)).unwrap();
+        std::fs::write(rig.at("spool/own/input"), "foreign\n").unwrap();
+        Some(rig)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A way to start the helper: a script whose last word is the helper.
+    fn started_by(&self, name: &str, line: &str) -> Reexec {
+        let script = self.at(name);
+        let helper = self.helper.display();
+        let line = line.replace("HELPER", &format!("{helper} \"$@\""));
+        // By another process: a child that a test beside this one forks would hold the file open for writing, and what is open
+        // so cannot be executed.
+        let written = Command::new("sh")
+            .args([
+                "-c",
+                "printf '#!/bin/sh\\n%s\\n' \"$1\" >\"$2\" && chmod 755 \"$2\"",
+                "sh",
+                &line,
+            ])
+            .arg(&script)
+            .status();
+        assert!(written.unwrap().success());
+        Reexec::new(script)
+    }
+
+    fn agent(&self) -> Reexec {
+        self.started_by(
+            "agent",
+            &format!("exec setpriv --bounding-set={CAPABILITIES} --inh-caps=-all HELPER"),
+        )
+    }
+
+    /// A script in the place of a converter.
+    fn tool(&self, script: &str) -> Sandboxed {
+        let directory = self.at("spool/own/work");
+        chown(&directory, Some(USER), Some(USER)).unwrap();
+        Sandboxed {
+            command: ["/bin/sh", "-c", script].map(str::to_owned).into(),
+            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            directory,
+            readable: vec![self.at("spool/own/input")],
+            gpu: false,
+            user: USER,
+            memory_bytes: 4 << 30,
+            memory: MemoryBound::AddressSpace,
+            file_bytes: 1 << 30,
+            processes: 64,
+            cpu_seconds: 60,
+            deadline: Duration::from_mins(1),
+            whole: true,
+        }
+    }
+
+    /// A tool that tries to see what is not its own, and says what it saw.
+    fn curious(&self) -> Sandboxed {
+        let [key, other, input] = ["tls/tls.key", "spool/other", "spool/own/input"].map(|name| self.at(name));
+        self.tool(&format!(
+            "for file in {} {} /etc/passwd /etc/shadow /proc/1/environ /proc/1/root/etc/passwd; do
+               if [ -e $file ]; then echo sees $file; fi; if cat $file; then echo reads $file; fi; done 2>/dev/null
+             for folder in / /root /home /var /run {}; do ls -A $folder 2>/dev/null; done | sed 's/^/entry /'
+             for process in /proc/[0-9]*; do echo process $(cat $process/comm); done
+             cat {}; echo out > made; echo no > {} || echo read-only
+             (echo no > /usr/planted || echo no > /proc/sys/kernel/core_pattern || echo read-only) 2>&1",
+            key.display(),
+            other.join("work/secret").display(),
+            other.display(),
+            input.display(),
+            input.display(),
+        ))
+    }
+}
+
+fn text(output: &Output) -> String {
+    let both = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    format!("{:?} {:?}\n{}", output.end, output.missing, both.join("\n"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests have no runtime")]
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begin.elapsed() < Duration::from_mins(1), "no {what} within a minute");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The processes of a user, as the host sees them.
+fn running_as(user: u32) -> Vec<i32> {
+    let of_user = |pid: &i32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.contains(&format!("\nUid:\t{user}\t"))
+    };
+    Procfs::default().pids().unwrap().into_iter().filter(of_user).collect()
+}
+
+/// What a curious tool must have said.
+fn assert_saw_only_its_own(said: &str) {
+    assert!(!said.contains("the key") && !said.contains("another's"), "{said}");
+    assert!(!said.contains("reads ") && !said.contains("sees /etc"), "{said}");
+    assert!(
+        !said.contains("entry secret") && !said.contains("entry other"),
+        "{said}"
+    );
+    assert!(said.contains("foreign\n"), "its own input: {said}");
+    assert!(said.matches("read-only").count() >= 2, "{said}");
+}
+
+#[test]
+fn h1_a_converter_sees_no_process_no_key_and_no_other_capture() {
+    let Some(rig) = Rig::new() else { return };
+    let output = sandbox::run(&rig.agent(), &rig.curious()).unwrap();
+    let said = text(&output);
+    assert!(output.missing.is_empty(), "{said}");
+    assert_saw_only_its_own(&said);
+    assert!(said.contains("process reexec"), "{said}");
+    let processes: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("process ")).collect();
+    // The sandbox's first process, the shell, and what the shell runs to ask.
+    assert!(
+        (2..=4).contains(&processes.len()) && processes.iter().all(|name| ["reexec", "sh", "cat"].contains(name)),
+        "{said}"
+    );
+    assert_eq!(std::fs::read_to_string(rig.at("spool/own/work/made")).unwrap(), "out\n");
+    assert_eq!(std::fs::read_to_string(rig.at("spool/own/input")).unwrap(), "foreign\n");
+}
+
+#[test]
+fn h1_a_converter_cannot_end_a_process_even_of_its_own_user() {
+    let Some(rig) = Rig::new() else { return };
+    // Distroless "nonroot": our own controller and gateway too.
+    let mut other = Command::new("/bin/sleep");
+    let mut other = other.arg("600").uid(65_532).gid(65_532).spawn().unwrap();
+    let script = format!(
+        "kill -9 {}; cat /proc/{}/environ; kill -9 -1; echo tried",
+        other.id(),
+        other.id()
+    );
+    let mut tool = rig.tool(&script);
+    tool.user = 65_532;
+    chown(&tool.directory, Some(65_532), Some(65_532)).unwrap();
+    let output = sandbox::run(&rig.agent(), &tool).unwrap();
+    let alive = other.try_wait().unwrap().is_none();
+    other.kill().unwrap();
+    other.wait().unwrap();
+    assert!(alive, "{}", text(&output));
+}
+
+#[test]
+fn h1_a_converter_reaches_no_network_and_no_socket_of_the_machine() {
+    let Some(rig) = Rig::new() else { return };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let name = format!("flopwatch-test-{}", std::process::id());
+    let _unnamed = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+    let script = format!(
+        "python3 -c '
+import socket
+for family, address in [(socket.AF_INET, (\"127.0.0.1\", {port})), (socket.AF_INET6, (\"::1\", {port})), \
+         (socket.AF_UNIX, \"\\0{name}\"), (socket.AF_NETLINK, (0, 0))]:
+    try:
+        socket.socket(family, socket.SOCK_STREAM if family != socket.AF_NETLINK else socket.SOCK_RAW).connect(address)
+        print(\"reached\", family)
+    except OSError as error:
+        print(\"refused\", error)
+'"
+    );
+    let output = sandbox::run(&rig.agent(), &rig.tool(&script)).unwrap();
+    let said = text(&output);
+    assert!(
+        !said.contains("reached") && said.lines().filter(|line| line.starts_with("refused")).count() == 4,
+        "{said}"
+    );
+}
+
+#[test]
+fn h1_a_converter_starts_no_more_processes_than_its_bound() {
+    let Some(rig) = Rig::new() else { return };
+    let script = "python3 -c '
+import os, time
+started = 0
+try:
+    for _ in range(200):
+        if os.fork() == 0:
+            time.sleep(60)
+        started += 1
+except BlockingIOError as error:
+    print(\"refused after\", started)
+'";
+    let mut tool = rig.tool(script);
+    // No other test's: what runs as it counts.
+    (tool.user, tool.processes) = (USER + 1, 16);
+    chown(&tool.directory, Some(tool.user), Some(tool.user)).unwrap();
+    let output = sandbox::run(&rig.agent(), &tool).unwrap();
+    // The first process, the shell and Python are three of the sixteen.
+    let said = text(&output);
+    assert!(
+        said.contains("refused after 13") || said.contains("refused after 14"),
+        "{said}"
+    );
+    assert_eq!(running_as(USER + 1).len(), 0, "they end with it");
+}
+
+#[test]
+fn h1_a_converter_gets_no_namespace_no_mount_no_trace_and_no_device() {
+    let Some(rig) = Rig::new() else { return };
+    let script = "unshare -U true && echo got a user namespace
+        unshare -m true && echo got a mount namespace
+        mount -t tmpfs none /tmp && echo mounted
+        chroot / true && echo got another root
+        mknod null c 1 3 && echo made a device
+        python3 -c '
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+for name, number in [(\"ptrace\", 101), (\"process_vm_readv\", 310), (\"bpf\", 321), (\"keyctl\", 250), (\"io_uring_setup\", 425)]:
+    libc.syscall(number, 0, 0, 0, 0, 0)
+    print(name, ctypes.get_errno())
+'
+        grep -E '^(Uid|Gid|Groups|CapPrm|CapBnd|NoNewPrivs|Seccomp|SigBlk):' /proc/self/status; hostname; umask";
+    let output = sandbox::run(&rig.agent(), &rig.tool(script)).unwrap();
+    let said = text(&output);
+    assert!(
+        !said.contains("got a") && !said.contains("mounted") && !said.contains("made a"),
+        "{said}"
+    );
+    for (name, errno) in [
+        ("ptrace", 1),
+        ("process_vm_readv", 1),
+        ("bpf", 1),
+        ("keyctl", 1),
+        ("io_uring_setup", 1),
+    ] {
+        assert!(said.contains(&format!("{name} {errno}\n")), "{name}: {said}");
+    }
+    for line in [
+        &format!("Uid:\t{USER}\t{USER}\t{USER}\t{USER}\n"),
+        &format!("Gid:\t{USER}\t{USER}\t{USER}\t{USER}\n"),
+        "Groups:\t \n",
+        "CapPrm:\t0000000000000000\n",
+        "CapBnd:\t0000000000000000\n",
+        "NoNewPrivs:\t1\n",
+        "Seccomp:\t2\n",
+        "SigBlk:\t0000000000000000\n",
+        "sandbox\n",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+}
+
+#[test]
+fn h1_two_converters_at_once_have_users_of_their_own() {
+    let Some(rig) = Rig::new() else { return };
+    let users = Users::range(74_400..=74_403);
+    let (agent, rig) = (rig.agent(), &rig);
+    let tools: Vec<Output> = std::thread::scope(|scope| {
+        let started: Vec<_> = (0..2)
+            .map(|at| {
+                let user = users.lease().unwrap();
+                let (agent, directory) = (agent.clone(), rig.at(&format!("spool/{at}")));
+                std::fs::create_dir(&directory).unwrap();
+                chown(&directory, Some(user.id()), Some(user.id())).unwrap();
+                let tool = Sandboxed {
+                    user: user.id(),
+                    directory,
+                    ..rig.tool("id -u; id -g; id -G; sleep 2; ls -A ..")
+                };
+                scope.spawn(move || {
+                    let output = sandbox::run(&agent, &tool).unwrap();
+                    drop(user);
+                    output
+                })
+            })
+            .collect();
+        started.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    for (at, output) in tools.iter().enumerate() {
+        let user = 74_400 + at;
+        let own = format!("{user}\n{user}\n{user}\n{at}\nown\n");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), own, "{}", text(output));
+    }
+}
+
+#[test]
+fn h1_what_a_converter_plants_is_refused_with_its_reason() {
+    let Some(rig) = Rig::new() else { return };
+    let script = "ln -s /etc/shadow timeline.h5; echo x > summary.json; ln summary.json other; mkfifo capture.nsys-rep; mkdir folder
+        ln ../input linked-input 2>&1; mknod device b 8 0 2>&1; true";
+    let output = sandbox::run(&rig.agent(), &rig.tool(script)).unwrap();
+    assert!(output.success(), "{}", text(&output));
+    let folder = rig.at("spool/own/work");
+    for (name, reason) in [
+        ("timeline.h5", "is a symbolic link"),
+        ("summary.json", "has 2 names"),
+        ("capture.nsys-rep", "is a pipe"),
+        ("folder", "is a folder"),
+        ("linked-input", "is not there"),
+        ("device", "is not there"),
+    ] {
+        let refused = product::open(&folder, Path::new(name), Some(USER))
+            .unwrap_err()
+            .to_string();
+        assert!(refused.contains(reason), "{refused}");
+    }
+}
+
+#[test]
+fn h1_all_of_a_converter_ends_with_whoever_started_it() {
+    let Some(rig) = Rig::new() else { return };
+    let user = USER + 2;
+    let mut tool = rig.tool("setsid sleep 600 & sleep 600");
+    tool.user = user;
+    chown(&tool.directory, Some(user), Some(user)).unwrap();
+    let (_reports, reporting) = std::io::pipe().unwrap();
+    // As the agent starts it, without the part that looks after it.
+    let mut outside = Command::new("setpriv")
+        .args([&format!("--bounding-set={CAPABILITIES}"), "--inh-caps=-all"])
+        .arg(rig.helper)
+        .args(["sandbox", &serde_json::to_string(&tool).unwrap()])
+        .stdin(reporting)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for("the tool's processes", || (running_as(user).len() == 4).then_some(()));
+    outside.kill().unwrap();
+    outside.wait().unwrap();
+    wait_for("the end of all", || running_as(user).is_empty().then_some(()));
+}
+
+#[test]
+fn how_a_converter_ended_is_told_truly() {
+    let Some(rig) = Rig::new() else { return };
+    let agent = rig.agent();
+    let end = |script: &str| sandbox::run(&agent, &rig.tool(script)).unwrap().end;
+    assert_eq!(end("exit 5"), End::Exited(5));
+    assert_eq!(end("kill -9 $$"), End::Signaled(9));
+    assert_eq!(end("kill -SEGV $$"), End::Signaled(11));
+    assert_eq!(end("kill -35 $$"), End::Signaled(35));
+    // An orphan that ends first is not the tool.
+    assert_eq!(end("(sh -c 'sleep 0.1; exit 3' &); sleep 0.5; exit 4"), End::Exited(4));
+    let mut unknown = rig.tool("");
+    unknown.command = vec!["/usr/bin/no-such-converter".into()];
+    let error = sandbox::run(&agent, &unknown).unwrap_err().to_string();
+    assert!(error.contains("no-such-converter"), "{error}");
+    // The kernel ends the first process where memory runs short: it says so as if it had been the tool.
+    let user = USER + 3;
+    let mut tool = rig.tool("exec sleep 600");
+    tool.user = user;
+    chown(&tool.directory, Some(user), Some(user)).unwrap();
+    let ended = std::thread::scope(|scope| {
+        let running = scope.spawn(|| sandbox::run(&agent, &tool).unwrap());
+        let first = wait_for("the first process", || {
+            let found = running_as(user);
+            (found.len() == 2).then(|| found.into_iter().min()).flatten()
+        });
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(first), nix::sys::signal::Signal::SIGKILL).unwrap();
+        running.join().unwrap()
+    });
+    assert_eq!(ended.end, End::Signaled(9));
+}
+
+/// An ordinary user, without a right.
+const ORDINARY: &str =
+    "exec setpriv --reuid 74321 --regid 74321 --clear-groups --bounding-set=-all --inh-caps=-all HELPER";
+
+#[test]
+fn h1_an_ordinary_users_converter_sees_only_its_own_too_or_what_lacks_is_told() {
+    let Some(rig) = Rig::new() else { return };
+    let ordinary = rig.started_by("ordinary", ORDINARY);
+    let refused = sandbox::run(&ordinary, &rig.curious()).unwrap_err().to_string();
+    assert!(refused.contains("a user of its own"), "whole means whole: {refused}");
+    let tool = Sandboxed {
+        whole: false,
+        ..rig.curious()
+    };
+    let output = sandbox::run(&ordinary, &tool).unwrap();
+    let said = text(&output);
+    assert!(output.missing[0].starts_with("a user of its own"), "{said}");
+    if output.missing.len() == 1 {
+        assert_saw_only_its_own(&said);
+    } else {
+        println!("skipped: this system gives ordinary users no namespaces: {said}");
+    }
+}
+
+#[test]
+fn h1_where_a_container_covers_parts_of_proc_a_converter_has_none() {
+    let Some(rig) = Rig::new() else { return };
+    let covered = format!("exec unshare -m sh -c 'mount --bind /dev/null /proc/keys; {ORDINARY}' sh \"$@\"");
+    let covered = rig.started_by("covered", &covered);
+    let tool = Sandboxed {
+        whole: false,
+        ..rig.tool("ls -A /proc; cat ../input; echo done")
+    };
+    let output = sandbox::run(&covered, &tool).unwrap();
+    let said = text(&output);
+    assert!(output.missing.iter().any(|missing| missing.contains("/proc")), "{said}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "foreign\ndone\n", "{said}");
+}
+
+#[test]
+fn root_without_the_agents_rights_runs_what_it_can_and_says_what_lacks() {
+    let Some(rig) = Rig::new() else { return };
+    // As a container's root: with the right to give files rights, by which it may make namespaces, and without.
+    for (rights, missing) in [("-sys_admin", 2), ("-sys_admin,-setfcap", 3)] {
+        let line = format!("exec setpriv --bounding-set={rights} --inh-caps=-all HELPER");
+        let root = rig.started_by("root", &line);
+        let tool = Sandboxed {
+            whole: false,
+            user: 0,
+            ..rig.tool("grep -E '^(CapPrm|CapBnd|Seccomp)' /proc/self/status; echo x > made && echo wrote")
+        };
+        chown(&tool.directory, Some(0), Some(0)).unwrap();
+        let output = sandbox::run(&root, &tool).unwrap();
+        let said = text(&output);
+        assert!(output.missing.len() <= missing, "{said}");
+        for line in [
+            "CapPrm:\t0000000000000000\n",
+            "CapBnd:\t0000000000000000\n",
+            "Seccomp:\t2\n",
+            "wrote\n",
+        ] {
+            assert!(said.contains(line), "{line}: {said}");
+        }
+    }
+}
