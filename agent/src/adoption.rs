@@ -8,13 +8,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use flopwatch_api::capture::{CaptureSpec, Stage};
+use flopwatch_api::capture::{CaptureSpec, CaptureSummary, Stage};
 use flopwatch_api::profiler::{ProfilerType, TraceCategory};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::nsys::SessionState;
 use flopwatch_attach::process::ProcessId;
 use serde::{Deserialize, Serialize};
 
+use crate::bound::Bound;
 use crate::failure::Failure;
 use crate::plan::Interrupt;
 
@@ -30,6 +31,12 @@ pub struct Journal {
     pub attached: Option<Attached>,
     /// When the window opened, in ns since the Unix epoch; none before the collection ran.
     pub opened_utc_ns: Option<u64>,
+    /// What its collection may write; none before it began.
+    #[serde(default)]
+    pub bound: Option<Bound>,
+    /// What it was about to succeed with, beside the files in the store; none before they were made.
+    #[serde(default)]
+    pub made: Option<Made>,
     /// The failure that it was about to end with.
     pub failed: Option<Ended>,
 }
@@ -52,6 +59,15 @@ pub struct Attached {
     /// Version of the tools in the container; empty where a profiler without tools is used.
     #[serde(default)]
     pub tools: String,
+}
+
+/// A success as the journal keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Made {
+    /// What the files hold.
+    pub summary: CaptureSummary,
+    /// How it went, for people.
+    pub message: String,
 }
 
 /// A failure as the journal keeps it.
@@ -89,6 +105,8 @@ pub struct World {
     pub raw: bool,
     /// The window's samples are in the spool, whole.
     pub samples: bool,
+    /// The store holds its artifacts, whole.
+    pub stored: bool,
     /// The container; none when it ended, or another of its name runs.
     pub container: Option<Container>,
     /// Why it is to end before its time.
@@ -118,6 +136,8 @@ pub enum Adoption {
     Fetch,
     /// The raw capture is here: make the files of it.
     Produce,
+    /// The files are in the store: say so.
+    Publish,
     /// Clean up and fail.
     Fail(Failure),
 }
@@ -129,6 +149,9 @@ pub fn adopt(spec: &CaptureSpec, stage: Stage, journal: Option<&Journal>, world:
     }
     let restarted = |message: &str| Adoption::Fail(Failure::new(CaptureReason::AgentRestarted, message));
     let Some(journal) = journal else {
+        if world.stored {
+            return Adoption::Publish;
+        }
         return if stage <= Stage::Attaching {
             begin(world)
         } else {
@@ -144,6 +167,10 @@ pub fn adopt(spec: &CaptureSpec, stage: Stage, journal: Option<&Journal>, world:
              created anew",
             journal.adoptions.saturating_add(1)
         ));
+    }
+    // They were verified before they were stored.
+    if world.stored {
+        return Adoption::Publish;
     }
     let (Some(attached), Some(opened)) = (&journal.attached, journal.opened_utc_ns) else {
         return begin(world);
@@ -231,6 +258,7 @@ mod tests {
             now_utc_ns: 104 * SECOND,
             raw: false,
             samples: false,
+            stored: false,
             container: container.map(|(session, raw)| Container { session, raw }),
             interrupt: None,
         }
@@ -312,6 +340,29 @@ mod tests {
         assert_eq!(reason(&gone), Some(CaptureReason::SessionGone));
         let ended = decide(&journal(ProfilerType::Nsys), &world(None));
         assert_eq!(reason(&ended), Some(CaptureReason::ContainerRestarted));
+    }
+
+    #[test]
+    fn m1_what_lies_in_the_store_is_published_again_and_neither_made_anew_nor_failed() {
+        let stored = World {
+            stored: true,
+            ..world(None)
+        };
+        let attached = journal(ProfilerType::Nsys);
+        for journal in [Some(&attached), Some(&Journal::default()), None] {
+            let adoption = adopt(&spec(), Stage::Publishing, journal, &stored);
+            assert_eq!(adoption, Adoption::Publish, "{journal:?}");
+        }
+        let discarded = World {
+            interrupt: Some(Interrupt::Discard),
+            ..stored.clone()
+        };
+        assert_eq!(reason(&decide(&attached, &discarded)), Some(CaptureReason::Discarded));
+        let again = Journal {
+            adoptions: MAX_ADOPTIONS,
+            ..attached
+        };
+        assert_eq!(reason(&decide(&again, &stored)), Some(CaptureReason::AgentRestarted));
     }
 
     #[test]

@@ -99,7 +99,7 @@ async fn tail(stream: Option<impl AsyncRead + Unpin>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+mod crate_tests {
     use super::*;
 
     fn shell(script: &str) -> Command {

@@ -276,6 +276,9 @@ pub struct TransformArguments {
     /// What does the heavy steps: Auto, Gpu or Cpu.
     #[arg(long, value_name = "DEVICE", value_parser = device, default_value = "Auto")]
     pub device: TransformDevice,
+    /// Compute processes on the GPUs that this process cannot see.
+    #[arg(long, value_name = "COUNT", default_value_t)]
+    pub others: u32,
     /// Timeline file to write.
     #[arg(long, value_name = "FILE")]
     pub timeline: Option<PathBuf>,
@@ -304,6 +307,7 @@ impl From<TransformArguments> for Job {
             session_id,
             captured,
             device,
+            others,
             timeline,
             summary,
             converted,
@@ -323,6 +327,7 @@ impl From<TransformArguments> for Job {
             session_id,
             captured,
             device,
+            others,
             timeline,
             summary,
             conversion,
@@ -439,6 +444,7 @@ mod tests {
             "--max-captures=2",
             "--max-capture-bytes=2147483648",
             "--min-free-bytes=1073741824",
+            "--min-free-percent=15",
             "--node-name=n",
             "--namespace=flopwatch-system",
             "--pod-name=flopwatch-agent-x",

@@ -1,7 +1,7 @@
 //! A capture in the format of another program, beside the files that are published.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write as _};
+use std::io::{BufReader, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
@@ -9,6 +9,9 @@ use flate2::write::GzEncoder;
 use flopwatch_trace::export::{self, ExportError, ExportFormat, Table};
 use flopwatch_trace::model::{Drop, Timeline};
 use serde::{Deserialize, Serialize};
+
+/// Longest report that is read, in bytes.
+const MAX_REPORT_BYTES: u64 = 16 << 20;
 
 /// What to write where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +82,7 @@ impl Conversion {
     }
 
     /// Where the report is.
-    fn report(&self) -> PathBuf {
+    pub(crate) fn report(&self) -> PathBuf {
         self.output.with_extension("report.json")
     }
 
@@ -110,10 +113,10 @@ impl Conversion {
     }
 
     /// Reads the report that a child wrote.
-    pub(crate) fn read_report(&self) -> Result<Report, Error> {
+    pub(crate) fn read_report(&self, file: File) -> Result<Report, Error> {
+        let reader = BufReader::new(file.take(MAX_REPORT_BYTES));
         let path = self.report();
-        let file = File::open(&path).map_err(io(&path))?;
-        serde_json::from_reader(BufReader::new(file)).map_err(|source| Error::Report { path, source })
+        serde_json::from_reader(reader).map_err(|source| Error::Report { path, source })
     }
 }
 

@@ -195,6 +195,7 @@ mod tests {
                 name: String::new(),
                 busy_ns,
                 busy_ratio_of_window: 0.0,
+                busy_ratio_of_events_span: 0.0,
             })
             .to_vec();
         assert_eq!(digest(&summary).gpu_busy_percent, Some(50));

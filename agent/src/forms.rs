@@ -1,5 +1,8 @@
 //! Forms of published timelines, made on demand by sandboxed children: nothing of a timeline is read in this process.
+//!
+//! Each conversion has a folder that is ours, with the timeline in it, and in that one a folder of its child.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,8 +16,9 @@ use futures::future::BoxFuture;
 use crate::conversion::Conversion;
 use crate::failure::chain;
 use crate::node::{spool, sweep};
-use crate::steps::{self, Steps};
+use crate::steps::Steps;
 use crate::transform::Job;
+use crate::workplace::{self, Workplace};
 
 /// Makes forms in a folder of its own.
 #[derive(Debug)]
@@ -36,7 +40,11 @@ impl Forms {
         })
     }
 
-    async fn write(&self, form: Form, timeline: &Path, output: &Path) -> Result<(), steps::Error> {
+    async fn write(&self, form: Form, timeline: &Path) -> Result<File, ConversionError> {
+        let failed = |error: &(dyn std::error::Error + 'static)| ConversionError::Failed(chain(error));
+        let place = Workplace::make(timeline.with_file_name(workplace::NAME), &self.steps.limits().users)
+            .map_err(|error| failed(&error))?;
+        let output = place.at(form.name());
         let (format, table) = made_with(form);
         let job = Job {
             export: Some(timeline.to_owned()),
@@ -44,16 +52,19 @@ impl Forms {
             session_id: None,
             captured: Vec::new(),
             device: TransformDevice::Cpu,
+            others: 0,
             timeline: None,
-            summary: output.with_file_name("summary.json"),
+            summary: place.at("summary.json"),
             conversion: Some(Conversion {
                 format,
                 table,
                 gzip: form == Form::Chrome,
-                output: output.to_owned(),
+                output,
             }),
         };
-        self.steps.transform(&job, std::future::pending()).await
+        let written = self.steps.transform(&place, &job, std::future::pending()).await;
+        written.map_err(|error| failed(&error))?;
+        place.open(form.name()).map_err(|error| failed(&error))
     }
 }
 
@@ -61,29 +72,15 @@ impl Converter for Forms {
     fn folder(&self) -> BoxFuture<'_, Result<PathBuf, ConversionError>> {
         async {
             let folder = self.folder.join(self.next.fetch_add(1, Ordering::Relaxed).to_string());
-            // A child of root is another user; a child of anybody else is the same.
-            let made = if nix::unistd::geteuid().is_root() {
-                spool::make(&folder, self.steps.limits().user).map_err(|failure| failure.message)
-            } else {
-                std::fs::create_dir(&folder).map_err(|error| error.to_string())
-            };
+            let made = spool::make(&folder).map_err(|failure| failure.message);
             made.map_err(ConversionError::Failed)?;
             Ok(folder)
         }
         .boxed()
     }
 
-    fn convert<'a>(
-        &'a self,
-        form: Form,
-        timeline: &'a Path,
-        output: &'a Path,
-    ) -> BoxFuture<'a, Result<(), ConversionError>> {
-        async move {
-            let written = self.write(form, timeline, output).await;
-            written.map_err(|error| ConversionError::Failed(chain(&error)))
-        }
-        .boxed()
+    fn convert<'a>(&'a self, form: Form, timeline: &'a Path) -> BoxFuture<'a, Result<File, ConversionError>> {
+        self.write(form, timeline).boxed()
     }
 
     fn remove<'a>(&'a self, folder: &'a Path) -> BoxFuture<'a, ()> {
@@ -107,6 +104,7 @@ const fn made_with(form: Form) -> (ExportFormat, Table) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::steps::Limits;
 
     #[test]
     fn a_form_has_the_media_type_of_its_format_unless_it_is_compressed() {
@@ -125,7 +123,7 @@ mod tests {
         let left = folder.path().join("conversions");
         std::fs::create_dir_all(left.join("0")).unwrap();
         std::fs::write(left.join("0/timeline.h5"), "x").unwrap();
-        let steps = Steps::new("/nonexistent".into(), None, steps::Limits::default());
+        let steps = Steps::new("/nonexistent".into(), None, Limits::default());
         let forms = Forms::open(steps, left.clone()).await.unwrap();
         assert_eq!(std::fs::read_dir(&left).unwrap().count(), 0);
         let first = forms.folder().await.unwrap();

@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`plan`], [`choice`], [`verify`], [`status`], [`digest`] | what to do and what to say: functions of data |
+//! | [`plan`], [`choice`], [`bound`], [`verify`], [`status`], [`digest`] | what to do and what to say: functions of data |
 //! | [`transform`] | exports and samples into the published files; runs in a child process |
 //! | [`node`] | `run`: the captures and pods of one node |
 //! | [`source`], [`conversion`] | `convert`, `export` and `summary`: any file that is read, through the same children |
@@ -13,11 +13,13 @@
 //! | [`metrics`], [`observability`] | what it tells about itself |
 
 pub mod adoption;
+pub mod bound;
 pub mod child;
 pub mod choice;
 pub mod cli;
 pub mod conversion;
 pub mod digest;
+pub mod disk;
 pub mod dropped;
 pub mod failure;
 pub mod forms;
@@ -37,3 +39,4 @@ pub mod toolbox;
 pub mod tools;
 pub mod transform;
 pub mod verify;
+pub mod workplace;

@@ -4,6 +4,7 @@ use std::ffi::{CString, OsString};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 
@@ -254,12 +255,15 @@ async fn export(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Removes what is in a folder and belongs to this process's user; what does not is left to others.
+/// Removes what is in a folder and belongs to this process's user; what does not is left to others. Folders that their maker closed
+/// are opened first.
 fn clear(folder: &Path) -> anyhow::Result<()> {
     for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
         let entry = entry?;
         let removed = if entry.file_type()?.is_dir() {
-            std::fs::remove_dir_all(entry.path())
+            drop(std::fs::set_permissions(entry.path(), PermissionsExt::from_mode(0o700)));
+            clear(&entry.path()).ok();
+            std::fs::remove_dir(entry.path())
         } else {
             std::fs::remove_file(entry.path())
         };

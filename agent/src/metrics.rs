@@ -52,6 +52,7 @@ pub struct Metrics {
     uploads: IntCounterVec,
     uploads_due: IntGauge,
     evicted: IntCounter,
+    scrape_reviews: IntCounterVec,
 }
 
 /// Label values of uploads to the object store: `stored`, and the reasons of those that failed.
@@ -116,6 +117,13 @@ impl Metrics {
                 "flopwatch_captures_evicted_total",
                 "Captures whose artifacts left the node to keep its limits of size and age.",
             )?,
+            scrape_reviews: IntCounterVec::new(
+                Opts::new(
+                    "flopwatch_metrics_access_reviews_total",
+                    "Questions put to the Kubernetes API about who may read metrics.",
+                ),
+                &["review", "result"],
+            )?,
         };
         let build = IntGaugeVec::new(
             Opts::new("flopwatch_build_info", "Always 1; says which version runs."),
@@ -144,6 +152,7 @@ impl Metrics {
         registry.register(Box::new(metrics.uploads.clone()))?;
         registry.register(Box::new(metrics.uploads_due.clone()))?;
         registry.register(Box::new(metrics.evicted.clone()))?;
+        registry.register(Box::new(metrics.scrape_reviews.clone()))?;
         registry.register(Box::new(metrics.captures.clone()))?;
         registry.register(Box::new(metrics.stages.clone()))?;
         registry.register(Box::new(metrics.grafts.clone()))?;
@@ -199,6 +208,11 @@ impl Metrics {
     /// A capture's artifacts left the node to keep its limits.
     pub fn evicted(&self) {
         self.evicted.inc();
+    }
+
+    /// Where a reviewer of those who read metrics counts.
+    pub fn scrape_reviews(&self) -> IntCounterVec {
+        self.scrape_reviews.clone()
     }
 
     /// A watch failed and is retried; the name is one of [`WATCHES`].

@@ -1,6 +1,10 @@
 //! The agent of one node: its captures, its pods, its grafts.
 
 pub mod captures;
+pub mod certificate;
+pub mod clock;
+pub mod containers;
+pub mod entering;
 pub mod graft;
 mod journal;
 mod memory;
@@ -11,6 +15,7 @@ pub(crate) mod spool;
 pub mod starts;
 pub mod storage;
 pub(crate) mod sweep;
+mod watched;
 pub mod work;
 pub mod writer;
 
@@ -20,8 +25,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use flopwatch_api::AGENT_AUDIENCE;
+use axum::Router;
 use flopwatch_api::capture::Capture;
+use flopwatch_api::{METRICS_AUDIENCE, agent_audience};
 use flopwatch_artifacts::{
     Access, ArtifactMetrics, ArtifactService, ConversionLimits, Reviewer, ReviewerOptions, ServeError, Server,
     ServerLimits, Store, StoreError, StoreOptions, artifacts_path,
@@ -29,28 +35,33 @@ use flopwatch_artifacts::{
 use flopwatch_attach::process::Procfs;
 use flopwatch_attach::reexec::Reexec;
 use flopwatch_bucket::{Bucket, ClusterError, Limits as BucketLimits, LocationError, cluster_name};
-use flopwatch_nvml::{ContainerIdentity, DeviceSelection, Resolver};
+use flopwatch_nvml::{ContainerIdentity, Resolver};
 use futures::StreamExt;
 use kube::{Client, ResourceExt};
 use prometheus::Registry;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use crate::disk::{self, Floor};
 use crate::failure::chain;
 use crate::forms::Forms;
-use crate::gpus::{Gpus, Sampling};
+use crate::gpus::Gpus;
 use crate::metrics::Metrics;
 use crate::observability::{self, Health, start_logging};
 use crate::plan::Interrupt;
 use crate::steps::{self, Steps};
 use crate::toolbox::Toolbox;
 use captures::Captures;
+use containers::Containers;
+use entering::Entering;
 pub use options::Options;
 use pods::Pods;
 use storage::Storage;
+use work::Host;
 
 /// How long captures may take to clean up when the agent is asked to exit: below the 30 s that Kubernetes allows by default.
 const DRAIN: Duration = Duration::from_secs(25);
@@ -61,6 +72,8 @@ const LOCK_FILE: &str = "agent.lock";
 const LOCK_RETRY: Duration = Duration::from_millis(100);
 /// Time between two sweeps of the store.
 const SWEEP: Duration = Duration::from_mins(10);
+/// Longest wait for the first certificate before the agent says that it is ready.
+const CERTIFIED: Duration = Duration::from_secs(30);
 /// Pause before the first list of captures is tried again.
 const RETRY: Duration = Duration::from_secs(2);
 
@@ -81,6 +94,9 @@ pub enum Error {
     /// The artifact service cannot run.
     #[error("the artifact service cannot run")]
     Serve(#[from] ServeError),
+    /// No key or certificate to serve with can be made.
+    #[error("no certificate can be made")]
+    Certificate(#[from] certificate::CertificateError),
     /// The object store cannot be used as it is named.
     #[error("the object store cannot be used")]
     Location(#[from] LocationError),
@@ -102,8 +118,19 @@ pub struct Limits {
     pub captures: usize,
     /// Bytes of one raw capture.
     pub capture_bytes: u64,
-    /// Bytes of disk to leave free.
-    pub free_bytes: u64,
+    /// Disk space to leave free.
+    pub floor: Floor,
+}
+
+impl Limits {
+    /// As the options say.
+    fn of(options: &Options) -> Self {
+        Self {
+            captures: usize::from(options.max_captures),
+            capture_bytes: options.max_capture_bytes,
+            floor: options.floor(),
+        }
+    }
 }
 
 /// What every capture of the node shares.
@@ -112,6 +139,8 @@ pub struct Node {
     pub name: String,
     /// Way to the API server.
     pub client: Client,
+    /// Its clock.
+    pub clock: clock::ServerClock,
     /// Its pods.
     pub pods: Pods,
     /// Published artifacts.
@@ -128,14 +157,12 @@ pub struct Node {
     pub spool: PathBuf,
     /// The host's processes.
     pub procfs: Procfs,
-    /// The host's cgroups.
-    pub cgroup_root: PathBuf,
-    /// How helper processes are started.
-    pub reexec: Reexec,
+    /// How containers are entered.
+    pub entering: Entering,
     /// Containers that are held for their collection.
     pub starts: starts::Starts,
-    /// Its GPUs.
-    pub gpus: Gpus,
+    /// Its containers and GPUs, as captures touch them.
+    pub containers: Arc<dyn Containers>,
     /// Where artifacts are kept beside the node's own store.
     pub storage: Storage,
     /// Where artifacts are served: scheme, address and port.
@@ -156,54 +183,31 @@ impl std::fmt::Debug for Node {
 }
 
 impl Node {
-    /// Whether the node's NVML answers.
-    pub const fn has_nvml(&self) -> bool {
-        self.gpus.is_available()
-    }
-
     /// Where the artifacts of a capture are served.
     pub fn url_of(&self, capture: &Capture) -> String {
         let namespace = capture.namespace().unwrap_or_default();
         format!("{}{}", self.url, artifacts_path(&namespace, &capture.name_any()))
     }
-
-    /// Samples the GPUs that a container's processes use.
-    pub fn sample(&self, container_id: &str, interval: Duration) -> Sampling {
-        let (procfs, container_id) = (self.procfs.clone(), container_id.to_owned());
-        let target = move |pid: u32| {
-            let container = i32::try_from(pid).ok().and_then(|pid| procfs.container(pid));
-            container.is_some_and(|container| container.container_id == container_id)
-        };
-        self.gpus.record(interval, DeviceSelection::OfTarget, Arc::new(target))
-    }
 }
 
 /// Runs the agent until it is told to stop.
 pub async fn run(options: Options) -> Result<(), Error> {
-    start_logging(options.log_format, &options.log_level);
-    info!(
-        version = env!("CARGO_PKG_VERSION"),
-        node = options.node_name,
-        pod = options.pod_name,
-        "starting"
-    );
+    start(&options);
     let (stop, give_up) = (CancellationToken::new(), CancellationToken::new());
 
     let registry = Registry::new();
     let metrics = Metrics::register(&registry)?;
     let artifact_metrics = ArtifactMetrics::register(&registry)?;
     let health = Health::default();
-    let listener = listen(options.listen_metrics).await?;
-    let router = observability::router(registry.clone(), health.clone());
+    let listener = listen(options.listen_health).await?;
+    let router = observability::probes(health.clone());
     let mut observing = tokio::spawn(observability::serve(listener, router, give_up.clone()));
 
     // Held until this process ends, however it ends.
     let _lock = lock(&options.data_dir).await?;
-    let (steps, toolbox) = make_steps(&options).await?;
-    let spool = options.spool();
-    tokio::fs::create_dir_all(&spool)
-        .await
-        .map_err(io_error(format!("cannot make {}", spool.display())))?;
+    let children = options.children();
+    let (steps, toolbox) = make_steps(&options, children.clone()).await?;
+    let spool = make_spool(&options).await?;
     let store = open_store(&options, artifact_metrics.clone()).await?;
 
     let client = Client::try_default().await?;
@@ -212,55 +216,58 @@ pub async fn run(options: Options) -> Result<(), Error> {
     let gpus = Gpus::open(options.nvml_library.clone(), resolver(procfs.clone(), pods.clone()));
     gpus.register(&registry)?;
 
+    let (certifying, certified) = certify(&options, &client, &give_up).await?;
     let bucket = open_bucket(&options, &client).await?;
-    let forms = open_forms(&options).await?;
-    let server = bind(&options, &client, &store, forms, bucket.clone(), artifact_metrics).await?;
+    let forms = open_forms(&options, children).await?;
+    let series = series(registry, &client, &metrics);
+    let server = bind(
+        &options,
+        &client,
+        &store,
+        forms,
+        bucket.clone(),
+        artifact_metrics,
+        series,
+    )
+    .await?;
     let port = server.local_addr().port();
     let mut serving = tokio::spawn(server.run(give_up.clone()));
 
+    let toolbox = Arc::new(toolbox);
+    let entering = Entering::new(&options, procfs.clone(), Reexec::default());
+    let host = Host::new(entering.clone(), procfs.clone(), Arc::clone(&toolbox), gpus);
     let node = Arc::new(Node {
         name: options.node_name.clone(),
         client,
+        clock: clock::ServerClock::default(),
         pods: pods.clone(),
         store,
         metrics,
-        limits: Limits {
-            captures: usize::from(options.max_captures),
-            capture_bytes: options.max_capture_bytes,
-            free_bytes: options.min_free_bytes,
-        },
+        limits: Limits::of(&options),
         steps,
-        toolbox: Arc::new(toolbox),
+        toolbox,
         spool,
+        entering,
         procfs,
-        cgroup_root: options.cgroup_root.clone(),
-        reexec: Reexec::default(),
         starts: starts::Starts::default(),
-        gpus,
+        containers: Arc::new(host),
         storage: Storage::new(bucket, &options),
         url: format!("https://{}", SocketAddr::new(options.advertise_address, port)),
         stop: stop.clone(),
         give_up: give_up.clone(),
     });
     let watched_pods = tokio::spawn(watch_pods(pod_watch, node.metrics.clone(), stop.clone()));
-    let grafting = tokio::spawn(graft::run(Arc::clone(&node)));
+    let grafting = tokio::spawn(graft::run(Arc::clone(&node), health.clone()));
     let (captures, control) = Captures::new(Arc::clone(&node));
     let pods_known = CancellationToken::new();
     let known = pods_known.clone();
-    let controlling = tokio::spawn(async move {
-        // A capture that is planned before its pod is known would be refused as not running. A store wakes only the last of
-        // those that wait for its first list, so this is the one place that does.
-        if pods.wait_until_ready().await.is_ok() {
-            known.cancel();
-            control.await;
-        }
-    });
+    let controlling = tokio::spawn(control_once_known(pods, known, control));
     let keeping = tokio::spawn(storage::keep(Arc::clone(&node), Arc::clone(&captures)));
     let forgetting = tokio::spawn(Arc::clone(&captures).end_gone());
     let sweeping = tokio::spawn(ready_and_sweep(
         Arc::clone(&node),
         Arc::clone(&captures),
-        pods_known,
+        (pods_known, certified),
         health,
     ));
 
@@ -268,8 +275,8 @@ pub async fn run(options: Options) -> Result<(), Error> {
         () = asked_to_stop() => Ok(()),
         ended = &mut serving => ended.map_or_else(|error| Err(ended_early("the artifact service", error)), |result| Ok(result?)),
         ended = &mut observing => ended.map_or_else(
-            |error| Err(ended_early("the metrics service", error)),
-            |result| result.map_err(io_error("the metrics service ended")),
+            |error| Err(ended_early("the service of probes", error)),
+            |result| result.map_err(io_error("the service of probes ended")),
         ),
     };
     info!("stopping");
@@ -278,10 +285,46 @@ pub async fn run(options: Options) -> Result<(), Error> {
         warn!("captures did not let go in time; they are adopted at the next start all the same");
     }
     give_up.cancel();
-    for task in [watched_pods, grafting, controlling, keeping, forgetting, sweeping] {
+    for task in [
+        certifying,
+        watched_pods,
+        grafting,
+        controlling,
+        keeping,
+        forgetting,
+        sweeping,
+    ] {
         task.abort();
     }
     ended
+}
+
+/// Controls captures once the node's pods are known: a capture that is planned before its pod would be refused as not running.
+/// A store wakes only the last of those that wait for its first list, so this is the one place that does.
+async fn control_once_known(pods: Pods, known: CancellationToken, control: impl Future<Output = ()>) {
+    if pods.wait_until_ready().await.is_ok() {
+        known.cancel();
+        control.await;
+    }
+}
+
+/// Makes the folder of captures under way.
+async fn make_spool(options: &Options) -> Result<PathBuf, Error> {
+    let spool = options.spool();
+    let made = tokio::fs::create_dir_all(&spool).await;
+    made.map_err(io_error(format!("cannot make {}", spool.display())))?;
+    Ok(spool)
+}
+
+/// Starts the log, with who this is.
+fn start(options: &Options) {
+    start_logging(options.log_format, &options.log_level);
+    info!(
+        version = env!("CARGO_PKG_VERSION"),
+        node = options.node_name,
+        pod = options.pod_name,
+        "starting"
+    );
 }
 
 /// Waits until no other agent has the data folder: one that is being replaced may still be letting go of its captures.
@@ -307,8 +350,9 @@ async fn lock(folder: &Path) -> Result<File, Error> {
 /// Opens the store of this node's artifacts.
 async fn open_store(options: &Options, metrics: ArtifactMetrics) -> Result<Arc<Store>, Error> {
     let folder = options.data_dir.join("artifacts");
+    let volume = disk::volume(&options.data_dir).map_err(io_error("the size of the data folder's disk is unknown"))?;
     let store_options = StoreOptions {
-        free_bytes_floor: options.min_free_bytes,
+        free_bytes_floor: options.floor().of(volume.bytes),
         form_bytes: options.max_form_bytes,
         form_age: Duration::from_hours(options.form_hours.into()),
     };
@@ -330,9 +374,8 @@ async fn open_bucket(options: &Options, client: &Client) -> Result<Option<Bucket
 }
 
 /// What makes forms of timelines: children with the bounds of a transform, whose files are no larger than forms may be.
-async fn open_forms(options: &Options) -> Result<Forms, Error> {
+async fn open_forms(options: &Options, children: steps::Limits) -> Result<Forms, Error> {
     let own = std::env::current_exe().map_err(io_error("the path of this program cannot be found"))?;
-    let children = options.children();
     let limits = steps::Limits {
         file_bytes: children.file_bytes.min(options.max_form_bytes),
         ..children
@@ -344,7 +387,31 @@ async fn open_forms(options: &Options) -> Result<Forms, Error> {
         .map_err(io_error(failed))
 }
 
-/// Listens for those who fetch artifacts.
+/// Has this node's certificate asked for, now and every day; the token says when there is one.
+async fn certify(
+    options: &Options,
+    client: &Client,
+    stop: &CancellationToken,
+) -> Result<(JoinHandle<()>, CancellationToken), Error> {
+    let identity = certificate::Identity {
+        node: options.node_name.clone(),
+        server_name: options.server_name.clone(),
+        folder: options.tls_dir.clone(),
+    };
+    identity.prepare().await?;
+    let certified = CancellationToken::new();
+    let keeping = identity.keep(client.clone(), certified.clone(), stop.clone());
+    Ok((tokio::spawn(keeping), certified))
+}
+
+/// The series, for those who may read them.
+fn series(registry: Registry, client: &Client, metrics: &Metrics) -> Router {
+    let options = ReviewerOptions::for_metrics(METRICS_AUDIENCE);
+    let reviewer = Reviewer::new(client.clone(), options, metrics.scrape_reviews());
+    observability::series(registry, Arc::new(reviewer))
+}
+
+/// Listens for those who fetch artifacts, and for those who read metrics.
 async fn bind(
     options: &Options,
     client: &Client,
@@ -352,27 +419,28 @@ async fn bind(
     forms: Forms,
     bucket: Option<Bucket>,
     metrics: ArtifactMetrics,
+    series: Router,
 ) -> Result<Server, Error> {
     let reviews = ReviewerOptions {
-        service_audience: Some(AGENT_AUDIENCE.to_owned()),
+        service_audience: Some(agent_audience(&options.node_name)),
         ..ReviewerOptions::default()
     };
     let access = Access::Kubernetes(Reviewer::new(client.clone(), reviews, metrics.reviews()));
     let limits = ConversionLimits::default();
     let service = ArtifactService::converting(Arc::clone(store), access, metrics, Arc::new(forms), limits, bucket);
-    Ok(Server::bind_tls(&service, options.listen, &options.tls_dir, ServerLimits::default()).await?)
+    let server = Server::bind_tls(&service, options.listen, &options.tls_dir, ServerLimits::default()).await?;
+    Ok(server.beside(options.listen_metrics, series)?.0)
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address)
         .await
-        .map_err(io_error(format!("cannot listen on {address} for metrics")))
+        .map_err(io_error(format!("cannot listen on {address} for probes")))
 }
 
 /// Import, export and transform with the tools that are there.
-async fn make_steps(options: &Options) -> Result<(Steps, Toolbox), Error> {
+async fn make_steps(options: &Options, limits: steps::Limits) -> Result<(Steps, Toolbox), Error> {
     let own = std::env::current_exe().map_err(io_error("the path of this program cannot be found"))?;
-    let limits = options.children();
     let folders = std::iter::once(&options.tools_dir).chain(&options.older_tools_dir);
     let toolbox = Toolbox::open(folders, &own, &limits).await;
     if toolbox.is_empty() {
@@ -410,8 +478,15 @@ async fn watch_pods<E: std::error::Error>(
 }
 
 /// Says that the node is ready once its pods are known and its captures can be listed; then sweeps from time to time.
-async fn ready_and_sweep(node: Arc<Node>, captures: Arc<Captures>, pods_known: CancellationToken, health: Health) {
+async fn ready_and_sweep(
+    node: Arc<Node>,
+    captures: Arc<Captures>,
+    (pods_known, certified): (CancellationToken, CancellationToken),
+    health: Health,
+) {
     pods_known.cancelled().await;
+    // Captures are carried out without it, so it is not waited for for ever.
+    drop(timeout(CERTIFIED, certified.cancelled()).await);
     let mut ticks = interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while node.stop.run_until_cancelled(ticks.tick()).await.is_some() {

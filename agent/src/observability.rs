@@ -1,15 +1,16 @@
-//! `/metrics`, `/healthz` and `/readyz` in plain HTTP, and the log's format.
+//! `/healthz` and `/readyz` in plain HTTP, `/metrics` for those who may read it, and the log's format.
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use flopwatch_artifacts::{Reviewer, for_readers_of_paths};
 use prometheus::{Registry, TextEncoder};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -39,12 +40,44 @@ pub fn start_logging(format: LogFormat, filter: &str) {
 }
 
 /// What the probes answer. Cheap to clone; all clones share one state.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Health {
     ready: Arc<AtomicBool>,
+    started: Instant,
+    /// Milliseconds from the start to the last heartbeat; 0 before the first.
+    beat: Arc<AtomicU64>,
+}
+
+/// Longest silence between two heartbeats, above what a busy node costs and below what nobody should wait for.
+const SILENCE: Duration = Duration::from_mins(2);
+
+impl Default for Health {
+    fn default() -> Self {
+        Self {
+            ready: Arc::default(),
+            started: Instant::now(),
+            beat: Arc::default(),
+        }
+    }
 }
 
 impl Health {
+    /// The look for launchers came back.
+    pub fn beat(&self) {
+        let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.beat.store(now.max(1), Ordering::Release);
+    }
+
+    /// Whether it came back lately; before the first time it is not missed.
+    pub fn is_alive(&self) -> bool {
+        self.is_alive_at(self.started.elapsed())
+    }
+
+    fn is_alive_at(&self, now: Duration) -> bool {
+        let beat = self.beat.load(Ordering::Acquire);
+        beat == 0 || now.saturating_sub(Duration::from_millis(beat)) < SILENCE
+    }
+
     /// The watches have seen their first list.
     pub fn ready(&self) {
         self.ready.store(true, Ordering::Release);
@@ -56,19 +89,18 @@ impl Health {
     }
 }
 
-#[derive(Clone)]
-struct Shared {
-    registry: Registry,
-    health: Health,
+/// What anybody may ask.
+pub fn probes(health: Health) -> Router {
+    Router::new()
+        .route("/healthz", get(alive))
+        .route("/readyz", get(ready))
+        .with_state(health)
 }
 
-/// The routes.
-pub fn router(registry: Registry, health: Health) -> Router {
-    Router::new()
-        .route("/metrics", get(metrics))
-        .route("/healthz", get(async || "ok\n"))
-        .route("/readyz", get(ready))
-        .with_state(Shared { registry, health })
+/// The series, for those who may `get` the path `/metrics`: they name the pods of every tenant.
+pub fn series(registry: Registry, reviewer: Arc<Reviewer>) -> Router {
+    let routes = Router::new().route("/metrics", get(metrics)).with_state(registry);
+    for_readers_of_paths(routes, reviewer)
 }
 
 /// Serves the routes until it is told to stop.
@@ -81,9 +113,9 @@ pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToke
 /// Longest time that collecting the metrics may take before the scrape is answered with an error.
 const GATHER_TIMEOUT: Duration = Duration::from_secs(8);
 
-async fn metrics(State(shared): State<Shared>) -> Response {
+async fn metrics(State(registry): State<Registry>) -> Response {
     // Collectors may ask a driver, which can block: not on a runtime thread.
-    let gather = tokio::task::spawn_blocking(move || TextEncoder::new().encode_to_string(&shared.registry.gather()));
+    let gather = tokio::task::spawn_blocking(move || TextEncoder::new().encode_to_string(&registry.gather()));
     match tokio::time::timeout(GATHER_TIMEOUT, gather).await {
         Ok(Ok(Ok(text))) => ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response(),
         Ok(Ok(Err(error))) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
@@ -92,8 +124,20 @@ async fn metrics(State(shared): State<Shared>) -> Response {
     }
 }
 
-async fn ready(State(shared): State<Shared>) -> Response {
-    if shared.health.is_ready() {
+async fn alive(State(health): State<Health>) -> Response {
+    if health.is_alive() {
+        "ok\n".into_response()
+    } else {
+        (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the look for waiting launchers does not come back\n",
+        )
+            .into_response()
+    }
+}
+
+async fn ready(State(health): State<Health>) -> Response {
+    if health.is_ready() {
         "ok\n".into_response()
     } else {
         (
@@ -101,5 +145,24 @@ async fn ready(State(shared): State<Shared>) -> Response {
             "waiting for the first list of captures and pods\n",
         )
             .into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h4_an_agent_whose_look_for_launchers_hangs_is_not_alive() {
+        let health = Health::default();
+        assert!(
+            health.is_alive_at(Duration::from_hours(1)),
+            "nothing is missed before the first"
+        );
+        health.beat();
+        assert!(health.is_alive());
+        assert!(!health.is_alive_at(SILENCE * 2));
+        health.beat();
+        assert!(health.is_alive());
     }
 }

@@ -19,7 +19,7 @@ pub const RECHECK: Duration = Duration::from_secs(5);
 /// What the agent sees around one capture.
 #[derive(Clone, Debug)]
 pub struct Observed<'a> {
-    /// The moment of planning.
+    /// The moment of planning, by the clock that dated the capture: the API server's.
     pub now: Timestamp,
     /// When the capture was created.
     pub created: Timestamp,

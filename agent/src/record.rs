@@ -3,6 +3,8 @@
 //! The command becomes our own child with its standard streams, its environment (the session's entries added) and its
 //! signals; it is never killed. When the window ends before the command does, the command runs on.
 
+mod dispositions;
+mod fallback;
 mod session;
 
 use std::ffi::OsString;
@@ -18,6 +20,8 @@ use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::CategoryCount;
 use flopwatch_api::profiler::TraceCategory;
 use flopwatch_attach::nsys::HostTools;
+use flopwatch_attach::sandbox::product::ProductError;
+use flopwatch_launcher::copy::CopyError;
 use flopwatch_nvml::DeviceSelection;
 use flopwatch_trace::summary::Summary;
 use nix::sys::signal::{Signal, kill};
@@ -34,12 +38,17 @@ use crate::progress::Progress;
 use crate::steps::{self, Limits, Steps};
 use crate::transform::{self, Samples};
 use crate::verify::{required, verify};
+use crate::workplace::{self, Workplace};
+use dispositions::Ignored;
+use fallback::Fallback;
 pub use session::{Captured, Error as SessionError, Session};
 
 /// A session that outlives its window by this much ends itself.
 const SESSION_GRACE: Duration = Duration::from_mins(10);
 /// How often a session is begun.
 const ATTEMPTS: u32 = 3;
+/// Longest time after which it is begun once more: who records waits for the command.
+const AGAIN: Duration = Duration::from_secs(10);
 /// How often the terminal sees the seconds pass.
 const TICK: Duration = Duration::from_millis(200);
 
@@ -82,12 +91,21 @@ pub enum Error {
     /// Signals cannot be received.
     #[error("signals cannot be received: {0}")]
     Signals(std::io::Error),
+    /// The fallback library cannot be written.
+    #[error(transparent)]
+    Fallback(#[from] CopyError),
     /// The profiler's session failed.
     #[error(transparent)]
     Session(#[from] SessionError),
     /// Importing, exporting or transforming failed.
     #[error(transparent)]
     Step(#[from] steps::Error),
+    /// There is no folder for the children.
+    #[error(transparent)]
+    Workplace(#[from] workplace::Error),
+    /// What a child made is not taken.
+    #[error(transparent)]
+    Product(#[from] ProductError),
     /// The summary cannot be read.
     #[error(transparent)]
     Transform(#[from] transform::Error),
@@ -113,8 +131,8 @@ pub struct Recording {
 pub enum Running {
     /// It ended.
     Ended(ExitStatus),
-    /// It runs on.
-    Still(Child),
+    /// It runs on, with the library that the programs need which it starts from now on.
+    Still(Box<Child>, Fallback),
 }
 
 impl Running {
@@ -122,11 +140,14 @@ impl Running {
     pub async fn end(self) -> Option<ExitStatus> {
         match self {
             Self::Ended(status) => Some(status),
-            Self::Still(mut child) => {
+            Self::Still(mut child, fallback) => {
                 let mut signals = Signals::new().ok()?;
                 loop {
                     tokio::select! {
-                        status = child.wait() => return status.ok(),
+                        status = child.wait() => {
+                            fallback.remove();
+                            return status.ok();
+                        }
                         received = signals.next() => pass_on(&child, received),
                     }
                 }
@@ -180,8 +201,8 @@ pub async fn record(options: &Options) -> Result<Recording, Error> {
     })
 }
 
-/// A session that collects. On a busy machine one may be lost between its start and that; the command does not run yet, so
-/// another is begun.
+/// A session that collects. On a busy machine one may be lost at its start or between that and the collection; the command does
+/// not run yet, so another is begun.
 async fn open(
     tools: &HostTools,
     name: &str,
@@ -189,6 +210,7 @@ async fn open(
     spool: &Path,
     window: Duration,
 ) -> Result<Session, SessionError> {
+    let began = Instant::now();
     let mut attempt = 1;
     loop {
         let name = format!("{name}-{attempt}");
@@ -197,18 +219,21 @@ async fn open(
             what: format!("{} cannot be created", folder.display()),
             source,
         })?;
-        let mut session = Session::start(tools, &name, trace, &folder, window + SESSION_GRACE).await?;
-        match session.collect(window).await {
-            Ok(()) => return Ok(session),
-            Err(error) => {
-                session.end().await;
-                if attempt == ATTEMPTS {
-                    return Err(error);
+        let error = match Session::start(tools, &name, trace, &folder, window + SESSION_GRACE).await {
+            Ok(mut session) => match session.collect(window).await {
+                Ok(()) => return Ok(session),
+                Err(error) => {
+                    session.end().await;
+                    error
                 }
-                tracing::debug!(%error, attempt, "the profiler's session was lost before it collected");
-                attempt += 1;
-            }
+            },
+            Err(error) => error,
+        };
+        if attempt == ATTEMPTS || began.elapsed() >= AGAIN {
+            return Err(error);
         }
+        tracing::debug!(%error, attempt, "the profiler's session was lost before it collected");
+        attempt += 1;
     }
 }
 
@@ -220,7 +245,9 @@ async fn collect(
     window: Duration,
     progress: &mut Progress,
 ) -> Result<(Captured, Running, Samples), Error> {
-    let environment = session.environment()?;
+    let mut fallback = Fallback::install()?;
+    let environment = session.environment(fallback.library())?;
+    let ignored = Ignored::now();
     let mut signals = Signals::new().map_err(Error::Signals)?;
     let window_start_utc_ns = utc_ns();
     let interval = u64::try_from(options.manifest.spec.metrics.interval_milliseconds).unwrap_or(100);
@@ -235,11 +262,13 @@ async fn collect(
         command.arg0(name).args(arguments);
     }
     command.env_clear().envs(environment).kill_on_drop(false);
+    ignored.hand_on(&mut command);
     progress.clear();
     let mut child = command.spawn().map_err(|error| Error::Command {
         command: program.display().to_string(),
         reason: error.to_string(),
     })?;
+    fallback.stay();
     let start = Instant::now();
     let ended = loop {
         let left = window.saturating_sub(start.elapsed());
@@ -254,6 +283,13 @@ async fn collect(
         }
     };
     let window_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let command = match ended {
+        Some(status) => {
+            fallback.remove();
+            Running::Ended(status)
+        }
+        None => Running::Still(Box::new(child), fallback),
+    };
     progress.stage("stopping the collection");
     let captured = session.stop().await?;
     let samples = Samples {
@@ -261,7 +297,7 @@ async fn collect(
         window_ns,
         ..sampling.finish()
     };
-    Ok((captured, ended.map_or(Running::Still(child), Running::Ended), samples))
+    Ok((captured, command, samples))
 }
 
 /// Makes the files that the manifest lists. Says too whether the profiler saw CUDA.
@@ -276,18 +312,19 @@ async fn publish(
 ) -> Result<(Summary, bool), Error> {
     let own = std::env::current_exe().map_err(io(Path::new("/proc/self/exe")))?;
     let steps = Steps::new(own, Some(options.tools.clone()), Limits::default());
-    let report = match captured {
-        Captured::Report(report) => report,
+    let place = Workplace::make(spool.join(workplace::NAME), &steps.limits().users)?;
+    let (report, made) = match captured {
+        Captured::Report(report) => (report, false),
         Captured::Raw(raw) => {
             progress.stage("importing the capture");
-            let report = spool.join("capture.nsys-rep");
-            steps.import(&raw, &report, pending()).await?;
-            report
+            let report = place.at("capture.nsys-rep");
+            steps.import(&place, &raw, &report, pending()).await?;
+            (report, true)
         }
     };
     progress.stage("exporting the capture");
-    let export = spool.join("capture.h5");
-    steps.export(&report, &export, pending()).await?;
+    let export = place.at("capture.h5");
+    steps.export(&place, &report, &export, pending()).await?;
 
     progress.stage("making the timeline");
     let samples_file = spool.join("samples.json");
@@ -301,24 +338,32 @@ async fn publish(
         samples: Some(samples_file),
         session_id: Some(session_id.to_owned()),
         captured: trace.to_vec(),
-        timeline: Some(spool.join("timeline.h5")),
+        timeline: Some(place.at("timeline.h5")),
         device: options.manifest.spec.transform.device,
-        summary: spool.join("summary.json"),
+        others: 0,
+        summary: place.at("summary.json"),
         conversion: None,
     };
-    steps.transform(&job, pending()).await?;
-    let made = [
-        (Output::Timeline, job.timeline.as_ref()),
-        (Output::Summary, Some(&job.summary)),
-        (Output::Raw, Some(&report)),
+    steps.transform(&place, &job, pending()).await?;
+    let names = [
+        (Output::Timeline, "timeline.h5"),
+        (Output::Summary, "summary.json"),
+        (Output::Raw, "capture.nsys-rep"),
     ];
-    for (output, from) in made.into_iter().filter_map(|(output, from)| Some((output, from?))) {
+    for (output, name) in names {
         if options.manifest.spec.outputs.contains(&output) {
-            let to = options.output.join(from.file_name().unwrap_or_default());
-            std::fs::copy(from, &to).map_err(io(&to))?;
+            // The profiler's own report is no child's.
+            let mut from = if output == Output::Raw && !made {
+                std::fs::File::open(&report).map_err(io(&report))?
+            } else {
+                place.open(name)?
+            };
+            let to = options.output.join(name);
+            let copied = std::fs::File::create(&to).and_then(|mut file| std::io::copy(&mut from, &mut file));
+            copied.map_err(io(&to))?;
         }
     }
-    let summary = transform::read_summary(&job.summary)?;
+    let summary = transform::read_summary(place.open("summary.json")?, &job.summary)?;
     let uses_cuda = digest(&summary)
         .categories
         .iter()

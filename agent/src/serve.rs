@@ -1,5 +1,6 @@
 //! Serves files of this machine on loopback, with the same service that a node's agent uses.
 
+use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use flopwatch_artifacts::{
     ServerLimits, SourceFile, Store, StoreError, StoreOptions, artifacts_path,
 };
 use flopwatch_attach::nsys::HostTools;
+use flopwatch_attach::sandbox::product::{self, ProductError};
 use k8s_openapi::jiff::Timestamp;
 use prometheus::Registry;
 use tempfile::TempDir;
@@ -27,6 +29,13 @@ const NAMESPACE: &str = "local";
 /// The artifact that the viewer shows.
 const TIMELINE: &str = "timeline.h5";
 
+/// What is served of a folder: name, output and media type.
+const KNOWN: [(&str, Output, &str); 3] = [
+    ("capture.nsys-rep", Output::Raw, "application/octet-stream"),
+    ("summary.json", Output::Summary, "application/json"),
+    (TIMELINE, Output::Timeline, "application/x-hdf5"),
+];
+
 /// Why files cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -41,6 +50,9 @@ pub enum Error {
     /// A folder holds nothing to serve.
     #[error("{0} holds none of timeline.h5, summary.json and capture.nsys-rep")]
     Nothing(PathBuf),
+    /// A file of the folder is not what it looks like.
+    #[error(transparent)]
+    Product(#[from] ProductError),
     /// The store refused the files.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -148,23 +160,21 @@ impl Service {
 
 /// The artifacts that a file name stands for: name, output and media type.
 pub fn artifact_of(name: &str) -> Option<(&'static str, Output, &'static str)> {
-    const KNOWN: [(&str, Output, &str); 3] = [
-        (TIMELINE, Output::Timeline, "application/x-hdf5"),
-        ("summary.json", Output::Summary, "application/json"),
-        ("capture.nsys-rep", Output::Raw, "application/octet-stream"),
-    ];
     KNOWN.into_iter().find(|(known, ..)| *known == name)
 }
 
 /// A file to publish under the name that it has.
-pub fn source_file(path: &Path) -> Option<SourceFile> {
-    let (name, output, media_type) = artifact_of(path.file_name()?.to_str()?)?;
-    Some(SourceFile {
+pub fn source_file(name: &str, content: File) -> Option<SourceFile> {
+    artifact_of(name).map(|artifact| file_of(artifact, content))
+}
+
+fn file_of((name, output, media_type): (&str, Output, &str), content: File) -> SourceFile {
+    SourceFile {
         name: name.to_owned(),
         output,
         media_type: media_type.to_owned(),
-        path: path.to_owned(),
-    })
+        content: Arc::new(content),
+    }
 }
 
 fn files(source: &Path) -> Result<Vec<SourceFile>, Error> {
@@ -173,31 +183,27 @@ fn files(source: &Path) -> Result<Vec<SourceFile>, Error> {
         source: error,
     };
     let metadata = std::fs::metadata(source).map_err(io)?;
-    let paths = if metadata.is_dir() {
-        let entries = std::fs::read_dir(source).map_err(io)?;
-        let mut paths = entries
-            .map(|entry| entry.map(|entry| entry.path()))
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(io)?;
-        paths.sort();
-        paths
-    } else {
-        vec![source.to_owned()]
-    };
-    let mut files: Vec<_> = paths.iter().filter_map(|path| source_file(path)).collect();
-    if files.is_empty() && metadata.is_file() {
+    if !metadata.is_dir() {
+        if !metadata.is_file() {
+            return Err(Error::Nothing(source.to_owned()));
+        }
         // A timeline under a name of the user's own is served under its usual one.
-        let (name, output, media_type) = match source.extension().and_then(|extension| extension.to_str()) {
+        let named = source.file_name().and_then(|name| artifact_of(name.to_str()?));
+        let artifact = named.unwrap_or_else(|| match source.extension().and_then(|extension| extension.to_str()) {
             Some("json") => ("summary.json", Output::Summary, "application/json"),
             Some("nsys-rep") => ("capture.nsys-rep", Output::Raw, "application/octet-stream"),
             _ => (TIMELINE, Output::Timeline, "application/x-hdf5"),
-        };
-        files.push(SourceFile {
-            name: name.to_owned(),
-            output,
-            media_type: media_type.to_owned(),
-            path: source.to_owned(),
         });
+        return Ok(vec![file_of(artifact, File::open(source).map_err(io)?)]);
+    }
+    // Whoever made the folder need not be whoever serves it: a file that was not named is no way to another.
+    let mut files = Vec::new();
+    for artifact in KNOWN {
+        match product::open(source, Path::new(artifact.0), None) {
+            Ok(content) => files.push(file_of(artifact, content)),
+            Err(ProductError::NotFound(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     if files.is_empty() {
         Err(Error::Nothing(source.to_owned()))

@@ -1,6 +1,7 @@
 //! `convert`, `export` and `summary`: any file that is read, on the command line. The file is foreign: what reads it are children in a
 //! sandbox with a deadline, in a folder of their own that goes with the outcome.
 
+use std::fs::File;
 use std::future::Future;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use flopwatch_api::session::TransformDevice;
 use flopwatch_attach::nsys::{HostTools, parse_version};
+use flopwatch_attach::sandbox::product::ProductError;
 use flopwatch_trace::export::{ExportFormat, Table};
 use flopwatch_trace::summary::Summary;
 use flopwatch_trace::{Format, Version, nsys_report};
@@ -21,6 +23,7 @@ use crate::progress::Progress;
 use crate::steps::{self, Limits, Steps};
 use crate::tools;
 use crate::transform::{self, Job};
+use crate::workplace::{self, Workplace};
 
 /// Longest time that the profiler may take to say its version.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
@@ -105,6 +108,12 @@ pub enum Error {
     /// The profiler does not say its version.
     #[error(transparent)]
     Version(#[from] child::Error),
+    /// There is no folder for the children.
+    #[error(transparent)]
+    Workplace(#[from] workplace::Error),
+    /// What a child made is not taken.
+    #[error(transparent)]
+    Product(#[from] ProductError),
     /// The child's report cannot be read.
     #[error(transparent)]
     Conversion(#[from] conversion::Error),
@@ -191,7 +200,9 @@ async fn written(
     let mut progress = Progress::new(source.quiet);
     let Made { file, summary, report } = made(source, &work, form, &mut progress, until).await?;
     progress.stage("writing the output");
-    publish(&file, folder, output, force)?;
+    if let Some(file) = file {
+        publish(file, folder, output, force)?;
+    }
     let took = begin.elapsed().as_secs_f64();
     let events = summary.total_events;
     progress.stage(&format!("{events} events in {took:.1} s"));
@@ -200,14 +211,13 @@ async fn written(
 }
 
 /// Copies a finished file to a name beside the output, and renames it.
-fn publish(from: &Path, folder: &Path, output: &Path, force: bool) -> Result<(), Error> {
+fn publish(mut made: File, folder: &Path, output: &Path, force: bool) -> Result<(), Error> {
     let mut temporary = tempfile::Builder::new()
         .prefix(".flopwatch-")
         // The umask takes from this what the user wants taken.
         .permissions(std::fs::Permissions::from_mode(0o666))
         .tempfile_in(folder)
         .map_err(io(folder))?;
-    let mut made = std::fs::File::open(from).map_err(io(from))?;
     io::copy(&mut made, temporary.as_file_mut())
         .and_then(|_bytes| temporary.as_file_mut().flush())
         .and_then(|()| temporary.as_file().sync_all())
@@ -224,9 +234,10 @@ fn publish(from: &Path, folder: &Path, output: &Path, force: bool) -> Result<(),
     Ok(())
 }
 
-/// What was made of a file, in a work folder.
+/// What was made of a file.
 struct Made {
-    file: PathBuf,
+    /// The timeline or the other form.
+    file: Option<File>,
     summary: Summary,
     report: Report,
 }
@@ -254,7 +265,8 @@ async fn made(
     let steps = Steps::new(own, source.tools.clone().ok(), limits);
     // One wait for all steps: the first that it ends is the last one.
     let mut until = std::pin::pin!(until);
-    let at = |name: &str| work.path().join(name);
+    let place = Workplace::make(work.path().join(workplace::NAME), &steps.limits().users)?;
+    let at = |name: &str| place.at(name);
     let export = match format {
         Some(format @ (Format::NsysReport | Format::NsysStream)) => {
             let tools = source.tools.as_ref().map_err(|error| Error::NoTools {
@@ -274,12 +286,12 @@ async fn made(
             let report = at("capture.nsys-rep");
             if is_stream {
                 progress.stage("importing the capture");
-                let imported = steps.import(&copy, &report, &mut until).await;
+                let imported = steps.import(&place, &copy, &report, &mut until).await;
                 imported.map_err(|error| versions.explain(&source.file, error))?;
             }
             progress.stage("exporting the report");
             let export = at("capture.h5");
-            let exported = steps.export(&report, &export, &mut until).await;
+            let exported = steps.export(&place, &report, &export, &mut until).await;
             exported.map_err(|error| versions.explain(&source.file, error))?;
             export
         }
@@ -292,6 +304,7 @@ async fn made(
         session_id: source.session_id.clone(),
         captured: Vec::new(),
         device: TransformDevice::Auto,
+        others: 0,
         timeline: matches!(form, Form::Timeline).then(|| at("timeline.h5")),
         summary: at("summary.json"),
         conversion: match form {
@@ -304,16 +317,17 @@ async fn made(
             Form::None | Form::Timeline => None,
         },
     };
-    let transformed = steps.transform(&job, &mut until).await;
+    let transformed = steps.transform(&place, &job, &mut until).await;
     transformed.map_err(own_words)?;
-    let summary = transform::read_summary(&job.summary)?;
-    let report = job.conversion.as_ref().map(Conversion::read_report).transpose()?;
+    let open = |path: &Path| place.open(&path.file_name().unwrap_or_default().to_string_lossy());
+    let summary = transform::read_summary(open(&job.summary)?, &job.summary)?;
+    let report = match &job.conversion {
+        Some(conversion) => conversion.read_report(open(&conversion.report())?)?,
+        None => Report::default(),
+    };
     let file = job.timeline.or(job.conversion.map(|conversion| conversion.output));
-    Ok(Made {
-        file: file.unwrap_or_default(),
-        summary,
-        report: report.unwrap_or_default(),
-    })
+    let file = file.as_deref().map(open).transpose()?;
+    Ok(Made { file, summary, report })
 }
 
 /// A child of ours says in its last line what is wrong with the file: that is the error, and not how the child ended.

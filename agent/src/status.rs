@@ -169,7 +169,7 @@ impl Draft {
     pub fn succeed(
         &mut self,
         artifacts: Vec<Artifact>,
-        summary: CaptureSummary,
+        summary: Option<CaptureSummary>,
         url: Option<String>,
         message: &str,
         now: Timestamp,
@@ -182,7 +182,7 @@ impl Draft {
             message,
         );
         self.status.artifacts = artifacts;
-        self.status.summary = Some(summary);
+        self.status.summary = summary;
         self.status.url = url;
         self.status.completion_time = Some(whole_second(now));
     }

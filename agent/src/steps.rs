@@ -6,27 +6,43 @@ use std::time::Duration;
 use flopwatch_api::session::TransformDevice;
 use flopwatch_attach::nsys::{HostTools, parse_version};
 use flopwatch_attach::reexec::{End, Output, Reexec, ReexecError};
+use flopwatch_attach::sandbox::users::Users;
 use flopwatch_attach::sandbox::{self, MemoryBound, Sandboxed};
+use flopwatch_trace::transform::device::others;
+use nix::libc::SIGXFSZ;
 use tracing::{debug, warn};
 
+use crate::disk::{Floor, Short, Space};
 use crate::transform::Job;
+use crate::workplace::{self, Workplace};
 
 /// Made by the driver's kernel module when it is loaded.
 const NVIDIA_DRIVER: &str = "/proc/driver/nvidia/version";
+/// The transform's kernels for GPUs, beside this program.
+const KERNELS: &str = "libflopwatch_kernels.so";
 /// Longest time for the tools to say their version.
 const VERSION: Duration = Duration::from_mins(1);
 /// Longest removal of what children left.
 const CLEAR: Duration = Duration::from_mins(1);
 
+/// Threads and processes that a child may have beside those for each processor.
+const PROCESSES: u64 = 256;
+/// Threads and processes that a child may have for each processor.
+const PROCESSES_EACH: u64 = 4;
+
 /// Bounds of the children.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Limits {
-    /// User and group that a child becomes when this process is root.
-    pub user: u32,
+    /// Users and groups that children become.
+    pub users: Users,
+    /// Whether a child that lacks one of its protections is not run.
+    pub whole: bool,
     /// Address space of a child in bytes.
     pub memory_bytes: u64,
-    /// Largest file that a child writes, in bytes.
+    /// Largest file that a child writes, in bytes; what the disk has free above the floor may be less.
     pub file_bytes: u64,
+    /// Free disk space that children leave.
+    pub floor: Floor,
     /// Longest import.
     pub import: Duration,
     /// Longest export.
@@ -36,13 +52,15 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 4 GiB of address space, files of 16 GiB, 10 minutes each, as the calling user.
+    /// 4 GiB of address space, files of 16 GiB on any disk, 10 minutes each, as the calling user.
     fn default() -> Self {
         let long = Duration::from_mins(10);
         Self {
-            user: nix::unistd::geteuid().as_raw(),
+            users: Users::caller(),
+            whole: false,
             memory_bytes: 4 << 30,
             file_bytes: 16 << 30,
+            floor: Floor::default(),
             import: long,
             export: long,
             transform: long,
@@ -53,6 +71,22 @@ impl Default for Limits {
 /// Why a step did not do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// There is no folder for the child.
+    #[error("{step} cannot be run")]
+    Place {
+        /// What was to be done.
+        step: &'static str,
+        /// Why.
+        source: workplace::Error,
+    },
+    /// A file or folder of ours cannot be made ready for the child.
+    #[error("{step} cannot be run: {source}")]
+    Prepare {
+        /// What was to be done.
+        step: &'static str,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
     /// The child could not be run.
     #[error("{step} cannot be run")]
     Run {
@@ -60,6 +94,25 @@ pub enum Error {
         step: &'static str,
         /// Why.
         source: ReexecError,
+    },
+    /// The disk ran short of free space, before it or while it was at work.
+    #[error("{step} was ended: {short}")]
+    NoSpace {
+        /// What was to be done.
+        step: &'static str,
+        /// How little is left.
+        short: Short,
+    },
+    /// What it wrote outgrew the free disk space.
+    #[error(
+        "{step} was ended: a file outgrew the {bytes} bytes that the node's disk has beside what must stay free \
+         (--min-free-bytes, --min-free-percent): free some space on the node"
+    )]
+    Outgrown {
+        /// What was to be done.
+        step: &'static str,
+        /// Bytes that a file could have.
+        bytes: u64,
     },
     /// It took too long.
     #[error("{step} took longer than {limit:?} and was ended")]
@@ -119,6 +172,13 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Whether the disk was too small for it.
+    pub const fn is_want_of_space(&self) -> bool {
+        matches!(self, Self::NoSpace { .. } | Self::Outgrown { .. })
+    }
+}
+
 /// Runs the steps of one capture in its folder.
 #[derive(Clone, Debug)]
 pub struct Steps {
@@ -159,17 +219,11 @@ impl Steps {
         let step = "asking Nsight Systems for its version";
         let tools = self.tools.as_ref().ok_or(Error::NoTools { step })?;
         let line = vec![tools.nsys.to_string_lossy().into_owned(), "--version".to_owned()];
-        let made = std::env::temp_dir().join("version");
-        let output = self
-            .run(
-                step,
-                line,
-                MemoryBound::AddressSpace,
-                &made,
-                VERSION,
-                std::future::pending(),
-            )
-            .await?;
+        let folder = tempfile::tempdir().map_err(|source| Error::Prepare { step, source })?;
+        let place = Workplace::make(folder.path().join(workplace::NAME), &self.limits.users)
+            .map_err(|source| Error::Place { step, source })?;
+        let child = Step::new(step, line, VERSION, Floor::default());
+        let output = self.run(child, &place, std::future::pending()).await?;
         let said = String::from_utf8_lossy(&output.stdout);
         parse_version(&said).map(str::to_owned).ok_or_else(|| Error::NoVersion {
             step,
@@ -177,86 +231,137 @@ impl Steps {
         })
     }
 
-    /// Makes a report of a raw capture. When `until` resolves first, the child is killed and reaped before this returns; so it is
-    /// for every step.
-    pub async fn import(&self, raw: &Path, report: &Path, until: impl Future<Output = ()>) -> Result<(), Error> {
+    /// Makes a report of a raw capture at a path of `place`. When `until` resolves first, the child is killed and reaped before
+    /// this returns; so it is for every step.
+    pub async fn import(
+        &self,
+        place: &Workplace,
+        raw: &Path,
+        report: &Path,
+        until: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
         let step = "the import";
         let tools = self.tools.as_ref().ok_or(Error::NoTools { step })?;
-        let line = tools.import(raw, report);
-        let memory = MemoryBound::AddressSpace;
-        self.run(step, line, memory, report, self.limits.import, until)
-            .await
-            .map(drop)
+        let mut child = Step::new(step, tools.import(raw, report), self.limits.import, self.limits.floor);
+        child.reads(place, raw)?;
+        self.run(child, place, until).await.map(drop)
     }
 
-    /// Makes an export of a report.
-    pub async fn export(&self, report: &Path, export: &Path, until: impl Future<Output = ()>) -> Result<(), Error> {
+    /// Makes an export of a report at a path of `place`.
+    pub async fn export(
+        &self,
+        place: &Workplace,
+        report: &Path,
+        export: &Path,
+        until: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
         let step = "the export";
         let tools = self.tools.as_ref().ok_or(Error::NoTools { step })?;
-        let line = tools.export_hdf(report, export);
-        let memory = MemoryBound::AddressSpace;
-        self.run(step, line, memory, export, self.limits.export, until)
-            .await
-            .map(drop)
+        let mut child = Step::new(
+            step,
+            tools.export_hdf(report, export),
+            self.limits.export,
+            self.limits.floor,
+        );
+        child.reads(place, report)?;
+        self.run(child, place, until).await.map(drop)
     }
 
-    /// Makes the published files.
-    pub async fn transform(&self, job: &Job, until: impl Future<Output = ()>) -> Result<(), Error> {
-        let line = job.command_line(&self.own);
-        // Only where it may matter: the bound on the address space is the stricter one.
-        let memory = if job.device != TransformDevice::Cpu && Path::new(NVIDIA_DRIVER).exists() {
-            MemoryBound::Data
-        } else {
-            MemoryBound::AddressSpace
-        };
-        let limit = self.limits.transform;
-        let made = job.timeline.as_ref().unwrap_or(&job.summary);
-        self.run("the transform", line, memory, made, limit, until)
-            .await
-            .map(drop)
+    /// Makes the published files; what the job makes is in `place`.
+    pub async fn transform(&self, place: &Workplace, job: &Job, until: impl Future<Output = ()>) -> Result<(), Error> {
+        let step = "the transform";
+        // Only where it may matter: what a child sees of the GPUs is more than others see.
+        let mut gpu = job.device != TransformDevice::Cpu && Path::new(NVIDIA_DRIVER).exists();
+        let mut job = job.clone();
+        if gpu && job.device == TransformDevice::Auto {
+            let seen = tokio::task::spawn_blocking(others).await;
+            match seen.map_err(|source| Error::Thread { step, source })? {
+                Ok(seen) => job.others = seen,
+                // The workload comes first, and nobody can tell whether there is one.
+                Err(reason) => {
+                    debug!(
+                        reason,
+                        "who computes on the GPUs is unknown: the transform is done without them"
+                    );
+                    gpu = false;
+                }
+            }
+        }
+        let mut child = Step::new(
+            step,
+            job.command_line(&self.own),
+            self.limits.transform,
+            self.limits.floor,
+        );
+        child.gpu = gpu;
+        for file in job.export.iter().chain(&job.samples) {
+            child.reads(place, file)?;
+        }
+        child.readable.extend(readers());
+        self.run(child, place, until).await.map(drop)
     }
 
-    /// Removes what children left in a folder, as their user; the folder itself stays.
+    /// Removes what children left in their folder, in their name; the folder itself stays.
     pub async fn clear(&self, folder: &Path) -> Result<(), Error> {
+        let Some(place) = Workplace::left(folder, &self.limits.users) else {
+            return Ok(());
+        };
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let line = vec![text(&self.own), "clear".to_owned(), text(folder)];
-        let memory = MemoryBound::AddressSpace;
-        let never = std::future::pending();
-        self.run("the clean-up", line, memory, &folder.join("."), CLEAR, never)
-            .await
-            .map(drop)
+        // It is what helps on a full disk.
+        let child = Step::new("the clean-up", line, CLEAR, Floor::default());
+        self.run(child, &place, std::future::pending()).await.map(drop)
     }
 
-    /// The child works in the folder of what it makes.
-    async fn run(
-        &self,
-        step: &'static str,
-        command: Vec<String>,
-        memory: MemoryBound,
-        made: &Path,
-        limit: Duration,
-        until: impl Future<Output = ()>,
-    ) -> Result<Output, Error> {
-        let directory = made.parent().unwrap_or(Path::new("/")).to_owned();
-        let mut environment = match &self.tools {
-            Some(tools) => tools.environment(&directory),
-            None => Vec::new(),
-        };
+    /// The child works in its folder.
+    async fn run(&self, child: Step, place: &Workplace, until: impl Future<Output = ()>) -> Result<Output, Error> {
+        let Step {
+            name: step,
+            command,
+            gpu,
+            mut readable,
+            limit,
+            floor,
+        } = child;
+        let directory = place.path().to_owned();
+        let mut environment = Vec::new();
+        if let Some(tools) = &self.tools {
+            environment = tools.environment(&directory);
+            readable.extend(tools.folders());
+        }
+        readable.push(self.own.clone());
         // A report of Nsight Compute is opened by its own program, which the child has to find.
         for name in ["PATH", flopwatch_trace::ncu::NCU] {
             environment.extend(std::env::var(name).ok().map(|value| (name.to_owned(), value)));
         }
+        if gpu {
+            // Where the transform looks for its kernels, beside the system's folders.
+            readable.push(self.own.with_file_name(KERNELS));
+        }
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let processors = u64::try_from(processors).unwrap_or(u64::MAX);
+        let space = Space::new(directory.clone(), floor);
+        let free = space.above().map_err(|short| Error::NoSpace { step, short })?;
+        let file_bytes = self.limits.file_bytes.min(free);
         let sandboxed = Sandboxed {
             command,
             environment,
             directory,
-            user: self.limits.user,
+            readable,
+            gpu,
+            user: place.user(),
             memory_bytes: self.limits.memory_bytes,
-            memory,
-            file_bytes: self.limits.file_bytes,
+            memory: if gpu {
+                MemoryBound::Data
+            } else {
+                MemoryBound::AddressSpace
+            },
+            file_bytes,
+            processes: processors.saturating_mul(PROCESSES_EACH).saturating_add(PROCESSES),
             // One processor for the whole time, and as much again for a tool with threads.
             cpu_seconds: limit.as_secs().saturating_mul(2),
             deadline: limit,
+            whole: self.limits.whole,
         };
         let reexec = self.reexec.clone();
         // The child's thread watches the reading end: it ends the child when the writing end is gone, be it below or because
@@ -266,10 +371,15 @@ impl Steps {
         let mut cancel = Some(cancel);
         let mut ran = tokio::task::spawn_blocking(move || sandbox::run_until(&reexec, &sandboxed, &cancelled));
         let mut until = std::pin::pin!(until);
+        let mut short = None;
         let ran = loop {
             tokio::select! {
                 ran = &mut ran => break ran,
                 () = &mut until, if cancel.is_some() => drop(cancel.take()),
+                found = space.run_short(), if cancel.is_some() => {
+                    short = Some(found);
+                    drop(cancel.take());
+                }
             }
         };
         let output = ran
@@ -278,9 +388,73 @@ impl Steps {
         for missing in &output.missing {
             debug!(step, missing, "a protection could not be applied");
         }
+        if let (End::Cancelled, Some(short)) = (output.end, short) {
+            return Err(Error::NoSpace { step, short });
+        }
+        // Its limit on files was what the disk had left.
+        if output.end == End::Signaled(SIGXFSZ) && file_bytes < self.limits.file_bytes {
+            let bytes = file_bytes;
+            return Err(Error::Outgrown { step, bytes });
+        }
         judge(step, &output, limit)?;
         Ok(output)
     }
+}
+
+/// A child to run.
+struct Step {
+    name: &'static str,
+    command: Vec<String>,
+    gpu: bool,
+    readable: Vec<PathBuf>,
+    limit: Duration,
+    /// Free disk space that it leaves.
+    floor: Floor,
+}
+
+impl Step {
+    const fn new(name: &'static str, command: Vec<String>, limit: Duration, floor: Floor) -> Self {
+        Self {
+            name,
+            command,
+            gpu: false,
+            readable: Vec::new(),
+            limit,
+            floor,
+        }
+    }
+
+    /// Lets the child read a file; what lies in its own folder it can read as it is.
+    fn reads(&mut self, place: &Workplace, file: &Path) -> Result<(), Error> {
+        if !file.starts_with(place.path()) {
+            let step = self.name;
+            place.show(file).map_err(|source| Error::Prepare { step, source })?;
+            self.readable.push(file.to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Where programs lie that open reports of other profilers for the transform.
+fn readers() -> Vec<PathBuf> {
+    let named = std::env::var_os(flopwatch_trace::ncu::NCU).map(PathBuf::from);
+    let on_path = || {
+        let path = std::env::var_os("PATH")?;
+        std::env::split_paths(&path)
+            .map(|folder| folder.join("ncu"))
+            .find(|program| program.is_file())
+    };
+    let Some(program) = named.filter(|program| program.is_file()).or_else(on_path) else {
+        return Vec::new();
+    };
+    // Behind a link, its own folder: it loads what lies beside it. NVIDIA's wrapper looks into its usual place.
+    let real = program.canonicalize().ok();
+    let folder = real.as_deref().and_then(Path::parent).map(Path::to_owned);
+    let usual = PathBuf::from("/opt/nvidia/nsight-compute");
+    [Some(program), real, folder, Some(usual)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn judge(step: &'static str, output: &Output, limit: Duration) -> Result<(), Error> {

@@ -14,7 +14,7 @@ use flopwatch_trace::summary::{self, Summary, SummaryError, summarise};
 use flopwatch_trace::timeline_file::{self, WriteError};
 use flopwatch_trace::transform::TransformOptions;
 use flopwatch_trace::transform::choice::Wanted;
-use flopwatch_trace::transform::device::{DeviceError, transform_on};
+use flopwatch_trace::transform::device::{DeviceError, transform_beside};
 use flopwatch_trace::{ReadError, ReadLimits, open};
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +68,8 @@ pub struct Job {
     pub captured: Vec<TraceCategory>,
     /// What does the heavy steps.
     pub device: TransformDevice,
+    /// Compute processes on the machine's GPUs, which a child cannot see.
+    pub others: u32,
     /// Where the timeline file goes, if there is to be one.
     pub timeline: Option<PathBuf>,
     /// Where the summary goes.
@@ -93,6 +95,9 @@ impl Job {
         }
         line.extend(["--summary".to_owned(), text(&self.summary)]);
         line.extend(["--device".to_owned(), self.device.as_str().to_owned()]);
+        if self.others > 0 {
+            line.extend(["--others".to_owned(), self.others.to_string()]);
+        }
         line.extend(self.conversion.iter().flat_map(Conversion::options));
         for category in &self.captured {
             line.extend(["--captured".to_owned(), category.as_str().to_owned()]);
@@ -153,7 +158,11 @@ pub fn run(job: &Job) -> Result<Summary, Error> {
     if let (Some(export), None, None, None) = (&job.export, &job.samples, &job.timeline, &job.conversion)
         && is_summary(export)
     {
-        let summary = read_summary(export)?;
+        let file = File::open(export).map_err(|source| Error::Io {
+            path: export.clone(),
+            source,
+        })?;
+        let summary = read_summary(file, export)?;
         return write_summary(summary, &job.summary);
     }
     let samples = job.samples.as_deref().map(read_samples).transpose()?;
@@ -175,7 +184,8 @@ pub fn run(job: &Job) -> Result<Summary, Error> {
     }
     let session_id = job.session_id.clone().or(of_export);
     let session_id = session_id.unwrap_or_else(|| LOCAL_SESSION.to_owned());
-    let (timeline, pick) = transform_on(wanted(job.device), capture, TransformOptions { session_id })?;
+    let options = TransformOptions { session_id };
+    let (timeline, pick) = transform_beside(job.others, wanted(job.device), capture, options)?;
     if let Some(path) = &job.timeline {
         timeline_file::write(&timeline, path)?;
     }
@@ -217,12 +227,8 @@ const fn wanted(device: TransformDevice) -> Wanted {
     }
 }
 
-/// Reads a summary that a child wrote.
-pub fn read_summary(path: &Path) -> Result<Summary, Error> {
-    let file = File::open(path).map_err(|source| Error::Io {
-        path: path.to_owned(),
-        source,
-    })?;
+/// Reads a summary that a child wrote; `path` is its name in messages.
+pub fn read_summary(file: File, path: &Path) -> Result<Summary, Error> {
     let no_summary = |reason| Error::NoSummary {
         path: path.to_owned(),
         reason,
@@ -355,13 +361,15 @@ mod tests {
             session_id: Some("0123abcd".to_owned()),
             captured: Vec::new(),
             device: TransformDevice::Auto,
+            others: 0,
             timeline: Some(path("timeline.h5")),
             summary: path("summary.json"),
             conversion: None,
         };
         let summary = run(&job).unwrap();
         assert_eq!((summary.total_events, summary.window_ns), (0, 500));
-        assert_eq!(read_summary(&path("summary.json")).unwrap(), summary);
+        let file = File::open(path("summary.json")).unwrap();
+        assert_eq!(read_summary(file, &path("summary.json")).unwrap(), summary);
         let timeline = timeline_file::read(&path("timeline.h5"), &ReadLimits::default()).unwrap();
         assert_eq!(timeline.capture.counters[0].value, [2.0, 3.0]);
         assert_eq!(timeline.session_id, "0123abcd");
@@ -376,7 +384,7 @@ mod tests {
         assert!(is_summary(&path));
         summary.version = summary::VERSION + 1;
         write_summary(summary, &path).unwrap();
-        let error = read_summary(&path).unwrap_err().to_string();
+        let error = read_summary(File::open(&path).unwrap(), &path).unwrap_err().to_string();
         assert!(
             error.contains("summary.json") && error.contains("reads up to"),
             "{error}"
@@ -396,6 +404,7 @@ mod tests {
             session_id: None,
             captured: Vec::new(),
             device: TransformDevice::Auto,
+            others: 0,
             timeline: Some(folder.path().join("timeline.h5")),
             summary: folder.path().join("summary.json"),
             conversion: None,

@@ -31,7 +31,7 @@ fn corpus(name: &str) -> Option<PathBuf> {
         .join(name);
     let there = path.is_file();
     if !there {
-        println!("skipped: ../shared/corpus/{name} is not there");
+        println!("skipped (corpus): ../shared/corpus/{name} is not there");
     }
     there.then_some(path)
 }

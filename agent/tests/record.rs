@@ -2,6 +2,7 @@
 //!
 //! Needs `FLOPWATCH_NSYS` (and `FLOPWATCH_NSYS_HOST` where the host half is elsewhere), or nsys on PATH; says that it was
 //! skipped otherwise.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #![allow(
     clippy::print_stdout,
     reason = "a skip is told on standard output, where the recipe counts it"
@@ -37,8 +38,11 @@ fn nsys_is_there(test: &str) -> bool {
     nsys(test).is_some()
 }
 
-/// The sample workload, built beside this test.
+/// The sample workload: the one that is named, else one built beside this test.
 fn workload() -> PathBuf {
+    if let Some(workload) = std::env::var_os("FLOPWATCH_WORKLOAD") {
+        return workload.into();
+    }
     let target = Path::new(env!("CARGO_BIN_EXE_flopwatch-agent"))
         .ancestors()
         .nth(2)
@@ -126,8 +130,16 @@ fn a_launch_that_fails_after_its_session_began_costs_nothing() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
+    // Beside the tools: a child sees the folder of the program that it is given, and nothing else of the machine.
+    let copied = folder.path().join(tools::TARGET_DIR);
+    let copy = Command::new("cp")
+        .arg("-a")
+        .arg(tools.nsys.parent().unwrap())
+        .arg(&copied)
+        .status();
+    assert!(copy.unwrap().success());
     // As the launch of a busy machine does now and then: the session is there, and the launch ends over its semaphore.
-    let stumbling = folder.path().join("nsys");
+    let stumbling = copied.join("nsys-that-stumbles");
     let script = format!(
         "#!/bin/sh\n\
          [ \"$1\" = launch ] || exec {0} \"$@\"\n\
@@ -136,7 +148,7 @@ fn a_launch_that_fails_after_its_session_began_costs_nothing() {
          until [ -e \"$environment\" ]; do sleep 0.1; done\n\
          kill -KILL $launch\n\
          exit 1\n",
-        tools.nsys.display()
+        copied.join("nsys").display()
     );
     std::fs::write(&stumbling, script).unwrap();
     std::fs::set_permissions(&stumbling, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -175,6 +187,28 @@ fn a_program_that_outlives_the_window_runs_on_to_its_own_end() {
     let timeline = timeline_file::read(&folder.path().join("timeline.h5"), &ReadLimits::default()).unwrap();
     let ranges = timeline.capture.events.get(&Category::NvtxRange).unwrap().count();
     assert!(0 < ranges && ranges < total, "{ranges} of {total}");
+}
+
+#[test]
+fn what_a_command_starts_after_its_window_runs_as_without_record() {
+    if !nsys_is_there("what_a_command_starts_after_its_window_runs_as_without_record") {
+        return;
+    }
+    let (folder, tmp) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let out = folder.path().join("out");
+    let output = agent(&["record", "--duration", "1", "--no-serve", "--output"])
+        .arg(&out)
+        .arg("--")
+        // The session is gone once the results are there.
+        .args(["sh", "-c"])
+        .arg("for i in $(seq 600); do [ -e \"$0\" ] && break; sleep 0.1; done; ls / >/dev/null; echo ls $?")
+        .arg(out.join("summary.json"))
+        .env("TMPDIR", tmp.path())
+        .output()
+        .unwrap();
+    assert!(text(&output).contains("ls 0"), "{}", text(&output));
+    let left: Vec<_> = std::fs::read_dir(tmp.path()).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]
@@ -247,4 +281,119 @@ fn the_example_session_is_a_manifest_that_record_reads() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/session.yaml");
     let manifest = flopwatch_agent::manifest::Manifest::read(Path::new(path)).unwrap();
     assert_eq!(manifest.spec.target.pod_name.as_deref(), Some("trainer"));
+}
+
+/// What a command says of the signals that it finds blocked and ignored.
+const SIGNALS: [&str; 3] = ["sh", "-c", "grep -E '^Sig(Blk|Ign):' /proc/self/status"];
+
+#[test]
+fn h2_a_command_finds_the_signals_as_without_record() {
+    if !nsys_is_there("h2_a_command_finds_the_signals_as_without_record") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let given = [
+        vec!["--default-signal"],
+        vec!["--ignore-signal=PIPE,HUP,USR2", "--block-signal=USR1,TERM"],
+    ];
+    for given in given {
+        let plain = Command::new("env").args(&given).args(SIGNALS).output().unwrap();
+        let recorded = Command::new("env")
+            .args(&given)
+            .arg(env!("CARGO_BIN_EXE_flopwatch-agent"))
+            .args(["record", "--duration", "10", "--no-serve", "--output"])
+            .arg(folder.path())
+            .arg("--")
+            .args(SIGNALS)
+            .output()
+            .unwrap();
+        let expected = masks(&plain);
+        assert_eq!(expected.len(), 2, "{}", text(&plain));
+        assert_eq!(masks(&recorded), expected, "{given:?}: {}", text(&recorded));
+    }
+}
+
+/// The masks that [`SIGNALS`] says, without the two signals that the C library keeps for itself.
+fn masks(output: &Output) -> Vec<u64> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let masks = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("Sig")?.split_whitespace().nth(1));
+    masks
+        .map(|mask| u64::from_str_radix(mask, 16).unwrap() & !(0b11 << 31))
+        .collect()
+}
+
+/// Runs a record of a second of the sample workload in a `/dev/shm` of its own, with a lock of its own (whoever waits in the dead
+/// list holds it, and the lists of other tests are not dead), after `prepare` has put a list there for which every
+/// process of the profiler waits for ever; `$LIST` is its path. The last line of its output is what lies in `/dev/shm` then.
+fn record_over_a_dead_list(test: &str, prepare: &str) -> Option<Output> {
+    let tools = nsys(test)?;
+    if !nix::unistd::geteuid().is_root() {
+        println!("skipped: {test}: a /dev/shm of its own needs root");
+        return None;
+    }
+    let said = Command::new(&tools.nsys).arg("--version").output().unwrap();
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let version = flopwatch_attach::nsys::parse_version(&said).and_then(flopwatch_launcher::manager_lock::version);
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!(
+        "mount -t tmpfs -o mode=1777 none /dev/shm\n\
+         mkdir -p /tmp/nvidia; mount -t tmpfs -o mode=1777 none /tmp/nvidia\n\
+         LIST=/dev/shm/NSys-{}\n\
+         truncate -s 179488 $LIST; chmod 666 $LIST; {prepare}\n\
+         \"$@\"; code=$?\n\
+         echo in /dev/shm: $(ls /dev/shm)\n\
+         exit $code",
+        version.unwrap()
+    );
+    let output = Command::new("unshare")
+        .args(["--mount", "--propagation", "private", "sh", "-c", &script, "sh"])
+        .arg(env!("CARGO_BIN_EXE_flopwatch-agent"))
+        .args(["record", "--duration", "20", "--no-serve", "--output"])
+        .arg(folder.path())
+        .arg("--")
+        .arg(workload())
+        .args(["--seconds", "1"])
+        .output()
+        .unwrap();
+    Some(output)
+}
+
+#[test]
+fn a_list_that_never_answers_and_that_nobody_uses_is_made_anew() {
+    let test = "a_list_that_never_answers_and_that_nobody_uses_is_made_anew";
+    let Some(output) = record_over_a_dead_list(test, "") else {
+        return;
+    };
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(text(&output).contains("in /dev/shm:\n"), "{}", text(&output));
+}
+
+#[test]
+fn a_list_in_which_everybody_waits_for_ever_is_made_anew_though_somebody_uses_it() {
+    let test = "a_list_in_which_everybody_waits_for_ever_is_made_anew_though_somebody_uses_it";
+    let Some(output) = record_over_a_dead_list(test, "sleep 40 7<>$LIST >/dev/null 2>&1 &") else {
+        return;
+    };
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(text(&output).contains("in /dev/shm:\n"), "{}", text(&output));
+}
+
+#[test]
+fn a_dead_list_that_cannot_be_removed_is_named_with_its_users() {
+    let test = "a_dead_list_that_cannot_be_removed_is_named_with_its_users";
+    let prepare = "mount --bind $LIST $LIST; sleep 40 7<>$LIST >/dev/null 2>&1 &";
+    let Some(output) = record_over_a_dead_list(test, prepare) else {
+        return;
+    };
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    for said in [
+        "/dev/shm/NSys-",
+        "does not answer within 3s",
+        "(sleep)",
+        "in /dev/shm: NSys-",
+    ] {
+        assert!(text(&output).contains(said), "{said}: {}", text(&output));
+    }
 }

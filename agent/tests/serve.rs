@@ -151,7 +151,7 @@ fn corpus(name: &str) -> Option<PathBuf> {
         .join(name);
     let there = path.is_file();
     if !there {
-        println!("skipped: ../shared/corpus/{name} is not there");
+        println!("skipped (corpus): ../shared/corpus/{name} is not there");
     }
     there.then_some(path)
 }
@@ -250,6 +250,38 @@ fn captures_that_are_dropped_onto_the_viewer_are_converted_and_shown() {
     assert_eq!(std::fs::read_dir(inside.join("dropped")).unwrap().count(), 0);
     serving.end();
     assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn h1_a_file_of_a_served_folder_that_leads_elsewhere_is_refused() {
+    let (folder, secret) = (tempfile::tempdir().unwrap(), tempfile::NamedTempFile::new().unwrap());
+    std::fs::write(secret.path(), "secret").unwrap();
+    let timeline = folder.path().join("timeline.h5");
+    let serve = || {
+        // A service would go on for ever.
+        let mut command = Command::new("timeout");
+        command.args(["30", env!("CARGO_BIN_EXE_flopwatch-agent"), "serve"]);
+        command.arg(folder.path()).args(["--listen", "127.0.0.1:0"]);
+        let output = command.output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    std::os::unix::fs::symlink(secret.path(), &timeline).unwrap();
+    let (code, said) = serve();
+    assert!(
+        code == Some(1) && said.contains("timeline.h5: is a symbolic link"),
+        "{said}"
+    );
+    std::fs::remove_file(&timeline).unwrap();
+    std::fs::hard_link(secret.path(), &timeline).unwrap();
+    let (code, said) = serve();
+    assert!(code == Some(1) && said.contains("timeline.h5: has 2 names"), "{said}");
+    std::fs::remove_file(&timeline).unwrap();
+    nix::unistd::mkfifo(&timeline, nix::sys::stat::Mode::S_IRUSR).unwrap();
+    let (code, said) = serve();
+    assert!(code == Some(1) && said.contains("timeline.h5: is a pipe"), "{said}");
 }
 
 #[test]

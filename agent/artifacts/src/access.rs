@@ -1,6 +1,6 @@
 //! Who may read a capture.
 
-pub use flopwatch_access::{Reviewer, ReviewerOptions};
+pub use flopwatch_access::{Reviewer, ReviewerOptions, for_readers_of_paths};
 
 /// Who may read.
 #[derive(Debug)]

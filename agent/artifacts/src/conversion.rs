@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,17 +19,12 @@ use flopwatch_bucket::{BucketError, CaptureId, Manifest};
 
 /// Makes forms. Timelines are foreign files: whoever implements this reads them in a sandbox, with a deadline.
 pub trait Converter: Debug + Send + Sync {
-    /// Makes an empty folder for one conversion.
+    /// Makes an empty folder for one conversion, which nobody else may write to.
     fn folder(&self) -> BoxFuture<'_, Result<PathBuf, ConversionError>>;
 
-    /// Reads `timeline` and writes `form` of it to `output`; both are in such a folder. Fails with
-    /// [`ConversionError::Failed`].
-    fn convert<'a>(
-        &'a self,
-        form: Form,
-        timeline: &'a Path,
-        output: &'a Path,
-    ) -> BoxFuture<'a, Result<(), ConversionError>>;
+    /// Reads `timeline`, which is in such a folder, and makes `form` of it. What it gives was made by whoever read a foreign file:
+    /// an implementation opens it without following a link. Fails with [`ConversionError::Failed`].
+    fn convert<'a>(&'a self, form: Form, timeline: &'a Path) -> BoxFuture<'a, Result<File, ConversionError>>;
 
     /// Removes such a folder with what is in it. Safe to repeat.
     fn remove<'a>(&'a self, folder: &'a Path) -> BoxFuture<'a, ()>;
@@ -252,14 +248,14 @@ impl Job {
     }
 
     async fn make(&self, folder: &Path) -> Result<Artifact, ConversionError> {
-        let (timeline, output) = (folder.join(TIMELINE), folder.join(self.form.name()));
+        let timeline = folder.join(TIMELINE);
         self.store.copy_out(&self.timeline, &self.source, &timeline).await?;
-        self.converter.convert(self.form, &timeline, &output).await?;
+        let made = self.converter.convert(self.form, &timeline).await?;
         let file = SourceFile {
             name: self.form.name().to_owned(),
             output: self.timeline.type_,
             media_type: self.form.media_type().to_owned(),
-            path: output,
+            content: Arc::new(made),
         };
         let guest = matches!(self.source, Source::Bucket(..));
         let (manifest, timeline) = (&self.manifest, &self.timeline);

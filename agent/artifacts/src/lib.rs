@@ -19,7 +19,7 @@ mod server;
 mod service;
 mod store;
 
-pub use access::{Access, Reviewer, ReviewerOptions};
+pub use access::{Access, Reviewer, ReviewerOptions, for_readers_of_paths};
 pub use conversion::{ConversionError, ConversionLimits, Converter};
 pub use flopwatch_bucket::{CaptureId, MAX_ARTIFACTS, Manifest, ManifestError};
 pub use metrics::ArtifactMetrics;

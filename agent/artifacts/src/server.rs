@@ -91,9 +91,27 @@ pub struct Server {
     limit: Limit,
     limits: ServerLimits,
     tls: Option<tls::Certificates>,
+    beside: Option<Beside>,
 }
 
+/// Other routes on an address of their own.
+#[derive(Debug)]
+struct Beside {
+    listener: std::net::TcpListener,
+    address: SocketAddr,
+    routes: Router,
+    limit: Limit,
+}
+
+/// Most connections to other routes.
+const BESIDE: usize = 32;
+
 impl Server {
+    /// Whether `tls.crt` and `tls.key` of `directory` can be served with.
+    pub async fn can_serve_with(directory: &Path) -> bool {
+        tls::Certificates::load(directory).await.is_ok()
+    }
+
     /// Listens with TLS, with `tls.crt` and `tls.key` of `directory`, which are read again when they change.
     pub async fn bind_tls(
         service: &ArtifactService,
@@ -123,13 +141,7 @@ impl Server {
         if (tls.is_none() || service.is_open()) && !address.ip().is_loopback() {
             return Err(ServeError::NotLoopback(address));
         }
-        let listen = || {
-            let listener = std::net::TcpListener::bind(address)?;
-            listener.set_nonblocking(true)?;
-            let address = listener.local_addr()?;
-            Ok((listener, address))
-        };
-        let (listener, address) = listen().map_err(|source| ServeError::Listen { address, source })?;
+        let (listener, address) = listen(address)?;
         let refused = service.metrics().refused_connections.clone();
         let limit = Limit::new(limits.connections, limits.stall, refused);
         Ok(Self {
@@ -139,6 +151,7 @@ impl Server {
             limit,
             limits,
             tls,
+            beside: None,
         })
     }
 
@@ -154,6 +167,19 @@ impl Server {
         self
     }
 
+    /// Serves other routes on an address of their own, with the same certificate; that address is given back. They bring their own checks.
+    pub fn beside(mut self, address: SocketAddr, routes: Router) -> Result<(Self, SocketAddr), ServeError> {
+        let (listener, address) = listen(address)?;
+        let limit = self.limit.of_its_own(BESIDE);
+        self.beside = Some(Beside {
+            listener,
+            address,
+            routes,
+            limit,
+        });
+        Ok((self, address))
+    }
+
     /// Answers until `shutdown`, then lets what is under way finish within the limit.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), ServeError> {
         let Self {
@@ -163,21 +189,44 @@ impl Server {
             limits,
             tls,
             address,
+            beside,
         } = self;
         tracing::info!(%address, tls = tls.is_some(), "serving artifacts");
         match tls {
             Some(certificates) => {
                 let config = certificates.config();
-                let acceptor = RustlsAcceptor::new(config)
-                    .handshake_timeout(limits.handshake)
-                    .acceptor(limit);
+                let acceptor = |limit: Limit| {
+                    RustlsAcceptor::new(config.clone())
+                        .handshake_timeout(limits.handshake)
+                        .acceptor(limit)
+                };
                 let reload = certificates.keep_current(shutdown.clone());
-                let (served, ()) = tokio::join!(serve(listener, router, acceptor, &limits, shutdown), reload);
-                served
+                let others = async {
+                    let Some(beside) = beside else { return Ok(()) };
+                    tracing::info!(address = %beside.address, "serving beside");
+                    let acceptor = acceptor(beside.limit);
+                    serve(beside.listener, beside.routes, acceptor, &limits, shutdown.clone()).await
+                };
+                let served = serve(listener, router, acceptor(limit), &limits, shutdown.clone());
+                let reload = async {
+                    reload.await;
+                    Ok(())
+                };
+                tokio::try_join!(served, others, reload).map(|_ended| ())
             }
             None => serve(listener, router, limit, &limits, shutdown).await,
         }
     }
+}
+
+fn listen(address: SocketAddr) -> Result<(std::net::TcpListener, SocketAddr), ServeError> {
+    let listen = || {
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    };
+    listen().map_err(|source| ServeError::Listen { address, source })
 }
 
 async fn serve<A>(

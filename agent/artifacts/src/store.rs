@@ -7,6 +7,8 @@ mod integrity;
 mod room;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +21,6 @@ use jiff::Timestamp;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, WriteMultipart};
 use sha2::{Digest, Sha256};
-use tokio::io::AsyncReadExt;
 use tokio::sync::{Mutex, RwLock};
 
 use crate::metrics::ArtifactMetrics;
@@ -69,7 +70,7 @@ pub struct Publication {
     pub created: Timestamp,
 }
 
-/// A file to publish. It is copied; the caller removes it.
+/// A file to publish. It is copied.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
     /// Name of the artifact, unique within the capture: a lower-case DNS name such as `timeline.h5`.
@@ -78,8 +79,8 @@ pub struct SourceFile {
     pub output: Output,
     /// Media type, served as `Content-Type`.
     pub media_type: String,
-    /// Where the content lies now.
-    pub path: PathBuf,
+    /// The content, opened by whoever knows how far its place can be trusted; it is read from its beginning.
+    pub content: Arc<File>,
 }
 
 /// Where the artifacts of a capture are read.
@@ -181,10 +182,10 @@ pub enum StoreError {
     #[error(transparent)]
     Bucket(#[from] BucketError),
     /// A file to publish changed its size while it was read.
-    #[error("{path} changed while it was published: {expected} bytes became {found}")]
+    #[error("{name} changed while it was published: {expected} bytes became {found}")]
     SourceChanged {
-        /// The file.
-        path: PathBuf,
+        /// Name of the artifact.
+        name: String,
         /// Its size at the start.
         expected: u64,
         /// Bytes that were read.
@@ -259,8 +260,7 @@ impl Store {
         manifest.validate()?;
         let mut sizes = Vec::with_capacity(files.len());
         for file in files {
-            let metadata = tokio::fs::metadata(&file.path).await.map_err(io_error(&file.path))?;
-            sizes.push(metadata.len());
+            sizes.push(file.bytes()?);
         }
         self.refuse_below_floor(sizes.iter().copied().fold(0, u64::saturating_add))?;
         for ((file, size), artifact) in files.iter().zip(sizes).zip(&mut manifest.artifacts) {
@@ -501,16 +501,29 @@ fn placeholder(file: &SourceFile) -> Artifact {
     }
 }
 
+impl SourceFile {
+    /// Its size now.
+    fn bytes(&self) -> Result<u64, StoreError> {
+        let metadata = self.content.metadata().map_err(io_error(FilePath::new(&self.name)))?;
+        Ok(metadata.len())
+    }
+}
+
 /// Reads the file once: what is hashed is what is written.
 async fn pour(source: &SourceFile, size: u64, upload: &mut WriteMultipart) -> Result<String, StoreError> {
-    let mut file = tokio::fs::File::open(&source.path)
-        .await
-        .map_err(io_error(&source.path))?;
     let mut sha256 = Sha256::new();
     let mut found: u64 = 0;
     let mut buffer = vec![0; CHUNK_BYTES];
     loop {
-        let read = file.read(&mut buffer).await.map_err(io_error(&source.path))?;
+        // At its place: others may read the same open file.
+        let (content, at) = (Arc::clone(&source.content), found);
+        let reading = tokio::task::spawn_blocking(move || {
+            let read = content.read_at(&mut buffer, at);
+            (buffer, read)
+        });
+        let read;
+        (buffer, read) = reading.await?;
+        let read = read.map_err(io_error(FilePath::new(&source.name)))?;
         let Some(chunk) = buffer.get(..read).filter(|chunk| !chunk.is_empty()) else {
             break;
         };
@@ -525,7 +538,7 @@ async fn pour(source: &SourceFile, size: u64, upload: &mut WriteMultipart) -> Re
     }
     if found != size {
         return Err(StoreError::SourceChanged {
-            path: source.path.clone(),
+            name: source.name.clone(),
             expected: size,
             found,
         });

@@ -11,8 +11,9 @@ mod rig;
 
 use std::time::{Duration, Instant};
 
+use flopwatch_api::agent_audience;
 use flopwatch_artifacts::{ReviewerOptions, artifacts_path};
-use rig::{Answer, Api, Captures, Listening};
+use rig::{API_SERVER, Answer, Api, Captures, Listening, token};
 
 const USERS: [&str; 4] = ["stranger", "reader", "limited", "rawreader"];
 const RIGHTS: [&str; 4] = [
@@ -199,6 +200,7 @@ async fn a_token_for_another_audience_is_no_token() {
     let api = Api::new(&USERS, &RIGHTS).await;
     let options = ReviewerOptions {
         audiences: vec!["flopwatch".into()],
+        refusal_lifetime: Duration::ZERO,
         ..ReviewerOptions::default()
     };
     let listening = Listening::plain(&captures.reviewed(&api, options));
@@ -214,23 +216,87 @@ async fn a_token_for_this_service_is_known_beside_those_of_the_api_server() {
     let captures = Captures::new().await;
     let api = Api::new(&["reader"], &["reader profilingsessions team/session"]).await;
     let options = ReviewerOptions {
-        service_audience: Some("flopwatch-agent".into()),
+        service_audience: Some(agent_audience("a")),
         lifetime: Duration::ZERO,
         ..ReviewerOptions::default()
     };
     let listening = Listening::plain(&captures.reviewed(&api, options));
     let path = format!("{}/timeline.h5", artifacts_path("team", "train"));
-    for (audience, reviews) in [(Some("flopwatch-agent"), 1), (None, 2)] {
-        let before = {
-            let mut world = api.world.lock().unwrap();
-            world.audience = audience.map(str::to_owned);
-            world.token_reviews
+    for token in [
+        token("reader", &agent_audience("a")),
+        token("reader", API_SERVER),
+        "reader".to_owned(),
+    ] {
+        let before = api.world.lock().unwrap().token_reviews;
+        assert_eq!(ask(&listening, &token, &path).await.status, 200, "{token}");
+        assert_eq!(api.world.lock().unwrap().token_reviews - before, 1, "{token}");
+    }
+}
+
+#[tokio::test]
+async fn h5_a_token_of_the_gateway_for_one_node_is_refused_by_another() {
+    let captures = Captures::new().await;
+    let rights = ["gateway profilingsessions team", "gateway profilingsessions/raw team"];
+    let api = Api::new(&["gateway"], &rights).await;
+    let agent_of = |node: &str| {
+        let options = ReviewerOptions {
+            service_audience: Some(agent_audience(node)),
+            ..ReviewerOptions::default()
         };
-        assert_eq!(ask(&listening, "reader", &path).await.status, 200, "{audience:?}");
-        assert_eq!(
-            api.world.lock().unwrap().token_reviews - before,
-            reviews,
-            "{audience:?}"
-        );
+        Listening::plain(&captures.reviewed(&api, options))
+    };
+    let (first, second) = (agent_of("first"), agent_of("second"));
+    let raw = format!("{}/raw.nsys-rep", artifacts_path("team", "train"));
+    let shown = token("gateway", &agent_audience("first"));
+    assert_eq!(ask(&first, &shown, &raw).await.status, 200);
+    let replayed = ask(&second, &shown, &raw).await;
+    assert_eq!((replayed.status, replayed.reason().as_str()), (401, "Unauthenticated"));
+    // One for every agent, as there was before, is good for none.
+    let for_all = token("gateway", "flopwatch-agent");
+    for agent in [&first, &second] {
+        assert_eq!(ask(agent, &for_all, &raw).await.status, 401);
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_is_none_costs_one_review_and_then_none_for_a_while() {
+    let captures = Captures::new().await;
+    let api = Api::new(&USERS, &RIGHTS).await;
+    let options = ReviewerOptions {
+        service_audience: Some(agent_audience("a")),
+        refusal_lifetime: Duration::from_secs(2),
+        ..ReviewerOptions::default()
+    };
+    let listening = Listening::plain(&captures.reviewed(&api, options));
+    let path = artifacts_path("team", "train");
+    let reviews = || api.world.lock().unwrap().token_reviews;
+    for junk in [
+        "junk".to_owned(),
+        token("nobody", &agent_audience("a")),
+        token("reader", "elsewhere/else"),
+    ] {
+        let before = reviews();
+        for _ in 0..5 {
+            assert_eq!(ask(&listening, &junk, &path).await.status, 401, "{junk}");
+        }
+        assert_eq!(reviews() - before, 1, "{junk}");
+    }
+    // What no cluster gives out is not asked about at all.
+    let before = reviews();
+    for junk in ["two words".to_owned(), "x".repeat(20_000)] {
+        assert_eq!(ask(&listening, &junk, &path).await.status, 401, "{junk:.20}");
+    }
+    assert_eq!(reviews(), before);
+    // A user who comes to be known is let in once that is forgotten.
+    api.world.lock().unwrap().users.insert("junk".into());
+    api.world
+        .lock()
+        .unwrap()
+        .rights
+        .insert("junk profilingsessions team".into());
+    let end = Instant::now() + Duration::from_secs(10);
+    while ask(&listening, "junk", &path).await.status != 200 {
+        assert!(Instant::now() < end, "still refused");
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

@@ -10,6 +10,7 @@
 mod rig;
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,12 +41,7 @@ impl Converter for Backwards {
         std::future::ready(Ok(self.folder.clone())).boxed()
     }
 
-    fn convert<'a>(
-        &'a self,
-        form: Form,
-        timeline: &'a Path,
-        output: &'a Path,
-    ) -> BoxFuture<'a, Result<(), ConversionError>> {
+    fn convert<'a>(&'a self, form: Form, timeline: &'a Path) -> BoxFuture<'a, Result<File, ConversionError>> {
         async move {
             self.begun.fetch_add(1, Ordering::SeqCst);
             self.permits.acquire().await.unwrap().forget();
@@ -57,8 +53,9 @@ impl Converter for Backwards {
                 Form::Kernels => String::new(),
                 _ => text.chars().rev().collect(),
             };
-            std::fs::write(output, written).unwrap();
-            Ok(())
+            let output = timeline.with_file_name("form");
+            std::fs::write(&output, written).unwrap();
+            Ok(File::open(output).unwrap())
         }
         .boxed()
     }

@@ -318,9 +318,17 @@ async fn clients_that_dawdle_lose_their_connection() {
         assert!(Instant::now() < end, "the slots stay taken");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+    // Either may be the one that lost its slot; the other reads on.
     let mut received = Vec::new();
-    drop(lazy.remove(0).read_to_end(&mut received).await);
-    assert!(received.len() < content.len(), "{}", received.len());
+    for mut stream in lazy {
+        let mut bytes = Vec::new();
+        drop(stream.read_to_end(&mut bytes).await);
+        received.push(bytes.len());
+    }
+    assert!(
+        received.iter().any(|bytes| *bytes < content.len()),
+        "{received:?} bytes"
+    );
 }
 
 #[tokio::test]

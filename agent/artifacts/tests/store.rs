@@ -9,6 +9,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::SessionReference;
@@ -84,7 +85,7 @@ fn source(name: &str, path: PathBuf) -> SourceFile {
         name: name.into(),
         output: Output::Timeline,
         media_type: "application/x-hdf5".into(),
-        path,
+        content: Arc::new(fs::File::open(path).unwrap()),
     }
 }
 

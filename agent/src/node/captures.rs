@@ -8,10 +8,10 @@ use flopwatch_api::capture::{Capture, CaptureStatus};
 use flopwatch_artifacts::{CaptureId, StoreError};
 use futures::{StreamExt, stream};
 use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+use kube::runtime::Controller;
 use kube::runtime::controller::{Action, Config, Error as ControllerError};
 use kube::runtime::reflector::Store;
-use kube::runtime::{Controller, watcher};
-use kube::{Api, ResourceExt};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::task::TaskTracker;
@@ -20,6 +20,7 @@ use tracing::{Instrument, info, info_span, warn};
 use crate::failure::{Failure, chain};
 use crate::node::Node;
 use crate::node::sweep::capture_id;
+use crate::node::watched;
 use crate::node::work::{self, Interrupts};
 use crate::node::writer::{self, Target};
 use crate::plan::{Interrupt, Observed, Step, interrupt, is_decided, is_waiting, plan, was_started};
@@ -73,20 +74,18 @@ pub struct Captures {
 impl Captures {
     /// Makes the controller and what it drives. The future runs until the node is told to stop.
     pub fn new(node: Arc<Node>) -> (Arc<Self>, impl Future<Output = ()> + Send) {
-        let config = watcher::Config::default()
-            .fields(&format!("spec.nodeName={}", node.name))
-            .any_semantic();
+        let (watched, changed) = watched::captures(node.client.clone(), &node.name, node.metrics.clone());
         let (ended, ends) = mpsc::channel(1);
         let ends = stream::unfold(ends, |mut ends| async move { ends.recv().await.map(|()| ((), ends)) });
         let stop = node.stop.clone();
-        let controller = Controller::new(Api::<Capture>::all(node.client.clone()), config)
+        let controller = Controller::for_stream(changed, watched.clone())
             .with_config(Config::default().concurrency(CONCURRENCY))
             // A turn became free: look at all that wait.
             .reconcile_all_on(ends)
             .graceful_shutdown_on(stop.cancelled_owned());
         let captures = Arc::new(Self {
             node,
-            watched: controller.store(),
+            watched,
             live: Mutex::default(),
             ended,
             tasks: TaskTracker::new(),
@@ -124,10 +123,10 @@ impl Captures {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while self.node.stop.run_until_cancelled(ticks.tick()).await.is_some() {
             for (uid, target) in self.unwatched() {
-                match target.read().await {
-                    Ok(None) => self.discard(&uid),
+                match target.exists().await {
+                    Ok(false) => self.discard(&uid),
                     // The watch is behind.
-                    Ok(Some(_)) => {}
+                    Ok(true) => {}
                     Err(error) => warn!(error = %chain(&error), "a capture cannot be looked for and is later"),
                 }
             }
@@ -161,16 +160,16 @@ impl Captures {
     }
 
     /// Plans a capture's next step, and claims it in the same breath when a task is to carry it: two reconciliations at once
-    /// cannot both take the last turn or the same container.
-    fn plan_and_claim(&self, capture: &Capture, stored: bool) -> (Step, Option<Interrupts>) {
+    /// cannot both take the last turn or the same container. `now` is by the clock that dated the capture.
+    fn plan_and_claim(&self, capture: &Capture, stored: bool, now: Timestamp) -> (Step, Option<Interrupts>) {
         let uid = capture.uid().unwrap_or_default();
-        let created = capture.creation_timestamp().map_or_else(Timestamp::now, |time| time.0);
+        let created = capture.creation_timestamp().map_or(now, |time| time.0);
         let container = (capture.spec.pod_ref.uid.clone(), capture.spec.container_name.clone());
         let ahead = self.ahead(capture);
         let left = self.left_on(&container, &uid);
         let mut live = self.live();
         let observed = Observed {
-            now: Timestamp::now(),
+            now,
             created,
             deleting: capture.metadata.deletion_timestamp.is_some(),
             live: live.contains_key(&uid),
@@ -331,7 +330,8 @@ async fn reconcile(capture: Arc<Capture>, captures: Arc<Captures>) -> Result<Act
         return Ok(Action::await_change());
     }
     if captures.live().contains_key(&capture.uid().unwrap_or_default()) {
-        drop(captures.plan_and_claim(&capture, false));
+        // No deadline is left to hold it against.
+        drop(captures.plan_and_claim(&capture, false, Timestamp::now()));
         return Ok(Action::await_change());
     }
     // The cache may be older than the end of this capture's own task: decide on what the API server holds now.
@@ -339,7 +339,8 @@ async fn reconcile(capture: Arc<Capture>, captures: Arc<Captures>) -> Result<Act
         return Ok(Action::await_change());
     };
     let stored = deleting && is_stored(node, &capture).await?;
-    let (step, interrupts) = captures.plan_and_claim(&capture, stored);
+    let now = node.clock.now(&node.client).await;
+    let (step, interrupts) = captures.plan_and_claim(&capture, stored, now);
     match step {
         Step::Nothing | Step::Interrupt(_) => Ok(Action::await_change()),
         Step::Start | Step::Adopt => {

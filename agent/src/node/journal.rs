@@ -1,10 +1,10 @@
 //! Journals of captures under way: one file each, beside the capture's folder in the spool, where no child can write.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use flopwatch_api::reason::CaptureReason;
-use flopwatch_launcher::run_dir::write_atomically;
 use tracing::warn;
 
 use crate::adoption::Journal;
@@ -42,10 +42,10 @@ pub(super) fn read(path: &Path) -> Option<Journal> {
     }
 }
 
-/// Writes a journal, all of it or nothing.
+/// Writes a journal, all of it or nothing; it outlives the machine's power.
 pub(super) fn write(path: &Path, journal: &Journal) -> Result<(), Failure> {
     let text = serde_json::to_vec(journal).map_err(Failure::because(CaptureReason::StoreFailed))?;
-    write_atomically(path, &text).map_err(|error| {
+    replace(path, &text, File::sync_all).map_err(|error| {
         let reason = if error.kind() == io::ErrorKind::StorageFull {
             CaptureReason::DiskSpace
         } else {
@@ -54,6 +54,24 @@ pub(super) fn write(path: &Path, journal: &Journal) -> Result<(), Failure> {
         let message = format!("the agent cannot write down how far the capture is: {error}");
         Failure::new(reason, message)
     })
+}
+
+/// Replaces a file: what is to be in it is on the disk before it has its name, and the name before this returns.
+fn replace(path: &Path, text: &[u8], sync: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let mut prefix = name.to_owned();
+    prefix.push(".");
+    // What a crash leaves of it is swept by its name.
+    let mut file = tempfile::Builder::new()
+        .prefix(&prefix)
+        .suffix(".tmp")
+        .tempfile_in(folder)?;
+    file.write_all(text)?;
+    sync(file.as_file())?;
+    file.persist(path)?;
+    sync(&File::open(folder)?)
 }
 
 /// Removes a journal; one that is not there is fine.
@@ -68,6 +86,9 @@ pub(super) fn remove(path: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::os::fd::AsRawFd as _;
+
     use super::*;
 
     #[test]
@@ -87,6 +108,35 @@ mod tests {
         assert_eq!(read(&file), None);
         remove(&file);
         remove(&file);
+    }
+
+    #[test]
+    fn a_journal_is_on_the_disk_before_it_has_its_name_and_its_name_is_before_anything_else_happens() {
+        let spool = tempfile::tempdir().unwrap();
+        let file = path(spool.path(), "0-1");
+        std::fs::write(&file, "before").unwrap();
+        let synced = RefCell::new(Vec::new());
+        replace(&file, b"after", |what| {
+            let what = std::fs::read_link(format!("/proc/self/fd/{}", what.as_raw_fd()))?;
+            let held = std::fs::read_to_string(&what).unwrap_or_default();
+            synced.borrow_mut().push((what, held, std::fs::read_to_string(&file)?));
+            Ok(())
+        })
+        .unwrap();
+        let synced = synced.into_inner();
+        let [(written, held, named), (folder, _, then)] = synced.as_slice() else {
+            panic!("{synced:?}");
+        };
+        assert!(
+            owner(written.file_name().unwrap().to_str().unwrap()) == "0-1",
+            "{written:?}"
+        );
+        assert_eq!((held.as_str(), named.as_str()), ("after", "before"));
+        assert_eq!((folder.as_path(), then.as_str()), (spool.path(), "after"));
+        let failed = replace(&file, b"never", |_| Err(io::ErrorKind::StorageFull.into()));
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "after");
+        assert_eq!(std::fs::read_dir(spool.path()).unwrap().count(), 1);
     }
 
     #[test]

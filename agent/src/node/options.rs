@@ -7,9 +7,11 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flopwatch_api::session::StorageMode;
+use flopwatch_attach::sandbox::users::{UserRange, Users};
 use flopwatch_bucket::StoreArguments;
 
 use crate::cli::bytes;
+use crate::disk::Floor;
 use crate::node::memory;
 use crate::observability::LogFormat;
 use crate::steps;
@@ -38,6 +40,19 @@ pub struct Options {
     /// The host's cgroup file systems, writable: a profiler's session gets a cgroup of its own.
     #[arg(long, value_name = "DIR", default_value = "/sys/fs/cgroup")]
     pub cgroup_root: PathBuf,
+    /// The launcher, a static program: the one program of the agent's that enters containers [default: flopwatch-launcher beside
+    /// this program].
+    #[arg(long, value_name = "FILE")]
+    pub launcher: Option<PathBuf>,
+    /// Memory that the profiler may take in one container, beside the container's own: bytes, or a number with KiB, MiB, GiB.
+    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = bytes)]
+    pub profiler_memory_bytes: u64,
+    /// Processes and threads that the profiler may have in one container.
+    #[arg(long, value_name = "COUNT", default_value_t = 512, value_parser = clap::value_parser!(u32).range(16..))]
+    pub profiler_processes: u32,
+    /// Processor time that the profiler may take in one container, in thousandths of one core.
+    #[arg(long, value_name = "MILLICORES", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(10..))]
+    pub profiler_cpu_millis: u32,
     /// Folder of artifacts; it should outlive the pod.
     #[arg(long, value_name = "DIR", default_value = "/var/lib/flopwatch")]
     pub data_dir: PathBuf,
@@ -53,10 +68,21 @@ pub struct Options {
     /// Address of the artifact service (HTTPS).
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8443")]
     pub listen: SocketAddr,
-    /// Folder with tls.crt and tls.key; read again when they change.
-    #[arg(long, value_name = "DIR", default_value = "/etc/flopwatch/tls")]
+    /// Folder in memory for tls.crt and tls.key: the agent makes its own key there, and the controller signs the certificate.
+    #[arg(long, value_name = "DIR", default_value = "/run/flopwatch-tls")]
     pub tls_dir: PathBuf,
-    /// Address of /metrics, /healthz and /readyz (HTTP).
+    /// DNS name under which any agent is asked for; its certificate has that of its node below it.
+    #[arg(
+        long,
+        env = "FLOPWATCH_SERVER_NAME",
+        value_name = "NAME",
+        default_value = "flopwatch-agent.flopwatch.svc"
+    )]
+    pub server_name: String,
+    /// Address of /healthz and /readyz (HTTP).
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:9465")]
+    pub listen_health: SocketAddr,
+    /// Address of /metrics (HTTPS), for those who may read it.
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:9464")]
     pub listen_metrics: SocketAddr,
     /// The NVML library [default: libnvidia-ml.so.1 where the loader finds it].
@@ -68,9 +94,13 @@ pub struct Options {
     /// Largest raw capture: bytes, or a number with KiB, MiB, GiB.
     #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes)]
     pub max_capture_bytes: u64,
-    /// Disk space to leave free on the node.
+    /// Disk space to leave free on the node, if the share below is not more.
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = bytes)]
     pub min_free_bytes: u64,
+    /// Share of a disk to leave free on the node, if the bytes above are not more; above the 10 % below which the kubelet evicts
+    /// pods.
+    #[arg(long, value_name = "PERCENT", default_value_t = 15, value_parser = clap::value_parser!(u8).range(..=90))]
+    pub min_free_percent: u8,
     /// Space for forms of timelines that were made on demand; the oldest go first.
     #[arg(long, value_name = "BYTES", default_value = "4GiB", value_parser = bytes)]
     pub max_form_bytes: u64,
@@ -78,7 +108,7 @@ pub struct Options {
     #[arg(long, value_name = "HOURS", default_value_t = 24)]
     pub form_hours: u16,
     /// Space for artifacts of ended captures; the oldest go first, those with copies in the object store before others. 0: as
-    /// much as the disk has, but for --min-free-bytes.
+    /// much as the disk has, but for what is left free.
     #[arg(long, value_name = "BYTES", default_value = "20GiB", value_parser = bytes)]
     pub max_artifact_bytes: u64,
     /// How long artifacts stay on the node at most. 0: as long as their session's retention says.
@@ -102,9 +132,9 @@ pub struct Options {
     /// Longest transform of an export.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub transform_timeout_seconds: u32,
-    /// User and group of the child processes that read captures.
-    #[arg(long, value_name = "ID", default_value_t = 65_532)]
-    pub child_user: u32,
+    /// Users and groups of the child processes that read captures, one for each: numbers that nothing else on the node has.
+    #[arg(long, value_name = "FIRST-LAST", default_value_t)]
+    pub child_users: UserRange,
     /// Address space of such a child; never more than three quarters of the container's own memory limit.
     #[arg(long, value_name = "BYTES", default_value = "1536MiB", value_parser = bytes)]
     pub child_memory_bytes: u64,
@@ -122,14 +152,24 @@ impl Options {
         self.spool_dir.clone().unwrap_or_else(|| self.data_dir.join("spool"))
     }
 
-    /// Bounds of the children that read captures.
+    /// Disk space to leave free.
+    pub const fn floor(&self) -> Floor {
+        Floor {
+            bytes: self.min_free_bytes,
+            percent: self.min_free_percent,
+        }
+    }
+
+    /// Bounds of the children that read captures. Their users are given out by what this returns: ask once.
     pub fn children(&self) -> steps::Limits {
         let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
         steps::Limits {
-            user: self.child_user,
+            users: Users::range(self.child_users.0.clone()),
+            whole: true,
             memory_bytes: memory::child_bytes(self.child_memory_bytes, memory::own_limit(Path::new(OWN_CGROUP))),
             // An export is larger than its capture; a file that outgrows even this is a runaway.
             file_bytes: self.max_capture_bytes.saturating_mul(4),
+            floor: self.floor(),
             import: seconds(self.import_timeout_seconds),
             export: seconds(self.export_timeout_seconds),
             transform: seconds(self.transform_timeout_seconds),

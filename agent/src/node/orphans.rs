@@ -4,9 +4,11 @@
 //! collection by itself; what it wrote lies in the pod's volume, and is removed here.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use flopwatch_api::preparation::{PREPARED_ANNOTATION, split_names};
 use flopwatch_attach::graft::{GraftError, Target};
+use futures::StreamExt;
 use tracing::{debug, info, warn};
 
 use crate::failure::chain;
@@ -26,8 +28,21 @@ fn owner(name: &str) -> Option<&str> {
     name.strip_prefix(PREFIX)
 }
 
-/// Looks into every prepared container of the node once; `keep` says whether a capture of that UID is still to be taken.
-pub(super) async fn sweep(node: &Arc<Node>, keep: impl Fn(&str) -> bool + Send + 'static) {
+/// How long a container's files are waited for, and how long what was found in it may take to be ended.
+const LOOK: Duration = Duration::from_secs(10);
+const CLEAN: Duration = Duration::from_mins(3);
+/// Containers that are looked at at once.
+const AT_ONCE: usize = 8;
+
+/// What belongs to no capture.
+struct Found {
+    collection: Option<String>,
+    captures: Vec<String>,
+}
+
+/// Looks into every prepared container of the node once; `keep` says whether a capture of that UID is still to be taken. A container
+/// whose files do not answer is left for the next time, and holds up no other.
+pub(super) async fn sweep(node: &Arc<Node>, keep: impl Fn(&str) -> bool + Send + Sync + 'static) {
     let containers: Vec<String> = node
         .pods
         .state()
@@ -39,41 +54,69 @@ pub(super) async fn sweep(node: &Arc<Node>, keep: impl Fn(&str) -> bool + Send +
                 .collect::<Vec<_>>()
         })
         .collect();
-    let node = Arc::clone(node);
-    let looked = tokio::task::spawn_blocking(move || {
-        for id in containers {
-            if let Some(target) = grafted(&node, &id) {
-                sweep_container(&target, &keep);
+    let keep = Arc::new(keep);
+    let sweeps = containers.into_iter().map(|id| {
+        let (node, keep) = (Arc::clone(node), Arc::clone(&keep));
+        async move {
+            let looked = tokio::task::spawn_blocking(move || {
+                if let Some(target) = grafted(&node, &id) {
+                    sweep_container(&node, &id, &target, keep);
+                }
+            });
+            if let Err(error) = looked.await {
+                warn!(%error, "the look for orphaned captures ended early");
             }
         }
     });
-    if let Err(error) = looked.await {
-        warn!(%error, "the look for orphaned captures ended early");
+    futures::stream::iter(sweeps)
+        .buffer_unordered(AT_ONCE)
+        .collect::<()>()
+        .await;
+}
+
+fn sweep_container(node: &Node, id: &str, target: &Target, keep: Arc<impl Fn(&str) -> bool + Send + Sync + 'static>) {
+    let (pid, gate) = (target.process.pid, &node.entering.gate);
+    let key = format!("{id} sweep");
+    let looking = target.clone();
+    let found = match gate.within(&key, LOOK, move || look(&looking, &*keep)) {
+        Ok(Ok(found)) => found,
+        Ok(Err(error)) => {
+            debug!(pid, error = %chain(&error), "a container cannot be looked into for orphaned captures");
+            return;
+        }
+        Err(error) => {
+            warn!(pid, %error, "a container's files do not answer; what may be orphaned in it stays for now");
+            return;
+        }
+    };
+    let cleaning = target.clone();
+    let cleaned = gate.within(&key, CLEAN, move || end(&cleaning, found));
+    match cleaned {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => debug!(pid, error = %chain(&error), "orphaned captures cannot be removed"),
+        Err(error) => warn!(pid, %error, "orphaned captures are not removed in time"),
     }
 }
 
-fn sweep_container(target: &Target, keep: &impl Fn(&str) -> bool) {
-    let is_orphan = |name: &str| owner(name).is_some_and(|uid| !keep(uid));
-    let look = || {
-        if let Some(name) = target.recorded()?.filter(|name| is_orphan(name)) {
-            info!(
-                pid = target.process.pid,
-                name, "found a collection that belongs to no capture"
-            );
-            clean(target, &name);
-        }
-        for name in target.captures()?.into_iter().filter(|name| is_orphan(name)) {
-            let removed = target.remove_capture(&target.capture(&name))?;
-            info!(
-                pid = target.process.pid,
-                name, removed, "found a raw capture that belongs to no capture"
-            );
-        }
-        Ok::<_, GraftError>(())
-    };
-    if let Err(error) = look() {
-        debug!(pid = target.process.pid, error = %chain(&error), "a container cannot be looked into for orphaned captures");
+fn look(target: &Target, keep: &impl Fn(&str) -> bool) -> Result<Found, GraftError> {
+    let is_orphan = |name: &String| owner(name).is_some_and(|uid| !keep(uid));
+    Ok(Found {
+        collection: target.recorded()?.filter(is_orphan),
+        captures: target.captures()?.into_iter().filter(is_orphan).collect(),
+    })
+}
+
+fn end(target: &Target, found: Found) -> Result<(), GraftError> {
+    let pid = target.process.pid;
+    if let Some(name) = found.collection {
+        info!(pid, name, "found a collection that belongs to no capture");
+        clean(target, &name);
     }
+    for name in found.captures {
+        let removed = target.remove_capture(&target.capture(&name))?;
+        info!(pid, name, removed, "found a raw capture that belongs to no capture");
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -4,41 +4,30 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use flopwatch_api::reason::CaptureReason;
-use nix::sys::statvfs::statvfs;
-use nix::unistd::Gid;
 use tracing::warn;
 
+use crate::disk::{self, Floor};
 use crate::failure::Failure;
 
-/// Makes a capture's folder: ours, writable for the group that its children run as, closed to everybody else.
-///
-/// It stays in our hands, so that its files can be removed without a capability for it; giving the group needs CAP_CHOWN
-/// or the membership in that group.
-pub(crate) fn make(folder: &Path, group: u32) -> Result<(), Failure> {
+/// Makes a capture's folder: the agent's alone. Children have one of their own in it ([`crate::workplace`]).
+pub(crate) fn make(folder: &Path) -> Result<(), Failure> {
     let failed = || Failure::because(CaptureReason::StoreFailed);
     std::fs::create_dir_all(folder).map_err(failed())?;
-    nix::unistd::chown(folder, None, Some(Gid::from_raw(group))).map_err(|error| {
-        let message = format!("the spool folder cannot be given to group {group} of the child processes: {error}");
-        Failure::new(CaptureReason::StoreFailed, message)
-    })?;
-    std::fs::set_permissions(folder, PermissionsExt::from_mode(0o2770))
-        .map_err(Failure::because(CaptureReason::StoreFailed))
+    std::fs::set_permissions(folder, PermissionsExt::from_mode(0o700)).map_err(failed())
 }
 
-/// Fails when less than `floor` bytes are free on the folder's file system.
-pub(super) fn check_free(folder: &Path, floor: u64) -> Result<(), Failure> {
-    let free = match statvfs(folder) {
-        Ok(facts) => facts.blocks_available().saturating_mul(facts.fragment_size()),
+/// Fails when less than the floor is free on the folder's file system.
+pub(super) fn check_free(folder: &Path, floor: Floor) -> Result<(), Failure> {
+    match disk::volume(folder) {
+        Ok(volume) => floor
+            .above(volume)
+            .map(drop)
+            .map_err(Failure::because(CaptureReason::DiskSpace)),
         Err(error) => {
             warn!(folder = %folder.display(), %error, "the free disk space is unknown");
-            return Ok(());
+            Ok(())
         }
-    };
-    if free >= floor {
-        return Ok(());
     }
-    let message = format!("the node's disk has {free} bytes free and the agent must leave {floor} (--min-free-bytes)");
-    Err(Failure::new(CaptureReason::DiskSpace, message))
 }
 
 #[cfg(test)]
@@ -48,17 +37,20 @@ mod tests {
     #[test]
     fn a_full_disk_is_told_by_its_numbers() {
         let folder = tempfile::tempdir().unwrap();
-        check_free(folder.path(), 1).unwrap();
-        let failure = check_free(folder.path(), u64::MAX).unwrap_err();
-        assert_eq!(failure.reason, CaptureReason::DiskSpace);
+        let floor = |bytes, percent| Floor { bytes, percent };
+        check_free(folder.path(), floor(1, 0)).unwrap();
+        for floor in [floor(u64::MAX, 0), floor(0, 100)] {
+            let failure = check_free(folder.path(), floor).unwrap_err();
+            assert_eq!(failure.reason, CaptureReason::DiskSpace);
+        }
     }
 
     #[test]
-    fn a_capture_folder_is_closed_to_others() {
+    fn h1_a_capture_folder_is_closed_to_everybody_but_the_agent() {
         let folder = tempfile::tempdir().unwrap();
         let spool = folder.path().join("uid");
-        make(&spool, nix::unistd::getgid().as_raw()).unwrap();
-        assert_eq!(std::fs::metadata(&spool).unwrap().permissions().mode() & 0o7777, 0o2770);
-        make(&spool, nix::unistd::getgid().as_raw()).unwrap();
+        make(&spool).unwrap();
+        assert_eq!(std::fs::metadata(&spool).unwrap().permissions().mode() & 0o7777, 0o700);
+        make(&spool).unwrap();
     }
 }

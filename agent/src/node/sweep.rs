@@ -1,12 +1,13 @@
 //! Removes what no capture of this node owns: at start, and from time to time.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flopwatch_api::capture::Capture;
 use flopwatch_artifacts::{CaptureId, Store};
 use flopwatch_bucket::Bucket;
 use kube::api::ListParams;
+use kube::core::DeserializeGuard;
 use kube::{Api, Client, ResourceExt};
 use tracing::{info, warn};
 
@@ -14,6 +15,7 @@ use crate::failure::chain;
 use crate::node::journal;
 use crate::plan::is_decided;
 use crate::steps::Steps;
+use crate::workplace;
 
 /// Captures in one answer of the API server.
 const PAGE: u32 = 500;
@@ -30,7 +32,7 @@ pub(super) struct Listed {
 /// The captures of a node that exist now. Asked of the API server rather than of the watch: what is missing from the answer is
 /// deleted from the store and the spool.
 pub(super) async fn list_captures(client: &Client, node: &str) -> Result<Listed, kube::Error> {
-    let api = Api::<Capture>::all(client.clone());
+    let api = Api::<DeserializeGuard<Capture>>::all(client.clone());
     let fields = ListParams::default()
         .fields(&format!("spec.nodeName={node}"))
         .limit(PAGE);
@@ -40,7 +42,15 @@ pub(super) async fn list_captures(client: &Client, node: &str) -> Result<Listed,
         let list = api.list(&page).await?;
         for capture in &list.items {
             listed.all.insert(capture_id(capture));
-            if !capture.status.as_ref().is_some_and(is_decided) {
+            let decided = match &capture.0 {
+                Ok(capture) => capture.status.as_ref().is_some_and(is_decided),
+                // It exists: what is kept of it stays.
+                Err(invalid) => {
+                    warn!(capture = capture.name_any(), error = %invalid.error, "a capture cannot be read; nothing of it is swept");
+                    false
+                }
+            };
+            if !decided {
                 listed.undecided.extend(capture.uid());
             }
         }
@@ -118,8 +128,10 @@ pub(crate) async fn remove_folder(folder: &Path, steps: &Steps) {
     }
     if let Err(error) = tokio::fs::remove_dir_all(folder).await {
         // Without CAP_DAC_OVERRIDE even root cannot empty a folder that another user made in it.
-        if let Err(error) = steps.clear(folder).await {
-            warn!(folder = %folder.display(), error = %chain(&error), "clearing a spool folder failed");
+        for left in workplaces(folder).await {
+            if let Err(error) = steps.clear(&left).await {
+                warn!(folder = %left.display(), error = %chain(&error), "clearing a folder of children failed");
+            }
         }
         match tokio::fs::remove_dir_all(folder).await {
             Ok(()) => {}
@@ -127,6 +139,19 @@ pub(crate) async fn remove_folder(folder: &Path, steps: &Steps) {
             Err(second) => warn!(folder = %folder.display(), first = %error, error = %second, "a spool folder stays"),
         }
     }
+}
+
+/// Folders of children: a folder itself, in it, and in those in it.
+async fn workplaces(folder: &Path) -> Vec<PathBuf> {
+    let mut found = vec![folder.join(workplace::NAME)];
+    found.extend(folder.ends_with(workplace::NAME).then(|| folder.to_owned()));
+    if let Ok(mut entries) = tokio::fs::read_dir(folder).await {
+        while let Ok(Some(entry)) = entries.next_entry().await {
+            found.push(entry.path().join(workplace::NAME));
+        }
+    }
+    found.retain(|path| path.symlink_metadata().is_ok_and(|facts| facts.is_dir()));
+    found
 }
 
 /// How the store names a capture.
@@ -141,7 +166,26 @@ pub(super) fn capture_id(capture: &impl ResourceExt) -> CaptureId {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::watched::tests::{api_server, stored, unreadable};
     use crate::steps::Limits;
+
+    #[tokio::test]
+    async fn m6_a_capture_that_cannot_be_read_stops_no_sweep_and_loses_nothing_to_it() {
+        let mut ended = stored("ended");
+        ended["status"]["conditions"] = serde_json::json!([{
+            "type": "Succeeded", "status": "True", "reason": "Succeeded", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"
+        }]);
+        let client = api_server(&[stored("a"), unreadable("b"), ended], &[]);
+        let listed = list_captures(&client, "n").await.unwrap();
+        let mut names: Vec<&str> = listed.all.iter().map(|id| id.name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["a", "b", "ended"]);
+        assert_eq!(
+            listed.undecided,
+            HashSet::from(["uid-a".to_owned(), "uid-b".to_owned()])
+        );
+    }
 
     #[tokio::test]
     async fn only_what_belongs_to_a_capture_under_way_stays_in_the_spool() {

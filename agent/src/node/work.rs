@@ -21,7 +21,7 @@ use flopwatch_api::preparation::NSYS_TRACE_ANNOTATION;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StartMode;
-use flopwatch_artifacts::StoreError;
+use flopwatch_artifacts::{Manifest, StoreError};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -29,19 +29,19 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-use crate::adoption::{Attached, Ended, Journal};
+use crate::adoption::{Attached, Ended, Journal, Made};
 use crate::choice::{choose, traced_categories};
 use crate::failure::{Failure, chain};
+use crate::node::containers::Probed;
 use crate::node::spool;
 use crate::node::sweep::remove_folder;
-use crate::node::writer::{Target, Writer};
+use crate::node::writer::{Delivery, Target, Writer};
 use crate::node::{Node, journal, orphans, pods};
 use crate::plan::Interrupt;
 use crate::status::Draft;
 
-use probe::Probed;
-
 pub(super) use collect::clean;
+pub use probe::Host;
 pub(super) use probe::grafted;
 
 /// What a live capture is told by others.
@@ -54,10 +54,14 @@ const CLEAN_UP: Duration = Duration::from_mins(1);
 const KNOWN: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Pause before a capture is taken up again whose end the API server refused.
+const REFUSED: Duration = Duration::from_secs(30);
+
 /// A capture that ended well.
 struct Published {
     artifacts: Vec<Artifact>,
-    summary: CaptureSummary,
+    /// What they hold; none where an agent's record of it is lost.
+    summary: Option<CaptureSummary>,
     message: String,
     /// Whether it has copies in the object store, or is to have.
     storage: Copies,
@@ -144,7 +148,7 @@ impl<'a> Work<'a> {
             adoptions: self.journal.adoptions,
             ..Journal::default()
         };
-        self.remember()?;
+        self.remember().await?;
         self.node.storage.refuse(&self.capture.spec)?;
         self.enter(Stage::Attaching, "looking at the container");
         let (attached, held) = match self.capture.spec.start {
@@ -155,7 +159,7 @@ impl<'a> Work<'a> {
             }
         };
         self.journal.attached = Some(attached.clone());
-        self.remember()?;
+        self.remember().await?;
         self.collect(&attached, held).await?;
         // What the window has shown of the program goes before what the probe saw.
         let attached = self.journal.attached.clone().unwrap_or(attached);
@@ -163,8 +167,10 @@ impl<'a> Work<'a> {
     }
 
     /// Writes the journal, before what it tells of is done.
-    fn remember(&self) -> Result<(), Failure> {
-        journal::write(&self.journal_file, &self.journal)
+    async fn remember(&self) -> Result<(), Failure> {
+        let (file, journal) = (self.journal_file.clone(), self.journal.clone());
+        // It waits for the disk.
+        collect::blocking(CaptureReason::StoreFailed, move || journal::write(&file, &journal)).await
     }
 
     /// Finds the container, probes it and picks the profiler.
@@ -180,7 +186,7 @@ impl<'a> Work<'a> {
         }
         let (pod, container_id) = find()?;
         let prepared = pods::is_prepared(&pod, &spec.container_name);
-        let mut probed = probe::probe(self.node, &container_id, prepared).await?;
+        let mut probed = self.node.containers.probe(&container_id, prepared).await?;
         if !prepared {
             probe::explain_unprepared(&mut probed.capabilities, &pod, &spec.container_name);
         }
@@ -218,24 +224,6 @@ impl<'a> Work<'a> {
         self.enter(Stage::Transforming, "making the timeline");
         let produced = produce::produce(self, attached).await?;
         self.interrupted()?;
-        self.enter(Stage::Publishing, "storing the artifacts");
-        let manifest = produce::publish(self, &produced).await?;
-        let storage = match self.store(&manifest).await {
-            // Whoever ended it wants no copies either.
-            Err(_) if self.interrupted().is_err() => Copies::None,
-            Err(failure) => {
-                return Err(Failed {
-                    failure,
-                    summary: Some(produced.summary),
-                    kept: manifest.artifacts,
-                });
-            }
-            Ok(storage) => storage,
-        };
-        if let Err(ended) = self.interrupted() {
-            produce::withdraw(self).await;
-            return Err(ended.into());
-        }
         let mut message = format!(
             "{} events in {:.1} s with {}",
             produced.summary.events,
@@ -246,12 +234,51 @@ impl<'a> Work<'a> {
             message.push_str("; not deeper because ");
             message.push_str(&attached.note);
         }
+        // An agent that finds the files in the store has this to tell of them.
+        self.journal.made = Some(Made {
+            summary: produced.summary.clone(),
+            message,
+        });
+        self.remember().await?;
+        self.enter(Stage::Publishing, "storing the artifacts");
+        let manifest = produce::publish(self, &produced).await?;
+        self.conclude(manifest).await
+    }
+
+    /// Copies what is in the node's store to where else it is to be, and says what it is.
+    async fn conclude(&mut self, manifest: Manifest) -> Result<Published, Failed> {
+        let (summary, mut message) = match self.journal.made.clone() {
+            Some(Made { summary, message }) => (Some(summary), message),
+            None => (
+                None,
+                "stored by an earlier agent of the node, whose record of it is lost".to_owned(),
+            ),
+        };
+        let storage = match self.store(&manifest).await {
+            // Whoever ended it wants no copies either.
+            Err(_) if self.interrupted().is_err() => Copies::None,
+            Err(failure) => {
+                return Err(Failed {
+                    failure,
+                    summary,
+                    kept: manifest.artifacts,
+                });
+            }
+            Ok(storage) => storage,
+        };
+        if let Err(ended) = self.interrupted() {
+            // The agent that comes next finds it in the store.
+            if !self.is_handed_over() {
+                produce::withdraw(self).await;
+            }
+            return Err(ended.into());
+        }
         if self.journal.adoptions > 0 {
             message.push_str("; the node's agent restarted meanwhile");
         }
         Ok(Published {
             artifacts: manifest.artifacts,
-            summary: produced.summary,
+            summary,
             message,
             storage,
         })
@@ -316,7 +343,7 @@ impl<'a> Work<'a> {
             CaptureReason::StoreFailed,
         ];
         if wrote.contains(&failed.failure.reason)
-            && let Err(full) = spool::check_free(&self.node.spool, self.node.limits.free_bytes)
+            && let Err(full) = spool::check_free(&self.node.spool, self.node.limits.floor)
         {
             let message = format!("{}; {}", full.message, failed.failure.message);
             failed.failure = Failure::new(full.reason, message);
@@ -331,23 +358,33 @@ impl<'a> Work<'a> {
         if let Err(failed) = &ended {
             if self.is_handed_over() {
                 info!(stage = self.draft.stage().as_str(), "left to the agent that comes next");
-                self.writer.finish().await;
+                // It is not the last word on the capture.
+                let _: Delivery = self.writer.finish().await;
                 return;
             }
             self.journal.failed = Some(Ended::from(&failed.failure));
-            if let Err(error) = self.remember() {
+            if let Err(error) = self.remember().await {
                 warn!(%error, "a restart now would give the capture another reason");
             }
             self.clean_container().await;
         }
         let (spool, journal_file, node) = (self.spool.clone(), self.journal_file.clone(), Arc::clone(self.node));
-        self.end(ended).await;
-        remove_folder(&spool, &node.steps).await;
-        journal::remove(&journal_file);
+        match self.end(ended).await {
+            Delivery::Written | Delivery::Gone => {
+                remove_folder(&spool, &node.steps).await;
+                journal::remove(&journal_file);
+            }
+            Delivery::Unwritten => info!("the agent that comes next says how the capture ended"),
+            Delivery::Refused => {
+                // It is adopted once more, and so often at most as any.
+                warn!(pause = ?REFUSED, "the API server refuses how the capture ended; it is told otherwise after a pause");
+                node.stop.run_until_cancelled(sleep(REFUSED)).await;
+            }
+        }
     }
 
     /// Says how it ended, and waits until the API server knows.
-    async fn end(mut self, ended: Result<Published, Failed>) {
+    async fn end(mut self, ended: Result<Published, Failed>) -> Delivery {
         self.leave_stage();
         let now = Timestamp::now();
         let url = self.node.url_of(self.capture);
@@ -379,8 +416,9 @@ impl<'a> Work<'a> {
         };
         self.node.metrics.capture_ended(reason);
         self.write();
-        self.writer.finish().await;
+        let delivery = self.writer.finish().await;
         self.node.storage.nudge();
+        delivery
     }
 
     /// Name of the raw capture in the container.
@@ -400,10 +438,10 @@ impl<'a> Work<'a> {
                 .and_then(|status| status.container_id.clone()),
         };
         let Some(id) = id else { return };
-        let (node, name) = (Arc::clone(self.node), self.file_name());
+        let (containers, name) = (Arc::clone(&self.node.containers), self.file_name());
         let cleaning = tokio::task::spawn_blocking(move || {
-            if let Some(grafted) = grafted(&node, &id) {
-                clean(&grafted, &name);
+            if let Some(process) = containers.first_process(&id) {
+                clean(containers.collector(&id, process).as_ref(), &name);
             }
         });
         match timeout(CLEAN_UP, cleaning).await {

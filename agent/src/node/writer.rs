@@ -14,6 +14,8 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, warn};
 
+use crate::failure::chain;
+
 /// Shortest time between two writes of one capture's status, but for the last one.
 const WRITE_INTERVAL: Duration = Duration::from_secs(2);
 /// Longest time that one call of the API server may take.
@@ -36,15 +38,29 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether trying again cannot help: the object is gone or another one, or the status itself is refused.
-    fn is_final(&self) -> bool {
+    /// The API server's answer, where it gave one.
+    fn code(&self) -> Option<u16> {
         match self {
-            Self::Api { source, .. } => {
-                matches!(source.as_ref(), kube::Error::Api(status) if [400, 403, 404, 409, 422].contains(&status.code))
-            }
-            Self::Timeout(_) => false,
+            Self::Api { source, .. } => match source.as_ref() {
+                kube::Error::Api(status) => Some(status.code),
+                _ => None,
+            },
+            Self::Timeout(_) => None,
         }
     }
+}
+
+/// What became of the last status that a writer was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// The API server has it.
+    Written,
+    /// There is no such capture any more, or another of its name.
+    Gone,
+    /// The API server says that it is no status, and always will.
+    Refused,
+    /// The agent was asked to exit before the API server took it.
+    Unwritten,
 }
 
 /// Which capture a status belongs to.
@@ -78,6 +94,17 @@ impl Target {
             source: Box::new(source),
         })?;
         Ok(found.filter(|capture| capture.uid().as_deref() == Some(self.uid.as_str())))
+    }
+
+    /// Whether that capture is there; one of the same name and another UID is not, whatever it holds.
+    pub async fn exists(&self) -> Result<bool, Error> {
+        let found = timeout(CALL_TIMEOUT, self.api.get_metadata_opt(&self.name)).await;
+        let found = found.map_err(|_elapsed| Error::Timeout(self.name.clone()))?;
+        let found = found.map_err(|source| Error::Api {
+            name: self.name.clone(),
+            source: Box::new(source),
+        })?;
+        Ok(found.is_some_and(|capture| capture.uid().as_deref() == Some(self.uid.as_str())))
     }
 
     /// Applies the whole status that the agent owns.
@@ -119,12 +146,12 @@ impl Target {
 #[derive(Debug)]
 pub struct Writer {
     sender: watch::Sender<CaptureStatus>,
-    task: JoinHandle<()>,
+    task: JoinHandle<Delivery>,
 }
 
 impl Writer {
-    /// Starts it. `written` is what the API server holds already. It gives up only when `stop` is cancelled or the object
-    /// is gone.
+    /// Starts it. `written` is what the API server holds already. It gives up only when `stop` is cancelled, the capture is gone or
+    /// another, or the status is none: whatever else the API server answers may pass (one that is starting knows no rights yet).
     pub fn start(target: Target, written: CaptureStatus, stop: CancellationToken) -> Self {
         let (sender, receiver) = watch::channel(written.clone());
         let task = tokio::spawn(write_all(target, receiver, written, stop).in_current_span());
@@ -136,12 +163,13 @@ impl Writer {
         self.sender.send_replace(status);
     }
 
-    /// Writes what was handed over last, and ends.
-    pub async fn finish(self) {
+    /// Writes what was handed over last, and says what became of it.
+    pub async fn finish(self) -> Delivery {
         drop(self.sender);
-        if let Err(error) = self.task.await {
+        self.task.await.unwrap_or_else(|error| {
             warn!(%error, "the writer of a capture's status failed");
-        }
+            Delivery::Unwritten
+        })
     }
 }
 
@@ -150,7 +178,7 @@ async fn write_all(
     mut receiver: watch::Receiver<CaptureStatus>,
     mut written: CaptureStatus,
     stop: CancellationToken,
-) {
+) -> Delivery {
     let mut backoff = DefaultBackoff::default();
     loop {
         // An error means that the sender is gone: what was sent last is still to be written.
@@ -163,16 +191,16 @@ async fn write_all(
                     written = status;
                     backoff.reset();
                 }
-                Err(error) if error.is_final() => {
-                    warn!(capture = %target.name, error = %crate::failure::chain(&error), "gave up writing the status");
-                    return;
-                }
                 Err(error) => {
-                    warn!(capture = %target.name, error = %crate::failure::chain(&error), "writing the status failed, trying again");
+                    if let Some(end) = end_of(&target, &error).await {
+                        warn!(capture = %target.name, error = %chain(&error), "gave up writing the status");
+                        return end;
+                    }
+                    warn!(capture = %target.name, error = %chain(&error), "writing the status failed, trying again");
                     let pause = backoff.next().unwrap_or(WRITE_INTERVAL);
                     tokio::select! {
                         () = sleep(pause) => {}
-                        () = stop.cancelled() => return,
+                        () = stop.cancelled() => return Delivery::Unwritten,
                     }
                     receiver.mark_changed();
                     continue;
@@ -180,7 +208,7 @@ async fn write_all(
             }
         }
         if closed {
-            return;
+            return Delivery::Written;
         }
         let mut watched = receiver.clone();
         tokio::select! {
@@ -188,6 +216,17 @@ async fn write_all(
             // The last status is not held back.
             () = closing(&mut watched) => {}
         }
+    }
+}
+
+/// Whether trying again cannot help, and why.
+async fn end_of(target: &Target, error: &Error) -> Option<Delivery> {
+    match error.code()? {
+        404 => Some(Delivery::Gone),
+        422 => Some(Delivery::Refused),
+        // Somebody else wrote meanwhile, or the capture of that UID is gone: only a look tells.
+        409 => matches!(target.exists().await, Ok(false)).then_some(Delivery::Gone),
+        _ => None,
     }
 }
 

@@ -13,6 +13,7 @@ use flopwatch_api::profiler::TraceCategory;
 use flopwatch_attach::nsys::{self, HostTools, LaunchOptions, StartOptions};
 use flopwatch_launcher::environment::{merge, parse};
 use flopwatch_launcher::guard::Collecting;
+use flopwatch_launcher::manager_lock;
 use flopwatch_launcher::run_dir::{self, RunDir};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -23,6 +24,8 @@ use crate::child;
 
 /// Longest time in which a session must have given its environment.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
+/// Longest time that the profiler may take to say its version.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest time that starting or cancelling a collection, or ending a session, may take.
 const CONTROL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest time that stopping a collection may take: the profiler may import its capture then.
@@ -93,6 +96,10 @@ impl Session {
     ) -> Result<Self, Error> {
         let own = std::env::current_exe().map_err(io_error("the path of this program cannot be found"))?;
         let run_dir = RunDir::new(folder);
+        run_dir
+            .make_tmp()
+            .map_err(io_error("the session's temporary folder cannot be made"))?;
+        share_lock(tools, &run_dir).await;
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let stub = vec![
             text(&own),
@@ -166,8 +173,9 @@ impl Session {
         Ok(())
     }
 
-    /// The environment for the command: this process's own, with the session's added and nothing replaced.
-    pub fn environment(&self) -> Result<Vec<(OsString, OsString)>, Error> {
+    /// The environment for the command: this process's own, with the session's added, the `fallback` library before the
+    /// profiler's, and nothing replaced.
+    pub fn environment(&self, fallback: &Path) -> Result<Vec<(OsString, OsString)>, Error> {
         let bytes = self.run_dir.read(run_dir::ENV, run_dir::ENV_LIMIT);
         let bytes = bytes.map_err(io_error("the environment of the profiler's session cannot be read"))?;
         let session = parse(&bytes).map_err(|_malformed| Error::Environment)?;
@@ -177,7 +185,7 @@ impl Session {
                 CString::new(entry).ok()
             })
             .collect();
-        let entries = merge(&own, &session, None).entries;
+        let entries = merge(&own, &session, Some(fallback)).entries;
         Ok(entries.iter().filter_map(|entry| split(entry.as_bytes())).collect())
     }
 
@@ -257,6 +265,22 @@ impl Session {
         in_temporary_folder(&mut command, &self.run_dir);
         child::run(what, command, limit).await?;
         Ok(())
+    }
+}
+
+/// Has the session change the machine's list of sessions in turn with all others. Without it a session starts all the same: the
+/// keeper looks after a list that was spoilt.
+async fn share_lock(tools: &HostTools, run_dir: &RunDir) {
+    let mut command = Command::new(&tools.nsys);
+    command.arg("--version").process_group(0);
+    in_temporary_folder(&mut command, run_dir);
+    let said = child::run("asking the profiler's version", command, VERSION_TIMEOUT).await;
+    let said = said.unwrap_or_default();
+    let Some(version) = nsys::parse_version(&said).and_then(manager_lock::version) else {
+        return;
+    };
+    if let Err(error) = manager_lock::share(&run_dir.file(run_dir::TMP), version) {
+        tracing::debug!(%error, "the profiler's lock cannot be shared with other sessions");
     }
 }
 

@@ -12,9 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::ServeError;
 
-/// Time between two looks at the files. The kubelet needs up to a minute to bring a new Secret anyway, and inotify does
-/// not see through the symbolic links that it swaps.
-const LOOK: Duration = Duration::from_secs(10);
+/// Time between two looks at the files, which are small and in memory.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Certificate and key as they were read.
 #[derive(Clone, PartialEq, Eq)]

@@ -117,8 +117,7 @@ impl Store {
         file: &SourceFile,
         guest: bool,
     ) -> Result<Artifact, StoreError> {
-        let metadata = tokio::fs::metadata(&file.path).await.map_err(io_error(&file.path))?;
-        let bytes = metadata.len();
+        let bytes = file.bytes()?;
         if bytes > self.options.form_bytes {
             return Err(StoreError::FormTooLarge {
                 bytes,

@@ -2,16 +2,17 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flopwatch_api::capture::Stage;
-use flopwatch_api::preparation::NSYS_SESSION;
+use flopwatch_api::preparation::CAPTURE_ROOM_ANNOTATION;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StartMode;
-use flopwatch_attach::graft::{Bounds, GraftError, Target};
+use flopwatch_attach::graft::{Bounds, GraftError};
 use flopwatch_attach::nsys::SessionState;
-use flopwatch_attach::rootfs::{ContainerRoot, RootfsError};
+use flopwatch_attach::rootfs::RootfsError;
 use flopwatch_launcher::guard::Verdict;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -19,9 +20,10 @@ use tokio::time::{Instant, sleep};
 use tracing::{debug, warn};
 
 use super::Work;
-use super::probe::{self, way_in};
 use crate::adoption::Attached;
+use crate::bound::{Bound, BoundBy};
 use crate::failure::{Failure, chain};
+use crate::node::containers::Collector;
 use crate::node::starts::Held;
 use crate::node::{pods, spool};
 use crate::plan::{Interrupt, Window, WindowStep, window};
@@ -32,8 +34,8 @@ const GUARD_GRACE: Duration = Duration::from_secs(30);
 /// Longest time between two looks at an open window.
 const TICK: Duration = Duration::from_millis(250);
 
-/// Time between two looks at what the program has mapped.
-const MAPPED: Duration = Duration::from_secs(1);
+/// Time between two looks at what the session's keeper said and at what the program has mapped.
+const LOOK_INSIDE: Duration = Duration::from_secs(1);
 
 /// The raw capture in the capture's folder, there only when it is whole.
 pub(super) const RAW: &str = "capture.qdstrm";
@@ -43,13 +45,13 @@ pub(super) const SAMPLES: &str = "samples.json";
 impl Work<'_> {
     /// Records a window and takes what it left into the capture's folder.
     pub(super) async fn collect(&mut self, attached: &Attached, held: Option<Held>) -> Result<(), Failure> {
-        spool::check_free(&self.node.spool, self.node.limits.free_bytes)?;
-        spool::make(&self.spool, self.node.steps.limits().user)?;
+        spool::check_free(&self.node.spool, self.node.limits.floor)?;
+        spool::make(&self.spool)?;
         if attached.profiler == ProfilerType::Nsys {
             self.start(attached).await?;
         }
         self.journal.opened_utc_ns = Some(utc_ns());
-        self.remember()?;
+        self.remember().await?;
         if let Some(held) = held {
             self.let_go(held, attached).await?;
         }
@@ -73,17 +75,59 @@ impl Work<'_> {
     }
 
     /// Starts the collection in the container's session; its bounds hold whatever becomes of this agent.
-    async fn start(&self, attached: &Attached) -> Result<(), Failure> {
+    async fn start(&mut self, attached: &Attached) -> Result<(), Failure> {
+        let (collector, name) = (self.collector(attached), self.file_name());
+        let volume = blocking(CaptureReason::AttachFailed, {
+            let collector = Arc::clone(&collector);
+            move || collector.volume().map_err(|error| attach_failure(&error))
+        })
+        .await?;
+        let limits = self.node.limits;
+        let above = limits
+            .floor
+            .above(volume)
+            .map_err(Failure::because(CaptureReason::DiskSpace))?;
+        let bound = Bound::of(limits.capture_bytes, self.pod_room(), above);
+        bound.check()?;
+        self.journal.bound = Some(bound);
+        self.remember().await?;
         let bounds = Bounds {
             limit: self.length() + GUARD_GRACE,
-            max_bytes: self.node.limits.capture_bytes,
-            min_free_bytes: self.node.limits.free_bytes,
+            max_bytes: bound.bytes,
+            min_free_bytes: limits.floor.of(volume.bytes),
         };
-        let (grafted, name) = (self.way_in(attached), self.file_name());
         blocking(CaptureReason::AttachFailed, move || {
-            grafted
-                .start_collection(NSYS_SESSION, &name, false, bounds)
-                .map_err(|error| attach_failure(&error))
+            collector.start(&name, bounds).map_err(|error| attach_failure(&error))
+        })
+        .await
+    }
+
+    /// Bytes that captures may take of the pod's ephemeral storage; none where nothing limits them. What admission did not write
+    /// leaves no room.
+    fn pod_room(&self) -> Option<u64> {
+        let namespace = self.capture.namespace().unwrap_or_default();
+        let pod = pods::find(&self.node.pods, &namespace, &self.capture.spec.pod_ref)?;
+        let room = pods::annotation(&pod, CAPTURE_ROOM_ANNOTATION)?;
+        Some(room.parse().unwrap_or(0))
+    }
+
+    /// The bound of a collection; of one whose journal has none, the agent's own.
+    fn bound(&self) -> Bound {
+        self.journal.bound.unwrap_or(Bound {
+            bytes: self.node.limits.capture_bytes,
+            by: BoundBy::Agent,
+        })
+    }
+
+    /// Fails when the session's keeper has ended the collection before its time: what is left of the window shows nothing.
+    async fn look_for_verdict(&self, attached: &Attached) -> Result<(), Failure> {
+        if attached.profiler != ProfilerType::Nsys {
+            return Ok(());
+        }
+        let (collector, bound) = (self.collector(attached), self.bound());
+        blocking(CaptureReason::CollectionFailed, move || match collector.verdict() {
+            Some(verdict) if verdict != Verdict::Deadline => Err(verdict_failure(verdict, bound)),
+            _ => Ok(()),
         })
         .await
     }
@@ -91,26 +135,26 @@ impl Work<'_> {
     /// Stops the collection and takes the raw capture out of the container, where it is removed once it is here.
     pub(super) async fn fetch(&mut self, attached: &Attached) -> Result<(), Failure> {
         self.enter(Stage::Fetching, "taking the capture out of the container");
-        let (grafted, name) = (self.way_in(attached), self.file_name());
+        let (collector, name) = (self.collector(attached), self.file_name());
         let (to, interrupts) = (self.spool.clone(), self.interrupts.clone());
-        let (limits, folder) = (self.node.limits, self.node.spool.clone());
+        let (limits, folder, bound) = (self.node.limits, self.node.spool.clone(), self.bound());
         let goes_on = move || {
             interrupts.borrow().and_then(Interrupt::failure).is_none()
-                && spool::check_free(&folder, limits.free_bytes).is_ok()
+                && spool::check_free(&folder, limits.floor).is_ok()
         };
         let fetched = blocking(CaptureReason::CollectionFailed, move || {
-            let path = grafted
-                .stop_collection(NSYS_SESSION, &name)
-                .map_err(|error| stop_failure(&grafted, &error))?;
-            if let Some(verdict) = grafted.guard_verdict()
+            let path = collector
+                .stop(&name)
+                .map_err(|error| stop_failure(collector.as_ref(), &error, bound))?;
+            if let Some(verdict) = collector.verdict()
                 && verdict != Verdict::Deadline
             {
-                return Err(verdict_failure(verdict));
+                return Err(verdict_failure(verdict, bound));
             }
             let partial = to.join("capture.partial");
-            copy_out(&grafted, &path, &partial, limits.capture_bytes, goes_on)?;
+            copy_out(collector.as_ref(), &path, &partial, limits.capture_bytes, goes_on)?;
             std::fs::rename(&partial, to.join(RAW)).map_err(Failure::because(CaptureReason::CollectionFailed))?;
-            if let Err(error) = grafted.remove_capture(&path) {
+            if let Err(error) = collector.remove(&name) {
                 warn!(error = %chain(&error), "the raw capture stays in the container until a later look");
             }
             Ok(())
@@ -129,9 +173,9 @@ impl Work<'_> {
         std::fs::rename(&partial, self.spool.join(SAMPLES)).map_err(failed())
     }
 
-    /// The way into the container that it is attached to.
-    pub(super) fn way_in(&self, attached: &Attached) -> Target {
-        way_in(self.node, &attached.container_id, attached.process)
+    /// The way to the profiler in the container that it is attached to.
+    pub(super) fn collector(&self, attached: &Attached) -> Arc<dyn Collector> {
+        self.node.containers.collector(&attached.container_id, attached.process)
     }
 
     pub(super) fn length(&self) -> Duration {
@@ -145,7 +189,7 @@ impl Work<'_> {
     /// Samples that nobody took because no agent was there.
     pub(super) fn missed_samples(&self, absent: Duration) -> u64 {
         let interval = self.sample_interval().as_millis().max(1);
-        if self.node.has_nvml() {
+        if self.node.containers.has_gpus() {
             u64::try_from(absent.as_millis() / interval).unwrap_or(u64::MAX)
         } else {
             0
@@ -157,7 +201,10 @@ impl Work<'_> {
         let window_start_utc_ns = self.journal.opened_utc_ns.unwrap_or_else(utc_ns);
         // Nothing but for a window that another agent opened.
         let before = Duration::from_nanos(utc_ns().saturating_sub(window_start_utc_ns));
-        let sampling = self.node.sample(&attached.container_id, self.sample_interval());
+        let sampling = self
+            .node
+            .containers
+            .sample(&attached.container_id, self.sample_interval());
         let start = i128::from(window_start_utc_ns);
         self.draft
             .window_opened(Timestamp::from_nanosecond(start).unwrap_or_else(|_out_of_range| Timestamp::now()));
@@ -168,9 +215,12 @@ impl Work<'_> {
         let mut looked = opened;
         loop {
             let interrupt = *self.interrupts.borrow_and_update();
-            if self.capture.spec.start == StartMode::ContainerStart && looked.elapsed() >= MAPPED {
+            if looked.elapsed() >= LOOK_INSIDE {
                 looked = Instant::now();
-                self.look_for_cuda(attached).await?;
+                self.look_for_verdict(attached).await?;
+                if self.capture.spec.start == StartMode::ContainerStart {
+                    self.look_for_cuda(attached).await?;
+                }
             }
             let seen = Window {
                 elapsed: done + opened.elapsed(),
@@ -217,7 +267,7 @@ impl Work<'_> {
             // It starts once, and the kubelet says so only some time after.
             None => spec.ends_with_program,
         };
-        same && self.node.procfs.is_alive(attached.process)
+        same && self.node.containers.is_alive(attached.process)
     }
 
     /// Whether the program has ended whose end ends the window.
@@ -227,19 +277,19 @@ impl Work<'_> {
         }
         match attached.profiler {
             // The container stays for its capture.
-            ProfilerType::Nsys => self.way_in(attached).has_ended().unwrap_or(false),
-            _ => !self.node.procfs.is_alive(attached.process),
+            ProfilerType::Nsys => self.collector(attached).has_ended(),
+            _ => !self.node.containers.is_alive(attached.process),
         }
     }
 
     /// Writes down that the program uses CUDA once it does: at its start, which was probed, nothing was mapped.
     async fn look_for_cuda(&mut self, attached: &Attached) -> Result<(), Failure> {
         let known = self.journal.attached.as_ref().is_none_or(|attached| attached.uses_cuda);
-        if !known && probe::uses_cuda(self.node, &attached.container_id).await {
+        if !known && self.node.containers.uses_cuda(&attached.container_id).await {
             if let Some(attached) = &mut self.journal.attached {
                 attached.uses_cuda = true;
             }
-            self.remember()?;
+            self.remember().await?;
         }
         Ok(())
     }
@@ -247,32 +297,37 @@ impl Work<'_> {
 
 /// Ends a collection that may run and removes the capture's file. Says only in the log what did not work: the session's
 /// keeper ends what is left.
-pub(in crate::node) fn clean(grafted: &Target, name: &str) {
+pub(in crate::node) fn clean(collector: &dyn Collector, name: &str) {
     // A control command goes on when the helper that brought it into the container dies, and may write the capture yet.
-    if let Err(error) = grafted.await_quiet() {
+    if let Err(error) = collector.await_quiet() {
         warn!(error = %chain(&error), "whether a control command is at work cannot be told");
     }
-    match grafted.session_state(NSYS_SESSION) {
+    match collector.session() {
         Ok(SessionState::Collecting) => {
-            if let Err(error) = grafted.discard_collection(NSYS_SESSION, name) {
+            if let Err(error) = collector.discard(name) {
                 warn!(error = %chain(&error), "discarding the collection failed");
             }
         }
         Ok(_) => {}
         Err(error) => debug!(error = %chain(&error), "the session cannot be asked"),
     }
-    let root = ContainerRoot::open(&grafted.procfs, grafted.process);
-    match root.and_then(|root| root.remove(&grafted.capture(name))) {
+    match collector.remove(name) {
         Ok(removed) => debug!(removed, "removed the raw capture in the container"),
         Err(error) => debug!(error = %chain(&error), "the raw capture in the container cannot be removed"),
     }
 }
 
 /// Copies the capture out while `goes_on` says so.
-fn copy_out(grafted: &Target, path: &Path, to: &Path, limit: u64, goes_on: impl Fn() -> bool) -> Result<(), Failure> {
+fn copy_out(
+    collector: &dyn Collector,
+    path: &Path,
+    to: &Path,
+    limit: u64,
+    goes_on: impl Fn() -> bool,
+) -> Result<(), Failure> {
     let mut file = File::create(to).map_err(Failure::because(CaptureReason::CollectionFailed))?;
     let mut looked_at = 0_u64;
-    let look = |copied: u64| {
+    let mut look = |copied: u64| {
         // Asking the file system for every block would cost more than the copy.
         if copied.saturating_sub(looked_at) < LOOK_EVERY {
             return true;
@@ -280,13 +335,16 @@ fn copy_out(grafted: &Target, path: &Path, to: &Path, limit: u64, goes_on: impl 
         looked_at = copied;
         goes_on()
     };
-    match grafted.copy_capture(path, &mut file, limit, look) {
+    match collector.copy_out(path, &mut file, limit, &mut look) {
         Ok(bytes) => {
             debug!(bytes, "took the raw capture out");
             Ok(())
         }
-        Err(GraftError::Files(RootfsError::TooLarge { .. })) => Err(verdict_failure(Verdict::TooLarge)),
-        Err(GraftError::Files(RootfsError::Stopped { .. })) => Err(verdict_failure(Verdict::NoSpace)),
+        Err(GraftError::Files(RootfsError::TooLarge { limit, .. })) => {
+            let (bytes, by) = (limit, BoundBy::Agent);
+            Err(Bound { bytes, by }.outgrown())
+        }
+        Err(GraftError::Files(RootfsError::Stopped { .. })) => Err(Failure::new(CaptureReason::DiskSpace, NO_SPACE)),
         Err(error) => Err(Failure::new(CaptureReason::CollectionFailed, chain(&error))),
     }
 }
@@ -299,29 +357,26 @@ fn attach_failure(error: &GraftError) -> Failure {
 }
 
 /// A stop that failed because the keeper had ended the collection says why the keeper did.
-fn stop_failure(grafted: &Target, error: &GraftError) -> Failure {
-    match grafted.guard_verdict() {
-        Some(verdict) if verdict != Verdict::Deadline => verdict_failure(verdict),
+fn stop_failure(collector: &dyn Collector, error: &GraftError, bound: Bound) -> Failure {
+    match collector.verdict() {
+        Some(verdict) if verdict != Verdict::Deadline => verdict_failure(verdict, bound),
         _ => Failure::new(CaptureReason::CollectionFailed, chain(error)),
     }
 }
 
-fn verdict_failure(verdict: Verdict) -> Failure {
-    let (reason, message) = match verdict {
-        Verdict::TooLarge => (
-            CaptureReason::CaptureTooLarge,
-            "the raw capture outgrew the agent's limit (--max-capture-bytes): ask for a shorter window or fewer categories",
-        ),
-        Verdict::NoSpace => (
-            CaptureReason::DiskSpace,
-            "the node's disk would have less free space left than the agent must leave (--min-free-bytes)",
-        ),
-        Verdict::Deadline | Verdict::Malformed => (
-            CaptureReason::CollectionFailed,
-            "the session's keeper ended the collection by itself",
-        ),
-    };
-    Failure::new(reason, message)
+/// What ends a collection, or a copy of it, that takes too much of the disk.
+const NO_SPACE: &str =
+    "the node's disk would have less free space left than the agent must leave (--min-free-bytes, --min-free-percent)";
+
+fn verdict_failure(verdict: Verdict, bound: Bound) -> Failure {
+    match verdict {
+        Verdict::TooLarge => bound.outgrown(),
+        Verdict::NoSpace => Failure::new(CaptureReason::DiskSpace, NO_SPACE),
+        Verdict::Deadline | Verdict::Malformed => {
+            let message = "the session's keeper ended the collection by itself";
+            Failure::new(CaptureReason::CollectionFailed, message)
+        }
+    }
 }
 
 /// Runs what blocks on a thread of its own.
@@ -350,7 +405,8 @@ mod tests {
             (Verdict::NoSpace, CaptureReason::DiskSpace, "--min-free-bytes"),
             (Verdict::Malformed, CaptureReason::CollectionFailed, "keeper"),
         ] {
-            let failure = verdict_failure(verdict);
+            let (bytes, by) = (7, BoundBy::Agent);
+            let failure = verdict_failure(verdict, Bound { bytes, by });
             assert_eq!(failure.reason, reason);
             assert!(failure.message.contains(setting), "{}", failure.message);
         }

@@ -5,22 +5,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flopwatch_api::capability::Capability;
-use flopwatch_api::preparation::{
-    NSYS_SESSION, PREPARE_CONTAINERS_ANNOTATION, PREPARE_LABEL, RUN_DIR, TOOLS_DIR, UNPREPARED_ANNOTATION,
-};
+use flopwatch_api::preparation::{NSYS_SESSION, PREPARE_CONTAINERS_ANNOTATION, PREPARE_LABEL, UNPREPARED_ANNOTATION};
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::capability::{self, Facts, PlainReason, Preparation, Profiler, Reason, VARIABLES};
 use flopwatch_attach::graft::{GraftError, LauncherState, Target, speaks};
 use flopwatch_attach::nsys::SessionState;
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
+use flopwatch_nvml::DeviceSelection;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use tokio::time::{Instant, sleep};
 use tracing::debug;
 
 use crate::failure::{Failure, chain};
-use crate::node::graft::own_cgroup;
+use crate::gpus::Gpus;
+use crate::node::containers::{Collector, Containers, Probed, Sampler};
+use crate::node::entering::Entering;
 use crate::node::{Node, pods};
 use crate::toolbox::Toolbox;
 
@@ -37,17 +40,80 @@ const FAILURE: usize = 300;
 /// Name of a capture that was never asked for.
 const ABANDONED: &str = "abandoned";
 
-/// What the probe found.
-#[derive(Clone, Debug)]
-pub(super) struct Probed {
-    /// Open and closed profilers.
-    pub(super) capabilities: Vec<Capability>,
-    /// The container's first process.
-    pub(super) process: ProcessId,
-    /// Whether any of its processes has mapped libcuda.
-    pub(super) uses_cuda: bool,
-    /// Version of the tools in it; empty where none were asked.
-    pub(super) tools: String,
+/// The containers of this machine, by its procfs and its NVML.
+#[derive(Debug)]
+pub struct Host {
+    /// The host's processes.
+    procfs: Procfs,
+    /// How containers are entered.
+    entering: Entering,
+    /// The versions of the tools that the agent carries.
+    toolbox: Arc<Toolbox>,
+    /// Its GPUs.
+    gpus: Gpus,
+}
+
+impl Containers for Host {
+    fn probe<'a>(&'a self, container_id: &'a str, prepared: bool) -> BoxFuture<'a, Result<Probed, Failure>> {
+        probe(self, container_id, prepared).boxed()
+    }
+
+    fn probe_held<'a>(&'a self, container_id: &'a str) -> BoxFuture<'a, Result<Probed, Failure>> {
+        probe_held(self, container_id).boxed()
+    }
+
+    fn uses_cuda<'a>(&'a self, container_id: &'a str) -> BoxFuture<'a, bool> {
+        uses_cuda(self, container_id).boxed()
+    }
+
+    fn first_process(&self, container_id: &str) -> Option<ProcessId> {
+        self.procfs.of_container(container_id).ok()?.first().copied()
+    }
+
+    fn is_alive(&self, process: ProcessId) -> bool {
+        self.procfs.is_alive(process)
+    }
+
+    fn collector(&self, container_id: &str, process: ProcessId) -> Arc<dyn Collector> {
+        Arc::new(self.way_in(container_id, process))
+    }
+
+    fn has_gpus(&self) -> bool {
+        self.gpus.is_available()
+    }
+
+    fn sample(&self, container_id: &str, interval: Duration) -> Box<dyn Sampler> {
+        let (procfs, container_id) = (self.procfs.clone(), container_id.to_owned());
+        let target = move |pid: u32| {
+            let container = i32::try_from(pid).ok().and_then(|pid| procfs.container(pid));
+            container.is_some_and(|container| container.container_id == container_id)
+        };
+        let sampling = self.gpus.record(interval, DeviceSelection::OfTarget, Arc::new(target));
+        Box::new(sampling)
+    }
+}
+
+impl Host {
+    /// The machine whose processes `procfs` shows.
+    pub fn new(entering: Entering, procfs: Procfs, toolbox: Arc<Toolbox>, gpus: Gpus) -> Self {
+        Self {
+            procfs,
+            entering,
+            toolbox,
+            gpus,
+        }
+    }
+
+    /// The way into a prepared container through one of its processes.
+    fn way_in(&self, container_id: &str, process: ProcessId) -> Target {
+        self.entering.target(container_id, process)
+    }
+}
+
+/// The way into a prepared container; none when it ended.
+pub(in crate::node) fn grafted(node: &Node, container_id: &str) -> Option<Target> {
+    let process = node.procfs.of_container(container_id).ok()?.first().copied()?;
+    Some(node.entering.target(container_id, process))
 }
 
 /// What the agent brings along.
@@ -58,10 +124,10 @@ struct Own {
 }
 
 impl Own {
-    fn of(node: &Node) -> Self {
+    fn of(host: &Host) -> Self {
         Self {
-            nvml: node.has_nvml(),
-            toolbox: Arc::clone(&node.toolbox),
+            nvml: host.gpus.is_available(),
+            toolbox: Arc::clone(&host.toolbox),
         }
     }
 }
@@ -86,10 +152,10 @@ impl From<Preparation> for Prepared {
 }
 
 /// Looks at a running container.
-pub(super) async fn probe(node: &Node, container_id: &str, prepared: bool) -> Result<Probed, Failure> {
+async fn probe(host: &Host, container_id: &str, prepared: bool) -> Result<Probed, Failure> {
     let deadline = Instant::now() + LAUNCHER;
     loop {
-        let (seen, waiting) = look(node, container_id, prepared).await?;
+        let (seen, waiting) = look(host, container_id, prepared).await?;
         if !waiting || Instant::now() >= deadline {
             return Ok(seen);
         }
@@ -97,29 +163,11 @@ pub(super) async fn probe(node: &Node, container_id: &str, prepared: bool) -> Re
     }
 }
 
-/// The way into a prepared container through one of its processes.
-pub(super) fn way_in(node: &Node, container_id: &str, process: ProcessId) -> Target {
-    Target {
-        reexec: node.reexec.clone(),
-        procfs: node.procfs.clone(),
-        process,
-        run_dir: RUN_DIR.into(),
-        tools_dir: TOOLS_DIR.into(),
-        cgroup: Some(own_cgroup(&node.cgroup_root, container_id)),
-    }
-}
-
-/// The way into a prepared container; none when it ended.
-pub(in crate::node) fn grafted(node: &Node, container_id: &str) -> Option<Target> {
-    let process = node.procfs.of_container(container_id).ok()?.first().copied()?;
-    Some(way_in(node, container_id, process))
-}
-
 /// Looks at a container that is held: its launcher waits, and its session is there.
-pub(super) async fn probe_held(node: &Node, container_id: &str) -> Result<Probed, Failure> {
-    let (procfs, id) = (node.procfs.clone(), container_id.to_owned());
-    let own = Own::of(node);
-    let mut grafted = way_in(node, container_id, ProcessId { pid: 0, start_time: 0 });
+async fn probe_held(host: &Host, container_id: &str) -> Result<Probed, Failure> {
+    let (procfs, id) = (host.procfs.clone(), container_id.to_owned());
+    let own = Own::of(host);
+    let mut grafted = host.way_in(container_id, ProcessId { pid: 0, start_time: 0 });
     let looked = tokio::task::spawn_blocking(move || {
         let processes = processes(&procfs, &id)?;
         grafted.process = first(&processes)?;
@@ -130,8 +178,8 @@ pub(super) async fn probe_held(node: &Node, container_id: &str) -> Result<Probed
 }
 
 /// Whether any process of the container has mapped libcuda.
-pub(super) async fn uses_cuda(node: &Node, container_id: &str) -> bool {
-    let (procfs, id) = (node.procfs.clone(), container_id.to_owned());
+async fn uses_cuda(host: &Host, container_id: &str) -> bool {
+    let (procfs, id) = (host.procfs.clone(), container_id.to_owned());
     let looked = tokio::task::spawn_blocking(move || {
         let processes = procfs.of_container(&id).unwrap_or_default();
         union(processes.iter().filter_map(|process| procfs.mapped(*process).ok())).cuda
@@ -139,11 +187,11 @@ pub(super) async fn uses_cuda(node: &Node, container_id: &str) -> bool {
     looked.await.unwrap_or(false)
 }
 
-async fn look(node: &Node, container_id: &str, prepared: bool) -> Result<(Probed, bool), Failure> {
+async fn look(host: &Host, container_id: &str, prepared: bool) -> Result<(Probed, bool), Failure> {
     // The process is replaced below by the container's own.
-    let grafted = way_in(node, container_id, ProcessId { pid: 0, start_time: 0 });
-    let (procfs, id) = (node.procfs.clone(), container_id.to_owned());
-    let own = Own::of(node);
+    let grafted = host.way_in(container_id, ProcessId { pid: 0, start_time: 0 });
+    let (procfs, id) = (host.procfs.clone(), container_id.to_owned());
+    let own = Own::of(host);
     let looked = tokio::task::spawn_blocking(move || look_at(&procfs, grafted, &id, prepared, &own)).await;
     looked.map_err(Failure::because(CaptureReason::AttachFailed))?
 }

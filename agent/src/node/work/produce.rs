@@ -1,7 +1,5 @@
 //! From what was collected to what is published.
 
-use std::path::PathBuf;
-
 use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::CaptureSummary;
 use flopwatch_api::profiler::ProfilerType;
@@ -16,15 +14,16 @@ use super::{Failed, Work, store_failure};
 use crate::adoption::Attached;
 use crate::digest::digest;
 use crate::failure::{Failure, chain};
-use crate::node::sweep::capture_id;
+use crate::node::sweep::{capture_id, remove_folder};
 use crate::serve::source_file;
 use crate::steps::{self, Steps};
 use crate::transform::{Job, read_summary};
 use crate::verify::{holds_cuda, outcomes, required, verify};
+use crate::workplace::{self, Workplace};
 
 /// Files to publish and what they hold.
 pub(super) struct Produced {
-    files: Vec<PathBuf>,
+    files: Vec<SourceFile>,
     pub(super) summary: CaptureSummary,
 }
 
@@ -33,35 +32,44 @@ pub(super) struct Produced {
 pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Produced, Failed> {
     let has_raw = attached.profiler == ProfilerType::Nsys;
     let steps = &with_tools(work, attached)?;
-    let at = |name: &str| work.spool.join(name);
-    let (raw, report, export) = (at(RAW), at("capture.nsys-rep"), at("capture.h5"));
+    let place = make_place(work).await?;
+    let raw = work.spool.join(RAW);
+    let (report, export) = (place.at("capture.nsys-rep"), place.at("capture.h5"));
     // A child that was killed because the capture was ended is no reason of its own.
     let failed = |reason: CaptureReason| {
         move |error: steps::Error| match work.interrupted() {
             Err(ended) => ended,
+            Ok(()) if error.is_want_of_space() => Failure::new(CaptureReason::DiskSpace, chain(&error)),
             Ok(()) => Failure::new(reason, chain(&error)),
         }
     };
     if has_raw {
-        let import = steps.import(&raw, &report, work.aborted()).await;
+        let import = steps.import(&place, &raw, &report, work.aborted()).await;
         import.map_err(failed(CaptureReason::ImportFailed))?;
-        let exported = steps.export(&report, &export, work.aborted()).await;
+        let exported = steps.export(&place, &report, &export, work.aborted()).await;
         exported.map_err(failed(CaptureReason::ImportFailed))?;
     }
     let spec = &work.capture.spec;
     let job = Job {
         export: has_raw.then_some(export),
-        samples: Some(at(SAMPLES)),
+        samples: Some(work.spool.join(SAMPLES)),
         session_id: Some(spec.session_ref.id.clone()),
         captured: attached.traced.iter().copied().collect(),
-        timeline: Some(at("timeline.h5")),
+        timeline: Some(place.at("timeline.h5")),
         device: spec.transform.device,
-        summary: at("summary.json"),
+        others: 0,
+        summary: place.at("summary.json"),
         conversion: None,
     };
-    let transformed = steps.transform(&job, work.aborted()).await;
+    let transformed = steps.transform(&place, &job, work.aborted()).await;
     transformed.map_err(failed(CaptureReason::TransformFailed))?;
-    let summary = read_summary(&job.summary).map_err(Failure::because(CaptureReason::TransformFailed))?;
+    let open = |name: &str| {
+        place
+            .open(name)
+            .map_err(Failure::because(CaptureReason::TransformFailed))
+    };
+    let summary = read_summary(open("summary.json")?, &job.summary);
+    let summary = summary.map_err(Failure::because(CaptureReason::TransformFailed))?;
     let mut summary = digest(&summary);
     if has_raw {
         summary.traced = outcomes(&attached.traced, &summary.categories);
@@ -73,16 +81,26 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
         })?;
     }
     let made = [
-        (Output::Timeline, job.timeline),
-        (Output::Summary, Some(job.summary)),
-        (Output::Raw, has_raw.then_some(report)),
+        (Output::Timeline, Some("timeline.h5")),
+        (Output::Summary, Some("summary.json")),
+        (Output::Raw, has_raw.then_some("capture.nsys-rep")),
     ];
-    let files = made
+    let wanted = made
         .into_iter()
         .filter(|(output, _)| spec.outputs.contains(output))
-        .filter_map(|(_, file)| file)
-        .collect();
+        .filter_map(|(_, name)| name);
+    let mut files = Vec::new();
+    for name in wanted {
+        files.extend(source_file(name, open(name)?));
+    }
     Ok(Produced { files, summary })
+}
+
+/// The children's folder in the capture's own, without what the children of an earlier agent left.
+async fn make_place(work: &Work<'_>) -> Result<Workplace, Failure> {
+    let folder = work.spool.join(workplace::NAME);
+    remove_folder(&folder, &work.node.steps).await;
+    Workplace::make(folder, &work.node.steps.limits().users).map_err(Failure::because(CaptureReason::StoreFailed))
 }
 
 /// The steps with the tools that the capture was made with. An agent that began before versions were written down had one.
@@ -108,9 +126,20 @@ pub(super) async fn publish(work: &Work<'_>, produced: &Produced) -> Result<Mani
         session: work.capture.spec.session_ref.clone(),
         created: Timestamp::now(),
     };
-    let files: Vec<SourceFile> = produced.files.iter().filter_map(|file| source_file(file)).collect();
-    let published = work.node.store.publish(publication, &files).await;
+    let published = work.node.store.publish(publication, &produced.files).await;
     published.map_err(|error| store_failure(&error))
+}
+
+/// What the store holds of the capture.
+pub(super) async fn stored(work: &Work<'_>) -> Option<Manifest> {
+    let id = capture_id(work.capture);
+    match work.node.store.get(&id.namespace, &id.name).await {
+        Ok(manifest) => manifest.filter(|manifest| manifest.capture == id),
+        Err(error) => {
+            warn!(error = %chain(&error), "what the store holds of the capture cannot be told");
+            None
+        }
+    }
 }
 
 /// Takes back what was just stored: nobody wants it any more.

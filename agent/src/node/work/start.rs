@@ -6,12 +6,11 @@ use flopwatch_api::preparation::{PREPARED_ANNOTATION, split_names};
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use tokio::time::{Instant, sleep};
 
 use super::collect::blocking;
-use super::{KNOWN, LOOK, Work, probe};
+use super::{KNOWN, LOOK, Work};
 use crate::adoption::Attached;
 use crate::failure::{Failure, chain};
 use crate::node::pods;
@@ -30,11 +29,9 @@ impl Work<'_> {
         let namespace = self.capture.namespace().unwrap_or_default();
         let begun = Instant::now();
         let patience = Duration::from_secs(u64::try_from(spec.start_deadline_seconds).unwrap_or(0));
-        let created = self
-            .capture
-            .creation_timestamp()
-            .map_or_else(Timestamp::now, |time| time.0);
-        let waited = Duration::try_from(Timestamp::now().duration_since(created)).unwrap_or_default();
+        let now = self.node.clock.now(&self.node.client).await;
+        let created = self.capture.creation_timestamp().map_or(now, |time| time.0);
+        let waited = Duration::try_from(now.duration_since(created)).unwrap_or_default();
         let deadline = begun + patience.saturating_sub(waited).max(KNOWN);
         let mut look = begun + MISSED;
         loop {
@@ -89,12 +86,14 @@ impl Work<'_> {
         if !pods::is_prepared(pod, container) {
             return missed("the container was not prepared");
         }
-        let Some(grafted) = probe::grafted(self.node, &id) else {
+        let containers = &self.node.containers;
+        let Some(process) = containers.first_process(&id) else {
             return Ok(());
         };
+        let collector = containers.collector(&id, process);
         let state = blocking(CaptureReason::AttachFailed, move || {
-            grafted
-                .read_state()
+            collector
+                .launcher()
                 .map_err(|error| Failure::new(CaptureReason::AttachFailed, chain(&error)))
         })
         .await?;
@@ -112,7 +111,7 @@ impl Work<'_> {
         let spec = &self.capture.spec;
         let namespace = self.capture.namespace().unwrap_or_default();
         let pod = pods::find(&self.node.pods, &namespace, &spec.pod_ref);
-        let probed = probe::probe_held(self.node, &held.container_id).await?;
+        let probed = self.node.containers.probe_held(&held.container_id).await?;
         let attached = self.pick(&held.container_id, probed, pod.as_deref())?;
         if attached.profiler != ProfilerType::Nsys {
             // From the first instruction on there is nothing less: it would be another request.
@@ -125,10 +124,10 @@ impl Work<'_> {
     /// Lets a held container go now that its collection runs, and makes sure that its program is in it.
     pub(super) async fn let_go(&self, held: Held, attached: &Attached) -> Result<(), Failure> {
         held.started();
-        let grafted = self.way_in(attached);
+        let collector = self.collector(attached);
         let state = blocking(CaptureReason::AttachFailed, move || {
-            grafted
-                .await_state(LET_GO)
+            collector
+                .await_launcher(LET_GO)
                 .map_err(|error| Failure::new(CaptureReason::AttachFailed, chain(&error)))
         })
         .await?;

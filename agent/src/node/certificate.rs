@@ -1,0 +1,237 @@
+//! The certificate that this node's agent serves with: its own, for its node's name.
+//!
+//! The key is made here and leaves neither the process nor a folder in memory. The controller signs what the API server says that a token
+//! of an agent on this very node asked for (`certificates.k8s.io`), so no node gets the name of another.
+
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flopwatch_api::{AGENT_SIGNER, agent_server_name};
+use flopwatch_artifacts::Server;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestSpec};
+use kube::api::{Api, ObjectMeta, PostParams};
+use kube::{Client, ResourceExt as _};
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+/// Validity that is asked for, in seconds: a week.
+const LIFE: i32 = 7 * 24 * 3600;
+/// Time until the next is asked for.
+const RENEW: Duration = Duration::from_hours(24);
+/// Time until the next try after one failed; it doubles up to [`LONGEST_RETRY`].
+const RETRY: Duration = Duration::from_secs(2);
+const LONGEST_RETRY: Duration = Duration::from_mins(2);
+/// Longest wait for one call.
+const CALL: Duration = Duration::from_secs(10);
+/// Time between two looks for the certificate, and longest time until it is there.
+const LOOK: Duration = Duration::from_secs(1);
+const SIGNED: Duration = Duration::from_mins(1);
+
+/// Why there is no certificate yet.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// Key or request cannot be made.
+    #[error("the request cannot be made: {0}")]
+    Make(#[from] rcgen::Error),
+    /// The API server refuses it or cannot be reached.
+    #[error("the API server: {0}")]
+    Call(#[from] kube::Error),
+    /// The API server does not answer.
+    #[error("the API server did not answer within {CALL:?}")]
+    Slow,
+    /// The controller refuses it; says why.
+    #[error("the controller refuses it: {0}")]
+    Denied(String),
+    /// The controller did not sign it.
+    #[error("the controller did not sign it within {SIGNED:?}")]
+    Unsigned,
+    /// It cannot be written down.
+    #[error("{path}: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Whose certificate it is and where it is kept.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// The node.
+    pub node: String,
+    /// DNS name under which any agent is asked for; the node's own is below it.
+    pub server_name: String,
+    /// Folder of `tls.crt` and `tls.key`, in memory.
+    pub folder: PathBuf,
+}
+
+impl Identity {
+    /// DNS names in the certificate: that of any agent, and that of this node's.
+    fn names(&self) -> Vec<String> {
+        vec![
+            self.server_name.clone(),
+            agent_server_name(&self.node, &self.server_name),
+        ]
+    }
+
+    /// Key and parameters of a certificate or of a request for one.
+    fn make(&self) -> Result<(KeyPair, CertificateParams), rcgen::Error> {
+        let mut params = CertificateParams::new(self.names())?;
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, "flopwatch agent");
+        Ok((KeyPair::generate()?, params))
+    }
+
+    /// Closes the folder to other users, and puts a certificate there that nobody trusts, where an earlier process of this pod left none:
+    /// what the agent does besides serving need not wait for the controller.
+    pub async fn prepare(&self) -> Result<(), CertificateError> {
+        let closed = Permissions::from_mode(0o700);
+        let closed = tokio::fs::set_permissions(&self.folder, closed).await;
+        closed.map_err(|source| CertificateError::Write {
+            path: self.folder.clone(),
+            source,
+        })?;
+        if Server::can_serve_with(&self.folder).await {
+            return Ok(());
+        }
+        let (key, params) = self.make()?;
+        let certificate = params.self_signed(&key)?.pem();
+        self.write(certificate.as_bytes(), &key).await
+    }
+
+    /// Asks for a certificate, says once that there is one, and asks for the next a day later, until `stop`.
+    pub async fn keep(self, client: Client, certified: CancellationToken, stop: CancellationToken) {
+        let mut retry = RETRY;
+        loop {
+            let pause = match stop.run_until_cancelled(self.renew(&client)).await {
+                None => return,
+                Some(Ok(())) => {
+                    info!(node = self.node, "got a certificate for this node");
+                    certified.cancel();
+                    retry = RETRY;
+                    RENEW
+                }
+                Some(Err(error)) => {
+                    warn!(%error, "no certificate for this node yet; artifacts cannot be fetched through the gateway without");
+                    retry = (retry * 2).min(LONGEST_RETRY);
+                    retry
+                }
+            };
+            let pause = pause.mul_f64(1.0 - fastrand::f64() / 5.0);
+            if stop.run_until_cancelled(sleep(pause)).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    async fn renew(&self, client: &Client) -> Result<(), CertificateError> {
+        let (key, params) = self.make()?;
+        let request = params.serialize_request(&key)?.pem()?;
+        let api: Api<CertificateSigningRequest> = Api::all(client.clone());
+        let asked = CertificateSigningRequest {
+            metadata: ObjectMeta {
+                generate_name: Some("flopwatch-agent-".to_owned()),
+                ..ObjectMeta::default()
+            },
+            spec: CertificateSigningRequestSpec {
+                expiration_seconds: Some(LIFE),
+                request: ByteString(request.into_bytes()),
+                signer_name: AGENT_SIGNER.to_owned(),
+                usages: Some(vec!["digital signature".to_owned(), "server auth".to_owned()]),
+                ..CertificateSigningRequestSpec::default()
+            },
+            status: None,
+        };
+        let made = call(api.create(&PostParams::default(), &asked)).await?;
+        let name = made.name_any();
+        let signed = timeout(SIGNED, async {
+            loop {
+                sleep(LOOK).await;
+                let status = call(api.get(&name)).await?.status.unwrap_or_default();
+                if let Some(ByteString(certificate)) = status.certificate {
+                    return Ok(certificate);
+                }
+                let refused = status.conditions.into_iter().flatten();
+                let refused = refused
+                    .into_iter()
+                    .find(|one| one.type_ == "Denied" || one.type_ == "Failed");
+                if let Some(refused) = refused {
+                    return Err(CertificateError::Denied(refused.message.unwrap_or_default()));
+                }
+            }
+        });
+        let certificate = signed.await.map_err(|_elapsed| CertificateError::Unsigned)??;
+        self.write(&certificate, &key).await
+    }
+
+    /// The key first: whoever reads between the two finds a pair that does not fit, and keeps what it has.
+    async fn write(&self, certificate: &[u8], key: &KeyPair) -> Result<(), CertificateError> {
+        put(&self.folder.join("tls.key"), key.serialize_pem().as_bytes()).await?;
+        put(&self.folder.join("tls.crt"), certificate).await
+    }
+}
+
+async fn call<T>(question: impl Future<Output = kube::Result<T>>) -> Result<T, CertificateError> {
+    timeout(CALL, question)
+        .await
+        .map_err(|_elapsed| CertificateError::Slow)?
+        .map_err(CertificateError::Call)
+}
+
+/// Writes a file for this user alone, whole or not at all.
+async fn put(path: &Path, content: &[u8]) -> Result<(), CertificateError> {
+    let failed = |source| CertificateError::Write {
+        path: path.to_path_buf(),
+        source,
+    };
+    let new = path.with_extension("new");
+    let write = async {
+        let mut options = tokio::fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = options.open(&new).await?;
+        tokio::io::AsyncWriteExt::write_all(&mut file, content).await?;
+        tokio::io::AsyncWriteExt::flush(&mut file).await?;
+        tokio::fs::rename(&new, path).await
+    };
+    write.await.map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_prepared_is_for_this_user_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let identity = Identity {
+            node: "node-1.example".to_owned(),
+            server_name: "flopwatch-agent.ns.svc".to_owned(),
+            folder: folder.path().to_path_buf(),
+        };
+        identity.prepare().await.unwrap();
+        let key = folder.path().join("tls.key");
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(folder.path()), mode(&key)), (0o700, 0o600));
+        let before = std::fs::read(&key).unwrap();
+        identity.prepare().await.unwrap();
+        assert_eq!(std::fs::read(&key).unwrap(), before, "what is there is kept");
+        let other = KeyPair::generate().unwrap().serialize_pem();
+        std::fs::write(&key, other).unwrap();
+        identity.prepare().await.unwrap();
+        assert!(
+            Server::can_serve_with(folder.path()).await,
+            "what does not fit is made anew"
+        );
+        assert_eq!(
+            identity.names(),
+            ["flopwatch-agent.ns.svc", "node-1.example.flopwatch-agent.ns.svc"]
+        );
+    }
+}

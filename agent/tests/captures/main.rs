@@ -1,0 +1,11 @@
+//! The captures of a node in this process: a real store and real children, an API server in memory, and doubles for containers
+//! and GPUs.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+mod children;
+mod deadline;
+mod ends;
+mod restart;
+mod rig;
+mod space;
+mod status;

@@ -1,0 +1,105 @@
+//! One agent ends in the middle of a capture, and the next goes on.
+
+use flopwatch_test_harness::{Fault, Verb};
+use serde_json::json;
+
+use crate::rig::{Rig, eventually};
+
+#[tokio::test]
+async fn m1_what_lies_in_the_store_is_told_by_the_next_agent_and_not_recorded_anew() {
+    let rig = Rig::new(&json!({}));
+    let life = rig.live().await;
+    rig.ask("c", 4);
+    rig.in_stage("c", "Collecting").await;
+    rig.server
+        .fail(usize::MAX, Verb::Patch, "captures/status", Fault::Code(403));
+    eventually("the artifacts to be stored", || {
+        rig.manifest("c").exists().then_some(())
+    })
+    .await;
+    life.end().await;
+    rig.server.heal();
+    let capture = rig.server.get("captures", "team", "c").unwrap();
+    assert_eq!(
+        capture["status"]["artifacts"],
+        json!(null),
+        "the first agent could not tell"
+    );
+
+    let life = rig.live().await;
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "Succeeded", "{message}");
+    assert!(
+        message.contains("with Metrics") && message.ends_with("; the node's agent restarted meanwhile"),
+        "{message}"
+    );
+    let capture = rig.server.get("captures", "team", "c").unwrap();
+    assert_eq!(capture["status"]["artifacts"].as_array().unwrap().len(), 2);
+    assert!(capture["status"]["summary"]["windowNanoseconds"].as_i64().unwrap() >= 4_000_000_000);
+    assert_eq!(rig.containers.inside().sampled, 1, "nothing was recorded anew");
+    life.end().await;
+}
+
+fn capture_uid(rig: &Rig) -> String {
+    let capture = rig.server.get("captures", "team", "c").unwrap();
+    capture["metadata"]["uid"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn m1_what_lies_in_the_store_is_told_even_where_the_record_of_it_is_lost() {
+    let rig = Rig::new(&json!({}));
+    let life = rig.live().await;
+    rig.ask("c", 4);
+    rig.in_stage("c", "Collecting").await;
+    rig.server
+        .fail(usize::MAX, Verb::Patch, "captures/status", Fault::Code(403));
+    eventually("the artifacts to be stored", || {
+        rig.manifest("c").exists().then_some(())
+    })
+    .await;
+    life.end().await;
+    rig.server.heal();
+    let uid = capture_uid(&rig);
+    std::fs::remove_file(rig.spool().join(format!("{uid}.json"))).unwrap();
+    let life = rig.live().await;
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "Succeeded", "{message}");
+    assert_eq!(rig.containers.inside().sampled, 1, "nothing was recorded anew");
+    life.end().await;
+}
+
+#[tokio::test]
+async fn an_open_window_is_kept_open_by_the_next_agent_and_its_raw_capture_fetched_once() {
+    let rig = Rig::prepared(None);
+    let life = rig.live().await;
+    rig.ask("c", 4);
+    rig.in_stage("c", "Collecting").await;
+    life.end().await;
+    assert!(rig.containers.inside().collecting.is_some(), "it is left as it is");
+    let life = rig.live().await;
+    // There is no importer here, so this is as far as it gets.
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "ImportFailed", "{message}");
+    {
+        let inside = rig.containers.inside();
+        assert_eq!((inside.started.len(), inside.copied), (1, 1), "{inside:?}");
+        assert!(inside.raw.is_empty(), "{inside:?}");
+    }
+    life.end().await;
+}
+
+#[tokio::test]
+async fn a_capture_that_was_stopped_while_no_agent_was_there_is_discarded_by_the_next() {
+    let rig = Rig::prepared(None);
+    let life = rig.live().await;
+    rig.ask("c", 300);
+    rig.in_stage("c", "Collecting").await;
+    life.end().await;
+    rig.server.edit("captures", "team", "c", |capture| {
+        capture["spec"]["stop"] = json!("Discard");
+    });
+    let life = rig.live().await;
+    assert_eq!(rig.end_of("c").await.0, "Discarded");
+    assert!(rig.containers.inside().collecting.is_none());
+    life.end().await;
+}

@@ -1,0 +1,455 @@
+//! A node whose captures are carried out in this process.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use clap::Parser as _;
+use flopwatch_agent::cli::{Cli, Command};
+use flopwatch_agent::disk::Floor;
+use flopwatch_agent::failure::Failure;
+use flopwatch_agent::metrics::Metrics;
+use flopwatch_agent::node::captures::Captures;
+use flopwatch_agent::node::clock::ServerClock;
+use flopwatch_agent::node::containers::{Collector, Containers, Probed, Sampler};
+use flopwatch_agent::node::entering::Entering;
+use flopwatch_agent::node::starts::Starts;
+use flopwatch_agent::node::storage::Storage;
+use flopwatch_agent::node::{Limits, Node, pods};
+use flopwatch_agent::plan::Interrupt;
+use flopwatch_agent::steps::{self, Steps};
+use flopwatch_agent::toolbox::Toolbox;
+use flopwatch_agent::transform::{SampledSeries, Samples};
+use flopwatch_api::capability::Capability;
+use flopwatch_api::profiler::ProfilerType;
+use flopwatch_artifacts::{ArtifactMetrics, Store, StoreOptions};
+use flopwatch_attach::graft::{Bounds, GraftError, LauncherState};
+use flopwatch_attach::nsys::SessionState;
+use flopwatch_attach::process::{ProcessId, Procfs};
+use flopwatch_attach::reexec::Reexec;
+use flopwatch_attach::rootfs::Volume;
+use flopwatch_launcher::guard::Verdict;
+use flopwatch_test_harness::ApiServer;
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _};
+use prometheus::Registry;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// Longest wait for something that is to happen.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// The process that the container runs.
+const PROCESS: ProcessId = ProcessId { pid: 7, start_time: 1 };
+/// What every raw capture holds.
+const RAW: &[u8] = b"a raw capture";
+
+/// Waits until `look` finds something.
+pub(crate) async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begin.elapsed() < PATIENCE, "waited in vain for {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// The inside of the one container.
+#[derive(Debug)]
+pub(crate) struct Inside {
+    /// Whether the profiler's session is open for a collection; else there are metrics alone.
+    pub(crate) nsys: bool,
+    /// What the kernel says of the volume that captures are written to.
+    pub(crate) volume: Volume,
+    /// What the session's keeper said.
+    pub(crate) verdict: Option<Verdict>,
+    /// Bounds of all collections that were started.
+    pub(crate) started: Vec<Bounds>,
+    /// The collection that runs.
+    pub(crate) collecting: Option<String>,
+    /// Raw captures that lie there.
+    pub(crate) raw: BTreeMap<String, &'static [u8]>,
+    /// Raw captures that were copied out.
+    pub(crate) copied: usize,
+    /// How often GPUs were sampled.
+    pub(crate) sampled: usize,
+}
+
+impl Default for Inside {
+    fn default() -> Self {
+        Self {
+            nsys: false,
+            volume: Volume {
+                bytes: 100 << 30,
+                free: 80 << 30,
+            },
+            verdict: None,
+            started: Vec::new(),
+            collecting: None,
+            raw: BTreeMap::new(),
+            copied: 0,
+            sampled: 0,
+        }
+    }
+}
+
+/// The double of the node's containers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Doubles(Arc<Mutex<Inside>>);
+
+impl Doubles {
+    /// The inside, to look at or to change.
+    pub(crate) fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.0.lock().unwrap()
+    }
+}
+
+impl Containers for Doubles {
+    fn probe<'a>(&'a self, _: &'a str, _: bool) -> BoxFuture<'a, Result<Probed, Failure>> {
+        let nsys = self.inside().nsys;
+        let capability = |profiler, available| Capability {
+            profiler,
+            available,
+            reason: if available { "Available" } else { "NotPrepared" }.to_owned(),
+            remedy: String::new(),
+        };
+        let capabilities = vec![
+            capability(ProfilerType::Nsys, nsys),
+            capability(ProfilerType::Metrics, true),
+        ];
+        let found = Probed {
+            capabilities,
+            process: PROCESS,
+            uses_cuda: false,
+            tools: String::new(),
+        };
+        async { Ok(found) }.boxed()
+    }
+
+    fn probe_held<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Probed, Failure>> {
+        self.probe(id, true)
+    }
+
+    fn uses_cuda<'a>(&'a self, _: &'a str) -> BoxFuture<'a, bool> {
+        async { false }.boxed()
+    }
+
+    fn first_process(&self, _: &str) -> Option<ProcessId> {
+        Some(PROCESS)
+    }
+
+    fn is_alive(&self, _: ProcessId) -> bool {
+        true
+    }
+
+    fn collector(&self, _: &str, _: ProcessId) -> Arc<dyn Collector> {
+        Arc::new(self.clone())
+    }
+
+    fn has_gpus(&self) -> bool {
+        true
+    }
+
+    fn sample(&self, _: &str, _: Duration) -> Box<dyn Sampler> {
+        self.inside().sampled += 1;
+        Box::new(OneSeries)
+    }
+}
+
+/// What a sampler of one GPU would give.
+struct OneSeries;
+
+impl Sampler for OneSeries {
+    fn finish(self: Box<Self>) -> Samples {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = u64::try_from(now.unwrap().as_nanos()).unwrap();
+        Samples {
+            series: vec![SampledSeries {
+                source: "nvml".to_owned(),
+                device: "0".to_owned(),
+                metric: "power_watts".to_owned(),
+                unit: "W".to_owned(),
+                t_utc_ns: vec![now - 500_000_000, now - 400_000_000],
+                value: vec![100.0, 110.0],
+            }],
+            ..Samples::default()
+        }
+    }
+}
+
+impl Collector for Doubles {
+    fn volume(&self) -> Result<Volume, GraftError> {
+        Ok(self.inside().volume)
+    }
+
+    fn start(&self, name: &str, bounds: Bounds) -> Result<(), GraftError> {
+        let mut inside = self.inside();
+        inside.started.push(bounds);
+        inside.collecting = Some(name.to_owned());
+        Ok(())
+    }
+
+    fn stop(&self, name: &str) -> Result<PathBuf, GraftError> {
+        let path = PathBuf::from(format!("/flopwatch/run/out/{name}.qdstrm"));
+        let mut inside = self.inside();
+        match inside.collecting.take() {
+            Some(name) => {
+                inside.raw.insert(name, RAW);
+                Ok(path)
+            }
+            None => Err(GraftError::NoCapture { path }),
+        }
+    }
+
+    fn discard(&self, _: &str) -> Result<(), GraftError> {
+        self.inside().collecting = None;
+        Ok(())
+    }
+
+    fn verdict(&self) -> Option<Verdict> {
+        self.inside().verdict
+    }
+
+    fn session(&self) -> Result<SessionState, GraftError> {
+        Ok(match self.inside().collecting {
+            Some(_) => SessionState::Collecting,
+            None => SessionState::Idle,
+        })
+    }
+
+    fn await_quiet(&self) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn has(&self, name: &str) -> Result<bool, GraftError> {
+        Ok(self.inside().raw.contains_key(name))
+    }
+
+    fn copy_out(
+        &self,
+        path: &Path,
+        to: &mut dyn Write,
+        _: u64,
+        _: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<u64, GraftError> {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let mut inside = self.inside();
+        to.write_all(inside.raw[&name]).unwrap();
+        inside.copied += 1;
+        Ok(1)
+    }
+
+    fn remove(&self, name: &str) -> Result<bool, GraftError> {
+        Ok(self.inside().raw.remove(name).is_some())
+    }
+
+    fn launcher(&self) -> Result<Option<LauncherState>, GraftError> {
+        Ok(None)
+    }
+
+    fn await_launcher(&self, limit: Duration) -> Result<LauncherState, GraftError> {
+        Err(GraftError::Undecided(limit))
+    }
+
+    fn has_ended(&self) -> bool {
+        false
+    }
+
+    fn is_alive(&self) -> bool {
+        true
+    }
+}
+
+/// A node, through all lives of its agent.
+pub(crate) struct Rig {
+    /// The API server.
+    pub(crate) server: ApiServer,
+    /// Its one container.
+    pub(crate) containers: Doubles,
+    /// Bounds of its captures.
+    pub(crate) limits: Limits,
+    folder: TempDir,
+}
+
+/// One life of the agent.
+pub(crate) struct Life {
+    captures: Arc<Captures>,
+    stop: CancellationToken,
+    give_up: CancellationToken,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Rig {
+    /// A node with one running pod; `annotations` are the pod's.
+    pub(crate) fn new(annotations: &Value) -> Self {
+        let server = ApiServer::new();
+        server.put(&json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "p", "namespace": "team", "uid": "uid-p", "annotations": annotations},
+            "spec": {"nodeName": "n1", "containers": [{"name": "main"}]},
+            "status": {"phase": "Running", "containerStatuses": [{
+                "name": "main", "image": "", "imageID": "", "ready": true, "restartCount": 0,
+                "containerID": "containerd://abc", "state": {"running": {}}
+            }]}
+        }));
+        Self {
+            server,
+            containers: Doubles::default(),
+            limits: Limits {
+                captures: 2,
+                capture_bytes: 2 << 30,
+                floor: Floor::default(),
+            },
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    /// The same with a profiler's session in the container.
+    pub(crate) fn prepared(room: Option<&str>) -> Self {
+        let mut annotations = json!({"flopwatch.dev/prepared": "main"});
+        if let Some(room) = room {
+            annotations["flopwatch.dev/prepared-capture-bytes"] = json!(room);
+        }
+        let rig = Self::new(&annotations);
+        rig.containers.inside().nsys = true;
+        rig
+    }
+
+    /// Folder of captures under way.
+    pub(crate) fn spool(&self) -> PathBuf {
+        self.folder.path().join("spool")
+    }
+
+    /// What lies in the spool.
+    pub(crate) fn spooled(&self) -> Vec<String> {
+        let names = std::fs::read_dir(self.spool()).unwrap();
+        let mut names: Vec<_> = names
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// The manifest of a capture.
+    pub(crate) fn manifest(&self, name: &str) -> PathBuf {
+        self.folder.path().join(format!("artifacts/captures/team/{name}.json"))
+    }
+
+    /// Makes a capture, as the operator does.
+    pub(crate) fn ask(&self, name: &str, seconds: u32) -> Value {
+        self.server.put(&json!({
+            "apiVersion": "flopwatch.dev/v1alpha1", "kind": "Capture",
+            "metadata": {"name": name, "namespace": "team", "finalizers": ["flopwatch.dev/capture"]},
+            "spec": {
+                "sessionRef": {"name": "s", "id": "0123abcd"}, "nodeName": "n1", "podRef": {"name": "p", "uid": "uid-p"},
+                "containerName": "main", "durationSeconds": seconds, "startDeadlineSeconds": 60,
+                "transform": {"device": "Cpu"}, "outputs": ["Timeline", "Summary"]
+            }
+        }))
+    }
+
+    /// A condition of a capture: status, reason and message.
+    pub(crate) fn condition(&self, name: &str, type_: &str) -> Option<(String, String, String)> {
+        let capture = self.server.get("captures", "team", name)?;
+        let conditions = capture["status"]["conditions"].as_array()?;
+        let found = conditions.iter().find(|condition| condition["type"] == type_)?;
+        let text = |field: &str| found[field].as_str().unwrap().to_owned();
+        Some((text("status"), text("reason"), text("message")))
+    }
+
+    /// Waits until a capture ended; returns the reason and the message.
+    pub(crate) async fn end_of(&self, name: &str) -> (String, String) {
+        eventually("the capture to end", || {
+            let (status, reason, message) = self.condition(name, "Succeeded")?;
+            (status != "Unknown").then_some((reason, message))
+        })
+        .await
+    }
+
+    /// Waits until a capture is in a stage.
+    pub(crate) async fn in_stage(&self, name: &str, stage: &str) {
+        eventually(stage, || {
+            let capture = self.server.get("captures", "team", name)?;
+            (capture["status"]["progress"]["stage"] == stage).then_some(())
+        })
+        .await;
+    }
+
+    /// Starts the agent's next life.
+    pub(crate) async fn live(&self) -> Life {
+        let (stop, give_up) = (CancellationToken::new(), CancellationToken::new());
+        let client = self.server.client("team");
+        let line = [
+            "flopwatch-agent",
+            "run",
+            "--node-name=n1",
+            "--advertise-address=127.0.0.1",
+        ];
+        let Command::Run(options) = Cli::parse_from(line).command else {
+            unreachable!("it says run");
+        };
+        let registry = Registry::new();
+        let store_options = StoreOptions {
+            free_bytes_floor: 0,
+            ..StoreOptions::default()
+        };
+        let artifact_metrics = ArtifactMetrics::register(&registry).unwrap();
+        let artifacts = self.folder.path().join("artifacts");
+        let store = Store::open(&artifacts, store_options, artifact_metrics).await.unwrap();
+        std::fs::create_dir_all(self.spool()).unwrap();
+        let (known, pod_watch) = pods::watch(client.clone(), "n1");
+        let own = PathBuf::from(env!("CARGO_BIN_EXE_flopwatch-agent"));
+        let procfs = Procfs::new(self.folder.path());
+        let node = Arc::new(Node {
+            name: "n1".to_owned(),
+            client,
+            clock: ServerClock::default(),
+            pods: known.clone(),
+            store: Arc::new(store),
+            metrics: Metrics::register(&registry).unwrap(),
+            limits: self.limits,
+            steps: Steps::new(own, None, steps::Limits::default()),
+            toolbox: Arc::new(Toolbox::default()),
+            spool: self.spool(),
+            entering: Entering::new(&options, procfs.clone(), Reexec::default()),
+            procfs,
+            starts: Starts::default(),
+            containers: Arc::new(self.containers.clone()),
+            storage: Storage::new(None, &options),
+            url: "https://127.0.0.1:8443".to_owned(),
+            stop: stop.clone(),
+            give_up: give_up.clone(),
+        });
+        let watching = tokio::spawn(pod_watch.for_each(|_| std::future::ready(())));
+        known.wait_until_ready().await.unwrap();
+        let (captures, control) = Captures::new(node);
+        let tasks = vec![
+            watching,
+            tokio::spawn(control),
+            tokio::spawn(Arc::clone(&captures).end_gone()),
+        ];
+        Life {
+            captures,
+            stop,
+            give_up,
+            tasks,
+        }
+    }
+}
+
+impl Life {
+    /// Ends it as a SIGTERM does whose time is over.
+    pub(crate) async fn end(self) {
+        self.stop.cancel();
+        self.give_up.cancel();
+        self.captures.end_all(Interrupt::Shutdown).await;
+        for task in self.tasks {
+            task.abort();
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A collection takes no more than its pod, its disk and its agent allow.
+
+use std::time::Instant;
+
+use flopwatch_agent::disk::Floor;
+use flopwatch_attach::rootfs::Volume;
+use flopwatch_launcher::guard::Verdict;
+
+use crate::rig::Rig;
+
+const MEBIBYTE: u64 = 1 << 20;
+
+#[tokio::test]
+async fn h3_a_collection_is_bounded_by_what_the_pods_limit_leaves_and_ends_as_soon_as_the_keeper_ended_it() {
+    let rig = Rig::prepared(Some("37748736"));
+    let life = rig.live().await;
+    rig.ask("c", 300);
+    rig.in_stage("c", "Collecting").await;
+    // 36 MiB, a third of it: the stop writes the capture once more.
+    assert_eq!(rig.containers.inside().started[0].max_bytes, 12 * MEBIBYTE);
+    let begin = Instant::now();
+    {
+        let mut inside = rig.containers.inside();
+        inside.verdict = Some(Verdict::TooLarge);
+        let name = inside.collecting.take().unwrap();
+        inside.raw.insert(name, b"what the keeper stopped");
+    }
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "CaptureTooLarge");
+    assert!(message.contains("ephemeral-storage limit"), "{message}");
+    assert!(begin.elapsed().as_secs() < 60, "the window is not waited out");
+    assert!(rig.containers.inside().raw.is_empty(), "its room is given back");
+    life.end().await;
+}
+
+#[tokio::test]
+async fn h3_a_pod_without_room_is_refused_before_anything_is_collected() {
+    // The second is nothing that admission writes.
+    for room in ["1048576", "much"] {
+        let rig = Rig::prepared(Some(room));
+        let life = rig.live().await;
+        rig.ask("c", 300);
+        assert_eq!(rig.end_of("c").await.0, "CaptureTooLarge");
+        assert!(rig.containers.inside().started.is_empty());
+        life.end().await;
+    }
+}
+
+#[tokio::test]
+async fn h3_a_collection_leaves_the_share_of_the_pods_disk_that_must_stay_free() {
+    let mut rig = Rig::prepared(None);
+    rig.limits.floor = Floor { bytes: 1, percent: 1 };
+    let gibibyte = 1 << 30;
+    rig.containers.inside().volume = Volume {
+        bytes: 100 * gibibyte,
+        free: 4 * gibibyte,
+    };
+    // The spool is on another disk, which is not asked here.
+    let life = rig.live().await;
+    rig.ask("c", 2);
+    rig.end_of("c").await;
+    {
+        let inside = rig.containers.inside();
+        assert_eq!(inside.started[0].min_free_bytes, gibibyte);
+        assert_eq!(inside.started[0].max_bytes, gibibyte, "a third of the 3 GiB above that");
+    }
+    life.end().await;
+}
+
+#[tokio::test]
+async fn h3_a_collection_is_not_begun_on_a_disk_without_room() {
+    let mut rig = Rig::prepared(None);
+    rig.limits.floor = Floor { bytes: 1, percent: 0 };
+    rig.containers.inside().volume = Volume { bytes: 100, free: 0 };
+    let life = rig.live().await;
+    rig.ask("c", 300);
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "DiskSpace", "{message}");
+    assert!(rig.containers.inside().started.is_empty());
+    life.end().await;
+}
