@@ -147,7 +147,10 @@ async fn serve(
         name: TIMELINE.to_owned(),
         output: Output::Timeline,
         media_type: "application/x-hdf5".to_owned(),
-        path: wanted.to.clone(),
+        content: Arc::new(std::fs::File::open(&wanted.to).map_err(|source| OpenError::Folder {
+            path: wanted.to.clone(),
+            source,
+        })?),
     };
     store.publish(publication, &[file]).await?;
     let service = ArtifactService::new(Arc::new(store), Access::LoopbackOnly, metrics);
@@ -160,7 +163,7 @@ async fn serve(
 }
 
 #[cfg(test)]
-mod tests {
+mod crate_tests {
     use http::{Request, StatusCode};
     use http_body_util::{BodyExt as _, Empty};
     use hyper_util::rt::TokioIo;

@@ -1,6 +1,7 @@
 //! The admission process: prepares pods that opted in, writes down who asked for a session.
 //!
-//! It refuses nothing: whatever happens here, the object is admitted, as it was or prepared.
+//! It refuses one thing alone: a new pod that says of itself that it was prepared. Whatever else happens here, the object is
+//! admitted, as it was or prepared.
 
 pub mod entrypoint;
 pub mod prepare;
@@ -27,7 +28,7 @@ use tower_http::timeout::TimeoutLayer;
 use crate::admission::entrypoint::EntrypointLookup;
 use crate::admission::prepare::PrepareOptions;
 use crate::metrics::Metrics;
-use crate::probes::{self, Readiness};
+use crate::probes::{Listen, Probes, Readiness};
 use crate::serve::{follow_secret, serve};
 
 /// Longest time that one review may take; the API server waits for two seconds.
@@ -49,7 +50,7 @@ pub struct AdmissionOptions {
     /// Where reviews are served, over TLS.
     pub listen: SocketAddr,
     /// Where metrics and probes are served.
-    pub listen_metrics: SocketAddr,
+    pub probes: Listen,
     /// Secret with the certificate; it is watched.
     pub tls_secret: String,
     /// What is put into pods.
@@ -94,14 +95,15 @@ pub async fn run(
         lookup: EntrypointLookup::new(options.insecure_registries.clone(), metrics.clone()),
         metrics: metrics.clone(),
     };
-    let probes = probes::serve(
-        options.listen_metrics,
-        metrics.clone(),
-        readiness.clone(),
-        Arc::new(|_: &Metrics| {}),
-        stop.clone(),
-    );
     let (sender, certificate) = watch::channel(None);
+    let probes = Probes {
+        listen: options.probes,
+        metrics: metrics.clone(),
+        refresh: Arc::new(|_: &Metrics| {}),
+        readiness: readiness.clone(),
+        certificate: certificate.clone(),
+    };
+    let probes = probes.serve(client.clone(), stop.clone());
     let certificates = follow_secret(&client, &options.namespace, &options.tls_secret, &metrics, sender);
     let limit = Limit::new(MOST_CONNECTIONS, STALL, metrics.refused_connections.clone());
     let reviews = serve(
@@ -134,6 +136,7 @@ pub async fn run(
 /// The paths of the webhooks.
 pub(crate) fn router(reviewer: Arc<Reviewer>) -> Router {
     Router::new()
+        .route("/guard-pods", post(review::guard_pods))
         .route("/mutate-pods", post(review::mutate_pods))
         .route("/mutate-sessions", post(review::mutate_sessions))
         .layer(DefaultBodyLimit::max(MOST_BYTES))

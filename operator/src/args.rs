@@ -12,9 +12,10 @@ use flopwatch_bucket::StoreArguments;
 use crate::admission::AdmissionOptions;
 use crate::admission::entrypoint::EntrypointMode;
 use crate::admission::prepare::PrepareOptions;
-use crate::certificates::{CertificateOptions, Names};
+use crate::certificates::{AgentNames, CertificateOptions, Names};
 use crate::controller::ControllerOptions;
-use crate::gateway::{AgentOptions, GatewayOptions};
+use crate::gateway::{AgentOptions, GatewayIdentity, GatewayOptions};
+use crate::probes::Listen;
 use crate::release::ReleaseOptions;
 
 /// Flopwatch's operator: profiles GPU pods in place.
@@ -67,9 +68,12 @@ pub struct CommonArgs {
     /// Namespace that the operator runs in.
     #[arg(long, env = "POD_NAMESPACE", default_value = "flopwatch")]
     pub namespace: String,
-    /// Where /metrics, /healthz and /readyz are served, over plain HTTP.
+    /// Where /metrics is served, over TLS, to those who may read it.
     #[arg(long, env = "FLOPWATCH_LISTEN_METRICS", default_value = "0.0.0.0:9464")]
     pub listen_metrics: SocketAddr,
+    /// Where /healthz and /readyz are served, over plain HTTP.
+    #[arg(long, env = "FLOPWATCH_LISTEN_HEALTH", default_value = "0.0.0.0:9465")]
+    pub listen_health: SocketAddr,
     /// How it logs.
     #[command(flatten)]
     pub log: LogArgs,
@@ -112,9 +116,9 @@ pub struct ControllerArgs {
     /// Secret that admission serves with.
     #[arg(long, env = "FLOPWATCH_WEBHOOK_SECRET", default_value = "flopwatch-admission-tls")]
     webhook_secret: String,
-    /// Secret that agents serve with (tls.crt, tls.key, ca.crt).
-    #[arg(long, env = "FLOPWATCH_AGENT_SECRET", default_value = "flopwatch-agent-tls")]
-    agent_secret: String,
+    /// Service account of the agents, in the operator's namespace: their certificates are signed.
+    #[arg(long, env = "FLOPWATCH_AGENT_ACCOUNT", default_value = "flopwatch-agent")]
+    agent_account: String,
     /// Secret with the authority and its key; only the controller needs it.
     #[arg(long, env = "FLOPWATCH_AUTHORITY_SECRET", default_value = "flopwatch-authority")]
     authority_secret: String,
@@ -127,6 +131,16 @@ pub struct ControllerArgs {
     /// ConfigMap that names the authority of the gateway's certificate (ca.crt), for clients.
     #[arg(long, env = "FLOPWATCH_GATEWAY_AUTHORITY", default_value = "flopwatch-gateway-ca")]
     gateway_authority: String,
+    /// Secret that the controller serves its metrics with.
+    #[arg(
+        long,
+        env = "FLOPWATCH_CONTROLLER_SECRET",
+        default_value = "flopwatch-controller-tls"
+    )]
+    controller_secret: String,
+    /// DNS names that readers of the controller's metrics ask for are of a Service of this name, which need not exist.
+    #[arg(long, env = "FLOPWATCH_CONTROLLER_SERVICE", default_value = "flopwatch-controller")]
+    controller_service: String,
     /// DNS name that clients ask agents for. Default: flopwatch-agent.NAMESPACE.svc.
     #[arg(long, env = "FLOPWATCH_AGENT_SERVER_NAME")]
     agent_server_name: Option<String>,
@@ -163,6 +177,7 @@ impl ControllerArgs {
                 CommonArgs {
                     namespace,
                     listen_metrics,
+                    listen_health,
                     log: _,
                 },
             no_leader_election,
@@ -174,11 +189,13 @@ impl ControllerArgs {
             webhook_service,
             webhook_configuration,
             webhook_secret,
-            agent_secret,
+            agent_account,
             gateway_service,
             gateway_secret,
             gateway_authority,
             authority_secret,
+            controller_secret,
+            controller_service,
             agent_server_name,
             no_certificates,
             max_concurrent_reconciles,
@@ -195,8 +212,12 @@ impl ControllerArgs {
         };
         let names = Names {
             webhook: of_service(&webhook_service),
-            agent: vec![agent_server_name.unwrap_or_else(|| format!("flopwatch-agent.{namespace}.svc"))],
             gateway: gateway_service.as_ref().map(of_service).unwrap_or_default(),
+            controller: of_service(&controller_service),
+        };
+        let agents = AgentNames {
+            user: format!("system:serviceaccount:{namespace}:{agent_account}"),
+            server_name: agent_server_name.unwrap_or_else(|| format!("flopwatch-agent.{namespace}.svc")),
         };
         let certificates = (!no_certificates).then(|| CertificateOptions {
             namespace: namespace.clone(),
@@ -205,13 +226,18 @@ impl ControllerArgs {
             names,
             webhook_service,
             webhook_configuration,
-            agent_secret,
             gateway_secret,
+            controller_secret: controller_secret.clone(),
             gateway_authority,
+            agents,
         });
         ControllerOptions {
             namespace,
-            listen_metrics,
+            probes: Listen {
+                health: listen_health,
+                metrics: listen_metrics,
+            },
+            tls_secret: controller_secret,
             lease: (!no_leader_election).then_some(lease_name),
             identity,
             node_lost: Duration::from_secs(u64::from(node_lost_seconds)),
@@ -259,14 +285,14 @@ pub struct AdmissionArgs {
     /// Registries (host:port) that are asked over plain HTTP, comma-separated.
     #[arg(long, env = "FLOPWATCH_INSECURE_REGISTRIES", value_delimiter = ',')]
     insecure_registries: Vec<String>,
-    /// Mebibytes that the tools take; a pod whose ephemeral-storage limit does not hold them is not prepared.
+    /// Mebibytes that the tools take; a pod whose ephemeral-storage limit does not hold them and a capture is not
+    /// prepared.
     #[arg(long, env = "FLOPWATCH_TOOLS_SIZE_MEBIBYTES", default_value_t = 200)]
     tools_size_mebibytes: u32,
     /// Memory limit in mebibytes below which a pod is not prepared.
     #[arg(long, env = "FLOPWATCH_MIN_MEMORY_MEBIBYTES", default_value_t = 64)]
     min_memory_mebibytes: u32,
-    /// sizeLimit of the volume that a capture grows in. A pod that exceeds it is evicted: without it only the agent's
-    /// own limits hold.
+    /// sizeLimit of the volume that a capture grows in. A pod that exceeds it is evicted, so captures are kept below it.
     #[arg(long, env = "FLOPWATCH_RUN_SIZE_LIMIT")]
     run_size_limit: Option<String>,
 }
@@ -284,6 +310,7 @@ impl AdmissionArgs {
                 CommonArgs {
                     namespace,
                     listen_metrics,
+                    listen_health,
                     log: _,
                 },
             listen,
@@ -302,7 +329,10 @@ impl AdmissionArgs {
         AdmissionOptions {
             namespace,
             listen,
-            listen_metrics,
+            probes: Listen {
+                health: listen_health,
+                metrics: listen_metrics,
+            },
             tls_secret,
             prepare: PrepareOptions {
                 launcher_image,
@@ -376,13 +406,15 @@ pub struct GatewayArgs {
         default_value = "/etc/flopwatch/agents/ca.crt"
     )]
     agent_authority: PathBuf,
-    /// File with the token for the agents, whose audience is flopwatch-agent.
-    #[arg(
-        long,
-        env = "FLOPWATCH_AGENT_TOKEN",
-        default_value = "/var/run/secrets/flopwatch/token"
-    )]
-    agent_token: PathBuf,
+    /// The gateway's own service account: it asks for tokens of it, one for each node's agent.
+    #[arg(long, env = "FLOPWATCH_SERVICE_ACCOUNT", default_value = "flopwatch-gateway")]
+    service_account: String,
+    /// The gateway's pod, which those tokens end with.
+    #[arg(long, env = "POD_NAME")]
+    pod_name: Option<String>,
+    /// Its UID.
+    #[arg(long, env = "POD_UID")]
+    pod_uid: Option<String>,
     /// DNS name in the agents' certificates. Default: flopwatch-agent.NAMESPACE.svc.
     #[arg(long, env = "FLOPWATCH_AGENT_SERVER_NAME")]
     agent_server_name: Option<String>,
@@ -392,9 +424,9 @@ pub struct GatewayArgs {
     /// Origin of web pages that may call it, such as `https://grafana.example`; may be given again.
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     cors_origin: Vec<HeaderValue>,
-    /// Host and port under which all agents are found. Default: flopwatch-agent.NAMESPACE.svc:8443.
-    #[arg(long, env = "FLOPWATCH_AGENT_SERVICE", value_name = "HOST:PORT")]
-    agent_service: Option<String>,
+    /// The agents' Service, in the operator's namespace.
+    #[arg(long, env = "FLOPWATCH_AGENT_SERVICE", default_value = "flopwatch-agent")]
+    agent_service: String,
     #[command(flatten)]
     store: StoreArguments,
 }
@@ -412,12 +444,15 @@ impl GatewayArgs {
                 CommonArgs {
                     namespace,
                     listen_metrics,
+                    listen_health,
                     log: _,
                 },
             listen,
             tls_secret,
             agent_authority,
-            agent_token,
+            service_account,
+            pod_name,
+            pod_uid,
             agent_server_name,
             max_transfers,
             cors_origin,
@@ -425,18 +460,25 @@ impl GatewayArgs {
             store,
         } = self;
         let server_name = agent_server_name.unwrap_or_else(|| format!("flopwatch-agent.{namespace}.svc"));
-        let service = agent_service.unwrap_or_else(|| format!("flopwatch-agent.{namespace}.svc:8443"));
+        let identity = GatewayIdentity {
+            namespace: namespace.clone(),
+            account: service_account,
+            pod: pod_name.zip(pod_uid),
+        };
         GatewayOptions {
             namespace,
             listen,
-            listen_metrics,
+            probes: Listen {
+                health: listen_health,
+                metrics: listen_metrics,
+            },
             tls_secret,
             agents: AgentOptions {
                 server_name,
                 authority: agent_authority,
-                token: agent_token,
+                identity,
                 transfers: max_transfers.into(),
-                service,
+                service: agent_service,
             },
             store,
             origins: cors_origin,
@@ -484,7 +526,9 @@ mod tests {
     fn names_of_certificates_follow_the_namespace() {
         let certificates = controller(&[]).certificates.unwrap();
         assert_eq!(certificates.names.webhook[0], "flopwatch-admission.ns.svc");
-        assert_eq!(certificates.names.agent, ["flopwatch-agent.ns.svc"]);
+        assert_eq!(certificates.names.controller[0], "flopwatch-controller.ns.svc");
+        assert_eq!(certificates.agents.server_name, "flopwatch-agent.ns.svc");
+        assert_eq!(certificates.agents.user, "system:serviceaccount:ns:flopwatch-agent");
         assert!(certificates.names.gateway.is_empty());
         let gateway = controller(&["--gateway-service=g"]).certificates.unwrap().names.gateway;
         assert_eq!(gateway[0], "g.ns.svc");
@@ -542,7 +586,8 @@ mod tests {
             "--log-level=info",
             "--agent-server-name=flopwatch-agent.ns.svc",
             "--agent-authority=/etc/flopwatch/agents/ca.crt",
-            "--agent-token=/var/run/secrets/flopwatch/token",
+            "--service-account=flopwatch-gateway",
+            "--agent-service=flopwatch-agent",
             "--max-transfers=64",
             "--cors-origin=https://grafana.example",
             "--cors-origin=http://localhost:3000",

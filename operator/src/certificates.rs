@@ -1,9 +1,11 @@
-//! Certificates of admission, of the agents and of the gateway: made, rotated and published by the leader.
+//! Certificates of admission, of the controller and of the gateway: made, rotated and published by the leader; those of the agents are
+//! [signed](agents) for them.
 //!
 //! An authority of our own, whose key only the controller reads, signs one certificate for the admission Service, one for the
-//! agents, and one for the gateway where there is one. All are renewed at two thirds of their life; so is the authority, whose predecessor stays trusted
+//! controller's metrics, and one for the gateway where there is one. All are renewed at two thirds of their life; so is the authority, whose predecessor stays trusted
 //! until it runs out, and which signs nothing until its own certificate had time to reach those who trust it.
 
+pub mod agents;
 mod decide;
 mod issue;
 mod material;
@@ -17,6 +19,7 @@ use kube::Client;
 use crate::deadline::CallError;
 use crate::metrics::Metrics;
 
+pub use agents::AgentNames;
 pub use decide::{Decision, decide};
 pub use issue::{IssueError, carry_out};
 pub use material::{Authority, Leaf, Material, Names, SecretData};
@@ -41,12 +44,14 @@ pub struct CertificateOptions {
     pub webhook_service: String,
     /// MutatingWebhookConfiguration whose `caBundle` is kept.
     pub webhook_configuration: String,
-    /// Secret that the agents serve with.
-    pub agent_secret: String,
     /// Secret that the gateway serves with.
     pub gateway_secret: String,
+    /// Secret that the controller serves its metrics with.
+    pub controller_secret: String,
     /// ConfigMap with the authority that the gateway's clients trust (`ca.crt`).
     pub gateway_authority: String,
+    /// What is signed for agents, which have keys of their own.
+    pub agents: AgentNames,
 }
 
 /// Why certificates could not be brought up to date.
@@ -113,8 +118,8 @@ async fn bring_up_to_date(
             desired.authority.as_ref().map(|authority| &authority.certificate),
         ),
         ("admission", desired.webhook.as_ref().map(|leaf| &leaf.certificate)),
-        ("agent", desired.agent.as_ref().map(|leaf| &leaf.certificate)),
         ("gateway", desired.gateway.as_ref().map(|leaf| &leaf.certificate)),
+        ("controller", desired.controller.as_ref().map(|leaf| &leaf.certificate)),
     ] {
         if let Some(facts) = certificate.and_then(|pem| material::Facts::of(pem)) {
             let gauge = metrics.certificate_expiry.with_label_values(&[name]);

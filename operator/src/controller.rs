@@ -6,9 +6,9 @@ mod lease;
 mod prune;
 mod results;
 mod sweep;
+pub mod turns;
 mod watches;
 
-use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,14 +22,15 @@ use k8s_controller::events::{EventRecorder, Reporter};
 use kube::Client;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{Config as ControllerConfig, Controller, watcher};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::certificates::{self, CertificateOptions};
 use crate::controller::context::{Context, Suspension};
 use crate::controller::watches::{Queues, Receivers};
 use crate::metrics::Metrics;
-use crate::probes::{self, Readiness};
+use crate::probes::{Listen, Probes, Readiness};
+use crate::serve::follow_secret;
 use crate::trouble::announce;
 
 /// Key of the ConfigMap whose value `true` suspends new captures.
@@ -43,7 +44,9 @@ pub struct ControllerOptions {
     /// Namespace of the operator and of the agents.
     pub namespace: String,
     /// Where metrics and probes are served.
-    pub listen_metrics: SocketAddr,
+    pub probes: Listen,
+    /// Secret with the certificate that metrics are served with; it is watched.
+    pub tls_secret: String,
     /// Name of the lease, or None to lead without one.
     pub lease: Option<String>,
     /// Who this process is among the candidates for the lease.
@@ -99,13 +102,16 @@ pub async fn run(
         Arc::new(move |metrics: &Metrics| gauges::refresh(metrics, &stores, &suspension))
     };
     metrics.collect(results::Results::new(stores.captures.clone(), metrics.leader.clone())?)?;
-    let probes = probes::serve(
-        options.listen_metrics,
-        metrics.clone(),
-        readiness.clone(),
+    let (sender, certificate) = watch::channel(None);
+    let probes = Probes {
+        listen: options.probes,
+        metrics: metrics.clone(),
         refresh,
-        stop.clone(),
-    );
+        readiness: readiness.clone(),
+        certificate,
+    };
+    let probes = probes.serve(client.clone(), stop.clone());
+    let served = follow_secret(&client, &options.namespace, &options.tls_secret, &metrics, sender);
     let reporter = Reporter {
         controller: "flopwatch.dev/controller".to_owned(),
         instance: Some(options.identity.clone()),
@@ -157,6 +163,7 @@ pub async fn run(
         () = stop.cancelled() => Ok(()),
         result = probes => result.map_err(ControllerError::Probes).and(Err(ControllerError::Ended("probe server"))),
         () = watches => Err(ControllerError::Ended("watches")),
+        () = served => Err(ControllerError::Ended("watch of the certificate")),
         () = ready => Err(ControllerError::Ended("readiness watch")),
         error = elected => Err(error),
     };
@@ -214,7 +221,10 @@ async fn lead(
     queues.lead();
     let certificates = async {
         match &options.certificates {
-            Some(certificates) => certificates::keep(client, certificates, &context.metrics).await,
+            Some(certificates) => tokio::select! {
+                () = certificates::keep(client, certificates, &context.metrics) => {}
+                () = certificates::agents::keep(client, certificates, &context.metrics) => {}
+            },
             None => std::future::pending().await,
         }
     };
@@ -257,4 +267,4 @@ fn notified(notify: Arc<Notify>) -> impl Stream<Item = ()> + Send + 'static {
 }
 
 #[cfg(test)]
-mod tests;
+mod crate_tests;

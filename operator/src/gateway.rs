@@ -7,11 +7,15 @@ mod agents;
 mod api_server;
 mod cookie;
 mod deliver;
+mod directory;
 mod messages;
+mod node_tokens;
+mod places;
 mod problem;
 mod progress;
 mod request;
 mod routes;
+mod seat;
 mod sessions;
 mod sign_in;
 mod sockets;
@@ -34,15 +38,12 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use flopwatch_access::{Limit, Reviewer, ReviewerOptions};
-use flopwatch_api::capture::Capture;
-use flopwatch_api::session::ProfilingSession;
 use flopwatch_bucket::{ClusterError, Limits, LocationError, StoreArguments, cluster_name};
 use futures::StreamExt as _;
 use kube::api::Api;
-use kube::runtime::reflector::{self, store::Writer};
 use kube::runtime::watcher;
 use kube::{Client, Config};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tower::limit::GlobalConcurrencyLimitLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
@@ -50,25 +51,31 @@ use tower_http::timeout::{RequestBodyTimeoutLayer, TimeoutLayer};
 
 pub use agents::AgentOptions;
 pub use cookie::CookieError;
+pub use node_tokens::GatewayIdentity;
 pub use routes::openapi;
 
 use crate::gateway::agents::Agents;
 use crate::gateway::api_server::ApiServer;
 use crate::gateway::cookie::Cookies;
+use crate::gateway::places::Places;
 use crate::gateway::routes::Gateway;
 use crate::gateway::sessions::Sessions;
 use crate::gateway::store::ObjectStore;
 use crate::metrics::Metrics;
-use crate::probes::{self, Readiness};
+use crate::probes::{Listen, Probes, Readiness};
 use crate::serve::{follow_secret, serve};
-use crate::watch::follow;
+use crate::watch::events;
 
 /// Largest body of a request.
 const MOST_BYTES: usize = 64 << 10;
 /// Most requests whose answer has not begun.
 const MOST_REQUESTS: usize = 256;
-/// Most clients that listen to sessions.
+/// Most clients that listen to sessions, and most of one user.
 const MOST_LISTENERS: usize = 256;
+const MOST_LISTENERS_EACH: usize = 64;
+/// Most connections of Socket.IO that showed no token yet, and most of one address. Each has 10 s.
+const MOST_VISITORS: usize = 64;
+const MOST_VISITORS_EACH: usize = 32;
 /// Most open connections; one more is closed at once.
 const MOST_CONNECTIONS: usize = 1024;
 /// Longest time in which a client takes nothing of what it is sent.
@@ -90,7 +97,7 @@ pub struct GatewayOptions {
     /// Where it is served, over TLS.
     pub listen: SocketAddr,
     /// Where metrics and probes are served.
-    pub listen_metrics: SocketAddr,
+    pub probes: Listen,
     /// Secret with the certificate; it is watched.
     pub tls_secret: String,
     /// How agents are reached.
@@ -139,50 +146,66 @@ pub async fn run(
     stop: CancellationToken,
 ) -> Result<(), GatewayError> {
     let readiness = Readiness::default();
-    let (sessions, session_writer) = reflector::store();
-    let (captures, capture_writer) = reflector::store();
-    let (news, heard) = watch::channel(());
+    let sessions = Sessions::new(metrics.gateway_notices.clone());
     let watches = async {
-        tokio::join!(
-            keep::<ProfilingSession>(client.clone(), session_writer, &news, metrics.clone()),
-            keep::<Capture>(client.clone(), capture_writer, &news, metrics.clone()),
-        )
+        let config = watcher::Config::default;
+        let mut of_sessions = events(
+            Api::all(client.clone()),
+            config(),
+            std::convert::identity,
+            metrics.clone(),
+        );
+        let mut of_captures = events(
+            Api::all(client.clone()),
+            config(),
+            std::convert::identity,
+            metrics.clone(),
+        );
+        let keep_sessions = async {
+            while let Some(event) = of_sessions.next().await {
+                sessions.session_event(event);
+            }
+        };
+        let keep_captures = async {
+            while let Some(event) = of_captures.next().await {
+                sessions.capture_event(event);
+            }
+        };
+        tokio::join!(keep_sessions, keep_captures)
     };
     let first = async {
-        let both = async { sessions.wait_until_ready().await.is_ok() && captures.wait_until_ready().await.is_ok() };
-        match tokio::time::timeout(FIRST_STATE, both).await {
-            Ok(true) => Ok(()),
-            _ => Err(GatewayError::FirstState),
-        }
+        let listed = tokio::time::timeout(FIRST_STATE, sessions.first()).await;
+        listed.map_err(|_elapsed| GatewayError::FirstState)
     };
     let bucket = match &options.store.store_url {
         Some(_) => options.store.open(&cluster_name(&client).await?, Limits::default())?,
         None => None,
     };
     let gateway = Gateway {
-        sessions: Sessions::new(sessions.clone(), captures.clone()),
+        sessions: sessions.clone(),
         reviewer: Reviewer::new(
             client.clone(),
             ReviewerOptions::default(),
             metrics.gateway_access_reviews.clone(),
         ),
         api_server: ApiServer::new(config),
-        agents: Agents::new(options.agents.clone()),
+        agents: Agents::new(client.clone(), options.agents.clone()),
         store: bucket.map(|bucket| ObjectStore::new(bucket, metrics.store.reads.clone())),
         cookies: Cookies::new().map_err(GatewayError::Key)?,
-        news: heard,
-        listeners: Arc::new(Semaphore::new(MOST_LISTENERS)),
+        listeners: Places::new(MOST_LISTENERS, MOST_LISTENERS_EACH),
+        visitors: Places::new(MOST_VISITORS, MOST_VISITORS_EACH),
         taken_up: TAKEN_UP,
     };
     let router = guarded(gateway, &options.origins, &metrics).map_err(GatewayError::Document)?;
-    let probes = probes::serve(
-        options.listen_metrics,
-        metrics.clone(),
-        readiness.clone(),
-        Arc::new(|_: &Metrics| {}),
-        stop.clone(),
-    );
     let (sender, certificate) = watch::channel(None);
+    let probes = Probes {
+        listen: options.probes,
+        metrics: metrics.clone(),
+        refresh: Arc::new(|_: &Metrics| {}),
+        readiness: readiness.clone(),
+        certificate: certificate.clone(),
+    };
+    let probes = probes.serve(client.clone(), stop.clone());
     let certificates = follow_secret(&client, &options.namespace, &options.tls_secret, &metrics, sender);
     let serving = async {
         first.await?;
@@ -211,25 +234,6 @@ pub async fn run(
     }
 }
 
-/// Keeps a store at what the cluster holds, and tells of every change.
-async fn keep<K>(client: Client, writer: Writer<K>, news: &watch::Sender<()>, metrics: Metrics)
-where
-    K: kube::Resource<Scope = kube::core::NamespaceResourceScope>
-        + Clone
-        + std::fmt::Debug
-        + serde::de::DeserializeOwned
-        + Send
-        + Sync
-        + 'static,
-    K::DynamicType: Default + Eq + std::hash::Hash + Clone + std::fmt::Debug + Unpin + Send + Sync,
-{
-    let config = watcher::Config::default();
-    let mut changes = follow(Api::all(client), config, std::convert::identity, writer, metrics);
-    while changes.next().await.is_some() {
-        news.send_replace(());
-    }
-}
-
 /// The paths, with what guards them all.
 pub(crate) fn guarded(
     gateway: Gateway,
@@ -243,7 +247,7 @@ pub(crate) fn guarded(
         .expose_headers([ETAG, CONTENT_RANGE, CONTENT_LENGTH, ACCEPT_RANGES]);
     let gateway = Arc::new(gateway);
     let sockets = sockets::layer(&gateway);
-    Ok(routes::router(gateway)?
+    Ok(routes::router(Arc::clone(&gateway))?
         .layer(middleware::from_fn_with_state(metrics.clone(), around))
         // It has a policy of its own, and is the same for everybody.
         .merge(flopwatch_viewer::gateway_router())
@@ -253,6 +257,7 @@ pub(crate) fn guarded(
         .layer(GlobalConcurrencyLimitLayer::new(MOST_REQUESTS))
         // Outside of that limit: a client that polls waits for its answer most of the time.
         .layer(sockets)
+        .layer(middleware::from_fn_with_state(gateway, seat::seat))
         .layer(cors))
 }
 
@@ -283,4 +288,4 @@ async fn around(
 }
 
 #[cfg(test)]
-mod tests;
+mod crate_tests;

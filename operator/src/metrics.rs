@@ -9,7 +9,7 @@ use prometheus::{
 #[derive(Clone, Debug)]
 pub struct Metrics {
     registry: Registry,
-    /// Passes over an object, by controller (`session`, `capture`, `certificates`) and outcome (`completed`,
+    /// Passes over an object, by controller (`session`, `capture`, `certificates`, `agent-certificates`) and outcome (`completed`,
     /// `conflict`, `failed`, `timed_out`).
     pub reconciliations: IntCounterVec,
     /// Seconds of one pass, by controller.
@@ -26,6 +26,8 @@ pub struct Metrics {
     pub captures_lost: IntCounter,
     /// Finalizers taken off captures.
     pub finalizers_removed: IntCounter,
+    /// Finalizers taken off captures though their agent, which was there, had not removed what it kept of them.
+    pub deletions_overdue: IntCounter,
     /// Sessions deleted at the end of their retention.
     pub sessions_expired: IntCounter,
     /// Events that could not be published.
@@ -34,7 +36,7 @@ pub struct Metrics {
     pub leader: IntGauge,
     /// 1 while new captures are suspended.
     pub suspended: IntGauge,
-    /// End of validity in seconds since 1970, by certificate (`authority`, `admission`, `agent`, `gateway`).
+    /// End of validity in seconds since 1970, by certificate (`authority`, `admission`, `controller`, `gateway`).
     pub certificate_expiry: GaugeVec,
     /// Admission requests, by path (`mutate_pods`, `mutate_sessions`) and outcome.
     pub admission_requests: IntCounterVec,
@@ -52,6 +54,10 @@ pub struct Metrics {
     pub gateway_requests: IntCounterVec,
     /// Reviews that the gateway asked for, by review (`token`, `access`) and result (`allowed`, `denied`, `error`).
     pub gateway_access_reviews: IntCounterVec,
+    /// Notices of sessions that the gateway made: one for each change, whoever listens.
+    pub gateway_notices: IntCounter,
+    /// Reviews of those who read metrics, likewise.
+    pub metrics_access_reviews: IntCounterVec,
     /// What has to do with the object store.
     pub store: StoreSeries,
     /// End of validity, in seconds since 1970, of the certificate that admission or the gateway serves; 0 without one.
@@ -106,6 +112,7 @@ impl Metrics {
                 "flopwatch_capture_finalizers_removed_total",
                 "Finalizers taken off deleted captures.",
             )?,
+            deletions_overdue: deletions_overdue(&registry)?,
             sessions_expired: counter(
                 "flopwatch_sessions_expired_total",
                 "Sessions deleted at the end of their retention.",
@@ -124,6 +131,8 @@ impl Metrics {
                 "Reviews that the gateway asked the API server for.",
                 &["review", "result"],
             )?,
+            gateway_notices: gateway_notices(&registry)?,
+            metrics_access_reviews: metrics_access_reviews(&registry)?,
             store: StoreSeries::register(&registry)?,
             admission_requests: counters(
                 "flopwatch_admission_requests_total",
@@ -172,6 +181,14 @@ impl Metrics {
         TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
+}
+
+fn deletions_overdue(registry: &Registry) -> Result<IntCounter, prometheus::Error> {
+    let overdue = IntCounter::new(
+        "flopwatch_capture_deletions_overdue_total",
+        "Deleted captures let go though their agent had not removed in time what it kept of them.",
+    )?;
+    register(registry, overdue)
 }
 
 /// What has to do with the object store.
@@ -226,6 +243,24 @@ fn durations(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> Re
     let buckets = vec![0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0];
     let options = HistogramOpts::new(name, help).buckets(buckets);
     register(registry, HistogramVec::new(options, labels)?)
+}
+
+/// What those who listen to sessions cost.
+fn gateway_notices(registry: &Registry) -> Result<IntCounter, prometheus::Error> {
+    let made = IntCounter::new(
+        "flopwatch_gateway_notices_total",
+        "Notices of sessions that were made for those who listen.",
+    )?;
+    register(registry, made)
+}
+
+/// What those who read metrics cost.
+fn metrics_access_reviews(registry: &Registry) -> Result<IntCounterVec, prometheus::Error> {
+    let asked = Opts::new(
+        "flopwatch_metrics_access_reviews_total",
+        "Questions put to the Kubernetes API about who may read metrics.",
+    );
+    register(registry, IntCounterVec::new(asked, &["review", "result"])?)
 }
 
 /// What serving over TLS refuses.

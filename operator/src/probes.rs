@@ -1,16 +1,37 @@
-//! The plain HTTP port: `/metrics`, `/healthz`, `/readyz`.
+//! `/healthz` and `/readyz` in plain HTTP for whoever asks, and `/metrics` over TLS for those who may read it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use flopwatch_access::{Limit, Reviewer, ReviewerOptions, for_readers_of_paths};
+use flopwatch_api::METRICS_AUDIENCE;
+use kube::Client;
+use rustls::ServerConfig;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
+use crate::serve::serve;
+
+/// Most connections of those who read metrics.
+const MOST_CONNECTIONS: usize = 32;
+/// Longest time in which one of them takes nothing of an answer.
+const STALL: Duration = Duration::from_secs(30);
+
+/// Where a process says how it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Listen {
+    /// Of `/healthz` and `/readyz`, in plain HTTP.
+    pub health: SocketAddr,
+    /// Of `/metrics`, over TLS.
+    pub metrics: SocketAddr,
+}
 
 /// Whether the process can do its work; false until told otherwise.
 #[derive(Clone, Debug, Default)]
@@ -31,53 +52,68 @@ impl Readiness {
 /// What refreshes gauges that are computed when they are read.
 pub type Refresh = Arc<dyn Fn(&Metrics) + Send + Sync>;
 
-#[derive(Clone)]
-struct Probes {
-    metrics: Metrics,
-    readiness: Readiness,
-    refresh: Refresh,
+/// What is served of a process beside its work.
+pub(crate) struct Probes {
+    /// Where.
+    pub(crate) listen: Listen,
+    /// Its series.
+    pub(crate) metrics: Metrics,
+    /// What refreshes some of them.
+    pub(crate) refresh: Refresh,
+    /// Whether it can work.
+    pub(crate) readiness: Readiness,
+    /// What metrics are served with, once there is one.
+    pub(crate) certificate: watch::Receiver<Option<Arc<ServerConfig>>>,
 }
 
-/// Serves until `stop`.
-pub async fn serve(
-    address: SocketAddr,
-    metrics: Metrics,
-    readiness: Readiness,
-    refresh: Refresh,
-    stop: CancellationToken,
-) -> std::io::Result<()> {
-    let listener = tokio::net::TcpListener::bind(address).await?;
-    tracing::info!(address = %listener.local_addr()?, "serving metrics and probes");
-    axum::serve(
-        listener,
-        router(Probes {
+impl Probes {
+    /// Serves until `stop`; `client` asks who may read metrics.
+    pub(crate) async fn serve(self, client: Client, stop: CancellationToken) -> std::io::Result<()> {
+        let Self {
+            listen,
             metrics,
-            readiness,
             refresh,
-        }),
-    )
-    .with_graceful_shutdown(stop.cancelled_owned())
-    .await
+            readiness,
+            certificate,
+        } = self;
+        let listener = tokio::net::TcpListener::bind(listen.health).await?;
+        tracing::info!(address = %listener.local_addr()?, "serving probes");
+        let health = axum::serve(listener, health(readiness)).with_graceful_shutdown(stop.clone().cancelled_owned());
+        let options = ReviewerOptions::for_metrics(METRICS_AUDIENCE);
+        let reviewer = Arc::new(Reviewer::new(client, options, metrics.metrics_access_reviews.clone()));
+        let limit = Limit::new(MOST_CONNECTIONS, STALL, metrics.refused_connections.clone());
+        let series = series(metrics, refresh, reviewer);
+        let served = Readiness::default();
+        let series = serve(listen.metrics, series, certificate, limit, served, stop);
+        tokio::try_join!(async { health.await }, series).map(|_ended| ())
+    }
 }
 
-fn router(probes: Probes) -> axum::Router {
+fn health(readiness: Readiness) -> axum::Router {
     axum::Router::new()
-        .route("/metrics", get(metrics))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))
-        .with_state(probes)
+        .with_state(readiness)
 }
 
-async fn metrics(State(probes): State<Probes>) -> axum::response::Response {
-    (probes.refresh)(&probes.metrics);
-    match probes.metrics.render() {
+/// The series: those of the controller name pods and kernels of every tenant.
+fn series(metrics: Metrics, refresh: Refresh, reviewer: Arc<Reviewer>) -> axum::Router {
+    let routes = axum::Router::new()
+        .route("/metrics", get(render))
+        .with_state((metrics, refresh));
+    for_readers_of_paths(routes, reviewer)
+}
+
+async fn render(State((metrics, refresh)): State<(Metrics, Refresh)>) -> axum::response::Response {
+    refresh(&metrics);
+    match metrics.render() {
         Ok(text) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }
 
-async fn readyz(State(probes): State<Probes>) -> (StatusCode, &'static str) {
-    if probes.readiness.get() {
+async fn readyz(State(readiness): State<Readiness>) -> (StatusCode, &'static str) {
+    if readiness.get() {
         (StatusCode::OK, "ok\n")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
@@ -86,32 +122,102 @@ async fn readyz(State(probes): State<Probes>) -> (StatusCode, &'static str) {
 
 #[cfg(test)]
 mod tests {
+    use axum::Json;
     use axum::body::Body;
     use axum::http::Request;
+    use axum::routing::post;
+    use http_body_util::BodyExt as _;
+    use serde_json::{Value, json};
     use tower::ServiceExt as _;
 
     use super::*;
 
-    async fn status(router: &axum::Router, path: &str) -> StatusCode {
-        let request = Request::get(path).body(Body::empty()).unwrap();
-        router.clone().oneshot(request).await.unwrap().status()
+    async fn ask(router: &axum::Router, path: &str, token: Option<&str>) -> (StatusCode, String) {
+        let request = Request::get(path);
+        let request = match token {
+            Some(token) => request.header("authorization", format!("Bearer {token}")),
+            None => request,
+        };
+        let answer = router
+            .clone()
+            .oneshot(request.body(Body::empty()).unwrap())
+            .await
+            .unwrap();
+        let status = answer.status();
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    /// An API server that knows two tenants and a Prometheus, of whom the last alone may read `/metrics`.
+    async fn api_server() -> Client {
+        let token_review = async |Json(mut review): Json<Value>| {
+            let user = review["spec"]["token"].as_str().unwrap().to_owned();
+            let known = ["tenant-a", "tenant-b", "prometheus"].contains(&user.as_str());
+            review["status"] = json!({"authenticated": known, "user": {"username": user}});
+            Json(review)
+        };
+        let access_review = async |Json(mut review): Json<Value>| {
+            let spec = &review["spec"];
+            assert_eq!(
+                spec["nonResourceAttributes"],
+                json!({"path": "/metrics", "verb": "get"})
+            );
+            assert!(spec["resourceAttributes"].is_null());
+            review["status"] = json!({"allowed": spec["user"] == "prometheus"});
+            Json(review)
+        };
+        let routes = axum::Router::new()
+            .route("/apis/authentication.k8s.io/v1/tokenreviews", post(token_review))
+            .route(
+                "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+                post(access_review),
+            );
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        let config = kube::Config::new(format!("http://{address}").parse().unwrap());
+        Client::try_from(config).unwrap()
     }
 
     #[tokio::test]
     async fn readyz_follows_readiness_and_healthz_does_not() {
-        let probes = Probes {
-            metrics: Metrics::new().unwrap(),
-            readiness: Readiness::default(),
-            refresh: Arc::new(|metrics| metrics.leader.set(1)),
-        };
-        let readiness = probes.readiness.clone();
-        let metrics = probes.metrics.clone();
-        let router = router(probes);
-        assert_eq!(status(&router, "/readyz").await, StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(status(&router, "/healthz").await, StatusCode::OK);
+        let readiness = Readiness::default();
+        let router = health(readiness.clone());
+        assert_eq!(ask(&router, "/readyz", None).await.0, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(ask(&router, "/healthz", None).await.0, StatusCode::OK);
         readiness.set(true);
-        assert_eq!(status(&router, "/readyz").await, StatusCode::OK);
-        assert_eq!(status(&router, "/metrics").await, StatusCode::OK);
-        assert!(metrics.render().unwrap().contains("flopwatch_leader 1"));
+        assert_eq!(ask(&router, "/readyz", None).await.0, StatusCode::OK);
+        assert_eq!(
+            ask(&router, "/metrics", Some("prometheus")).await.0,
+            StatusCode::NOT_FOUND
+        );
+    }
+
+    #[tokio::test]
+    async fn m4_two_tenants_and_metrics() {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let metrics = Metrics::new().unwrap();
+        let reviews = metrics.metrics_access_reviews.clone();
+        let options = ReviewerOptions::for_metrics(METRICS_AUDIENCE);
+        let reviewer = Arc::new(Reviewer::new(api_server().await, options, reviews.clone()));
+        let refresh: Refresh = Arc::new(|metrics| metrics.leader.set(1));
+        let router = series(metrics, refresh, reviewer);
+        for (token, expected) in [
+            (None, StatusCode::UNAUTHORIZED),
+            (Some("junk"), StatusCode::UNAUTHORIZED),
+            (Some("tenant-a"), StatusCode::FORBIDDEN),
+            (Some("tenant-b"), StatusCode::FORBIDDEN),
+        ] {
+            let (status, said) = ask(&router, "/metrics", token).await;
+            assert_eq!(status, expected, "{token:?}");
+            assert!(!said.contains("flopwatch_leader"), "{token:?}: {said}");
+        }
+        for _ in 0..3 {
+            let (status, said) = ask(&router, "/metrics", Some("prometheus")).await;
+            assert_eq!(status, StatusCode::OK);
+            assert!(said.contains("flopwatch_leader 1"), "{said}");
+        }
+        let allowed = reviews.with_label_values(&["access", "allowed"]).get();
+        assert_eq!(allowed, 1, "a scrape soon after another asks nobody");
     }
 }

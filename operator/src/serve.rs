@@ -71,7 +71,7 @@ pub(crate) async fn serve(
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD);
-    let server = server.serve(router.into_make_service());
+    let server = server.serve(router.into_make_service_with_connect_info::<SocketAddr>());
     tokio::pin!(server);
     let reload = async {
         if let Some(address) = handle.listening().await {

@@ -305,4 +305,4 @@ impl AsyncWrite for Bounded {
 }
 
 #[cfg(test)]
-mod tests;
+mod crate_tests;

@@ -5,11 +5,12 @@
 
 mod candidates;
 mod injected;
+mod room;
 
 use std::collections::BTreeMap;
 
 use flopwatch_api::preparation::{
-    HOLD_ANNOTATION, LAUNCHER, LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, PREPARED_ANNOTATION,
+    CAPTURE_ROOM_ANNOTATION, HOLD_ANNOTATION, LAUNCHER, LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, PREPARED_ANNOTATION,
     PREPARED_VERSION_ANNOTATION, TOOLS_INIT_CONTAINER, UNPREPARED_ANNOTATION,
 };
 use json_patch::jsonptr::PointerBuf;
@@ -38,8 +39,8 @@ pub struct PrepareOptions {
     pub version: String,
     /// Bytes that the tools take in the pod's ephemeral storage.
     pub tools_bytes: u64,
-    /// `sizeLimit` of the volume in which launcher, profiler and agent meet; None: no limit. A pod that exceeds a limit
-    /// is evicted, so the limit must lie well above what the agent lets a capture grow to.
+    /// `sizeLimit` of the volume in which launcher, profiler and agent meet; None: no limit. Captures are kept below it: a pod
+    /// that exceeds it is evicted.
     pub run_size_limit: Option<String>,
     /// Memory limit in bytes below which the tools are not copied.
     pub min_memory_bytes: u64,
@@ -249,6 +250,11 @@ fn annotate(
     unprepared: &[(String, Refusal)],
     operations: &mut Vec<PatchOperation>,
 ) {
+    let room = pod
+        .spec
+        .as_ref()
+        .filter(|_| !prepared.is_empty())
+        .and_then(|spec| room::of_each(spec, prepared.len(), options));
     let lines: Vec<String> = unprepared.iter().map(|(name, why)| format!("{name}: {why}")).collect();
     let wanted = [
         (PREPARED_ANNOTATION, (!prepared.is_empty()).then(|| prepared.join(","))),
@@ -256,6 +262,7 @@ fn annotate(
             PREPARED_VERSION_ANNOTATION,
             (!prepared.is_empty()).then(|| options.version.clone()),
         ),
+        (CAPTURE_ROOM_ANNOTATION, room.map(|bytes| bytes.to_string())),
         (UNPREPARED_ANNOTATION, (!lines.is_empty()).then(|| lines.join("\n"))),
     ];
     let mut missing = pod.metadata.annotations.is_none();

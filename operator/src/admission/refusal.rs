@@ -40,7 +40,7 @@ pub enum Refusal {
     Lookup(LookupError),
     /// The image has neither entrypoint nor command.
     EmptyEntrypoint,
-    /// The pod's limit of ephemeral storage does not hold the tools.
+    /// The pod's limit of ephemeral storage does not hold the tools and a capture.
     EphemeralStorage {
         /// Limit in bytes.
         limit: u128,
@@ -105,7 +105,7 @@ impl std::fmt::Display for Refusal {
             Self::Lookup(error) => write!(f, "the container has no command, and its image's entrypoint could not be looked up ({error}): write a command"),
             Self::EmptyEntrypoint => f.write_str("neither the container nor its image says what to run"),
             Self::EphemeralStorage { limit, needed } => {
-                write!(f, "the pod's ephemeral-storage limit of {limit} bytes is too small for the tools, which need {needed} bytes: raise it")
+                write!(f, "the pod's ephemeral-storage limit of {limit} bytes is too small for the tools and a capture, which need {needed} bytes: raise it")
             }
             Self::Memory { limit, needed } => {
                 write!(f, "the memory limit of {limit} bytes is too small to copy the tools under, which needs {needed} bytes: raise it")

@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use flopwatch_api::REQUESTED_BY_ANNOTATION;
+use flopwatch_api::preparation::{PREPARE_LABEL, PREPARED_ANNOTATION};
 use json_patch::PatchOperation;
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::DynamicObject;
@@ -66,6 +67,51 @@ pub(super) async fn mutate_pods(State(reviewer): State<Arc<Reviewer>>, body: Byt
         },
     )
     .await
+}
+
+/// Refuses a new pod that says of itself that it was prepared. It is asked before [`mutate_pods`], and only about such pods.
+pub(super) async fn guard_pods(State(reviewer): State<Arc<Reviewer>>, body: Bytes) -> Response {
+    const PATH: &str = "guard_pods";
+    let count = |outcome| {
+        let labels = [PATH, outcome];
+        reviewer.metrics.admission_requests.with_label_values(&labels).inc();
+    };
+    let request = match read::<Pod>(&body) {
+        Ok(request) => request,
+        Err(message) => {
+            count("malformed");
+            return (StatusCode::BAD_REQUEST, format!("{message}\n")).into_response();
+        }
+    };
+    let claimed = request
+        .object
+        .as_ref()
+        .filter(|_| request.operation == Operation::Create)
+        .and_then(claimed_preparation);
+    let response = AdmissionResponse::from(&request);
+    let response = if let Some(key) = claimed {
+        count("refused");
+        let user = request.user_info.username.as_deref();
+        tracing::info!(
+            namespace = request.namespace,
+            user,
+            key,
+            "refused a pod that says it was prepared"
+        );
+        response.deny(format!(
+            "the annotation {key} is written by Flopwatch's admission alone: leave it out, and ask with the label {PREPARE_LABEL}"
+        ))
+    } else {
+        count("unchanged");
+        response
+    };
+    Json(response.into_review()).into_response()
+}
+
+/// The first annotation of the pod that only admission may write.
+fn claimed_preparation(pod: &Pod) -> Option<&str> {
+    let mut keys = pod.annotations().keys().map(String::as_str);
+    keys.find(|key| key.starts_with(PREPARED_ANNOTATION))
 }
 
 pub(super) async fn mutate_sessions(State(reviewer): State<Arc<Reviewer>>, body: Bytes) -> Response {

@@ -79,6 +79,41 @@ async fn admit(path: &str, review: Value) -> (Value, Value) {
 }
 
 #[tokio::test]
+async fn c1_a_pod_that_says_of_itself_that_it_was_prepared_is_refused() {
+    let pod = |annotations: Value| {
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "p", "labels": {PREPARE_LABEL: "nsys"}, "annotations": annotations},
+            "spec": {"containers": [{"name": "main", "image": "i", "command": ["x"]}]}
+        })
+    };
+    let allowed = async |operation: &str, annotations: Value| {
+        let body = review(operation, "someone", pod(annotations), Value::Null).to_string();
+        let (status, answer) = send("/guard-pods", body).await;
+        assert_eq!(status, StatusCode::OK, "{answer}");
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        (answer["response"]["allowed"] == true, answer.to_string())
+    };
+    for key in [
+        "flopwatch.dev/prepared",
+        "flopwatch.dev/prepared-version",
+        "flopwatch.dev/prepared-room",
+    ] {
+        let (admitted, answer) = allowed("CREATE", json!({key: "main"})).await;
+        assert!(
+            !admitted && answer.contains(key) && answer.contains(PREPARE_LABEL),
+            "{answer}"
+        );
+    }
+    let (admitted, answer) = allowed("CREATE", json!({"flopwatch.dev/prepare-containers": "main", "a": "b"})).await;
+    assert!(admitted, "{answer}");
+    let (admitted, answer) = allowed("UPDATE", json!({"flopwatch.dev/prepared": "main"})).await;
+    assert!(admitted, "changes are the policy's to refuse: {answer}");
+    let (status, _) = send("/guard-pods", "{}".into()).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
 async fn what_is_no_review_is_a_bad_request_that_says_so() {
     for body in [
         "",
@@ -135,7 +170,7 @@ async fn a_session_says_who_created_it_whatever_its_creator_and_others_write() {
     assert_eq!(updated["metadata"]["annotations"][REQUESTED_BY_ANNOTATION], "ada");
 }
 
-mod serving {
+mod crate_tests {
     use std::collections::BTreeMap;
 
     use k8s_openapi::ByteString;
@@ -207,8 +242,8 @@ mod serving {
             &Decision {
                 authority: true,
                 webhook: true,
-                agent: true,
                 gateway: false,
+                controller: true,
             },
         );
         let second = material(
@@ -216,8 +251,8 @@ mod serving {
             &Decision {
                 authority: false,
                 webhook: true,
-                agent: false,
                 gateway: false,
+                controller: false,
             },
         );
         let (first, second) = (first.webhook.unwrap(), second.webhook.unwrap());

@@ -3,12 +3,18 @@
 use std::time::Duration;
 
 use flopwatch_api::CAPTURE_FINALIZER;
-use flopwatch_api::capture::Capture;
+use flopwatch_api::capture::{Capture, CaptureStatus};
 use flopwatch_api::reason::CaptureCondition;
 use k8s_controller::conditions;
 
 use crate::capture::node::NodeHealth;
 use crate::capture::standing::lost;
+
+/// A capture that is being deleted waits for an agent that is there for this many times the patience with a lost node: longer
+/// than for any agent that is not.
+const DELETION_PATIENCE: u32 = 10;
+/// Artifacts that the Event names.
+const NAMED: usize = 8;
 
 /// What is seen of the capture's node.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +25,8 @@ pub struct Surroundings {
     pub since: Duration,
     /// How long a node may be gone.
     pub node_lost: Duration,
+    /// For how long the capture has been seen being deleted.
+    pub deleting: Duration,
 }
 
 /// What to do.
@@ -28,6 +36,8 @@ pub struct CapturePlan {
     pub declare_lost: Option<String>,
     /// Take the finalizer off.
     pub release: bool,
+    /// What is left of the capture, where its agent was there and did not remove it in time; said in an Event.
+    pub left: Option<String>,
     /// Look again after this long even if nothing changes.
     pub again: Option<Duration>,
 }
@@ -55,14 +65,24 @@ pub fn plan(capture: &Capture, surroundings: Surroundings) -> CapturePlan {
             return CapturePlan::default();
         }
         let let_go = agent_ended && status.is_none_or(|status| status.artifacts.is_empty());
+        if let_go || gone || already_lost {
+            return CapturePlan {
+                release: true,
+                ..CapturePlan::default()
+            };
+        }
+        let bound = surroundings.node_lost.saturating_mul(DELETION_PATIENCE);
+        if surroundings.deleting >= bound {
+            return CapturePlan {
+                release: true,
+                left: Some(left(capture, agent_ended, surroundings.deleting)),
+                ..CapturePlan::default()
+            };
+        }
+        let overdue = bound.saturating_sub(surroundings.deleting) + Duration::from_secs(1);
         return CapturePlan {
-            declare_lost: None,
-            release: let_go || gone || already_lost,
-            again: if let_go || gone || already_lost {
-                None
-            } else {
-                remaining
-            },
+            again: Some(remaining.map_or(overdue, |remaining| remaining.min(overdue))),
+            ..CapturePlan::default()
         };
     }
     if agent_ended || already_lost {
@@ -81,6 +101,34 @@ pub fn plan(capture: &Capture, surroundings: Surroundings) -> CapturePlan {
         again: remaining,
         ..CapturePlan::default()
     }
+}
+
+/// What an agent that is there did not remove.
+fn left(capture: &Capture, agent_ended: bool, deleting: Duration) -> String {
+    let (node, seconds) = (&capture.spec.node_name, deleting.as_secs());
+    let empty = CaptureStatus::default();
+    let artifacts = &capture.status.as_ref().unwrap_or(&empty).artifacts;
+    let what = if artifacts.is_empty() {
+        "what it recorded".to_owned()
+    } else {
+        let bytes = artifacts.iter().fold(0_i64, |sum, one| sum.saturating_add(one.bytes));
+        let named: Vec<&str> = artifacts.iter().take(NAMED).map(|one| one.name.as_str()).collect();
+        let more = if artifacts.len() > NAMED { ", ..." } else { "" };
+        format!(
+            "{} artifacts of {bytes} bytes ({}{more})",
+            artifacts.len(),
+            named.join(", ")
+        )
+    };
+    let why = if agent_ended {
+        "has not removed"
+    } else {
+        "has neither ended the capture nor removed"
+    };
+    format!(
+        "the capture was let go after {seconds} s of being deleted: the agent on node {node} is there and {why} {what}; its sweep \
+         removes them when it can, its log says why it cannot"
+    )
 }
 
 #[cfg(test)]
@@ -114,6 +162,7 @@ mod tests {
             health,
             since: Duration::from_secs(since),
             node_lost: Duration::from_mins(1),
+            deleting: Duration::ZERO,
         }
     }
 
@@ -169,13 +218,48 @@ mod tests {
             let plan = plan(&capture(deleting, status), surroundings(health, since));
             assert_eq!(plan.release, expected, "{name}");
             assert_eq!(plan.declare_lost, None, "{name}");
-            let waits = deleting && !expected && health != NodeHealth::Healthy;
+            assert_eq!(plan.left, None, "{name}");
+            let waits = deleting && !expected;
             assert_eq!(
                 plan.again.is_some(),
                 waits,
                 "{name}: looks again exactly while the clock runs"
             );
         }
+    }
+
+    #[test]
+    fn m6_a_deletion_ends_though_the_agent_is_there_and_cannot_delete() {
+        let artifact =
+            |name: &str| json!({"name": name, "type": "Summary", "bytes": 21, "sha256": "0", "mediaType": "x"});
+        let kept = json!({"conditions": [condition("Succeeded", "True")], "artifacts": [artifact("a"), artifact("b")]});
+        let deleting = |seconds: u64, health: NodeHealth| Surroundings {
+            deleting: Duration::from_secs(seconds),
+            ..surroundings(health, 0)
+        };
+        let early = plan(&capture(true, &kept), deleting(599, NodeHealth::Healthy));
+        assert_eq!((early.release, early.again), (false, Some(Duration::from_secs(2))));
+        let late = plan(&capture(true, &kept), deleting(600, NodeHealth::Healthy));
+        assert!(late.release && late.again.is_none());
+        let left = late.left.unwrap();
+        for part in ["node n1", "600 s", "2 artifacts of 42 bytes (a, b)", "has not removed"] {
+            assert!(left.contains(part), "{left}");
+        }
+        let stuck = plan(&capture(true, &json!({})), deleting(600, NodeHealth::Healthy))
+            .left
+            .unwrap();
+        assert!(
+            stuck.contains("neither ended the capture nor removed what it recorded"),
+            "{stuck}"
+        );
+        let missing = plan(&capture(true, &kept), deleting(10, NodeHealth::NodeMissing));
+        assert_eq!(
+            missing.again,
+            Some(Duration::from_secs(61)),
+            "the earlier of two clocks"
+        );
+        let alive = plan(&capture(false, &json!({})), deleting(9999, NodeHealth::Healthy));
+        assert_eq!(alive, CapturePlan::default(), "only a deletion has this end");
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Carries a capture's plan out.
 
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use flopwatch_api::capture::Capture;
 use flopwatch_api::reason::{CaptureCondition, CaptureReason};
 use flopwatch_api::{CAPTURE_FINALIZER, OPERATOR_FIELD_MANAGER};
 use jiff::Timestamp;
+use k8s_controller::events::{Event, EventType};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::api::{Api, Patch, PatchParams};
@@ -34,6 +36,10 @@ async fn pass(capture: &Capture, context: &Context) -> Result<Action, CallError>
     if step.release {
         release(capture, &api).await?;
         context.metrics.finalizers_removed.inc();
+        if let Some(left) = step.left {
+            context.metrics.deletions_overdue.inc();
+            say_what_is_left(capture, left, context).await;
+        }
     }
     Ok(step.again.map_or_else(Action::await_change, Action::requeue))
 }
@@ -44,11 +50,49 @@ fn surroundings(capture: &Capture, context: &Context) -> Surroundings {
     let on_node = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some(name);
     let agents = context.stores.agents.state_filter(|pod| on_node(pod));
     let health = NodeHealth::of(node.as_deref(), agents.iter().map(AsRef::as_ref));
+    let now = Timestamp::now();
+    let deleting = if is_being_released(capture) {
+        let mut deletions = context.deletions.lock().unwrap_or_else(PoisonError::into_inner);
+        deletions.observe(capture.metadata.uid.as_deref().unwrap_or_default(), now)
+    } else {
+        Duration::ZERO
+    };
     let mut history = context.history.lock().unwrap_or_else(PoisonError::into_inner);
     Surroundings {
         health,
-        since: history.observe(name, health, Timestamp::now()),
+        since: history.observe(name, health, now),
         node_lost: context.node_lost,
+        deleting,
+    }
+}
+
+/// Whether a capture is being deleted and still has the finalizer.
+pub(crate) fn is_being_released(capture: &Capture) -> bool {
+    let held = capture
+        .finalizers()
+        .iter()
+        .any(|finalizer| finalizer == CAPTURE_FINALIZER);
+    held && capture.metadata.deletion_timestamp.is_some()
+}
+
+/// The capture is gone or going: what it left is said in an Event, as far as its namespace takes one.
+async fn say_what_is_left(capture: &Capture, left: String, context: &Context) {
+    tracing::warn!(
+        capture = capture.name_any(),
+        node = capture.spec.node_name,
+        left,
+        "let go of a capture"
+    );
+    let event = Event {
+        type_: EventType::Warning,
+        reason: CaptureReason::ArtifactsLeft.as_str().to_owned(),
+        action: "Delete".to_owned(),
+        note: Some(left),
+        related: None,
+    };
+    if let Err(error) = context.events.publish(capture, &event).await {
+        context.metrics.events_failed.inc();
+        tracing::warn!(capture = capture.name_any(), %error, "cannot publish an event");
     }
 }
 
@@ -119,3 +163,6 @@ fn settled(result: Result<Capture, CallError>) -> Result<(), CallError> {
         Err(error) => Err(error),
     }
 }
+
+#[cfg(test)]
+mod tests;

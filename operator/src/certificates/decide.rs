@@ -3,6 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{KeyPair, PublicKeyData as _};
 
+use crate::certificates::issue::BACKDATE;
 use crate::certificates::material::{Authority, Facts, Leaf, Material, Names};
 
 /// How long a new authority is known before it signs: trust reaches API servers and mounted secrets first.
@@ -16,8 +17,8 @@ pub struct Decision {
     pub authority: bool,
     /// Admission's certificate.
     pub webhook: bool,
-    /// The agents' certificate.
-    pub agent: bool,
+    /// The controller's certificate.
+    pub controller: bool,
     /// The gateway's certificate.
     pub gateway: bool,
 }
@@ -34,7 +35,7 @@ pub fn decide(material: &Material, names: &Names, now: Timestamp) -> Decision {
         return Decision {
             authority: true,
             webhook: true,
-            agent: true,
+            controller: true,
             gateway: has_gateway,
         };
     };
@@ -45,7 +46,7 @@ pub fn decide(material: &Material, names: &Names, now: Timestamp) -> Decision {
         return Decision {
             authority: true,
             webhook: stale(material.webhook.as_ref(), &names.webhook),
-            agent: stale(material.agent.as_ref(), &names.agent),
+            controller: stale(material.controller.as_ref(), &names.controller),
             gateway: has_gateway && stale(material.gateway.as_ref(), &names.gateway),
         };
     }
@@ -53,7 +54,7 @@ pub fn decide(material: &Material, names: &Names, now: Timestamp) -> Decision {
     Decision {
         authority: false,
         webhook: bad(material.webhook.as_ref(), &names.webhook),
-        agent: bad(material.agent.as_ref(), &names.agent),
+        controller: bad(material.controller.as_ref(), &names.controller),
         gateway: has_gateway && bad(material.gateway.as_ref(), &names.gateway),
     }
 }
@@ -64,7 +65,11 @@ fn is_good(leaf: Option<&Leaf>, names: &[String], authority: &Authority, by: &Fa
         return false;
     };
     let previous = authority.previous.as_deref().and_then(Facts::of);
-    let settling = by.not_before.saturating_add(SETTLE).is_ok_and(|settled| now < settled);
+    // Of when it was made: it begins a little before that.
+    let settling = by
+        .not_before
+        .saturating_add(BACKDATE + SETTLE)
+        .is_ok_and(|settled| now < settled);
     let signed = facts.issuer == by.subject
         || previous.is_some_and(|previous| settling && facts.issuer == previous.subject && previous.not_after > now);
     signed
@@ -92,7 +97,7 @@ mod tests {
     fn names(webhook: &str) -> Names {
         Names {
             webhook: vec![webhook.to_owned()],
-            agent: vec!["agent.ns.svc".to_owned()],
+            controller: vec!["controller.ns.svc".to_owned()],
             gateway: Vec::new(),
         }
     }
@@ -109,11 +114,11 @@ mod tests {
         (decision, next)
     }
 
-    fn verdict(authority: bool, webhook: bool, agent: bool) -> Decision {
+    fn verdict(authority: bool, webhook: bool, controller: bool) -> Decision {
         Decision {
             authority,
             webhook,
-            agent,
+            controller,
             gateway: false,
         }
     }
@@ -133,7 +138,7 @@ mod tests {
         assert_eq!(decision, gateway_alone);
         let leaf = with.gateway.unwrap();
         assert_eq!(Facts::of(&leaf.certificate).unwrap().names, names.gateway);
-        assert_eq!(leaf.bundle, with.agent.unwrap().bundle);
+        assert_eq!(leaf.bundle, with.controller.unwrap().bundle);
     }
 
     #[test]
@@ -169,12 +174,12 @@ mod tests {
             2,
             "both authorities are trusted"
         );
-        let (settling, same) = step(&rotated, at("2029-05-05T00:05:00Z"));
+        let (settling, same) = step(&rotated, at("2029-05-05T00:14:00Z"));
         assert_eq!(settling, Decision::default());
         let (settled, signed) = step(&same, at("2029-05-05T00:20:00Z"));
         assert_eq!(settled, verdict(false, true, true));
         assert_eq!(
-            signed.agent.unwrap().bundle.matches("BEGIN CERTIFICATE").count(),
+            signed.controller.unwrap().bundle.matches("BEGIN CERTIFICATE").count(),
             2,
             "until the old one runs out"
         );
@@ -188,7 +193,7 @@ mod tests {
         let mut swapped_key = good.clone();
         swapped_key.webhook.as_mut().unwrap().key = other.webhook.as_ref().unwrap().key.clone();
         let mut foreign = good.clone();
-        foreign.agent = other.agent.clone();
+        foreign.controller = other.controller.clone();
         let mut garbage = good.clone();
         garbage.webhook.as_mut().unwrap().certificate = "no certificate".to_owned();
         let mut no_authority = good.clone();

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
+    KeyUsagePurpose, PublicKeyData,
 };
 use time::OffsetDateTime;
 
@@ -12,6 +12,8 @@ use crate::certificates::material::{Authority, Facts, Leaf, Material, Names};
 
 const AUTHORITY_LIFE: SignedDuration = SignedDuration::from_hours(5 * 365 * 24);
 const LEAF_LIFE: SignedDuration = SignedDuration::from_hours(90 * 24);
+/// How long before it is made a certificate begins: whoever checks it may have a clock that is behind ours by as much.
+pub(super) const BACKDATE: SignedDuration = SignedDuration::from_mins(5);
 
 /// Why a certificate could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +57,7 @@ pub fn carry_out(
     };
     Ok(Material {
         webhook: leaf(decision.webhook, current.webhook.as_ref(), &names.webhook)?,
-        agent: leaf(decision.agent, current.agent.as_ref(), &names.agent)?,
+        controller: leaf(decision.controller, current.controller.as_ref(), &names.controller)?,
         gateway: match names.gateway.as_slice() {
             [] => current.gateway.clone(),
             names => leaf(decision.gateway, current.gateway.as_ref(), names)?,
@@ -85,20 +87,48 @@ fn new_authority(previous: Option<String>, now: Timestamp) -> Result<Authority, 
 }
 
 fn new_leaf(authority: &Authority, names: &[String], now: Timestamp) -> Result<Leaf, IssueError> {
-    let issuer = Issuer::from_ca_cert_pem(&authority.certificate, KeyPair::from_pem(&authority.key)?)?;
     let key = KeyPair::generate()?;
+    Ok(Leaf {
+        certificate: certify(authority, &key, names, LEAF_LIFE, now)?,
+        key: key.serialize_pem(),
+        bundle: String::new(),
+    })
+}
+
+/// Signs a key for these names, for so many seconds, but for no longer than every certificate.
+pub(super) fn sign(
+    authority: Option<&Authority>,
+    key: &impl PublicKeyData,
+    names: &[String],
+    seconds: Option<i32>,
+    now: Timestamp,
+) -> Result<String, IssueError> {
+    let asked = seconds.map_or(LEAF_LIFE, |seconds| SignedDuration::from_secs(seconds.into()));
+    certify(
+        authority.ok_or(IssueError::NoAuthority)?,
+        key,
+        names,
+        asked.min(LEAF_LIFE),
+        now,
+    )
+}
+
+/// A certificate to serve with, as PEM.
+fn certify(
+    authority: &Authority,
+    key: &impl PublicKeyData,
+    names: &[String],
+    life: SignedDuration,
+    now: Timestamp,
+) -> Result<String, IssueError> {
+    let issuer = Issuer::from_ca_cert_pem(&authority.certificate, KeyPair::from_pem(&authority.key)?)?;
     let mut params = CertificateParams::new(names.to_vec())?;
     params.distinguished_name = named("flopwatch");
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.use_authority_key_identifier_extension = true;
-    (params.not_before, params.not_after) = validity(now, LEAF_LIFE)?;
-    let certificate = params.signed_by(&key, &issuer)?.pem();
-    Ok(Leaf {
-        certificate,
-        key: key.serialize_pem(),
-        bundle: String::new(),
-    })
+    (params.not_before, params.not_after) = validity(now, life)?;
+    Ok(params.signed_by(key, &issuer)?.pem())
 }
 
 fn named(name: &str) -> DistinguishedName {
@@ -110,6 +140,38 @@ fn named(name: &str) -> DistinguishedName {
 fn validity(now: Timestamp, life: SignedDuration) -> Result<(OffsetDateTime, OffsetDateTime), IssueError> {
     let instant =
         |at: Timestamp| OffsetDateTime::from_unix_timestamp(at.as_second()).map_err(|_range| IssueError::Clock(now));
+    let begin = now.checked_sub(BACKDATE).map_err(|_range| IssueError::Clock(now))?;
     let end = now.checked_add(life).map_err(|_range| IssueError::Clock(now))?;
-    Ok((instant(now)?, instant(end)?))
+    Ok((instant(begin)?, instant(end)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn low_a_certificate_is_valid_by_a_clock_that_is_minutes_behind() {
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let names = Names {
+            webhook: vec!["admission.ns.svc".to_owned()],
+            controller: vec!["controller.ns.svc".to_owned()],
+            gateway: vec!["gateway.ns.svc".to_owned()],
+        };
+        let everything = Decision {
+            authority: true,
+            webhook: true,
+            controller: true,
+            gateway: true,
+        };
+        let made = carry_out(&everything, &Material::default(), &names, now).unwrap();
+        let leaves =
+            [&made.webhook, &made.controller, &made.gateway].map(|leaf| leaf.as_ref().unwrap().certificate.clone());
+        let authority = made.authority.as_ref().unwrap().certificate.clone();
+        let behind = now.checked_sub(SignedDuration::from_secs(4 * 60 + 59)).unwrap();
+        for certificate in leaves.iter().chain([&authority]) {
+            let facts = Facts::of(certificate).unwrap();
+            assert!(facts.not_before <= behind, "{facts:?}");
+            assert!(facts.is_fresh(behind) && facts.is_fresh(now));
+        }
+    }
 }

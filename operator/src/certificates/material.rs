@@ -99,8 +99,8 @@ pub struct Material {
     pub authority: Option<Authority>,
     /// Admission's certificate, if its secret has one.
     pub webhook: Option<Leaf>,
-    /// The agents' certificate, if its secret has one.
-    pub agent: Option<Leaf>,
+    /// The controller's certificate, if its secret has one.
+    pub controller: Option<Leaf>,
     /// The gateway's certificate, if its secret has one.
     pub gateway: Option<Leaf>,
 }
@@ -110,8 +110,8 @@ pub struct Material {
 pub struct Names {
     /// Of the admission Service.
     pub webhook: Vec<String>,
-    /// That agents are asked for.
-    pub agent: Vec<String>,
+    /// That readers of the controller's metrics ask for.
+    pub controller: Vec<String>,
     /// Of the gateway's Service; none where there is no gateway, which then gets no certificate.
     pub gateway: Vec<String>,
 }

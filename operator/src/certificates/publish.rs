@@ -25,12 +25,24 @@ pub(super) async fn read(client: &Client, options: &CertificateOptions) -> Resul
     Ok(Material {
         authority: Authority::of_secret(&data(&options.authority_secret).await?),
         webhook: Leaf::of_secret(&data(&options.webhook_secret).await?),
-        agent: Leaf::of_secret(&data(&options.agent_secret).await?),
+        controller: Leaf::of_secret(&data(&options.controller_secret).await?),
         gateway: match options.names.gateway.as_slice() {
             [] => None,
             _ => Leaf::of_secret(&data(&options.gateway_secret).await?),
         },
     })
+}
+
+/// Reads the authority alone.
+pub(super) async fn read_authority(
+    client: &Client,
+    options: &CertificateOptions,
+) -> Result<Option<Authority>, CallError> {
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), &options.namespace);
+    let secret = bounded("reading the authority", secrets.get_opt(&options.authority_secret)).await?;
+    let data = secret.and_then(|secret| secret.data).unwrap_or_default();
+    let data: SecretData = data.into_iter().map(|(key, ByteString(value))| (key, value)).collect();
+    Ok(Authority::of_secret(&data))
 }
 
 /// Writes what changed. The authority goes first, then the trust in it, then what it signed.
@@ -55,7 +67,7 @@ pub(super) async fn write(
     }
     for (name, current, desired) in [
         (&options.webhook_secret, &current.webhook, &desired.webhook),
-        (&options.agent_secret, &current.agent, &desired.agent),
+        (&options.controller_secret, &current.controller, &desired.controller),
         (&options.gateway_secret, &current.gateway, &desired.gateway),
     ] {
         if let Some(leaf) = desired.as_ref().filter(|_| desired != current) {
@@ -174,7 +186,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::certificates::Names;
+    use crate::certificates::{AgentNames, Names};
 
     #[test]
     fn only_our_webhooks_are_told_whom_to_trust_and_only_once() {
@@ -185,9 +197,13 @@ mod tests {
             names: Names::default(),
             webhook_service: "flopwatch-admission".into(),
             webhook_configuration: "flopwatch".into(),
-            agent_secret: "g".into(),
+            controller_secret: "g".into(),
             gateway_secret: "y".into(),
             gateway_authority: "c".into(),
+            agents: AgentNames {
+                user: "u".into(),
+                server_name: "n".into(),
+            },
         };
         let webhook = |name: &str, service: &str| {
             json!({

@@ -14,7 +14,9 @@ use kube::runtime::controller::Action;
 use kube::runtime::reflector::Store;
 use kube::{Client, Resource, ResourceExt as _};
 
+use crate::capture::deletions::Deletions;
 use crate::capture::node::NodeHistory;
+use crate::controller::turns::Turns;
 use crate::deadline::CallError;
 use crate::metrics::Metrics;
 
@@ -82,10 +84,12 @@ pub struct Context {
     pub node_lost: Duration,
     /// Most captures at once in one namespace; None: no limit.
     pub namespace_limit: Option<NonZeroUsize>,
-    /// Held by the one pass that makes captures.
-    pub making: tokio::sync::Mutex<()>,
+    /// Whose turn it is to take places of a namespace with a limit.
+    pub turns: Turns,
     /// Since when nodes have been in trouble.
     pub history: Mutex<NodeHistory>,
+    /// Since when captures have been seen being deleted.
+    pub deletions: Mutex<Deletions>,
     /// Failed passes in a row, by UID.
     failures: Mutex<HashMap<String, u32>>,
 }
@@ -108,7 +112,8 @@ impl Context {
             suspension,
             node_lost,
             namespace_limit: None,
-            making: tokio::sync::Mutex::default(),
+            turns: Turns::default(),
+            deletions: Mutex::default(),
             history: Mutex::default(),
             failures: Mutex::default(),
         }

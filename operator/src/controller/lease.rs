@@ -54,62 +54,38 @@ async fn is_pod(client: &Client, namespace: &str, name: &str) -> Result<bool, Ca
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
-
-    use axum::body::to_bytes;
-    use kube::client::Body;
+    use flopwatch_test_harness::{ApiServer, Verb};
     use serde_json::{Value, json};
 
     use super::*;
 
-    /// What was written to the lease, where `holder` holds it and these pods are there.
-    async fn written(holder: &str, pods: &[&str]) -> Option<Value> {
-        let log = Arc::new(Mutex::new(None));
-        let shared = Arc::clone(&log);
-        let (holder, pods) = (
-            holder.to_owned(),
-            pods.iter().map(|pod| (*pod).to_owned()).collect::<Vec<_>>(),
-        );
-        let service = tower::service_fn(move |request: http::Request<Body>| {
-            let (log, holder, pods) = (Arc::clone(&shared), holder.clone(), pods.clone());
-            async move {
-                let (parts, body) = request.into_parts();
-                let body = to_bytes(axum::body::Body::new(body), 1 << 20).await.unwrap();
-                let query = parts.uri.query().unwrap_or_default().to_owned();
-                let answer = if parts.uri.path().ends_with("/pods") {
-                    let items: Vec<Value> = pods
-                        .iter()
-                        .filter(|pod| query.ends_with(&format!("metadata.name%3D{pod}")))
-                        .map(|pod| json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"name": pod}}))
-                        .collect();
-                    json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": {}, "items": items})
-                } else if parts.method == "GET" {
-                    json!({
-                        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-                        "metadata": {"name": "l", "resourceVersion": "7"}, "spec": {"holderIdentity": holder}
-                    })
-                } else {
-                    let body: Value = serde_json::from_slice(&body).unwrap();
-                    *log.lock().unwrap() = Some(body.clone());
-                    body
-                };
-                let response = http::Response::new(Body::from(serde_json::to_vec(&answer).unwrap()));
-                Ok::<_, std::convert::Infallible>(response)
-            }
-        });
-        let client = Client::new(service, "flopwatch");
-        let freed = free(&client, "flopwatch", "l", "this").await.unwrap();
-        let written = log.lock().unwrap().take();
+    /// What was written to the lease, where `holder` holds it and these pods are there; and the lease before that.
+    async fn written(holder: &str, pods: &[&str]) -> Option<(Value, Value)> {
+        let server = ApiServer::new();
+        for pod in pods {
+            server.put(&json!({
+                "apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod, "namespace": "flopwatch"}
+            }));
+        }
+        let lease = server.put(&json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "l", "namespace": "flopwatch"}, "spec": {"holderIdentity": holder}
+        }));
+        let freed = free(&server.client("flopwatch"), "flopwatch", "l", "this")
+            .await
+            .unwrap();
+        let reads = [Verb::Get, Verb::List];
+        let written = server.calls().into_iter().find(|call| !reads.contains(&call.verb));
         assert_eq!(freed, written.is_some());
-        written
+        written.map(|call| (call.body, lease))
     }
 
     #[tokio::test]
     async fn only_a_holder_whose_pod_is_gone_loses_the_lease() {
-        let freed = written("that", &["this"]).await.unwrap();
+        let (freed, before) = written("that", &["this"]).await.unwrap();
         assert_eq!(freed["spec"]["holderIdentity"], "");
         assert_eq!(
-            freed["metadata"]["resourceVersion"], "7",
+            freed["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"],
             "only the version that was read"
         );
         for (holder, pods) in [

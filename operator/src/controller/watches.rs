@@ -14,6 +14,7 @@ use kube::runtime::watcher;
 use kube::{Client, ResourceExt as _};
 use tokio::sync::{Notify, mpsc};
 
+use crate::capture::reconcile::is_being_released;
 use crate::capture::standing::Standing;
 use crate::controller::context::{Context, Stores};
 use crate::controller::{ControllerOptions, SUSPENDED_KEY, prune};
@@ -192,6 +193,10 @@ async fn watch_captures(client: &Client, writer: Writer<Capture>, context: &Cont
         context.metrics.clone(),
     );
     each(changes, queues, async |capture: Capture| {
+        if !is_being_released(&capture) {
+            let mut deletions = context.deletions.lock().unwrap_or_else(PoisonError::into_inner);
+            deletions.forget(capture.metadata.uid.as_deref().unwrap_or_default());
+        }
         queues.capture(ObjectRef::from_obj(&capture)).await;
         let namespace = capture.namespace().unwrap_or_default();
         queues

@@ -1,4 +1,4 @@
-//! Reads artifacts from the agents, over TLS, with a token that is good for nothing else.
+//! Reads artifacts from the agents, over TLS, with tokens that are good for nothing else, each for one node's agent.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{AUTHORIZATION, HOST, IF_NONE_MATCH, IF_RANGE, RANGE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use axum::http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode};
+use flopwatch_api::agent_server_name;
 use futures::TryStreamExt as _;
 use http_body_util::{BodyDataStream, Empty};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
+use kube::Client;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -21,6 +23,9 @@ use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+
+use crate::gateway::directory::{AgentPlace, Directory};
+use crate::gateway::node_tokens::{GatewayIdentity, NodeTokens};
 
 /// Until there is a connection.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -34,16 +39,15 @@ const TURN: Duration = Duration::from_secs(10);
 /// How agents are reached.
 #[derive(Clone, Debug)]
 pub struct AgentOptions {
-    /// Name in the agents' certificates.
+    /// Name in every agent's certificate; that of a node's own is below it.
     pub server_name: String,
     /// PEM file with the authorities that signed them; read anew for each connection, so that it may be rotated.
     pub authority: PathBuf,
-    /// File with the token for the agents, likewise.
-    pub token: PathBuf,
+    /// Who the gateway is: the tokens for the agents are its own.
+    pub identity: GatewayIdentity,
     /// Most transfers at once.
     pub transfers: usize,
-    /// Host and port under which the name service has the addresses of all agents: any of them makes forms of copies in the
-    /// object store.
+    /// The agents' Service, in the gateway's namespace: any of them makes forms of copies in the object store.
     pub service: String,
 }
 
@@ -136,6 +140,8 @@ impl AgentError {
 #[derive(Debug)]
 pub(crate) struct Agents {
     options: AgentOptions,
+    tokens: NodeTokens,
+    directory: Directory,
     transfers: Arc<Semaphore>,
     /// Agents that could not be reached, and when.
     missed: Mutex<BTreeMap<SocketAddr, Instant>>,
@@ -154,25 +160,30 @@ const TRIED: usize = 3;
 const ASKED: [HeaderName; 3] = [RANGE, IF_RANGE, IF_NONE_MATCH];
 
 impl Agents {
-    pub(crate) fn new(options: AgentOptions) -> Self {
+    /// `client` is the gateway's own.
+    pub(crate) fn new(client: Client, options: AgentOptions) -> Self {
         let transfers = Arc::new(Semaphore::new(options.transfers));
+        let identity = options.identity.clone();
         Self {
+            directory: Directory::new(client.clone(), &identity.namespace, options.service.clone()),
+            tokens: NodeTokens::new(client, identity),
             options,
             transfers,
             missed: Mutex::default(),
         }
     }
 
-    /// Asks the agent at `address` for `path`; its answer is passed on with its headers, the body as it comes.
+    /// Asks the agent at `place` for `path`; its answer is passed on with its headers, the body as it comes.
     pub(crate) async fn fetch(
         &self,
-        address: SocketAddr,
+        place: &AgentPlace,
         method: Method,
         path: &str,
         asked: &HeaderMap,
     ) -> Result<Response<Body>, AgentError> {
+        let address = place.address;
         let turn = self.turn().await?;
-        let answer = self.ask(address, method, path, asked, turn).await;
+        let answer = self.ask(place, method, path, asked, turn).await;
         let mut missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(answer, Err(AgentError::Unreachable { .. } | AgentError::Slow(_))) {
             if missed.len() >= REMEMBERED {
@@ -205,27 +216,27 @@ impl Agents {
     pub(crate) async fn fetch_from_any(
         &self,
         uid: &str,
-        but: Option<SocketAddr>,
+        but: Option<&AgentPlace>,
         method: &Method,
         path: &str,
         asked: &HeaderMap,
     ) -> Result<Response<Body>, AgentError> {
         let nobody = |reason: String| AgentError::Nobody(reason);
-        let found = timeout(LOOK_UP, tokio::net::lookup_host(&self.options.service)).await;
+        let found = timeout(LOOK_UP, self.directory.agents()).await;
         let found = found.map_err(|_elapsed| nobody("their addresses cannot be looked up in time".to_owned()))?;
-        let found = found.map_err(|error| nobody(format!("their addresses cannot be looked up: {error}")))?;
-        let mut agents: Vec<SocketAddr> = found.filter(|address| Some(*address) != but).collect();
-        agents.sort_by_cached_key(|address| {
+        let mut agents = found.map_err(|error| nobody(format!("their addresses cannot be looked up: {error}")))?;
+        agents.retain(|agent| but.is_none_or(|but| agent.address != but.address));
+        agents.sort_by_cached_key(|AgentPlace { node, address }| {
             (
                 self.is_missed(*address),
-                Sha256::digest(format!("{uid} {address}")).to_vec(),
+                Sha256::digest(format!("{uid} {node} {address}")).to_vec(),
             )
         });
         agents.dedup();
         let path = format!("{path}?uid={uid}");
         let mut last = nobody("there is no other".to_owned());
-        for address in agents.into_iter().take(TRIED) {
-            match self.fetch(address, method.clone(), &path, asked).await {
+        for agent in agents.iter().take(TRIED) {
+            match self.fetch(agent, method.clone(), &path, asked).await {
                 Err(error @ (AgentError::Unreachable { .. } | AgentError::Slow(_))) => last = nobody(error.to_string()),
                 other => return other,
             }
@@ -235,16 +246,15 @@ impl Agents {
 
     async fn ask(
         &self,
-        address: SocketAddr,
+        place: &AgentPlace,
         method: Method,
         path: &str,
         asked: &HeaderMap,
         turn: OwnedSemaphorePermit,
     ) -> Result<Response<Body>, AgentError> {
-        let (name, connector) = self.identity().await?;
-        let token = tokio::fs::read_to_string(&self.options.token)
-            .await
-            .map_err(|error| AgentError::Own(format!("the token for the agents: {error}")))?;
+        let (name, connector) = self.identity(&place.node).await?;
+        let bearer = self.tokens.of(&place.node).await?;
+        let address = place.address;
         let unreachable = |reason: String| AgentError::Unreachable { address, reason };
         let connect = async {
             let stream = TcpStream::connect(address).await?;
@@ -269,9 +279,6 @@ impl Agents {
             .header(HOST, &self.options.server_name)
             .body(Empty::<Bytes>::new())
             .map_err(|error| AgentError::Own(error.to_string()))?;
-        let mut bearer = HeaderValue::try_from(format!("Bearer {}", token.trim()))
-            .map_err(|error| AgentError::Own(format!("the token for the agents: {error}")))?;
-        bearer.set_sensitive(true);
         request.headers_mut().insert(AUTHORIZATION, bearer);
         for name in ASKED {
             for value in asked.get_all(&name) {
@@ -285,7 +292,8 @@ impl Agents {
         judge(answer, turn).await
     }
 
-    async fn identity(&self) -> Result<(ServerName<'static>, TlsConnector), AgentError> {
+    /// What the agent of a node must show, and who says so.
+    async fn identity(&self, node: &str) -> Result<(ServerName<'static>, TlsConnector), AgentError> {
         let own = |what: String| AgentError::Own(what);
         let pem = tokio::fs::read(&self.options.authority)
             .await
@@ -297,7 +305,8 @@ impl Agents {
                 .add(certificate)
                 .map_err(|error| own(format!("the agents' authority: {error}")))?;
         }
-        let name = ServerName::try_from(self.options.server_name.clone()).map_err(|error| own(error.to_string()))?;
+        let name = agent_server_name(node, &self.options.server_name);
+        let name = ServerName::try_from(name).map_err(|error| own(error.to_string()))?;
         let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|error| own(error.to_string()))?

@@ -1,6 +1,5 @@
 //! How an artifact reaches its reader: from the node's agent, or from the object store when that cannot give it.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -14,6 +13,7 @@ use flopwatch_api::session::ProfilingSession;
 use kube::ResourceExt as _;
 
 use crate::gateway::agents::AgentError;
+use crate::gateway::directory::AgentPlace;
 use crate::gateway::problem::Problem;
 use crate::gateway::routes::{Gateway, has_ended, published};
 use crate::gateway::token::Token;
@@ -50,22 +50,22 @@ impl Gateway {
             "/v1/namespaces/{namespace}/captures/{}/artifacts/{name}",
             capture.name_any()
         );
-        let address = agent_of(&capture);
+        let place = agent_of(&capture);
         let has_copy = capture.status.as_ref().is_some_and(|status| status.store_url.is_some());
-        let mut answer = match (address, self.store.as_ref().filter(|_| has_copy)) {
+        let mut answer = match (&place, self.store.as_ref().filter(|_| has_copy)) {
             (None, None) => {
                 let words = "The capture does not say which agent holds it, and there is no copy in an object store.";
                 return Err(Problem::NotReady(words.to_owned()));
             }
-            (Some(address), None) => self.agents.fetch(address, method, &path, headers).await?,
-            (address, Some(store)) => {
-                match self.ask_agent(address, &method, &path, headers).await {
+            (Some(place), None) => self.agents.fetch(place, method, &path, headers).await?,
+            (place, Some(store)) => {
+                match self.ask_agent(place.as_ref(), &method, &path, headers).await {
                     Some(answer) => answer?,
                     // Whichever agent there is makes a form of the copy.
                     None if is_form => {
                         let uid = capture.uid().unwrap_or_default();
                         self.agents
-                            .fetch_from_any(&uid, address, &method, &path, headers)
+                            .fetch_from_any(&uid, place.as_ref(), &method, &path, headers)
                             .await?
                     }
                     None => {
@@ -86,13 +86,13 @@ impl Gateway {
     /// The agent's answer; None where it has none and the object store may have.
     async fn ask_agent(
         &self,
-        address: Option<SocketAddr>,
+        place: Option<&AgentPlace>,
         method: &Method,
         path: &str,
         headers: &HeaderMap,
     ) -> Option<Result<Response<Body>, AgentError>> {
-        let address = address.filter(|address| !self.agents.is_missed(*address))?;
-        match self.agents.fetch(address, method.clone(), path, headers).await {
+        let place = place.filter(|place| !self.agents.is_missed(place.address))?;
+        match self.agents.fetch(place, method.clone(), path, headers).await {
             Err(error) if error.is_absence() => {
                 tracing::info!(%error, "an artifact comes from the object store instead");
                 None
@@ -110,10 +110,13 @@ fn nothing_of_that_name(capture: &Capture) -> Problem {
     }
 }
 
-/// Address of the agent that serves a capture's artifacts. Nothing else of the URL counts: the path is known, and only a holder of
-/// an agent's certificate is talked to.
-fn agent_of(capture: &Capture) -> Option<SocketAddr> {
+/// The agent that serves a capture's artifacts: of the node that the controller chose, at the address that it says itself. Nothing else
+/// of its URL counts: the path is known, only a holder of that node's certificate is talked to, and what is shown is good at that node alone.
+fn agent_of(capture: &Capture) -> Option<AgentPlace> {
     let url = capture.status.as_ref()?.url.as_deref()?;
     let authority = url.strip_prefix("https://")?.split('/').next()?;
-    authority.parse().ok()
+    Some(AgentPlace {
+        node: capture.spec.node_name.clone(),
+        address: authority.parse().ok()?,
+    })
 }

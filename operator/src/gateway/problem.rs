@@ -51,6 +51,8 @@ pub(crate) enum Problem {
     },
     /// As many clients as may be are listening.
     Busy,
+    /// As many of the caller's as may be.
+    BusyCaller,
     /// The gateway itself failed; says how.
     Own(String),
     /// The node's agent did not answer as it should.
@@ -162,6 +164,11 @@ impl Problem {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "Busy",
                 "As many clients as may be are listening; try again, or look at the session from time to time.".to_owned(),
+            ),
+            Self::BusyCaller => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Busy",
+                "As many of your clients as may be are listening; end one, or look at the session from time to time.".to_owned(),
             ),
             Self::Own(what) => (StatusCode::INTERNAL_SERVER_ERROR, "Gateway", what.clone()),
             Self::Agent(error) => (error.status(), error.reason(), error.to_string()),

@@ -15,12 +15,13 @@ use futures::Stream;
 use kube::ResourceExt as _;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 use utoipa::ToSchema;
 
 use crate::gateway::messages::{Mode, SessionState, reason_of, state_of};
-use crate::gateway::sessions::{Sessions, id_of};
+use crate::gateway::places::Place;
+use crate::gateway::sessions::id_of;
 
 /// How long one stream lasts: a client that comes back has its rights looked at again.
 pub(super) const LIFE: Duration = Duration::from_mins(5);
@@ -28,7 +29,7 @@ pub(super) const LIFE: Duration = Duration::from_mins(5);
 pub(super) const COALESCE: Duration = Duration::from_millis(100);
 
 /// What is told of a session.
-#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum Notice {
     /// `profiling_started`: what was asked for.
@@ -96,7 +97,7 @@ impl Notice {
 }
 
 /// What was asked for.
-pub(super) fn started(session: &ProfilingSession) -> Notice {
+fn started(session: &ProfilingSession) -> Notice {
     let field = |name: &str| {
         let annotations = session.annotations();
         annotations.get(&format!("{REQUEST_ANNOTATION_PREFIX}{name}")).cloned()
@@ -110,7 +111,7 @@ pub(super) fn started(session: &ProfilingSession) -> Notice {
 }
 
 /// What is so now.
-pub(super) fn present(session: &ProfilingSession, captures: &[Arc<Capture>]) -> Notice {
+fn present(session: &ProfilingSession, captures: &[Arc<Capture>]) -> Notice {
     let session_id = id_of(session).unwrap_or_default().to_owned();
     let status = state_of(session);
     let (reason, said) = reason_of(session).unwrap_or_default();
@@ -140,31 +141,82 @@ pub(super) fn present(session: &ProfilingSession, captures: &[Arc<Capture>]) -> 
 }
 
 /// The end of a session that was deleted.
-pub(super) fn gone(id: &str) -> Notice {
+fn gone(id: &str) -> Notice {
     Notice::Error {
         session_id: id.to_owned(),
         error: "Deleted: the session is gone".to_owned(),
     }
 }
 
+/// What is to be told of a session: made with each change, once, and shared by all who listen.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    /// The session's id.
+    pub(crate) id: String,
+    /// Its namespace.
+    pub(crate) namespace: String,
+    /// What was asked for.
+    pub(crate) started: Notice,
+    /// Where it stands.
+    pub(crate) now: Notice,
+    /// Tells states apart.
+    pub(crate) digest: String,
+    /// Whether it was deleted.
+    pub(crate) is_gone: bool,
+}
+
+impl Standing {
+    /// As session and captures say.
+    pub(crate) fn of(session: &ProfilingSession, captures: &[Arc<Capture>]) -> Self {
+        let now = present(session, captures);
+        Self {
+            id: id_of(session).unwrap_or_default().to_owned(),
+            namespace: session.namespace().unwrap_or_default(),
+            started: started(session),
+            digest: digest(&now),
+            now,
+            is_gone: false,
+        }
+    }
+
+    /// Once it was deleted.
+    pub(crate) fn gone(before: &Self) -> Self {
+        Self {
+            namespace: before.namespace.clone(),
+            started: before.started.clone(),
+            ..Self::lost(&before.id)
+        }
+    }
+
+    /// Of a session that was there and is no more, whatever it was.
+    pub(crate) fn lost(id: &str) -> Self {
+        let now = gone(id);
+        Self {
+            id: id.to_owned(),
+            namespace: String::new(),
+            // Whoever hears of the end heard of the beginning.
+            started: now.clone(),
+            digest: digest(&now),
+            now,
+            is_gone: true,
+        }
+    }
+}
+
 /// One client that listens.
 pub(crate) struct Listener {
-    pub(crate) sessions: Sessions,
-    pub(crate) session: Arc<ProfilingSession>,
-    /// Changes of any session or capture.
-    pub(crate) news: watch::Receiver<()>,
+    /// Where its session stands.
+    pub(crate) standing: watch::Receiver<Arc<Standing>>,
     /// What it heard last, if it was here before.
     pub(crate) heard: Option<String>,
     /// Its place among those who may listen at once.
-    pub(crate) place: OwnedSemaphorePermit,
+    pub(crate) place: Place,
 }
 
 struct Listening {
-    sessions: Sessions,
-    id: String,
-    news: watch::Receiver<()>,
+    standing: watch::Receiver<Arc<Standing>>,
     heard: Option<String>,
-    greeting: Option<Notice>,
+    greets: bool,
     until: Instant,
     over: bool,
 }
@@ -172,18 +224,10 @@ struct Listening {
 impl Listener {
     /// What it is told, until the session ended or its time is over.
     pub(crate) fn listen(self) -> impl Stream<Item = Result<Event, Infallible>> + Send {
-        let Self {
-            sessions,
-            session,
-            news,
-            heard,
-            place,
-        } = self;
+        let Self { standing, heard, place } = self;
         let listening = Listening {
-            greeting: heard.is_none().then(|| started(&session)),
-            id: id_of(&session).unwrap_or_default().to_owned(),
-            sessions,
-            news,
+            standing,
+            greets: heard.is_none(),
             heard,
             until: Instant::now() + LIFE,
             over: false,
@@ -197,26 +241,21 @@ impl Listener {
 
 impl Listening {
     async fn next(&mut self) -> Option<Event> {
-        if let Some(greeting) = self.greeting.take() {
-            return event(&greeting, None);
+        if std::mem::take(&mut self.greets) {
+            let standing = Arc::clone(&self.standing.borrow());
+            return event(&standing.started, None);
         }
         while !self.over {
-            // Before the look: a change after it is not missed.
-            drop(self.news.borrow_and_update());
-            let notice = match self.sessions.by_id(&self.id) {
-                Some(session) => present(&session, &self.sessions.captures_of(&session)),
-                None => gone(&self.id),
-            };
-            self.over = notice.is_last();
-            let heard = digest(&notice)?;
-            if self.heard.as_ref() != Some(&heard) {
-                self.heard = Some(heard.clone());
-                return event(&notice, Some(&heard));
+            let standing = Arc::clone(&self.standing.borrow_and_update());
+            self.over = standing.now.is_last();
+            if self.heard.as_ref() != Some(&standing.digest) {
+                self.heard = Some(standing.digest.clone());
+                return event(&standing.now, Some(&standing.digest));
             }
             if self.over {
                 break;
             }
-            timeout_at(self.until, self.news.changed()).await.ok()?.ok()?;
+            timeout_at(self.until, self.standing.changed()).await.ok()?.ok()?;
             sleep(COALESCE).await;
         }
         None
@@ -224,11 +263,12 @@ impl Listening {
 }
 
 /// Tells states apart.
-pub(super) fn digest(notice: &Notice) -> Option<String> {
-    let text = serde_json::to_vec(notice).ok()?;
+fn digest(notice: &Notice) -> String {
+    // A notice is JSON: there is none that is not.
+    let text = serde_json::to_vec(notice).unwrap_or_default();
     let digest = Sha256::digest(&text);
-    let head: [u8; 8] = digest.first_chunk().copied()?;
-    Some(format!("{:016x}", u64::from_be_bytes(head)))
+    let head: [u8; 8] = digest.first_chunk().copied().unwrap_or_default();
+    format!("{:016x}", u64::from_be_bytes(head))
 }
 
 fn event(notice: &Notice, id: Option<&str>) -> Option<Event> {

@@ -19,7 +19,6 @@ use flopwatch_api::session::ProfilingSession;
 use futures::Stream;
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, PostParams};
-use tokio::sync::{Semaphore, watch};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
@@ -34,6 +33,7 @@ use crate::gateway::messages::{
     ModeList, RunAccepted, RunRequest, SessionDetail, SessionItem, SessionList, SessionPath, SessionState,
     TimelineEvents, TimelineState, TimelineStatus, TransferHeaders,
 };
+use crate::gateway::places::Places;
 use crate::gateway::problem::{Guarded, OfCapture, OfSession, Problem, ProblemDetails, Transfer};
 use crate::gateway::progress::{Listener, Notice, ServerSentEvent};
 use crate::gateway::request::{is_namespace, session_of};
@@ -59,10 +59,10 @@ pub(crate) struct Gateway {
     pub(crate) store: Option<ObjectStore>,
     /// What browsers keep of whoever signed in.
     pub(crate) cookies: Cookies,
-    /// Tells of changes of sessions and captures.
-    pub(crate) news: watch::Receiver<()>,
-    /// Places for clients that listen.
-    pub(crate) listeners: Arc<Semaphore>,
+    /// Places for clients that listen, by their users' names.
+    pub(crate) listeners: Places,
+    /// Places for connections of Socket.IO that showed no token yet, by address.
+    pub(crate) visitors: Places,
     /// Longest wait for the controller to give a session its id.
     pub(crate) taken_up: Duration,
 }
@@ -181,7 +181,7 @@ pub(crate) fn body<T>(body: Result<Json<T>, JsonRejection>) -> Result<T, Problem
 }
 
 impl Gateway {
-    /// Lets through who may; whoever may not hears the same whatever there is.
+    /// Lets through who may, and says who they are; whoever may not hears the same whatever there is.
     pub(crate) async fn allow(
         &self,
         token: &Token,
@@ -189,7 +189,7 @@ impl Gateway {
         namespace: &str,
         session: Option<&str>,
         raw: bool,
-    ) -> Result<(), Problem> {
+    ) -> Result<Arc<str>, Problem> {
         let grant = Grant {
             verb,
             namespace,
@@ -201,12 +201,22 @@ impl Gateway {
 
     /// The session of that id, if the caller may get it. That there is none is told to those who may get every session.
     pub(crate) async fn session(&self, token: &Token, id: &str) -> Result<Arc<ProfilingSession>, Problem> {
+        Ok(self.session_as(token, id).await?.1)
+    }
+
+    /// Likewise, with the name of the caller.
+    pub(crate) async fn session_as(
+        &self,
+        token: &Token,
+        id: &str,
+    ) -> Result<(Arc<str>, Arc<ProfilingSession>), Problem> {
         let found = self.sessions.by_id(id);
         let (namespace, name) = found.as_ref().map_or((String::new(), None), |session| {
             (session.namespace().unwrap_or_default(), Some(session.name_any()))
         });
-        self.allow(token, Verb::Get, &namespace, name.as_deref(), false).await?;
-        found.ok_or_else(|| Problem::NotFound("session of that id".to_owned()))
+        let user = self.allow(token, Verb::Get, &namespace, name.as_deref(), false).await?;
+        let session = found.ok_or_else(|| Problem::NotFound("session of that id".to_owned()))?;
+        Ok((user, session))
     }
 
     /// The session and the one capture that the request is about.
@@ -376,15 +386,14 @@ async fn events(
     id: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
-    let session = gateway.session(&token, &path(id)?).await?;
-    let place = Arc::clone(&gateway.listeners).try_acquire_owned();
+    let id = path(id)?;
+    let (user, _) = gateway.session_as(&token, &id).await?;
+    let standing = gateway.sessions.watch(&id);
     let heard = headers.get("last-event-id").and_then(|value| value.to_str().ok());
     let listener = Listener {
-        sessions: gateway.sessions.clone(),
-        session,
-        news: gateway.news.clone(),
+        standing: standing.ok_or_else(|| Problem::NotFound("session of that id".to_owned()))?,
         heard: heard.map(str::to_owned),
-        place: place.map_err(|_full| Problem::Busy)?,
+        place: gateway.listeners.take(&user)?,
     };
     Ok(Sse::new(listener.listen()).keep_alive(KeepAlive::default()))
 }

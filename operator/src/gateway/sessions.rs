@@ -1,21 +1,78 @@
-//! Sessions and captures as the watches know them: found by id, listed in pages.
+//! Sessions and captures as the watches know them: found by id, listed in pages, with what is to be told of each.
+//!
+//! The watches keep the indexes. A change costs what it changes: the notice of its session is made once, however many listen, and
+//! nobody who listens looks at sessions that did not change.
 
 use std::cmp::Reverse;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use flopwatch_api::capture::Capture;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_api::{SESSION_ID_LABEL, SESSION_LABEL};
 use kube::ResourceExt as _;
-use kube::runtime::reflector::Store;
+use kube::runtime::watcher::Event;
+use prometheus::IntCounter;
+use tokio::sync::{broadcast, watch};
 
 use crate::gateway::messages::{Mode, SessionState, state_of};
+use crate::gateway::progress::Standing;
 
-/// What the watches know.
+/// Changes that wait for whoever listens to several sessions; one who falls behind looks at all of them anew.
+const CHANGES: usize = 1024;
+
+/// What the watches know; clones share it.
 #[derive(Clone)]
-pub(crate) struct Sessions {
-    sessions: Store<ProfilingSession>,
-    captures: Store<Capture>,
+pub(crate) struct Sessions(Arc<Shared>);
+
+struct Shared {
+    known: RwLock<Known>,
+    changes: broadcast::Sender<Arc<Standing>>,
+    /// Whether the first list of sessions and that of captures is there.
+    first: watch::Sender<(bool, bool)>,
+    /// Notices that were made.
+    notices: IntCounter,
+}
+
+#[derive(Default)]
+struct Known {
+    /// Sessions that have an id, the newest first.
+    sessions: BTreeMap<Cursor, Entry>,
+    by_id: HashMap<String, Cursor>,
+    by_uid: HashMap<String, Cursor>,
+    /// Captures by name, of each session.
+    captures: HashMap<Owner, BTreeMap<String, Arc<Capture>>>,
+    /// The session of each capture, by its own namespace and name.
+    owners: HashMap<(String, String), Owner>,
+    /// What a new list holds so far.
+    listed_sessions: Vec<ProfilingSession>,
+    listed_captures: Vec<Capture>,
+}
+
+struct Entry {
+    session: Arc<ProfilingSession>,
+    /// What there is to tell of it, for whoever listens to this one.
+    standing: watch::Sender<Arc<Standing>>,
+}
+
+/// The session that a capture is of: namespace, name and id.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Owner(String, String, String);
+
+impl Owner {
+    fn of(session: &ProfilingSession) -> Self {
+        let id = id_of(session).unwrap_or_default().to_owned();
+        Self(session.namespace().unwrap_or_default(), session.name_any(), id)
+    }
+
+    fn of_capture(capture: &Capture) -> Self {
+        let label = |name: &str| capture.labels().get(name).cloned().unwrap_or_default();
+        Self(
+            capture.namespace().unwrap_or_default(),
+            label(SESSION_LABEL),
+            label(SESSION_ID_LABEL),
+        )
+    }
 }
 
 /// Which sessions a list holds.
@@ -75,72 +132,265 @@ pub(crate) fn id_of(session: &ProfilingSession) -> Option<&str> {
 }
 
 impl Sessions {
-    pub(crate) fn new(sessions: Store<ProfilingSession>, captures: Store<Capture>) -> Self {
-        Self { sessions, captures }
+    /// Knows nothing yet; counts the notices that it makes.
+    pub(crate) fn new(notices: IntCounter) -> Self {
+        Self(Arc::new(Shared {
+            known: RwLock::default(),
+            changes: broadcast::Sender::new(CHANGES),
+            first: watch::Sender::new((false, false)),
+            notices,
+        }))
+    }
+
+    /// Waits for the first list of sessions and of captures.
+    pub(crate) async fn first(&self) {
+        let mut first = self.0.first.subscribe();
+        // The sender lives as long as this.
+        drop(first.wait_for(|first| *first == (true, true)).await);
+    }
+
+    /// What the watch of sessions tells.
+    pub(crate) fn session_event(&self, event: Event<ProfilingSession>) {
+        let mut known = self.0.write();
+        match event {
+            Event::Apply(session) => self.0.apply_session(&mut known, session),
+            Event::Delete(session) => self.0.remove_session(&mut known, &session.uid().unwrap_or_default()),
+            Event::Init => known.listed_sessions.clear(),
+            Event::InitApply(session) => known.listed_sessions.push(session),
+            Event::InitDone => {
+                let listed = std::mem::take(&mut known.listed_sessions);
+                let there: HashSet<String> = listed.iter().filter_map(kube::ResourceExt::uid).collect();
+                let gone: Vec<String> = known
+                    .by_uid
+                    .keys()
+                    .filter(|uid| !there.contains(*uid))
+                    .cloned()
+                    .collect();
+                for uid in gone {
+                    self.0.remove_session(&mut known, &uid);
+                }
+                for session in listed {
+                    self.0.apply_session(&mut known, session);
+                }
+                drop(known);
+                self.0.first.send_modify(|first| first.0 = true);
+            }
+        }
+    }
+
+    /// What the watch of captures tells.
+    pub(crate) fn capture_event(&self, event: Event<Capture>) {
+        let mut known = self.0.write();
+        match event {
+            Event::Apply(capture) => {
+                let owner = known.put_capture(capture);
+                self.0.retell(&mut known, owner);
+            }
+            Event::Delete(capture) => {
+                let owner = known.drop_capture(&place_of(&capture));
+                self.0.retell(&mut known, owner);
+            }
+            Event::Init => known.listed_captures.clear(),
+            Event::InitApply(capture) => known.listed_captures.push(capture),
+            Event::InitDone => {
+                let listed = std::mem::take(&mut known.listed_captures);
+                let there: HashSet<(String, String)> = listed.iter().map(place_of).collect();
+                let gone: Vec<(String, String)> = known
+                    .owners
+                    .keys()
+                    .filter(|place| !there.contains(*place))
+                    .cloned()
+                    .collect();
+                let mut changed: HashSet<Owner> = gone.iter().filter_map(|place| known.drop_capture(place)).collect();
+                for capture in listed {
+                    changed.extend(known.put_capture(capture));
+                }
+                self.0.retell(&mut known, changed);
+                drop(known);
+                self.0.first.send_modify(|first| first.1 = true);
+            }
+        }
     }
 
     /// The session of that id.
     pub(crate) fn by_id(&self, id: &str) -> Option<Arc<ProfilingSession>> {
-        self.sessions.find(|session| id_of(session) == Some(id))
+        let known = self.0.read();
+        known.entry(id).map(|entry| Arc::clone(&entry.session))
     }
 
-    /// Sessions that have an id, of one namespace or all.
-    pub(crate) fn of(&self, namespace: Option<&str>) -> Vec<Arc<ProfilingSession>> {
-        self.sessions.state_filter(|session| {
-            id_of(session).is_some() && namespace.is_none_or(|wanted| session.namespace().as_deref() == Some(wanted))
-        })
+    /// What is to be told of the session of that id, now and with every change.
+    pub(crate) fn watch(&self, id: &str) -> Option<watch::Receiver<Arc<Standing>>> {
+        let known = self.0.read();
+        known.entry(id).map(|entry| entry.standing.subscribe())
+    }
+
+    /// What is to be told of every session with its next change.
+    pub(crate) fn changes(&self) -> broadcast::Receiver<Arc<Standing>> {
+        self.0.changes.subscribe()
+    }
+
+    /// What is to be told now of the sessions of one namespace or all.
+    pub(crate) fn standings(&self, namespace: Option<&str>) -> Vec<Arc<Standing>> {
+        let known = self.0.read();
+        let standings = known
+            .sessions
+            .values()
+            .map(|entry| Arc::clone(&entry.standing.borrow()));
+        standings
+            .filter(|standing| namespace.is_none_or(|wanted| standing.namespace == wanted))
+            .collect()
     }
 
     /// The id that the controller gave to a session, once it did.
     pub(crate) fn id_of_uid(&self, uid: &str) -> Option<String> {
-        let session = self
-            .sessions
-            .find(|session| session.metadata.uid.as_deref() == Some(uid))?;
-        id_of(&session).map(str::to_owned)
+        let known = self.0.read();
+        known.by_uid.get(uid).map(|cursor| cursor.id.clone())
     }
 
     /// The session's captures by name.
     pub(crate) fn captures_of(&self, session: &ProfilingSession) -> Vec<Arc<Capture>> {
-        let name = session.name_any();
-        let mut captures: Vec<Arc<Capture>> = self
-            .captures
-            .state()
-            .into_iter()
-            .filter(|capture| {
-                let labels = capture.labels();
-                capture.namespace() == session.namespace()
-                    && labels.get(SESSION_LABEL) == Some(&name)
-                    && labels.get(SESSION_ID_LABEL).map(String::as_str) == id_of(session)
-            })
-            .collect();
-        captures.sort_by_key(|capture| capture.name_any());
-        captures
+        self.0.read().captures_of(&Owner::of(session))
     }
 
     /// Sessions behind `after`, at most `limit`, the newest first. One that the controller has not taken up has no id and is not
     /// among them.
     pub(crate) fn page(&self, filter: &Filter, after: Option<&Cursor>, limit: usize) -> Page {
-        let mut all: Vec<(Cursor, Arc<ProfilingSession>)> = self
-            .sessions
-            .state()
-            .into_iter()
-            .filter(|session| id_of(session).is_some() && filter.lets_through(session))
-            .map(|session| (Cursor::of(&session), session))
-            .collect();
-        all.sort_by(|(a, _), (b, _)| a.cmp(b));
-        let total = all.len();
-        let mut rest = all
-            .into_iter()
-            .skip_while(|(cursor, _)| after.is_some_and(|after| cursor <= after));
-        let taken: Vec<(Cursor, Arc<ProfilingSession>)> = rest.by_ref().take(limit).collect();
-        let more = rest.next().is_some();
-        let next = taken.last().filter(|_| more).map(|(cursor, _)| cursor.clone());
+        let known = self.0.read();
+        let (mut taken, mut total, mut more) = (Vec::new(), 0, false);
+        let mut last = None;
+        for (cursor, entry) in &known.sessions {
+            if !filter.lets_through(&entry.session) {
+                continue;
+            }
+            total += 1;
+            if after.is_some_and(|after| cursor <= after) {
+                continue;
+            }
+            if taken.len() < limit {
+                taken.push(Arc::clone(&entry.session));
+                last = Some(cursor);
+            } else {
+                more = true;
+            }
+        }
         Page {
-            sessions: taken.into_iter().map(|(_, session)| session).collect(),
-            next,
+            sessions: taken,
+            next: last.filter(|_| more).cloned(),
             total,
         }
     }
+}
+
+impl Shared {
+    fn read(&self) -> RwLockReadGuard<'_, Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Known> {
+        self.known.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn apply_session(&self, known: &mut Known, session: ProfilingSession) {
+        let uid = session.uid().unwrap_or_default();
+        let cursor = Cursor::of(&session);
+        if known.by_uid.get(&uid).is_some_and(|before| *before != cursor) {
+            self.remove_session(known, &uid);
+        }
+        // Not taken up yet.
+        if id_of(&session).is_none() {
+            return;
+        }
+        let owner = Owner::of(&session);
+        let session = Arc::new(session);
+        if let Some(entry) = known.sessions.get_mut(&cursor) {
+            entry.session = session;
+            self.retell(known, [owner]);
+            return;
+        }
+        let standing = self.stand(&session, &known.captures_of(&owner));
+        let entry = Entry {
+            session,
+            standing: watch::Sender::new(Arc::clone(&standing)),
+        };
+        known.by_id.insert(cursor.id.clone(), cursor.clone());
+        known.by_uid.insert(uid, cursor.clone());
+        known.sessions.insert(cursor, entry);
+        // Nobody may be there to hear it.
+        drop(self.changes.send(standing));
+    }
+
+    fn remove_session(&self, known: &mut Known, uid: &str) {
+        let Some(cursor) = known.by_uid.remove(uid) else { return };
+        known.by_id.remove(&cursor.id);
+        if let Some(entry) = known.sessions.remove(&cursor) {
+            let gone = Arc::new(Standing::gone(&entry.standing.borrow()));
+            self.notices.inc();
+            entry.standing.send_replace(Arc::clone(&gone));
+            drop(self.changes.send(gone));
+        }
+    }
+
+    /// Tells those who listen to these sessions where they stand, unless that is what they know.
+    fn retell(&self, known: &mut Known, owners: impl IntoIterator<Item = Owner>) {
+        for owner in owners {
+            let Some(entry) = known.entry(&owner.2).filter(|entry| Owner::of(&entry.session) == owner) else {
+                continue;
+            };
+            let standing = self.stand(&entry.session, &known.captures_of(&owner));
+            if entry.standing.borrow().digest != standing.digest {
+                entry.standing.send_replace(Arc::clone(&standing));
+                drop(self.changes.send(standing));
+            }
+        }
+    }
+
+    fn stand(&self, session: &ProfilingSession, captures: &[Arc<Capture>]) -> Arc<Standing> {
+        self.notices.inc();
+        Arc::new(Standing::of(session, captures))
+    }
+}
+
+impl Known {
+    fn entry(&self, id: &str) -> Option<&Entry> {
+        self.sessions.get(self.by_id.get(id)?)
+    }
+
+    fn captures_of(&self, owner: &Owner) -> Vec<Arc<Capture>> {
+        let captures = self.captures.get(owner);
+        captures
+            .map(|captures| captures.values().cloned().collect())
+            .unwrap_or_default()
+    }
+
+    /// Adds a capture or changes it; the sessions whose captures are others now.
+    fn put_capture(&mut self, capture: Capture) -> Vec<Owner> {
+        let (place, owner) = (place_of(&capture), Owner::of_capture(&capture));
+        let mut changed = Vec::new();
+        if self.owners.get(&place).is_some_and(|before| *before != owner) {
+            changed.extend(self.drop_capture(&place));
+        }
+        let captures = self.captures.entry(owner.clone()).or_default();
+        captures.insert(place.1.clone(), Arc::new(capture));
+        self.owners.insert(place, owner.clone());
+        changed.push(owner);
+        changed
+    }
+
+    /// The session whose captures are others now.
+    fn drop_capture(&mut self, place: &(String, String)) -> Option<Owner> {
+        let owner = self.owners.remove(place)?;
+        if let Some(captures) = self.captures.get_mut(&owner) {
+            captures.remove(&place.1);
+            if captures.is_empty() {
+                self.captures.remove(&owner);
+            }
+        }
+        Some(owner)
+    }
+}
+
+fn place_of(capture: &Capture) -> (String, String) {
+    (capture.namespace().unwrap_or_default(), capture.name_any())
 }
 
 impl Filter {

@@ -10,23 +10,22 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flopwatch_access::Verb;
-use flopwatch_api::session::ProfilingSession;
+use flopwatch_access::{Verb, bearer};
 use serde::Deserialize;
 use socketioxide::extract::{Extension, SocketRef, TryData};
 use socketioxide::handler::ConnectHandler as _;
 use socketioxide::layer::SocketIoLayer;
 use socketioxide::{SendError, SocketError, SocketIo};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::gateway::messages::{SessionState, state_of};
 use crate::gateway::problem::Problem;
-use crate::gateway::progress::{COALESCE, LIFE, Notice, digest, gone, present, started};
+use crate::gateway::progress::{COALESCE, LIFE, Notice, Standing};
 use crate::gateway::routes::Gateway;
-use crate::gateway::sessions::{Sessions, id_of};
-use crate::gateway::token::{Token, of_header};
+use crate::gateway::seat::Seat;
+use crate::gateway::sessions::Sessions;
+use crate::gateway::token::Token;
 
 /// Longest message of a client: a token, and little else.
 const MOST_BYTES: usize = 16 << 10;
@@ -57,43 +56,58 @@ enum Scope {
 }
 
 impl Scope {
-    /// What `auth` asks for, if its token allows it.
-    async fn of(gateway: &Gateway, auth: &Auth) -> Result<Self, Problem> {
+    /// What `auth` asks for and whose it is, if its token allows it.
+    async fn of(gateway: &Gateway, auth: &Auth) -> Result<(Self, Arc<str>), Problem> {
         if auth.token.is_empty() {
             return Err(Problem::Unauthenticated);
         }
         let token = Token(auth.token.clone());
         if let Some(id) = &auth.session_id {
-            gateway.session(&token, id).await?;
-            return Ok(Self::One(id.clone()));
+            let (user, _) = gateway.session_as(&token, id).await?;
+            return Ok((Self::One(id.clone()), user));
         }
         let namespace = auth.namespace.as_deref().unwrap_or_default();
         if namespace.len() > LONGEST_NAMESPACE {
             return Err(Problem::BadRequest("namespace is longer than names are".to_owned()));
         }
-        gateway.allow(&token, Verb::List, namespace, None, false).await?;
-        Ok(if namespace.is_empty() {
+        let user = gateway.allow(&token, Verb::List, namespace, None, false).await?;
+        let scope = if namespace.is_empty() {
             Self::All
         } else {
             Self::Namespace(namespace.to_owned())
-        })
+        };
+        Ok((scope, user))
     }
 
-    fn sessions(&self, sessions: &Sessions) -> Vec<Arc<ProfilingSession>> {
+    /// Where what is meant stands now.
+    fn standings(&self, sessions: &Sessions) -> Vec<Arc<Standing>> {
         match self {
-            Self::All => sessions.of(None),
-            Self::Namespace(namespace) => sessions.of(Some(namespace)),
-            Self::One(id) => sessions.by_id(id).into_iter().collect(),
+            Self::All => sessions.standings(None),
+            Self::Namespace(namespace) => sessions.standings(Some(namespace)),
+            Self::One(id) => {
+                let watched = sessions.watch(id);
+                watched
+                    .map(|watched| Arc::clone(&watched.borrow()))
+                    .into_iter()
+                    .collect()
+            }
+        }
+    }
+
+    fn means(&self, standing: &Standing) -> bool {
+        match self {
+            Self::All => true,
+            Self::Namespace(namespace) => standing.namespace == *namespace,
+            Self::One(id) => standing.id == *id,
         }
     }
 }
 
-/// A client that was let in, with its place among those who may listen at once.
+/// A client that was let in.
 #[derive(Clone)]
 struct Admitted {
     auth: Arc<Auth>,
     scope: Scope,
-    _place: Arc<OwnedSemaphorePermit>,
 }
 
 /// Why a client is not let in, as its `connect_error` says it.
@@ -105,13 +119,14 @@ impl fmt::Display for Refused {
     }
 }
 
-async fn admit(gateway: &Gateway, auth: Auth) -> Result<Admitted, Refused> {
-    let scope = Scope::of(gateway, &auth).await.map_err(Refused)?;
-    let place = Arc::clone(&gateway.listeners).try_acquire_owned();
+async fn admit(gateway: &Gateway, auth: Auth, seat: Option<&Seat>) -> Result<Admitted, Refused> {
+    let (scope, user) = Scope::of(gateway, &auth).await.map_err(Refused)?;
+    // Every handshake was given one.
+    let seat = seat.ok_or(Refused(Problem::Busy))?;
+    seat.change(&gateway.listeners, &user).map_err(Refused)?;
     Ok(Admitted {
         auth: Arc::new(auth),
         scope,
-        _place: Arc::new(place.map_err(|_full| Refused(Problem::Busy))?),
     })
 }
 
@@ -132,9 +147,12 @@ pub(super) fn layer(gateway: &Arc<Gateway>) -> SocketIoLayer {
                 // Whoever shows nothing that can be read shows no token.
                 let mut auth = auth.unwrap_or_default();
                 if auth.token.is_empty() {
-                    auth.token = of_header(&socket.req_parts().headers).unwrap_or_default();
+                    bearer(&socket.req_parts().headers)
+                        .unwrap_or_default()
+                        .clone_into(&mut auth.token);
                 }
-                let admitted = admit(&gateway, auth).await?;
+                let seat = socket.req_parts().extensions.get::<Seat>();
+                let admitted = admit(&gateway, auth, seat).await?;
                 drop(socket.extensions.insert(admitted));
                 Ok::<(), Refused>(())
             }
@@ -159,18 +177,18 @@ async fn keep_telling(gateway: &Gateway, socket: SocketRef, admitted: Admitted) 
             std::future::ready(())
         }
     });
-    let mut news = gateway.news.clone();
+    // Before the look: a change after it is not missed.
+    let mut changes = gateway.sessions.changes();
     let mut told = Told::default();
+    told.look(&admitted.scope, &gateway.sessions);
     let mut review = Instant::now() + LIFE;
     while socket.connected() && !left.is_cancelled() {
-        // Before the look: a change after it is not missed.
-        drop(news.borrow_and_update());
         let emit = |notice: &Notice| match socket.emit(notice.name(), notice) {
             Err(SendError::Socket(SocketError::InternalChannelFull)) => Err(Full),
             // Gone; or a notice that is no JSON, which there is not.
             Ok(()) | Err(_) => Ok(()),
         };
-        let has_room = told.tell(&admitted.scope, &gateway.sessions, emit).is_ok();
+        let has_room = told.tell(emit).is_ok();
         tokio::select! {
             () = left.cancelled() => return,
             () = sleep_until(review) => {
@@ -185,11 +203,20 @@ async fn keep_telling(gateway: &Gateway, socket: SocketRef, admitted: Admitted) 
                 }
             }
             () = sleep(ROOM), if !has_room => {}
-            changed = news.changed(), if has_room => {
-                if changed.is_err() {
+            next = changes.recv(), if has_room => {
+                if !told.take(next, &admitted.scope, &gateway.sessions) {
                     return;
                 }
                 sleep(COALESCE).await;
+                loop {
+                    let next = match changes.try_recv() {
+                        Ok(standing) => Ok(standing),
+                        Err(TryRecvError::Lagged(missed)) => Err(RecvError::Lagged(missed)),
+                        // What else there is comes with the next look.
+                        Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+                    };
+                    told.take(next, &admitted.scope, &gateway.sessions);
+                }
             }
         }
     }
@@ -208,71 +235,109 @@ enum Heard {
     Over,
 }
 
-/// What a client was told.
+/// What a client was told, and what it is to be told.
 #[derive(Debug, Default)]
 struct Told {
     heard: BTreeMap<String, Heard>,
-    /// Whether it was told what was there when it came.
+    /// The last word on each session of which there is news.
+    due: BTreeMap<String, Arc<Standing>>,
+    /// Whether what was there when it came was looked at.
     begun: bool,
 }
 
 impl Told {
-    /// Tells what is new. What there was no room for is new the next time, too.
-    fn tell(
-        &mut self,
-        scope: &Scope,
-        sessions: &Sessions,
-        mut emit: impl FnMut(&Notice) -> Result<(), Full>,
-    ) -> Result<(), Full> {
-        let there = scope.sessions(sessions);
-        for session in &there {
-            let Some(id) = id_of(session) else { continue };
-            let known = self.heard.get(id);
-            let has_ended = matches!(state_of(session), SessionState::Completed | SessionState::Failed);
-            let before = known.is_none() && !self.begun && has_ended && !matches!(scope, Scope::One(_));
-            if before {
-                self.heard.insert(id.to_owned(), Heard::Over);
-                continue;
-            }
-            if known == Some(&Heard::Over) {
-                continue;
-            }
-            let notice = present(session, &sessions.captures_of(session));
-            let now = Heard::At(digest(&notice).unwrap_or_default());
-            if known == Some(&now) {
-                continue;
-            }
-            if known.is_none() {
-                emit(&started(session))?;
-                self.heard.insert(id.to_owned(), Heard::At(String::new()));
-            }
-            emit(&notice)?;
-            let now = if notice.is_last() { Heard::Over } else { now };
-            self.heard.insert(id.to_owned(), now);
+    /// Looks at everything that is meant: when a client comes, and when more changed than it was told of.
+    fn look(&mut self, scope: &Scope, sessions: &Sessions) {
+        let there = scope.standings(sessions);
+        for id in there.iter().map(|standing| &standing.id) {
+            self.due.remove(id);
         }
-        let there: BTreeSet<&str> = there.iter().filter_map(|session| id_of(session)).collect();
+        // What is due of others is that they are gone.
+        self.due.retain(|_, standing| standing.is_gone);
+        let ids: BTreeSet<&str> = there.iter().map(|standing| standing.id.as_str()).collect();
         let missing: Vec<String> = self
             .heard
             .keys()
-            .filter(|id| !there.contains(id.as_str()))
+            .filter(|id| !ids.contains(id.as_str()))
             .cloned()
             .collect();
         for id in missing {
-            if matches!(self.heard.get(&id), Some(Heard::At(_))) {
-                emit(&gone(&id))?;
+            self.due
+                .entry(id.clone())
+                .or_insert_with(|| Arc::new(Standing::lost(&id)));
+        }
+        for standing in &there {
+            if !self.begun && standing.now.is_last() && !matches!(scope, Scope::One(_)) {
+                self.heard.insert(standing.id.clone(), Heard::Over);
+            } else {
+                self.hear(Arc::clone(standing));
             }
-            self.heard.remove(&id);
         }
         self.begun = true;
+    }
+
+    /// Takes a change in; false where none will come any more.
+    fn take(&mut self, changed: Result<Arc<Standing>, RecvError>, scope: &Scope, sessions: &Sessions) -> bool {
+        match changed {
+            Ok(standing) if scope.means(&standing) => self.hear(standing),
+            Ok(_) => {}
+            Err(RecvError::Lagged(_)) => self.look(scope, sessions),
+            Err(RecvError::Closed) => return false,
+        }
+        true
+    }
+
+    fn hear(&mut self, standing: Arc<Standing>) {
+        let known = self.heard.get(&standing.id);
+        let is_news = match known {
+            Some(Heard::At(digest)) => *digest != standing.digest,
+            // Nothing but that it is gone, which makes room.
+            Some(Heard::Over) => standing.is_gone,
+            None => !standing.is_gone,
+        };
+        if is_news {
+            self.due.insert(standing.id.clone(), standing);
+        } else {
+            // It went back to what is known already.
+            self.due.remove(&standing.id);
+        }
+    }
+
+    /// Tells what is due. What there was no room for stays so.
+    fn tell(&mut self, mut emit: impl FnMut(&Notice) -> Result<(), Full>) -> Result<(), Full> {
+        while let Some((id, standing)) = self.due.first_key_value() {
+            let id = id.clone();
+            let known = self.heard.get(&id);
+            if known != Some(&Heard::Over) {
+                if known.is_none() {
+                    emit(&standing.started)?;
+                    self.heard.insert(id.clone(), Heard::At(String::new()));
+                }
+                emit(&standing.now)?;
+            }
+            let heard = if standing.now.is_last() {
+                Heard::Over
+            } else {
+                Heard::At(standing.digest.clone())
+            };
+            if standing.is_gone {
+                self.heard.remove(&id);
+            } else {
+                self.heard.insert(id.clone(), heard);
+            }
+            self.due.remove(&id);
+        }
         Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use kube::runtime::reflector::{self, store::Writer};
+    use flopwatch_api::session::ProfilingSession;
     use kube::runtime::watcher::Event;
+    use prometheus::IntCounter;
     use serde_json::{Value, json};
+    use tokio::sync::broadcast;
 
     use super::*;
 
@@ -291,16 +356,15 @@ mod tests {
 
     struct World {
         sessions: Sessions,
-        writer: Writer<ProfilingSession>,
+        changes: broadcast::Receiver<Arc<Standing>>,
     }
 
     impl World {
         fn new(sessions: &[(&str, &str)]) -> Self {
-            let (store, writer) = reflector::store();
-            let sessions_known = Sessions::new(store, reflector::store().0);
-            let mut world = Self {
+            let sessions_known = Sessions::new(IntCounter::new("notices", "notices").unwrap());
+            let world = Self {
+                changes: sessions_known.changes(),
                 sessions: sessions_known,
-                writer,
             };
             for (id, succeeded) in sessions {
                 world.stands(id, succeeded);
@@ -308,14 +372,21 @@ mod tests {
             world
         }
 
-        fn stands(&mut self, id: &str, succeeded: &str) {
-            self.writer.apply_watcher_event(&Event::Apply(session(id, succeeded)));
+        fn stands(&self, id: &str, succeeded: &str) {
+            self.sessions.session_event(Event::Apply(session(id, succeeded)));
         }
 
         /// What is told, as name and session, until `room` is filled.
-        fn told(&self, told: &mut Told, scope: &Scope, room: usize) -> Vec<(&'static str, String)> {
+        fn told(&mut self, told: &mut Told, scope: &Scope, room: usize) -> Vec<(&'static str, String)> {
+            if !told.begun {
+                self.changes = self.sessions.changes();
+                told.look(scope, &self.sessions);
+            }
+            while let Ok(changed) = self.changes.try_recv() {
+                told.take(Ok(changed), scope, &self.sessions);
+            }
             let mut heard = Vec::new();
-            drop(told.tell(scope, &self.sessions, |notice| {
+            drop(told.tell(|notice| {
                 if heard.len() == room {
                     return Err(Full);
                 }
@@ -333,7 +404,7 @@ mod tests {
 
     #[test]
     fn what_ended_before_a_client_came_is_told_only_of_the_one_it_named() {
-        let world = World::new(&[("00000001", "True"), ("00000002", "Unknown")]);
+        let mut world = World::new(&[("00000001", "True"), ("00000002", "Unknown")]);
         let live = [
             said("profiling_started", "00000002"),
             said("profiling_progress", "00000002"),
@@ -372,7 +443,7 @@ mod tests {
         heard.sort();
         assert_eq!(heard, expected);
         for id in ["00000001", "00000003"] {
-            world.writer.apply_watcher_event(&Event::Delete(session(id, "Unknown")));
+            world.sessions.session_event(Event::Delete(session(id, "Unknown")));
         }
         assert_eq!(world.told(&mut told, &scope, 9), [said("profiling_error", "00000003")]);
         assert!(world.told(&mut told, &scope, 9).is_empty());
@@ -392,5 +463,28 @@ mod tests {
             world.told(&mut told, &scope, 1),
             [said("profiling_complete", "00000001")]
         );
+    }
+
+    #[test]
+    fn whoever_falls_behind_looks_again_and_misses_no_end() {
+        let mut world = World::new(&[("00000001", "Unknown"), ("00000002", "Unknown")]);
+        let (mut told, scope) = (Told::default(), Scope::All);
+        assert_eq!(world.told(&mut told, &scope, 9).len(), 4);
+        // What changed meanwhile was not heard.
+        world.stands("00000001", "True");
+        world
+            .sessions
+            .session_event(Event::Delete(session("00000002", "Unknown")));
+        world.stands("00000003", "Unknown");
+        world.changes = world.sessions.changes();
+        assert!(told.take(Err(RecvError::Lagged(3)), &scope, &world.sessions));
+        let expected = [
+            said("profiling_complete", "00000001"),
+            said("profiling_error", "00000002"),
+            said("profiling_started", "00000003"),
+            said("profiling_progress", "00000003"),
+        ];
+        assert_eq!(world.told(&mut told, &scope, 9), expected);
+        assert!(world.told(&mut told, &scope, 9).is_empty());
     }
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue};
+use flopwatch_access::bearer;
 use jiff::Timestamp;
 
 use crate::gateway::problem::Problem;
@@ -19,27 +20,12 @@ impl FromRequestParts<Arc<Gateway>> for Token {
 
     async fn from_request_parts(parts: &mut Parts, gateway: &Arc<Gateway>) -> Result<Self, Problem> {
         let token = if parts.headers.contains_key(AUTHORIZATION) {
-            of_header(&parts.headers)
+            bearer(&parts.headers).map(str::to_owned)
         } else {
             of_browser(gateway, &parts.headers)
         };
         token.map(Self).ok_or(Problem::Unauthenticated)
     }
-}
-
-/// The token of the one `Authorization` that there is.
-pub(crate) fn of_header(headers: &HeaderMap) -> Option<String> {
-    let mut shown = headers.get_all(AUTHORIZATION).iter();
-    match (shown.next(), shown.next()) {
-        (Some(value), None) => bearer(value),
-        _ => None,
-    }
-}
-
-fn bearer(value: &HeaderValue) -> Option<String> {
-    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
-    let token = token.trim();
-    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then(|| token.to_owned())
 }
 
 /// The token of whoever signed in, for requests of this gateway's own pages alone.

@@ -10,7 +10,8 @@ use flopwatch_api::preparation::{
 use flopwatch_api::profiler::{ProfilerType, TraceCategory};
 use flopwatch_api::reason::SessionReason;
 use flopwatch_api::session::{PodTemplate, ProfilingSession, StartMode};
-use flopwatch_api::{OPERATOR_FIELD_MANAGER, SESSION_LABEL};
+use flopwatch_api::{OPERATOR_FIELD_MANAGER, REQUESTED_BY_ANNOTATION, SESSION_LABEL};
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, ApiResource, DeleteParams, ListParams, PostParams, Preconditions};
@@ -22,6 +23,11 @@ use sha2::{Digest as _, Sha256};
 use crate::controller::context::Context;
 use crate::deadline::{CallError, bounded};
 
+/// ClusterRole of the chart that lets the controller make pods where it is bound to it, and nowhere else.
+pub const POD_TEMPLATES_ROLE: &str = "flopwatch-pod-templates";
+/// ServiceAccount of the chart that the controller runs as.
+const CONTROLLER_ACCOUNT: &str = "flopwatch-controller";
+
 /// What came of making a pod.
 #[derive(Clone, Debug)]
 pub enum Attempt {
@@ -29,7 +35,7 @@ pub enum Attempt {
     Made(Arc<Pod>),
     /// Not now; trying again may help.
     Waits {
-        /// `PodRefused` or `PodNotPrepared`.
+        /// `PodRefused`, `PodsNotAllowed` or `PodNotPrepared`.
         reason: SessionReason,
         /// Why.
         message: String,
@@ -68,6 +74,11 @@ pub fn manifest(session: &ProfilingSession, template: &PodTemplate) -> DynamicOb
     let metadata = template.metadata.clone().unwrap_or_default();
     let (mut labels, mut annotations) = (metadata.labels, metadata.annotations);
     labels.insert(SESSION_LABEL.to_owned(), session.name_any());
+    // Policies and audits see the controller create the pod; here they read for whom. A template cannot forge it.
+    annotations.remove(REQUESTED_BY_ANNOTATION);
+    if let Some(user) = session.annotations().get(REQUESTED_BY_ANNOTATION) {
+        annotations.insert(REQUESTED_BY_ANNOTATION.to_owned(), user.clone());
+    }
     // Metrics need no preparation, and their samples are outside the pod.
     if session.spec.profiler.type_ != ProfilerType::Metrics {
         labels.insert(PREPARE_LABEL.to_owned(), PREPARE_NSYS.to_owned());
@@ -141,7 +152,7 @@ pub async fn make(session: &ProfilingSession, pod: &DynamicObject, context: &Con
                 let existing = find(session, context).await?;
                 return existing.map(Attempt::Made).ok_or(error);
             }
-            Err(error) => return refusal(error),
+            Err(error) => return refusal(error, &namespace, context).await,
         };
         let Some(made) = typed(answer) else {
             let message = "spec.target.podTemplate is no pod that this version can read".to_owned();
@@ -173,7 +184,7 @@ pub async fn make(session: &ProfilingSession, pod: &DynamicObject, context: &Con
 }
 
 /// What the API server's refusal means for the session: a quota may have room later, a malformed pod stays malformed.
-fn refusal(error: CallError) -> Result<Attempt, CallError> {
+async fn refusal(error: CallError, namespace: &str, context: &Context) -> Result<Attempt, CallError> {
     let Some((code, message)) = error.refusal() else {
         return Err(error);
     };
@@ -181,9 +192,49 @@ fn refusal(error: CallError) -> Result<Attempt, CallError> {
     let reason = SessionReason::PodRefused;
     match code {
         400 | 422 => Ok(Attempt::Refused { reason, message }),
+        403 if !may_create_pods(namespace, context).await => Ok(Attempt::Waits {
+            reason: SessionReason::PodsNotAllowed,
+            message: not_allowed(namespace, context.client.default_namespace()),
+        }),
         403 => Ok(Attempt::Waits { reason, message }),
         _ => Err(error),
     }
+}
+
+/// Whether the controller itself may create pods there. A quota and Pod Security answer 403 as well, so the API server is
+/// asked; where it does not say, its refusal speaks for itself.
+async fn may_create_pods(namespace: &str, context: &Context) -> bool {
+    let review = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(ResourceAttributes {
+                namespace: Some(namespace.to_owned()),
+                verb: Some("create".to_owned()),
+                resource: Some("pods".to_owned()),
+                ..ResourceAttributes::default()
+            }),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    let api: Api<SelfSubjectAccessReview> = Api::all(context.client.clone());
+    let params = PostParams::default();
+    match bounded("asking for the controller's own rights", api.create(&params, &review)).await {
+        Ok(review) => review.status.is_none_or(|status| status.allowed),
+        Err(error) => {
+            tracing::warn!(%error, "whether the controller may create pods cannot be told");
+            true
+        }
+    }
+}
+
+/// What an administrator does about it.
+fn not_allowed(namespace: &str, own_namespace: &str) -> String {
+    format!(
+        "the controller may not create pods in namespace {namespace}: its administrator binds ClusterRole {POD_TEMPLATES_ROLE} there \
+         (kubectl -n {namespace} create rolebinding {POD_TEMPLATES_ROLE} --clusterrole={POD_TEMPLATES_ROLE} \
+         --serviceaccount={own_namespace}:{CONTROLLER_ACCOUNT}, or chart value controller.podTemplates.namespaces), \
+         or you create the pod yourself and name it in spec.target.podName"
+    )
 }
 
 fn typed(object: DynamicObject) -> Option<Pod> {
@@ -223,6 +274,11 @@ pub async fn remove(session: &ProfilingSession, name: &str, uid: &str, context: 
         }
         // Another pod of that name has another UID: a conflict, and nothing of ours.
         Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
+        // The binding was taken back after the pod was made: garbage collection deletes it with its session.
+        Err(error) if error.refusal().is_some_and(|(code, _)| code == 403) => {
+            tracing::warn!(namespace, pod = name, %error, "the session's pod stays for as long as its session");
+            Ok(())
+        }
         Err(error) => Err(error),
     }
 }
@@ -270,6 +326,19 @@ mod tests {
         let typed: Pod = serde_json::from_value(pod).unwrap();
         assert!(is_own(&session, &typed));
         assert_eq!(name(&session), typed.name_any(), "every try makes the same pod");
+    }
+
+    #[test]
+    fn m3_the_pod_says_for_whom_it_was_made_and_its_template_cannot_say_otherwise() {
+        let lie = json!({"metadata": {"annotations": {REQUESTED_BY_ANNOTATION: "root"}}});
+        let (mut session, pod) = made(&json!({"target": {"podTemplate": lie}}));
+        assert_eq!(pod["metadata"]["annotations"].get(REQUESTED_BY_ANNOTATION), None);
+        session
+            .annotations_mut()
+            .insert(REQUESTED_BY_ANNOTATION.to_owned(), "ada".to_owned());
+        let template = session.spec.target.pod_template.clone().unwrap();
+        let pod = manifest(&session, &template);
+        assert_eq!(pod.annotations()[REQUESTED_BY_ANNOTATION], "ada");
     }
 
     #[test]

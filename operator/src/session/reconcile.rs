@@ -17,6 +17,7 @@ use kube::{Resource as _, ResourceExt as _};
 
 use crate::capture::standing::Standing;
 use crate::controller::context::Context;
+use crate::controller::turns;
 use crate::deadline::{CallError, bounded};
 use crate::session::own_pod;
 use crate::session::plan::{Plan, Share, World, is_choosing, plan};
@@ -64,10 +65,14 @@ async fn pass(session: &ProfilingSession, context: &Context) -> Result<Action, C
     if !step.decisive {
         return carry_out(session, step, context).await;
     }
-    // What follows cannot be taken back, so it rests on what the API server says now. One session at a time makes
-    // captures: two that count at once would both take a namespace's last place.
-    let _turn = if is_choosing(session) {
-        Some(context.making.lock().await)
+    // What follows cannot be taken back, so it rests on what the API server says now. One session of a namespace at a time
+    // makes captures: two that count at once would both take its last place. Nothing is counted across namespaces, so what
+    // hangs in one holds up no other.
+    let _turn = if context.namespace_limit.is_some() && is_choosing(session) {
+        let Some(turn) = context.turns.take(&namespace).await else {
+            return Ok(Action::requeue(turns::AGAIN));
+        };
+        Some(turn)
     } else {
         None
     };
@@ -386,4 +391,4 @@ async fn tell_pod(session: &ProfilingSession, capture: &Capture, context: &Conte
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -11,13 +11,10 @@ use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::ResourceExt as _;
 
-use crate::admission::prepare::PrepareOptions;
+use crate::admission::prepare::{PrepareOptions, room};
 use crate::admission::quantity;
 use crate::admission::refusal::Refusal;
 use crate::session::targets::asks_for_gpu;
-
-/// What a pod needs beside the tools: logs and a little of its own.
-const STORAGE_MARGIN: u128 = 64 << 20;
 
 /// A container that is to be prepared: its place, or why it cannot be.
 pub(super) struct Candidate<'a> {
@@ -144,14 +141,9 @@ fn refuse_names(spec: &PodSpec) -> Option<Refusal> {
 }
 
 fn refuse_storage(spec: &PodSpec, options: &PrepareOptions) -> Option<Refusal> {
-    let limits: Vec<u128> = spec
-        .containers
-        .iter()
-        .filter_map(|container| limit(container, "ephemeral-storage"))
-        .collect();
-    let total: u128 = limits.iter().sum();
-    let needed = u128::from(options.tools_bytes) + STORAGE_MARGIN;
-    (!limits.is_empty() && total < needed).then_some(Refusal::EphemeralStorage { limit: total, needed })
+    let limit = room::limit(spec)?;
+    let needed = room::needed(options);
+    (limit < needed).then_some(Refusal::EphemeralStorage { limit, needed })
 }
 
 /// What speaks against preparing the container: its mounts.
@@ -192,7 +184,7 @@ pub(super) fn roomiest<'a>(containers: &[&'a Container]) -> Option<&'a Container
     best.map(|(container, _)| container)
 }
 
-fn limit(container: &Container, resource: &str) -> Option<u128> {
+pub(super) fn limit(container: &Container, resource: &str) -> Option<u128> {
     let limits: &BTreeMap<String, Quantity> = container.resources.as_ref()?.limits.as_ref()?;
     quantity::bytes(&limits.get(resource)?.0)
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn options() -> PrepareOptions {
+pub(super) fn options() -> PrepareOptions {
     PrepareOptions {
         launcher_image: "ghcr.io/flopwatch/agent:0.1.0".into(),
         tools_image: "ghcr.io/flopwatch/nsys:0.1.0".into(),
@@ -333,6 +333,28 @@ fn what_cannot_be_prepared_says_why_and_what_to_do() {
     ];
     let said: BTreeMap<&str, String> = refusals.iter().map(|(name, pod)| (*name, unprepared(pod))).collect();
     insta::assert_yaml_snapshot!("refusals", said);
+}
+
+#[test]
+fn h3_a_pod_with_limited_storage_says_how_much_of_it_a_capture_may_take() {
+    let room = |limits: Value, forged: &str| {
+        let mut container = gpu_container();
+        json_patch::merge(&mut container["resources"]["limits"], &limits);
+        let pod = pod(
+            json!({CAPTURE_ROOM_ANNOTATION: forged}),
+            json!({"containers": [container]}),
+        );
+        let (patched, preparation) = stored(&pod, &options(), &Entrypoints::new());
+        assert_eq!(preparation.prepared, ["main"]);
+        patched["metadata"]["annotations"].get(CAPTURE_ROOM_ANNOTATION).cloned()
+    };
+    let limited = json!({"ephemeral-storage": "300Mi"});
+    assert_eq!(room(limited, "999999999999"), Some(json!((36 << 20).to_string())));
+    assert_eq!(
+        room(json!({}), "1"),
+        None,
+        "nothing limits it, whatever the pod said before"
+    );
 }
 
 #[test]

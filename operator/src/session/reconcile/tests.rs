@@ -1,5 +1,7 @@
 //! Against an API server in this process that answers what a test tells it to, and notes every request.
 
+mod side_by_side;
+
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -23,6 +25,8 @@ const API: &str = "/apis/flopwatch.dev/v1alpha1/namespaces/team";
 struct Server {
     session: Value,
     captures: Vec<Value>,
+    /// Answers of some paths, before all others: method, path, code, body.
+    told: Vec<(&'static str, &'static str, u16, Value)>,
     requests: Vec<(String, String, Value)>,
 }
 
@@ -35,6 +39,11 @@ impl Server {
             )
         };
         let collection = format!("{API}/captures");
+        let told =
+            |(told_method, told_path, ..): &&(&str, &str, u16, Value)| *told_method == method && *told_path == path;
+        if let Some((_, _, code, answer)) = self.told.iter().find(told) {
+            return (*code, answer.clone());
+        }
         match (method, path.strip_prefix(API)) {
             ("GET", Some("/profilingsessions/s")) => (200, self.session.clone()),
             ("GET", Some("/captures")) => (
@@ -77,7 +86,29 @@ struct World {
     pods: Writer<Pod>,
 }
 
-fn filled<K>(objects: Vec<K>) -> (reflector::Store<K>, Writer<K>)
+/// A client of an API server in this process, which is told method, path and body, and says code and answer.
+pub(crate) fn served<F, A>(answer: F) -> Client
+where
+    F: Fn(String, String, Value) -> A + Clone + Send + 'static,
+    A: Future<Output = (u16, Value)> + Send,
+{
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let answer = answer.clone();
+        async move {
+            let (parts, body) = request.into_parts();
+            let body = to_bytes(axum::body::Body::new(body), 1 << 20).await.unwrap();
+            let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+            let (code, said) = answer(parts.method.to_string(), parts.uri.path().to_owned(), body).await;
+            let response = http::Response::builder()
+                .status(code)
+                .body(Body::from(serde_json::to_vec(&said).unwrap()));
+            Ok::<_, std::convert::Infallible>(response.unwrap())
+        }
+    });
+    Client::new(service, "flopwatch-system")
+}
+
+pub(crate) fn filled<K>(objects: Vec<K>) -> (reflector::Store<K>, Writer<K>)
 where
     K: kube::Resource<DynamicType = ()> + Clone + 'static,
 {
@@ -95,26 +126,16 @@ fn world(session: &Value, captures: Vec<Value>) -> World {
     let server = Arc::new(Mutex::new(Server {
         session: session.clone(),
         captures,
+        told: Vec::new(),
         requests: Vec::new(),
     }));
     let shared = Arc::clone(&server);
-    let service = tower::service_fn(move |request: http::Request<Body>| {
-        let server = Arc::clone(&shared);
-        async move {
-            let (parts, body) = request.into_parts();
-            let body = to_bytes(axum::body::Body::new(body), 1 << 20).await.unwrap();
-            let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-            let (method, path) = (parts.method.to_string(), parts.uri.path().to_owned());
-            let mut server = server.lock().unwrap();
-            let (code, answer) = server.answer(&method, &path, &body);
-            server.requests.push((method, path, body));
-            let response = http::Response::builder()
-                .status(code)
-                .body(Body::from(serde_json::to_vec(&answer).unwrap()));
-            Ok::<_, std::convert::Infallible>(response.unwrap())
-        }
+    let client = served(move |method, path, body| {
+        let mut server = shared.lock().unwrap();
+        let answer = server.answer(&method, &path, &body);
+        server.requests.push((method, path, body));
+        std::future::ready(answer)
     });
-    let client = Client::new(service, "team");
     let pod = serde_json::from_value(json!({
         "metadata": {"name": "p", "namespace": "team", "uid": "uid-p"},
         "spec": {"nodeName": "n1", "containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
@@ -366,4 +387,59 @@ fn a_session_that_ends_for_want_of_targets_says_so_once() {
     );
     assert_eq!(told(&waiting, &waiting), Vec::<String>::new());
     assert_eq!(told(&waiting, &ended), ["Warning NoTargets"]);
+}
+
+#[tokio::test]
+async fn m3_a_namespace_where_the_controller_may_make_no_pods_is_told_which_role_to_bind_there() {
+    const PODS: &str = "/api/v1/namespaces/team/pods";
+    const REVIEW: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let mut own_pod = session();
+    own_pod["spec"]["target"] = json!({"podTemplate": {"spec": {"containers": [{"name": "c", "image": "i"}]}}});
+    let review = |allowed: bool| json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {}, "status": {"allowed": allowed}});
+    let refusal = |message: &str| json!({"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403, "message": message});
+    let none = json!({"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": []});
+    for (allowed, message, reason, sentence) in [
+        (
+            false,
+            "pods is forbidden: User cannot create resource",
+            SessionReason::PodsNotAllowed,
+            "kubectl -n team create rolebinding flopwatch-pod-templates --clusterrole=flopwatch-pod-templates --serviceaccount=flopwatch-system:flopwatch-controller",
+        ),
+        (
+            true,
+            "pods is forbidden: exceeded quota",
+            SessionReason::PodRefused,
+            "exceeded quota",
+        ),
+    ] {
+        let mut world = world(&own_pod, Vec::new());
+        world.server.lock().unwrap().told = vec![
+            ("GET", PODS, 200, none.clone()),
+            ("POST", PODS, 403, refusal(message)),
+            ("POST", REVIEW, 201, review(allowed)),
+        ];
+        world.pass().await;
+        world.catch_up();
+        let again = world.pass().await;
+        let found = world.condition("TargetsFound");
+        assert_eq!(
+            (&found["status"], &found["reason"]),
+            (&json!("False"), &json!(reason.as_str()))
+        );
+        assert!(found["message"].as_str().unwrap().contains(sentence), "{found}");
+        assert_eq!(world.condition("Succeeded")["status"], "Unknown", "a binding may come");
+        assert_ne!(again, Action::await_change(), "and is looked for");
+        let asked = world
+            .server
+            .lock()
+            .unwrap()
+            .requests
+            .iter()
+            .find_map(|(_, path, body)| (path == REVIEW).then(|| body.clone()));
+        let asked = asked.expect("the API server is asked rather than its words read");
+        assert_eq!(
+            asked["spec"]["resourceAttributes"],
+            json!({"namespace": "team", "resource": "pods", "verb": "create"})
+        );
+    }
 }

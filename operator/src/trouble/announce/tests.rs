@@ -1,12 +1,10 @@
 //! Against an API server in this process that takes Events, refuses them, or does not answer.
 
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use axum::body::to_bytes;
+use flopwatch_test_harness::{ApiServer, Call, Fault, Verb};
 use k8s_controller::events::{EventRecorder, Reporter};
 use k8s_openapi::api::core::v1::Pod;
-use kube::Client;
-use kube::client::Body;
 use kube::runtime::reflector::{self, Store, store::Writer};
 use kube::runtime::watcher::Event as WatchEvent;
 use serde_json::{Value, json};
@@ -16,16 +14,10 @@ use crate::controller::context::{Stores, Suspension};
 use crate::metrics::Metrics;
 use crate::trouble::tests::{exited, parsed, prepared, waiting};
 
-#[derive(Clone, Copy, Debug)]
-enum Mood {
-    Takes,
-    Refuses,
-    Silent,
-}
-
 struct World {
-    mood: Arc<Mutex<Mood>>,
-    requests: Arc<Mutex<Vec<(String, String, Value)>>>,
+    server: ApiServer,
+    /// Calls that were looked at.
+    seen: AtomicUsize,
     pods: Writer<Pod>,
     context: Context,
 }
@@ -38,33 +30,8 @@ where
 }
 
 fn world(pods: &[Value]) -> World {
-    let mood = Arc::new(Mutex::new(Mood::Takes));
-    let requests = Arc::new(Mutex::new(Vec::new()));
-    let (shared_mood, log) = (Arc::clone(&mood), Arc::clone(&requests));
-    let service = tower::service_fn(move |request: http::Request<Body>| {
-        let (mood, log) = (*shared_mood.lock().unwrap(), Arc::clone(&log));
-        async move {
-            let (parts, body) = request.into_parts();
-            let body = to_bytes(axum::body::Body::new(body), 1 << 20).await.unwrap();
-            let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-            log.lock()
-                .unwrap()
-                .push((parts.method.to_string(), parts.uri.path().to_owned(), body.clone()));
-            let (code, answer) = match mood {
-                Mood::Takes => (201, body),
-                Mood::Refuses => (
-                    403,
-                    json!({"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403}),
-                ),
-                Mood::Silent => std::future::pending().await,
-            };
-            let response = http::Response::builder()
-                .status(code)
-                .body(Body::from(serde_json::to_vec(&answer).unwrap()));
-            Ok::<_, std::convert::Infallible>(response.unwrap())
-        }
-    });
-    let client = Client::new(service, "team");
+    let server = ApiServer::new();
+    let client = server.client("team");
     let (store, mut writer) = reflector::store();
     writer.apply_watcher_event(&WatchEvent::Init);
     for pod in pods {
@@ -92,8 +59,8 @@ fn world(pods: &[Value]) -> World {
         Duration::from_mins(1),
     );
     World {
-        mood,
-        requests,
+        server,
+        seen: AtomicUsize::new(0),
         pods: writer,
         context,
     }
@@ -104,16 +71,19 @@ impl World {
         self.pods.apply_watcher_event(&WatchEvent::Apply(parsed(pod)));
     }
 
-    fn become_(&self, mood: Mood) {
-        *self.mood.lock().unwrap() = mood;
+    /// Lets every Event go wrong from now on.
+    fn fail(&self, fault: Fault) {
+        self.server.fail(usize::MAX, Verb::Create, "events", fault);
     }
 
     /// What was sent since the last look.
     fn sent(&self) -> Vec<String> {
-        let mut sent: Vec<String> = std::mem::take(&mut *self.requests.lock().unwrap())
-            .into_iter()
-            .map(|(method, _, body)| match method.as_str() {
-                "POST" => format!(
+        let calls = self.server.calls();
+        let seen = self.seen.swap(calls.len(), Ordering::Relaxed);
+        let mut sent: Vec<String> = calls[seen..]
+            .iter()
+            .map(|Call { verb, body, .. }| match verb {
+                Verb::Create => format!(
                     "{} {}",
                     body["regarding"]["name"].as_str().unwrap(),
                     body["reason"].as_str().unwrap()
@@ -152,13 +122,20 @@ async fn each_pod_that_is_held_up_gets_one_warning_that_names_image_and_remedy()
     healthy["status"]["phase"] = json!("Running");
     let world = world(&[prepared("p", &exited(0), &waiting("ImagePullBackOff")), healthy]);
     assert!(round(&world.context, &mut Told::default()).await);
-    let requests = world.requests.lock().unwrap().clone();
-    let [(method, path, event)] = requests.as_slice() else {
-        panic!("{requests:?}")
+    let calls = world.server.calls();
+    let [
+        Call {
+            verb,
+            path,
+            body: event,
+        },
+    ] = calls.as_slice()
+    else {
+        panic!("{calls:?}")
     };
     assert_eq!(
-        (method.as_str(), path.as_str()),
-        ("POST", "/apis/events.k8s.io/v1/namespaces/team/events")
+        (*verb, path.as_str()),
+        (Verb::Create, "/apis/events.k8s.io/v1/namespaces/team/events")
     );
     assert_eq!(event["type"], "Warning");
     assert_eq!(event["reason"], "ToolsImageUnavailable");
@@ -193,7 +170,7 @@ async fn a_cause_is_told_once_in_ten_minutes_and_another_cause_at_once() {
     assert!(round(&world.context, &mut told).await);
     assert_eq!(
         world.sent(),
-        ["PATCH 2"],
+        ["patch 2"],
         "the recorder's clock stands still, so it counts the first Event up"
     );
 
@@ -209,7 +186,7 @@ async fn what_the_api_server_refuses_is_not_repeated_and_what_it_does_not_answer
     let pods = ["p", "q"].map(|name| prepared(name, &exited(0), &waiting("ErrImagePull")));
     let (refused, silent) = (world(&pods), world(&pods));
     let mut told = Told::default();
-    refused.become_(Mood::Refuses);
+    refused.fail(Fault::Code(403));
     assert!(round(&refused.context, &mut told).await);
     assert_eq!(refused.sent().len(), 2, "a refusal does not keep the next pod waiting");
     assert!(round(&refused.context, &mut told).await);
@@ -217,14 +194,14 @@ async fn what_the_api_server_refuses_is_not_repeated_and_what_it_does_not_answer
     assert_eq!(refused.context.metrics.events_failed.get(), 2);
 
     let mut told = Told::default();
-    silent.become_(Mood::Silent);
+    silent.fail(Fault::Hang);
     assert!(!round(&silent.context, &mut told).await);
     assert_eq!(
         silent.sent().len(),
         1,
         "the others do not each wait for a server that is away"
     );
-    silent.become_(Mood::Takes);
+    silent.server.heal();
     assert!(round(&silent.context, &mut told).await);
     assert_eq!(silent.sent(), ["p ToolsImageUnavailable", "q ToolsImageUnavailable"]);
 }
@@ -248,7 +225,7 @@ async fn a_change_ends_the_wait_for_the_next_round() {
     let World {
         context,
         mut pods,
-        requests,
+        server,
         ..
     } = world(&[]);
     let changed = Notify::new();
@@ -258,7 +235,7 @@ async fn a_change_ends_the_wait_for_the_next_round() {
         pods.apply_watcher_event(&WatchEvent::Apply(parsed(&held_up)));
         changed.notify_one();
         tokio::time::sleep(Duration::from_secs(1)).await;
-        requests.lock().unwrap().len()
+        server.calls().len()
     };
     let started = Instant::now();
     let told = tokio::select! {

@@ -1,6 +1,7 @@
 //! Forms of a timeline through the gateway. What makes them here writes how large the timeline is; the agent's own tests have the real
 //! one.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,12 +27,7 @@ impl Converter for Sizes {
         std::future::ready(Ok(self.folder.clone())).boxed()
     }
 
-    fn convert<'a>(
-        &'a self,
-        form: Form,
-        timeline: &'a Path,
-        output: &'a Path,
-    ) -> BoxFuture<'a, Result<(), ConversionError>> {
+    fn convert<'a>(&'a self, form: Form, timeline: &'a Path) -> BoxFuture<'a, Result<File, ConversionError>> {
         async move {
             match form {
                 Form::Chrome => return Err(ConversionError::Failed("the child was ended".to_owned())),
@@ -47,8 +43,9 @@ impl Converter for Sizes {
                 Form::Kernels => String::new(),
                 _ => format!("{bytes} bytes"),
             };
-            std::fs::write(output, said).unwrap();
-            Ok(())
+            let output = timeline.with_file_name("form");
+            std::fs::write(&output, said).unwrap();
+            Ok(File::open(output).unwrap())
         }
         .boxed()
     }

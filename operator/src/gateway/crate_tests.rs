@@ -8,7 +8,9 @@ mod contract;
 mod engine;
 mod forms;
 mod kernels;
+mod listeners;
 mod load;
+mod nodes;
 mod rig;
 mod sockets;
 mod stored;
@@ -56,8 +58,9 @@ fn the_document_is_committed() {
 #[tokio::test]
 async fn whoever_shows_no_known_token_is_told_to() {
     let rig = Rig::new().await;
+    let gateway = api_server::gateway_token("flopwatch-agent/node");
     for path in PATHS.iter().chain(&["/api/profiling/sessions"]) {
-        for token in [None, Some("nobody"), Some("gateway")] {
+        for token in [None, Some("nobody"), Some(gateway.as_str())] {
             let answer = rig.ask("GET", path, token, &[], "").await;
             assert_eq!(
                 (answer.status, answer.reason().as_str()),

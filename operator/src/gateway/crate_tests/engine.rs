@@ -53,19 +53,13 @@ impl Converter for Engine {
         std::future::ready(Ok(self.folder.clone())).boxed()
     }
 
-    fn convert<'a>(
-        &'a self,
-        form: Form,
-        timeline: &'a Path,
-        output: &'a Path,
-    ) -> BoxFuture<'a, Result<(), ConversionError>> {
-        let (timeline, output) = (timeline.to_owned(), output.to_owned());
-        let written = tokio::task::spawn_blocking(move || write(form, &timeline, &output));
-        async {
-            written.await.unwrap();
-            Ok(())
-        }
-        .boxed()
+    fn convert<'a>(&'a self, form: Form, timeline: &'a Path) -> BoxFuture<'a, Result<File, ConversionError>> {
+        let (timeline, output) = (timeline.to_owned(), timeline.with_file_name("form"));
+        let written = tokio::task::spawn_blocking(move || {
+            write(form, &timeline, &output);
+            File::open(output).unwrap()
+        });
+        async { Ok(written.await.unwrap()) }.boxed()
     }
 
     fn remove<'a>(&'a self, folder: &'a Path) -> BoxFuture<'a, ()> {

@@ -3,10 +3,12 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::rig::Rig;
+use super::api_server::gateway_token;
+use super::rig::{LISTENERS, Rig, VISITORS};
 
 /// A client that polls, of bare requests.
 struct Poller<'a> {
@@ -95,7 +97,10 @@ async fn whoever_may_not_hear_is_told_why_and_hears_nothing() {
         (json!("reader"), "Unauthenticated"),
         (json!({"token": 7}), "Unauthenticated"),
         (json!({"token": "nobody"}), "Unauthenticated"),
-        (json!({"token": "gateway"}), "Unauthenticated"),
+        (
+            json!({"token": gateway_token("flopwatch-agent/node")}),
+            "Unauthenticated",
+        ),
         (json!({"token": "reader"}), "Forbidden"),
         (json!({"token": "reader", "namespace": "other"}), "Forbidden"),
         (json!({"token": "stranger", "session_id": "0badcafe"}), "Forbidden"),
@@ -122,15 +127,54 @@ async fn there_is_room_for_so_many_and_a_place_is_given_free() {
     second.until("profiling_progress").await;
     let third = Poller::connect(&rig, &auth).await;
     assert!(third.poll().await[0].contains("Busy: "));
+    // The place is the connection's: who leaves the sessions and stays connected keeps it.
     assert_eq!(first.ask("POST", "41").await, "ok");
+    assert_eq!(first.ask("POST", "1").await, "ok");
     for _ in 0..50 {
         let again = Poller::connect(&rig, &auth).await;
         if !again.poll().await[0].contains("Busy: ") {
             return;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     panic!("no place was given free within 1 s");
+}
+
+/// Asks for a connection as a client that polls does, with these header lines; the status and what is said.
+async fn handshake(rig: &Rig, headers: &str) -> (u16, String) {
+    let request = format!(
+        "GET /socket.io/?EIO=4&transport=polling HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n"
+    );
+    let answer = rig.send(request.as_bytes()).await;
+    (answer.status, String::from_utf8(answer.body).unwrap())
+}
+
+#[tokio::test]
+async fn a_handshake_is_counted_before_it_shows_a_token_and_ends_without_one() {
+    let rig = Rig::new().await;
+    for _ in 0..VISITORS {
+        assert_eq!(handshake(&rig, "").await.0, 200);
+    }
+    for headers in [
+        "",
+        "Authorization: Bearer nobody\r\n",
+        "Authorization: Basic cmVhZGVyOng=\r\n",
+    ] {
+        let (status, said) = handshake(&rig, headers).await;
+        assert_eq!(status, 503, "{headers}");
+        assert!(said.contains("\"reason\":\"Busy\""), "{said}");
+    }
+    // Whoever shows a token at once needs no place of a visitor, and has so many of their own.
+    for _ in 0..LISTENERS {
+        assert_eq!(handshake(&rig, "Authorization: Bearer reader\r\n").await.0, 200);
+    }
+    assert_eq!(handshake(&rig, "Authorization: Bearer reader\r\n").await.0, 503);
+    // Without a token a connection lasts 10 s.
+    let end = Instant::now() + Duration::from_secs(30);
+    while handshake(&rig, "").await.0 != 200 {
+        assert!(Instant::now() < end, "no place was given free");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
 }
 
 /// The real client, at work.

@@ -19,7 +19,7 @@ struct Flags {
     store: StoreArguments,
 }
 
-fn bucket(server: &S3Server, secret: &str) -> Bucket {
+pub(super) fn bucket(server: &S3Server, secret: &str) -> Bucket {
     drop(rustls::crypto::ring::default_provider().install_default());
     let (url, endpoint) = (format!("--store-url=s3://{BUCKET}/x"), server.endpoint());
     let flags = Flags::parse_from(["x", &url, "--store-endpoint", &endpoint]);

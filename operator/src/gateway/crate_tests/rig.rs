@@ -8,6 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::SessionReference;
+use flopwatch_api::{agent_audience, agent_server_name};
 use flopwatch_artifacts::{
     Access, ArtifactMetrics, ArtifactService, CaptureId, ConversionLimits, Converter, Manifest, Publication, Server,
     ServerLimits, SourceFile, Store, StoreOptions,
@@ -16,7 +17,6 @@ use flopwatch_bucket::Bucket;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::Event;
 use prometheus::Registry;
 use serde_json::{Value, json};
@@ -33,6 +33,15 @@ use crate::serve::server_config;
 
 /// Name in the agents' certificates.
 pub(super) const AGENT_NAME: &str = "flopwatch-agent.flopwatch.svc";
+
+/// Node of the capture `train-a` and its agent.
+pub(super) const NODE: &str = "node";
+/// The other node, where there is one.
+pub(super) const OTHER_NODE: &str = "other-node";
+/// Places for those who listen.
+pub(super) const LISTENERS: usize = 2;
+/// Places for connections of Socket.IO without a token, of the tests' one address.
+pub(super) const VISITORS: usize = 16;
 
 /// An artifact service as an agent runs it, with the capture `train-a` of the session `team/train`.
 pub(super) struct Agent {
@@ -72,13 +81,18 @@ pub(super) fn timeline_content() -> Vec<u8> {
 fn write_leaf(folder: &std::path::Path) {
     let names = Names {
         // The gateway is served over TLS with it, too.
-        agent: vec![AGENT_NAME.to_owned(), "localhost".to_owned()],
+        controller: vec![
+            AGENT_NAME.to_owned(),
+            agent_server_name(NODE, AGENT_NAME),
+            agent_server_name(OTHER_NODE, AGENT_NAME),
+            "localhost".to_owned(),
+        ],
         ..Names::default()
     };
     let now = Timestamp::now();
     let decision = decide(&Material::default(), &names, now);
     let made = carry_out(&decision, &Material::default(), &names, now).unwrap();
-    let leaf = made.agent.unwrap();
+    let leaf = made.controller.unwrap();
     for (file, text) in [
         ("tls.crt", &leaf.certificate),
         ("tls.key", &leaf.key),
@@ -121,7 +135,7 @@ async fn agent(
             name: name.into(),
             output,
             media_type: media_type.into(),
-            path,
+            content: Arc::new(std::fs::File::open(path).unwrap()),
         }
     };
     let files = [
@@ -147,7 +161,7 @@ async fn agent(
     };
     let store = Arc::new(store);
     let reviews = ReviewerOptions {
-        service_audience: Some(flopwatch_api::AGENT_AUDIENCE.to_owned()),
+        service_audience: Some(agent_audience(first.map_or(NODE, |_first| OTHER_NODE))),
         ..ReviewerOptions::default()
     };
     let access = Access::Kubernetes(Reviewer::new(client, reviews, metrics.reviews()));
@@ -179,9 +193,7 @@ pub(super) struct Rig {
     /// Where the API server is.
     pub(super) api_server: SocketAddr,
     router: Router,
-    sessions: Arc<Mutex<Writer<ProfilingSession>>>,
-    captures: Mutex<Writer<Capture>>,
-    news: watch::Sender<()>,
+    pub(super) sessions: Sessions,
     document: Value,
 }
 
@@ -222,10 +234,8 @@ impl Rig {
         limits: ConversionLimits,
         bucket: Option<Bucket>,
     ) -> Self {
-        let (sessions, session_writer) = reflector::store();
-        let (captures, capture_writer) = reflector::store();
-        let session_writer = Arc::new(Mutex::new(session_writer));
-        let (news, heard) = watch::channel(());
+        let metrics = Metrics::new().unwrap();
+        let sessions = Sessions::new(metrics.gateway_notices.clone());
         let rights = [
             "admin get profilingsessions *",
             "admin get profilingsessions/raw *",
@@ -247,7 +257,7 @@ impl Rig {
         }));
         let api = api_server::router(ApiState {
             world: Arc::clone(&world),
-            sessions: Arc::clone(&session_writer),
+            sessions: sessions.clone(),
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let api_server = listener.local_addr().unwrap();
@@ -260,28 +270,37 @@ impl Rig {
             Some(_) => Some(self::agent(second, timeline, &converter, limits, bucket.clone(), Some(&agent)).await),
             None => None,
         };
-        let service = other.as_ref().map_or(agent.address, |other| other.address).to_string();
-        let token = agent.folder.path().join("token");
-        std::fs::write(&token, "gateway\n").unwrap();
+        let place = match &other {
+            Some(other) => (OTHER_NODE.to_owned(), other.address),
+            None => (NODE.to_owned(), agent.address),
+        };
+        world.lock().unwrap().endpoints.push(place);
         let gateway = Gateway {
-            sessions: Sessions::new(sessions, captures),
+            sessions: sessions.clone(),
             reviewer: Reviewer::new(
-                client,
+                client.clone(),
                 ReviewerOptions::default(),
-                Metrics::new().unwrap().gateway_access_reviews,
+                metrics.gateway_access_reviews,
             ),
             api_server: ApiServer::new(config),
-            agents: Agents::new(AgentOptions {
-                server_name: AGENT_NAME.to_owned(),
-                authority: agent.folder.path().join("ca.crt"),
-                token,
-                transfers: 8,
-                service,
-            }),
+            agents: Agents::new(
+                client,
+                AgentOptions {
+                    server_name: AGENT_NAME.to_owned(),
+                    authority: agent.folder.path().join("ca.crt"),
+                    identity: GatewayIdentity {
+                        namespace: "flopwatch".to_owned(),
+                        account: "flopwatch-gateway".to_owned(),
+                        pod: Some(("gateway-pod".to_owned(), "gateway-pod-uid".to_owned())),
+                    },
+                    transfers: 8,
+                    service: "flopwatch-agent".to_owned(),
+                },
+            ),
             store: bucket.map(|bucket| ObjectStore::new(bucket, Metrics::new().unwrap().store.reads)),
             cookies: Cookies::new().unwrap(),
-            news: heard,
-            listeners: Arc::new(Semaphore::new(2)),
+            listeners: Places::new(LISTENERS, LISTENERS),
+            visitors: Places::new(VISITORS, VISITORS),
             // Sessions have their ids before they are answered, or never get one.
             taken_up: Duration::from_millis(200),
         };
@@ -289,7 +308,7 @@ impl Rig {
         let router = guarded(gateway, &origins, &Metrics::new().unwrap()).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let plain = router.clone();
+        let plain = router.clone().into_make_service_with_connect_info::<SocketAddr>();
         tokio::spawn(async move { axum::serve(listener, plain).await.unwrap() });
         let rig = Self {
             address,
@@ -298,9 +317,7 @@ impl Rig {
             world,
             agent,
             other,
-            sessions: session_writer,
-            captures: Mutex::new(capture_writer),
-            news,
+            sessions,
             document: serde_json::from_str(&openapi().unwrap()).unwrap(),
         };
         rig.session("team", "train", "0badcafe", 0, "True");
@@ -321,11 +338,7 @@ impl Rig {
             "status": {"id": id, "conditions": [api_server::succeeded(succeeded)]}
         });
         let session = serde_json::from_value(session).unwrap();
-        self.sessions
-            .lock()
-            .unwrap()
-            .apply_watcher_event(&Event::Apply(session));
-        self.news.send_replace(());
+        self.sessions.session_event(Event::Apply(session));
     }
 
     /// Serves the gateway over TLS too, as it is in a cluster, with a certificate that no browser knows.
@@ -379,15 +392,11 @@ impl Rig {
                 let name = session["metadata"]["name"].as_str().unwrap();
                 self.capture_of(name, "00000000", "train-a", &finished(&self.agent_url(), &artifacts()));
             }
-            self.sessions
-                .lock()
-                .unwrap()
-                .apply_watcher_event(&Event::Apply(applied));
-            self.news.send_replace(());
+            self.sessions.session_event(Event::Apply(applied));
         }
     }
 
-    fn agent_url(&self) -> String {
+    pub(super) fn agent_url(&self) -> String {
         format!("https://{}/v1/anything", self.agent.address)
     }
 
@@ -406,6 +415,11 @@ impl Rig {
 
     /// Adds a capture of a session in `team`, or changes it.
     pub(super) fn capture_of(&self, session: &str, id: &str, name: &str, status: &Value) {
+        self.capture_on(NODE, session, id, name, status);
+    }
+
+    /// Likewise, on that node.
+    pub(super) fn capture_on(&self, node: &str, session: &str, id: &str, name: &str, status: &Value) {
         let capture = json!({
             "apiVersion": "flopwatch.dev/v1alpha1", "kind": "Capture",
             "metadata": {
@@ -413,18 +427,14 @@ impl Rig {
                 "labels": {"flopwatch.dev/session": session, "flopwatch.dev/session-id": id}
             },
             "spec": {
-                "sessionRef": {"name": session, "id": id}, "nodeName": "node", "podRef": {"name": "train", "uid": "pod"},
+                "sessionRef": {"name": session, "id": id}, "nodeName": node, "podRef": {"name": "train", "uid": "pod"},
                 "containerName": "main", "profiler": {"type": "Nsys"}, "durationSeconds": 10, "startDeadlineSeconds": 60,
                 "outputs": ["Timeline", "Summary"]
             },
             "status": status
         });
         let capture = serde_json::from_value(capture).unwrap();
-        self.captures
-            .lock()
-            .unwrap()
-            .apply_watcher_event(&Event::Apply(capture));
-        self.news.send_replace(());
+        self.sessions.capture_event(Event::Apply(capture));
     }
 
     pub(super) async fn get(&self, path: &str, token: &str) -> Answer {
@@ -520,7 +530,7 @@ impl Rig {
 }
 
 /// The status of a capture that succeeded and whose artifacts are at `url`.
-fn finished(url: &str, artifacts: &Value) -> Value {
+pub(super) fn finished(url: &str, artifacts: &Value) -> Value {
     json!({
         "url": url, "artifacts": artifacts, "progress": {"stage": "Done", "percent": 100, "message": ""},
         "conditions": [api_server::succeeded("True")]

@@ -1,18 +1,21 @@
-//! An API server of the tests: it answers reviews, keeps sessions, and lists pods.
+//! An API server of the tests: it answers reviews, gives out tokens for agents, keeps sessions, and lists pods.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{delete, get, post};
 use axum::{Json, Router};
-use flopwatch_api::session::ProfilingSession;
-use kube::runtime::reflector::store::Writer;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kube::runtime::watcher::Event;
 use serde_json::{Value, json};
 
-/// What the API server knows. A token is its user's name; `gateway` is good for agents alone.
+use crate::gateway::sessions::Sessions;
+
+/// What the API server knows. A token is its user's name; those that the gateway is given say whom they are for.
 #[derive(Default)]
 pub(super) struct World {
     /// `user verb resource[/subresource] namespace[/name]`; without a name all of the namespace, `*` every namespace.
@@ -23,6 +26,12 @@ pub(super) struct World {
     pub(super) deleted: Vec<(String, Value)>,
     /// Changes that were made to sessions, likewise.
     pub(super) changed: Vec<(String, Value)>,
+    /// What tokens for agents the gateway asked for: the node's audience of each.
+    pub(super) tokens: Vec<String>,
+    /// Nodes and addresses of the agents behind their Service.
+    pub(super) endpoints: Vec<(String, SocketAddr)>,
+    /// Reviews of tokens that were asked for.
+    pub(super) token_reviews: usize,
     /// Whether reviews fail.
     pub(super) broken: bool,
     /// Whether a controller gives new sessions their ids.
@@ -45,7 +54,7 @@ const USERS: [&str; 4] = ["admin", "reader", "raw-reader", "stranger"];
 /// What the handlers have at hand.
 pub(super) struct ApiState {
     pub(super) world: Arc<Mutex<World>>,
-    pub(super) sessions: Arc<Mutex<Writer<ProfilingSession>>>,
+    pub(super) sessions: Sessions,
 }
 
 type Refusal = (StatusCode, Json<Value>);
@@ -62,21 +71,69 @@ async fn token_review(
     State(state): State<Arc<ApiState>>,
     Json(mut review): Json<Value>,
 ) -> Result<Json<Value>, Refusal> {
-    if state.world.lock().unwrap().broken {
-        return Err(refusal(StatusCode::INTERNAL_SERVER_ERROR, "broken"));
+    {
+        let mut world = state.world.lock().unwrap();
+        world.token_reviews += 1;
+        if world.broken {
+            return Err(refusal(StatusCode::INTERNAL_SERVER_ERROR, "broken"));
+        }
     }
     let token = review["spec"]["token"].as_str().unwrap().to_owned();
-    let for_agents = review["spec"]["audiences"] == json!([flopwatch_api::AGENT_AUDIENCE]);
-    let known = if for_agents {
-        token == "gateway"
-    } else {
-        USERS.contains(&token.as_str())
+    let asked_for = &review["spec"]["audiences"];
+    let (user, known) = match gateway_token_of(&token) {
+        Some(audience) => ("gateway".to_owned(), *asked_for == json!([audience])),
+        None => (token.clone(), asked_for.is_null() && USERS.contains(&token.as_str())),
     };
     review["status"] = json!({
         "authenticated": known, "audiences": review["spec"]["audiences"],
-        "user": {"username": token, "groups": ["people"]}
+        "user": {"username": user, "groups": ["people"]}
     });
     Ok(Json(review))
+}
+
+/// The gateway's token of that audience.
+pub(super) fn gateway_token(audience: &str) -> String {
+    let claims = json!({"sub": "gateway", "aud": [audience]}).to_string();
+    format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(claims))
+}
+
+/// The audience of one.
+fn gateway_token_of(token: &str) -> Option<String> {
+    let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
+    let claims: Value = serde_json::from_slice(&payload).ok()?;
+    claims["aud"][0].as_str().map(str::to_owned)
+}
+
+async fn give_token(
+    State(state): State<Arc<ApiState>>,
+    Path((namespace, account)): Path<(String, String)>,
+    Json(mut request): Json<Value>,
+) -> (StatusCode, Json<Value>) {
+    assert_eq!(
+        (namespace.as_str(), account.as_str()),
+        ("flopwatch", "flopwatch-gateway")
+    );
+    assert_eq!(
+        request["spec"]["boundObjectRef"],
+        json!({"apiVersion": "v1", "kind": "Pod", "name": "gateway-pod", "uid": "gateway-pod-uid"})
+    );
+    let audience = request["spec"]["audiences"][0].as_str().unwrap().to_owned();
+    request["status"] = json!({"token": gateway_token(&audience), "expirationTimestamp": "2099-01-01T00:00:00Z"});
+    state.world.lock().unwrap().tokens.push(audience);
+    (StatusCode::CREATED, Json(request))
+}
+
+async fn endpoint_slices(State(state): State<Arc<ApiState>>, Query(query): Query<Value>) -> Json<Value> {
+    assert_eq!(query["labelSelector"], "kubernetes.io/service-name=flopwatch-agent");
+    let world = state.world.lock().unwrap();
+    let slices = world.endpoints.iter().map(|(node, address)| {
+        json!({
+            "metadata": {"name": node}, "addressType": "IPv4", "ports": [{"name": "https", "port": address.port()}],
+            "endpoints": [{"addresses": [address.ip()], "nodeName": node, "conditions": {"ready": true}}]
+        })
+    });
+    let slices: Vec<Value> = slices.collect();
+    Json(json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSliceList", "metadata": {}, "items": slices}))
 }
 
 async fn access_review(State(state): State<Arc<ApiState>>, Json(mut review): Json<Value>) -> Json<Value> {
@@ -151,11 +208,7 @@ async fn create(
         taken_up["status"]["conditions"] = json!([succeeded("True")]);
     }
     let taken_up = serde_json::from_value(taken_up).unwrap();
-    state
-        .sessions
-        .lock()
-        .unwrap()
-        .apply_watcher_event(&Event::Apply(taken_up));
+    state.sessions.session_event(Event::Apply(taken_up));
     Ok((StatusCode::CREATED, Json(session)))
 }
 
@@ -255,6 +308,14 @@ pub(super) fn router(state: ApiState) -> Router {
         )
         .route("/apis/authentication.k8s.io/v1/selfsubjectreviews", post(self_review))
         .route("/api/v1/namespaces/{namespace}/pods", get(pods))
+        .route(
+            "/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token",
+            post(give_token),
+        )
+        .route(
+            "/apis/discovery.k8s.io/v1/namespaces/flopwatch/endpointslices",
+            get(endpoint_slices),
+        )
         .route(base, post(create))
         .route(&format!("{base}/{{name}}"), delete(remove).patch(change))
         .with_state(Arc::new(state))

@@ -97,7 +97,7 @@ async fn a_page_of_a_real_report_is_served() {
     );
     let page = PathBuf::from(corpus);
     if !page.exists() {
-        println!("skipped: ../shared/corpus/llm-perf-opt-ncu is not there");
+        println!("skipped (corpus): ../shared/corpus/llm-perf-opt-ncu is not there");
         return;
     }
     let found = kernels(&rig(&page).await).await;

@@ -1,0 +1,95 @@
+//! Which agents there are: the endpoints of their Service, with the node of each.
+
+use std::net::{IpAddr, SocketAddr};
+
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Client;
+use kube::api::{Api, ListParams};
+
+/// An agent, and the node that it must be of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct AgentPlace {
+    /// Its node.
+    pub(crate) node: String,
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+}
+
+/// Looks agents up.
+pub(crate) struct Directory {
+    slices: Api<EndpointSlice>,
+    service: String,
+}
+
+impl Directory {
+    /// Of the agents behind a Service.
+    pub(crate) fn new(client: Client, namespace: &str, service: String) -> Self {
+        Self {
+            slices: Api::namespaced(client, namespace),
+            service,
+        }
+    }
+
+    /// The agents that are ready now.
+    pub(crate) async fn agents(&self) -> kube::Result<Vec<AgentPlace>> {
+        let of_service = ListParams::default().labels(&format!("kubernetes.io/service-name={}", self.service));
+        let slices = self.slices.list(&of_service).await?;
+        Ok(slices.items.iter().flat_map(agents_of).collect())
+    }
+}
+
+fn agents_of(slice: &EndpointSlice) -> Vec<AgentPlace> {
+    let ports = slice.ports.as_deref().unwrap_or_default();
+    let port = ports.iter().find(|port| port.name.as_deref() == Some("https"));
+    let Some(port) = port.and_then(|port| u16::try_from(port.port?).ok()) else {
+        return Vec::new();
+    };
+    let ready = slice.endpoints.iter().filter(|endpoint| {
+        let conditions = endpoint.conditions.as_ref();
+        conditions.and_then(|conditions| conditions.ready) != Some(false)
+    });
+    let places = ready.filter_map(|endpoint| {
+        let address: IpAddr = endpoint.addresses.first()?.parse().ok()?;
+        Some(AgentPlace {
+            node: endpoint.node_name.clone()?,
+            address: SocketAddr::new(address, port),
+        })
+    });
+    places.collect()
+}
+
+impl std::fmt::Debug for Directory {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Directory")
+            .field("service", &self.service)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn endpoints_that_are_ready_are_agents_of_their_nodes() {
+        let slice = json!({
+            "addressType": "IPv4", "ports": [{"name": "other", "port": 1}, {"name": "https", "port": 8443}],
+            "endpoints": [
+                {"addresses": ["10.0.0.1"], "nodeName": "a", "conditions": {"ready": true}},
+                {"addresses": ["10.0.0.2"], "nodeName": "b", "conditions": {"ready": false}},
+                {"addresses": ["10.0.0.3"], "conditions": {}},
+                {"addresses": ["10.0.0.4"], "nodeName": "d"}
+            ]
+        });
+        let mut slice: EndpointSlice = serde_json::from_value(slice).unwrap();
+        let found: Vec<String> = agents_of(&slice)
+            .iter()
+            .map(|one| format!("{} {}", one.node, one.address))
+            .collect();
+        assert_eq!(found, ["a 10.0.0.1:8443", "d 10.0.0.4:8443"]);
+        slice.ports = None;
+        assert!(agents_of(&slice).is_empty());
+    }
+}

@@ -1,0 +1,119 @@
+//! What the gateway shows to the agents: a token for each node, which no other node's agent takes.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::http::HeaderValue;
+use flopwatch_api::agent_audience;
+use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::Client;
+use kube::api::{Api, PostParams};
+use tokio::time::{Instant, timeout};
+
+use crate::gateway::agents::AgentError;
+
+/// Validity that is asked for, in seconds: the least that the API server gives.
+const LIFE: i64 = 600;
+/// How long a token is used, so that one that is shown stays valid while its answer is under way.
+const USED: Duration = Duration::from_mins(5);
+/// Longest wait for one.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// Nodes whose tokens are kept.
+const KEPT: usize = 1024;
+
+/// Who the gateway is among the service accounts.
+#[derive(Clone, Debug)]
+pub struct GatewayIdentity {
+    /// Namespace of its service account and of its pod.
+    pub namespace: String,
+    /// The service account.
+    pub account: String,
+    /// Name and UID of its pod: tokens are bound to it and end with it. None outside of a pod.
+    pub pod: Option<(String, String)>,
+}
+
+/// Makes and keeps the tokens.
+pub(crate) struct NodeTokens {
+    accounts: Api<ServiceAccount>,
+    identity: GatewayIdentity,
+    kept: Mutex<BTreeMap<String, (HeaderValue, Instant)>>,
+}
+
+impl NodeTokens {
+    /// `client` is the gateway's own.
+    pub(crate) fn new(client: Client, identity: GatewayIdentity) -> Self {
+        Self {
+            accounts: Api::namespaced(client, &identity.namespace),
+            identity,
+            kept: Mutex::default(),
+        }
+    }
+
+    /// The value of `Authorization` for the agent of a node.
+    pub(crate) async fn of(&self, node: &str) -> Result<HeaderValue, AgentError> {
+        let asked = Instant::now();
+        let known = {
+            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.get(node).cloned()
+        };
+        if let Some((token, until)) = known
+            && asked < until
+        {
+            return Ok(token);
+        }
+        let token = self.ask(node).await?;
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT {
+            kept.retain(|_, (_, until)| asked < *until);
+        }
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.insert(node.to_owned(), (token.clone(), asked + USED));
+        drop(kept);
+        Ok(token)
+    }
+
+    async fn ask(&self, node: &str) -> Result<HeaderValue, AgentError> {
+        let failed = |what: String| AgentError::Own(format!("a token for the agent of node {node}: {what}"));
+        let pod = self.identity.pod.as_ref().map(|(name, uid)| BoundObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("Pod".to_owned()),
+            name: Some(name.clone()),
+            uid: Some(uid.clone()),
+        });
+        let request = TokenRequest {
+            spec: TokenRequestSpec {
+                audiences: vec![agent_audience(node)],
+                bound_object_ref: pod,
+                expiration_seconds: Some(LIFE),
+            },
+            ..TokenRequest::default()
+        };
+        let params = PostParams::default();
+        let made = self
+            .accounts
+            .create_token_request(&self.identity.account, &params, &request);
+        let made = timeout(DEADLINE, made)
+            .await
+            .map_err(|_elapsed| failed("the API server did not answer in time".to_owned()))?
+            .map_err(|error| failed(error.to_string()))?;
+        let token = made.status.map(|status| status.token).unwrap_or_default();
+        if token.is_empty() {
+            return Err(failed("the API server gave none".to_owned()));
+        }
+        let mut bearer = HeaderValue::try_from(format!("Bearer {token}")).map_err(|error| failed(error.to_string()))?;
+        bearer.set_sensitive(true);
+        Ok(bearer)
+    }
+}
+
+impl std::fmt::Debug for NodeTokens {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("NodeTokens")
+            .field("identity", &self.identity)
+            .finish_non_exhaustive()
+    }
+}
