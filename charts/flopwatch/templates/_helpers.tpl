@@ -28,6 +28,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- if .Values.metrics.annotations -}}
 prometheus.io/scrape: "true"
 prometheus.io/port: "9464"
+prometheus.io/scheme: https
 prometheus.io/path: /metrics
 {{- end -}}
 {{- end -}}
@@ -46,16 +47,26 @@ readOnlyRootFilesystem: true
 capabilities: { drop: [ALL] }
 {{- end -}}
 
+{{/* Who shows a token, and what they may: for everybody who serves anything. */}}
+{{- define "flopwatch.reviewRules" -}}
+- apiGroups: [authentication.k8s.io]
+  resources: [tokenreviews]
+  verbs: [create]
+- apiGroups: [authorization.k8s.io]
+  resources: [subjectaccessreviews]
+  verbs: [create]
+{{- end -}}
+
 {{- define "flopwatch.probes" -}}
 startupProbe:
-  httpGet: { path: /healthz, port: metrics }
+  httpGet: { path: /healthz, port: health }
   periodSeconds: 2
   failureThreshold: 30
 livenessProbe:
-  httpGet: { path: /healthz, port: metrics }
+  httpGet: { path: /healthz, port: health }
   periodSeconds: 10
 readinessProbe:
-  httpGet: { path: /readyz, port: metrics }
+  httpGet: { path: /readyz, port: health }
   periodSeconds: 2
 {{- end -}}
 
