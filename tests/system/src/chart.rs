@@ -1,19 +1,18 @@
-//! The chart under test, installed as a user would: with helm.
+//! The chart under test, installed as a user would: with `cargo xtask cluster install`.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use tokio::sync::OnceCell;
 
-use crate::cluster::{eventually, run};
-use crate::pods;
+use crate::cluster::run;
 
 /// Namespace of the release.
 pub const NAMESPACE: &str = "flopwatch-system";
 
 static INSTALLED: OnceCell<()> = OnceCell::const_new();
 
-/// Installs or upgrades the release once per process, with the images that the rig imported.
+/// Installs or upgrades the release once per process, with the images that the cluster imported.
 ///
 /// # Errors
 /// When helm fails or the parts are not ready in time.
@@ -55,63 +54,26 @@ pub fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../charts/flopwatch")
 }
 
-/// Installs or upgrades the release with that chart, and with more options of helm.
+/// Installs or upgrades the release with that chart, by the recipe that users have, and with more options of helm.
 ///
 /// # Errors
 /// When helm fails or the parts are not ready in time.
 pub async fn upgrade(chart: &Path, more: &[&str]) -> Result<()> {
     place_fake_nvml()?;
+    let recipes =
+        std::env::var("FLOPWATCH_XTASK").context("FLOPWATCH_XTASK names the recipes: cargo xtask cluster env")?;
     let values = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("values.yaml");
-    let namespace = format!(
-        "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {NAMESPACE}\n  labels: {{ pod-security.kubernetes.io/enforce: privileged }}\n"
-    );
-    let manifest = tempfile::NamedTempFile::new()?;
-    std::fs::write(manifest.path(), namespace)?;
-    run("kubectl", &["apply", "-f", path(manifest.path())?]).await?;
     let mut arguments = vec![
-        "upgrade",
-        "--install",
-        "flopwatch",
+        "cluster",
+        "install",
+        "--chart",
         path(chart)?,
-        "--namespace",
-        NAMESPACE,
+        "--",
         "--values",
         path(&values)?,
-        "--wait",
-        "--timeout",
-        "180s",
     ];
     arguments.extend(more);
-    run("helm", &arguments).await?;
-    run(
-        "kubectl",
-        &[
-            "-n",
-            NAMESPACE,
-            "rollout",
-            "status",
-            "daemonset/flopwatch-agent",
-            "--timeout=120s",
-        ],
-    )
-    .await?;
-    prepares_pods().await
-}
-
-/// Waits until admission is reached and trusted: a new leader writes its authority into the webhook some seconds after
-/// the pods are ready, and until then pods are created as they are (`failurePolicy: Ignore`).
-async fn prepares_pods() -> Result<()> {
-    let manifest = tempfile::NamedTempFile::new()?;
-    std::fs::write(manifest.path(), pods::workload("probe", true, &[]).to_string())?;
-    let file = path(manifest.path())?.to_owned();
-    let arguments = ["-n", "default", "create", "--dry-run=server", "-o", "yaml", "-f", &file];
-    eventually("admission to prepare a pod", || async {
-        let answer = run("kubectl", &arguments).await?;
-        Ok(answer
-            .contains(flopwatch_api::preparation::TOOLS_INIT_CONTAINER)
-            .then_some(()))
-    })
-    .await
+    run(&recipes, &arguments).await.map(drop)
 }
 
 /// Removes the release as a user would, and waits until its parts are gone.

@@ -106,6 +106,36 @@ impl TestNamespace {
         Api::namespaced(self.client.clone(), &self.name)
     }
 
+    /// Lets sessions make pods here, as an administrator of the namespace would.
+    ///
+    /// # Errors
+    /// When the binding is refused, or the API server does not act on it in time.
+    pub async fn allow_pod_templates(&self) -> Result<()> {
+        let account = format!("--serviceaccount={}:flopwatch-controller", chart::NAMESPACE);
+        let role = "flopwatch-pod-templates";
+        let bind = [
+            "-n",
+            &self.name,
+            "create",
+            "rolebinding",
+            role,
+            &format!("--clusterrole={role}"),
+            &account,
+        ];
+        run("kubectl", &bind).await?;
+        let controller = format!("--as=system:serviceaccount:{}:flopwatch-controller", chart::NAMESPACE);
+        eventually("the controller to be allowed to create pods", || async {
+            // It fails for as long as the answer is no.
+            run(
+                "kubectl",
+                &["-n", &self.name, "auth", "can-i", "create", "pods", &controller],
+            )
+            .await?;
+            Ok(Some(()))
+        })
+        .await
+    }
+
     /// Deletes the namespace and waits until it is gone, so that a finalizer that hangs fails the test.
     ///
     /// # Errors

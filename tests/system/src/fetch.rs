@@ -48,7 +48,7 @@ impl ArtifactClient {
     pub async fn new(client: &Client) -> Result<Self> {
         let secrets: Api<Secret> = Api::namespaced(client.clone(), chart::NAMESPACE);
         let certificate = eventually("the certificate of the agents", || async {
-            let secret = secrets.get_opt("flopwatch-agent-tls").await?;
+            let secret = secrets.get_opt("flopwatch-controller-tls").await?;
             Ok(secret
                 .and_then(|secret| secret.data)
                 .and_then(|mut data| data.remove("ca.crt")))

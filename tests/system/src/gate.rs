@@ -99,7 +99,7 @@ impl Drop for Gate {
 }
 
 #[cfg(test)]
-mod tests {
+mod crate_tests {
     use super::*;
 
     #[tokio::test]

@@ -20,4 +20,5 @@ pub mod sessions;
 pub mod soak;
 pub mod standing;
 pub mod trainer;
+pub mod transcript;
 pub mod workload;

@@ -87,6 +87,25 @@ impl Drop for SmallDisk {
     }
 }
 
+/// Lets `work` write below a folder that is mounted read-only for a process, as that process sees it; it is read-only again
+/// afterwards.
+///
+/// # Errors
+/// When the kernel refuses, or `work` fails.
+pub fn written(process: Process, folder: &Path, work: impl FnOnce(&Path) -> Result<()> + Send) -> Result<()> {
+    let namespace = File::open(format!("/proc/{}/ns/mnt", process.pid)).context("opening the mount namespace")?;
+    let again = |flags: MsFlags| {
+        let none = None::<&str>;
+        mount(none, folder, none, MsFlags::MS_BIND | MsFlags::MS_REMOUNT | flags, none)
+    };
+    within(&namespace, move || {
+        again(MsFlags::empty())?;
+        let done = work(folder);
+        again(MsFlags::MS_RDONLY)?;
+        done
+    })
+}
+
 /// Does something in a mount namespace, on a thread that ends with it.
 fn within(namespace: &File, work: impl FnOnce() -> Result<()> + Send) -> Result<()> {
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! A real Prometheus that scrapes the cluster's pods as their annotations say.
+//! A real Prometheus that scrapes the cluster's pods as their annotations say, with a token of an account that may.
 //!
 //! Debian's build has no discovery by the API server, so the targets are read here and handed over as a file.
 
@@ -41,6 +41,8 @@ impl Prometheus {
         let folder = tempfile::tempdir()?;
         let targets = folder.path().join("targets.json");
         std::fs::write(&targets, targets_of(client).await?.to_string())?;
+        let token = folder.path().join("token");
+        std::fs::write(&token, metrics_reader().await?)?;
         let configuration = folder.path().join("prometheus.yml");
         std::fs::write(
             &configuration,
@@ -49,8 +51,13 @@ impl Prometheus {
 scrape_configs:
   - job_name: flopwatch
     honor_labels: true
+    scheme: https
+    authorization: {{ credentials_file: {} }}
+    # Each component has a name of its own in its certificate, and a file of targets cannot say which.
+    tls_config: {{ insecure_skip_verify: true }}
     file_sd_configs: [{{ files: [{}] }}]
 ",
+                token.display(),
                 targets.display()
             ),
         )?;
@@ -125,6 +132,41 @@ scrape_configs:
         })
         .await
     }
+}
+
+/// Gives an account of the tests the right to read metrics, and a token that is good for that alone.
+async fn metrics_reader() -> Result<String> {
+    const ACCOUNT: &str = "test-prometheus";
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": { "name": ACCOUNT },
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "flopwatch-metrics-reader"
+        },
+        "subjects": [{ "kind": "ServiceAccount", "name": ACCOUNT, "namespace": chart::NAMESPACE }]
+    });
+    let account = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": ACCOUNT, "namespace": chart::NAMESPACE }
+    });
+    for manifest in [account, binding] {
+        let file = tempfile::NamedTempFile::new()?;
+        std::fs::write(file.path(), manifest.to_string())?;
+        let path = file.path().to_str().context("a path that is not UTF-8")?;
+        run("kubectl", &["apply", "-f", path]).await?;
+    }
+    let token = run(
+        "kubectl",
+        &[
+            "-n",
+            chart::NAMESPACE,
+            "create",
+            "token",
+            ACCOUNT,
+            "--audience=flopwatch-metrics",
+            "--duration=1h",
+        ],
+    )
+    .await?;
+    Ok(token.trim().to_owned())
 }
 
 /// The release's pods that ask to be scraped, as Prometheus reads targets from a file.

@@ -1,6 +1,6 @@
 //! A prepared sample workload under attack: what must be so before, and what must be so again after every fault.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -16,6 +16,9 @@ use crate::parts::{Running, SPOOL};
 use crate::pods::workload;
 use crate::sessions::capture_condition;
 use crate::standing::Standing;
+
+/// The raw capture, which the agent itself puts into the capture's folder.
+const RAW: &str = "capture.qdstrm";
 
 /// A prepared pod that runs the sample workload, and how it was when it had started.
 pub struct Trainer {
@@ -105,9 +108,20 @@ impl Trainer {
     ) -> Result<Gate> {
         let agent = self.agent().await?.process;
         let (_, spool) = self.open_window(namespace, session).await?;
-        let gate = Gate::before(&spool, file, move |opener| (opener == agent) == by_itself)?;
+        let before = |folder: &Path| Gate::before(folder, file, move |opener| (opener == agent) == by_itself);
+        if file == RAW {
+            let gate = before(&spool)?;
+            namespace.stop(session, "Keep").await?;
+            return Ok(gate);
+        }
+        // What tools make lies in a folder of theirs, which is there as soon as the first of them starts.
         namespace.stop(session, "Keep").await?;
-        Ok(gate)
+        let folder = spool.join("work");
+        eventually("the folder of the tools", || async {
+            Ok(folder.is_dir().then_some(()))
+        })
+        .await?;
+        before(&folder)
     }
 
     /// Waits for the tool that ends the collection and holds it there: it is what writes the capture.

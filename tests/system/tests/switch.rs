@@ -1,15 +1,25 @@
-//! The switch that stops all new captures. It holds for the whole cluster, so this has a binary of its own: cargo runs them
-//! one after the other.
+//! The switch that stops all new captures, and an image of tools that cannot be had. Both hold for the whole cluster, so this has
+//! a binary of its own, and they run one after the other.
 
 use anyhow::{Context as _, Result, ensure};
+use flopwatch_api::preparation::TOOLS_INIT_CONTAINER;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::chart;
-use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually};
+use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually, run};
 use flopwatch_system_tests::pods::workload;
 use flopwatch_system_tests::sessions::condition_of;
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, Patch, PatchParams};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+/// Whose turn it is with the whole cluster.
+static TURN: Mutex<()> = Mutex::const_new(());
+/// The Deployment that prepares pods.
+const ADMISSION: &str = "flopwatch-admission";
+/// Its flag of the tools' image.
+const TOOLS_IMAGE: &str = "--tools-image=";
 
 /// Switches as an administrator would, with `kubectl edit`.
 async fn suspend(cluster: &Cluster, suspended: bool) -> Result<()> {
@@ -39,6 +49,7 @@ async fn the_switch_stops_new_captures_and_lets_those_that_run_end() -> Result<(
     let Some(cluster) = Cluster::connect().await? else {
         return Ok(());
     };
+    let _turn = TURN.lock().await;
     let namespace = cluster.namespace("switch").await?;
     let outcome = switched(&cluster, &namespace).await;
     // Whatever happened: who comes next finds it off.
@@ -77,5 +88,82 @@ async fn switched(cluster: &Cluster, namespace: &TestNamespace) -> Result<()> {
     let ended = namespace.finished("resumes").await?;
     let succeeded = condition_of(&ended, "Succeeded").context("no condition")?;
     ensure!(succeeded.status == "True", "{succeeded:?}");
+    Ok(())
+}
+
+/// Gives admission another image of the tools, waits until it runs with it, and returns the one of before.
+async fn name_tools(cluster: &Cluster, image: &str) -> Result<String> {
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), chart::NAMESPACE);
+    let found = serde_json::to_value(deployments.get(ADMISSION).await?)?;
+    let container = &found["spec"]["template"]["spec"]["containers"][0];
+    let mut arguments: Vec<String> = serde_json::from_value(container["args"].clone())?;
+    let flag = arguments.iter_mut().find(|argument| argument.starts_with(TOOLS_IMAGE));
+    let flag = flag.context("admission has no image of tools")?;
+    let before = flag.strip_prefix(TOOLS_IMAGE).unwrap_or_default().to_owned();
+    *flag = format!("{TOOLS_IMAGE}{image}");
+    let container = json!({ "name": container["name"], "args": arguments });
+    let changed = json!({ "spec": { "template": { "spec": { "containers": [container] } } } });
+    deployments
+        .patch(ADMISSION, &PatchParams::default(), &Patch::Strategic(changed))
+        .await?;
+    let deployment = format!("deployment/{ADMISSION}");
+    run(
+        "kubectl",
+        &["-n", chart::NAMESPACE, "rollout", "status", &deployment, "--timeout=2m"],
+    )
+    .await?;
+    Ok(before)
+}
+
+/// Waits until pods are prepared with that image: the admission of before may still answer for a moment.
+async fn prepared_with(namespace: &TestNamespace, image: &str) -> Result<()> {
+    let dry = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    eventually("pods to be prepared with the other image", || async {
+        let pod: Pod = serde_json::from_value(workload("asks", true, &[]))?;
+        let pod = namespace.api::<Pod>().create(&dry, &pod).await?;
+        let mut containers = pod.spec.and_then(|spec| spec.init_containers).into_iter().flatten();
+        let tools = containers.find(|container| container.name == TOOLS_INIT_CONTAINER);
+        Ok(tools
+            .is_some_and(|tools| tools.image.as_deref() == Some(image))
+            .then_some(()))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_tools_image_that_cannot_be_had_is_told_on_the_pod_with_what_to_do() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let _turn = TURN.lock().await;
+    let namespace = cluster.namespace("no-tools").await?;
+    let absent = "localhost/flopwatch/no-such-tools:dev";
+    let before = name_tools(&cluster, absent).await?;
+    let outcome = told(&namespace, absent).await;
+    // Whatever happened: who comes next is prepared with tools that are there.
+    name_tools(&cluster, &before).await?;
+    prepared_with(&namespace, &before).await?;
+    outcome?;
+    namespace.delete().await
+}
+
+async fn told(namespace: &TestNamespace, absent: &str) -> Result<()> {
+    prepared_with(namespace, absent).await?;
+    namespace.create_pod(workload("waits", true, &[])).await?;
+    let event = eventually("the warning on the pod", || async {
+        let events = namespace.api::<Event>().list(&ListParams::default()).await?;
+        let mut ours = events.items.into_iter();
+        Ok(ours.find(|event| event.reason.as_deref() == Some("ToolsImageUnavailable")))
+    })
+    .await?;
+    ensure!(event.involved_object.name.as_deref() == Some("waits"), "{event:?}");
+    let note = event.message.unwrap_or_default();
+    ensure!(
+        note.contains(absent) && note.contains("correct images.tools of Flopwatch"),
+        "{note}"
+    );
     Ok(())
 }

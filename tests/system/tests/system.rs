@@ -24,10 +24,16 @@ mod options;
 mod plugin;
 #[path = "system/pod_template.rs"]
 mod pod_template;
+#[path = "system/prepared.rs"]
+mod prepared;
+#[path = "system/readme.rs"]
+mod readme;
 #[path = "system/refusals.rs"]
 mod refusals;
 #[path = "system/restart.rs"]
 mod restart;
+#[path = "system/storage.rs"]
+mod storage;
 #[path = "system/unchanged.rs"]
 mod unchanged;
 #[path = "system/unseen.rs"]

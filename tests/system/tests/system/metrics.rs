@@ -1,11 +1,14 @@
 //! NVML series under the right pod, scraped by a real Prometheus.
 
 use anyhow::{Context as _, Result, ensure};
-use flopwatch_system_tests::cluster::{Cluster, eventually};
+use flopwatch_system_tests::chart;
+use flopwatch_system_tests::cluster::{Cluster, eventually, run};
+use flopwatch_system_tests::fetch::{reader_token, token};
 use flopwatch_system_tests::pods::workload;
 use flopwatch_system_tests::prometheus::Prometheus;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::DeleteParams;
+use kube::ResourceExt as _;
+use kube::api::{Api, DeleteParams, ListParams};
 
 #[tokio::test]
 async fn a_pods_gpu_memory_is_scraped_under_its_own_labels_and_goes_with_the_pod() -> Result<()> {
@@ -48,4 +51,100 @@ async fn a_pods_gpu_memory_is_scraped_under_its_own_labels_and_goes_with_the_pod
     })
     .await?;
     namespace.delete().await
+}
+
+/// Status of a request and what it says, of a server whose certificate is not looked at.
+async fn ask(url: &str, token: Option<&str>) -> Result<(String, String)> {
+    let header = token.map(|token| format!("Authorization: Bearer {token}"));
+    let mut arguments = vec![
+        "--silent",
+        "--show-error",
+        "--insecure",
+        "--max-time",
+        "20",
+        "--write-out",
+        "\n%{http_code}",
+    ];
+    if let Some(header) = &header {
+        arguments.extend(["--header", header]);
+    }
+    arguments.push(url);
+    let said = run("curl", &arguments).await?;
+    let (body, status) = said.trim_end().rsplit_once('\n').context("no status")?;
+    Ok((status.to_owned(), body.to_owned()))
+}
+
+#[tokio::test]
+async fn m4_two_tenants_and_metrics() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let first = cluster.namespace("tenant-a").await?;
+    let second = cluster.namespace("tenant-b").await?;
+    first.create_pod(workload("trainer", false, &[])).await?;
+    first.running("trainer").await?;
+    // As much as a tenant is given in a namespace of theirs.
+    let mut tenants = Vec::new();
+    for namespace in [&first, &second] {
+        tenants.push(reader_token(namespace, "tenant", "flopwatch-user").await?);
+    }
+    let account = "metrics-prometheus";
+    run("kubectl", &["-n", &first.name, "create", "serviceaccount", account]).await?;
+    let (subject, role) = (
+        format!("--serviceaccount={}:{account}", first.name),
+        "--clusterrole=flopwatch-metrics-reader",
+    );
+    let binding = format!("{}-{account}", first.name);
+    run("kubectl", &["create", "clusterrolebinding", &binding, role, &subject]).await?;
+    let prometheus = token(&first.name, account).await?;
+
+    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), chart::NAMESPACE);
+    let mut asked = 0;
+    for pod in pods.list(&ListParams::default()).await? {
+        if pod.annotations().get("prometheus.io/scrape").map(String::as_str) != Some("true") {
+            continue;
+        }
+        let address = pod.status.as_ref().and_then(|status| status.pod_ip.clone());
+        let address = address.context("a pod without an address")?;
+        let url = format!("https://{address}:9464/metrics");
+        let who = [
+            (None, "401"),
+            (Some("nonsense"), "401"),
+            (tenants.first().map(String::as_str), "403"),
+            (tenants.last().map(String::as_str), "403"),
+        ];
+        for (token, expected) in who {
+            let (status, said) = ask(&url, token).await?;
+            ensure!(
+                status == expected,
+                "{}: {status} instead of {expected}: {said}",
+                pod.name_any()
+            );
+            ensure!(
+                !said.contains("flopwatch_"),
+                "{}: a refusal tells series: {said}",
+                pod.name_any()
+            );
+        }
+        let (status, said) = ask(&url, Some(&prometheus)).await?;
+        ensure!(
+            status == "200" && said.contains("flopwatch_"),
+            "{}: {status} {said}",
+            pod.name_any()
+        );
+        // What is open to all says nothing but how the pod is.
+        for (path, expected) in [("healthz", "200"), ("readyz", "200"), ("metrics", "404")] {
+            let (status, said) = ask(&format!("http://{address}:9465/{path}"), None).await?;
+            ensure!(
+                status == expected && said.len() < 64,
+                "{}: /{path}: {status} {said}",
+                pod.name_any()
+            );
+        }
+        asked += 1;
+    }
+    ensure!(asked >= 3, "only {asked} pods were asked");
+    run("kubectl", &["delete", "clusterrolebinding", &binding]).await?;
+    second.delete().await?;
+    first.delete().await
 }

@@ -2,7 +2,8 @@
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::Capture;
-use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually};
+use flopwatch_system_tests::chart;
+use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually, run};
 use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
 use flopwatch_system_tests::nodes::on_node;
 use flopwatch_system_tests::pods::workload;
@@ -84,6 +85,114 @@ async fn a_session_has_a_capture_on_each_node_and_each_agent_serves_its_own() ->
     let answer = client.request(&astray, Some(&token), &[]).await?;
     ensure!(answer.status == 404, "another node's agent answers {}", answer.status);
     namespace.delete().await
+}
+
+/// A token of the gateway's account, as the gateway asks for one.
+async fn gateway_token(audience: &str) -> Result<String> {
+    let audience = format!("--audience={audience}");
+    let made = [
+        "-n",
+        chart::NAMESPACE,
+        "create",
+        "token",
+        "flopwatch-gateway",
+        &audience,
+        "--duration=10m",
+    ];
+    Ok(run("kubectl", &made).await?.trim().to_owned())
+}
+
+#[tokio::test]
+async fn h5_what_the_gateway_shows_one_nodes_agent_opens_nothing_at_another() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let Some(nodes) = cluster.two_nodes().await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("replay").await?;
+    trainers(&namespace, &nodes).await?;
+    namespace
+        .create_session(
+            "both",
+            json!({
+                "target": { "podSelector": { "matchLabels": { "job": "training" } }, "maxPods": 2 },
+                "durationSeconds": 1, "profiler": { "type": "Nsys" }, "outputs": ["Timeline", "Summary", "Raw"]
+            }),
+        )
+        .await?;
+    namespace.finished("both").await?;
+    let client = ArtifactClient::new(&cluster.client).await?;
+    let mut raw = Vec::new();
+    for capture in namespace.captures("both").await? {
+        let status = capture.status.context("no status")?;
+        let sensitive = status
+            .artifacts
+            .iter()
+            .find(|one| one.sensitive)
+            .context("no raw artifact")?;
+        let url = format!("{}/{}", status.url.context("no URL")?, sensitive.name);
+        raw.push((capture.spec.node_name, url));
+    }
+    ensure!(raw.len() == 2, "{raw:?}");
+    for (own, _) in &raw {
+        let shown = gateway_token(&format!("flopwatch-agent/{own}")).await?;
+        for (node, url) in &raw {
+            let expected = if node == own { 200 } else { 401 };
+            let answer = client.request(url, Some(&shown), &[]).await?;
+            ensure!(answer.status == expected, "{own}'s token at {node}: {}", answer.status);
+        }
+    }
+    // One for all agents, as the gateway had before, is good for none.
+    let for_all = gateway_token("flopwatch-agent").await?;
+    for (node, url) in &raw {
+        let answer = client.request(url, Some(&for_all), &[]).await?;
+        ensure!(
+            answer.status == 401,
+            "a token for all agents at {node}: {}",
+            answer.status
+        );
+    }
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn h5_each_nodes_agent_has_the_name_of_its_own_node_and_of_no_other() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let Some(nodes) = cluster.two_nodes().await? else {
+        return Ok(());
+    };
+    let map = ["-n", chart::NAMESPACE, "get", "configmap", "flopwatch-gateway-ca"];
+    let authority = run("kubectl", &[&map[..], &["-o", "jsonpath={.data.ca\\.crt}"]].concat()).await?;
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), authority)?;
+    let file = file.path().to_str().context("a path that is not UTF-8")?;
+    for node in &nodes {
+        let address = cluster.agent_on(node).await?.status.and_then(|status| status.pod_ip);
+        let address = address.context("the agent has no address")?;
+        let of_name = async |of: &str| {
+            let name = format!("{of}.flopwatch-agent.{}.svc", chart::NAMESPACE);
+            let (resolve, url) = (format!("{name}:8443:{address}"), format!("https://{name}:8443/healthz"));
+            let bounds = ["--silent", "--show-error", "--fail", "--max-time", "20"];
+            run(
+                "curl",
+                &[&bounds[..], &["--cacert", file, "--resolve", &resolve, &url]].concat(),
+            )
+            .await
+        };
+        for of in &nodes {
+            if of == node {
+                let what = format!("the agent of {node} to have a certificate");
+                eventually(&what, || async { Ok(of_name(of).await.ok()) }).await?;
+            } else {
+                let refused = of_name(of).await;
+                ensure!(refused.is_err(), "the agent of {node} has the name of {of}");
+            }
+        }
+    }
+    Ok(())
 }
 
 #[tokio::test]

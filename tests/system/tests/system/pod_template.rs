@@ -46,6 +46,7 @@ async fn a_pod_template_session_sees_the_programs_first_range_and_its_pod_goes_w
         return Ok(());
     };
     let namespace = cluster.namespace("template").await?;
+    namespace.allow_pod_templates().await?;
     let arguments = ["--first-range", "the very first", "--seconds", "3", "--fail-code", "3"];
     let spec = json!({
         "target": { "podTemplate": template(&arguments) }, "start": "ContainerStart", "durationSeconds": 60,
@@ -90,11 +91,36 @@ async fn a_pod_template_session_sees_the_programs_first_range_and_its_pod_goes_w
 }
 
 #[tokio::test]
+async fn h2_a_program_of_a_pod_template_finds_the_signals_as_in_an_unprepared_pod() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("signals").await?;
+    namespace.allow_pod_templates().await?;
+    let mut plain = workload("plain", false, &[]);
+    plain["spec"]["containers"][0]["command"] = json!(["/bin/sh", "-c"]);
+    plain["spec"]["containers"][0]["args"] = json!(["grep -E '^Sig(Blk|Ign)' /proc/self/status"]);
+    let template = json!({ "metadata": { "labels": { "app": "trainer" } }, "spec": plain["spec"] });
+    namespace.create_pod(plain).await?;
+    namespace.exit_code("plain").await?;
+    let expected = namespace.logs("plain").await?;
+    ensure!(expected.lines().count() == 2, "{expected}");
+    let spec = json!({ "target": { "podTemplate": template }, "durationSeconds": 20, "profiler": { "type": "Nsys" } });
+    namespace.create_session("signals", spec).await?;
+    let name = pod_name(&namespace, "signals").await?;
+    namespace.exit_code(&name).await?;
+    let found = namespace.logs(&name).await?;
+    ensure!(found == expected, "{found}\nunprepared: {expected}");
+    namespace.delete().await
+}
+
+#[tokio::test]
 async fn the_end_of_a_program_ends_a_window_that_opened_while_it_ran() -> Result<()> {
     let Some(cluster) = Cluster::connect().await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("ends").await?;
+    namespace.allow_pod_templates().await?;
     let spec = json!({
         "target": { "podTemplate": template(&["--seconds", "20"]) }, "durationSeconds": 120,
         "profiler": { "type": "Nsys" }
@@ -115,6 +141,7 @@ async fn a_program_that_began_without_its_collection_fails_the_capture_and_ends_
         return Ok(());
     };
     let namespace = cluster.namespace("missed").await?;
+    namespace.allow_pod_templates().await?;
     let mut pod = template(&["copy", "/no/such/folder", "/tmp"]);
     // A program that loads no libraries: nothing can be put into it, so it starts at once.
     pod["spec"]["containers"][0]["command"] = json!(["/flopwatch/tools/launcher"]);
@@ -137,6 +164,7 @@ async fn a_session_whose_pod_cannot_be_prepared_ends_before_anything_runs() -> R
         return Ok(());
     };
     let namespace = cluster.namespace("unpreparable").await?;
+    namespace.allow_pod_templates().await?;
     let mut pod = template(&[]);
     pod["spec"]["containers"][0]
         .as_object_mut()
@@ -178,6 +206,7 @@ async fn a_user_who_may_not_create_pods_gets_none_through_a_session() -> Result<
         return Ok(());
     };
     let namespace = cluster.namespace("escalation").await?;
+    namespace.allow_pod_templates().await?;
     let user = cluster
         .client_with(&reader_token(&namespace, "profiler", "flopwatch-user").await?)
         .await?;
@@ -224,6 +253,32 @@ async fn a_user_who_may_not_create_pods_gets_none_through_a_session() -> Result<
     ensure!(
         capture_condition(&capture, "Succeeded").is_some_and(|one| one.status == "True"),
         "{capture:?}"
+    );
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn m3_a_namespace_that_did_not_opt_in_gets_no_pod_and_says_which_role_to_bind() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("opt-in").await?;
+    let spec = json!({ "target": { "podTemplate": template(&["--seconds", "1"]) }, "profiler": { "type": "Metrics" } });
+    let refusal = match namespace.create_session("early", spec.clone()).await {
+        Ok(_) => anyhow::bail!("the administrator's session was admitted"),
+        Err(error) => format!("{error:#}"),
+    };
+    for part in ["flopwatch-pod-templates", "create rolebinding", &namespace.name] {
+        ensure!(refusal.contains(part), "no {part} in: {refusal}");
+    }
+    namespace.allow_pod_templates().await?;
+    namespace.create_session("late", spec).await?;
+    let name = pod_name(&namespace, "late").await?;
+    let pod = namespace.api::<Pod>().get(&name).await?;
+    let annotations = pod.metadata.annotations.unwrap_or_default();
+    ensure!(
+        annotations.contains_key("flopwatch.dev/requested-by"),
+        "the pod does not say for whom it was made: {annotations:?}"
     );
     namespace.delete().await
 }

@@ -1,12 +1,12 @@
 //! A prepared pod stays what it was to the cluster: its class, its share of a quota, its volumes, and how it fails to start.
 
 use anyhow::{Context as _, Result, ensure};
-use flopwatch_api::preparation::{PREPARED_ANNOTATION, TOOLS_INIT_CONTAINER, UNPREPARED_ANNOTATION};
+use flopwatch_api::preparation::{PREPARED_ANNOTATION, UNPREPARED_ANNOTATION};
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually};
 use flopwatch_system_tests::pods::workload;
-use k8s_openapi::api::core::v1::{Event, LimitRange, Pod, ResourceQuota};
+use k8s_openapi::api::core::v1::{LimitRange, Pod, ResourceQuota};
 use kube::ResourceExt as _;
-use kube::api::{ListParams, PostParams};
+use kube::api::PostParams;
 use serde_json::{Value, json};
 
 fn with_resources(name: &str, prepared: bool, resources: &Value) -> Value {
@@ -123,40 +123,5 @@ async fn a_prepared_pod_takes_no_more_of_a_quota_and_cannot_write_to_its_tools()
         .shell("prepared", "touch /flopwatch/tools/x 2>&1 || true")
         .await?;
     ensure!(said.contains("Read-only file system"), "{said}");
-    namespace.delete().await
-}
-
-#[tokio::test]
-async fn a_tools_image_that_cannot_be_had_is_told_on_the_pod_with_what_to_do() -> Result<()> {
-    let Some(cluster) = Cluster::connect().await? else {
-        return Ok(());
-    };
-    let namespace = cluster.namespace("no-tools").await?;
-    // As admission prepares it where the chart names an image that is not there.
-    let mut pod = serde_json::to_value(admitted(&namespace, workload("waits", true, &[])).await?)?;
-    let absent = "localhost/flopwatch/no-such-tools:dev";
-    let init = pod["spec"]["initContainers"].as_array_mut().context("not prepared")?;
-    let tools = init
-        .iter_mut()
-        .find(|container| container["name"] == TOOLS_INIT_CONTAINER);
-    tools.context("no tools")?["image"] = json!(absent);
-    let metadata = json!({
-        "name": "waits", "labels": pod["metadata"]["labels"], "annotations": pod["metadata"]["annotations"]
-    });
-    namespace
-        .create_pod(json!({ "metadata": metadata, "spec": pod["spec"] }))
-        .await?;
-    let event = eventually("the warning on the pod", || async {
-        let events = namespace.api::<Event>().list(&ListParams::default()).await?;
-        let mut ours = events.items.into_iter();
-        Ok(ours.find(|event| event.reason.as_deref() == Some("ToolsImageUnavailable")))
-    })
-    .await?;
-    ensure!(event.involved_object.name.as_deref() == Some("waits"), "{event:?}");
-    let note = event.message.unwrap_or_default();
-    ensure!(
-        note.contains(absent) && note.contains("correct images.tools of Flopwatch"),
-        "{note}"
-    );
     namespace.delete().await
 }

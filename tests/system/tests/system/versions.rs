@@ -1,17 +1,20 @@
 //! Pods that another version of Flopwatch prepared, or that have another version of the tools.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace};
+use flopwatch_system_tests::mounts::written;
+use flopwatch_system_tests::node;
 use flopwatch_system_tests::pods::workload;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::PostParams;
 use serde_json::{Value, json};
 
 use super::first_session::succeeded;
 use super::refusals::capture_failure;
 
-/// A namespace of `admission.excludedNamespaces` of the release under test: what an earlier admission wrote stays as it is.
-const OLDER: &str = "flopwatch-older";
 /// A version of Nsight Systems that no agent here carries.
 const OTHER_TOOLS: &str = "2021.1.1.66-6c5c5cb";
 
@@ -58,35 +61,17 @@ async fn a_pod_prepared_before_launchers_named_their_protocol_is_served_and_one_
     namespace.delete().await
 }
 
-/// The workload as an earlier admission prepared it: with that version's mark, and with tools of another version.
-async fn prepared_earlier(namespace: &TestNamespace) -> Result<Value> {
-    let asked: Pod = serde_json::from_value(workload("trainer", true, &[]))?;
-    let dry = PostParams {
-        dry_run: true,
-        ..PostParams::default()
-    };
-    let mut pod = serde_json::to_value(namespace.api::<Pod>().create(&dry, &asked).await?)?;
-    let mut annotations = pod["metadata"]["annotations"].take();
-    annotations["flopwatch.dev/prepared-version"] = json!("0.0.1");
-    let tools = pod["spec"]["initContainers"]
-        .as_array_mut()
-        .context("the pod was not prepared")?;
-    let last = tools.last().context("no init container")?.clone();
+/// Puts a tool of another version in the place of a container's: what an earlier admission would have filled its volume with.
+fn exchange_tools(pod: &Pod) -> Result<()> {
     let script = format!(
-        "#!/bin/sh\\ncase \"$1\" in\\n--version) echo NVIDIA Nsight Systems version {OTHER_TOOLS};;\\n*) exec \"$0-own\" \"$@\";;\\nesac\\n"
+        "#!/bin/sh\ncase \"$1\" in\n--version) echo NVIDIA Nsight Systems version {OTHER_TOOLS};;\n*) exec \"$0-own\" \"$@\";;\nesac\n"
     );
-    let command =
-        format!("cd /tools/target-linux-x64 && mv nsys nsys-own && printf '{script}' > nsys && chmod 755 nsys");
-    tools.push(json!({
-        "name": "other-version", "image": "localhost/flopwatch/workload:dev", "imagePullPolicy": "Never",
-        "command": ["/bin/sh", "-c", command], "resources": last["resources"], "securityContext": last["securityContext"],
-        "volumeMounts": [{ "name": "flopwatch-tools", "mountPath": "/tools" }]
-    }));
-    Ok(json!({
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": { "name": "trainer", "labels": pod["metadata"]["labels"], "annotations": annotations },
-        "spec": pod["spec"]
-    }))
+    written(node::first_process(pod)?, Path::new("/flopwatch/tools"), |tools| {
+        let nsys = tools.join("target-linux-x64/nsys");
+        std::fs::rename(&nsys, nsys.with_file_name("nsys-own"))?;
+        std::fs::write(&nsys, script)?;
+        Ok(std::fs::set_permissions(&nsys, Permissions::from_mode(0o755))?)
+    })
 }
 
 #[tokio::test]
@@ -94,16 +79,11 @@ async fn tools_of_a_version_that_the_agent_does_not_carry_are_refused_with_both_
     let Some(cluster) = Cluster::connect().await? else {
         return Ok(());
     };
-    let seen = cluster.namespace("newer").await?;
-    let manifest = prepared_earlier(&seen).await?;
-    seen.delete().await?;
-    let namespace = cluster.namespace_called(OLDER).await?;
-    namespace.create_pod(manifest).await?;
+    let namespace = cluster.namespace("newer").await?;
+    namespace.create_pod(workload("trainer", true, &[])).await?;
     let state = namespace.launch_state("trainer").await?;
-    ensure!(
-        state["grafted"] == json!(true),
-        "a pod of an earlier admission starts as it did: {state}"
-    );
+    ensure!(state["grafted"] == json!(true), "the start was not grafted: {state}");
+    exchange_tools(&namespace.running("trainer").await?)?;
     profile(&namespace, "tools").await?;
     let (reason, message) = capture_failure(&namespace, "tools").await?;
     ensure!(

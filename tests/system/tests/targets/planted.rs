@@ -182,7 +182,8 @@ async fn an_importer_that_eats_memory_fails_its_capture_alone_below_the_agents_o
         "the importer may have {may} bytes in a container of {container}"
     );
     // From here on it may have no more than it has.
-    let id = own_user(importer)?.to_string();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", importer.pid))?;
+    let id = own_user(&status)?.to_string();
     let pid = importer.pid.to_string();
     let lower = ["prlimit", "--pid", &pid, "--as=1"];
     // As its own user: not every root may change others' limits.
@@ -196,9 +197,83 @@ async fn an_importer_that_eats_memory_fails_its_capture_alone_below_the_agents_o
     namespace.delete().await
 }
 
-/// The user that a process runs as, whose group has the same number.
-fn own_user(process: Process) -> Result<u32> {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", process.pid))?;
+#[tokio::test]
+async fn h1_an_importer_sees_neither_the_agents_secrets_nor_anybody_else() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("apart").await?;
+    let trainer = Trainer::start(&namespace, "trainer").await?;
+    let agent = trainer.agent().await?;
+    let mut gate = trainer
+        .gate_before(&namespace, "struck", "capture.qdstrm", false)
+        .await?;
+    let importer = gate.reached().await?;
+    // Everything is looked at before the gate opens, and judged after it.
+    let status = std::fs::read_to_string(format!("/proc/{}/status", importer.pid))?;
+    let root = importer.root();
+    // `/var/run` is a link to `/run` in many images, which from here would lead to the node's.
+    let shown = |process: Process, path: &str| {
+        let paths = [path, path.trim_start_matches("var/")];
+        paths
+            .iter()
+            .any(|path| process.root().join(path).symlink_metadata().is_ok())
+    };
+    let secrets = [
+        "run/flopwatch-tls/tls.key",
+        "var/run/secrets/kubernetes.io/serviceaccount/token",
+        "var/lib/flopwatch/artifacts",
+        "var/lib/flopwatch/spool",
+    ];
+    let seen: Vec<_> = secrets
+        .map(|path| (path, shown(agent.process, path), shown(importer, path)))
+        .into();
+    let pids: Vec<_> = std::fs::read_dir(root.join("proc"))?
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .collect();
+    let folder = |kind: &str| std::fs::read_link(format!("/proc/{}/ns/{kind}", importer.pid));
+    let apart: Vec<_> = ["pid", "mnt", "net", "ipc", "uts", "cgroup"]
+        .map(|kind| {
+            (
+                kind,
+                folder(kind).ok(),
+                std::fs::read_link(format!("/proc/1/ns/{kind}")).ok(),
+            )
+        })
+        .into();
+    drop(gate);
+    for (path, by_agent, by_importer) in seen {
+        ensure!(by_agent, "the agent itself has no {path}: nothing is tested");
+        // Folders on the way to its own are there, and empty but for it.
+        ensure!(path.ends_with("spool") || !by_importer, "the importer sees {path}");
+    }
+    ensure!(pids.len() <= 3, "the importer sees the processes {pids:?}");
+    for (kind, own, first) in apart {
+        ensure!(
+            own.is_some() && own != first,
+            "{kind}: {own:?}, as the node's first process"
+        );
+    }
+    let user = own_user(&status)?;
+    ensure!((1_900_000_000..=1_900_000_255).contains(&user), "it is user {user}");
+    for line in [
+        "CapEff:\t0000000000000000",
+        "CapBnd:\t0000000000000000",
+        "NoNewPrivs:\t1",
+        "Seccomp:\t2",
+        "Groups:\t ",
+    ] {
+        ensure!(status.lines().any(|found| found == line), "{line}: {status}");
+    }
+    let end = namespace.end_of("struck").await?;
+    ensure!(end.succeeded, "{end:?}");
+    trainer.recovers(&namespace, &end).await?;
+    namespace.delete().await
+}
+
+/// The user that a process runs as, by its status; its group has the same number.
+fn own_user(status: &str) -> Result<u32> {
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     let user = line
         .and_then(|line| line.split_whitespace().next())
