@@ -13,6 +13,8 @@ use crate::signals::SignalWatch;
 
 /// How long the end of killed processes is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a process is given to end its execve(2): between taking the new memory and filling in the arguments it shows none.
+const EXEC: Duration = Duration::from_millis(100);
 
 /// Reaps every child that has ended; returns what they said, and whether any child is left.
 pub fn reap() -> (Vec<(Pid, WaitStatus)>, bool) {
@@ -77,13 +79,36 @@ fn is_stub(line: &[u8]) -> bool {
     }
 }
 
-/// Whether a process below this one was started with that argument.
+/// Whether a process below this one was started with that argument. One that is in the middle of execve(2) shows no arguments: it is
+/// looked at again, for at most [`EXEC`].
 pub fn has(argument: &str) -> bool {
     let own = i32::try_from(std::process::id()).unwrap_or_default();
-    let has = |line: &[u8]| line.split(|byte| *byte == 0).any(|word| word == argument.as_bytes());
-    descendants(own, &parents())
-        .into_iter()
-        .any(|pid| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| has(&line)))
+    let deadline = Instant::now() + EXEC;
+    loop {
+        let below = descendants(own, &parents());
+        let lines: Vec<Option<Vec<u8>>> = below.iter().map(|pid| arguments(*pid)).collect();
+        let has = |line: &Vec<u8>| line.split(|byte| *byte == 0).any(|word| word == argument.as_bytes());
+        if lines.iter().flatten().any(has) {
+            return true;
+        }
+        if lines.iter().all(Option::is_some) || Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The arguments of a process, each ended by a zero byte; none of one that has ended, and None where they are not there yet.
+fn arguments(pid: i32) -> Option<Vec<u8>> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let stat = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    (!line.is_empty() || has_ended(&stat())).then_some(line)
+}
+
+/// Whether a stat line, empty where the process is gone, is that of a process that runs no more.
+fn has_ended(stat: &str) -> bool {
+    let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
+    state.is_none_or(|state| state.starts_with(['Z', 'X']))
 }
 
 /// Parent of every process that /proc shows.
@@ -136,6 +161,13 @@ mod tests {
     fn a_parent_is_found_behind_any_name() {
         assert_eq!(parent_of("12 (a) b) c) S 7 12 12 0"), Some(7));
         assert_eq!(parent_of("12 (a"), None);
+    }
+
+    #[test]
+    fn a_zombie_has_ended_and_a_process_without_arguments_has_not() {
+        assert!(has_ended("12 (a) b) Z 7 12 12 0"));
+        assert!(has_ended(""));
+        assert!(!has_ended("12 (a) Z) R 7 12 12 0"));
     }
 
     #[test]
