@@ -27,6 +27,18 @@ pub(crate) fn root() -> Result<PathBuf> {
         .context("xtask lies in the workspace")
 }
 
+/// This program, for those that call its recipes. The build of the tests links it anew while it runs (the first time under clippy's
+/// driver), and Linux then says that the old file is deleted; the new one is at the same place.
+pub(crate) fn own_program() -> Result<PathBuf> {
+    Ok(replaced(std::env::current_exe()?))
+}
+
+/// The place of a program that `/proc/self/exe` names, whether or not its file was replaced.
+fn replaced(program: PathBuf) -> PathBuf {
+    let place = program.to_str().and_then(|name| name.strip_suffix(" (deleted)"));
+    place.map(PathBuf::from).unwrap_or(program)
+}
+
 /// The captures of other people beside the repository, where they are.
 pub(crate) fn corpus() -> Result<Option<PathBuf>> {
     let folder = root()?.join("../shared/corpus");
@@ -244,6 +256,14 @@ mod tests {
     use super::*;
 
     const OWN: &str = r#""reason":"compiler-artifact","profile":{"test":false}"#;
+
+    #[test]
+    fn a_recipe_that_was_linked_anew_while_it_runs_is_found_where_it_was() {
+        for name in ["/t/debug/xtask", "/t/debug/xtask (deleted)"] {
+            assert_eq!(replaced(name.into()), Path::new("/t/debug/xtask"));
+        }
+        assert!(own_program().unwrap().is_file());
+    }
 
     #[test]
     fn cargo_names_its_shared_libraries() {

@@ -6,6 +6,7 @@ use crate::cache::Cache;
 use crate::command::find_program;
 use crate::golang::{HELM, KUBERNETES};
 use crate::progress::say;
+use crate::project;
 use anyhow::{Context as _, Result, bail};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ pub(crate) fn reach(cache: &Cache) -> Result<Reach> {
     Ok(Reach {
         kubeconfig,
         programs,
-        recipes: Some(std::env::current_exe()?),
+        recipes: Some(project::own_program()?),
         local: false,
     })
 }

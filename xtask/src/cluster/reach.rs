@@ -70,7 +70,7 @@ pub(crate) fn own(cache: &Cache, layout: &Layout) -> Result<Reach> {
     Ok(Reach {
         kubeconfig: layout.kubeconfig("admin").display().to_string(),
         programs: vec![KUBERNETES.build(cache)?, HELM.build(cache)?, project::built()?],
-        recipes: Some(std::env::current_exe()?),
+        recipes: Some(project::own_program()?),
         local: true,
     })
 }
