@@ -108,20 +108,19 @@ impl Trainer {
     ) -> Result<Gate> {
         let agent = self.agent().await?.process;
         let (_, spool) = self.open_window(namespace, session).await?;
-        let before = |folder: &Path| Gate::before(folder, file, move |opener| (opener == agent) == by_itself);
-        if file == RAW {
-            let gate = before(&spool)?;
-            namespace.stop(session, "Keep").await?;
-            return Ok(gate);
-        }
-        // What tools make lies in a folder of theirs, which is there as soon as the first of them starts.
+        let before = |folder: &Path, file: &str, by_itself: bool| {
+            Gate::before(folder, file, move |opener| (opener == agent) == by_itself)
+        };
+        // The importer, the first tool, reads the raw capture.
+        let mut first = before(&spool, RAW, file == RAW && by_itself)?;
         namespace.stop(session, "Keep").await?;
-        let folder = spool.join("work");
-        eventually("the folder of the tools", || async {
-            Ok(folder.is_dir().then_some(()))
-        })
-        .await?;
-        before(&folder)
+        if file == RAW {
+            return Ok(first);
+        }
+        // What tools make lies in a folder of theirs, which is there as soon as the first of them starts. While that one is held,
+        // none of them can have made the file.
+        first.reached().await?;
+        before(&spool.join("work"), file, by_itself)
     }
 
     /// Waits for the tool that ends the collection and holds it there: it is what writes the capture.
@@ -248,6 +247,25 @@ impl Trainer {
         self.nothing_stays_of(&next.uid).await?;
         self.session_is_as_it_was().await?;
         self.is_unharmed(namespace).await
+    }
+
+    /// All of it, after a fault that the session may not outlive. It ends itself some time after the fault, if it does: the next
+    /// session tells.
+    ///
+    /// # Errors
+    /// When the fault left a mark on anything else.
+    pub async fn goes_on_with_or_without_its_session(&self, namespace: &TestNamespace, end: &End) -> Result<()> {
+        self.nothing_stays_of(&end.uid).await?;
+        self.profile(namespace, "next", 1).await?;
+        let next = namespace.end_of("next").await?;
+        if next.succeeded {
+            return self.recovers(namespace, &next).await;
+        }
+        ensure!(
+            ["SessionGone", "AttachFailed", "CollectionFailed"].contains(&next.reason.as_str()),
+            "{next:?}"
+        );
+        self.outlives_its_session(namespace, &next).await
     }
 
     /// All of it, after a fault that the session does not outlive: nothing of it stays, the workload goes on, and the next

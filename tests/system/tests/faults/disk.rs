@@ -104,14 +104,7 @@ async fn a_target_whose_disk_fills_up_in_the_window_is_left_alone() -> Result<()
     ensure!(end.reason == "DiskSpace" && end.artifacts == 0, "{end:?}");
     std::fs::remove_file(trainer.path("/flopwatch/run/ballast"))?;
     // Nsight Systems may end itself over a stop that it cannot write; the workload goes on either way.
-    let goes_on = node::sessions_of(&trainer.pod)?
-        .iter()
-        .any(|process| process.runs("nsys"));
-    if goes_on {
-        trainer.recovers(&namespace, &end).await?;
-    } else {
-        trainer.outlives_its_session(&namespace, &end).await?;
-    }
+    trainer.goes_on_with_or_without_its_session(&namespace, &end).await?;
     // The kubelet removes the folder, which it cannot while something is mounted there.
     drop((disk, shared));
     namespace.delete().await
