@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::apply::apply;
 use crate::fault::{Fault, Rule, Verb};
 use crate::path::{Place, plural};
+use crate::reviews::{Identity, Reviews};
 use crate::server::ApiServer;
 
 /// An answer: the code and the body.
@@ -17,6 +18,8 @@ pub(crate) type Answer = (u16, Value);
 /// A call that a client made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
+    /// The user who made it; none when no token was shown, or one that is nobody's.
+    pub user: Option<String>,
     /// What it asked for.
     pub verb: Verb,
     /// The path, without what follows a `?`.
@@ -41,9 +44,6 @@ pub(crate) type Key = (String, Option<String>, String);
 /// What others do about a call once it was answered.
 pub(crate) type Reaction = Arc<dyn Fn(&ApiServer, &Call) + Send + Sync>;
 
-/// Answers to objects that are only asked with, such as reviews.
-pub(crate) type Reply = Box<dyn Fn(&Value) -> Value + Send>;
-
 #[derive(Default)]
 pub(crate) struct State {
     objects: BTreeMap<Key, Value>,
@@ -54,7 +54,7 @@ pub(crate) struct State {
     named: u64,
     pub(crate) calls: Vec<Call>,
     pub(crate) rules: Vec<Rule>,
-    pub(crate) replies: BTreeMap<String, Reply>,
+    pub(crate) reviews: Reviews,
     /// Most objects in an answer to a list, whatever was asked for.
     pub(crate) page: Option<usize>,
     pub(crate) reactions: Vec<Reaction>,
@@ -85,6 +85,11 @@ pub(crate) fn refused(code: u16) -> Answer {
         _ => "InternalError",
     };
     refusal(code, reason, "a test wants it so")
+}
+
+fn not_found(place: &Place) -> Answer {
+    let name = place.name.as_deref().unwrap_or_default();
+    refusal(404, "NotFound", &format!("{} \"{name}\" not found", place.resource))
 }
 
 fn key(place: &Place, name: &str) -> Key {
@@ -264,6 +269,7 @@ impl State {
     /// Answers a call that is no watch.
     pub(crate) fn answer(
         &mut self,
+        caller: &Identity,
         verb: Verb,
         place: &Place,
         query: &BTreeMap<String, String>,
@@ -274,14 +280,14 @@ impl State {
         let key = key(place, &name);
         match verb {
             Verb::List | Verb::Watch => self.list(place, query),
-            Verb::Create => self.create(place, query, body),
+            Verb::Create => self.create(caller, place, query, body),
             Verb::Get => match self.objects.get(&key) {
                 Some(object) => (200, object.clone()),
-                None => refusal(404, "NotFound", &format!("{} \"{name}\" not found", place.resource)),
+                None => not_found(place),
             },
             Verb::Replace | Verb::Patch | Verb::Delete => {
                 let Some(object) = self.objects.get(&key).cloned() else {
-                    return refusal(404, "NotFound", &format!("{} \"{name}\" not found", place.resource));
+                    return not_found(place);
                 };
                 let wanted = if verb == Verb::Delete {
                     &body["preconditions"]
@@ -331,10 +337,17 @@ impl State {
         (200, page)
     }
 
-    fn create(&mut self, place: &Place, query: &BTreeMap<String, String>, body: &Value) -> Answer {
-        let kind = body["kind"].as_str().unwrap_or_default();
-        if let Some(reply) = self.replies.get(kind) {
-            return (201, reply(body));
+    fn create(&mut self, caller: &Identity, place: &Place, query: &BTreeMap<String, String>, body: &Value) -> Answer {
+        if let Some(answer) = self.reviews.review(caller, place, body) {
+            return answer;
+        }
+        if place.named() == "serviceaccounts/token" {
+            let account = place.name.clone().unwrap_or_default();
+            if !self.objects.contains_key(&key(place, &account)) {
+                return not_found(place);
+            }
+            let now = self.now();
+            return self.reviews.token_request(place, body, now);
         }
         let mut object = body.clone();
         if let Some(namespace) = &place.namespace {
