@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
+use futures::future::BoxFuture;
 use futures::stream;
 use http::header::AUTHORIZATION;
 use http::{HeaderValue, Method, Request, Response};
@@ -25,6 +26,8 @@ use crate::state::{Answer, Call, State, is_selected, refused};
 
 /// Longest body that is read.
 const BODY: usize = 4 << 20;
+/// What a refusal says that a test gives no words.
+const UNSAID: &str = "a test wants it so";
 
 /// An API server in memory. Clones are the same server.
 #[derive(Clone, Default)]
@@ -145,6 +148,11 @@ impl ApiServer {
         self.state().reactions.push(Arc::new(react));
     }
 
+    /// Keeps the answer of every call but a watch on its way for as long as `wait` says. What the call does is done before.
+    pub fn delay(&self, wait: impl Fn(&Call) -> BoxFuture<'static, ()> + Send + Sync + 'static) {
+        self.state().delays.push(Arc::new(wait));
+    }
+
     /// Puts at most so many objects into an answer, whatever was asked for.
     pub fn set_page(&self, objects: usize) {
         self.state().page = Some(objects);
@@ -191,7 +199,7 @@ impl ApiServer {
             (_, None) => Verb::List,
             (_, Some(_)) => Verb::Get,
         };
-        let (call, caller, fault, reactions) = {
+        let (call, caller, fault, reactions, delays) = {
             let mut state = self.state();
             let caller = state.reviews.caller(&parts.headers);
             let call = Call {
@@ -202,13 +210,15 @@ impl ApiServer {
             };
             state.calls.push(call.clone());
             let caller = state.reviews.let_through(caller, verb, &place);
-            (call, caller, state.fault(verb, &place), state.reactions.clone())
+            let fault = state.fault(verb, &place);
+            (call, caller, fault, state.reactions.clone(), state.delays.clone())
         };
         let how = parts.headers.get(http::header::CONTENT_TYPE);
         let how = how.and_then(|value| value.to_str().ok()).unwrap_or_default();
         let answer = match (fault, caller) {
             (Some(Fault::Hang), _) => std::future::pending().await,
-            (Some(Fault::Code(code)), _) => refused(code),
+            (Some(Fault::Code(code)), _) => refused(code, UNSAID),
+            (Some(Fault::Refused(code, message)), _) => refused(code, message),
             (_, Err(denied)) => denied,
             _ if verb == Verb::Watch => return self.watch(place, query),
             (_, Ok(caller)) => self.with(|state| state.answer(&caller, verb, &place, &query, how, &body)),
@@ -216,8 +226,11 @@ impl ApiServer {
         for react in reactions {
             react(self, &call);
         }
+        for delay in delays {
+            delay(&call).await;
+        }
         match fault {
-            Some(Fault::DoneBut(code)) => self.answered(refused(code)),
+            Some(Fault::DoneBut(code)) => self.answered(refused(code, UNSAID)),
             _ => self.answered(answer),
         }
     }

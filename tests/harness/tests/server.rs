@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use flopwatch_test_harness::{API_SERVER_AUDIENCE, ApiServer, Call, Fault, Identity, Right, Verb};
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::authentication::v1::{SelfSubjectReview, TokenRequest, TokenReview};
 use k8s_openapi::api::authorization::v1::{SelfSubjectAccessReview, SubjectAccessReview};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, ServiceAccount};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions, WatchEvent, WatchParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 fn map(name: &str, data: &[(&str, &str)]) -> ConfigMap {
     let data: BTreeMap<_, _> = data.iter().copied().collect();
@@ -199,6 +199,10 @@ async fn calls_go_wrong_as_often_as_they_are_told_to() {
     server.fail(1, Verb::Get, "configmaps", Fault::Hang);
     timeout(Duration::from_mins(1), api.get("a")).await.unwrap_err();
     api.get("a").await.unwrap();
+    let full = Fault::Refused(403, "exceeded quota: maps");
+    server.fail(1, Verb::Create, "configmaps", full);
+    let refused = api.create(&PostParams::default(), &map("b", &[])).await.unwrap_err();
+    assert!(refused.to_string().contains("exceeded quota: maps"), "{refused}");
     server.fail(9, Verb::Get, "configmaps", Fault::Code(500));
     server.heal();
     api.get("a").await.unwrap();
@@ -210,7 +214,66 @@ async fn calls_go_wrong_as_often_as_they_are_told_to() {
         body: serde_json::to_value(map("a", &[])).unwrap(),
     };
     assert_eq!(server.calls()[0], made);
-    assert_eq!(server.writes(), vec![format!("create {path}"); 3]);
+    assert_eq!(server.writes(), vec![format!("create {path}"); 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_on_its_way_for_as_long_as_it_is_told_to_and_says_what_was_then() {
+    let server = ApiServer::new();
+    server.delay(|call| {
+        let is_list = call.verb == Verb::List;
+        let wait = if is_list {
+            Duration::from_mins(1)
+        } else {
+            Duration::ZERO
+        };
+        tokio::time::sleep(wait).boxed()
+    });
+    let api = maps(&server);
+    let begin = Instant::now();
+    let params = ListParams::default();
+    let create = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        api.create(&PostParams::default(), &map("a", &[])).await.unwrap();
+        assert!(begin.elapsed() < Duration::from_secs(2), "it waits for no list");
+    };
+    let (listed, ()) = tokio::join!(api.list(&params), create);
+    assert!(listed.unwrap().items.is_empty());
+    assert_eq!(begin.elapsed(), Duration::from_mins(1));
+}
+
+#[tokio::test]
+async fn what_is_done_for_trial_is_answered_and_not_done() {
+    let server = ApiServer::new();
+    let api = maps(&server);
+    let trial = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    api.create(&trial, &map("a", &[("x", "1")])).await.unwrap();
+    assert_eq!(api.get_opt("a").await.unwrap(), None);
+
+    let stored = api
+        .create(&PostParams::default(), &map("a", &[("x", "1")]))
+        .await
+        .unwrap();
+    let x = |map: &ConfigMap| map.data.as_ref().and_then(|data| data.get("x").cloned());
+    let replaced = api.replace("a", &trial, &map("a", &[("x", "2")])).await.unwrap();
+    let merge = Patch::Merge(json!({"data": {"x": "3"}}));
+    let merged = api.patch("a", &PatchParams::default().dry_run(), &merge).await.unwrap();
+    let apply = Patch::Apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"x": "4"}}));
+    let params = PatchParams::apply("test").dry_run();
+    let applied = api.patch("a", &params, &apply).await.unwrap();
+    let said: Vec<_> = [&replaced, &merged, &applied].into_iter().filter_map(x).collect();
+    assert_eq!(said, ["2", "3", "4"]);
+    let params = DeleteParams::default().dry_run();
+    api.delete("a", &params).await.unwrap();
+    assert_eq!(api.get("a").await.unwrap(), stored);
+
+    // Nothing is taken back that was applied for trial.
+    let empty = Patch::Apply(json!({"apiVersion": "v1", "kind": "ConfigMap"}));
+    let kept = api.patch("a", &PatchParams::apply("test"), &empty).await.unwrap();
+    assert_eq!(x(&kept).as_deref(), Some("1"));
 }
 
 #[tokio::test]
