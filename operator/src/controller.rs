@@ -5,6 +5,8 @@ mod gauges;
 mod lease;
 mod prune;
 mod results;
+#[cfg(test)]
+pub(crate) mod rig;
 mod sweep;
 pub mod turns;
 mod watches;

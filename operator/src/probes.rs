@@ -122,12 +122,11 @@ async fn readyz(State(readiness): State<Readiness>) -> (StatusCode, &'static str
 
 #[cfg(test)]
 mod tests {
-    use axum::Json;
     use axum::body::Body;
     use axum::http::Request;
-    use axum::routing::post;
+    use flopwatch_test_harness::{ApiServer, Identity, Right};
     use http_body_util::BodyExt as _;
-    use serde_json::{Value, json};
+    use serde_json::json;
     use tower::ServiceExt as _;
 
     use super::*;
@@ -149,34 +148,13 @@ mod tests {
     }
 
     /// An API server that knows two tenants and a Prometheus, of whom the last alone may read `/metrics`.
-    async fn api_server() -> Client {
-        let token_review = async |Json(mut review): Json<Value>| {
-            let user = review["spec"]["token"].as_str().unwrap().to_owned();
-            let known = ["tenant-a", "tenant-b", "prometheus"].contains(&user.as_str());
-            review["status"] = json!({"authenticated": known, "user": {"username": user}});
-            Json(review)
-        };
-        let access_review = async |Json(mut review): Json<Value>| {
-            let spec = &review["spec"];
-            assert_eq!(
-                spec["nonResourceAttributes"],
-                json!({"path": "/metrics", "verb": "get"})
-            );
-            assert!(spec["resourceAttributes"].is_null());
-            review["status"] = json!({"allowed": spec["user"] == "prometheus"});
-            Json(review)
-        };
-        let routes = axum::Router::new()
-            .route("/apis/authentication.k8s.io/v1/tokenreviews", post(token_review))
-            .route(
-                "/apis/authorization.k8s.io/v1/subjectaccessreviews",
-                post(access_review),
-            );
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
-        let config = kube::Config::new(format!("http://{address}").parse().unwrap());
-        Client::try_from(config).unwrap()
+    fn api_server() -> ApiServer {
+        let server = ApiServer::new();
+        for user in ["tenant-a", "tenant-b", "prometheus"] {
+            server.add_token(user, Identity::new(user));
+        }
+        server.allow("prometheus", Right::path("get", "/metrics"));
+        server
     }
 
     #[tokio::test]
@@ -195,11 +173,11 @@ mod tests {
 
     #[tokio::test]
     async fn m4_two_tenants_and_metrics() {
-        drop(rustls::crypto::ring::default_provider().install_default());
+        let server = api_server();
         let metrics = Metrics::new().unwrap();
         let reviews = metrics.metrics_access_reviews.clone();
         let options = ReviewerOptions::for_metrics(METRICS_AUDIENCE);
-        let reviewer = Arc::new(Reviewer::new(api_server().await, options, reviews.clone()));
+        let reviewer = Arc::new(Reviewer::new(server.client("flopwatch"), options, reviews.clone()));
         let refresh: Refresh = Arc::new(|metrics| metrics.leader.set(1));
         let router = series(metrics, refresh, reviewer);
         for (token, expected) in [
@@ -216,6 +194,15 @@ mod tests {
             let (status, said) = ask(&router, "/metrics", Some("prometheus")).await;
             assert_eq!(status, StatusCode::OK);
             assert!(said.contains("flopwatch_leader 1"), "{said}");
+        }
+        let calls = server.calls().into_iter();
+        for review in calls.filter(|call| call.path.ends_with("/subjectaccessreviews")) {
+            let spec = &review.body["spec"];
+            assert_eq!(
+                spec["nonResourceAttributes"],
+                json!({"path": "/metrics", "verb": "get"})
+            );
+            assert!(spec["resourceAttributes"].is_null());
         }
         let allowed = reviews.with_label_values(&["access", "allowed"]).get();
         assert_eq!(allowed, 1, "a scrape soon after another asks nobody");

@@ -79,23 +79,17 @@ pub(super) fn refresh(metrics: &Metrics, stores: &Stores, suspension: &Suspensio
 
 #[cfg(test)]
 mod tests {
-    use kube::runtime::reflector;
     use kube::runtime::watcher::Event;
     use serde_json::json;
 
     use super::*;
+    use crate::controller::rig;
     use crate::trouble::tests::{exited, parsed, prepared, waiting};
 
     #[test]
     fn pods_that_the_preparation_holds_up_are_counted_by_reason() {
-        let (pods, mut writer) = reflector::store();
-        let stores = Stores {
-            sessions: reflector::store().0,
-            captures: reflector::store().0,
-            pods,
-            nodes: reflector::store().0,
-            agents: reflector::store().0,
-        };
+        let (pods, mut writer) = rig::filled(Vec::new());
+        let stores = Stores { pods, ..rig::stores() };
         let metrics = Metrics::new().unwrap();
         let seen = || {
             refresh(&metrics, &stores, &Suspension::default());

@@ -40,6 +40,8 @@ impl fmt::Display for Verb {
 pub enum Fault {
     /// It is refused with this code, and nothing is done.
     Code(u16),
+    /// The same in these words: a quota, a policy, a malformed object.
+    Refused(u16, &'static str),
     /// It is done, and answered with this code.
     DoneBut(u16),
     /// It is never answered, and nothing is done.

@@ -2,9 +2,15 @@
 //!
 //! It keeps objects of any kind, counts resource versions, deletes by finalizers, and answers get, list, watch, create, replace,
 //! patch, server-side apply and delete, with the preconditions of UID and resource version. A test looks on
-//! ([`ApiServer::calls`]), interferes ([`ApiServer::edit`]) and lets calls go wrong ([`ApiServer::fail`]).
+//! ([`ApiServer::calls`]), interferes ([`ApiServer::edit`]), and lets calls go wrong or take long ([`ApiServer::fail`],
+//! [`ApiServer::delay`]).
 //!
-//! What it does not know: schemas, defaults, rights, managed fields. A manager's later apply takes back what it applied before and
+//! Every call is by somebody: [`ApiServer::client`] by an administrator, who may do everything, others by their tokens
+//! ([`ApiServer::client_of`], [`ApiServer::listen`]). A test says which tokens there are and what their users may do
+//! ([`ApiServer::add_token`], [`ApiServer::allow`]). TokenReview, SubjectAccessReview and the reviews of oneself are answered from
+//! that. An unknown token is refused with 401, a missing right with 403.
+//!
+//! What it does not know: schemas, defaults, managed fields. A manager's later apply takes back what it applied before and
 //! leaves out now; conditions are merged by their type, other lists are replaced.
 
 #![allow(
@@ -16,9 +22,13 @@
 mod apply;
 mod fault;
 mod path;
+mod reviews;
+mod rights;
 mod server;
 mod state;
 
 pub use fault::{Fault, Verb};
+pub use reviews::{API_SERVER_AUDIENCE, Identity};
+pub use rights::Right;
 pub use server::ApiServer;
 pub use state::Call;

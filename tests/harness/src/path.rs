@@ -36,6 +36,11 @@ impl Place {
         })
     }
 
+    /// The API group; empty for the core group.
+    pub(crate) fn group(&self) -> &str {
+        self.api.split_once('/').map_or("", |(group, _)| group)
+    }
+
     /// The resource and its subresource, as rights name them.
     pub(crate) fn named(&self) -> String {
         match &self.subresource {

@@ -3,23 +3,31 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use axum::Router;
 use axum::body::{Body, to_bytes};
+use futures::future::BoxFuture;
 use futures::stream;
-use http::{Method, Request, Response};
+use http::header::AUTHORIZATION;
+use http::{HeaderValue, Method, Request, Response};
 use jiff::SignedDuration;
 use jiff::fmt::rfc2822::DateTimePrinter;
 use kube::Client;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
 use crate::fault::{Fault, Rule, Verb};
 use crate::path::Place;
+use crate::reviews::ADMINISTRATOR;
 use crate::state::{Answer, Call, State, is_selected, refused};
 
 /// Longest body that is read.
 const BODY: usize = 4 << 20;
+/// What a refusal says that a test gives no words.
+const UNSAID: &str = "a test wants it so";
 
 /// An API server in memory. Clones are the same server.
 #[derive(Clone, Default)]
@@ -40,17 +48,38 @@ impl ApiServer {
         Self::default()
     }
 
-    /// A client of it whose default namespace that is.
+    /// A client of an administrator, whose default namespace that is.
     pub fn client(&self, namespace: &str) -> Client {
+        self.client_of(ADMINISTRATOR, namespace)
+    }
+
+    /// A client that shows a token, and may what its user may.
+    pub fn client_of(&self, token: &str, namespace: &str) -> Client {
         let server = self.clone();
+        let bearer = HeaderValue::try_from(format!("Bearer {token}")).unwrap();
         let service = tower::service_fn(move |request: Request<kube::client::Body>| {
-            let server = server.clone();
+            let (server, bearer) = (server.clone(), bearer.clone());
+            let mut request = request.map(Body::new);
+            request.headers_mut().insert(AUTHORIZATION, bearer);
             async move { Ok::<_, Infallible>(server.serve(request).await) }
         });
         Client::new(service, namespace)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    /// Serves on loopback too, in plain HTTP, until the runtime ends; returns where. Who calls there without a token is nobody.
+    pub async fn listen(&self) -> SocketAddr {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = self.clone();
+        let router = Router::new().fallback(move |request: Request<Body>| {
+            let server = server.clone();
+            async move { server.serve(request).await }
+        });
+        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        address
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -113,15 +142,15 @@ impl ApiServer {
         self.state().rules.clear();
     }
 
-    /// Answers the creation of that kind with what `reply` makes of it, and stores nothing: reviews.
-    pub fn reply(&self, kind: &str, reply: impl Fn(&Value) -> Value + Send + 'static) {
-        self.state().replies.insert(kind.to_owned(), Box::new(reply));
-    }
-
     /// Lets others do something about every call once it was decided: an agent, a controller, a rival. What they do by the server's own
     /// methods is no call.
     pub fn after(&self, react: impl Fn(&Self, &Call) + Send + Sync + 'static) {
         self.state().reactions.push(Arc::new(react));
+    }
+
+    /// Keeps the answer of every call but a watch on its way for as long as `wait` says. What the call does is done before.
+    pub fn delay(&self, wait: impl Fn(&Call) -> BoxFuture<'static, ()> + Send + Sync + 'static) {
+        self.state().delays.push(Arc::new(wait));
     }
 
     /// Puts at most so many objects into an answer, whatever was asked for.
@@ -151,9 +180,9 @@ impl ApiServer {
         calls.map(|call| format!("{} {}", call.verb, call.path)).collect()
     }
 
-    async fn serve(&self, request: Request<kube::client::Body>) -> Response<Body> {
+    async fn serve(&self, request: Request<Body>) -> Response<Body> {
         let (parts, body) = request.into_parts();
-        let body = to_bytes(Body::new(body), BODY).await.unwrap();
+        let body = to_bytes(body, BODY).await.unwrap();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         let path = parts.uri.path().to_owned();
         let query = pairs(parts.uri.query().unwrap_or_default());
@@ -170,29 +199,38 @@ impl ApiServer {
             (_, None) => Verb::List,
             (_, Some(_)) => Verb::Get,
         };
-        let call = Call {
-            verb,
-            path,
-            body: body.clone(),
-        };
-        let (fault, reactions) = {
+        let (call, caller, fault, reactions, delays) = {
             let mut state = self.state();
+            let caller = state.reviews.caller(&parts.headers);
+            let call = Call {
+                user: caller.as_ref().map(|caller| caller.user().to_owned()),
+                verb,
+                path,
+                body: body.clone(),
+            };
             state.calls.push(call.clone());
-            (state.fault(verb, &place), state.reactions.clone())
+            let caller = state.reviews.let_through(caller, verb, &place);
+            let fault = state.fault(verb, &place);
+            (call, caller, fault, state.reactions.clone(), state.delays.clone())
         };
         let how = parts.headers.get(http::header::CONTENT_TYPE);
         let how = how.and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let answer = match fault {
-            Some(Fault::Hang) => std::future::pending().await,
-            Some(Fault::Code(code)) => refused(code),
+        let answer = match (fault, caller) {
+            (Some(Fault::Hang), _) => std::future::pending().await,
+            (Some(Fault::Code(code)), _) => refused(code, UNSAID),
+            (Some(Fault::Refused(code, message)), _) => refused(code, message),
+            (_, Err(denied)) => denied,
             _ if verb == Verb::Watch => return self.watch(place, query),
-            _ => self.with(|state| state.answer(verb, &place, &query, how, &body)),
+            (_, Ok(caller)) => self.with(|state| state.answer(&caller, verb, &place, &query, how, &body)),
         };
         for react in reactions {
             react(self, &call);
         }
+        for delay in delays {
+            delay(&call).await;
+        }
         match fault {
-            Some(Fault::DoneBut(code)) => self.answered(refused(code)),
+            Some(Fault::DoneBut(code)) => self.answered(refused(code, UNSAID)),
             _ => self.answered(answer),
         }
     }

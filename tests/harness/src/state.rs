@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::apply::apply;
 use crate::fault::{Fault, Rule, Verb};
 use crate::path::{Place, plural};
+use crate::reviews::{Identity, Reviews};
 use crate::server::ApiServer;
 
 /// An answer: the code and the body.
@@ -17,6 +19,8 @@ pub(crate) type Answer = (u16, Value);
 /// A call that a client made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
+    /// The user who made it; none when no token was shown, or one that is nobody's.
+    pub user: Option<String>,
     /// What it asked for.
     pub verb: Verb,
     /// The path, without what follows a `?`.
@@ -38,11 +42,11 @@ pub(crate) struct Happened {
 /// Resource, namespace, name.
 pub(crate) type Key = (String, Option<String>, String);
 
+/// How long the answer to a call is on its way.
+pub(crate) type Delay = Arc<dyn Fn(&Call) -> BoxFuture<'static, ()> + Send + Sync>;
+
 /// What others do about a call once it was answered.
 pub(crate) type Reaction = Arc<dyn Fn(&ApiServer, &Call) + Send + Sync>;
-
-/// Answers to objects that are only asked with, such as reviews.
-pub(crate) type Reply = Box<dyn Fn(&Value) -> Value + Send>;
 
 #[derive(Default)]
 pub(crate) struct State {
@@ -54,10 +58,11 @@ pub(crate) struct State {
     named: u64,
     pub(crate) calls: Vec<Call>,
     pub(crate) rules: Vec<Rule>,
-    pub(crate) replies: BTreeMap<String, Reply>,
+    pub(crate) reviews: Reviews,
     /// Most objects in an answer to a list, whatever was asked for.
     pub(crate) page: Option<usize>,
     pub(crate) reactions: Vec<Reaction>,
+    pub(crate) delays: Vec<Delay>,
     /// How far its clock is ahead.
     pub(crate) ahead: SignedDuration,
     /// Grows when all watches are to end.
@@ -72,7 +77,7 @@ pub(crate) fn refusal(code: u16, reason: &str, message: &str) -> Answer {
 }
 
 /// The refusal that a fault makes.
-pub(crate) fn refused(code: u16) -> Answer {
+pub(crate) fn refused(code: u16, message: &str) -> Answer {
     let reason = match code {
         400 => "BadRequest",
         401 => "Unauthorized",
@@ -84,7 +89,12 @@ pub(crate) fn refused(code: u16) -> Answer {
         429 => "TooManyRequests",
         _ => "InternalError",
     };
-    refusal(code, reason, "a test wants it so")
+    refusal(code, reason, message)
+}
+
+fn not_found(place: &Place) -> Answer {
+    let name = place.name.as_deref().unwrap_or_default();
+    refusal(404, "NotFound", &format!("{} \"{name}\" not found", place.resource))
 }
 
 fn key(place: &Place, name: &str) -> Key {
@@ -264,6 +274,7 @@ impl State {
     /// Answers a call that is no watch.
     pub(crate) fn answer(
         &mut self,
+        caller: &Identity,
         verb: Verb,
         place: &Place,
         query: &BTreeMap<String, String>,
@@ -274,14 +285,14 @@ impl State {
         let key = key(place, &name);
         match verb {
             Verb::List | Verb::Watch => self.list(place, query),
-            Verb::Create => self.create(place, query, body),
+            Verb::Create => self.create(caller, place, query, body),
             Verb::Get => match self.objects.get(&key) {
                 Some(object) => (200, object.clone()),
-                None => refusal(404, "NotFound", &format!("{} \"{name}\" not found", place.resource)),
+                None => not_found(place),
             },
             Verb::Replace | Verb::Patch | Verb::Delete => {
                 let Some(object) = self.objects.get(&key).cloned() else {
-                    return refusal(404, "NotFound", &format!("{} \"{name}\" not found", place.resource));
+                    return not_found(place);
                 };
                 let wanted = if verb == Verb::Delete {
                     &body["preconditions"]
@@ -298,12 +309,27 @@ impl State {
                         return refusal(409, "Conflict", &message);
                     }
                 }
+                // The options of a deletion come in its body.
+                let for_trial = query.contains_key("dryRun") || !body["dryRun"].is_null();
                 if verb == Verb::Delete {
-                    return (200, self.end(&key).unwrap_or(object));
+                    let last = if for_trial { None } else { self.end(&key) };
+                    return (200, last.unwrap_or(object));
                 }
-                let manager = query.get("fieldManager").cloned().unwrap_or_default();
-                let changed = self.changed(&key, place, &object, kind_of_patch, &manager, body);
-                (200, self.store(&key, changed))
+                if kind_of_patch.contains("apply-patch") {
+                    let manager = query.get("fieldManager").cloned().unwrap_or_default();
+                    let by = (key.clone(), place.subresource.clone(), manager);
+                    let before = self.applied.get(&by).unwrap_or(&Value::Null);
+                    let part = applied_part(place, body);
+                    let mut changed = object;
+                    apply(&mut changed, before, &part);
+                    if for_trial {
+                        return (200, changed);
+                    }
+                    self.applied.insert(by, part);
+                    return (200, self.store(&key, changed));
+                }
+                let changed = changed(place, &object, kind_of_patch, body);
+                (200, if for_trial { changed } else { self.store(&key, changed) })
             }
         }
     }
@@ -331,10 +357,17 @@ impl State {
         (200, page)
     }
 
-    fn create(&mut self, place: &Place, query: &BTreeMap<String, String>, body: &Value) -> Answer {
-        let kind = body["kind"].as_str().unwrap_or_default();
-        if let Some(reply) = self.replies.get(kind) {
-            return (201, reply(body));
+    fn create(&mut self, caller: &Identity, place: &Place, query: &BTreeMap<String, String>, body: &Value) -> Answer {
+        if let Some(answer) = self.reviews.review(caller, place, body) {
+            return answer;
+        }
+        if place.named() == "serviceaccounts/token" {
+            let account = place.name.clone().unwrap_or_default();
+            if !self.objects.contains_key(&key(place, &account)) {
+                return not_found(place);
+            }
+            let now = self.now();
+            return self.reviews.token_request(place, body, now);
         }
         let mut object = body.clone();
         if let Some(namespace) = &place.namespace {
@@ -349,55 +382,56 @@ impl State {
                 &format!("{} \"{name}\" already exists", place.resource),
             );
         }
-        if query.contains_key("dryRun") {
-            return (201, object);
-        }
         // Some send it: it is the server's to say.
         without_own(&mut object);
-        (201, self.put(object))
+        let for_trial = query.contains_key("dryRun");
+        (201, if for_trial { object } else { self.put(object) })
     }
+}
 
-    /// The object as a replacement or a patch makes it.
-    fn changed(&mut self, key: &Key, place: &Place, object: &Value, how: &str, manager: &str, body: &Value) -> Value {
-        let mut changed = object.clone();
-        // Who is not asked about the status cannot change it, and who is changes nothing else.
-        let status_only = place.subresource.as_deref() == Some("status");
-        let mut wanted = body.clone();
-        without_own(&mut wanted);
-        if how.contains("apply-patch") {
-            let part = if status_only {
-                json!({"status": wanted["status"]})
-            } else {
-                wanted
-            };
-            let applied = (key.clone(), place.subresource.clone(), manager.to_owned());
-            let before = self.applied.insert(applied, part.clone()).unwrap_or_default();
-            apply(&mut changed, &before, &part);
-            return changed;
-        }
-        if how.contains("json-patch+json") {
-            let patch: json_patch::Patch = serde_json::from_value(body.clone()).unwrap();
-            json_patch::patch(&mut changed, &patch).unwrap();
-        } else if how.contains("merge-patch") {
-            json_patch::merge(&mut changed, &wanted);
-        } else {
-            let metadata = changed["metadata"].clone();
-            changed = wanted;
-            for own in OWN.into_iter().chain(["namespace", "name"]) {
-                changed["metadata"][own] = metadata[own].clone();
-            }
-        }
-        let mut kept = object.clone();
-        if status_only {
-            kept["status"] = changed["status"].clone();
-            return kept;
-        }
-        changed["status"] = object["status"].clone();
-        if changed["status"].is_null()
-            && let Some(fields) = changed.as_object_mut()
-        {
-            fields.remove("status");
-        }
-        changed
+/// Whether a call is about the status: who is not asked about it cannot change it, and who is changes nothing else.
+fn is_about_status(place: &Place) -> bool {
+    place.subresource.as_deref() == Some("status")
+}
+
+/// What of an apply is applied.
+fn applied_part(place: &Place, body: &Value) -> Value {
+    let mut wanted = body.clone();
+    without_own(&mut wanted);
+    if is_about_status(place) {
+        json!({"status": wanted["status"]})
+    } else {
+        wanted
     }
+}
+
+/// The object as a replacement or a patch that is no apply makes it.
+fn changed(place: &Place, object: &Value, how: &str, body: &Value) -> Value {
+    let mut changed = object.clone();
+    let mut wanted = body.clone();
+    without_own(&mut wanted);
+    if how.contains("json-patch+json") {
+        let patch: json_patch::Patch = serde_json::from_value(body.clone()).unwrap();
+        json_patch::patch(&mut changed, &patch).unwrap();
+    } else if how.contains("merge-patch") {
+        json_patch::merge(&mut changed, &wanted);
+    } else {
+        let metadata = changed["metadata"].clone();
+        changed = wanted;
+        for own in OWN.into_iter().chain(["namespace", "name"]) {
+            changed["metadata"][own] = metadata[own].clone();
+        }
+    }
+    if is_about_status(place) {
+        let mut kept = object.clone();
+        kept["status"] = changed["status"].clone();
+        return kept;
+    }
+    changed["status"] = object["status"].clone();
+    if changed["status"].is_null()
+        && let Some(fields) = changed.as_object_mut()
+    {
+        fields.remove("status");
+    }
+    changed
 }

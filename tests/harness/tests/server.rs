@@ -4,13 +4,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use flopwatch_test_harness::{ApiServer, Call, Fault, Verb};
-use futures::{StreamExt as _, TryStreamExt as _};
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use flopwatch_test_harness::{API_SERVER_AUDIENCE, ApiServer, Call, Fault, Identity, Right, Verb};
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::authentication::v1::{SelfSubjectReview, TokenRequest, TokenReview};
+use k8s_openapi::api::authorization::v1::{SelfSubjectAccessReview, SubjectAccessReview};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, ServiceAccount};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions, WatchEvent, WatchParams};
-use kube::{Api, ResourceExt as _};
+use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 fn map(name: &str, data: &[(&str, &str)]) -> ConfigMap {
     let data: BTreeMap<_, _> = data.iter().copied().collect();
@@ -197,15 +199,205 @@ async fn calls_go_wrong_as_often_as_they_are_told_to() {
     server.fail(1, Verb::Get, "configmaps", Fault::Hang);
     timeout(Duration::from_mins(1), api.get("a")).await.unwrap_err();
     api.get("a").await.unwrap();
+    let full = Fault::Refused(403, "exceeded quota: maps");
+    server.fail(1, Verb::Create, "configmaps", full);
+    let refused = api.create(&PostParams::default(), &map("b", &[])).await.unwrap_err();
+    assert!(refused.to_string().contains("exceeded quota: maps"), "{refused}");
     server.fail(9, Verb::Get, "configmaps", Fault::Code(500));
     server.heal();
     api.get("a").await.unwrap();
     let path = "/api/v1/namespaces/team/configmaps".to_owned();
     let made = Call {
+        user: Some("kubernetes-admin".to_owned()),
         verb: Verb::Create,
         path: path.clone(),
         body: serde_json::to_value(map("a", &[])).unwrap(),
     };
     assert_eq!(server.calls()[0], made);
-    assert_eq!(server.writes(), vec![format!("create {path}"); 3]);
+    assert_eq!(server.writes(), vec![format!("create {path}"); 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_on_its_way_for_as_long_as_it_is_told_to_and_says_what_was_then() {
+    let server = ApiServer::new();
+    server.delay(|call| {
+        let is_list = call.verb == Verb::List;
+        let wait = if is_list {
+            Duration::from_mins(1)
+        } else {
+            Duration::ZERO
+        };
+        tokio::time::sleep(wait).boxed()
+    });
+    let api = maps(&server);
+    let begin = Instant::now();
+    let params = ListParams::default();
+    let create = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        api.create(&PostParams::default(), &map("a", &[])).await.unwrap();
+        assert!(begin.elapsed() < Duration::from_secs(2), "it waits for no list");
+    };
+    let (listed, ()) = tokio::join!(api.list(&params), create);
+    assert!(listed.unwrap().items.is_empty());
+    assert_eq!(begin.elapsed(), Duration::from_mins(1));
+}
+
+#[tokio::test]
+async fn what_is_done_for_trial_is_answered_and_not_done() {
+    let server = ApiServer::new();
+    let api = maps(&server);
+    let trial = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    api.create(&trial, &map("a", &[("x", "1")])).await.unwrap();
+    assert_eq!(api.get_opt("a").await.unwrap(), None);
+
+    let stored = api
+        .create(&PostParams::default(), &map("a", &[("x", "1")]))
+        .await
+        .unwrap();
+    let x = |map: &ConfigMap| map.data.as_ref().and_then(|data| data.get("x").cloned());
+    let replaced = api.replace("a", &trial, &map("a", &[("x", "2")])).await.unwrap();
+    let merge = Patch::Merge(json!({"data": {"x": "3"}}));
+    let merged = api.patch("a", &PatchParams::default().dry_run(), &merge).await.unwrap();
+    let apply = Patch::Apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"x": "4"}}));
+    let params = PatchParams::apply("test").dry_run();
+    let applied = api.patch("a", &params, &apply).await.unwrap();
+    let said: Vec<_> = [&replaced, &merged, &applied].into_iter().filter_map(x).collect();
+    assert_eq!(said, ["2", "3", "4"]);
+    let params = DeleteParams::default().dry_run();
+    api.delete("a", &params).await.unwrap();
+    assert_eq!(api.get("a").await.unwrap(), stored);
+
+    // Nothing is taken back that was applied for trial.
+    let empty = Patch::Apply(json!({"apiVersion": "v1", "kind": "ConfigMap"}));
+    let kept = api.patch("a", &PatchParams::apply("test"), &empty).await.unwrap();
+    assert_eq!(x(&kept).as_deref(), Some("1"));
+}
+
+#[tokio::test]
+async fn reviews_tell_whom_a_token_belongs_to_and_what_they_may() {
+    let server = ApiServer::new();
+    server.add_token("of-ada", Identity::new("ada").in_groups(&["people"]));
+    let issued = server.issue_token(Identity::new("gateway").for_audiences(&["agent"]));
+    server.allow("people", Right::resource("get", "", "pods").in_namespace("team"));
+    server.allow("ada", Right::path("get", "/metrics"));
+    let client = server.client("team");
+
+    let tokens: Api<TokenReview> = Api::all(client.clone());
+    for (token, audiences, expected) in [
+        ("of-ada", vec![], Some(("ada", API_SERVER_AUDIENCE))),
+        ("of-ada", vec!["agent"], None),
+        (issued.as_str(), vec!["agent", "other"], Some(("gateway", "agent"))),
+        (issued.as_str(), vec![], None),
+        ("junk", vec![], None),
+    ] {
+        let review = json!({"metadata": {}, "spec": {"token": token, "audiences": audiences}});
+        let review = serde_json::from_value(review).unwrap();
+        let reviewed = tokens.create(&PostParams::default(), &review).await.unwrap();
+        let status = reviewed.status.unwrap();
+        assert_eq!(status.authenticated, Some(expected.is_some()), "{token}");
+        let user = status.user.and_then(|user| user.username);
+        let said = user.zip(status.audiences.and_then(|audiences| audiences.into_iter().next()));
+        let said = said.as_ref().map(|(user, audience)| (user.as_str(), audience.as_str()));
+        assert_eq!(said, expected, "{token}");
+    }
+
+    let rights: Api<SubjectAccessReview> = Api::all(client);
+    let may = async |groups: &[&str], attributes: Value| {
+        let mut spec = json!({"user": "ada", "groups": groups});
+        json_patch::merge(&mut spec, &attributes);
+        let review = serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap();
+        let reviewed = rights.create(&PostParams::default(), &review).await;
+        reviewed.map(|review| review.status.unwrap().allowed)
+    };
+    let pods = json!({"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "team", "name": "p"}});
+    let metrics = json!({"nonResourceAttributes": {"verb": "get", "path": "/metrics"}});
+    assert!(may(&["people"], pods.clone()).await.unwrap());
+    assert!(!may(&[], pods.clone()).await.unwrap(), "the right is the group's");
+    assert!(may(&[], metrics.clone()).await.unwrap());
+    server.disallow("ada", &Right::path("get", "/metrics"));
+    assert!(!may(&[], metrics).await.unwrap());
+    assert_eq!(code(&may(&[], json!({})).await.unwrap_err()), 422);
+}
+
+#[tokio::test]
+async fn a_client_with_a_token_may_what_its_user_may_and_learns_it() {
+    let server = ApiServer::new();
+    server.add_token("of-ada", Identity::new("ada"));
+    let create = Right::resource("create", "", "configmaps").in_namespace("team");
+    server.allow("ada", create.clone());
+    let client = server.client_of("of-ada", "team");
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), "team");
+    api.create(&PostParams::default(), &map("a", &[])).await.unwrap();
+    assert_eq!(server.calls()[0].user.as_deref(), Some("ada"));
+
+    let refused = api.get("a").await.unwrap_err();
+    assert_eq!(code(&refused), 403);
+    let words = r#"User "ada" cannot get resource "configmaps" in API group "" in the namespace "team""#;
+    assert!(refused.to_string().contains(words), "{refused}");
+    let elsewhere: Api<ConfigMap> = Api::namespaced(client.clone(), "other");
+    let refused = elsewhere.create(&PostParams::default(), &map("a", &[])).await;
+    assert_eq!(code(&refused.unwrap_err()), 403);
+
+    let own: Api<SelfSubjectAccessReview> = Api::all(client.clone());
+    let attributes = json!({"verb": "create", "resource": "configmaps", "namespace": "team"});
+    let review = json!({"metadata": {}, "spec": {"resourceAttributes": attributes}});
+    let review = serde_json::from_value(review).unwrap();
+    let may = async || {
+        let reviewed = own.create(&PostParams::default(), &review).await.unwrap();
+        reviewed.status.unwrap().allowed
+    };
+    assert!(may().await);
+    server.disallow("ada", &create);
+    assert!(!may().await);
+    let own: Api<SelfSubjectReview> = Api::all(client);
+    let said = own.create(&PostParams::default(), &SelfSubjectReview::default()).await;
+    assert_eq!(
+        said.unwrap().status.unwrap().user_info.unwrap().username.unwrap(),
+        "ada"
+    );
+
+    server.revoke_token("of-ada");
+    assert_eq!(code(&api.get("a").await.unwrap_err()), 401);
+}
+
+#[tokio::test]
+async fn a_service_account_gets_a_token_for_the_audience_that_is_asked_for() {
+    let server = ApiServer::new();
+    let accounts: Api<ServiceAccount> = Api::namespaced(server.client("team"), "team");
+    let request = json!({"metadata": {}, "spec": {"audiences": ["agent"]}});
+    let request: TokenRequest = serde_json::from_value(request).unwrap();
+    let request_token = async || {
+        let params = PostParams::default();
+        let given = accounts.create_token_request("robot", &params, &request).await;
+        given.map(|given| given.status.unwrap().token)
+    };
+    assert_eq!(code(&request_token().await.unwrap_err()), 404);
+    server.put(&json!({
+        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot", "namespace": "team"}
+    }));
+    let token = request_token().await.unwrap();
+    let review = json!({"metadata": {}, "spec": {"token": token, "audiences": ["agent"]}});
+    let review = serde_json::from_value(review).unwrap();
+    let tokens: Api<TokenReview> = Api::all(server.client("team"));
+    let reviewed = tokens.create(&PostParams::default(), &review).await.unwrap();
+    let user = reviewed.status.unwrap().user.unwrap();
+    assert_eq!(user.username.as_deref(), Some("system:serviceaccount:team:robot"));
+}
+
+#[tokio::test]
+async fn who_calls_by_its_address_is_whom_their_token_says() {
+    let server = ApiServer::new();
+    server.add_token("of-ada", Identity::new("ada"));
+    server.allow("ada", Right::resource("list", "", "configmaps"));
+    let mut config = kube::Config::new(format!("http://{}", server.listen().await).parse().unwrap());
+    let list = async |config: &kube::Config| {
+        let api: Api<ConfigMap> = Api::all(Client::try_from(config.clone()).unwrap());
+        api.list(&ListParams::default()).await.map(|list| list.items.len())
+    };
+    assert_eq!(code(&list(&config).await.unwrap_err()), 401);
+    config.auth_info = serde_json::from_value(json!({"token": "of-ada"})).unwrap();
+    assert_eq!(list(&config).await.unwrap(), 0);
 }

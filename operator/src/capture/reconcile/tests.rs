@@ -1,25 +1,20 @@
-//! Against an API server in this process that notes every write.
+//! Against an API server in memory.
 
-use std::sync::Mutex;
-
+use flopwatch_test_harness::{ApiServer, Verb};
 use jiff::SignedDuration;
-use k8s_controller::events::{EventRecorder, Reporter};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::*;
-use crate::controller::context::{Stores, Suspension};
-use crate::metrics::Metrics;
-use crate::session::reconcile::tests::{filled, served};
+use crate::controller::context::Stores;
+use crate::controller::rig::{self, filled};
 
-type Writes = Arc<Mutex<Vec<(String, String, Value)>>>;
-
-/// A capture that is being deleted, whose artifacts its healthy agent still has.
-fn deleting() -> Capture {
+/// A capture that is being deleted, whose artifacts its healthy agent still has, as the API server has it.
+fn deleting(server: &ApiServer) -> Capture {
     let artifact = json!({"name": "timeline.h5", "type": "Timeline", "bytes": 7, "sha256": "0", "mediaType": "x"});
-    serde_json::from_value(json!({
+    let capture = server.put(&json!({
         "apiVersion": "flopwatch.dev/v1alpha1", "kind": "Capture",
         "metadata": {
-            "name": "s-1", "namespace": "team", "uid": "capture-uid", "resourceVersion": "7",
+            "name": "s-1", "namespace": "team", "uid": "capture-uid",
             "finalizers": ["other.dev/kept", CAPTURE_FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"
         },
         "spec": {
@@ -33,60 +28,35 @@ fn deleting() -> Capture {
             }],
             "artifacts": [artifact]
         }
-    }))
-    .unwrap()
+    }));
+    serde_json::from_value(capture).unwrap()
 }
 
-fn context(writes: &Writes) -> Arc<Context> {
-    let log = Arc::clone(writes);
-    let client = served(move |method, path, body| {
-        let answer = if path.ends_with("/captures/s-1") {
-            serde_json::to_value(deleting()).unwrap()
-        } else {
-            body.clone()
-        };
-        log.lock().unwrap().push((method, path, body));
-        std::future::ready((200, answer))
-    });
+fn context(server: &ApiServer, capture: &Capture) -> Context {
     let ready = json!({"conditions": [{"type": "Ready", "status": "True"}], "phase": "Running"});
     let node: Node = serde_json::from_value(json!({"metadata": {"name": "n1"}, "status": ready})).unwrap();
     let agent = json!({"metadata": {"name": "agent", "namespace": "f"}, "spec": {"nodeName": "n1", "containers": []}, "status": ready});
     let stores = Stores {
-        sessions: filled(Vec::new()).0,
-        captures: filled(vec![deleting()]).0,
-        pods: filled(Vec::new()).0,
+        captures: filled(vec![capture.clone()]).0,
         nodes: filled(vec![node]).0,
         agents: filled(vec![serde_json::from_value(agent).unwrap()]).0,
+        ..rig::stores()
     };
-    let reporter = Reporter {
-        controller: "flopwatch.dev/test".into(),
-        instance: None,
-    };
-    let events = EventRecorder::new(client.clone(), reporter);
-    let metrics = Metrics::new().unwrap();
-    let context = Context::new(
-        client,
-        stores,
-        metrics,
-        events,
-        Suspension::default(),
-        Duration::from_mins(1),
-    );
-    Arc::new(context)
+    rig::context(server, stores)
 }
 
 #[tokio::test]
 async fn m6_a_capture_whose_healthy_agent_cannot_delete_is_let_go_with_an_event_that_names_what_is_left() {
-    let writes = Writes::default();
-    let context = context(&writes);
-    let capture = Arc::new(deleting());
+    let server = ApiServer::new();
+    let capture = Arc::new(deleting(&server));
+    let context = Arc::new(context(&server, &capture));
     let waits = reconcile(Arc::clone(&capture), Arc::clone(&context)).await;
     assert_ne!(
         waits,
         Action::await_change(),
         "a healthy agent has its time, and no more"
     );
-    assert!(writes.lock().unwrap().is_empty());
+    assert!(server.calls().is_empty());
 
     {
         let mut deletions = context.deletions.lock().unwrap();
@@ -95,20 +65,20 @@ async fn m6_a_capture_whose_healthy_agent_cannot_delete_is_let_go_with_an_event_
         deletions.observe("capture-uid", earlier);
     }
     reconcile(capture, Arc::clone(&context)).await;
-    let writes = writes.lock().unwrap();
-    let (_, _, patch) = writes
+    let calls = server.calls();
+    let patch = calls
         .iter()
-        .find(|(method, ..)| method == "PATCH")
+        .find(|call| call.verb == Verb::Patch)
         .expect("the finalizer goes");
     assert_eq!(
-        patch["metadata"]["finalizers"],
+        patch.body["metadata"]["finalizers"],
         json!(["other.dev/kept"]),
         "and only ours"
     );
-    let (_, _, event) = writes
-        .iter()
-        .find(|(method, path, _)| method == "POST" && path.contains("events.k8s.io"))
-        .expect("an Event");
+    let released = server.get("captures", "team", "s-1").unwrap();
+    assert_eq!(released["metadata"]["finalizers"], json!(["other.dev/kept"]));
+    let events = server.all("events");
+    let event = events.first().expect("an Event");
     assert_eq!(
         (&event["reason"], &event["type"]),
         (&json!("ArtifactsLeft"), &json!("Warning"))

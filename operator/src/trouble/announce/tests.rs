@@ -3,15 +3,14 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use flopwatch_test_harness::{ApiServer, Call, Fault, Verb};
-use k8s_controller::events::{EventRecorder, Reporter};
 use k8s_openapi::api::core::v1::Pod;
-use kube::runtime::reflector::{self, Store, store::Writer};
+use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::Event as WatchEvent;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::controller::context::{Stores, Suspension};
-use crate::metrics::Metrics;
+use crate::controller::context::Stores;
+use crate::controller::rig::{self, filled};
 use crate::trouble::tests::{exited, parsed, prepared, waiting};
 
 struct World {
@@ -22,47 +21,18 @@ struct World {
     context: Context,
 }
 
-fn empty<K>() -> Store<K>
-where
-    K: kube::Resource<DynamicType = ()> + Clone + 'static,
-{
-    reflector::store().0
-}
-
 fn world(pods: &[Value]) -> World {
     let server = ApiServer::new();
-    let client = server.client("team");
-    let (store, mut writer) = reflector::store();
-    writer.apply_watcher_event(&WatchEvent::Init);
-    for pod in pods {
-        writer.apply_watcher_event(&WatchEvent::InitApply(parsed(pod)));
-    }
-    writer.apply_watcher_event(&WatchEvent::InitDone);
+    let (store, pods) = filled(pods.iter().map(parsed).collect());
     let stores = Stores {
-        sessions: empty(),
-        captures: empty(),
         pods: store,
-        nodes: empty(),
-        agents: empty(),
+        ..rig::stores()
     };
-    let reporter = Reporter {
-        controller: "flopwatch.dev/test".into(),
-        instance: None,
-    };
-    let events = EventRecorder::new(client.clone(), reporter);
-    let context = Context::new(
-        client,
-        stores,
-        Metrics::new().unwrap(),
-        events,
-        Suspension::default(),
-        Duration::from_mins(1),
-    );
     World {
+        context: rig::context(&server, stores),
         server,
         seen: AtomicUsize::new(0),
-        pods: writer,
-        context,
+        pods,
     }
 }
 
@@ -128,6 +98,7 @@ async fn each_pod_that_is_held_up_gets_one_warning_that_names_image_and_remedy()
             verb,
             path,
             body: event,
+            ..
         },
     ] = calls.as_slice()
     else {
