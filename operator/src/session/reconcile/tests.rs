@@ -1,5 +1,6 @@
 //! Against an API server in this process that answers what a test tells it to, and notes every request.
 
+mod merged;
 mod side_by_side;
 
 use std::sync::Mutex;
@@ -83,6 +84,7 @@ struct World {
     server: Arc<Mutex<Server>>,
     context: Arc<Context>,
     sessions: Writer<ProfilingSession>,
+    captures: Writer<Capture>,
     pods: Writer<Pod>,
 }
 
@@ -143,9 +145,10 @@ fn world(session: &Value, captures: Vec<Value>) -> World {
     }));
     let (sessions, sessions_writer) = filled(vec![serde_json::from_value(session.clone()).unwrap()]);
     let (pods, pods_writer) = filled(vec![pod.unwrap()]);
+    let (captures, captures_writer) = filled(Vec::new());
     let stores = Stores {
         sessions,
-        captures: filled(Vec::new()).0,
+        captures,
         pods,
         nodes: filled(Vec::new()).0,
         agents: filled(Vec::new()).0,
@@ -169,6 +172,7 @@ fn world(session: &Value, captures: Vec<Value>) -> World {
         server,
         context: Arc::new(context),
         sessions: sessions_writer,
+        captures: captures_writer,
         pods: pods_writer,
     }
 }
