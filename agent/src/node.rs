@@ -10,6 +10,7 @@ mod journal;
 mod memory;
 mod options;
 mod orphans;
+mod pace;
 pub mod pods;
 pub(crate) mod spool;
 pub mod starts;

@@ -1,5 +1,7 @@
 //! Capture: one target container's share of a session, handed to the agent of one node.
 
+use std::time::Duration;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -10,6 +12,11 @@ use crate::capability::Capability;
 use crate::profiler::{ProfilerSpec, ProfilerType, TraceCategory};
 use crate::schema::unchanged;
 use crate::session::{MetricsSpec, StartMode, StopMode, StorageMode, TransformDevice, TransformSpec};
+
+/// Least of `spec.statusIntervalSeconds`, and its default.
+pub const MIN_STATUS_INTERVAL_SECONDS: i32 = 2;
+/// Most of `spec.statusIntervalSeconds`.
+pub const MAX_STATUS_INTERVAL_SECONDS: i32 = 60;
 
 /// What the agent of `nodeName` is to do. Written by the operator alone, from the session.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -84,7 +91,7 @@ use crate::session::{MetricsSpec, StartMode, StopMode, StorageMode, TransformDev
     )
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new(unchanged(&["sessionRef", "nodeName", "podRef", "containerName", "profiler", "durationSeconds", "require", "start", "endsWithProgram", "startDeadlineSeconds", "metrics", "outputs", "storage"]))
+#[x_kube(validation = Rule::new(unchanged(&["sessionRef", "nodeName", "podRef", "containerName", "profiler", "durationSeconds", "require", "start", "endsWithProgram", "startDeadlineSeconds", "metrics", "outputs", "storage", "statusIntervalSeconds"]))
     .message("a capture is fixed once it is created, but for spec.stop"))]
 pub struct CaptureSpec {
     /// The session that this belongs to.
@@ -128,9 +135,28 @@ pub struct CaptureSpec {
     /// Where the artifacts are kept; absent: as the agent is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<StorageMode>,
+    /// Shortest time between two writes of the status in seconds, but for the last one, which is written at once. The operator
+    /// sets it, the longer the more captures have not ended in the cluster.
+    #[serde(default = "default_status_interval")]
+    #[schemars(range(min = 2, max = 60))]
+    pub status_interval_seconds: i32,
     /// Set to end the capture now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopMode>,
+}
+
+impl CaptureSpec {
+    /// Shortest time between two writes of the status, but for the last one.
+    pub fn status_interval(&self) -> Duration {
+        let seconds = self
+            .status_interval_seconds
+            .clamp(MIN_STATUS_INTERVAL_SECONDS, MAX_STATUS_INTERVAL_SECONDS);
+        Duration::from_secs(u64::from(seconds.unsigned_abs()))
+    }
+}
+
+const fn default_status_interval() -> i32 {
+    MIN_STATUS_INTERVAL_SECONDS
 }
 
 /// The session that a capture belongs to.
@@ -179,7 +205,7 @@ pub struct CaptureStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub container_id: Option<String>,
-    /// Where the capture stands. Written at most every two seconds.
+    /// Where the capture stands. Written at most every `spec.statusIntervalSeconds`, and once more when the capture ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
     /// What was published.

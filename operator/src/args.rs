@@ -14,6 +14,7 @@ use crate::admission::entrypoint::EntrypointMode;
 use crate::admission::prepare::PrepareOptions;
 use crate::certificates::{AgentNames, CertificateOptions, Names};
 use crate::controller::ControllerOptions;
+use crate::controller::pace::STATUS_WRITES;
 use crate::gateway::{AgentOptions, GatewayIdentity, GatewayOptions};
 use crate::probes::Listen;
 use crate::release::ReleaseOptions;
@@ -153,6 +154,10 @@ pub struct ControllerArgs {
     /// Most captures at once in one namespace; 0: no limit. Sessions beyond it wait.
     #[arg(long, env = "FLOPWATCH_MAX_CAPTURES_PER_NAMESPACE", default_value_t = 10)]
     max_captures_per_namespace: u16,
+    /// Most writes of captures' statuses per second by all agents together, averaged over a minute; the first and the last write
+    /// of each capture are not counted. The more captures run, the less often a new one is written (every 2 s to every 60 s).
+    #[arg(long, env = "FLOPWATCH_MAX_STATUS_WRITES_PER_SECOND", default_value_t = STATUS_WRITES, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    max_status_writes_per_second: u32,
     /// Suspends new captures. The same can be switched without a restart: key `capturesSuspended: "true"` in the
     /// ConfigMap of --config-map.
     #[arg(long, env = "FLOPWATCH_CAPTURES_SUSPENDED")]
@@ -200,6 +205,7 @@ impl ControllerArgs {
             no_certificates,
             max_concurrent_reconciles,
             max_captures_per_namespace,
+            max_status_writes_per_second,
             captures_suspended,
             config_map,
             store,
@@ -243,6 +249,7 @@ impl ControllerArgs {
             node_lost: Duration::from_secs(u64::from(node_lost_seconds)),
             agent_selector,
             namespace_limit: NonZeroUsize::new(max_captures_per_namespace.into()),
+            status_writes: max_status_writes_per_second,
             concurrency: max_concurrent_reconciles,
             suspended: captures_suspended,
             config_map,

@@ -3,6 +3,7 @@
 pub mod context;
 mod gauges;
 mod lease;
+pub mod pace;
 mod prune;
 mod results;
 #[cfg(test)]
@@ -29,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::certificates::{self, CertificateOptions};
 use crate::controller::context::{Context, Suspension};
+use crate::controller::pace::Pace;
 use crate::controller::watches::{Queues, Receivers};
 use crate::metrics::Metrics;
 use crate::probes::{Listen, Probes, Readiness};
@@ -59,6 +61,8 @@ pub struct ControllerOptions {
     pub agent_selector: String,
     /// Most captures at once in one namespace; None: no limit.
     pub namespace_limit: Option<NonZeroUsize>,
+    /// Most writes of captures' statuses per second by all agents together, but for the first and the last of each capture.
+    pub status_writes: u32,
     /// Most passes at once, of each controller.
     pub concurrency: u16,
     /// Suspends new captures whatever the ConfigMap says.
@@ -128,6 +132,7 @@ pub async fn run(
         options.node_lost,
     );
     context.namespace_limit = options.namespace_limit;
+    context.pace = Pace::new(options.status_writes);
     let context = Arc::new(context);
 
     let (queues, receivers) = Queues::new();

@@ -1,5 +1,6 @@
 //! Profiling sessions: choosing targets, making captures, summing up.
 
+pub mod budget;
 pub mod own_pod;
 pub mod plan;
 pub mod reconcile;

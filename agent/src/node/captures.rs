@@ -19,6 +19,7 @@ use tracing::{Instrument, info, info_span, warn};
 
 use crate::failure::{Failure, chain};
 use crate::node::Node;
+use crate::node::pace::Pace;
 use crate::node::sweep::capture_id;
 use crate::node::watched;
 use crate::node::work::{self, Interrupts};
@@ -67,6 +68,8 @@ pub struct Captures {
     /// All captures of the node, as watched.
     watched: Store<Capture>,
     live: Mutex<BTreeMap<String, Live>>,
+    /// How often captures that wait are told what for.
+    pace: Pace,
     ended: mpsc::Sender<()>,
     tasks: TaskTracker,
 }
@@ -87,6 +90,7 @@ impl Captures {
             node,
             watched,
             live: Mutex::default(),
+            pace: Pace::default(),
             ended,
             tasks: TaskTracker::new(),
         });
@@ -352,7 +356,10 @@ async fn reconcile(capture: Arc<Capture>, captures: Arc<Captures>) -> Result<Act
         Step::Wait { message, recheck } => {
             let mut draft = Draft::new(capture.status.as_ref(), capture.metadata.generation);
             draft.queue(&message);
-            apply_if_changed(&target, &capture, &draft).await?;
+            // Whatever ends on the node changes what all that wait there are told.
+            if is_changed(&capture, &draft) && captures.pace.take(&capture) {
+                target.apply(draft.status()).await?;
+            }
             Ok(Action::requeue(recheck))
         }
         Step::Refuse(failure) => {
@@ -406,11 +413,14 @@ async fn release(node: &Node, target: &Target, capture: &Capture) -> Result<(), 
 }
 
 async fn apply_if_changed(target: &Target, capture: &Capture, draft: &Draft) -> Result<(), Error> {
-    let written = Draft::new(capture.status.as_ref(), capture.metadata.generation);
-    if written != *draft {
+    if is_changed(capture, draft) {
         target.apply(draft.status()).await?;
     }
     Ok(())
+}
+
+fn is_changed(capture: &Capture, draft: &Draft) -> bool {
+    Draft::new(capture.status.as_ref(), capture.metadata.generation) != *draft
 }
 
 #[expect(

@@ -127,7 +127,12 @@ impl<'a> Work<'a> {
     fn new(node: &'a Arc<Node>, capture: &'a Capture, interrupts: Interrupts, kept: Option<Journal>) -> Self {
         let draft = Draft::new(capture.status.as_ref(), capture.metadata.generation);
         let target = Target::new(node.client.clone(), capture);
-        let writer = Writer::start(target, draft.status().clone(), node.give_up.clone());
+        let writer = Writer::start(
+            target,
+            draft.status().clone(),
+            capture.spec.status_interval(),
+            node.give_up.clone(),
+        );
         let uid = capture.uid().unwrap_or_default();
         Self {
             node,

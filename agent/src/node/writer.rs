@@ -1,4 +1,5 @@
-//! Writes a capture's status to the API server: server-side apply, only when it changed, at most every two seconds.
+//! Writes a capture's status to the API server: server-side apply, only when it changed, and at most as often
+//! as `spec.statusIntervalSeconds` says.
 
 use std::time::Duration;
 
@@ -16,8 +17,6 @@ use tracing::{Instrument, debug, warn};
 
 use crate::failure::chain;
 
-/// Shortest time between two writes of one capture's status, but for the last one.
-const WRITE_INTERVAL: Duration = Duration::from_secs(2);
 /// Longest time that one call of the API server may take.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -142,7 +141,8 @@ impl Target {
     }
 }
 
-/// The writer of one live capture. Values that come faster than it writes are merged; the last one is always written.
+/// The writer of one live capture. Values that come faster than it writes are merged; the last one is always written, and at
+/// once.
 #[derive(Debug)]
 pub struct Writer {
     sender: watch::Sender<CaptureStatus>,
@@ -150,11 +150,12 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts it. `written` is what the API server holds already. It gives up only when `stop` is cancelled, the capture is gone or
-    /// another, or the status is none: whatever else the API server answers may pass (one that is starting knows no rights yet).
-    pub fn start(target: Target, written: CaptureStatus, stop: CancellationToken) -> Self {
+    /// Starts it. `written` is what the API server holds already, `interval` the shortest time between two tries to write. It
+    /// gives up only when `stop` is cancelled, the capture is gone or another, or the status is none: whatever else the API
+    /// server answers may pass (one that is starting knows no rights yet).
+    pub fn start(target: Target, written: CaptureStatus, interval: Duration, stop: CancellationToken) -> Self {
         let (sender, receiver) = watch::channel(written.clone());
-        let task = tokio::spawn(write_all(target, receiver, written, stop).in_current_span());
+        let task = tokio::spawn(write_all(target, receiver, written, interval, stop).in_current_span());
         Self { sender, task }
     }
 
@@ -177,13 +178,15 @@ async fn write_all(
     target: Target,
     mut receiver: watch::Receiver<CaptureStatus>,
     mut written: CaptureStatus,
+    interval: Duration,
     stop: CancellationToken,
 ) -> Delivery {
     let mut backoff = DefaultBackoff::default();
     loop {
         // An error means that the sender is gone: what was sent last is still to be written.
-        let closed = receiver.changed().await.is_err();
+        let closed = receiver.changed().await.is_err() || receiver.has_changed().is_err();
         let status = receiver.borrow_and_update().clone();
+        let mut watched = receiver.clone();
         if status != written {
             match target.apply(&status).await {
                 Ok(()) => {
@@ -197,9 +200,12 @@ async fn write_all(
                         return end;
                     }
                     warn!(capture = %target.name, error = %chain(&error), "writing the status failed, trying again");
-                    let pause = backoff.next().unwrap_or(WRITE_INTERVAL);
+                    let pause = backoff.next().unwrap_or(interval);
+                    // What the API server refuses is work for it too.
+                    let pause = if closed { pause } else { pause.max(interval) };
                     tokio::select! {
                         () = sleep(pause) => {}
+                        () = closing(&mut watched), if !closed => {}
                         () = stop.cancelled() => return Delivery::Unwritten,
                     }
                     receiver.mark_changed();
@@ -210,9 +216,8 @@ async fn write_all(
         if closed {
             return Delivery::Written;
         }
-        let mut watched = receiver.clone();
         tokio::select! {
-            () = sleep(WRITE_INTERVAL) => {}
+            () = sleep(interval) => {}
             // The last status is not held back.
             () = closing(&mut watched) => {}
         }
@@ -234,3 +239,6 @@ async fn end_of(target: &Target, error: &Error) -> Option<Delivery> {
 async fn closing(receiver: &mut watch::Receiver<CaptureStatus>) {
     while receiver.changed().await.is_ok() {}
 }
+
+#[cfg(test)]
+mod tests;

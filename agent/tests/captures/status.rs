@@ -1,4 +1,4 @@
-//! The API server refuses a status for a while, or for good.
+//! How often a status is written, and what comes of it when the API server refuses it for a while, or for good.
 
 use flopwatch_test_harness::{Fault, Verb};
 use serde_json::json;
@@ -75,5 +75,22 @@ async fn m1_nothing_is_written_over_a_later_capture_of_the_same_name() {
     eventually("the spool to be empty", || rig.spooled().is_empty().then_some(())).await;
     let later = rig.server.get("captures", "team", "c").unwrap();
     assert!(later["status"].is_null(), "{later}");
+    life.end().await;
+}
+
+#[tokio::test]
+async fn m5_a_capture_whose_status_is_written_once_a_minute_says_at_once_how_it_ended() {
+    let rig = Rig::new(&json!({}));
+    rig.ask("c", 3);
+    rig.server.edit("captures", "team", "c", |capture| {
+        capture["spec"]["statusIntervalSeconds"] = json!(60);
+    });
+    let life = rig.live().await;
+    let begun = std::time::Instant::now();
+    assert_eq!(rig.end_of("c").await.0, "Succeeded");
+    assert!(begun.elapsed().as_secs() < 50, "the end waits for nothing");
+    let status = |call: &String| call.starts_with("patch") && call.ends_with("/captures/c/status");
+    let written = rig.server.writes().iter().filter(|call| status(call)).count();
+    assert_eq!(written, 2, "when it was taken, and its end");
     life.end().await;
 }

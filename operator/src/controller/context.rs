@@ -16,6 +16,7 @@ use kube::{Client, Resource, ResourceExt as _};
 
 use crate::capture::deletions::Deletions;
 use crate::capture::node::NodeHistory;
+use crate::controller::pace::Pace;
 use crate::controller::turns::Turns;
 use crate::deadline::CallError;
 use crate::metrics::Metrics;
@@ -86,6 +87,8 @@ pub struct Context {
     pub namespace_limit: Option<NonZeroUsize>,
     /// Whose turn it is to take places of a namespace with a limit.
     pub turns: Turns,
+    /// How often statuses are written.
+    pub pace: Pace,
     /// Since when nodes have been in trouble.
     pub history: Mutex<NodeHistory>,
     /// Since when captures have been seen being deleted.
@@ -95,7 +98,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// A context with nothing seen yet, and no limit on namespaces.
+    /// A context with nothing seen yet, no limit on namespaces and the default bound on writes of statuses.
     pub fn new(
         client: Client,
         stores: Stores,
@@ -113,6 +116,7 @@ impl Context {
             node_lost,
             namespace_limit: None,
             turns: Turns::default(),
+            pace: Pace::default(),
             deletions: Mutex::default(),
             history: Mutex::default(),
             failures: Mutex::default(),

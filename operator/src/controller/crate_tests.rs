@@ -45,6 +45,7 @@ fn options(lease: Option<&str>) -> ControllerOptions {
         node_lost: Duration::from_mins(1),
         agent_selector: "app=agent".to_owned(),
         namespace_limit: None,
+        status_writes: 50,
         concurrency: 1,
         suspended: false,
         config_map: "flopwatch".to_owned(),

@@ -20,6 +20,8 @@ use kube::core::DynamicObject;
 use kube::{Resource as _, ResourceExt as _};
 use sha2::{Digest as _, Sha256};
 
+use crate::capture::standing::Standing;
+use crate::session::budget::Budget;
 use crate::session::own_pod::Attempt;
 use crate::session::summary::{Summary, shorten};
 use crate::session::targets::{Selection, Target, left_out, not_prepared, select};
@@ -42,6 +44,8 @@ pub struct World<'a> {
     pub suspended: bool,
     /// What the namespace may have at once, and has.
     pub share: Share,
+    /// What the captures of the cluster leave of the writes of statuses that it allows.
+    pub budget: Budget,
     /// What came of making the session's own pod in this pass.
     pub attempt: Option<&'a Attempt>,
     /// An id that no session of the cluster has.
@@ -71,6 +75,9 @@ pub struct Plan {
     pub stop: Vec<(Arc<Capture>, StopMode)>,
     /// The status as it should be.
     pub status: ProfilingSessionStatus,
+    /// Shortest time since the last such status, where it only tells how captures go on: it may wait, and be merged with what
+    /// comes meanwhile. None: it is written at once.
+    pub merge: Option<Duration>,
     /// Whether the retention is over.
     pub expired: bool,
     /// Whether this step cannot be taken back (captures are made, the session ends): it must rest on what the API
@@ -206,10 +213,13 @@ impl Step<'_> {
     /// Makes captures of what was chosen.
     fn make_captures(mut self, targets: &[Target], note: Option<String>) -> Plan {
         let existing: BTreeSet<String> = self.world.captures.iter().map(|capture| capture.name_any()).collect();
+        let session = self.session.name_any();
+        let mut budget = self.world.budget;
         let create: Vec<Capture> = targets
             .iter()
-            .map(|target| self.capture(target))
-            .filter(|capture| !existing.contains(&capture.name_any()))
+            .map(|target| (capture_name(&session, target), target))
+            .filter(|(name, _)| !existing.contains(name))
+            .map(|(name, target)| self.capture(&name, target, budget.take()))
             .collect();
         let mut summary = Summary::of(self.world.captures, 0);
         let made = i32::try_from(create.len()).unwrap_or(i32::MAX);
@@ -255,12 +265,15 @@ impl Step<'_> {
     fn follow(mut self) -> Plan {
         let summary = Summary::of(self.world.captures, self.status.counts.captures);
         let stop = self.session.spec.stop.map(|mode| {
-            let live = self.world.captures.iter().filter(|capture| {
-                !crate::capture::standing::Standing::of(capture).has_ended() && capture.spec.stop != Some(mode)
-            });
+            let live = self
+                .world
+                .captures
+                .iter()
+                .filter(|capture| !Standing::of(capture).has_ended() && capture.spec.stop != Some(mode));
             live.map(|capture| (Arc::clone(capture), mode)).collect()
         });
-        if !is_true(&self.status, SessionCondition::TargetsFound) {
+        let follows = is_true(&self.status, SessionCondition::TargetsFound);
+        if !follows {
             let message = format!("{} containers", summary.counts.captures);
             self.set(
                 SessionCondition::TargetsFound,
@@ -276,12 +289,30 @@ impl Step<'_> {
             self.end(reason, message);
         }
         Plan {
+            merge: self.slowest().filter(|_| follows && !ended && self.has_seen_request()),
             stop: stop.unwrap_or_default(),
             decisive: ended,
             again: Some(if ended { self.retention() } else { RESYNC }),
             status: self.status,
             ..Plan::default()
         }
+    }
+
+    /// The longest time between two writes of the status of a capture that has not ended: so sessions are never written more
+    /// often than their captures.
+    fn slowest(&self) -> Option<Duration> {
+        let live = self
+            .world
+            .captures
+            .iter()
+            .filter(|capture| !Standing::of(capture).has_ended());
+        live.map(|capture| capture.spec.status_interval()).max()
+    }
+
+    /// Whether the status that is there was determined from the request as it is now.
+    fn has_seen_request(&self) -> bool {
+        let old = self.session.status.as_ref();
+        old.is_some_and(|old| old.observed_generation == self.session.metadata.generation)
     }
 
     /// Waits for targets until the deadline.
@@ -408,12 +439,12 @@ impl Step<'_> {
         let _change = conditions::set(&mut self.status.conditions, desired);
     }
 
-    fn capture(&self, target: &Target) -> Capture {
+    fn capture(&self, name: &str, target: &Target, status_interval_seconds: i32) -> Capture {
         let spec = &self.session.spec;
         let id = self.status.id.clone().unwrap_or_default();
         let session_name = self.session.name_any();
         let mut capture = Capture::new(
-            &capture_name(&session_name, target),
+            name,
             CaptureSpec {
                 session_ref: SessionReference {
                     name: session_name.clone(),
@@ -435,6 +466,7 @@ impl Step<'_> {
                 transform: spec.transform.clone(),
                 outputs: spec.outputs.clone(),
                 storage: spec.retention.storage,
+                status_interval_seconds,
                 stop: None,
             },
         );
@@ -474,9 +506,9 @@ fn admit(share: Share, wanted: usize) -> Result<(), Over> {
         )));
     }
     if share.taken.saturating_add(wanted) > limit {
+        // Without the number at work: each end would have to be told to all that wait.
         return Err(Over::Now(format!(
-            "{} of {limit} captures that the namespace may have at once are at work, and the session asks for {wanted}",
-            share.taken
+            "the namespace may have {limit} captures at once: the session asks for {wanted} and waits until others have ended"
         )));
     }
     Ok(())

@@ -58,6 +58,8 @@ async fn pass(session: &ProfilingSession, context: &Context) -> Result<Action, C
         captures: &captures,
         suspended: context.suspension.get(),
         share,
+        // Nothing is made of what is planned here.
+        budget: context.pace.whole(),
         attempt: None,
         fresh_id: &fresh_id,
     };
@@ -98,19 +100,25 @@ async fn pass(session: &ProfilingSession, context: &Context) -> Result<Action, C
         share,
         ..world
     };
-    let step = plan(&fresh, &world);
+    let step = paced(&fresh, world, context);
     let Some(pod) = &step.create_pod else {
         return carry_out(&fresh, step, context).await;
     };
     let attempt = own_pod::make(&fresh, pod, context).await?;
-    let step = plan(
-        &fresh,
-        &World {
-            attempt: Some(&attempt),
-            ..world
-        },
-    );
-    carry_out(&fresh, step, context).await
+    let world = World {
+        attempt: Some(&attempt),
+        ..world
+    };
+    carry_out(&fresh, paced(&fresh, world, context), context).await
+}
+
+/// Plans with what the captures of the cluster leave of the writes of statuses that it allows.
+fn paced(session: &ProfilingSession, world: World<'_>, context: &Context) -> Plan {
+    let uid = session.metadata.uid.as_deref().unwrap_or_default();
+    let captures = &context.stores.captures;
+    context
+        .pace
+        .plan(uid, captures, |budget| plan(session, &World { budget, ..world }))
 }
 
 /// What the session's namespace may have at once, and has: captures at work, and sessions whose own pod is about to get
@@ -187,6 +195,10 @@ async fn carry_out(session: &ProfilingSession, step: Plan, context: &Context) ->
         stop(capture, *mode, &captures).await?;
     }
     if session.status.as_ref() != Some(&step.status) {
+        let uid = session.metadata.uid.as_deref().unwrap_or_default();
+        if let Some(wait) = step.merge.and_then(|interval| context.pace.wait(uid, interval)) {
+            return Ok(Action::requeue(wait));
+        }
         write_status(session, &step.status, &sessions).await?;
         announce(session, &step.status, context).await;
     }

@@ -41,6 +41,7 @@ fn world<'a>(pods: &'a [Arc<Pod>], captures: &'a [Arc<Capture>]) -> World<'a> {
         captures,
         suspended: false,
         share: Share::default(),
+        budget: Budget::new(50, []),
         attempt: None,
         fresh_id: "00c0ffee",
     }
@@ -340,4 +341,57 @@ fn a_target_that_asked_to_be_prepared_and_was_not_seen_is_named() {
         said.starts_with(start) && said.contains("Create the pod anew"),
         "{said}"
     );
+}
+
+#[test]
+fn m5_only_how_captures_go_on_waits_and_for_the_slowest_that_has_not_ended() {
+    let spec = json!({"target": {"podName": null, "podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 3}});
+    let pods = [pod("p", "Running"), pod("q", "Running"), pod("r", "Running")];
+    let made = plan(&begun(&spec), &world(&pods, &[]));
+    assert_eq!(made.merge, None, "what was chosen is told at once");
+    let (mut session, captures) = capturing(&spec, &pods);
+    let mut captures = captures;
+    for (capture, interval) in captures.iter_mut().zip([60, 20, 2]) {
+        Arc::make_mut(capture).spec.status_interval_seconds = interval;
+    }
+    let over = ended(&captures[0], "Succeeded", "True", "Succeeded");
+    let going = [over, Arc::clone(&captures[1]), Arc::clone(&captures[2])];
+    assert_eq!(
+        plan(&session, &world(&pods, &going)).merge,
+        Some(Duration::from_secs(20))
+    );
+    let all = captures
+        .iter()
+        .map(|capture| ended(capture, "Succeeded", "True", "Succeeded"));
+    assert_eq!(
+        plan(&session, &world(&pods, &all.collect::<Vec<_>>())).merge,
+        None,
+        "so is the end"
+    );
+    session.metadata.generation = Some(2);
+    assert_eq!(
+        plan(&session, &world(&pods, &going)).merge,
+        None,
+        "so is that a change of the request is seen"
+    );
+}
+
+#[test]
+fn m5_each_capture_of_a_session_counts_those_before_it() {
+    let spec = json!({"target": {"podName": null, "podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 3}});
+    let pods = [pod("p", "Running"), pod("q", "Running"), pod("r", "Running")];
+    let budget = Budget::new(1, []);
+    let step = plan(
+        &begun(&spec),
+        &World {
+            budget,
+            ..world(&pods, &[])
+        },
+    );
+    let intervals: Vec<i32> = step
+        .create
+        .iter()
+        .map(|capture| capture.spec.status_interval_seconds)
+        .collect();
+    assert_eq!(intervals, [3, 10, 16]);
 }

@@ -1,5 +1,6 @@
 //! Against an API server in memory.
 
+mod merged;
 mod side_by_side;
 
 use flopwatch_api::reason::SessionReason;
@@ -19,6 +20,7 @@ struct World {
     server: ApiServer,
     context: Arc<Context>,
     sessions: Writer<ProfilingSession>,
+    captures: Writer<Capture>,
     pods: Writer<Pod>,
 }
 
@@ -40,8 +42,10 @@ fn world(session: &Value, captures: &[Value]) -> World {
     }
     let (sessions, sessions_writer) = filled(vec![session]);
     let (pods, pods_writer) = filled(vec![running("team")]);
+    let (captures, captures_writer) = filled(Vec::new());
     let stores = Stores {
         sessions,
+        captures,
         pods,
         ..rig::stores()
     };
@@ -49,6 +53,7 @@ fn world(session: &Value, captures: &[Value]) -> World {
         context: Arc::new(rig::context(&server, stores)),
         server,
         sessions: sessions_writer,
+        captures: captures_writer,
         pods: pods_writer,
     }
 }

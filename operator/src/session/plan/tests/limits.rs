@@ -24,7 +24,7 @@ fn a_session_waits_while_its_namespace_is_full_and_takes_the_place_that_becomes_
     };
     let full = with(share(2, 2));
     assert!(full.create.is_empty() && full.status.completion_time.is_none());
-    insta::assert_snapshot!(condition(&full.status, SessionCondition::TargetsFound), @"False NamespaceLimit: 2 of 2 captures that the namespace may have at once are at work, and the session asks for 1");
+    insta::assert_snapshot!(condition(&full.status, SessionCondition::TargetsFound), @"False NamespaceLimit: the namespace may have 2 captures at once: the session asks for 1 and waits until others have ended");
     assert_eq!(with(share(2, 1)).create.len(), 1);
     assert_eq!(with(Share::default()).create.len(), 1, "no limit");
 }
