@@ -1,5 +1,6 @@
 /** The session at a glance: busy and idle, what took the time, and what the capture does not hold. */
 
+import { Fragment } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { isDark } from "../ui/dark";
 import { categoryCss } from "../gl/palette";
@@ -55,19 +56,12 @@ function Overview({ workspace }: { workspace: Workspace }) {
         <h2>GPUs: busy and idle</h2>
         {summary.gpus.length === 0 && <p class="faint">No work of a GPU was captured.</p>}
         {summary.gpus.map((gpu) => (
-          <div key={gpu.device} class="bar" title="Length of the union of kernels, copies and memsets, as a share of the window">
-            <span>
-              GPU {gpu.device} {gpu.name}
-            </span>
-            <span class="track">
-              <i style={{ width: `${gpu.busy_ratio_of_window * 100}%`, background: categoryCss("cuda_kernel", isDark()) }} />
-            </span>
-            <span class="number">
-              busy {format.percent(gpu.busy_ratio_of_window)}, idle {format.percent(1 - gpu.busy_ratio_of_window)} of the window
-              {gpu.busy_ratio_of_events_span !== undefined &&
-                `; busy ${format.percent(gpu.busy_ratio_of_events_span)}, idle ${format.percent(1 - gpu.busy_ratio_of_events_span)} of the ${format.duration(summary.events_span_ns ?? 0)} that hold events`}
-            </span>
-          </div>
+          <Fragment key={gpu.device}>
+            <Busy of={`GPU ${gpu.device}${gpu.name && ` ${gpu.name}`}, window of ${format.duration(header.durationNs)}`} ratio={gpu.busy_ratio_of_window} />
+            {gpu.busy_ratio_of_events_span !== undefined && (
+              <Busy of={`GPU ${gpu.device}, the ${format.duration(summary.events_span_ns ?? 0)} that hold events`} ratio={gpu.busy_ratio_of_events_span} />
+            )}
+          </Fragment>
         ))}
         <p class="faint">
           Of {format.grouped(summary.launches.matched + summary.launches.unmatched)} kernels, copies and memsets, {format.grouped(summary.launches.matched)} have their launching call in the capture.
@@ -178,6 +172,21 @@ function Line({ workspace, counter }: { workspace: Workspace; counter: number })
         <polyline points={points} fill="none" stroke={categoryCss("counter", isDark())} vector-effect="non-scaling-stroke" />
       </svg>
       <span class="number">at most {format.quantity(most, of.unit)}</span>
+    </div>
+  );
+}
+
+/** Share of a span in which a GPU is at work. */
+function Busy({ of, ratio }: { of: string; ratio: number }) {
+  return (
+    <div class="bar" title="Length of the union of kernels, copies and memsets, as a share of it">
+      <span title={of}>{of}</span>
+      <span class="track">
+        <i style={{ width: `${ratio * 100}%`, background: categoryCss("cuda_kernel", isDark()) }} />
+      </span>
+      <span class="number">
+        busy {format.percent(ratio)}, idle {format.percent(1 - ratio)}
+      </span>
     </div>
   );
 }
