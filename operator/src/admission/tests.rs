@@ -9,19 +9,17 @@ use axum::body::Body;
 use axum::http::Request;
 use flopwatch_api::REQUESTED_BY_ANNOTATION;
 use flopwatch_api::preparation::PREPARE_LABEL;
+use flopwatch_test_harness::ApiServer;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use super::*;
 use crate::admission::entrypoint::EntrypointMode;
 
-fn reviewer() -> Arc<Reviewer> {
+fn reviewer(server: &ApiServer) -> Arc<Reviewer> {
     let metrics = Metrics::new().unwrap();
-    let service = tower::service_fn(|_| async {
-        Err::<http::Response<kube::client::Body>, std::io::Error>(std::io::Error::other("a review calls no API server"))
-    });
     Arc::new(Reviewer {
-        client: Client::new(service, "default"),
+        client: server.client("default"),
         prepare: PrepareOptions {
             launcher_image: "agent:1".into(),
             tools_image: "nsys:1".into(),
@@ -51,8 +49,10 @@ fn review(operation: &str, user: &str, object: Value, old: Value) -> Value {
 }
 
 async fn send(path: &str, body: String) -> (StatusCode, String) {
+    let server = ApiServer::new();
     let request = Request::post(path).body(Body::from(body)).unwrap();
-    let response = router(reviewer()).oneshot(request).await.unwrap();
+    let response = router(reviewer(&server)).oneshot(request).await.unwrap();
+    assert_eq!(server.calls(), [], "a review calls no API server");
     let status = response.status();
     let body = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
     (status, String::from_utf8(body.to_vec()).unwrap())
@@ -264,7 +264,7 @@ mod crate_tests {
         let (readiness, stop) = (Readiness::default(), CancellationToken::new());
         let server = tokio::spawn(serve(
             address,
-            router(reviewer()),
+            router(reviewer(&ApiServer::new())),
             receiver,
             Limit::new(8, Duration::from_secs(30), Metrics::new().unwrap().refused_connections),
             readiness.clone(),

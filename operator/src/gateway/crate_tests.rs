@@ -1,9 +1,10 @@
-//! The gateway on loopback, before an API server of the tests and a real artifact service.
+//! The gateway on loopback, before an API server in memory and a real artifact service.
 
-mod api_server;
+mod agent;
 mod browsers;
 mod client;
 mod clients;
+mod cluster;
 mod contract;
 mod engine;
 mod forms;
@@ -11,14 +12,17 @@ mod kernels;
 mod listeners;
 mod load;
 mod nodes;
+mod requests;
 mod rig;
 mod sockets;
 mod stored;
 
 use std::collections::BTreeSet;
 
+use flopwatch_test_harness::{Fault, Verb};
 use serde_json::{Value, json};
 
+use self::cluster::Controller;
 use self::rig::{Rig, artifacts, timeline_content};
 
 const PATHS: [&str; 5] = [
@@ -58,7 +62,7 @@ fn the_document_is_committed() {
 #[tokio::test]
 async fn whoever_shows_no_known_token_is_told_to() {
     let rig = Rig::new().await;
-    let gateway = api_server::gateway_token("flopwatch-agent/node");
+    let gateway = rig.cluster.token_of_gateway("flopwatch-agent/node");
     for path in PATHS.iter().chain(&["/api/profiling/sessions"]) {
         for token in [None, Some("nobody"), Some(gateway.as_str())] {
             let answer = rig.ask("GET", path, token, &[], "").await;
@@ -93,7 +97,8 @@ async fn whoever_may_not_learns_nothing_about_what_there_is() {
 #[tokio::test]
 async fn a_review_that_fails_lets_nobody_in() {
     let rig = Rig::new().await;
-    rig.world.lock().unwrap().broken = true;
+    let server = &rig.cluster.server;
+    server.fail(usize::MAX, Verb::Create, "tokenreviews", Fault::Code(500));
     let answer = rig.get(PATHS[0], "admin").await;
     assert_eq!((answer.status, answer.reason().as_str()), (503, "ApiServer"));
     assert_eq!(answer.header("retry-after"), "2");
@@ -111,10 +116,10 @@ async fn a_run_is_a_session_made_with_the_callers_own_token() {
         accepted.json(),
         json!({"session_id": "00000000", "status": "pending", "namespace": "team", "name": "run-0"})
     );
-    let (user, session) = rig.world.lock().unwrap().made[0].clone();
+    let made = &rig.cluster.done(Verb::Create)[0];
     assert_eq!(
-        (user.as_str(), &session["spec"]["durationSeconds"]),
-        ("admin", &json!(5))
+        (made.user.as_deref(), &made.body["spec"]["durationSeconds"]),
+        (Some("admin"), &json!(5))
     );
     let read = rig.get("/api/profiling/session/00000000", "admin").await.json();
     assert_eq!(
@@ -134,7 +139,7 @@ async fn a_run_is_a_session_made_with_the_callers_own_token() {
         "{refused:?}"
     );
     assert_eq!(rig.post("/api/profiling/run", "nobody", &request).await.status, 401);
-    assert_eq!(rig.world.lock().unwrap().made.len(), 1);
+    assert_eq!(rig.cluster.done(Verb::Create).len(), 1);
 }
 
 #[tokio::test]
@@ -169,13 +174,13 @@ async fn a_run_that_is_none_is_a_bad_request() {
             .status,
         413
     );
-    assert!(rig.world.lock().unwrap().made.is_empty());
+    assert_eq!(rig.cluster.done(Verb::Create), []);
 }
 
 #[tokio::test]
 async fn a_run_that_no_controller_takes_up_names_the_session() {
     let rig = Rig::new().await;
-    rig.world.lock().unwrap().no_controller = true;
+    *rig.cluster.controller.lock().unwrap() = Controller::Sleeps;
     let request = json!({"mode": "auto", "target": {"namespace": "team", "pod": "train"}});
     let answer = rig.post("/api/profiling/run", "admin", &request).await;
     assert_eq!((answer.status, answer.reason().as_str()), (503, "NotTakenUp"));
@@ -449,8 +454,17 @@ async fn a_session_is_deleted_with_the_callers_own_token() {
     );
     let deleted = rig.ask("DELETE", PATHS[0], Some("admin"), &[], "").await;
     assert_eq!(deleted.json(), json!({"session_id": "0badcafe", "status": "deleted"}));
-    let expected = ("admin".to_owned(), json!({"name": "train", "uid": "uid-0badcafe"}));
-    assert_eq!(rig.world.lock().unwrap().deleted, [expected]);
+    let [done] = &rig.cluster.done(Verb::Delete)[..] else {
+        panic!("one session is deleted once");
+    };
+    assert!(
+        done.path.ends_with("/namespaces/team/profilingsessions/train"),
+        "{done:?}"
+    );
+    assert_eq!(
+        (done.user.as_deref(), &done.body["preconditions"]["uid"]),
+        (Some("admin"), &json!("uid-0badcafe"))
+    );
 }
 
 #[tokio::test]

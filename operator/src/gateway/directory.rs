@@ -68,9 +68,27 @@ impl std::fmt::Debug for Directory {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_test_harness::ApiServer;
     use serde_json::json;
 
     use super::*;
+
+    #[tokio::test]
+    async fn agents_are_those_of_the_service_in_its_namespace() {
+        let server = ApiServer::new();
+        for (namespace, service) in [("flopwatch", "agents"), ("flopwatch", "others"), ("team", "agents")] {
+            server.put(&json!({
+                "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+                "metadata": {"namespace": namespace, "name": service, "labels": {"kubernetes.io/service-name": service}},
+                "addressType": "IPv4", "ports": [{"name": "https", "port": 8443}],
+                "endpoints": [{"addresses": ["10.0.0.1"], "nodeName": format!("{namespace}-{service}")}]
+            }));
+        }
+        let directory = Directory::new(server.client("default"), "flopwatch", "agents".to_owned());
+        let agents = directory.agents().await.unwrap();
+        let nodes: Vec<&str> = agents.iter().map(|agent| agent.node.as_str()).collect();
+        assert_eq!(nodes, ["flopwatch-agents"]);
+    }
 
     #[test]
     fn endpoints_that_are_ready_are_agents_of_their_nodes() {

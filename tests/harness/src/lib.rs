@@ -10,8 +10,9 @@
 //! ([`ApiServer::add_token`], [`ApiServer::allow`]). TokenReview, SubjectAccessReview and the reviews of oneself are answered from
 //! that. An unknown token is refused with 401, a missing right with 403.
 //!
-//! What it does not know: schemas, defaults, managed fields. A manager's later apply takes back what it applied before and
-//! leaves out now; conditions are merged by their type, other lists are replaced.
+//! What it does not know: managed fields, defaults, and of schemas more than the bounds of numbers ([`ApiServer::define`]). A
+//! manager's later apply takes back what it applied before and leaves out now; conditions are merged by their type, other lists are
+//! replaced.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,6 +25,7 @@ mod fault;
 mod path;
 mod reviews;
 mod rights;
+mod schema;
 mod server;
 mod state;
 

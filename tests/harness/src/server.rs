@@ -14,6 +14,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderValue, Method, Request, Response};
 use jiff::SignedDuration;
 use jiff::fmt::rfc2822::DateTimePrinter;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -158,6 +159,16 @@ impl ApiServer {
         self.state().page = Some(objects);
     }
 
+    /// Holds what is created of a custom resource against the bounds that its schema gives to numbers.
+    pub fn define(&self, resource: &CustomResourceDefinition) {
+        let spec = &resource.spec;
+        for version in &spec.versions {
+            let schema = version.schema.as_ref().map(|schema| &schema.open_api_v3_schema);
+            let of = (format!("{}/{}", spec.group, version.name), spec.names.plural.clone());
+            self.state().schemas.insert(of, serde_json::to_value(schema).unwrap());
+        }
+    }
+
     /// Sets its clock, which dates objects and answers, ahead of this machine's.
     pub fn set_ahead(&self, ahead: SignedDuration) {
         self.state().ahead = ahead;
@@ -199,19 +210,21 @@ impl ApiServer {
             (_, None) => Verb::List,
             (_, Some(_)) => Verb::Get,
         };
-        let (call, caller, fault, reactions, delays) = {
+        let (mut call, at, caller, fault, reactions, delays) = {
             let mut state = self.state();
             let caller = state.reviews.caller(&parts.headers);
+            let at = state.calls.len();
             let call = Call {
                 user: caller.as_ref().map(|caller| caller.user().to_owned()),
                 verb,
                 path,
                 body: body.clone(),
+                code: None,
             };
             state.calls.push(call.clone());
             let caller = state.reviews.let_through(caller, verb, &place);
             let fault = state.fault(verb, &place);
-            (call, caller, fault, state.reactions.clone(), state.delays.clone())
+            (call, at, caller, fault, state.reactions.clone(), state.delays.clone())
         };
         let how = parts.headers.get(http::header::CONTENT_TYPE);
         let how = how.and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -220,19 +233,25 @@ impl ApiServer {
             (Some(Fault::Code(code)), _) => refused(code, UNSAID),
             (Some(Fault::Refused(code, message)), _) => refused(code, message),
             (_, Err(denied)) => denied,
-            _ if verb == Verb::Watch => return self.watch(place, query),
+            _ if verb == Verb::Watch => {
+                self.state().calls[at].code = Some(200);
+                return self.watch(place, query);
+            }
             (_, Ok(caller)) => self.with(|state| state.answer(&caller, verb, &place, &query, how, &body)),
         };
+        let answer = match fault {
+            Some(Fault::DoneBut(code)) => refused(code, UNSAID),
+            _ => answer,
+        };
+        call.code = Some(answer.0);
+        self.state().calls[at].code = call.code;
         for react in reactions {
             react(self, &call);
         }
         for delay in delays {
             delay(&call).await;
         }
-        match fault {
-            Some(Fault::DoneBut(code)) => self.answered(refused(code, UNSAID)),
-            _ => self.answered(answer),
-        }
+        self.answered(answer)
     }
 
     fn answered(&self, (code, body): Answer) -> Response<Body> {

@@ -11,6 +11,7 @@ use crate::apply::apply;
 use crate::fault::{Fault, Rule, Verb};
 use crate::path::{Place, plural};
 use crate::reviews::{Identity, Reviews};
+use crate::schema::out_of_bounds;
 use crate::server::ApiServer;
 
 /// An answer: the code and the body.
@@ -27,6 +28,8 @@ pub struct Call {
     pub path: String,
     /// What it sent; null when that was nothing or no JSON.
     pub body: Value,
+    /// The status of its answer; none while there is none.
+    pub code: Option<u16>,
 }
 
 /// Something that happened to an object.
@@ -59,6 +62,8 @@ pub(crate) struct State {
     pub(crate) calls: Vec<Call>,
     pub(crate) rules: Vec<Rule>,
     pub(crate) reviews: Reviews,
+    /// By API and resource.
+    pub(crate) schemas: BTreeMap<(String, String), Value>,
     /// Most objects in an answer to a list, whatever was asked for.
     pub(crate) page: Option<usize>,
     pub(crate) reactions: Vec<Reaction>,
@@ -187,9 +192,9 @@ impl State {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let namespace = text(&object["metadata"]["namespace"]);
         if object["metadata"]["name"].is_null() {
-            self.named += 1;
             let prefix = text(&object["metadata"]["generateName"]).unwrap_or_default();
             object["metadata"]["name"] = json!(format!("{prefix}{}", self.named));
+            self.named += 1;
         }
         let name = text(&object["metadata"]["name"]).unwrap_or_default();
         let key = (resource, namespace, name);
@@ -381,6 +386,10 @@ impl State {
                 "AlreadyExists",
                 &format!("{} \"{name}\" already exists", place.resource),
             );
+        }
+        let schema = self.schemas.get(&(place.api.clone(), place.resource.clone()));
+        if let Some(words) = schema.and_then(|schema| out_of_bounds(schema, &object, "")) {
+            return refusal(422, "Invalid", &format!("{} is invalid: {words}", place.resource));
         }
         // Some send it: it is the server's to say.
         without_own(&mut object);

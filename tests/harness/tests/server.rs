@@ -9,7 +9,10 @@ use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::authentication::v1::{SelfSubjectReview, TokenRequest, TokenReview};
 use k8s_openapi::api::authorization::v1::{SelfSubjectAccessReview, SubjectAccessReview};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, ServiceAccount};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions, WatchEvent, WatchParams};
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
+    Preconditions, WatchEvent, WatchParams,
+};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
@@ -212,8 +215,22 @@ async fn calls_go_wrong_as_often_as_they_are_told_to() {
         verb: Verb::Create,
         path: path.clone(),
         body: serde_json::to_value(map("a", &[])).unwrap(),
+        code: Some(403),
     };
-    assert_eq!(server.calls()[0], made);
+    let calls = server.calls();
+    assert_eq!(calls[0], made);
+    let codes: Vec<_> = calls.iter().map(|call| call.code).collect();
+    let expected = [
+        Some(403),
+        Some(403),
+        Some(500),
+        Some(200),
+        None,
+        Some(200),
+        Some(403),
+        Some(200),
+    ];
+    assert_eq!(codes, expected, "one was never answered");
     assert_eq!(server.writes(), vec![format!("create {path}"); 4]);
 }
 
@@ -400,4 +417,24 @@ async fn who_calls_by_its_address_is_whom_their_token_says() {
     assert_eq!(code(&list(&config).await.unwrap_err()), 401);
     config.auth_info = serde_json::from_value(json!({"token": "of-ada"})).unwrap();
     assert_eq!(list(&config).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_custom_resource_is_held_against_the_bounds_of_its_schema() {
+    let server = ApiServer::new();
+    let schema = json!({"type": "object", "properties": {"spec": {
+        "type": "object", "properties": {"seconds": {"type": "integer", "maximum": 300.0}}
+    }}});
+    let definition = json!({"metadata": {"name": "runs.example.com"}, "spec": {
+        "group": "example.com", "names": {"kind": "Run", "plural": "runs"}, "scope": "Namespaced",
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]
+    }});
+    server.define(&serde_json::from_value(definition).unwrap());
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Run"));
+    let runs: Api<DynamicObject> = Api::namespaced_with(server.client("team"), "team", &kind);
+    let run = |seconds: u32| DynamicObject::new("a", &kind).data(json!({"spec": {"seconds": seconds}}));
+    let refused = runs.create(&PostParams::default(), &run(301)).await.unwrap_err();
+    assert_eq!(code(&refused), 422);
+    assert!(refused.to_string().contains("spec.seconds"), "{refused}");
+    runs.create(&PostParams::default(), &run(300)).await.unwrap();
 }

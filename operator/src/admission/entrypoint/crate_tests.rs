@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use base64::Engine as _;
+use flopwatch_test_harness::ApiServer;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -209,10 +210,7 @@ async fn what_cannot_be_known_is_named() {
 #[tokio::test]
 async fn a_registry_that_hangs_is_given_up_within_the_deadline() {
     let (host, _registry) = registry().await;
-    let service = tower::service_fn(|_| async {
-        Err::<http::Response<kube::client::Body>, std::io::Error>(std::io::Error::other("no API server"))
-    });
-    let client = Client::new(service, "default");
+    let client = ApiServer::new().client("default");
     let started = Instant::now();
     let needed = vec![
         ("slow".to_owned(), format!("{host}/slow:1")),

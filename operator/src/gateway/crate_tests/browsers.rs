@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::process::Command;
 use std::time::Duration;
 
+use flopwatch_test_harness::Verb;
 use serde_json::{Value, json};
 
 use super::rig::{Answer, Rig, artifacts};
@@ -12,6 +13,8 @@ const SIGN_IN: &str = "/api/sign-in";
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 /// What browsers say of requests of a page to its own server.
 const OWN: (&str, &str) = ("Sec-Fetch-Site", "same-origin");
+/// What is done to sessions.
+const WRITES: [Verb; 3] = [Verb::Create, Verb::Patch, Verb::Delete];
 
 /// Signs in with `token`; the cookie that the browser sends from then on.
 async fn signed_in(rig: &Rig, token: &str) -> String {
@@ -51,9 +54,8 @@ async fn a_browser_that_signed_in_reads_profiles_stops_and_deletes_as_its_user()
     let stopped = rig.ask("POST", &stop_path(), None, &with_body, stop).await;
     assert_eq!(stopped.status, 200, "{stopped:?}");
     assert_eq!(rig.ask("DELETE", super::PATHS[0], None, &own, "").await.status, 200);
-    let world = rig.world.lock().unwrap();
-    let users = [&world.made[0].0, &world.changed[0].0, &world.deleted[0].0];
-    assert_eq!(users, ["admin"; 3]);
+    let users = WRITES.map(|verb| rig.cluster.done(verb)[0].user.clone());
+    assert_eq!(users, ["admin"; 3].map(|user| Some(user.to_owned())));
 }
 
 #[tokio::test]
@@ -93,17 +95,16 @@ async fn a_page_of_another_site_can_have_nothing_done_in_the_name_of_who_signed_
     }
     let twice = [("Cookie", cookie.as_str()), OWN, (OWN.0, "cross-site")];
     assert_eq!(rig.ask("DELETE", super::PATHS[0], None, &twice, "").await.status, 401);
-    let world = rig.world.lock().unwrap();
-    assert!(world.made.is_empty() && world.changed.is_empty() && world.deleted.is_empty());
+    assert_eq!(WRITES.map(|verb| rig.cluster.done(verb)), [vec![], vec![], vec![]]);
 }
 
 #[tokio::test]
 async fn a_token_that_the_cluster_does_not_know_signs_nobody_in() {
     let rig = Rig::new().await;
+    let for_agents = rig.cluster.token_of_gateway("flopwatch-agent/node");
     for (body, status) in [
         (json!({"token": "nobody"}), 401),
-        // Good for agents alone.
-        (json!({"token": "gateway"}), 401),
+        (json!({"token": for_agents}), 401),
         (json!({"token": ""}), 400),
         (json!({"token": "two words"}), 400),
         (json!({"token": "line\r\nSet-Cookie: x"}), 400),
@@ -167,18 +168,24 @@ async fn a_session_is_stopped_with_the_callers_own_token() {
             stopped.json(),
             json!({"session_id": "0badcafe", "status": "pending", "stop": stop})
         );
-        let (user, change) = rig.world.lock().unwrap().changed.pop().unwrap();
-        assert_eq!(user, "admin");
+        let change = rig.cluster.done(Verb::Patch).pop().unwrap();
+        assert_eq!(change.user.as_deref(), Some("admin"));
         assert_eq!(
-            change,
+            change.body,
             json!({"metadata": {"uid": "uid-0badcafe"}, "spec": {"stop": mode}})
         );
+        let changed = rig.cluster.server.get("profilingsessions", "team", "train").unwrap();
+        let spec = json!({"target": {"podName": "train"}, "profiler": {"type": "Nsys"}, "stop": mode});
+        assert_eq!(changed["spec"], spec, "nothing else is changed");
     }
 }
 
 #[tokio::test]
 async fn targets_are_the_pods_that_the_caller_may_list() {
     let rig = Rig::new().await;
+    // One more than there are in an answer.
+    rig.cluster.add_pod("zebra", "Running");
+    rig.cluster.server.set_page(2);
     let path = "/api/profiling/targets?namespace=team";
     assert_eq!(
         rig.get(path, "admin").await.json(),
@@ -245,24 +252,23 @@ async fn a_user_signs_in_profiles_and_opens_a_timeline_in_a_browser() {
     let said = String::from_utf8_lossy(&output.stdout);
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}\n{complaints}");
-    let world = rig.world.lock().unwrap();
-    let (user, made) = &world.made[0];
-    assert_eq!((user.as_str(), &made["spec"]["durationSeconds"]), ("admin", &json!(7)));
-    assert_eq!(made["spec"]["target"]["podName"], "train");
-    let stopped: Vec<&Value> = world
-        .changed
-        .iter()
-        .map(|(_, change)| &change["spec"]["stop"])
-        .collect();
+    let [made, changed, deleted] = WRITES.map(|verb| rig.cluster.done(verb));
+    let run = &made[0].body["spec"];
+    assert_eq!(
+        (made[0].user.as_deref(), &run["durationSeconds"]),
+        (Some("admin"), &json!(7))
+    );
+    assert_eq!(run["target"]["podName"], "train");
+    let stopped: Vec<&Value> = changed.iter().map(|change| &change.body["spec"]["stop"]).collect();
     assert_eq!(stopped, ["Keep"]);
-    assert_eq!(world.deleted.len(), 1);
+    assert_eq!(deleted.len(), 1);
 }
 
 /// Has the capture of `team/infer` collect until somebody stops its session, and publish then.
 async fn infer_runs(rig: &Rig) -> Infallible {
     let of_infer = |status: &Value| rig.capture_of("infer", "00000abc", "infer-a", status);
     for turn in 0.. {
-        if !rig.world.lock().unwrap().changed.is_empty() {
+        if !rig.cluster.done(Verb::Patch).is_empty() {
             break;
         }
         of_infer(

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
+use super::cluster::Controller;
 use super::rig::Rig;
 
 /// Longest run; a quiet machine takes a fraction of it.
@@ -16,7 +17,7 @@ async fn the_gateway_answers_as_its_document_says() {
     let Some(python) = super::clients::python() else { return };
     let rig = Rig::new().await;
     // Sessions end at once: nobody listens to one for long.
-    rig.world.lock().unwrap().ends_at_once = true;
+    *rig.cluster.controller.lock().unwrap() = Controller::Ends;
     rig.session("team", "another", "00000bad", 1, "False");
     let scratch = tempfile::tempdir().unwrap();
     let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/contract");

@@ -17,11 +17,7 @@ async fn h5_each_nodes_agent_is_shown_a_token_of_its_own() {
     for _ in 0..3 {
         assert_eq!(rig.get(SUMMARY, "reader").await.status, 200);
     }
-    assert_eq!(
-        rig.world.lock().unwrap().tokens,
-        [audience(NODE)],
-        "it is asked for once"
-    );
+    assert_eq!(rig.cluster.audiences(), [audience(NODE)], "it is asked for once");
 }
 
 #[tokio::test]
@@ -33,7 +29,7 @@ async fn h5_a_capture_that_names_another_nodes_agent_gets_nothing_there() {
     let answer = rig.get(SUMMARY, "reader").await;
     assert_eq!((answer.status, answer.reason().as_str()), (502, "Agent"));
     assert!(answer.json()["detail"].as_str().unwrap().contains("401"), "{answer:?}");
-    assert_eq!(rig.world.lock().unwrap().tokens, [audience(NODE)]);
+    assert_eq!(rig.cluster.audiences(), [audience(NODE)]);
 }
 
 #[tokio::test]
@@ -59,5 +55,5 @@ async fn the_agent_that_makes_a_form_of_a_copy_is_shown_a_token_of_its_own_node(
     rig.copied(None, Some("s3://x"));
     let form = "/api/profiling/session/0badcafe/artifacts/timeline.csv";
     assert_eq!(rig.get(form, "reader").await.status, 200);
-    assert_eq!(rig.world.lock().unwrap().tokens, [audience(OTHER_NODE)]);
+    assert_eq!(rig.cluster.audiences(), [audience(OTHER_NODE)]);
 }

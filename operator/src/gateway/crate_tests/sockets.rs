@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::api_server::gateway_token;
 use super::rig::{LISTENERS, Rig, VISITORS};
 
 /// A client that polls, of bare requests.
@@ -98,7 +97,7 @@ async fn whoever_may_not_hear_is_told_why_and_hears_nothing() {
         (json!({"token": 7}), "Unauthenticated"),
         (json!({"token": "nobody"}), "Unauthenticated"),
         (
-            json!({"token": gateway_token("flopwatch-agent/node")}),
+            json!({"token": rig.cluster.token_of_gateway("flopwatch-agent/node")}),
             "Unauthenticated",
         ),
         (json!({"token": "reader"}), "Forbidden"),
