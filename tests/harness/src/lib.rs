@@ -22,9 +22,11 @@
 mod apply;
 mod fault;
 mod path;
+mod port_forward;
 mod reviews;
 mod rights;
 mod server;
+mod socket;
 mod state;
 
 pub use fault::{Fault, Verb};
