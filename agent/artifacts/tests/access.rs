@@ -13,15 +13,24 @@ use std::time::{Duration, Instant};
 
 use flopwatch_api::agent_audience;
 use flopwatch_artifacts::{ReviewerOptions, artifacts_path};
-use rig::{API_SERVER, Answer, Api, Captures, Listening, token};
+use flopwatch_test_harness::{API_SERVER_AUDIENCE, ApiServer, Fault, Right, Verb};
+use rig::{Answer, Captures, Listening, api_server, known, raw, reviews, sessions};
 
 const USERS: [&str; 4] = ["stranger", "reader", "limited", "rawreader"];
-const RIGHTS: [&str; 4] = [
-    "reader profilingsessions team",
-    "limited profilingsessions team/session",
-    "rawreader profilingsessions team",
-    "rawreader profilingsessions/raw team",
-];
+
+fn rights() -> [(&'static str, Right); 4] {
+    [
+        ("reader", sessions()),
+        ("limited", sessions().named("session")),
+        ("rawreader", sessions()),
+        ("rawreader", raw()),
+    ]
+}
+
+/// A token of a user for that audience, which says so itself as a service account's does.
+fn token(api: &ApiServer, user: &str, audience: &str) -> String {
+    api.issue_token(known(user).for_audiences(&[audience]))
+}
 
 async fn ask(listening: &Listening, user: &str, path: &str) -> Answer {
     listening
@@ -42,7 +51,7 @@ fn names(list: &Answer) -> Vec<String> {
 #[tokio::test]
 async fn the_right_to_a_session_is_the_right_to_its_artifacts() {
     let captures = Captures::new().await;
-    let api = Api::new(&USERS, &RIGHTS).await;
+    let api = api_server(&USERS, &rights());
     let listening = Listening::plain(&captures.reviewed(&api, ReviewerOptions::default()));
     let list = artifacts_path("team", "train");
     let absent = artifacts_path("team", "absent");
@@ -95,7 +104,7 @@ async fn the_right_to_a_session_is_the_right_to_its_artifacts() {
 #[tokio::test]
 async fn a_refusal_says_nothing_about_what_exists() {
     let captures = Captures::new().await;
-    let api = Api::new(&USERS, &RIGHTS).await;
+    let api = api_server(&USERS, &rights());
     let listening = Listening::plain(&captures.reviewed(&api, ReviewerOptions::default()));
     let comparable = |mut answer: Answer| {
         answer.headers.retain(|(name, _)| name != "date");
@@ -111,7 +120,7 @@ async fn a_refusal_says_nothing_about_what_exists() {
 #[tokio::test]
 async fn a_request_without_a_good_token_is_told_how_to_send_one() {
     let captures = Captures::new().await;
-    let api = Api::new(&USERS, &RIGHTS).await;
+    let api = api_server(&USERS, &rights());
     let listening = Listening::plain(&captures.reviewed(&api, ReviewerOptions::default()));
     let path = artifacts_path("team", "train");
     let bad: [&[(&str, &str)]; 5] = [
@@ -136,7 +145,7 @@ async fn a_request_without_a_good_token_is_told_how_to_send_one() {
 #[tokio::test]
 async fn a_permission_is_remembered_for_its_lifetime_and_a_refusal_is_not() {
     let captures = Captures::new().await;
-    let api = Api::new(&USERS, &RIGHTS).await;
+    let api = api_server(&USERS, &rights());
     let options = ReviewerOptions {
         lifetime: Duration::from_secs(3),
         ..ReviewerOptions::default()
@@ -146,47 +155,40 @@ async fn a_permission_is_remembered_for_its_lifetime_and_a_refusal_is_not() {
     for _ in 0..3 {
         assert_eq!(ask(&listening, "reader", &path).await.status, 200);
     }
-    let asked = {
-        let world = api.world.lock().unwrap();
-        (world.token_reviews, world.access_reviews)
-    };
-    assert_eq!(asked, (1, 1));
+    let asked = ["tokenreviews", "subjectaccessreviews"].map(|resource| reviews(&api, resource));
+    assert_eq!(asked, [1, 1]);
     // Taken away: gone once the lifetime is over.
-    api.world.lock().unwrap().rights.remove("reader profilingsessions team");
+    api.disallow("reader", &sessions());
     let end = Instant::now() + Duration::from_secs(10);
     while ask(&listening, "reader", &path).await.status != 403 {
         assert!(Instant::now() < end, "still remembered");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     // Given back: there at once.
-    api.world
-        .lock()
-        .unwrap()
-        .rights
-        .insert("reader profilingsessions team".into());
+    api.allow("reader", sessions());
     assert_eq!(ask(&listening, "reader", &path).await.status, 200);
 }
 
 #[tokio::test]
 async fn an_api_server_that_fails_or_hangs_lets_nobody_in() {
     let captures = Captures::new().await;
-    let api = Api::new(&USERS, &RIGHTS).await;
+    let api = api_server(&USERS, &rights());
     let options = ReviewerOptions {
         deadline: Duration::from_millis(300),
         ..ReviewerOptions::default()
     };
     let listening = Listening::plain(&captures.reviewed(&api, options));
     let path = artifacts_path("team", "train");
-    api.world.lock().unwrap().broken = true;
+    api.fail(usize::MAX, Verb::Create, "tokenreviews", Fault::Code(500));
     let answer = ask(&listening, "reader", &path).await;
     assert_eq!((answer.status, answer.reason().as_str()), (503, "Reviews"));
     assert_eq!(answer.header("retry-after"), "2");
-    api.world.lock().unwrap().broken = false;
-    api.world.lock().unwrap().slow = true;
+    api.heal();
+    api.fail(usize::MAX, Verb::Create, "tokenreviews", Fault::Hang);
     let before = Instant::now();
     assert_eq!(ask(&listening, "reader", &path).await.status, 503);
     assert!(before.elapsed() < Duration::from_secs(5));
-    api.world.lock().unwrap().slow = false;
+    api.heal();
     assert_eq!(ask(&listening, "reader", &path).await.status, 200);
     assert_eq!(
         captures.metric(r#"flopwatch_artifact_access_reviews_total{result="error",review="token"}"#),
@@ -197,7 +199,7 @@ async fn an_api_server_that_fails_or_hangs_lets_nobody_in() {
 #[tokio::test]
 async fn a_token_for_another_audience_is_no_token() {
     let captures = Captures::new().await;
-    let api = Api::new(&USERS, &RIGHTS).await;
+    let api = api_server(&USERS, &rights());
     let options = ReviewerOptions {
         audiences: vec!["flopwatch".into()],
         refusal_lifetime: Duration::ZERO,
@@ -205,16 +207,16 @@ async fn a_token_for_another_audience_is_no_token() {
     };
     let listening = Listening::plain(&captures.reviewed(&api, options));
     let path = artifacts_path("team", "train");
-    for (audience, status) in [(None, 401), (Some("elsewhere"), 401), (Some("flopwatch"), 200)] {
-        api.world.lock().unwrap().audience = audience.map(str::to_owned);
-        assert_eq!(ask(&listening, "reader", &path).await.status, status, "{audience:?}");
+    for (audience, status) in [(API_SERVER_AUDIENCE, 401), ("elsewhere", 401), ("flopwatch", 200)] {
+        api.add_token("reader", known("reader").for_audiences(&[audience]));
+        assert_eq!(ask(&listening, "reader", &path).await.status, status, "{audience}");
     }
 }
 
 #[tokio::test]
 async fn a_token_for_this_service_is_known_beside_those_of_the_api_server() {
     let captures = Captures::new().await;
-    let api = Api::new(&["reader"], &["reader profilingsessions team/session"]).await;
+    let api = api_server(&["reader"], &[("reader", sessions().named("session"))]);
     let options = ReviewerOptions {
         service_audience: Some(agent_audience("a")),
         lifetime: Duration::ZERO,
@@ -223,21 +225,20 @@ async fn a_token_for_this_service_is_known_beside_those_of_the_api_server() {
     let listening = Listening::plain(&captures.reviewed(&api, options));
     let path = format!("{}/timeline.h5", artifacts_path("team", "train"));
     for token in [
-        token("reader", &agent_audience("a")),
-        token("reader", API_SERVER),
+        token(&api, "reader", &agent_audience("a")),
+        token(&api, "reader", API_SERVER_AUDIENCE),
         "reader".to_owned(),
     ] {
-        let before = api.world.lock().unwrap().token_reviews;
+        let before = reviews(&api, "tokenreviews");
         assert_eq!(ask(&listening, &token, &path).await.status, 200, "{token}");
-        assert_eq!(api.world.lock().unwrap().token_reviews - before, 1, "{token}");
+        assert_eq!(reviews(&api, "tokenreviews") - before, 1, "{token}");
     }
 }
 
 #[tokio::test]
 async fn h5_a_token_of_the_gateway_for_one_node_is_refused_by_another() {
     let captures = Captures::new().await;
-    let rights = ["gateway profilingsessions team", "gateway profilingsessions/raw team"];
-    let api = Api::new(&["gateway"], &rights).await;
+    let api = api_server(&["gateway"], &[("gateway", sessions()), ("gateway", raw())]);
     let agent_of = |node: &str| {
         let options = ReviewerOptions {
             service_audience: Some(agent_audience(node)),
@@ -247,12 +248,12 @@ async fn h5_a_token_of_the_gateway_for_one_node_is_refused_by_another() {
     };
     let (first, second) = (agent_of("first"), agent_of("second"));
     let raw = format!("{}/raw.nsys-rep", artifacts_path("team", "train"));
-    let shown = token("gateway", &agent_audience("first"));
+    let shown = token(&api, "gateway", &agent_audience("first"));
     assert_eq!(ask(&first, &shown, &raw).await.status, 200);
     let replayed = ask(&second, &shown, &raw).await;
     assert_eq!((replayed.status, replayed.reason().as_str()), (401, "Unauthenticated"));
     // One for every agent, as there was before, is good for none.
-    let for_all = token("gateway", "flopwatch-agent");
+    let for_all = token(&api, "gateway", "flopwatch-agent");
     for agent in [&first, &second] {
         assert_eq!(ask(agent, &for_all, &raw).await.status, 401);
     }
@@ -261,7 +262,7 @@ async fn h5_a_token_of_the_gateway_for_one_node_is_refused_by_another() {
 #[tokio::test]
 async fn a_token_that_is_none_costs_one_review_and_then_none_for_a_while() {
     let captures = Captures::new().await;
-    let api = Api::new(&USERS, &RIGHTS).await;
+    let api = api_server(&USERS, &rights());
     let options = ReviewerOptions {
         service_audience: Some(agent_audience("a")),
         refusal_lifetime: Duration::from_secs(2),
@@ -269,12 +270,11 @@ async fn a_token_that_is_none_costs_one_review_and_then_none_for_a_while() {
     };
     let listening = Listening::plain(&captures.reviewed(&api, options));
     let path = artifacts_path("team", "train");
-    let reviews = || api.world.lock().unwrap().token_reviews;
-    for junk in [
-        "junk".to_owned(),
-        token("nobody", &agent_audience("a")),
-        token("reader", "elsewhere/else"),
-    ] {
+    let reviews = || reviews(&api, "tokenreviews");
+    let of_nobody = token(&api, "nobody", &agent_audience("a"));
+    api.revoke_token(&of_nobody);
+    let elsewhere = token(&api, "reader", "elsewhere/else");
+    for junk in ["junk".to_owned(), of_nobody, elsewhere] {
         let before = reviews();
         for _ in 0..5 {
             assert_eq!(ask(&listening, &junk, &path).await.status, 401, "{junk}");
@@ -288,12 +288,8 @@ async fn a_token_that_is_none_costs_one_review_and_then_none_for_a_while() {
     }
     assert_eq!(reviews(), before);
     // A user who comes to be known is let in once that is forgotten.
-    api.world.lock().unwrap().users.insert("junk".into());
-    api.world
-        .lock()
-        .unwrap()
-        .rights
-        .insert("junk profilingsessions team".into());
+    api.add_token("junk", known("junk"));
+    api.allow("junk", sessions());
     let end = Instant::now() + Duration::from_secs(10);
     while ask(&listening, "junk", &path).await.status != 200 {
         assert!(Instant::now() < end, "still refused");

@@ -19,12 +19,12 @@ use std::time::Duration;
 use flopwatch_api::artifact::Output;
 use flopwatch_api::form::Form;
 use flopwatch_artifacts::{
-    Access, ArtifactService, CaptureId, ConversionError, ConversionLimits, Converter, Reviewer, ReviewerOptions, Store,
+    Access, ArtifactService, CaptureId, ConversionError, ConversionLimits, Converter, ReviewerOptions, Store,
     StoreOptions, artifacts_path,
 };
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use rig::{Answer, Api, Captures, Listening, TIMELINE};
+use rig::{Answer, Captures, Listening, TIMELINE, api_server, raw, sessions};
 use tokio::sync::Semaphore;
 
 /// Writes the timeline backwards, as soon as there is a permit.
@@ -384,21 +384,16 @@ async fn a_form_that_was_damaged_is_made_anew() {
 async fn a_form_needs_the_right_to_what_it_is_made_of() {
     let rig = Rig::new(9).await;
     // An artifact under a form's name is no form.
-    let raw = rig.captures.file("timeline.csv", Output::Raw, "", b"secret");
-    rig.captures.publish("named", &[raw]).await;
+    let named = rig.captures.file("timeline.csv", Output::Raw, "", b"secret");
+    rig.captures.publish("named", &[named]).await;
     // Nor is a form of something sensitive less so.
     let file = rig.captures.file("timeline.h5", Output::Raw, "", b"abc");
     rig.captures.publish("sensitive", &[file]).await;
-    let api = Api::new(
+    let api = api_server(
         &["stranger", "reader", "rawreader"],
-        &[
-            "reader profilingsessions team",
-            "rawreader profilingsessions team",
-            "rawreader profilingsessions/raw team",
-        ],
-    )
-    .await;
-    let reviewer = Reviewer::new(api.client(), ReviewerOptions::default(), rig.captures.metrics.reviews());
+        &[("reader", sessions()), ("rawreader", sessions()), ("rawreader", raw())],
+    );
+    let reviewer = rig.captures.reviewer(&api, ReviewerOptions::default());
     let listening = rig.listen(Access::Kubernetes(reviewer), ConversionLimits::default());
     for (user, capture, status) in [
         ("nobody", "train", 401),

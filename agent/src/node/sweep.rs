@@ -176,8 +176,8 @@ mod tests {
             "type": "Succeeded", "status": "True", "reason": "Succeeded", "message": "",
             "lastTransitionTime": "2026-01-01T00:00:00Z"
         }]);
-        let client = api_server(&[stored("a"), unreadable("b"), ended], &[]);
-        let listed = list_captures(&client, "n").await.unwrap();
+        let server = api_server(&[stored("a"), unreadable("b"), ended]);
+        let listed = list_captures(&server.client("team"), "n").await.unwrap();
         let mut names: Vec<&str> = listed.all.iter().map(|id| id.name.as_str()).collect();
         names.sort_unstable();
         assert_eq!(names, ["a", "b", "ended"]);

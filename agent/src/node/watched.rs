@@ -66,16 +66,10 @@ fn read(guard: DeserializeGuard<Capture>, metrics: &Metrics) -> Result<Capture, 
 
 #[cfg(test)]
 pub(super) mod tests {
-    use std::convert::Infallible;
     use std::pin::pin;
     use std::time::Duration;
 
-    use axum::body::{Body, Bytes};
-    use axum::extract::RawQuery;
-    use axum::response::{IntoResponse, Response};
-    use axum::routing::get;
-    use axum::{Json, Router};
-    use futures::stream;
+    use flopwatch_test_harness::ApiServer;
     use prometheus::Registry;
     use serde_json::{Value, json};
     use tokio::time::timeout;
@@ -86,7 +80,7 @@ pub(super) mod tests {
     pub(crate) fn stored(name: &str) -> Value {
         json!({
             "apiVersion": "flopwatch.dev/v1alpha1", "kind": "Capture",
-            "metadata": {"name": name, "namespace": "team", "uid": format!("uid-{name}"), "resourceVersion": "1"},
+            "metadata": {"name": name, "namespace": "team", "uid": format!("uid-{name}")},
             "spec": {
                 "sessionRef": {"name": "s", "id": "0123abcd"}, "nodeName": "n", "podRef": {"name": "p", "uid": "u"},
                 "containerName": "main", "durationSeconds": 5, "startDeadlineSeconds": 60, "outputs": ["Timeline"]
@@ -101,24 +95,17 @@ pub(super) mod tests {
         capture
     }
 
-    /// An API server that lists these captures, and then tells these changes.
-    pub(crate) fn api_server(listed: &[Value], changes: &[Value]) -> Client {
-        let list = json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": "1"}, "items": listed});
-        let lines: Vec<String> = changes.iter().map(|change| format!("{change}\n")).collect();
-        let answer = async move |RawQuery(query): RawQuery| -> Response {
-            if query.unwrap_or_default().contains("watch=") {
-                let told = stream::iter(lines.into_iter().map(|line| Ok::<_, Infallible>(Bytes::from(line))));
-                return Body::from_stream(told.chain(stream::pending())).into_response();
-            }
-            Json(list).into_response()
-        };
-        let router = Router::new().route("/apis/flopwatch.dev/v1alpha1/captures", get(answer));
-        Client::new(router, "default")
+    /// An API server that has these captures.
+    pub(crate) fn api_server(captures: &[Value]) -> ApiServer {
+        let server = ApiServer::new();
+        for capture in captures {
+            server.put(capture);
+        }
+        server
     }
 
     /// Names that the stream yields until it has been silent for a moment.
-    async fn seen(stream: impl Stream<Item = Result<Capture, watcher::Error>>) -> Vec<String> {
-        let mut stream = pin!(stream);
+    async fn seen(mut stream: impl Stream<Item = Result<Capture, watcher::Error>> + Unpin) -> Vec<String> {
         let mut names = Vec::new();
         while let Ok(Some(capture)) = timeout(Duration::from_secs(1), stream.next()).await {
             names.push(capture.unwrap().name_any());
@@ -132,25 +119,39 @@ pub(super) mod tests {
         names
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn m6_a_capture_that_cannot_be_read_does_not_blind_the_agent_for_the_others() {
-        let later = json!({"type": "ADDED", "object": unreadable("later")});
-        let fresh = json!({"type": "ADDED", "object": stored("fresh")});
-        let client = api_server(&[stored("a"), unreadable("b"), stored("c")], &[later, fresh]);
+        let server = api_server(&[stored("a"), unreadable("b"), stored("c")]);
         let metrics = Metrics::register(&Registry::new()).unwrap();
-        let (store, stream) = captures(client, "n", metrics);
-        assert_eq!(seen(stream).await, ["a", "c", "fresh"]);
+        let (store, stream) = captures(server.client("team"), "n", metrics);
+        let mut stream = pin!(stream);
+        assert_eq!(seen(&mut stream).await, ["a", "c"]);
+        server.put(&unreadable("later"));
+        server.put(&stored("fresh"));
+        assert_eq!(seen(&mut stream).await, ["fresh"]);
         assert_eq!(names(&store), ["a", "c", "fresh"]);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn m6_a_capture_that_can_no_longer_be_read_is_not_acted_on_as_it_was() {
-        let changed = json!({"type": "MODIFIED", "object": unreadable("a")});
-        let gone = json!({"type": "DELETED", "object": unreadable("b")});
-        let client = api_server(&[stored("a"), stored("b"), stored("c")], &[changed, gone]);
+        let mut held = stored("b");
+        held["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        held["metadata"]["finalizers"] = json!(["example.com/held"]);
+        let server = api_server(&[stored("a"), held, stored("c")]);
         let metrics = Metrics::register(&Registry::new()).unwrap();
-        let (store, stream) = captures(client, "n", metrics);
-        assert_eq!(seen(stream).await, ["a", "b", "c"]);
+        let (store, stream) = captures(server.client("team"), "n", metrics);
+        let mut stream = pin!(stream);
+        assert_eq!(seen(&mut stream).await, ["a", "b", "c"]);
+        server.edit("captures", "team", "a", |capture| {
+            capture["spec"] = unreadable("a")["spec"].take();
+        });
+        // It goes with its last finalizer.
+        server.edit("captures", "team", "b", |capture| {
+            capture["spec"] = unreadable("b")["spec"].take();
+            capture["metadata"]["finalizers"] = json!([]);
+        });
+        assert_eq!(server.get("captures", "team", "b"), None);
+        assert_eq!(seen(&mut stream).await, [""; 0]);
         assert_eq!(names(&store), ["c"]);
     }
 }

@@ -1,8 +1,9 @@
 //! The doctor looks at what the caller may see, and says what it could not.
 
+use flopwatch_test_harness::Right;
 use serde_json::{Value, json};
 
-use crate::api_server::ApiServer;
+use crate::cluster::Cluster;
 use crate::run;
 
 fn pod() -> Value {
@@ -18,7 +19,11 @@ fn pod() -> Value {
 
 fn own(component: &str) -> Value {
     json!({
-        "metadata": {"name": component, "namespace": "flopwatch-system", "labels": {"app.kubernetes.io/component": component}},
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": component, "namespace": "flopwatch-system",
+            "labels": {"app.kubernetes.io/name": "flopwatch", "app.kubernetes.io/component": component}
+        },
         "spec": {"nodeName": "n1", "containers": []},
         "status": {"conditions": [{"type": "Ready", "status": "True"}]}
     })
@@ -26,22 +31,16 @@ fn own(component: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_nobody_prepared_is_told_how_and_ends_with_a_code_of_its_own() {
-    let api = ApiServer::start().await;
+    let cluster = Cluster::start().await;
     let folder = tempfile::tempdir().unwrap();
-    let kubeconfig = api.kubeconfig(folder.path(), &json!({"token": "of-ada"}));
-    api.put("/api/v1/namespaces/team/pods/trainer", pod());
+    let kubeconfig = cluster.kubeconfig(folder.path(), &json!({"token": "of-ada"}));
+    cluster.api.put(&pod());
     for component in ["controller", "agent", "gateway", "admission"] {
-        api.put(
-            &format!("/api/v1/namespaces/flopwatch-system/pods/{component}"),
-            own(component),
-        );
+        cluster.api.put(&own(component));
     }
-    for hidden in [
-        "/api/v1/nodes",
-        "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
-    ] {
-        api.forbid(hidden);
-    }
+    // Neither nodes nor the webhook configuration.
+    let core = ["pods", "namespaces", "configmaps"].map(|resource| Right::resource("*", "", resource));
+    cluster.allow_only(core.into_iter().chain([Right::resource("*", "flopwatch.dev", "*")]));
     let ran = run(&kubeconfig, folder.path(), "doctor pod/trainer").await;
     assert_eq!(ran.code, 4, "{ran:?}");
     assert_eq!(
@@ -67,6 +66,6 @@ NVML metrics:   open
     let ran = run(&kubeconfig, folder.path(), "doctor gone").await;
     assert_eq!(
         (ran.code, ran.err.as_str()),
-        (1, "error: cannot read pod gone: \"gone\" not found\n")
+        (1, "error: cannot read pod gone: pods \"gone\" not found\n")
     );
 }

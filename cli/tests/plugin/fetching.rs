@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use flopwatch_test_harness::Right;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 
-use crate::api_server::{ApiServer, CAPTURES, SESSIONS};
+use crate::cluster::{Cluster, everything};
 use crate::gateway::{FakeGateway, Step};
 use crate::{Ran, run};
 
@@ -47,23 +48,23 @@ pub(crate) fn capture(name: &str, status: &Value) -> Value {
 
 /// A cluster with one session that published a timeline, a gateway that serves it, and a folder to fetch to.
 struct Rig {
-    api: ApiServer,
+    cluster: Cluster,
     gateway: FakeGateway,
     folder: tempfile::TempDir,
 }
 
 impl Rig {
     async fn new() -> Self {
-        let api = ApiServer::start().await;
+        let cluster = Cluster::start().await;
         let content = content();
-        api.put(&format!("{SESSIONS}/first"), session());
+        cluster.api.put(&session());
         let status = json!({"artifacts": [{
             "name": "timeline.h5", "type": "Timeline", "bytes": content.len(), "sha256": digest(&content),
             "mediaType": "application/x-hdf5"
         }]});
-        api.put(&format!("{CAPTURES}/first-1"), capture("first-1", &status));
+        cluster.api.put(&capture("first-1", &status));
         Self {
-            api,
+            cluster,
             gateway: FakeGateway::start(content).await,
             folder: tempfile::tempdir().unwrap(),
         }
@@ -77,7 +78,7 @@ impl Rig {
 
     async fn run(&self, words: &str, user: &Value) -> Ran {
         let folder = self.folder.path();
-        run(&self.api.kubeconfig(folder, user), folder, words).await
+        run(&self.cluster.kubeconfig(folder, user), folder, words).await
     }
 
     fn file(&self) -> Option<Vec<u8>> {
@@ -220,6 +221,8 @@ async fn no_token_is_shown_to_whoever_is_not_the_gateway() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kubeconfig_without_a_token_says_how_to_get_one() {
     let rig = Rig::new().await;
+    rig.cluster.api.admit_anonymous();
+    rig.cluster.api.allow("system:anonymous", everything());
     let options = rig.gateway.options(&rig.gateway.authority());
     let ran = rig.run(&format!("fetch first {options}"), &json!({})).await;
     assert_eq!(ran.code, 1, "{ran:?}");
@@ -247,7 +250,7 @@ async fn without_a_gateway_in_the_cluster_the_other_ways_are_named() {
 async fn clients_without_tokens_go_through_the_proxy() {
     let rig = Rig::new().await;
     let folder = rig.folder.path();
-    let kubeconfig = rig.api.kubeconfig(folder, &json!({"token": "of-ada"}));
+    let kubeconfig = rig.cluster.kubeconfig(folder, &json!({"token": "of-ada"}));
     let options = rig.gateway.options(&rig.gateway.authority());
     let mut proxy = tokio::process::Command::new(env!("CARGO_BIN_EXE_kubectl-flopwatch"))
         .args(format!("proxy --port 0 {options}").split(' '))
@@ -305,16 +308,23 @@ async fn clients_without_tokens_go_through_the_proxy() {
 async fn by_default_the_way_is_a_port_forward_checked_by_the_clusters_own_authority() {
     let rig = Rig::new().await;
     let gateway = json!({
-        "metadata": {"name": "gateway-a", "namespace": "flopwatch-system", "labels": {"app.kubernetes.io/component": "gateway"}},
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": "gateway-a", "namespace": "flopwatch-system",
+            "labels": {"app.kubernetes.io/name": "flopwatch", "app.kubernetes.io/component": "gateway"}
+        },
         "spec": {"containers": [{"name": "gateway", "ports": [{"name": "https", "containerPort": 8443}]}]},
         "status": {"conditions": [{"type": "Ready", "status": "True"}]}
     });
-    rig.api
-        .put("/api/v1/namespaces/flopwatch-system/pods/gateway-a", gateway);
+    rig.cluster.api.put(&gateway);
     let authority = std::fs::read_to_string(rig.gateway.authority()).unwrap();
-    let place = "/api/v1/namespaces/flopwatch-system/configmaps/flopwatch-gateway-ca";
-    let map = json!({"metadata": {"name": "flopwatch-gateway-ca", "namespace": "flopwatch-system"}, "data": {"ca.crt": authority}});
-    rig.api.put(place, map);
+    rig.cluster.api.put(&json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "flopwatch-gateway-ca", "namespace": "flopwatch-system"}, "data": {"ca.crt": authority}
+    }));
+    let readable = ["pods", "configmaps"].map(|resource| Right::resource("*", "", resource));
+    let ours = Right::resource("*", "flopwatch.dev", "*");
+    rig.cluster.allow_only(readable.into_iter().chain([ours]));
     let user = json!({"token": "of-ada"});
     let ran = rig.run("fetch first", &user).await;
     assert_eq!(ran.code, 1, "{ran:?}");
@@ -323,7 +333,9 @@ async fn by_default_the_way_is_a_port_forward_checked_by_the_clusters_own_author
         "{ran:?}"
     );
 
-    rig.api.forward_to(rig.gateway.port());
+    let forward = Right::resource("get", "", "pods/portforward").in_namespace("flopwatch-system");
+    rig.cluster.api.allow("ada", forward);
+    rig.cluster.api.forward_to(rig.gateway.port());
     rig.gateway.then([Step::BreakAfter(300_000)]);
     let ran = rig.run("fetch first", &user).await;
     assert_eq!(ran.code, 0, "{ran:?}");

@@ -1,27 +1,38 @@
 //! Sessions are made, followed, listed, described and stopped.
 
+use flopwatch_test_harness::ApiServer;
 use serde_json::{Value, json};
 
-use crate::api_server::{ApiServer, CAPTURES, SESSIONS};
+use crate::cluster::{Cluster, everything};
 use crate::fetching::capture;
-use crate::{Ran, run};
+use crate::{Ran, run_heard};
 
 struct Rig {
-    api: ApiServer,
+    cluster: Cluster,
     folder: tempfile::TempDir,
 }
 
 impl Rig {
     async fn new() -> Self {
         Self {
-            api: ApiServer::start().await,
+            cluster: Cluster::start().await,
             folder: tempfile::tempdir().unwrap(),
         }
     }
 
     async fn run(&self, words: &str) -> Ran {
+        self.run_heard(words, |_line| {}).await
+    }
+
+    async fn run_heard(&self, words: &str, hear: impl FnMut(&str)) -> Ran {
         let folder = self.folder.path();
-        run(&self.api.kubeconfig(folder, &json!({"token": "of-ada"})), folder, words).await
+        let kubeconfig = self.cluster.kubeconfig(folder, &json!({"token": "of-ada"}));
+        run_heard(&kubeconfig, folder, words, hear).await
+    }
+
+    /// A session of `team`.
+    fn session(&self, name: &str) -> Option<Value> {
+        self.cluster.api.get("profilingsessions", "team", name)
     }
 }
 
@@ -32,50 +43,56 @@ fn condition(kind: &str, status: &str, reason: &str, message: &str) -> Value {
     })
 }
 
-/// What controller and agent do with the session that is made: a capture comes, works, and ends so.
-async fn carry_out(api: &ApiServer, succeeded: &str, reason: &str) {
-    let (path, mut session) = api.made(SESSIONS).await;
-    let name = session["metadata"]["name"].as_str().unwrap().to_owned();
-    let at = format!("{CAPTURES}/{name}-1");
-    let captured = |status: &Value| {
-        let mut capture = capture(&format!("{name}-1"), status);
-        capture["metadata"]["labels"]["flopwatch.dev/session"] = json!(name);
-        capture
+/// What controller and agent do next once the program has told `line` of the only session: a capture comes, works, and ends so.
+fn carry_on(api: &ApiServer, line: &str, succeeded: &str, reason: &str) {
+    let Some(session) = api.all("profilingsessions").pop() else {
+        return;
     };
-    for (stage, percent) in [("Attaching", 5), ("Collecting", 40), ("Publishing", 95)] {
-        api.put(
-            &at,
-            captured(&json!({"progress": {"stage": stage, "percent": percent}})),
-        );
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    let name = session["metadata"]["name"].as_str().unwrap();
+    let at = format!("{name}-1");
+    let work = |stage: &str, percent: i32| {
+        api.edit("captures", "team", &at, |capture| {
+            capture["status"]["progress"] = json!({"stage": stage, "percent": percent});
+        });
+    };
+    match line {
+        "0 % Waiting for the controller" => {
+            let mut made = capture(&at, &json!({"progress": {"stage": "Attaching", "percent": 5}}));
+            made["metadata"]["labels"]["flopwatch.dev/session"] = json!(name);
+            api.put(&made);
+        }
+        "5 % Attaching" => work("Collecting", 40),
+        "40 % Collecting" => work("Publishing", 95),
+        "95 % Publishing" => {
+            api.edit("captures", "team", &at, |capture| {
+                let verdict = condition("Succeeded", succeeded, reason, "as the agent says");
+                capture["status"] = json!({"conditions": [verdict], "progress": {"stage": "Done", "percent": 100}});
+            });
+            let of_session = if succeeded == "True" { "Succeeded" } else { "Failed" };
+            api.edit("profilingsessions", "team", name, |session| {
+                session["status"] = json!({
+                    "id": "0badcafe", "counts": {"captures": 1},
+                    "conditions": [condition("Succeeded", succeeded, of_session, "as the controller says")]
+                });
+            });
+        }
+        _ => {}
     }
-    let verdict = condition("Succeeded", succeeded, reason, "as the agent says");
-    api.put(
-        &at,
-        captured(&json!({"conditions": [verdict], "progress": {"stage": "Done", "percent": 100}})),
-    );
-    let of_session = if succeeded == "True" { "Succeeded" } else { "Failed" };
-    session["status"] = json!({
-        "id": "0badcafe", "counts": {"captures": 1},
-        "conditions": [condition("Succeeded", succeeded, of_session, "as the controller says")]
-    });
-    api.put(&path, session);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_profile_that_is_waited_for_tells_its_stages_and_its_end() {
     let rig = Rig::new().await;
-    let (ran, ()) = tokio::join!(
-        rig.run("profile pod/trainer -c main --duration 5s --wait"),
-        carry_out(&rig.api, "True", "Succeeded")
-    );
+    let profile = "profile pod/trainer -c main --duration 5s --wait";
+    let goes_on = |line: &str| carry_on(&rig.cluster.api, line, "True", "Succeeded");
+    let ran = rig.run_heard(profile, goes_on).await;
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(
         ran.out,
-        "profilingsession.flopwatch.dev/trainer-x7k2p created\nprofilingsession.flopwatch.dev/trainer-x7k2p succeeded\n"
+        "profilingsession.flopwatch.dev/trainer-1 created\nprofilingsession.flopwatch.dev/trainer-1 succeeded\n"
     );
     assert!(ran.err.contains(" 40 % Collecting\n"), "{ran:?}");
-    let made = rig.api.get(&format!("{SESSIONS}/trainer-x7k2p")).unwrap();
+    let made = rig.session("trainer-1").unwrap();
     assert_eq!(made["spec"]["target"]["containerNames"], json!(["main"]));
     assert_eq!(made["spec"]["durationSeconds"], 5);
 }
@@ -83,10 +100,8 @@ async fn a_profile_that_is_waited_for_tells_its_stages_and_its_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_fails_ends_with_a_code_of_its_own_and_the_reasons() {
     let rig = Rig::new().await;
-    let (ran, ()) = tokio::join!(
-        rig.run("profile trainer --name mine --wait"),
-        carry_out(&rig.api, "False", "NotPrepared")
-    );
+    let goes_on = |line: &str| carry_on(&rig.cluster.api, line, "False", "NotPrepared");
+    let ran = rig.run_heard("profile trainer --name mine --wait", goes_on).await;
     assert_eq!(ran.code, 3, "{ran:?}");
     let expected =
         "error: session mine failed: Failed: as the controller says\n  pod trainer: NotPrepared: as the agent says\n";
@@ -101,7 +116,7 @@ async fn a_wait_ends_in_time_and_the_session_goes_on() {
     let ran = rig.run("profile trainer --name mine --wait --timeout 1s").await;
     assert_eq!(ran.code, 5, "{ran:?}");
     assert!(ran.err.contains("has not ended within 1 s"), "{ran:?}");
-    let made = rig.api.get(&format!("{SESSIONS}/mine")).unwrap();
+    let made = rig.session("mine").unwrap();
     assert_eq!(made["spec"]["stop"], Value::Null);
 }
 
@@ -119,7 +134,7 @@ async fn a_dry_run_makes_nothing_and_shows_what_would_be_made() {
     }
     let ran = rig.run("profile trainer --name mine --dry-run=server -o name").await;
     assert_eq!(ran.out, "profilingsession.flopwatch.dev/mine\n", "{ran:?}");
-    assert_eq!(rig.api.get(&format!("{SESSIONS}/mine")), None);
+    assert_eq!(rig.session("mine"), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -130,10 +145,10 @@ async fn sessions_are_listed_described_and_stopped() {
     assert!(ran.err.contains("No sessions in namespace team"), "{ran:?}");
 
     rig.run("profile trainer --name mine").await;
-    let other = SESSIONS.replace("team", "others");
-    let mut session = rig.api.get(&format!("{SESSIONS}/mine")).unwrap();
+    let mut session = rig.session("mine").unwrap();
     session["metadata"]["namespace"] = json!("others");
-    rig.api.put(&format!("{other}/theirs"), session);
+    session["metadata"]["name"] = json!("theirs");
+    rig.cluster.api.put(&session);
     let ran = rig.run("sessions -o name").await;
     assert_eq!(ran.out, "profilingsession.flopwatch.dev/mine\n");
     let ran = rig.run("sessions -A").await;
@@ -145,7 +160,7 @@ async fn sessions_are_listed_described_and_stopped() {
     assert!(ran.out.starts_with("Name:            mine\n"), "{ran:?}");
     let ran = rig.run("stop mine --discard").await;
     assert_eq!(ran.code, 0, "{ran:?}");
-    let stopped = rig.api.get(&format!("{SESSIONS}/mine")).unwrap();
+    let stopped = rig.session("mine").unwrap();
     assert_eq!(stopped["spec"]["stop"], "Discard");
 }
 
@@ -155,13 +170,17 @@ async fn what_the_cluster_refuses_is_told_with_what_helps() {
     let ran = rig.run("describe nothing").await;
     assert_eq!(
         (ran.code, ran.err.as_str()),
-        (1, "error: cannot read session nothing: \"nothing\" not found\n")
+        (
+            1,
+            "error: cannot read session nothing: profilingsessions.flopwatch.dev \"nothing\" not found\n"
+        )
     );
-    rig.api.forbid(SESSIONS);
+    rig.cluster.allow_only([]);
     let ran = rig.run("profile trainer").await;
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.err.contains("ClusterRole flopwatch-user"), "{ran:?}");
-    rig.api.without_resources();
+    rig.cluster.api.allow("ada", everything());
+    rig.cluster.api.remove_group("flopwatch.dev");
     let ran = rig.run("sessions").await;
     assert!(ran.err.contains("Flopwatch is not installed"), "{ran:?}");
     let ran = rig.run("sessions --context other").await;
@@ -175,10 +194,9 @@ async fn what_the_cluster_refuses_is_told_with_what_helps() {
 async fn kubectls_completion_is_given_the_names_of_the_cluster() {
     let rig = Rig::new().await;
     rig.run("profile trainer --name mine").await;
-    rig.api.put(
-        "/api/v1/namespaces/team/pods/trainer",
-        json!({"metadata": {"name": "trainer", "namespace": "team"}}),
-    );
+    rig.cluster.api.put(&json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "trainer", "namespace": "team"}
+    }));
     let ran = rig.run("__complete describe m").await;
     assert_eq!(ran.out, "mine\n:4\n", "{ran:?}");
     let ran = rig.run("__complete doctor pod/").await;

@@ -41,6 +41,14 @@ impl Place {
         self.api.split_once('/').map_or("", |(group, _)| group)
     }
 
+    /// The resource and its API group, as messages name them: `pods`, `captures.flopwatch.dev`.
+    pub(crate) fn qualified(&self) -> String {
+        match self.group() {
+            "" => self.resource.clone(),
+            group => format!("{}.{group}", self.resource),
+        }
+    }
+
     /// The resource and its subresource, as rights name them.
     pub(crate) fn named(&self) -> String {
         match &self.subresource {

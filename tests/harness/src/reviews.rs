@@ -21,6 +21,8 @@ pub const API_SERVER_AUDIENCE: &str = "https://kubernetes.default.svc";
 pub(crate) const ADMINISTRATOR: &str = "kubernetes-admin";
 /// Group whose users may do everything.
 const MASTERS: &str = "system:masters";
+/// Who shows no token, where they are somebody, and their group.
+const ANONYMOUS: (&str, &str) = ("system:anonymous", "system:unauthenticated");
 /// Seconds for which a token is given out that asks for no other time.
 const LIFETIME: i64 = 3600;
 
@@ -76,6 +78,8 @@ pub(crate) struct Reviews {
     identities: BTreeMap<String, Identity>,
     /// By user or group.
     rights: BTreeMap<String, Vec<Right>>,
+    /// Whether who shows no token is somebody.
+    anonymous: bool,
 }
 
 impl Default for Reviews {
@@ -84,6 +88,7 @@ impl Default for Reviews {
         Self {
             identities: BTreeMap::from([(ADMINISTRATOR.to_owned(), administrator)]),
             rights: BTreeMap::new(),
+            anonymous: false,
         }
     }
 }
@@ -91,7 +96,11 @@ impl Default for Reviews {
 impl Reviews {
     /// Whose token a request shows, if it is one for the API server.
     pub(crate) fn caller(&self, headers: &HeaderMap) -> Option<Identity> {
-        let token = headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")?;
+        let Some(shown) = headers.get(AUTHORIZATION) else {
+            let (user, group) = ANONYMOUS;
+            return self.anonymous.then(|| Identity::new(user).in_groups(&[group]));
+        };
+        let token = shown.to_str().ok()?.strip_prefix("Bearer ")?;
         let identity = self.identities.get(token)?;
         let ours = identity.audiences.iter().any(|one| one == API_SERVER_AUDIENCE);
         ours.then(|| identity.clone())
@@ -108,7 +117,8 @@ impl Reviews {
         }
         let message = format!(
             "{} is forbidden: User \"{}\" cannot {needed}",
-            place.resource, caller.user
+            place.qualified(),
+            caller.user
         );
         Err(refusal(403, "Forbidden", &message))
     }
@@ -215,6 +225,11 @@ impl ApiServer {
     /// Makes a token unknown.
     pub fn revoke_token(&self, token: &str) {
         self.state().reviews.identities.remove(token);
+    }
+
+    /// Takes whoever shows no token for the user `system:anonymous`, who has the rights that a test gives them.
+    pub fn admit_anonymous(&self) {
+        self.state().reviews.anonymous = true;
     }
 
     /// Gives a user or a group a right, beside those that they have.

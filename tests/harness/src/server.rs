@@ -3,27 +3,24 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use axum::Router;
 use axum::body::{Body, to_bytes};
 use futures::future::BoxFuture;
 use futures::stream;
 use http::header::AUTHORIZATION;
-use http::{HeaderValue, Method, Request, Response};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use jiff::SignedDuration;
 use jiff::fmt::rfc2822::DateTimePrinter;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
 use crate::fault::{Fault, Rule, Verb};
 use crate::path::Place;
 use crate::reviews::ADMINISTRATOR;
-use crate::state::{Answer, Call, State, is_selected, refused};
+use crate::state::{Answer, Call, State, about, is_selected, refused};
 
 /// Longest body that is read.
 const BODY: usize = 4 << 20;
@@ -65,19 +62,6 @@ impl ApiServer {
             async move { Ok::<_, Infallible>(server.serve(request).await) }
         });
         Client::new(service, namespace)
-    }
-
-    /// Serves on loopback too, in plain HTTP, until the runtime ends; returns where. Who calls there without a token is nobody.
-    pub async fn listen(&self) -> SocketAddr {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let server = self.clone();
-        let router = Router::new().fallback(move |request: Request<Body>| {
-            let server = server.clone();
-            async move { server.serve(request).await }
-        });
-        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-        address
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -174,6 +158,11 @@ impl ApiServer {
         self.state().ahead = ahead;
     }
 
+    /// Takes an API group away, as where its definitions are not installed.
+    pub fn remove_group(&self, group: &str) {
+        self.state().removed_groups.insert(group.to_owned());
+    }
+
     /// Ends all watches; clients begin them anew.
     pub fn end_watches(&self) {
         self.with(|state| state.epoch += 1);
@@ -191,7 +180,7 @@ impl ApiServer {
         calls.map(|call| format!("{} {}", call.verb, call.path)).collect()
     }
 
-    async fn serve(&self, request: Request<Body>) -> Response<Body> {
+    pub(crate) async fn serve(&self, request: Request<Body>) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let body = to_bytes(body, BODY).await.unwrap();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -233,9 +222,17 @@ impl ApiServer {
             (Some(Fault::Code(code)), _) => refused(code, UNSAID),
             (Some(Fault::Refused(code, message)), _) => refused(code, message),
             (_, Err(denied)) => denied,
+            _ if !self.state().serves(&place) => {
+                self.state().calls[at].code = Some(StatusCode::NOT_FOUND.as_u16());
+                return not_served();
+            }
             _ if verb == Verb::Watch => {
                 self.state().calls[at].code = Some(200);
                 return self.watch(place, query);
+            }
+            _ if place.named() == "pods/portforward" => {
+                self.state().calls[at].code = Some(StatusCode::SWITCHING_PROTOCOLS.as_u16());
+                return self.forward(parts, &query);
             }
             (_, Ok(caller)) => self.with(|state| state.answer(&caller, verb, &place, &query, how, &body)),
         };
@@ -251,10 +248,10 @@ impl ApiServer {
         for delay in delays {
             delay(&call).await;
         }
-        self.answered(answer)
+        self.answered(about(&place, answer))
     }
 
-    fn answered(&self, (code, body): Answer) -> Response<Body> {
+    pub(crate) fn answered(&self, (code, body): Answer) -> Response<Body> {
         let date = DateTimePrinter::new()
             .timestamp_to_rfc9110_string(&self.state().now())
             .unwrap();
@@ -331,6 +328,12 @@ impl Watch {
         self.since = state.revision();
         lines
     }
+}
+
+/// The answer at a path where there is nothing.
+fn not_served() -> Response<Body> {
+    let response = Response::builder().status(StatusCode::NOT_FOUND);
+    response.body(Body::from("404 page not found\n")).unwrap()
 }
 
 /// The parameters of a query.

@@ -1,6 +1,6 @@
 //! The objects, what happened to them, and what was asked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -68,6 +68,10 @@ pub(crate) struct State {
     pub(crate) page: Option<usize>,
     pub(crate) reactions: Vec<Reaction>,
     pub(crate) delays: Vec<Delay>,
+    /// API groups that are not served.
+    pub(crate) removed_groups: BTreeSet<String>,
+    /// Port of this machine that port-forwards lead to.
+    pub(crate) forwards_to: Option<u16>,
     /// How far its clock is ahead.
     pub(crate) ahead: SignedDuration,
     /// Grows when all watches are to end.
@@ -79,6 +83,15 @@ pub(crate) fn refusal(code: u16, reason: &str, message: &str) -> Answer {
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": reason, "message": message, "code": code
     });
     (code, status)
+}
+
+/// An answer in which a refusal says what it is about. One of a caller whom nobody knows does not.
+pub(crate) fn about(place: &Place, (code, mut answer): Answer) -> Answer {
+    if code >= 400 && code != 401 {
+        let name = place.name.as_deref().unwrap_or_default();
+        answer["details"] = json!({"name": name, "group": place.group(), "kind": place.resource});
+    }
+    (code, answer)
 }
 
 /// The refusal that a fault makes.
@@ -99,7 +112,7 @@ pub(crate) fn refused(code: u16, message: &str) -> Answer {
 
 fn not_found(place: &Place) -> Answer {
     let name = place.name.as_deref().unwrap_or_default();
-    refusal(404, "NotFound", &format!("{} \"{name}\" not found", place.resource))
+    refusal(404, "NotFound", &format!("{} \"{name}\" not found", place.qualified()))
 }
 
 fn key(place: &Place, name: &str) -> Key {
@@ -152,6 +165,10 @@ impl State {
         })?;
         rule.times = rule.times.saturating_sub(1);
         Some(rule.fault)
+    }
+
+    pub(crate) fn serves(&self, place: &Place) -> bool {
+        !self.removed_groups.contains(place.group())
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -309,7 +326,7 @@ impl State {
                     if !wanted.is_null() && wanted != has {
                         let message = format!(
                             "Operation cannot be fulfilled on {} \"{name}\": Precondition failed: {precondition} is {has}, not {wanted}",
-                            place.resource
+                            place.qualified()
                         );
                         return refusal(409, "Conflict", &message);
                     }
@@ -384,7 +401,7 @@ impl State {
             return refusal(
                 409,
                 "AlreadyExists",
-                &format!("{} \"{name}\" already exists", place.resource),
+                &format!("{} \"{name}\" already exists", place.qualified()),
             );
         }
         let schema = self.schemas.get(&(place.api.clone(), place.resource.clone()));

@@ -1,30 +1,24 @@
-//! What the tests of the service share: a store with captures, a service that listens, a client of bare sockets, and an
-//! API server that answers reviews.
+//! What the tests of the service share: a store with captures, a service that listens, a client of bare sockets, and who may
+//! read what.
 
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::routing::post;
-use axum::{Json, Router};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::SessionReference;
 use flopwatch_artifacts::{
     Access, ArtifactMetrics, ArtifactService, CaptureId, Publication, Reviewer, ReviewerOptions, Server, ServerLimits,
     SourceFile, Store, StoreOptions,
 };
+use flopwatch_test_harness::{ApiServer, Identity, Right};
 use jiff::Timestamp;
 use prometheus::{Registry, TextEncoder};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 /// A store with the capture `train` of the session `session` in the namespace `team`.
@@ -108,12 +102,12 @@ impl Captures {
         ArtifactService::new(Arc::clone(&self.store), access, self.metrics.clone())
     }
 
-    pub(crate) fn reviewed(&self, api: &Api, options: ReviewerOptions) -> ArtifactService {
-        self.service(Access::Kubernetes(Reviewer::new(
-            api.client(),
-            options,
-            self.metrics.reviews(),
-        )))
+    pub(crate) fn reviewed(&self, api: &ApiServer, options: ReviewerOptions) -> ArtifactService {
+        self.service(Access::Kubernetes(self.reviewer(api, options)))
+    }
+
+    pub(crate) fn reviewer(&self, api: &ApiServer, options: ReviewerOptions) -> Reviewer {
+        Reviewer::new(api.client("flopwatch-system"), options, self.metrics.reviews())
     }
 
     /// Value of a series without labels, or with them as they are rendered.
@@ -242,137 +236,48 @@ impl Answer {
     }
 }
 
-/// Audience of tokens for the API server itself.
-pub(crate) const API_SERVER: &str = "https://kubernetes.default.svc";
-
-/// A token of a user for that audience, which says so itself as a service account's does.
-pub(crate) fn token(user: &str, audience: &str) -> String {
-    let claims = json!({"sub": user, "aud": [audience]}).to_string();
-    format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(claims))
-}
-
-/// User and audiences of a token that [`token`] made.
-fn claims(token: &str) -> Option<(String, Vec<String>)> {
-    let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
-    let claims: Value = serde_json::from_slice(&payload).ok()?;
-    let audiences = serde_json::from_value(claims["aud"].clone()).ok()?;
-    Some((claims["sub"].as_str()?.to_owned(), audiences))
-}
-
-/// Answers TokenReview and SubjectAccessReview. A token is its user's name, or what [`token`] makes; users and rights are sets that tests change.
-#[derive(Clone)]
-pub(crate) struct Api {
-    address: SocketAddr,
-    pub(crate) world: Arc<Mutex<World>>,
-}
-
-#[derive(Default)]
-pub(crate) struct World {
-    pub(crate) users: BTreeSet<String>,
-    /// `user resource[/subresource] namespace[/name]`; without a name: all of the namespace.
-    pub(crate) rights: BTreeSet<String>,
-    pub(crate) token_reviews: u32,
-    pub(crate) access_reviews: u32,
-    pub(crate) broken: bool,
-    pub(crate) slow: bool,
-    /// Audience that tokens are for.
-    pub(crate) audience: Option<String>,
-}
-
-impl Api {
-    pub(crate) async fn new(users: &[&str], rights: &[&str]) -> Self {
-        let world = World {
-            users: users.iter().map(ToString::to_string).collect(),
-            rights: rights.iter().map(ToString::to_string).collect(),
-            ..World::default()
-        };
-        let world = Arc::new(Mutex::new(world));
-        let routes = Router::new()
-            .route("/apis/authentication.k8s.io/v1/tokenreviews", post(token_review))
-            .route(
-                "/apis/authorization.k8s.io/v1/subjectaccessreviews",
-                post(access_review),
-            )
-            .with_state(Arc::clone(&world));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
-        Self { address, world }
+/// An API server that knows these users, each by a token of their own name, and what they may do.
+pub(crate) fn api_server(users: &[&str], rights: &[(&str, Right)]) -> ApiServer {
+    let server = ApiServer::new();
+    for user in users {
+        server.add_token(user, known(user));
     }
-
-    pub(crate) fn client(&self) -> kube::Client {
-        let config = kube::Config::new(format!("http://{}", self.address).parse().unwrap());
-        kube::Client::try_from(config).unwrap()
+    for (user, right) in rights {
+        server.allow(user, right.clone());
     }
+    server.after(|_server, call| {
+        if call.path.ends_with("/subjectaccessreviews") {
+            let spec = &call.body["spec"];
+            let attributes = &spec["resourceAttributes"];
+            assert_eq!(
+                (&attributes["verb"], &attributes["group"]),
+                (&json!("get"), &json!("flopwatch.dev"))
+            );
+            assert_eq!(spec["groups"], json!(["people"]));
+        }
+    });
+    server
 }
 
-async fn hold(world: &Mutex<World>) -> Result<(), StatusCode> {
-    let (broken, slow) = {
-        let world = world.lock().unwrap();
-        (world.broken, world.slow)
-    };
-    if slow {
-        tokio::time::sleep(Duration::from_secs(30)).await;
-    }
-    if broken {
-        Err(StatusCode::INTERNAL_SERVER_ERROR)
-    } else {
-        Ok(())
-    }
+/// A user that the API server knows.
+pub(crate) fn known(user: &str) -> Identity {
+    Identity::new(user).in_groups(&["people"])
 }
 
-async fn token_review(
-    State(world): State<Arc<Mutex<World>>>,
-    Json(mut review): Json<Value>,
-) -> Result<Json<Value>, StatusCode> {
-    hold(&world).await?;
-    let mut world = world.lock().unwrap();
-    world.token_reviews += 1;
-    let token = review["spec"]["token"].as_str().unwrap_or_default().to_owned();
-    let asked: Vec<String> = serde_json::from_value(review["spec"]["audiences"].clone()).unwrap_or_default();
-    // As the API server does: a review that names no audience is for its own.
-    let asked_for = if asked.is_empty() {
-        vec![API_SERVER.to_owned()]
-    } else {
-        asked.clone()
-    };
-    let opaque = || (token.clone(), world.audience.clone().into_iter().collect());
-    let says = claims(&token);
-    let is_opaque = says.is_none();
-    let (user, good_for): (String, Vec<String>) = says.unwrap_or_else(opaque);
-    let audiences: Vec<String> = good_for.into_iter().filter(|one| asked_for.contains(one)).collect();
-    let fits = !audiences.is_empty() || (is_opaque && asked.is_empty());
-    review["status"] = if world.users.contains(&user) && fits {
-        let audiences = if asked.is_empty() { Vec::new() } else { audiences };
-        json!({"authenticated": true, "user": {"username": user, "groups": ["people"]}, "audiences": audiences})
-    } else {
-        json!({"authenticated": false, "error": "unknown token"})
-    };
-    Ok(Json(review))
+/// The right to read the sessions of `team`.
+pub(crate) fn sessions() -> Right {
+    Right::resource("get", "flopwatch.dev", "profilingsessions").in_namespace("team")
 }
 
-async fn access_review(
-    State(world): State<Arc<Mutex<World>>>,
-    Json(mut review): Json<Value>,
-) -> Result<Json<Value>, StatusCode> {
-    hold(&world).await?;
-    let mut world = world.lock().unwrap();
-    world.access_reviews += 1;
-    let spec = &review["spec"];
-    let attributes = &spec["resourceAttributes"];
-    assert_eq!(
-        (attributes["verb"].as_str(), attributes["group"].as_str()),
-        (Some("get"), Some("flopwatch.dev"))
-    );
-    assert_eq!(spec["groups"], json!(["people"]));
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let mut resource = text(&attributes["resource"]);
-    if let Some(subresource) = attributes["subresource"].as_str() {
-        resource = format!("{resource}/{subresource}");
-    }
-    let all = format!("{} {resource} {}", text(&spec["user"]), text(&attributes["namespace"]));
-    let one = format!("{all}/{}", text(&attributes["name"]));
-    let allowed = world.rights.contains(&all) || world.rights.contains(&one);
-    review["status"] = json!({"allowed": allowed});
-    Ok(Json(review))
+/// The right to read their raw captures.
+pub(crate) fn raw() -> Right {
+    Right::resource("get", "flopwatch.dev", "profilingsessions/raw").in_namespace("team")
+}
+
+/// How often it was asked for reviews of a kind.
+pub(crate) fn reviews(server: &ApiServer, resource: &str) -> usize {
+    let calls = server.calls().into_iter();
+    calls
+        .filter(|call| call.path.ends_with(&format!("/{resource}")))
+        .count()
 }
