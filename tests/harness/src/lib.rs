@@ -10,17 +10,12 @@
 //! ([`ApiServer::add_token`], [`ApiServer::allow`]). TokenReview, SubjectAccessReview and the reviews of oneself are answered from
 //! that. An unknown token is refused with 401, a missing right with 403.
 //!
-<<<<<<< HEAD
-//! What it does not know: managed fields, defaults, and of schemas more than the bounds of numbers ([`ApiServer::define`]). A
-//! manager's later apply takes back what it applied before and leaves out now; conditions are merged by their type, other lists are
-//! replaced.
-=======
 //! Clients that are programs of their own reach it on loopback ([`ApiServer::listen`]), port-forwards included
 //! ([`ApiServer::forward_to`]).
 //!
-//! What it does not know: schemas, defaults, managed fields. A manager's later apply takes back what it applied before and
-//! leaves out now; conditions are merged by their type, other lists are replaced.
->>>>>>> 6062a424dd3f691f02805610102cb07f45ad9289
+//! What it does not know: managed fields, defaults, and of schemas more than the bounds of numbers ([`ApiServer::define`]). A
+//! manager's later apply takes back what it applied before and leaves out now; conditions are merged by their type, other lists are
+//! replaced.
 
 #![allow(
     clippy::unwrap_used,
