@@ -140,7 +140,7 @@ pub enum StoreError {
         namespace: String,
         /// Name of the capture.
         name: String,
-        /// Why.
+        /// What is wrong with its text.
         reason: String,
     },
     /// An object is missing or its content does not match its name.
@@ -183,9 +183,9 @@ pub enum StoreError {
     /// A file could not be read or written.
     #[error("{path}: {source}")]
     Io {
-        /// The file.
+        /// The file or folder, below the store's root.
         path: PathBuf,
-        /// Why.
+        /// What the operating system said.
         source: std::io::Error,
     },
     /// The object store failed.

@@ -57,9 +57,9 @@ pub enum CertificateError {
     /// It cannot be written down.
     #[error("{path}: {source}")]
     Write {
-        /// The file.
+        /// The file that was to be written.
         path: PathBuf,
-        /// Why.
+        /// What the operating system said.
         source: io::Error,
     },
 }

@@ -38,7 +38,7 @@ pub enum Attempt {
     Waits {
         /// `PodRefused`, `PodsNotAllowed` or `PodNotPrepared`.
         reason: SessionReason,
-        /// Why.
+        /// What the API server or admission said, for the session's condition.
         message: String,
     },
     /// Not this pod, ever.
