@@ -18,7 +18,7 @@ pub enum Error {
     Start {
         /// What the program was to do.
         what: String,
-        /// Why.
+        /// What the operating system said.
         source: std::io::Error,
     },
     /// It ran longer than allowed and was killed.

@@ -43,25 +43,25 @@ pub enum Error {
     /// The file cannot be made.
     #[error("{path}: {source}")]
     Io {
-        /// The file.
+        /// The file that was to be made.
         path: PathBuf,
-        /// Why.
+        /// What the operating system said.
         source: std::io::Error,
     },
     /// The format's writer fails.
     #[error("{path}: {source}")]
     Export {
-        /// The file.
+        /// The file that was to be made.
         path: PathBuf,
-        /// Why.
+        /// What the writer said.
         source: ExportError,
     },
     /// The report cannot be written or read.
     #[error("{path}: {source}")]
     Report {
-        /// The file.
+        /// The report's file.
         path: PathBuf,
-        /// Why.
+        /// What is wrong with its text.
         source: serde_json::Error,
     },
 }

@@ -18,9 +18,9 @@ pub enum Error {
     /// The file cannot be read.
     #[error("cannot read the manifest {path}")]
     Read {
-        /// The file.
+        /// Path of the manifest, as the command line has it.
         path: String,
-        /// Why.
+        /// What the operating system said.
         source: std::io::Error,
     },
     /// It is no YAML.

@@ -1,8 +1,12 @@
 //! The agent's own metrics. Labels come from closed sets: reasons, stages and outcomes.
 
+use std::time::Duration;
+
 use flopwatch_api::capture::Stage;
 use flopwatch_api::reason::CaptureReason;
-use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use prometheus::{
+    Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+};
 
 /// How a graft ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,6 +57,7 @@ pub struct Metrics {
     uploads_due: IntGauge,
     evicted: IntCounter,
     scrape_reviews: IntCounterVec,
+    certificate_expiry: Gauge,
 }
 
 /// Label values of uploads to the object store: `stored`, and the reasons of those that failed.
@@ -124,6 +129,10 @@ impl Metrics {
                 ),
                 &["review", "result"],
             )?,
+            certificate_expiry: Gauge::new(
+                "flopwatch_agent_certificate_expiry_timestamp_seconds",
+                "End of validity of this node's certificate; 0 until the controller signed one.",
+            )?,
         };
         let build = IntGaugeVec::new(
             Opts::new("flopwatch_build_info", "Always 1; says which version runs."),
@@ -153,6 +162,7 @@ impl Metrics {
         registry.register(Box::new(metrics.uploads_due.clone()))?;
         registry.register(Box::new(metrics.evicted.clone()))?;
         registry.register(Box::new(metrics.scrape_reviews.clone()))?;
+        registry.register(Box::new(metrics.certificate_expiry.clone()))?;
         registry.register(Box::new(metrics.captures.clone()))?;
         registry.register(Box::new(metrics.stages.clone()))?;
         registry.register(Box::new(metrics.grafts.clone()))?;
@@ -215,6 +225,11 @@ impl Metrics {
         self.scrape_reviews.clone()
     }
 
+    /// The node's certificate ends at that time since 1970; None: nobody signed it.
+    pub fn certified_until(&self, end: Option<Duration>) {
+        self.certificate_expiry.set(end.unwrap_or_default().as_secs_f64());
+    }
+
     /// A watch failed and is retried; the name is one of [`WATCHES`].
     pub fn watch_error(&self, watch: &str) {
         self.watch_errors.with_label_values(&[watch]).inc();
@@ -238,6 +253,7 @@ mod tests {
             "flopwatch_captures_total{reason=\"ContainerBusy\",result=\"failed\"} 1",
             "flopwatch_grafts_total{outcome=\"grafted\"} 0",
             "flopwatch_captures_live 0",
+            "flopwatch_agent_certificate_expiry_timestamp_seconds 0",
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }

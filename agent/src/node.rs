@@ -217,7 +217,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
     let gpus = Gpus::open(options.nvml_library.clone(), resolver(procfs.clone(), pods.clone()));
     gpus.register(&registry)?;
 
-    let (certifying, certified) = certify(&options, &client, &give_up).await?;
+    let (certifying, certified) = certify(&options, &client, &metrics, &give_up).await?;
     let bucket = open_bucket(&options, &client).await?;
     let forms = open_forms(&options, children).await?;
     let series = series(registry, &client, &metrics);
@@ -392,12 +392,14 @@ async fn open_forms(options: &Options, children: steps::Limits) -> Result<Forms,
 async fn certify(
     options: &Options,
     client: &Client,
+    metrics: &Metrics,
     stop: &CancellationToken,
 ) -> Result<(JoinHandle<()>, CancellationToken), Error> {
     let identity = certificate::Identity {
         node: options.node_name.clone(),
         server_name: options.server_name.clone(),
         folder: options.tls_dir.clone(),
+        metrics: metrics.clone(),
     };
     identity.prepare().await?;
     let certified = CancellationToken::new();

@@ -77,7 +77,7 @@ pub enum Error {
     Command {
         /// Its name.
         command: String,
-        /// Why.
+        /// What keeps it from running.
         reason: String,
     },
     /// A folder or file of ours cannot be written.
@@ -85,7 +85,7 @@ pub enum Error {
     Io {
         /// Which.
         path: PathBuf,
-        /// Why.
+        /// What the operating system said.
         source: std::io::Error,
     },
     /// Signals cannot be received.

@@ -44,7 +44,7 @@ pub enum Error {
     Io {
         /// Which.
         path: PathBuf,
-        /// Why.
+        /// What the operating system said.
         source: std::io::Error,
     },
     /// A folder holds nothing to serve.

@@ -31,7 +31,7 @@ const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
 /// A file to read.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// The file.
+    /// Path of the capture.
     pub file: PathBuf,
     /// The session's identifier; by default that of the file.
     pub session_id: Option<String>,
@@ -49,9 +49,9 @@ pub enum Error {
     /// The source or our own files cannot be read or written.
     #[error("{path}: {source}")]
     Io {
-        /// The file.
+        /// The file that could not be read or written.
         path: PathBuf,
-        /// Why.
+        /// What the operating system said.
         source: io::Error,
     },
     /// The source is no file.

@@ -76,7 +76,7 @@ pub enum Error {
     Place {
         /// What was to be done.
         step: &'static str,
-        /// Why.
+        /// What is wrong with its folder.
         source: workplace::Error,
     },
     /// A file or folder of ours cannot be made ready for the child.
@@ -92,7 +92,7 @@ pub enum Error {
     Run {
         /// What was to be done.
         step: &'static str,
-        /// Why.
+        /// What became of the child.
         source: ReexecError,
     },
     /// The disk ran short of free space, before it or while it was at work.
@@ -167,7 +167,7 @@ pub enum Error {
     Thread {
         /// What was to be done.
         step: &'static str,
-        /// Why.
+        /// How the thread ended.
         source: tokio::task::JoinError,
     },
 }

@@ -115,9 +115,9 @@ pub enum Error {
     /// The samples cannot be read.
     #[error("{path}: the samples cannot be read: {reason}")]
     Samples {
-        /// The file.
+        /// The file of samples.
         path: PathBuf,
-        /// Why.
+        /// What is wrong with them.
         reason: String,
     },
     /// There is neither an export nor samples.
@@ -138,15 +138,15 @@ pub enum Error {
     /// The summary cannot be written or read.
     #[error("{path}: {source}")]
     Io {
-        /// The file.
+        /// The summary's file.
         path: PathBuf,
-        /// Why.
+        /// What the operating system said.
         source: std::io::Error,
     },
     /// A summary is not one.
     #[error("{path}: is no summary of a capture: {reason}")]
     NoSummary {
-        /// The file.
+        /// The file that was taken for one.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,

@@ -23,7 +23,7 @@ pub enum Error {
     Io {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// What the operating system said.
         source: io::Error,
     },
     /// It does not belong to the group of its children.

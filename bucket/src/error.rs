@@ -52,7 +52,7 @@ pub enum BucketError {
     Source {
         /// Name of the artifact.
         name: String,
-        /// Why.
+        /// What differs, or what reading it said.
         reason: String,
     },
     /// A manifest does not hold together.

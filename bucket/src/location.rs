@@ -60,9 +60,9 @@ pub enum LocationError {
     /// The authority's file cannot be used.
     #[error("{path}: {reason}")]
     Authority {
-        /// The file.
+        /// The file that the URL or the flag names.
         path: PathBuf,
-        /// Why.
+        /// What is wrong with it.
         reason: String,
     },
     /// The client cannot be made of it.

@@ -67,7 +67,7 @@ pub enum ClusterError {
         server: String,
         /// What was tried.
         doing: String,
-        /// Why.
+        /// What the connection said.
         reason: String,
     },
 }

@@ -62,7 +62,7 @@ pub enum Error {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// What the operating system said.
         source: std::io::Error,
     },
     /// Standard output cannot be written to, or a port not be served.

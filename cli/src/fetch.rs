@@ -77,7 +77,7 @@ pub enum FetchError {
     Io {
         /// Which.
         path: PathBuf,
-        /// Why.
+        /// What the operating system said.
         source: std::io::Error,
     },
     /// The gateway did not give it.

@@ -80,7 +80,7 @@ pub enum GatewayError {
         "the authority of the gateway's certificate cannot be read ({reason}): Role flopwatch-gateway-caller allows it (value access.gatewayCallers of the chart); or ask for ca.crt of that ConfigMap and give it as --gateway-ca FILE"
     )]
     Authority {
-        /// Why.
+        /// What the API server said.
         reason: String,
     },
     /// There is no token to show to it.
@@ -96,7 +96,7 @@ pub enum GatewayError {
     Unreachable {
         /// Where it was looked for.
         place: String,
-        /// Why.
+        /// What the connection said.
         reason: String,
     },
     /// Whoever answers is not the gateway.

@@ -34,7 +34,7 @@ pub enum OpenError {
     Folder {
         /// Where.
         path: PathBuf,
-        /// Why.
+        /// What the operating system said.
         source: std::io::Error,
     },
     /// The file cannot be put where it is served from.

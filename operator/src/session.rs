@@ -4,5 +4,6 @@ pub mod budget;
 pub mod own_pod;
 pub mod plan;
 pub mod reconcile;
+pub mod share;
 pub mod summary;
 pub mod targets;

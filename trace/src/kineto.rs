@@ -36,9 +36,9 @@ pub enum ReadError {
     /// The file is not there or may not be read.
     #[error("{path}: cannot be read: {source}")]
     Open {
-        /// The file.
+        /// Path of the trace.
         path: PathBuf,
-        /// Why.
+        /// What the operating system said.
         source: io::Error,
     },
     /// It is no JSON, nor gzip of it.
@@ -46,7 +46,7 @@ pub enum ReadError {
         "{path}: is no JSON at byte {offset} of its text; a trace is an object with `traceEvents` or a list of events"
     )]
     NotJson {
-        /// The file.
+        /// Path of the trace.
         path: PathBuf,
         /// Where, in the inflated text.
         offset: u64,
@@ -54,13 +54,13 @@ pub enum ReadError {
     /// It is JSON, but there is no list of events in it.
     #[error("{path}: holds no list `traceEvents`: no Chrome trace, or one that ends before its events")]
     NoEvents {
-        /// The file.
+        /// Path of the trace.
         path: PathBuf,
     },
     /// A member beside the events is longer than one may be.
     #[error("{path}: the member at byte {offset} is longer than {limit} bytes")]
     Member {
-        /// The file.
+        /// Path of the trace.
         path: PathBuf,
         /// Where, in the inflated text.
         offset: u64,
@@ -70,7 +70,7 @@ pub enum ReadError {
     /// The inflated text is longer than the limits allow.
     #[error("{path}: holds more than {limit} bytes of text; record fewer steps, or without stacks and shapes")]
     TooLong {
-        /// The file.
+        /// Path of the trace.
         path: PathBuf,
         /// The limit.
         limit: u64,
@@ -78,7 +78,7 @@ pub enum ReadError {
     /// More events, rows or strings than the limits allow.
     #[error("{path}: holds more than {limit} {what}; record fewer steps")]
     TooMany {
-        /// The file.
+        /// Path of the trace.
         path: PathBuf,
         /// Of what.
         what: &'static str,

@@ -35,15 +35,15 @@ pub enum ReadError {
     /// The file is not there or may not be read.
     #[error("{path}: cannot be read: {source}")]
     Open {
-        /// The file.
+        /// Path of the report or the page.
         path: PathBuf,
-        /// Why.
+        /// What the operating system said.
         source: io::Error,
     },
     /// It is neither a report nor CSV of the details or the raw page.
     #[error("{path}: {what}; make it with `ncu --import REPORT --csv --page raw`, or `--page details`")]
     NotAPage {
-        /// The file.
+        /// Path of the report or the page.
         path: PathBuf,
         /// What it lacks.
         what: &'static str,
@@ -51,7 +51,7 @@ pub enum ReadError {
     /// A line of it is no CSV.
     #[error("{path}: record {record}: {reason}")]
     Record {
-        /// The file.
+        /// Path of the report or the page.
         path: PathBuf,
         /// Which, counted from 0, the header included.
         record: u64,
@@ -61,7 +61,7 @@ pub enum ReadError {
     /// More bytes, launches, metrics or strings than the limits allow.
     #[error("{path}: holds more than {limit} {what}; profile fewer kernels or fewer metrics")]
     TooMany {
-        /// The file.
+        /// Path of the report or the page.
         path: PathBuf,
         /// Of what.
         what: &'static str,
@@ -73,7 +73,7 @@ pub enum ReadError {
         "{path}: a report of Nsight Compute {report}, which only its ncu can open, and there is none: install it, or name it in {NCU}"
     )]
     NoTool {
-        /// The file.
+        /// Path of the report or the page.
         path: PathBuf,
         /// Version of what wrote it.
         report: String,
@@ -83,7 +83,7 @@ pub enum ReadError {
         "{path}: written by Nsight Compute {report}, newer than the installed ncu {tool}, which cannot open it: install {report} or later"
     )]
     Newer {
-        /// The file.
+        /// Path of the report or the page.
         path: PathBuf,
         /// Version of what wrote it.
         report: String,
@@ -93,7 +93,7 @@ pub enum ReadError {
     /// The program did not open the report.
     #[error("{path}: ncu {tool} cannot open this report of version {report}: {reason}")]
     Tool {
-        /// The file.
+        /// Path of the report or the page.
         path: PathBuf,
         /// Version of what wrote it.
         report: String,

@@ -32,7 +32,7 @@ pub enum ReadError {
     /// The file is not there, is no HDF5 file, or its first structures are damaged.
     #[error("{path}: cannot be opened as HDF5: {reason}; make it with `nsys export --type hdf`")]
     Open {
-        /// The file.
+        /// Path of the export.
         path: PathBuf,
         /// What the library says.
         reason: String,
@@ -40,7 +40,7 @@ pub enum ReadError {
     /// The file is not there, is no SQLite database, or its first structures are damaged.
     #[error("{path}: cannot be opened as SQLite: {reason}; make it with `nsys export --type sqlite`")]
     OpenSqlite {
-        /// The file.
+        /// Path of the export.
         path: PathBuf,
         /// What the library says.
         reason: String,
@@ -51,7 +51,7 @@ pub enum ReadError {
          journal_mode=DELETE'`"
     )]
     WriteAheadLog {
-        /// The file.
+        /// Path of the export.
         path: PathBuf,
         /// The log beside it.
         log: PathBuf,
@@ -59,7 +59,7 @@ pub enum ReadError {
     /// It can be opened, but is not an export that nsys finished.
     #[error("{path}: has no table {table}: not an export of nsys, or one that nsys could not finish")]
     NotAnExport {
-        /// The file.
+        /// Path of the export.
         path: PathBuf,
         /// What every finished export has.
         table: &'static str,
@@ -67,7 +67,7 @@ pub enum ReadError {
     /// A table is damaged, forged, of an unknown schema or too large.
     #[error("{path}: {source}")]
     Table {
-        /// The file.
+        /// Path of the export.
         path: PathBuf,
         /// Which table, and what is wrong.
         source: TableError,
@@ -75,7 +75,7 @@ pub enum ReadError {
     /// More events or timeline rows than the limits allow.
     #[error("{path}: table {table} brings the number of {what} over the limit of {limit}; capture a shorter window")]
     TooMany {
-        /// The file.
+        /// Path of the export.
         path: PathBuf,
         /// The table that went over.
         table: String,

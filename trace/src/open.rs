@@ -22,9 +22,9 @@ pub enum ReadError {
     /// The file is not there or may not be read.
     #[error("{path}: cannot be read: {source}")]
     Open {
-        /// The file.
+        /// Path of what was to be read, as the caller gave it.
         path: PathBuf,
-        /// Why.
+        /// What the operating system said.
         source: io::Error,
     },
     /// It is of no format that is known here.
@@ -33,7 +33,7 @@ pub enum ReadError {
          Compute or its CSV, nor a timeline file"
     )]
     Unknown {
-        /// The file.
+        /// Path of what was to be read, as the caller gave it.
         path: PathBuf,
     },
     /// An export of Nsight Systems cannot be read.
@@ -57,7 +57,7 @@ pub enum ReadError {
          or run `nsys export --type hdf` elsewhere"
     )]
     NoNsys {
-        /// The file.
+        /// Path of what was to be read, as the caller gave it.
         path: PathBuf,
         /// Version of what wrote it.
         report: String,
@@ -67,7 +67,7 @@ pub enum ReadError {
         "{path}: written by Nsight Systems {report}, newer than the installed nsys {tool}, which cannot open it: install {report} or later"
     )]
     NewerThanNsys {
-        /// The file.
+        /// Path of what was to be read, as the caller gave it.
         path: PathBuf,
         /// Version of what wrote it.
         report: Version,
@@ -77,7 +77,7 @@ pub enum ReadError {
     /// nsys did not open the report.
     #[error("{path}: nsys {tool} cannot export this report of version {report}: {reason}")]
     NsysFailed {
-        /// The file.
+        /// Path of what was to be read, as the caller gave it.
         path: PathBuf,
         /// Version of what wrote it.
         report: String,
@@ -91,7 +91,7 @@ pub enum ReadError {
         "{path}: a raw capture of Nsight Systems: make a report of it with `QdstrmImporter -i {path}` of the nsys that wrote it"
     )]
     Stream {
-        /// The file.
+        /// Path of what was to be read, as the caller gave it.
         path: PathBuf,
     },
 }

@@ -36,15 +36,15 @@ pub enum ReadError {
     /// The file is not there or may not be read.
     #[error("{path}: cannot be read: {source}")]
     Open {
-        /// The file.
+        /// Path of the XPlane.
         path: PathBuf,
-        /// Why.
+        /// What the operating system said.
         source: io::Error,
     },
     /// It is no `XSpace` message.
     #[error("{path}: is no XSpace message (.xplane.pb): {what}")]
     NotASpace {
-        /// The file.
+        /// Path of the XPlane.
         path: PathBuf,
         /// What it lacks.
         what: &'static str,
@@ -52,7 +52,7 @@ pub enum ReadError {
     /// A message in it is cut off or damaged.
     #[error("{path}: damaged at byte {offset}; was it copied while it was being written?")]
     Damaged {
-        /// The file.
+        /// Path of the XPlane.
         path: PathBuf,
         /// Where.
         offset: u64,
@@ -60,7 +60,7 @@ pub enum ReadError {
     /// More bytes, events, rows or strings than the limits allow.
     #[error("{path}: holds more than {limit} {what}; profile a shorter window")]
     TooMany {
-        /// The file.
+        /// Path of the XPlane.
         path: PathBuf,
         /// Of what.
         what: &'static str,

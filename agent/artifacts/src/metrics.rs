@@ -39,6 +39,7 @@ impl Conversion {
 /// | `flopwatch_artifact_refused_connections_total` | |
 /// | `flopwatch_artifact_access_reviews_total` | `review`: `token`, `access`; `result`: `allowed`, `denied`, `error` |
 /// | `flopwatch_artifact_conversions_total` | `form`: the name of one; `result`: `made`, `kept`, `failed`, `refused` |
+/// | `flopwatch_artifact_sweep_failures_total` | |
 /// | `flopwatch_artifact_store_bytes`, `flopwatch_artifact_store_objects` | |
 #[derive(Clone, Debug)]
 pub struct ArtifactMetrics {
@@ -48,6 +49,7 @@ pub struct ArtifactMetrics {
     pub(crate) refused_connections: IntCounter,
     pub(crate) reviews: IntCounterVec,
     conversions: IntCounterVec,
+    pub(crate) sweep_failures: IntCounter,
     pub(crate) store_bytes: IntGauge,
     pub(crate) store_objects: IntGauge,
 }
@@ -101,6 +103,10 @@ impl ArtifactMetrics {
                 ),
                 &["form", "result"],
             )?,
+            sweep_failures: IntCounter::new(
+                "flopwatch_artifact_sweep_failures_total",
+                "Files that belong to no capture and that a sweep of the artifact store could not remove; the next tries again",
+            )?,
             store_bytes: IntGauge::new(
                 "flopwatch_artifact_store_bytes",
                 "Bytes of the objects in the artifact store",
@@ -121,6 +127,7 @@ impl ArtifactMetrics {
             }
         }
         registry.register(Box::new(metrics.conversions.clone()))?;
+        registry.register(Box::new(metrics.sweep_failures.clone()))?;
         registry.register(Box::new(metrics.store_bytes.clone()))?;
         registry.register(Box::new(metrics.store_objects.clone()))?;
         Ok(metrics)

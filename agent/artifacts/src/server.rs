@@ -58,15 +58,15 @@ pub enum ServeError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// What the operating system said.
         source: io::Error,
     },
     /// Certificate or key cannot be read.
     #[error("{path}: {source}")]
     Read {
-        /// The file.
+        /// `tls.crt` or `tls.key`.
         path: PathBuf,
-        /// Why.
+        /// What the operating system said.
         source: io::Error,
     },
     /// Certificate and key cannot be used.
@@ -74,7 +74,7 @@ pub enum ServeError {
     Certificate {
         /// Their directory.
         directory: PathBuf,
-        /// Why.
+        /// What is wrong with the pair.
         reason: String,
     },
     /// Serving ended with an error.

@@ -5,8 +5,9 @@ mod derived;
 mod disk;
 mod integrity;
 mod room;
+mod sweep;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path as FilePath, PathBuf};
@@ -30,6 +31,7 @@ use flopwatch_bucket::{
 };
 
 pub use room::RoomLimits;
+pub use sweep::Swept;
 
 /// Bytes that are read, hashed and handed on at once.
 const CHUNK_BYTES: usize = 256 * 1024;
@@ -110,19 +112,6 @@ pub struct Usage {
     pub bytes: u64,
 }
 
-/// What a sweep removed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
-    /// Manifests of captures that are gone.
-    pub manifests: u64,
-    /// Objects that no manifest refers to.
-    pub objects: u64,
-    /// Bytes of those objects.
-    pub object_bytes: u64,
-    /// Copies that were never finished.
-    pub temporary: u64,
-}
-
 /// Why the store did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -151,7 +140,7 @@ pub enum StoreError {
         namespace: String,
         /// Name of the capture.
         name: String,
-        /// Why.
+        /// What is wrong with its text.
         reason: String,
     },
     /// An object is missing or its content does not match its name.
@@ -194,9 +183,9 @@ pub enum StoreError {
     /// A file could not be read or written.
     #[error("{path}: {source}")]
     Io {
-        /// The file.
+        /// The file or folder, below the store's root.
         path: PathBuf,
-        /// Why.
+        /// What the operating system said.
         source: std::io::Error,
     },
     /// The object store failed.
@@ -340,50 +329,6 @@ impl Store {
         Ok(true)
     }
 
-    /// Removes what belongs to none of the `live` captures, objects that nothing refers to, and unfinished copies. While a
-    /// live capture has a manifest that this version cannot read, no object is removed. Safe to repeat.
-    pub async fn sweep(&self, live: &HashSet<CaptureId>) -> Result<Swept, StoreError> {
-        let contents = self.contents.write().await;
-        let mut swept = Swept {
-            temporary: self.remove_temporary().await?,
-            ..Swept::default()
-        };
-        let live_names: BTreeSet<(&str, &str)> = live
-            .iter()
-            .map(|capture| (capture.namespace.as_str(), capture.name.as_str()))
-            .collect();
-        let mut listing = self.list().await?;
-        let mut dead = Vec::new();
-        listing.manifests.retain(|manifest| {
-            let keep = live.contains(&manifest.capture);
-            if !keep {
-                dead.push(manifest_path(&manifest.capture.namespace, &manifest.capture.name));
-            }
-            keep
-        });
-        listing.unreadable.retain(|(namespace, name, _)| {
-            let keep = live_names.contains(&(namespace.as_str(), name.as_str()));
-            if !keep {
-                dead.push(manifest_path(namespace, name));
-            }
-            keep
-        });
-        for path in dead {
-            self.remove(&path).await?;
-            swept.manifests += 1;
-        }
-        for (namespace, name, reason) in &listing.unreadable {
-            tracing::warn!(%namespace, capture = %name, %reason, "manifest cannot be read; no object is removed");
-        }
-        let captures = listing.manifests.iter().map(|manifest| &manifest.capture).collect();
-        self.keep_forms_of(&captures).await?;
-        self.let_go_of(None).await?;
-        (swept.objects, swept.object_bytes) = self.remove_unreferenced().await?;
-        drop(contents);
-        self.usage().await?;
-        Ok(swept)
-    }
-
     /// Size of the store; the gauges follow.
     pub async fn usage(&self) -> Result<Usage, StoreError> {
         let mut usage = Usage::default();
@@ -457,23 +402,26 @@ impl Store {
         Ok(metas.iter().filter_map(|meta| place(&meta.location)).collect())
     }
 
-    /// Removes objects that neither a manifest nor a form refers to, and counts them and their bytes. While a manifest cannot be
-    /// read, no object is removed. Called by whoever has `contents` alone.
-    async fn remove_unreferenced(&self) -> Result<(u64, u64), StoreError> {
+    /// Removes objects that nothing refers to. Called by whoever has `contents` alone.
+    async fn remove_unreferenced(&self) -> Result<(), StoreError> {
+        for sha256 in self.unreferenced().await?.into_keys() {
+            self.remove(&object_path(&sha256)).await?;
+        }
+        Ok(())
+    }
+
+    /// Objects that neither a manifest nor a form refers to, and their sizes. While a manifest cannot be read, there are none:
+    /// what it refers to cannot be known.
+    async fn unreferenced(&self) -> Result<BTreeMap<String, u64>, StoreError> {
         let listing = self.list().await?;
-        let mut removed = (0, 0);
         if !listing.unreadable.is_empty() {
-            return Ok(removed);
+            return Ok(BTreeMap::new());
         }
         let mut referred_to = referenced(&listing);
         referred_to.append(&mut self.objects_of_forms().await?);
-        for (sha256, bytes) in self.stored().await? {
-            if !referred_to.contains(&sha256) {
-                self.remove(&object_path(&sha256)).await?;
-                removed = (removed.0 + 1, u64::saturating_add(removed.1, bytes));
-            }
-        }
-        Ok(removed)
+        let mut stored = self.stored().await?;
+        stored.retain(|sha256, _| !referred_to.contains(sha256));
+        Ok(stored)
     }
 
     async fn remove(&self, path: &Path) -> Result<(), StoreError> {
@@ -481,11 +429,6 @@ impl Store {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
-    }
-
-    async fn remove_temporary(&self) -> Result<u64, StoreError> {
-        let disk = self.disk.clone();
-        tokio::task::spawn_blocking(move || disk.remove_temporary()).await?
     }
 }
 

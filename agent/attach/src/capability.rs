@@ -191,7 +191,7 @@ pub struct Capability {
     pub profiler: Profiler,
     /// Whether it is open.
     pub available: bool,
-    /// Why.
+    /// What opens or closes it, of a closed set.
     pub reason: Reason,
     /// What the probe saw that led to it.
     pub found: String,

@@ -32,7 +32,8 @@ pub struct Sandboxed {
     /// in there.
     pub directory: PathBuf,
     /// Files and folders that the tool may read beside the system's libraries and programs, as absolute paths that are the same in
-    /// there. What does not exist is left out. Links are followed: name nothing that another tool could have made.
+    /// there. What does not exist is left out. Links are followed: name nothing that another tool could have made. A folder may hold the tool's own, which stays
+    /// open to writing.
     pub readable: Vec<PathBuf>,
     /// Whether it may use the machine's GPUs.
     pub gpu: bool,

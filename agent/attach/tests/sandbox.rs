@@ -450,6 +450,71 @@ fn how_a_converter_ended_is_told_truly() {
     assert_eq!(ended.end, End::Signaled(9));
 }
 
+#[test]
+fn a_readable_folder_may_hold_the_tools_own() {
+    let Some(rig) = Rig::new() else { return };
+    let spool = rig.at("spool");
+    std::fs::write(spool.join("other/file"), "beside\n").unwrap();
+    let script = format!(
+        "cd {}; cat other/file; touch own/planted 2>&1 || echo refused; echo mine > own/work/made && cat own/work/made; ls own; ls -A own/work",
+        spool.display()
+    );
+    let tool = Sandboxed {
+        readable: vec![spool.clone()],
+        ..rig.tool(&script)
+    };
+    // With folders of other file systems beside the tool's own and on the way to it, too.
+    let mounts = format!(
+        "exec unshare -m sh -c 'set -e; cd {}; mount -t tmpfs none other; echo beside > other/file; mount -t tmpfs none own; mkdir own/work; \
+         chown {USER}:{USER} own/work; MADE' sh \"$@\"",
+        spool.display()
+    );
+    let agent = format!("exec setpriv --bounding-set={CAPABILITIES} --inh-caps=-all HELPER");
+    for (name, line, left) in [
+        ("agent", agent.clone(), "input\nwork\n"),
+        ("mounted", mounts.replace("MADE", &agent), "work\n"),
+        ("ordinary", ORDINARY.to_owned(), "input\nwork\n"),
+        ("mounted-ordinary", mounts.replace("MADE", ORDINARY), "work\n"),
+    ] {
+        let tool = Sandboxed {
+            whole: !name.ends_with("ordinary"),
+            ..tool.clone()
+        };
+        let output = sandbox::run(&rig.started_by(name, &line), &tool).unwrap();
+        let said = text(&output);
+        if output.missing.len() > 1 {
+            println!("skipped: this system gives ordinary users no namespaces: {said}");
+            continue;
+        }
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        let told = told
+            .lines()
+            .filter(|line| !line.starts_with("touch:"))
+            .map(|line| format!("{line}\n"));
+        assert_eq!(
+            told.collect::<String>(),
+            format!("beside\nrefused\nmine\n{left}made\n"),
+            "{name}: {said}"
+        );
+    }
+    assert!(!spool.join("own/planted").exists());
+}
+
+#[test]
+fn a_readable_folder_with_a_link_to_the_tools_own_is_refused_before_the_start() {
+    let Some(rig) = Rig::new() else { return };
+    std::os::unix::fs::symlink(rig.at("spool/own"), rig.at("tls/linked")).unwrap();
+    let tool = Sandboxed {
+        directory: rig.at("tls/linked/work"),
+        readable: vec![rig.at("tls")],
+        ..rig.tool("echo started")
+    };
+    let refused = sandbox::run(&rig.agent(), &tool).unwrap_err().to_string();
+    assert!(refused.contains("behind a link"), "{refused}");
+    let left: Vec<_> = std::fs::read_dir(rig.at("spool/own/work")).unwrap().collect();
+    assert!(left.is_empty(), "nothing was made where the link leads: {left:?}");
+}
+
 /// An ordinary user, without a right.
 const ORDINARY: &str =
     "exec setpriv --reuid 74321 --regid 74321 --clear-groups --bounding-set=-all --inh-caps=-all HELPER";

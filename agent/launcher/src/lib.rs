@@ -11,6 +11,7 @@
 //! session (below its [`warden`]), and as the tool that puts itself and the profiler into the pod's volume ([`copy`]).
 
 pub mod arguments;
+mod aside;
 pub mod copy;
 pub mod elf;
 pub mod environment;

@@ -23,12 +23,14 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::geteuid;
 
 use crate::spawn::{self, Streams};
-use crate::{hang, lease, manager_lock, place};
+use crate::{aside, hang, lease, manager_lock, place};
 
 /// How the name of the list begins; its version follows.
 const LIST: &[u8] = b"NSys-";
 /// How the other names begin that the profiler's processes have in shared memory, each for as long as its process lives.
 const BESIDE: [&[u8]; 3] = [b"quadd-agent-instance-", b"quadd-create-agent-", b"sem.nsys_sem_"];
+/// How the names begin of lists that were moved aside by one of ours that was killed before it removed them.
+const ASIDE: &[u8] = aside::NAME.as_bytes();
 /// How old a name is at least that is removed: between making a file and opening it a process may lose the processor.
 const YOUNG: Duration = Duration::from_millis(200);
 /// How long a list may take to answer. A good one answers within 50 ms on an idle machine.
@@ -185,14 +187,17 @@ fn remove_left(folder: &Path, tmp: &Path, lists: &mut Vec<OsString>) -> bool {
 /// Removes the list in `folder` where it is spoilt for good; says whether it was.
 pub(crate) fn remove_spoilt(folder: &Path, tmp: &Path) -> bool {
     let Some(list) = first_list(folder) else { return false };
-    let is_spoilt = || {
-        let file = fs::symlink_metadata(&list).ok()?;
+    let remove = || {
+        let file = open(&list).ok()?;
         let holder = manager_lock::holder(tmp)?;
         // With the lock from the first look to the last: nobody can have made a new list in between.
         let holds = || manager_lock::holder(tmp) == Some(holder);
-        Some(hang::polls(holder, &file, SPOILT, holds) && holds())
+        let is_spoilt = hang::polls(holder, &file.metadata().ok()?, SPOILT, holds) && holds();
+        // The lock is its holder's and cannot be had for this. A holder that ends just now gives it to others, who may use the list or
+        // make a new one: what stands between the last look and the removal.
+        Some(is_spoilt && aside::remove(&list, &file, holds))
     };
-    is_spoilt().unwrap_or(false) && fs::remove_file(&list).is_ok()
+    remove().unwrap_or(false)
 }
 
 /// Removes a list that does not answer, whoever made it, where nobody has it open and this user may.
@@ -239,8 +244,10 @@ fn open(path: &Path) -> std::io::Result<File> {
 
 /// The profiler's names in `folder`.
 fn names(folder: &Path) -> Vec<OsString> {
-    let is_profilers =
-        |name: &OsString| is_list(name.as_bytes()) || BESIDE.iter().any(|beside| name.as_bytes().starts_with(beside));
+    let is_profilers = |name: &OsString| {
+        let name = name.as_bytes();
+        is_list(name) || name.starts_with(ASIDE) || BESIDE.iter().any(|beside| name.starts_with(beside))
+    };
     fs::read_dir(folder).map_or_else(
         |_| Vec::new(),
         |entries| {
@@ -367,6 +374,7 @@ mod tests {
             "quadd-agent-instance-7",
             "quadd-create-agent-1-2",
             "sem.nsys_sem_9",
+            "flopwatch-aside-7-1",
             "torch_7",
         ] {
             fs::write(folder.path().join(name), "").unwrap();

@@ -65,7 +65,7 @@ impl Reason {
 /// The launcher's last word.
 #[derive(Debug, Clone)]
 pub struct State {
-    /// Why.
+    /// What decided between a grafted and a plain start.
     pub reason: Reason,
     /// PID in the container.
     pub pid: u32,

@@ -19,6 +19,9 @@ use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
+use x509_parser::pem::parse_x509_pem;
+
+use crate::metrics::Metrics;
 
 /// Validity that is asked for, in seconds: a week.
 const LIFE: i32 = 7 * 24 * 3600;
@@ -54,9 +57,9 @@ pub enum CertificateError {
     /// It cannot be written down.
     #[error("{path}: {source}")]
     Write {
-        /// The file.
+        /// The file that was to be written.
         path: PathBuf,
-        /// Why.
+        /// What the operating system said.
         source: io::Error,
     },
 }
@@ -70,6 +73,8 @@ pub struct Identity {
     pub server_name: String,
     /// Folder of `tls.crt` and `tls.key`, in memory.
     pub folder: PathBuf,
+    /// Where the end of the certificate's validity is told.
+    pub metrics: Metrics,
 }
 
 impl Identity {
@@ -99,6 +104,8 @@ impl Identity {
             source,
         })?;
         if Server::can_serve_with(&self.folder).await {
+            let kept = tokio::fs::read(self.folder.join("tls.crt")).await;
+            self.metrics.certified_until(kept.ok().as_deref().and_then(end));
             return Ok(());
         }
         let (key, params) = self.make()?;
@@ -174,8 +181,19 @@ impl Identity {
     /// The key first: whoever reads between the two finds a pair that does not fit, and keeps what it has.
     async fn write(&self, certificate: &[u8], key: &KeyPair) -> Result<(), CertificateError> {
         put(&self.folder.join("tls.key"), key.serialize_pem().as_bytes()).await?;
-        put(&self.folder.join("tls.crt"), certificate).await
+        put(&self.folder.join("tls.crt"), certificate).await?;
+        self.metrics.certified_until(end(certificate));
+        Ok(())
     }
+}
+
+/// End of validity since 1970 of a certificate that somebody else signed: its own signature is trusted by nobody, however long it holds.
+fn end(certificate: &[u8]) -> Option<Duration> {
+    let (_, block) = parse_x509_pem(certificate).ok()?;
+    let certificate = block.parse_x509().ok()?;
+    let is_signed = certificate.issuer() != certificate.subject();
+    let seconds = u64::try_from(certificate.validity().not_after.timestamp()).ok()?;
+    is_signed.then(|| Duration::from_secs(seconds))
 }
 
 async fn call<T>(question: impl Future<Output = kube::Result<T>>) -> Result<T, CertificateError> {
@@ -205,16 +223,34 @@ async fn put(path: &Path, content: &[u8]) -> Result<(), CertificateError> {
 
 #[cfg(test)]
 mod tests {
+    use prometheus::Registry;
+    use rcgen::{CertificateSigningRequestParams, IsCa, Issuer, date_time_ymd};
+
     use super::*;
+
+    fn identity(folder: &Path, registry: &Registry) -> Identity {
+        Identity {
+            node: "node-1.example".to_owned(),
+            server_name: "flopwatch-agent.ns.svc".to_owned(),
+            folder: folder.to_path_buf(),
+            metrics: Metrics::register(registry).unwrap(),
+        }
+    }
+
+    /// Time since 1970 as the series says.
+    fn told(registry: &Registry) -> Duration {
+        let families = registry.gather();
+        let family = families
+            .iter()
+            .find(|family| family.name() == "flopwatch_agent_certificate_expiry_timestamp_seconds")
+            .unwrap();
+        Duration::from_secs_f64(family.get_metric()[0].get_gauge().get_value())
+    }
 
     #[tokio::test]
     async fn what_is_prepared_is_for_this_user_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let identity = Identity {
-            node: "node-1.example".to_owned(),
-            server_name: "flopwatch-agent.ns.svc".to_owned(),
-            folder: folder.path().to_path_buf(),
-        };
+        let identity = identity(folder.path(), &Registry::new());
         identity.prepare().await.unwrap();
         let key = folder.path().join("tls.key");
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -233,5 +269,31 @@ mod tests {
             identity.names(),
             ["flopwatch-agent.ns.svc", "node-1.example.flopwatch-agent.ns.svc"]
         );
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_signed_certificate_is_told_and_by_the_next_process_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let registry = Registry::new();
+        let first = identity(folder.path(), &registry);
+        first.prepare().await.unwrap();
+        assert_eq!(told(&registry), Duration::ZERO, "nobody signed it");
+
+        let mut authority = CertificateParams::default();
+        authority.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        authority.distinguished_name.push(DnType::CommonName, "authority");
+        let issuer = Issuer::new(authority, KeyPair::generate().unwrap());
+        let (key, params) = first.make().unwrap();
+        let request = params.serialize_request(&key).unwrap().pem().unwrap();
+        let mut request = CertificateSigningRequestParams::from_pem(&request).unwrap();
+        request.params.not_after = date_time_ymd(2030, 1, 1);
+        let signed = request.signed_by(&issuer).unwrap().pem();
+        first.write(signed.as_bytes(), &key).await.unwrap();
+        let end = Duration::from_hours(525_960);
+        assert_eq!(told(&registry), end);
+
+        let registry = Registry::new();
+        identity(folder.path(), &registry).prepare().await.unwrap();
+        assert_eq!(told(&registry), end);
     }
 }

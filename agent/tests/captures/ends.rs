@@ -22,9 +22,7 @@ async fn a_capture_that_appears_is_taken_and_runs_to_its_end() {
 #[tokio::test]
 async fn a_capture_that_is_deleted_in_its_window_ends_at_once_and_leaves_nothing() {
     let rig = Rig::prepared(None);
-    let life = rig.live().await;
-    rig.ask("c", 300);
-    rig.in_stage("c", "Collecting").await;
+    let life = rig.collecting("c", 300).await;
     assert!(rig.containers.inside().collecting.is_some());
     rig.server.delete("captures", "team", "c");
     let (reason, _) = rig.end_of("c").await;
@@ -41,9 +39,7 @@ async fn a_capture_that_is_deleted_in_its_window_ends_at_once_and_leaves_nothing
 #[tokio::test]
 async fn a_capture_whose_object_vanishes_while_the_watch_is_away_ends_too() {
     let rig = Rig::prepared(None);
-    let life = rig.live().await;
-    rig.ask("c", 300);
-    rig.in_stage("c", "Collecting").await;
+    let life = rig.collecting("c", 300).await;
     rig.server.end_watches();
     rig.server.edit("captures", "team", "c", |capture| {
         capture["metadata"]["finalizers"] = json!([]);
@@ -60,9 +56,7 @@ async fn a_capture_whose_object_vanishes_while_the_watch_is_away_ends_too() {
 #[tokio::test]
 async fn a_second_capture_of_a_container_is_refused_and_one_too_many_waits() {
     let rig = Rig::new(&json!({}));
-    let life = rig.live().await;
-    rig.ask("first", 300);
-    rig.in_stage("first", "Collecting").await;
+    let life = rig.collecting("first", 300).await;
     rig.ask("second", 1);
     assert_eq!(rig.end_of("second").await.0, "ContainerBusy");
     rig.server.delete("captures", "team", "first");

@@ -1,24 +1,22 @@
 //! One agent ends in the middle of a capture, and the next goes on.
 
-use flopwatch_test_harness::{Fault, Verb};
 use serde_json::json;
 
-use crate::rig::{Rig, eventually};
+use crate::rig::Rig;
+
+/// A node whose agent stored a capture's artifacts, could not tell of it, and ended.
+async fn untold() -> Rig {
+    let rig = Rig::new(&json!({}));
+    let life = rig.collecting("c", 4).await;
+    rig.stored_but_untold("c", 403).await;
+    life.end().await;
+    rig.server.heal();
+    rig
+}
 
 #[tokio::test]
 async fn m1_what_lies_in_the_store_is_told_by_the_next_agent_and_not_recorded_anew() {
-    let rig = Rig::new(&json!({}));
-    let life = rig.live().await;
-    rig.ask("c", 4);
-    rig.in_stage("c", "Collecting").await;
-    rig.server
-        .fail(usize::MAX, Verb::Patch, "captures/status", Fault::Code(403));
-    eventually("the artifacts to be stored", || {
-        rig.manifest("c").exists().then_some(())
-    })
-    .await;
-    life.end().await;
-    rig.server.heal();
+    let rig = untold().await;
     let capture = rig.server.get("captures", "team", "c").unwrap();
     assert_eq!(
         capture["status"]["artifacts"],
@@ -47,18 +45,7 @@ fn capture_uid(rig: &Rig) -> String {
 
 #[tokio::test]
 async fn m1_what_lies_in_the_store_is_told_even_where_the_record_of_it_is_lost() {
-    let rig = Rig::new(&json!({}));
-    let life = rig.live().await;
-    rig.ask("c", 4);
-    rig.in_stage("c", "Collecting").await;
-    rig.server
-        .fail(usize::MAX, Verb::Patch, "captures/status", Fault::Code(403));
-    eventually("the artifacts to be stored", || {
-        rig.manifest("c").exists().then_some(())
-    })
-    .await;
-    life.end().await;
-    rig.server.heal();
+    let rig = untold().await;
     let uid = capture_uid(&rig);
     std::fs::remove_file(rig.spool().join(format!("{uid}.json"))).unwrap();
     let life = rig.live().await;
@@ -71,9 +58,7 @@ async fn m1_what_lies_in_the_store_is_told_even_where_the_record_of_it_is_lost()
 #[tokio::test]
 async fn an_open_window_is_kept_open_by_the_next_agent_and_its_raw_capture_fetched_once() {
     let rig = Rig::prepared(None);
-    let life = rig.live().await;
-    rig.ask("c", 4);
-    rig.in_stage("c", "Collecting").await;
+    let life = rig.collecting("c", 4).await;
     life.end().await;
     assert!(rig.containers.inside().collecting.is_some(), "it is left as it is");
     let life = rig.live().await;
@@ -91,9 +76,7 @@ async fn an_open_window_is_kept_open_by_the_next_agent_and_its_raw_capture_fetch
 #[tokio::test]
 async fn a_capture_that_was_stopped_while_no_agent_was_there_is_discarded_by_the_next() {
     let rig = Rig::prepared(None);
-    let life = rig.live().await;
-    rig.ask("c", 300);
-    rig.in_stage("c", "Collecting").await;
+    let life = rig.collecting("c", 300).await;
     life.end().await;
     rig.server.edit("captures", "team", "c", |capture| {
         capture["spec"]["stop"] = json!("Discard");

@@ -31,7 +31,7 @@ use flopwatch_attach::process::{ProcessId, Procfs};
 use flopwatch_attach::reexec::Reexec;
 use flopwatch_attach::rootfs::Volume;
 use flopwatch_launcher::guard::Verdict;
-use flopwatch_test_harness::ApiServer;
+use flopwatch_test_harness::{ApiServer, Fault, Verb};
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use prometheus::Registry;
@@ -376,6 +376,24 @@ impl Rig {
         eventually(stage, || {
             let capture = self.server.get("captures", "team", name)?;
             (capture["status"]["progress"]["stage"] == stage).then_some(())
+        })
+        .await;
+    }
+
+    /// Starts the agent's next life, and a capture in it that collects.
+    pub(crate) async fn collecting(&self, name: &str, seconds: u32) -> Life {
+        let life = self.live().await;
+        self.ask(name, seconds);
+        self.in_stage(name, "Collecting").await;
+        life
+    }
+
+    /// From now on the API server answers every status with that code; waits until a capture's artifacts are stored.
+    pub(crate) async fn stored_but_untold(&self, name: &str, code: u16) {
+        self.server
+            .fail(usize::MAX, Verb::Patch, "captures/status", Fault::Code(code));
+        eventually("the artifacts to be stored", || {
+            self.manifest(name).exists().then_some(())
         })
         .await;
     }

@@ -13,9 +13,7 @@ const MEBIBYTE: u64 = 1 << 20;
 #[tokio::test]
 async fn h3_a_collection_is_bounded_by_what_the_pods_limit_leaves_and_ends_as_soon_as_the_keeper_ended_it() {
     let rig = Rig::prepared(Some("37748736"));
-    let life = rig.live().await;
-    rig.ask("c", 300);
-    rig.in_stage("c", "Collecting").await;
+    let life = rig.collecting("c", 300).await;
     // 36 MiB, a third of it: the stop writes the capture once more.
     assert_eq!(rig.containers.inside().started[0].max_bytes, 12 * MEBIBYTE);
     let begin = Instant::now();

@@ -5,19 +5,11 @@ use serde_json::json;
 
 use crate::rig::{Rig, eventually};
 
-const STATUS: &str = "captures/status";
-
 /// A capture whose window closes while the API server answers every write with that code; what it says when that is over.
 async fn told_in_the_end(code: u16) -> String {
     let rig = Rig::new(&json!({}));
-    let life = rig.live().await;
-    rig.ask("c", 4);
-    rig.in_stage("c", "Collecting").await;
-    rig.server.fail(usize::MAX, Verb::Patch, STATUS, Fault::Code(code));
-    eventually("the artifacts to be stored", || {
-        rig.manifest("c").exists().then_some(())
-    })
-    .await;
+    let life = rig.collecting("c", 4).await;
+    rig.stored_but_untold("c", code).await;
     let refused = rig.server.calls().len();
     eventually("a refusal after that", || {
         (rig.server.calls().len() > refused + 1).then_some(())
@@ -51,7 +43,7 @@ async fn m1_a_finished_capture_outlives_an_api_server_that_fails() {
 async fn m1_a_status_that_was_written_and_answered_with_a_conflict_is_written_again_and_stays() {
     let rig = Rig::new(&json!({}));
     let life = rig.live().await;
-    rig.server.fail(3, Verb::Patch, STATUS, Fault::DoneBut(409));
+    rig.server.fail(3, Verb::Patch, "captures/status", Fault::DoneBut(409));
     rig.ask("c", 1);
     assert_eq!(rig.end_of("c").await.0, "Succeeded");
     life.end().await;
@@ -60,9 +52,7 @@ async fn m1_a_status_that_was_written_and_answered_with_a_conflict_is_written_ag
 #[tokio::test]
 async fn m1_nothing_is_written_over_a_later_capture_of_the_same_name() {
     let rig = Rig::new(&json!({}));
-    let life = rig.live().await;
-    rig.ask("c", 4);
-    rig.in_stage("c", "Collecting").await;
+    let life = rig.collecting("c", 4).await;
     rig.server.edit("captures", "team", "c", |capture| {
         capture["metadata"]["finalizers"] = json!([]);
     });

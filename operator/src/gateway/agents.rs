@@ -62,7 +62,7 @@ pub(crate) enum AgentError {
     Unreachable {
         /// The agent.
         address: SocketAddr,
-        /// Why.
+        /// What the connection said.
         reason: String,
     },
     /// No agent can be reached.

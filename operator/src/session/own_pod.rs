@@ -22,6 +22,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::controller::context::Context;
 use crate::deadline::{CallError, bounded};
+use crate::session::targets::{Selection, choose_among, phase};
 
 /// ClusterRole of the chart that lets the controller make pods where it is bound to it, and nowhere else.
 pub const POD_TEMPLATES_ROLE: &str = "flopwatch-pod-templates";
@@ -37,7 +38,7 @@ pub enum Attempt {
     Waits {
         /// `PodRefused`, `PodsNotAllowed` or `PodNotPrepared`.
         reason: SessionReason,
-        /// Why.
+        /// What the API server or admission said, for the session's condition.
         message: String,
     },
     /// Not this pod, ever.
@@ -134,6 +135,20 @@ pub fn unprepared(session: &ProfilingSession, pod: &Pod) -> Option<(String, bool
         let message = "the pod of spec.target.podTemplate would not be prepared: Flopwatch's admission did not answer, or does not look at this namespace";
         (message.to_owned(), true)
     })
+}
+
+/// How many captures the session makes of its pod. What cannot be told before admission has seen it counts as one.
+pub fn captures(session: &ProfilingSession, pod: &Pod) -> usize {
+    match choose_among(&session.spec.target, vec![pod], &BTreeSet::new()) {
+        Selection::Found(targets) => targets.len(),
+        Selection::Waiting(_) | Selection::Impossible { .. } => session.spec.target.container_names.len().max(1),
+    }
+}
+
+/// Name and UID of a pod that may still run.
+pub fn unfinished(pod: &Pod) -> Option<(String, String)> {
+    let over = matches!(phase(pod), "Succeeded" | "Failed") || pod.metadata.deletion_timestamp.is_some();
+    (!over).then(|| Some((pod.name_any(), pod.uid()?))).flatten()
 }
 
 /// Makes the pod. First for trial, so that a pod that admission would not prepare never runs.
@@ -237,7 +252,8 @@ fn not_allowed(namespace: &str, own_namespace: &str) -> String {
     )
 }
 
-fn typed(object: DynamicObject) -> Option<Pod> {
+/// The pod as this version reads it; None for what is no pod.
+pub fn typed(object: DynamicObject) -> Option<Pod> {
     object.try_parse().ok()
 }
 
@@ -249,6 +265,14 @@ pub async fn find(session: &ProfilingSession, context: &Context) -> Result<Optio
     let named = ListParams::default().fields(&format!("metadata.name={}", name(session)));
     let found = bounded("reading the session's pod", api.list(&named)).await?;
     Ok(found.items.into_iter().next().map(Arc::new))
+}
+
+/// The pods that sessions of a namespace made, as the API server has them now.
+pub async fn list(namespace: &str, context: &Context) -> Result<Vec<Arc<Pod>>, CallError> {
+    let api: Api<Pod> = Api::namespaced(context.client.clone(), namespace);
+    let of_sessions = ListParams::default().labels(SESSION_LABEL);
+    let listed = bounded("listing sessions' pods", api.list(&of_sessions)).await?;
+    Ok(listed.items.into_iter().map(Arc::new).collect())
 }
 
 /// Deletes the pod; one that is gone is fine.

@@ -22,7 +22,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::capture::standing::Standing;
 use crate::session::budget::Budget;
-use crate::session::own_pod::Attempt;
+use crate::session::own_pod::{self, Attempt};
+use crate::session::share::Share;
 use crate::session::summary::{Summary, shorten};
 use crate::session::targets::{Selection, Target, left_out, not_prepared, select};
 
@@ -50,16 +51,6 @@ pub struct World<'a> {
     pub attempt: Option<&'a Attempt>,
     /// An id that no session of the cluster has.
     pub fresh_id: &'a str,
-}
-
-/// What a namespace may have at once, and has.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Share {
-    /// Most captures at once; None: no limit.
-    pub limit: Option<usize>,
-    /// Captures of the namespace that have not ended, and pods of sessions that wait for theirs; this session's included
-    /// once it has any.
-    pub taken: usize,
 }
 
 /// What to do, in this order: create, stop, write the status, delete.
@@ -342,7 +333,7 @@ impl Step<'_> {
 
     /// Ends. A pod of the session's own that did not run to its end goes: nobody will look at it.
     fn end_without_captures(mut self, found: SessionReason, reason: SessionReason, message: &str) -> Plan {
-        let remove_pod = self.own_pod().and_then(|pod| template::unfinished(pod));
+        let remove_pod = self.own_pod().and_then(|pod| own_pod::unfinished(pod));
         self.set(
             SessionCondition::TargetsFound,
             ConditionStatus::False,

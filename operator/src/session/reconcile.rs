@@ -15,12 +15,12 @@ use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Resource as _, ResourceExt as _};
 
-use crate::capture::standing::Standing;
 use crate::controller::context::Context;
 use crate::controller::turns;
 use crate::deadline::{CallError, bounded};
 use crate::session::own_pod;
-use crate::session::plan::{Plan, Share, World, is_choosing, plan};
+use crate::session::plan::{Plan, World, is_choosing, plan};
+use crate::session::share::Share;
 
 /// One pass over a session.
 pub async fn reconcile(session: Arc<ProfilingSession>, context: Arc<Context>) -> Action {
@@ -33,13 +33,11 @@ pub async fn reconcile(session: Arc<ProfilingSession>, context: Arc<Context>) ->
 
 async fn pass(session: &ProfilingSession, context: &Context) -> Result<Action, CallError> {
     let namespace = session.namespace().unwrap_or_default();
-    let mut pods = candidates(
-        session,
-        &context
-            .stores
-            .pods
-            .state_filter(|pod| pod.metadata.namespace.as_deref() == Some(&namespace)),
-    );
+    let around = context
+        .stores
+        .pods
+        .state_filter(|pod| pod.metadata.namespace.as_deref() == Some(&namespace));
+    let mut pods = candidates(session, &around);
     let makes_pod = session.spec.target.pod_template.is_some();
     if pods.is_empty() && makes_pod && is_choosing(session) {
         // Whether there is one decides whether one is made: the cache may lag behind that.
@@ -49,7 +47,7 @@ async fn pass(session: &ProfilingSession, context: &Context) -> Result<Action, C
         .stores
         .captures
         .state_filter(|capture| capture.metadata.namespace.as_deref() == Some(&namespace));
-    let share = share(session, &all, context);
+    let share = Share::of(session, &all, &around, context);
     let captures = owned(session, all);
     let fresh_id = fresh_id(context);
     let world = World {
@@ -85,15 +83,18 @@ async fn pass(session: &ProfilingSession, context: &Context) -> Result<Action, C
     if fresh.metadata.uid != session.metadata.uid || fresh.metadata.deletion_timestamp.is_some() {
         return Ok(Action::await_change());
     }
+    let counts = context.namespace_limit.is_some() && is_choosing(&fresh);
+    let of_session = ListParams::default().labels(&format!("{SESSION_LABEL}={}", session.name_any()));
+    let selector = if counts { ListParams::default() } else { of_session };
     let api: Api<Capture> = Api::namespaced(context.client.clone(), &namespace);
-    let selector = if context.namespace_limit.is_some() && is_choosing(&fresh) {
-        ListParams::default()
-    } else {
-        ListParams::default().labels(&format!("{SESSION_LABEL}={}", session.name_any()))
-    };
     let listed = bounded("listing captures", api.list(&selector)).await?;
     let all: Vec<Arc<Capture>> = listed.items.into_iter().map(Arc::new).collect();
-    let share = self::share(&fresh, &all, context);
+    let share = if counts {
+        let made = own_pod::list(&namespace, context).await?;
+        Share::of(&fresh, &all, &made, context)
+    } else {
+        Share::default()
+    };
     let captures = owned(&fresh, all);
     let world = World {
         captures: &captures,
@@ -119,26 +120,6 @@ fn paced(session: &ProfilingSession, world: World<'_>, context: &Context) -> Pla
     context
         .pace
         .plan(uid, captures, |budget| plan(session, &World { budget, ..world }))
-}
-
-/// What the session's namespace may have at once, and has: captures at work, and sessions whose own pod is about to get
-/// one.
-fn share(session: &ProfilingSession, captures: &[Arc<Capture>], context: &Context) -> Share {
-    let Some(limit) = context.namespace_limit else {
-        return Share::default();
-    };
-    let at_work = captures.iter().filter(|capture| !Standing::of(capture).has_ended());
-    let promised = context.stores.sessions.state_filter(|other| {
-        other.metadata.namespace == session.metadata.namespace
-            && other.metadata.uid != session.metadata.uid
-            && other.metadata.deletion_timestamp.is_none()
-            && other.status.as_ref().is_some_and(|status| status.pod_name.is_some())
-            && is_choosing(other)
-    });
-    Share {
-        limit: Some(limit.get()),
-        taken: at_work.count().saturating_add(promised.len()),
-    }
 }
 
 /// Pods that the session can mean: by name one, otherwise the namespace's.

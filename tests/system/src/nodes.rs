@@ -16,14 +16,18 @@ use crate::cluster::{Cluster, TestNamespace, eventually, run};
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 impl Cluster {
-    /// Names of two nodes, the one that carries the release's parts first; says why the test is skipped where there is
-    /// one node only.
+    /// [Connects](Self::connect) to a cluster with two nodes, whose names are given too, the one that carries the release's parts
+    /// first; says why the test is skipped where there is one node only.
     ///
     /// # Errors
-    /// When the API server does not answer.
-    pub async fn two_nodes(&self) -> Result<Option<[String; 2]>> {
-        if let [first, second, ..] = names(&self.client).await?.as_slice() {
-            return Ok(Some([first.clone(), second.clone()]));
+    /// Those of connecting, and when the API server does not answer.
+    pub async fn with_two_nodes() -> Result<Option<(Self, [String; 2])>> {
+        let Some(cluster) = Self::connect().await? else {
+            return Ok(None);
+        };
+        if let [first, second, ..] = names(&cluster.client).await?.as_slice() {
+            let nodes = [first.clone(), second.clone()];
+            return Ok(Some((cluster, nodes)));
         }
         skip("one node only (cargo xtask cluster up --nodes 2)");
         Ok(None)

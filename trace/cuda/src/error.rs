@@ -37,7 +37,7 @@ pub enum CudaError {
     BadKernels {
         /// The library.
         path: PathBuf,
-        /// Why.
+        /// What is wrong with it.
         reason: String,
     },
     /// The driver refused something.

@@ -21,7 +21,7 @@ pub enum DropReason {
 /// One entry of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Drop {
-    /// Why.
+    /// What became of them, of a closed set.
     pub reason: DropReason,
     /// What, e.g. a table's name or `NVTX marks`.
     pub what: String,

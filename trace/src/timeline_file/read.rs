@@ -20,7 +20,7 @@ pub enum OpenError {
     /// The file is not there, is no HDF5 file, or a structure of it is damaged.
     #[error("{path}: {reason}: truncated, damaged or not a timeline file")]
     Damaged {
-        /// The file.
+        /// Path of the timeline file.
         path: PathBuf,
         /// What the library says.
         reason: String,
@@ -28,7 +28,7 @@ pub enum OpenError {
     /// Written by a newer version with another layout.
     #[error("{path}: has layout {found}, this version reads up to {SCHEMA_VERSION}; use the version that wrote it")]
     Newer {
-        /// The file.
+        /// Path of the timeline file.
         path: PathBuf,
         /// Its layout.
         found: u32,
@@ -36,7 +36,7 @@ pub enum OpenError {
     /// A dataset is damaged, forged or too large.
     #[error("{path}: {source}")]
     Table {
-        /// The file.
+        /// Path of the timeline file.
         path: PathBuf,
         /// Which, and what is wrong.
         source: TableError,
@@ -44,7 +44,7 @@ pub enum OpenError {
     /// What the file says contradicts itself.
     #[error("{path}: {what}")]
     Inconsistent {
-        /// The file.
+        /// Path of the timeline file.
         path: PathBuf,
         /// What contradicts what.
         what: String,

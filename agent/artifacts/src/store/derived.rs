@@ -183,7 +183,7 @@ impl Store {
         drop(changing);
         let removed = self.remove_unreferenced().await;
         drop(contents);
-        removed.map(drop)
+        removed
     }
 
     /// Writes the content of an artifact, checked against its SHA-256, to a new file.
@@ -268,15 +268,14 @@ impl Store {
         self.usage().await.map(drop)
     }
 
-    /// Removes the records of this node's captures that are not among `captures`; whoever has `contents` alone removes their
-    /// objects.
-    pub(super) async fn keep_forms_of(&self, captures: &BTreeSet<&CaptureId>) -> Result<(), StoreError> {
-        for (place, forms) in self.all_forms().await? {
-            if !forms.guest && !captures.contains(&forms.capture) {
-                self.remove_forms(&place).await?;
-            }
-        }
-        Ok(())
+    /// The places of records of this node's captures that are not among `captures`.
+    pub(super) async fn forms_of_others(
+        &self,
+        captures: &BTreeSet<&CaptureId>,
+    ) -> Result<Vec<(String, String)>, StoreError> {
+        let mut records = self.all_forms().await?;
+        records.retain(|_, forms| !forms.guest && !captures.contains(&forms.capture));
+        Ok(records.into_keys().collect())
     }
 
     /// Removes a capture's record.
@@ -317,7 +316,11 @@ impl Store {
         for place in metas.iter().filter_map(|meta| place_at(&meta.location)) {
             match self.forms(&place).await? {
                 Some(forms) => drop(records.insert(place, forms)),
-                None => self.remove_forms(&place).await?,
+                None => {
+                    if let Err(error) = self.remove_forms(&place).await {
+                        tracing::warn!(capture = place.1, %error, "a record of forms that cannot be read stays for now");
+                    }
+                }
             }
         }
         Ok(records)

@@ -66,25 +66,18 @@ impl Disk {
     }
 
     /// Removes unfinished copies: everything in `incoming`, and `object_store`'s own staging files (`NAME#NUMBER`) that a
-    /// crash left elsewhere. Only while nothing is being published.
-    pub(super) fn remove_temporary(&self) -> Result<u64, StoreError> {
-        let mut removed = 0;
-        for file in files(&self.root.join("incoming"))? {
-            removed += remove(&file)?;
-        }
+    /// crash left elsewhere. Only while nothing is being published. Says of each whether it was there and could be removed.
+    pub(super) fn remove_temporary(&self) -> Result<Vec<Result<bool, StoreError>>, StoreError> {
+        let mut found = files(&self.root.join("incoming"))?;
         let mut places = vec![self.root.join("objects")];
         for folder in ["captures", "derived"] {
             let namespaces = entries(&self.root.join(folder))?;
             places.extend(namespaces.into_iter().filter(|path| path.is_dir()));
         }
         for place in places {
-            for file in files(&place)? {
-                if is_staging(&file) {
-                    removed += remove(&file)?;
-                }
-            }
+            found.extend(files(&place)?.into_iter().filter(|file| is_staging(file)));
         }
-        Ok(removed)
+        Ok(found.iter().map(|file| remove(file)).collect())
     }
 }
 
@@ -96,10 +89,11 @@ fn is_staging(path: &Path) -> bool {
         .is_some_and(|(_, number)| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
-fn remove(path: &Path) -> Result<u64, StoreError> {
+/// Removes a file; false when it was gone.
+fn remove(path: &Path) -> Result<bool, StoreError> {
     match fs::remove_file(path) {
-        Ok(()) => Ok(1),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(source) => Err(StoreError::Io {
             path: path.to_path_buf(),
             source,

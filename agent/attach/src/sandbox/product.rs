@@ -52,7 +52,7 @@ pub enum ProductError {
     Io {
         /// Which.
         path: PathBuf,
-        /// Why.
+        /// What the operating system said.
         source: io::Error,
     },
 }

@@ -52,13 +52,7 @@ const ROOT: &str = "size=64m,nr_inodes=16384,mode=0755";
 /// Something of the machine that is to be seen.
 enum Seen {
     /// A file or folder.
-    Bound {
-        from: OwnedFd,
-        to: PathBuf,
-        folder: bool,
-        /// With what is mounted in it.
-        whole: bool,
-    },
+    Bound { from: OwnedFd, to: PathBuf, folder: bool },
     /// A link and what it says.
     Link { at: PathBuf, says: PathBuf },
 }
@@ -81,10 +75,11 @@ pub(super) fn enter(sandboxed: &Sandboxed, missing: &mut Vec<String>) -> Result<
     )
     .map_err(at("keep mounts apart"))?;
     // Opened before anything is covered.
-    let seen = look(sandboxed)?;
+    let seen = look(sandboxed, base)?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     mount(Some("sandbox"), base, Some("tmpfs"), flags, Some(ROOT)).map_err(at("make an empty root"))?;
-    let made = furnish(base, &seen, missing)
+    let made = hide(base)
+        .and_then(|()| furnish(base, &seen, missing))
         .and_then(|()| protect(base, &sandboxed.directory))
         .and_then(|()| go(base));
     if made.is_err() {
@@ -94,8 +89,14 @@ pub(super) fn enter(sandboxed: &Sandboxed, missing: &mut Vec<String>) -> Result<
     rustix::process::chdir(&sandboxed.directory).map_err(at("enter the tool's folder"))
 }
 
-/// Everything that is to be seen, parents before what lies in them.
-fn look(sandboxed: &Sandboxed) -> Result<Vec<Seen>, Stage> {
+/// Leaves the new root out of every folder that is shown with all that is mounted in it: the tool's own folder may lie in one.
+fn hide(base: &Path) -> Result<(), Stage> {
+    let flags = MsFlags::MS_UNBINDABLE;
+    mount(None::<&str>, base, None::<&str>, flags, None::<&str>).map_err(at("make an empty root"))
+}
+
+/// Everything that is to be seen, parents before what lies in them. The tool's own folder is at `base`, without any link.
+fn look(sandboxed: &Sandboxed, base: &Path) -> Result<Vec<Seen>, Stage> {
     let mut wanted: Vec<PathBuf> = SYSTEM.iter().chain(&DEVICES).map(PathBuf::from).collect();
     wanted.extend(sandboxed.readable.iter().cloned());
     if sandboxed.gpu {
@@ -129,14 +130,10 @@ fn look(sandboxed: &Sandboxed) -> Result<Vec<Seen>, Stage> {
         };
         let folder = is_folder(&from).map_err(at("look at what the tool reads"))?;
         if folder {
+            hold(&from, &path, &sandboxed.directory, base)?;
             folders.push(path.clone());
         }
-        seen.push(Seen::Bound {
-            from,
-            to: path,
-            folder,
-            whole: true,
-        });
+        seen.push(Seen::Bound { from, to: path, folder });
     }
     check(&sandboxed.directory)?;
     let behind_link = |seen: &Seen| matches!(seen, Seen::Link { at, .. } if sandboxed.directory.starts_with(at));
@@ -150,10 +147,27 @@ fn look(sandboxed: &Sandboxed) -> Result<Vec<Seen>, Stage> {
         from: own,
         to: sandboxed.directory.clone(),
         folder: true,
-        // The new root is mounted on it.
-        whole: false,
     });
     Ok(seen)
+}
+
+/// Refuses a folder in which a link leads to the tool's own: its place would be made where the link leads, outside.
+fn hold(folder: &OwnedFd, path: &Path, own: &Path, base: &Path) -> Result<(), Stage> {
+    let Ok(rest) = own.strip_prefix(path) else {
+        return Ok(());
+    };
+    let opened = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    let real = std::fs::read_link(opened).map_err(at("look at what the tool reads"))?;
+    if real.join(rest) == base {
+        return Ok(());
+    }
+    Err((
+        "show the tool its folder",
+        say(
+            path,
+            "the tool's folder lies in it behind a link: name one of them otherwise",
+        ),
+    ))
 }
 
 /// The nodes of the driver, in whatever number.
@@ -228,20 +242,14 @@ fn furnish(base: &Path, seen: &[Seen], missing: &mut Vec<String>) -> Result<(), 
         }
         match seen {
             Seen::Link { says, .. } => std::os::unix::fs::symlink(says, &place).map_err(failed(&place))?,
-            Seen::Bound {
-                from, folder, whole, ..
-            } => {
+            Seen::Bound { from, folder, .. } => {
                 if *folder {
                     std::fs::create_dir_all(&place).map_err(failed(&place))?;
                 } else {
                     std::fs::File::create_new(&place).map_err(failed(&place))?;
                 }
                 let from = format!("/proc/self/fd/{}", from.as_raw_fd());
-                let flags = if *whole {
-                    MsFlags::MS_BIND | MsFlags::MS_REC
-                } else {
-                    MsFlags::MS_BIND
-                };
+                let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
                 mount(Some(from.as_str()), &place, None::<&str>, flags, None::<&str>)
                     .map_err(|error| ("show the tool a file", say(to, error)))?;
             }

@@ -14,29 +14,11 @@ use super::{SESSION, members, options};
 #[test]
 fn what_runs_in_a_container_has_its_user_and_no_right() {
     let Some(rig) = rig() else { return };
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            launcher: None,
-            command: &["/bin/sleep", "600"],
-            ..Spec::default()
-        },
-    );
-    wait_for("the container's command", || {
-        std::fs::read_to_string(format!("/proc/{}/comm", container.init().pid))
-            .ok()
-            .filter(|name| name == "sleep\n")
-    });
+    let mut container = Container::asleep(rig);
     let entry = |script: &str, seconds| Entry {
-        proc_root: "/proc".into(),
-        process: container.init(),
-        volumes: None,
-        cgroup: Some(container.cgroup.0.clone()),
-        program: "/bin/sh".into(),
-        arguments: vec!["sh".into(), "-c".into(), script.into()],
         environment: vec![("ONLY".into(), "this".into())],
         deadline: Duration::from_secs(seconds),
-        detach: false,
+        ..container.entry(script)
     };
     let run = |script: &str, seconds| enter::run(&rig.reexec, &entry(script, seconds)).unwrap();
     let output = run(

@@ -8,6 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use flopwatch_attach::enter::Entry;
 use flopwatch_attach::graft::{Candidate, LauncherScan, Target, waits};
 use flopwatch_attach::own_cgroup::{self, Limits, OwnCgroup};
 use flopwatch_attach::process::{ProcessId, Procfs};
@@ -267,6 +268,43 @@ impl Container {
         Self::start_in(rig, spec, tempfile::tempdir().unwrap())
     }
 
+    /// Starts a command as it is, with no launcher before it.
+    pub(crate) fn bare(rig: &Rig, command: &[&str]) -> Self {
+        Self::start(
+            rig,
+            &Spec {
+                launcher: None,
+                command,
+                ..Spec::default()
+            },
+        )
+    }
+
+    /// Starts a command that sleeps, and waits until it does.
+    pub(crate) fn asleep(rig: &Rig) -> Self {
+        let container = Self::bare(rig, &["/bin/sleep", "600"]);
+        wait_for("the container's command", || {
+            let name = std::fs::read_to_string(format!("/proc/{}/comm", container.init().pid)).ok()?;
+            (name == "sleep\n").then_some(())
+        });
+        container
+    }
+
+    /// A shell of this machine's in the container, as the agent runs its launcher there.
+    pub(crate) fn entry(&self, script: &str) -> Entry {
+        Entry {
+            proc_root: "/proc".into(),
+            process: self.init(),
+            volumes: None,
+            cgroup: Some(self.cgroup.0.clone()),
+            program: "/bin/sh".into(),
+            arguments: vec!["sh".into(), "-c".into(), script.into()],
+            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            deadline: Duration::from_mins(1),
+            detach: false,
+        }
+    }
+
     /// Starts it over the folder of an earlier life, as a restarted container of the same pod.
     pub(crate) fn start_in(rig: &Rig, spec: &Spec<'_>, folder: tempfile::TempDir) -> Self {
         let at = |name: &str| folder.path().join(name);
@@ -336,16 +374,13 @@ impl Container {
 
     /// The container's PID 1 as the host sees it.
     pub(crate) fn init(&self) -> ProcessId {
-        let file = format!("/proc/{0}/task/{0}/children", self.unshare.id());
-        let pid = wait_for("the container's PID 1", || {
-            std::fs::read_to_string(&file)
-                .ok()?
-                .split_whitespace()
-                .next()?
-                .parse()
-                .ok()
-        });
+        let pid = wait_for("the container's PID 1", || self.children().first().copied());
         Procfs::default().identify(pid).unwrap()
+    }
+
+    /// What `unshare` started: PID 1, once it has.
+    fn children(&self) -> Vec<i32> {
+        children(self.unshare.id().try_into().unwrap())
     }
 
     /// Does what the agent does until the launcher is found.
@@ -414,17 +449,18 @@ impl Drop for Container {
             );
         }
         // The kill that unshare passes on does not survive the change of user: the container's PID 1 is ended itself.
-        let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.unshare.id()));
-        for pid in children
-            .unwrap_or_default()
-            .split_whitespace()
-            .filter_map(|pid| pid.parse().ok())
-        {
+        for pid in self.children() {
             nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL).ok();
         }
         self.unshare.kill().ok();
         self.unshare.wait().ok();
     }
+}
+
+/// The processes that a process started and that have not been reaped.
+pub(crate) fn children(of: i32) -> Vec<i32> {
+    let children = std::fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();
+    children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
 /// Waits until such a launcher waits; returns its process.

@@ -46,35 +46,9 @@ fn forged(rig: &Rig, words: &str) -> (Container, Candidate) {
 
 /// Runs a shell of this machine in the container, as the agent runs its launcher.
 fn enter(rig: &Rig, container: &Container, script: &str, change: impl Fn(&mut Entry)) -> Result<Output, ReexecError> {
-    let mut entry = Entry {
-        proc_root: "/proc".into(),
-        process: container.init(),
-        volumes: None,
-        cgroup: Some(container.cgroup.0.clone()),
-        program: "/bin/sh".into(),
-        arguments: vec!["sh".into(), "-c".into(), script.into()],
-        environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
-        deadline: Duration::from_mins(1),
-        detach: false,
-    };
+    let mut entry = container.entry(script);
     change(&mut entry);
     enter::run(&rig.reexec, &entry)
-}
-
-fn sleeper(rig: &Rig) -> Container {
-    let container = Container::start(
-        rig,
-        &Spec {
-            launcher: None,
-            command: &["/bin/sleep", "600"],
-            ..Spec::default()
-        },
-    );
-    wait_for("the container's command", || {
-        let name = std::fs::read_to_string(format!("/proc/{}/comm", container.init().pid)).ok()?;
-        (name == "sleep\n").then_some(())
-    });
-    container
 }
 
 #[test]
@@ -116,7 +90,7 @@ fn c1_a_launcher_that_names_folders_of_its_own_is_left_alone() {
 #[test]
 fn c1_what_enters_a_container_cannot_open_a_device_that_the_container_cannot() {
     let Some(rig) = rig() else { return };
-    let container = sleeper(rig);
+    let container = Container::asleep(rig);
     // As a container's root with CAP_MKNOD makes it: the node is anybody's, and only the cgroup forbids to open it.
     let node = format!("/proc/{}/root/tmp/fuse", container.init().pid);
     let before = umask(Mode::empty());
@@ -151,7 +125,7 @@ fn c1_what_enters_a_container_cannot_open_a_device_that_the_container_cannot() {
 #[test]
 fn c1_what_enters_a_container_has_bounded_memory_processes_and_processor_time() {
     let Some(rig) = rig() else { return };
-    let container = sleeper(rig);
+    let container = Container::asleep(rig);
     let run = |script: &str| {
         enter(rig, &container, script, |entry| {
             if let Some(cgroup) = &mut entry.cgroup {
@@ -183,7 +157,7 @@ fn c1_what_enters_a_container_has_bounded_memory_processes_and_processor_time() 
 #[test]
 fn c1_what_enters_a_container_is_below_a_filter_of_system_calls() {
     let Some(rig) = rig() else { return };
-    let container = sleeper(rig);
+    let container = Container::asleep(rig);
     let script = "grep -E '^(Seccomp|NoNewPrivs|SigBlk|SigIgn):' /proc/self/status; unshare --user true 2>&1; \
                   keyctl show 2>&1 >/dev/null; mount -t tmpfs none /tmp 2>&1; true";
     let text = String::from_utf8(enter(rig, &container, script, |_| {}).unwrap().stdout).unwrap();
@@ -201,7 +175,7 @@ fn c1_what_enters_a_container_is_below_a_filter_of_system_calls() {
 #[test]
 fn c1_where_bounds_cannot_be_set_nothing_enters() {
     let Some(rig) = rig() else { return };
-    let container = sleeper(rig);
+    let container = Container::asleep(rig);
     let empty = tempfile::tempdir().unwrap();
     let refused = enter(rig, &container, "touch /flopwatch/run/entered", |entry| {
         if let Some(cgroup) = &mut entry.cgroup {

@@ -6,7 +6,7 @@ use flopwatch_attach::graft::{Bounds, Target};
 use nix::sys::signal::Signal;
 
 use super::capture::Capture;
-use super::container::{Container, PATIENT, Rig, Spec, WORKLOAD, rig, wait_for, waiting};
+use super::container::{Container, PATIENT, Rig, WORKLOAD, children, rig, wait_for, waiting};
 use super::{SESSION, options};
 
 const LOOSE: Bounds = Bounds {
@@ -31,11 +31,7 @@ fn held<'a>(limit: &'a str, program: &[&'a str]) -> Vec<&'a str> {
 /// The waiting launcher, and the first process of its container, which stays when the program has ended.
 fn targets(rig: &Rig, container: &Container) -> (Target, Target) {
     let first = container.init();
-    let is_below = |pid: i32| {
-        let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", first.pid)).unwrap_or_default();
-        children.split_whitespace().any(|child| child.parse() == Ok(pid))
-    };
-    let process = waiting(|candidate| is_below(candidate.process.pid));
+    let process = waiting(|candidate| children(first.pid).contains(&candidate.process.pid));
     let launcher = container.way_in(rig, process);
     let holder = Target {
         process: first,
@@ -44,18 +40,19 @@ fn targets(rig: &Rig, container: &Container) -> (Target, Target) {
     (launcher, holder)
 }
 
+/// Does the agent's part of a start without a collection; returns the first process.
+fn grafted(rig: &Rig, container: &Container) -> Target {
+    let (launcher, holder) = targets(rig, container);
+    launcher.start_session(&options()).unwrap();
+    assert!(launcher.await_state(Duration::from_mins(1)).unwrap().grafted);
+    holder
+}
+
 #[test]
 fn a_collection_before_the_first_instruction_holds_every_range_and_outlives_the_program() {
     let Some(rig) = rig() else { return };
     let command = held("60", &[WORKLOAD, "--seconds", "1", "--fail-code", "5"]);
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            launcher: None,
-            command: &command,
-            ..Spec::default()
-        },
-    );
+    let mut container = Container::bare(rig, &command);
     let (launcher, holder) = targets(rig, &container);
     launcher.start_session_held(&options()).unwrap();
     assert!(launcher.await_held(Duration::from_mins(1)).unwrap());
@@ -105,17 +102,8 @@ fn a_collection_before_the_first_instruction_holds_every_range_and_outlives_the_
 fn a_program_that_nobody_captures_ends_at_once_with_its_code_and_gets_the_signals() {
     let Some(rig) = rig() else { return };
     let command = held("60", &[WORKLOAD, "--fail-code", "6"]);
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            launcher: None,
-            command: &command,
-            ..Spec::default()
-        },
-    );
-    let (launcher, _) = targets(rig, &container);
-    launcher.start_session(&options()).unwrap();
-    assert!(launcher.await_state(Duration::from_mins(1)).unwrap().grafted);
+    let mut container = Container::bare(rig, &command);
+    grafted(rig, &container);
     wait_for("the program's first report", || {
         container.stdout().contains("ranges=").then_some(())
     });
@@ -134,17 +122,8 @@ fn a_program_that_nobody_captures_ends_at_once_with_its_code_and_gets_the_signal
 fn a_capture_that_nobody_takes_does_not_keep_the_container_for_ever() {
     let Some(rig) = rig() else { return };
     let command = held("2", &[WORKLOAD]);
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            launcher: None,
-            command: &command,
-            ..Spec::default()
-        },
-    );
-    let (launcher, holder) = targets(rig, &container);
-    launcher.start_session(&options()).unwrap();
-    assert!(launcher.await_state(Duration::from_mins(1)).unwrap().grafted);
+    let mut container = Container::bare(rig, &command);
+    let holder = grafted(rig, &container);
     container.reports();
     holder.start_collection(SESSION, "left", false, LOOSE).unwrap();
     container.signal(Signal::SIGTERM);
@@ -176,14 +155,7 @@ fn a_launcher_whose_session_is_never_released_starts_its_program_plainly() {
         "--seconds",
         "1",
     ];
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            launcher: None,
-            command: &program,
-            ..Spec::default()
-        },
-    );
+    let mut container = Container::bare(rig, &program);
     let (launcher, _) = targets(rig, &container);
     launcher.start_session_held(&options()).unwrap();
     assert!(launcher.await_held(Duration::from_mins(1)).unwrap());
@@ -203,14 +175,7 @@ fn h2_a_held_program_finds_the_signals_as_in_an_unprepared_container() {
         let waits_for_nobody = [LAUNCHER, "hold", "--", LAUNCHER, "run", "--claim-seconds", "0", "--"];
         let mut seen = Vec::new();
         for command in [changed(&program), changed(&[&waits_for_nobody[..], &program].concat())] {
-            let mut container = Container::start(
-                rig,
-                &Spec {
-                    launcher: None,
-                    command: &command,
-                    ..Spec::default()
-                },
-            );
+            let mut container = Container::bare(rig, &command);
             assert_eq!(container.end().code(), Some(0));
             seen.push(container.stdout());
         }
@@ -234,18 +199,10 @@ fn h2_a_signal_ends_a_held_program_that_does_nothing_about_it() {
         "/bin/sleep",
         "600",
     ];
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            launcher: None,
-            command: &command,
-            ..Spec::default()
-        },
-    );
+    let mut container = Container::bare(rig, &command);
     let first = container.init();
     wait_for("the program", || {
-        let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", first.pid)).ok()?;
-        let child = children.split_whitespace().next()?.to_owned();
+        let child = *children(first.pid).first()?;
         let line = std::fs::read(format!("/proc/{child}/cmdline")).ok()?;
         line.starts_with(b"/bin/sleep\0").then_some(())
     });

@@ -55,15 +55,15 @@ impl Step<'_> {
         let Some(template) = &self.session.spec.target.pod_template else {
             return self.choose();
         };
-        // One container at least; which ones shows only when admission has seen the pod.
-        let wanted = self.session.spec.target.container_names.len().max(1);
+        let manifest = own_pod::manifest(self.session, template);
+        let wanted = own_pod::typed(manifest.clone()).map_or(1, |pod| own_pod::captures(self.session, &pod));
         match admit(self.world.share, wanted) {
             Err(Over::Now(message)) => self.wait(SessionReason::NamespaceLimit, message),
             Err(Over::Ever(message)) => {
                 self.end_without_captures(SessionReason::NamespaceLimit, SessionReason::Failed, &message)
             }
             Ok(()) => Plan {
-                create_pod: Some(Box::new(own_pod::manifest(self.session, template))),
+                create_pod: Some(Box::new(manifest)),
                 status: self.status,
                 decisive: true,
                 ..Plan::default()
@@ -83,7 +83,7 @@ impl Step<'_> {
                 .map(|capture| capture.spec.pod_ref.uid.clone())
         };
         let kept: BTreeSet<String> = made().collect();
-        if unfinished(pod).is_none() && kept.is_empty() {
+        if own_pod::unfinished(pod).is_none() && kept.is_empty() {
             let message = format!(
                 "pod {name} ended (phase {}) before a capture could be made; its log says why",
                 phase(pod)
@@ -109,10 +109,4 @@ impl Step<'_> {
             }
         }
     }
-}
-
-/// Name and UID of a pod that may still run.
-pub(super) fn unfinished(pod: &Pod) -> Option<(String, String)> {
-    let over = matches!(phase(pod), "Succeeded" | "Failed") || pod.metadata.deletion_timestamp.is_some();
-    (!over).then(|| Some((pod.name_any(), pod.uid()?))).flatten()
 }

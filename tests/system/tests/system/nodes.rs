@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::Capture;
+use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::chart;
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually, run};
 use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
@@ -11,7 +12,7 @@ use flopwatch_system_tests::prometheus::Prometheus;
 use flopwatch_system_tests::sessions::condition_of;
 use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A prepared trainer on each node, of the same name as its node.
 async fn trainers(namespace: &TestNamespace, nodes: &[String; 2]) -> Result<()> {
@@ -30,26 +31,22 @@ async fn trainers(namespace: &TestNamespace, nodes: &[String; 2]) -> Result<()> 
     Ok(())
 }
 
+/// The session `both` of a prepared trainer on each node, with the rest of its spec, at its end.
+async fn profile_both(namespace: &TestNamespace, nodes: &[String; 2], mut spec: Value) -> Result<ProfilingSession> {
+    trainers(namespace, nodes).await?;
+    spec["target"] = json!({ "podSelector": { "matchLabels": { "job": "training" } }, "maxPods": 2 });
+    spec["profiler"] = json!({ "type": "Nsys" });
+    namespace.create_session("both", spec).await?;
+    namespace.finished("both").await
+}
+
 #[tokio::test]
 async fn a_session_has_a_capture_on_each_node_and_each_agent_serves_its_own() -> Result<()> {
-    let Some(cluster) = Cluster::connect().await? else {
-        return Ok(());
-    };
-    let Some(nodes) = cluster.two_nodes().await? else {
+    let Some((cluster, nodes)) = Cluster::with_two_nodes().await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("spread").await?;
-    trainers(&namespace, &nodes).await?;
-    namespace
-        .create_session(
-            "both",
-            json!({
-                "target": { "podSelector": { "matchLabels": { "job": "training" } }, "maxPods": 2 },
-                "durationSeconds": 2, "profiler": { "type": "Nsys" }
-            }),
-        )
-        .await?;
-    let session = namespace.finished("both").await?;
+    let session = profile_both(&namespace, &nodes, json!({ "durationSeconds": 2 })).await?;
     let succeeded = condition_of(&session, "Succeeded").context("no condition")?;
     ensure!(succeeded.status == "True", "{succeeded:?}");
     let captures = namespace.captures("both").await?;
@@ -66,8 +63,7 @@ async fn a_session_has_a_capture_on_each_node_and_each_agent_serves_its_own() ->
         );
         let url = capture.status.as_ref().and_then(|status| status.url.clone());
         let url = url.context("no URL")?;
-        let address = cluster.agent_on(node).await?.status.and_then(|status| status.pod_ip);
-        let address = address.context("the agent has no address")?;
+        let address = agent_address(&cluster, node).await?;
         ensure!(
             url.contains(&format!("//{address}:")),
             "{url} is not on {node}, {address}"
@@ -87,6 +83,14 @@ async fn a_session_has_a_capture_on_each_node_and_each_agent_serves_its_own() ->
     namespace.delete().await
 }
 
+async fn agent_address(cluster: &Cluster, node: &str) -> Result<String> {
+    let agent = cluster.agent_on(node).await?;
+    agent
+        .status
+        .and_then(|status| status.pod_ip)
+        .context("the agent has no address")
+}
+
 /// A token of the gateway's account, as the gateway asks for one.
 async fn gateway_token(audience: &str) -> Result<String> {
     let audience = format!("--audience={audience}");
@@ -104,24 +108,12 @@ async fn gateway_token(audience: &str) -> Result<String> {
 
 #[tokio::test]
 async fn h5_what_the_gateway_shows_one_nodes_agent_opens_nothing_at_another() -> Result<()> {
-    let Some(cluster) = Cluster::connect().await? else {
-        return Ok(());
-    };
-    let Some(nodes) = cluster.two_nodes().await? else {
+    let Some((cluster, nodes)) = Cluster::with_two_nodes().await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("replay").await?;
-    trainers(&namespace, &nodes).await?;
-    namespace
-        .create_session(
-            "both",
-            json!({
-                "target": { "podSelector": { "matchLabels": { "job": "training" } }, "maxPods": 2 },
-                "durationSeconds": 1, "profiler": { "type": "Nsys" }, "outputs": ["Timeline", "Summary", "Raw"]
-            }),
-        )
-        .await?;
-    namespace.finished("both").await?;
+    let with_raw = json!({ "durationSeconds": 1, "outputs": ["Timeline", "Summary", "Raw"] });
+    profile_both(&namespace, &nodes, with_raw).await?;
     let client = ArtifactClient::new(&cluster.client).await?;
     let mut raw = Vec::new();
     for capture in namespace.captures("both").await? {
@@ -158,10 +150,7 @@ async fn h5_what_the_gateway_shows_one_nodes_agent_opens_nothing_at_another() ->
 
 #[tokio::test]
 async fn h5_each_nodes_agent_has_the_name_of_its_own_node_and_of_no_other() -> Result<()> {
-    let Some(cluster) = Cluster::connect().await? else {
-        return Ok(());
-    };
-    let Some(nodes) = cluster.two_nodes().await? else {
+    let Some((cluster, nodes)) = Cluster::with_two_nodes().await? else {
         return Ok(());
     };
     let map = ["-n", chart::NAMESPACE, "get", "configmap", "flopwatch-gateway-ca"];
@@ -170,8 +159,7 @@ async fn h5_each_nodes_agent_has_the_name_of_its_own_node_and_of_no_other() -> R
     std::fs::write(file.path(), authority)?;
     let file = file.path().to_str().context("a path that is not UTF-8")?;
     for node in &nodes {
-        let address = cluster.agent_on(node).await?.status.and_then(|status| status.pod_ip);
-        let address = address.context("the agent has no address")?;
+        let address = agent_address(&cluster, node).await?;
         let of_name = async |of: &str| {
             let name = format!("{of}.flopwatch-agent.{}.svc", chart::NAMESPACE);
             let (resolve, url) = (format!("{name}:8443:{address}"), format!("https://{name}:8443/healthz"));
@@ -197,10 +185,7 @@ async fn h5_each_nodes_agent_has_the_name_of_its_own_node_and_of_no_other() -> R
 
 #[tokio::test]
 async fn an_agents_own_token_writes_no_capture_of_the_other_node() -> Result<()> {
-    let Some(cluster) = Cluster::connect().await? else {
-        return Ok(());
-    };
-    let Some(nodes) = cluster.two_nodes().await? else {
+    let Some((cluster, nodes)) = Cluster::with_two_nodes().await? else {
         return Ok(());
     };
     let [own, other] = &nodes;
@@ -250,10 +235,7 @@ async fn an_agents_own_token_writes_no_capture_of_the_other_node() -> Result<()>
 
 #[tokio::test]
 async fn a_pods_series_come_from_the_agent_of_its_node_alone() -> Result<()> {
-    let Some(cluster) = Cluster::connect().await? else {
-        return Ok(());
-    };
-    let Some(nodes) = cluster.two_nodes().await? else {
+    let Some((cluster, nodes)) = Cluster::with_two_nodes().await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("series").await?;

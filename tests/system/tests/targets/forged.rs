@@ -39,10 +39,7 @@ async fn forge(namespace: &TestNamespace, name: &str, node: &str) -> Result<()> 
 
 #[tokio::test]
 async fn c1_an_agent_executes_nothing_that_a_container_names() -> Result<()> {
-    let Some(cluster) = Cluster::connect().await? else {
-        return Ok(());
-    };
-    let Some(nodes) = cluster.two_nodes().await? else {
+    let Some((cluster, nodes)) = Cluster::with_two_nodes().await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("forged").await?;

@@ -21,10 +21,7 @@ const WINDOW_SECONDS: u32 = 280;
 
 #[tokio::test]
 async fn a_lost_nodes_captures_end_with_the_reason_and_the_node_comes_back_clean() -> Result<()> {
-    let Some(cluster) = Cluster::connect().await? else {
-        return Ok(());
-    };
-    let Some([kept, lost]) = cluster.two_nodes().await? else {
+    let Some((cluster, [kept, lost])) = Cluster::with_two_nodes().await? else {
         return Ok(());
     };
     let Some(mut cable) = Cable::of(&lost) else {

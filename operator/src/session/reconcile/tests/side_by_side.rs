@@ -47,9 +47,19 @@ fn is_slow(call: &Call) -> bool {
 /// captures waits in `slow` until the gate opens, and everywhere long enough for another pass to come between it and what
 /// follows from it.
 fn sides(sessions: &[(&str, &str)]) -> (Side, Vec<Arc<ProfilingSession>>) {
+    let plain: Vec<(&str, &str, Value)> = sessions
+        .iter()
+        .map(|(namespace, name)| (*namespace, *name, json!({})))
+        .collect();
+    limited(1, &plain)
+}
+
+/// The same with so many captures at once, and with something added to each session's spec.
+fn limited(limit: usize, sessions: &[(&str, &str, Value)]) -> (Side, Vec<Arc<ProfilingSession>>) {
     let server = ApiServer::new();
-    let begun = |(id, (namespace, name)): (usize, &(&str, &str))| -> ProfilingSession {
+    let begun = |(id, (namespace, name, spec)): (usize, &(&str, &str, Value))| -> ProfilingSession {
         let mut session = session();
+        json_patch::merge(&mut session["spec"], spec);
         session["metadata"]["namespace"] = json!(namespace);
         session["metadata"]["name"] = json!(name);
         session["metadata"]["uid"] = json!(format!("uid-{name}"));
@@ -57,14 +67,14 @@ fn sides(sessions: &[(&str, &str)]) -> (Side, Vec<Arc<ProfilingSession>>) {
         serde_json::from_value(server.put(&session)).unwrap()
     };
     let begun: Vec<ProfilingSession> = sessions.iter().enumerate().map(begun).collect();
-    let namespaces: BTreeSet<&str> = sessions.iter().map(|(namespace, _)| *namespace).collect();
+    let namespaces: BTreeSet<&str> = sessions.iter().map(|(namespace, ..)| *namespace).collect();
     let stores = Stores {
         sessions: filled(begun.clone()).0,
         pods: filled(namespaces.into_iter().map(running).collect()).0,
         ..rig::stores()
     };
     let mut context = rig::context(&server, stores);
-    context.namespace_limit = NonZeroUsize::new(1);
+    context.namespace_limit = NonZeroUsize::new(limit);
     let gate = Arc::new(Semaphore::new(0));
     let closed = Arc::clone(&gate);
     server.delay(move |call| {
@@ -119,4 +129,44 @@ async fn m7_sessions_of_one_namespace_never_take_its_last_place_twice() {
         assert_ne!(next, Action::await_change(), "who got no place comes again");
     }
     assert_eq!(side.made_in("team"), 1);
+}
+
+/// A session's own pod, of so many containers that ask for a GPU.
+fn own_pod_of(containers: usize) -> Value {
+    let containers: Vec<Value> = (0..containers)
+        .map(|at| json!({"name": format!("c{at}"), "resources": {"limits": {"nvidia.com/gpu": "1"}}}))
+        .collect();
+    json!({"target": {"podName": null, "podTemplate": {"spec": {"containers": containers}}}})
+}
+
+/// One pass after the other over sessions of one namespace with that limit; no watch sees what they make. How many pods and captures there
+/// are then.
+async fn made(limit: usize, specs: &[Value]) -> (usize, usize) {
+    let named: Vec<(&str, &str, Value)> = ["a", "b", "c"]
+        .into_iter()
+        .zip(specs)
+        .map(|(name, spec)| ("team", name, spec.clone()))
+        .collect();
+    let (side, sessions) = limited(limit, &named);
+    for session in sessions {
+        reconcile(session, Arc::clone(&side.context)).await;
+    }
+    (side.server.all("pods").len(), side.made_in("team"))
+}
+
+#[tokio::test]
+async fn a_pod_that_a_session_made_has_its_place_before_any_watch_has_seen_it() {
+    assert_eq!(made(1, &[own_pod_of(1), own_pod_of(1)]).await, (1, 0));
+    assert_eq!(made(1, &[own_pod_of(1), json!({})]).await, (1, 0));
+}
+
+#[tokio::test]
+async fn a_pod_takes_as_many_places_as_it_will_have_captures() {
+    assert_eq!(made(3, &[own_pod_of(2), json!({})]).await, (1, 1));
+    assert_eq!(made(2, &[own_pod_of(2), json!({})]).await, (1, 0));
+    assert_eq!(
+        made(3, &[own_pod_of(4)]).await,
+        (0, 0),
+        "more than the namespace may ever have"
+    );
 }
