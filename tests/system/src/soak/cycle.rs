@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use flopwatch_api::preparation::PREPARED_ANNOTATION;
 use flopwatch_api::session::ProfilingSession;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
@@ -125,25 +126,25 @@ impl Lane {
         let name = format!("lane-{}-{}", self.index, self.generation);
         let code = OWN_CODE.to_string();
         let pod = workload(&name, true, &["--range-micros", "2000", "--fail-code", &code]);
-        eventually("the pod to be created", || async {
+        let pods = self.namespace.api::<Pod>();
+        let created = eventually("the pod to be created", || async {
             match self.namespace.create_pod(pod.clone()).await {
-                Ok(_) => Ok(Some(())),
-                Err(error) if format!("{error:#}").contains("already exists") => Ok(Some(())),
+                Ok(created) => Ok(Some(created)),
+                Err(error) if format!("{error:#}").contains("already exists") => Ok(Some(pods.get(&name).await?)),
                 Err(error) => Err(error),
             }
         })
         .await?;
-        // An agent that is away when the container starts leaves it plain, which is what it should do then: the next pod.
-        match Trainer::started(&self.namespace, &name).await {
-            Err(error) if format!("{error:#}").contains("not grafted") => {
-                self.namespace
-                    .api::<Pod>()
-                    .delete(&name, &DeleteParams::default().grace_period(1))
-                    .await?;
-                Box::pin(self.start()).await
+        // An API server that was stopped may not have reached admission, which lets the pod be created as it is (Event
+        // `AdmissionMissed`); an agent that is away when the container starts leaves it plain. Both are as they should be: the next pod.
+        if created.annotations().contains_key(PREPARED_ANNOTATION) {
+            match Trainer::started(&self.namespace, &name).await {
+                Err(error) if format!("{error:#}").contains("not grafted") => {}
+                other => return other,
             }
-            other => other,
         }
+        pods.delete(&name, &DeleteParams::default().grace_period(1)).await?;
+        Box::pin(self.start()).await
     }
 
     /// Lets the fault strike after its delay.
