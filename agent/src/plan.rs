@@ -36,7 +36,16 @@ pub struct Observed<'a> {
     /// Captures of this node that wait for a turn and are older than this one.
     pub ahead: usize,
     /// Another capture that has the container now, carried by this process or left by an earlier one.
-    pub holder: Option<&'a str>,
+    pub holder: Option<Holder<'a>>,
+}
+
+/// Another capture that has the container.
+#[derive(Clone, Copy, Debug)]
+pub struct Holder<'a> {
+    /// Namespace and name.
+    pub name: &'a str,
+    /// It has its end, or is thrown away: the container is free in a moment.
+    pub is_ending: bool,
 }
 
 /// Why a live capture ends before its time.
@@ -149,7 +158,8 @@ pub fn plan(spec: &CaptureSpec, status: &CaptureStatus, observed: &Observed<'_>)
         );
         return Step::Refuse(Failure::new(CaptureReason::Discarded, message));
     }
-    if let Some(holder) = observed.holder {
+    if let Some(holder) = observed.holder.filter(|holder| !holder.is_ending) {
+        let holder = holder.name;
         let message = format!(
             "capture {holder} has container {} of pod {}: wait until it ended, or stop its session",
             spec.container_name, spec.pod_ref.name
@@ -165,15 +175,19 @@ pub fn plan(spec: &CaptureSpec, status: &CaptureStatus, observed: &Observed<'_>)
         );
         return Step::Refuse(Failure::new(CaptureReason::DeadlineExceeded, message));
     }
-    if observed.live_on_node.saturating_add(observed.ahead) < observed.max_live {
+    let message = if let Some(Holder { name, .. }) = observed.holder {
+        format!("capture {name} leaves container {}", spec.container_name)
+    } else if observed.live_on_node.saturating_add(observed.ahead) < observed.max_live {
         return Step::Start;
-    }
-    let left = Duration::try_from(deadline.saturating_sub(waited)).unwrap_or_default();
-    Step::Wait {
-        message: format!(
+    } else {
+        format!(
             "{} of {} captures run on node {}, {} wait before this one",
             observed.live_on_node, observed.max_live, spec.node_name, observed.ahead
-        ),
+        )
+    };
+    let left = Duration::try_from(deadline.saturating_sub(waited)).unwrap_or_default();
+    Step::Wait {
+        message,
         // One second past the deadline, so that the next look sees it passed.
         recheck: RECHECK.min(left.saturating_add(Duration::from_secs(1))),
     }
@@ -347,13 +361,31 @@ mod tests {
     #[test]
     fn a_second_capture_of_a_container_is_refused_at_once_and_names_the_first() {
         let seen = Observed {
-            holder: Some("first"),
+            holder: Some(Holder {
+                name: "first",
+                is_ending: false,
+            }),
             live_on_node: 2,
             ..observed()
         };
         let step = plan(&spec(), &CaptureStatus::default(), &seen);
         assert_eq!(reason(&step), Some(CaptureReason::ContainerBusy));
         assert!(matches!(step, Step::Refuse(failure) if failure.message.contains("first")));
+    }
+
+    #[test]
+    fn a_capture_waits_for_one_that_is_about_to_leave_its_container() {
+        let holder = Holder {
+            name: "first",
+            is_ending: true,
+        };
+        let seen = Observed {
+            holder: Some(holder),
+            live_on_node: 1,
+            ..observed()
+        };
+        let step = plan(&spec(), &CaptureStatus::default(), &seen);
+        assert!(matches!(step, Step::Wait { message, .. } if message.contains("first")));
     }
 
     #[test]

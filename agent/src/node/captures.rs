@@ -24,7 +24,7 @@ use crate::node::sweep::capture_id;
 use crate::node::watched;
 use crate::node::work::{self, Interrupts};
 use crate::node::writer::{self, Target};
-use crate::plan::{Interrupt, Observed, Step, interrupt, is_decided, is_waiting, plan, was_started};
+use crate::plan::{Holder, Interrupt, Observed, Step, interrupt, is_decided, is_waiting, plan, was_started};
 use crate::status::Draft;
 
 /// Reconciliations at once. Each only plans, writes one status, or starts a task.
@@ -182,10 +182,13 @@ impl Captures {
             max_live: self.node.limits.captures,
             ahead,
             holder: live
-                .values()
-                .find(|other| other.container == container)
-                .map(|other| other.name.as_str())
-                .or(left.as_deref()),
+                .iter()
+                .find(|(_, other)| other.container == container)
+                .map(|(uid, other)| Holder {
+                    name: &other.name,
+                    is_ending: self.is_ending(uid, other),
+                })
+                .or(left.as_deref().map(|name| Holder { name, is_ending: false })),
         };
         let empty = CaptureStatus::default();
         let status = capture.status.as_ref().unwrap_or(&empty);
@@ -211,6 +214,21 @@ impl Captures {
         );
         self.node.metrics.live(live.len());
         (step, Some(interrupts))
+    }
+
+    /// Whether the task of a live capture has but its last steps to do: it throws its data away, it has told its end, or there is no
+    /// such capture any more.
+    fn is_ending(&self, uid: &str, live: &Live) -> bool {
+        let thrown_away = |interrupt: Option<Interrupt>| interrupt.is_some_and(|interrupt| interrupt > Interrupt::Keep);
+        let empty = CaptureStatus::default();
+        let all = self.watched.state();
+        let own = all.iter().find(|capture| capture.uid().as_deref() == Some(uid));
+        thrown_away(*live.interrupt.borrow())
+            || own.is_none_or(|capture| {
+                let status = capture.status.as_ref().unwrap_or(&empty);
+                let deleting = capture.metadata.deletion_timestamp.is_some();
+                is_decided(status) || thrown_away(interrupt(&capture.spec, status, deleting))
+            })
     }
 
     /// Another capture that an earlier agent left on the container and that is to be adopted.

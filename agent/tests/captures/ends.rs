@@ -63,3 +63,14 @@ async fn a_second_capture_of_a_container_is_refused_and_one_too_many_waits() {
     assert_eq!(rig.end_of("first").await.0, "Discarded");
     life.end().await;
 }
+
+#[tokio::test]
+async fn a_capture_that_is_asked_for_while_another_is_thrown_away_takes_its_container_afterwards() {
+    let rig = Rig::prepared(None);
+    let life = rig.collecting("first", 300).await;
+    rig.server.delete("captures", "team", "first");
+    rig.ask("second", 1);
+    let (reason, message) = rig.end_of("second").await;
+    assert_ne!(reason, "ContainerBusy", "{message}");
+    life.end().await;
+}
