@@ -148,6 +148,8 @@ async fn made(limit: usize, specs: &[Value]) -> (usize, usize) {
         .map(|(name, spec)| ("team", name, spec.clone()))
         .collect();
     let (side, sessions) = limited(limit, &named);
+    let create = Right::resource("create", "", "pods").in_namespace("team");
+    side.server.allow(rig::CONTROLLER, create);
     for session in sessions {
         reconcile(session, Arc::clone(&side.context)).await;
     }
