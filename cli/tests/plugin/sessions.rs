@@ -89,10 +89,10 @@ async fn a_profile_that_is_waited_for_tells_its_stages_and_its_end() {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(
         ran.out,
-        "profilingsession.flopwatch.dev/trainer-1 created\nprofilingsession.flopwatch.dev/trainer-1 succeeded\n"
+        "profilingsession.flopwatch.dev/trainer-0 created\nprofilingsession.flopwatch.dev/trainer-0 succeeded\n"
     );
     assert!(ran.err.contains(" 40 % Collecting\n"), "{ran:?}");
-    let made = rig.session("trainer-1").unwrap();
+    let made = rig.session("trainer-0").unwrap();
     assert_eq!(made["spec"]["target"]["containerNames"], json!(["main"]));
     assert_eq!(made["spec"]["durationSeconds"], 5);
 }
