@@ -13,6 +13,8 @@ use crate::golang::{HELM, KUBERNETES};
 use crate::image::{self, BuiltImage, Image};
 use crate::progress::{human, say, step};
 use anyhow::{Context as _, Result, bail};
+use nix::sys::statvfs::statvfs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Starts the cluster, with everything it needs built first.
@@ -30,6 +32,7 @@ pub(crate) fn up(cache: &Cache, layout: &Layout, options: &UpOptions) -> Result<
     }
     debian::install(debian::CLUSTER)?;
     check_machine()?;
+    check_room(cache.root())?;
     let images = prepare(cache, &options.images.chosen())?;
     say(format_args!("all is built after {}", human(begin.elapsed())));
 
@@ -107,6 +110,29 @@ fn check_machine() -> Result<()> {
         );
     }
     control_plane::check_ports()
+}
+
+/// Refuses a disk that pods would be evicted from: their kubelet does that below a hundredth of it (`nodefs.available`).
+fn check_room(folder: &Path) -> Result<()> {
+    let facts = statvfs(folder).with_context(|| format!("looking at the disk of {}", folder.display()))?;
+    let free = facts.blocks_available().saturating_mul(facts.fragment_size());
+    let whole = facts.blocks().saturating_mul(facts.fragment_size());
+    let needed = room(whole);
+    if free < needed {
+        bail!(
+            "the disk of {} has {} MiB free and a cluster needs {} MiB, or its pods are evicted: free some space",
+            folder.display(),
+            free >> 20,
+            needed >> 20
+        );
+    }
+    Ok(())
+}
+
+/// Free bytes that a cluster needs on a disk of so many.
+const fn room(whole: u64) -> u64 {
+    // Images for two nodes, their containers, and what tests store take 4 GiB.
+    whole / 100 + (6 << 30)
 }
 
 /// Builds all that the start needs. Go, cargo and the downloads wait for different things, so they run side by side.
@@ -190,5 +216,17 @@ fn wait_account(layout: &Layout, reach: &reach::Reach) -> Result<()> {
         Ok(())
     } else {
         bail!("no service accounts are made\n{}", manager.report())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_needs_what_kubelets_leave_alone_and_room_for_the_cluster() {
+        assert_eq!(room(100 << 30), 7 << 30);
+        let missing = check_room(Path::new("/nowhere/at/all")).unwrap_err();
+        assert!(format!("{missing:#}").contains("/nowhere/at/all"), "{missing:#}");
     }
 }
