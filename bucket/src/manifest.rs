@@ -61,7 +61,7 @@ pub enum ManifestError {
     Name {
         /// What the name is of.
         what: &'static str,
-        /// The name.
+        /// The text that was refused.
         value: String,
     },
     /// Two artifacts share a name.

@@ -32,7 +32,7 @@ pub enum OpenError {
     /// The temporary folder cannot be made.
     #[error("{path}: {source}")]
     Folder {
-        /// Where.
+        /// The folder in which it was to be made.
         path: PathBuf,
         /// What the operating system said.
         source: std::io::Error,

@@ -54,7 +54,7 @@ pub type Refresh = Arc<dyn Fn(&Metrics) + Send + Sync>;
 
 /// What is served of a process beside its work.
 pub(crate) struct Probes {
-    /// Where.
+    /// The addresses of its health and of its series.
     pub(crate) listen: Listen,
     /// Its series.
     pub(crate) metrics: Metrics,

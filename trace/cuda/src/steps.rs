@@ -98,7 +98,7 @@ pub struct Runs {
 /// Exact figures of the lengths of one name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NameFigures {
-    /// The name.
+    /// Its number in the table of strings.
     pub name: u32,
     /// How many events.
     pub count: u64,

@@ -28,7 +28,7 @@ pub struct KernelProfile {
 /// A measured or derived figure of a launch.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Metric {
-    /// The value.
+    /// The figure, in `unit`.
     pub value: f64,
     /// Its unit as the profiler spells it, e.g. `%`, `byte/s`, `ns`; empty for plain numbers.
     pub unit: String,

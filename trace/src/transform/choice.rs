@@ -33,7 +33,7 @@ pub enum Device {
 /// What was picked, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pick {
-    /// Where.
+    /// The device that the transform runs on.
     pub device: Device,
     /// Why there.
     pub reason: Reason,
