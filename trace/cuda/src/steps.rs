@@ -98,7 +98,7 @@ pub struct Runs {
 /// Exact figures of the lengths of one name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NameFigures {
-    /// Its number in the table of strings.
+    /// The name, by its number: below the `names` of the steps.
     pub name: u32,
     /// How many events.
     pub count: u64,
