@@ -84,7 +84,9 @@ async fn a_session_waits_while_its_namespace_has_as_many_captures_as_it_may() ->
     eventually("the last session to wait for its namespace", || async {
         let session = sessions.get(last).await?;
         Ok(condition_of(&session, "TargetsFound")
-            .is_some_and(|found| found.reason == "NamespaceLimit" && found.message.contains("may have 3 captures at once"))
+            .is_some_and(|found| {
+                found.reason == "NamespaceLimit" && found.message.contains("may have 3 captures at once")
+            })
             .then_some(()))
     })
     .await?;
