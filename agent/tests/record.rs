@@ -8,6 +8,8 @@
     reason = "a skip is told on standard output, where the recipe counts it"
 )]
 
+mod workload;
+
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -36,26 +38,6 @@ fn nsys(test: &str) -> Option<HostTools> {
 
 fn nsys_is_there(test: &str) -> bool {
     nsys(test).is_some()
-}
-
-/// The sample workload: the one that is named, else one built beside this test.
-fn workload() -> PathBuf {
-    if let Some(workload) = std::env::var_os("FLOPWATCH_WORKLOAD") {
-        return workload.into();
-    }
-    let target = Path::new(env!("CARGO_BIN_EXE_flopwatch-agent"))
-        .ancestors()
-        .nth(2)
-        .expect("the program lies in a target folder")
-        .join("for-tests");
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "-p", "flopwatch-sample-workload", "--target-dir"])
-        .arg(&target)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .status()
-        .expect("cargo runs");
-    assert!(status.success(), "the sample workload does not build");
-    target.join("debug/flopwatch-sample-workload")
 }
 
 fn agent(arguments: &[&str]) -> Command {
@@ -95,7 +77,7 @@ fn every_range_of_a_program_that_ends_within_the_window_is_in_the_timeline() {
         .args(["--duration", "20", "--no-serve", "--output"])
         .arg(folder.path())
         .arg("--")
-        .arg(workload())
+        .arg(workload::program())
         .args([
             "--seconds",
             "2",
@@ -155,7 +137,7 @@ fn a_launch_that_fails_after_its_session_began_costs_nothing() {
     let output = agent(&["record", "--duration", "30", "--no-serve", "--output"])
         .arg(folder.path().join("out"))
         .arg("--")
-        .arg(workload())
+        .arg(workload::program())
         .args(["--seconds", "4"])
         .env("FLOPWATCH_NSYS", &stumbling)
         .env("FLOPWATCH_NSYS_HOST", tools.importer.parent().unwrap())
@@ -177,7 +159,7 @@ fn a_program_that_outlives_the_window_runs_on_to_its_own_end() {
     let output = agent(&["record", "--duration", "1", "--no-serve", "--output"])
         .arg(folder.path())
         .arg("--")
-        .arg(workload())
+        .arg(workload::program())
         .args(["--seconds", "8"])
         .output()
         .unwrap();
@@ -353,7 +335,7 @@ fn record_over_a_dead_list(test: &str, prepare: &str) -> Option<Output> {
         .args(["record", "--duration", "20", "--no-serve", "--output"])
         .arg(folder.path())
         .arg("--")
-        .arg(workload())
+        .arg(workload::program())
         .args(["--seconds", "1"])
         .output()
         .unwrap();

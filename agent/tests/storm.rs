@@ -9,8 +9,9 @@
     reason = "a skip is told on standard output, where the recipe counts it, and so are the figures"
 )]
 
+mod workload;
+
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -69,7 +70,7 @@ fn whatever_process_of_the_profiler_is_killed_the_next_record_works() {
     });
     println!("{count} records, {LANES} at a time, seed {seed}");
     let before = names_of_the_profiler();
-    let workload = workload();
+    let workload = workload::program();
     let folder = tempfile::tempdir().unwrap();
     let (tools, workload, place) = (&tools, &workload, folder.path());
     let outcomes: Vec<Outcome> = std::thread::scope(|scope| {
@@ -306,23 +307,6 @@ fn draw(seed: u64, number: u64) -> u64 {
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     value ^ (value >> 31)
-}
-
-/// The sample workload, built beside this test.
-fn workload() -> PathBuf {
-    let target = Path::new(env!("CARGO_BIN_EXE_flopwatch-agent"))
-        .ancestors()
-        .nth(2)
-        .expect("the program lies in a target folder")
-        .join("for-tests");
-    let status = Command::new(OsStr::new(env!("CARGO")))
-        .args(["build", "--quiet", "-p", "flopwatch-sample-workload", "--target-dir"])
-        .arg(&target)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .status()
-        .expect("cargo runs");
-    assert!(status.success(), "the sample workload does not build");
-    target.join("debug/flopwatch-sample-workload")
 }
 
 #[allow(clippy::disallowed_methods, reason = "this test has no runtime")]
