@@ -89,7 +89,7 @@ pub(crate) struct RunRequest {
     pub(crate) mode: Mode,
     /// Which pods.
     pub(crate) target: RunTarget,
-    /// How.
+    /// How to profile them.
     #[serde(default)]
     pub(crate) options: RunOptions,
     /// Further fields of text, such as `solver`: kept with the session and given back. At most 16, of at most 1024 bytes; names of

@@ -45,7 +45,7 @@ pub struct Table {
 /// Figures of one name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TableRow {
-    /// The name.
+    /// What the row is about: a kernel, an API function, a range, as the table says.
     pub name: String,
     /// How an NVTX range was made, `PushPop` or `StartEnd`; elsewhere absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
