@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The one that `FLOPWATCH_WORKLOAD` names, else one built beside the test.
-pub fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     if let Some(workload) = std::env::var_os("FLOPWATCH_WORKLOAD") {
         return workload.into();
     }
