@@ -36,6 +36,9 @@ pub(crate) struct SoakOptions {
     /// Starts of a prepared container of one pod, without a cluster; in every second one a process of the profiler is killed.
     #[arg(long, default_value_t = 0)]
     kills: u64,
+    /// Lives of a container in a pod of the cluster; in every second one a process of the profiler is killed.
+    #[arg(long, default_value_t = 0)]
+    pod_kills: u64,
     /// Records side by side, without a cluster; in every second one a process of the profiler is killed.
     #[arg(long, default_value_t = 0)]
     records: u64,
@@ -81,19 +84,27 @@ pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
             failed.push("records");
         }
     }
-    if options.cycles > 0 && !interrupted() {
-        if let Err(error) = cycles(cache, options, &folder) {
-            say(format_args!("cycles: {error:#}"));
-            failed.push("cycles");
+    if options.pod_kills + options.cycles > 0 && !interrupted() {
+        if options.pod_kills > 0
+            && let Err(error) = pod_kills(cache, options.pod_kills)
+        {
+            say(format_args!("pod kills: {error:#}"));
+            failed.push("pod kills");
+        }
+        if options.cycles > 0 && !interrupted() {
+            if let Err(error) = cycles(cache, options, &folder) {
+                say(format_args!("cycles: {error:#}"));
+                failed.push("cycles");
+            }
+            say(format_args!(
+                "the report is {} (and .json beside it)",
+                folder.join("report.md").display()
+            ));
         }
         if !options.keep_cluster {
             acknowledge_interrupt();
             cluster::run(cache, false, &ClusterCommand::Down)?;
         }
-        say(format_args!(
-            "the report is {} (and .json beside it)",
-            folder.join("report.md").display()
-        ));
     }
     if failed.is_empty() {
         Ok(())
@@ -107,7 +118,8 @@ fn folder() -> Result<PathBuf> {
     Ok(project::target_directory()?.join("soak"))
 }
 
-fn cycles(cache: &Cache, options: &SoakOptions, folder: &std::path::Path) -> Result<()> {
+/// What tests need of the local cluster, which is brought up where it is not.
+fn in_cluster(cache: &Cache) -> Result<BTreeMap<String, String>> {
     if !cluster::is_up(cache)? {
         let up = UpOptions {
             images: ImageOptions::default(),
@@ -116,7 +128,20 @@ fn cycles(cache: &Cache, options: &SoakOptions, folder: &std::path::Path) -> Res
         };
         cluster::run(cache, false, &ClusterCommand::Up(up))?;
     }
-    let mut more = test::system_environment(cache, false)?;
+    test::system_environment(cache, false)
+}
+
+fn pod_kills(cache: &Cache, lives: u64) -> Result<()> {
+    let mut more = in_cluster(cache)?;
+    more.insert("FLOPWATCH_POD_KILLS".to_owned(), lives.to_string());
+    step("pod kills", || {
+        let test = "restart::whatever_process_of_the_profiler_is_killed_in_a_pod_its_containers_next_life_is_grafted";
+        watched(cache, &more, &["--workspace", "--test", "system"], test)
+    })
+}
+
+fn cycles(cache: &Cache, options: &SoakOptions, folder: &std::path::Path) -> Result<()> {
+    let mut more = in_cluster(cache)?;
     let mut set = |name: &str, value: String| drop(more.insert(format!("FLOPWATCH_SOAK_{name}"), value));
     set("CYCLES", options.cycles.to_string());
     set("WORKLOADS", options.workloads.to_string());

@@ -1,13 +1,23 @@
-//! A capture belongs to the container that it was attached to, and to no later one.
+//! A capture belongs to the container that it was attached to, and to no later one; a later one is grafted whatever became of
+//! the profiler in the one before.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually};
-use flopwatch_system_tests::node;
+use flopwatch_system_tests::node::{self, Process};
 use flopwatch_system_tests::pods::workload;
 use flopwatch_system_tests::sessions::capture_condition;
 use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
+
+/// Within this time a start that nobody strikes is grafted, in milliseconds.
+const BOUND: u64 = 10_000;
+/// The latest moment of a kill after the end of the life before, in milliseconds: the kubelet takes up to two seconds of it.
+const STRIKE: u64 = 4000;
 
 /// Waits until the pod's container runs again.
 async fn restarted(namespace: &TestNamespace, name: &str) -> Result<()> {
@@ -103,5 +113,114 @@ async fn a_container_that_restarts_after_its_profiler_was_killed_is_grafted_agai
         .filter(|name| name.starts_with("quadd-agent-instance-"))
         .count();
     ensure!(agents == 1, "{names}");
+    namespace.delete().await
+}
+
+/// The profiler's processes in a pod, whichever life of its container they belong to.
+fn profilers(pod: &str) -> Result<Vec<Process>> {
+    let beside = node::in_cgroup("/flopwatch/")?.into_iter();
+    Ok(beside
+        .filter(|process| {
+            let program = std::fs::read_link(format!("/proc/{}/exe", process.pid)).unwrap_or_default();
+            program
+                .file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with("nsys"))
+        })
+        .filter(|process| {
+            // The run volume lies below a folder of the pod's UID.
+            std::fs::read_to_string(format!("/proc/{}/mountinfo", process.pid)).is_ok_and(|table| table.contains(pod))
+        })
+        .collect())
+}
+
+/// Kills one of the profiler's processes in a pod at a moment that `number` draws; says which, if there was one in time.
+async fn strike(pod: &str, number: u64) -> Result<Option<String>> {
+    // splitmix64
+    let mut drawn = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    drawn ^= drawn >> 31;
+    let begin = Instant::now();
+    let moment = Duration::from_millis(drawn % STRIKE);
+    while begin.elapsed() < Duration::from_millis(STRIKE * 2) {
+        let found = if begin.elapsed() < moment {
+            Vec::new()
+        } else {
+            profilers(pod)?
+        };
+        let count = u64::try_from(found.len())?;
+        let index = (drawn >> 32)
+            .checked_rem(count)
+            .and_then(|index| usize::try_from(index).ok());
+        if let Some(process) = index.and_then(|index| found.get(index)) {
+            let words = process.words();
+            process.signal(Signal::SIGKILL)?;
+            // The program and its first argument, without folders.
+            let names = words.iter().take(2).filter_map(|word| word.rsplit('/').next());
+            return Ok(Some(names.collect::<Vec<_>>().join(" ")));
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(None)
+}
+
+/// Four lives, or as many as `FLOPWATCH_POD_KILLS` says (`cargo xtask soak --pod-kills 100`).
+#[tokio::test]
+async fn whatever_process_of_the_profiler_is_killed_in_a_pod_its_containers_next_life_is_grafted() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let lives = std::env::var("FLOPWATCH_POD_KILLS").map_or(Ok(4), |text| text.parse::<u64>())?;
+    let namespace = cluster.namespace("struck").await?;
+    let mut pod = workload("trainer", true, &[]);
+    pod["spec"]["restartPolicy"] = json!("Always");
+    let pod = namespace.create_pod(namespace.on_kept_node(pod).await?).await?;
+    let uid = pod.uid().context("a pod without a UID")?;
+    let mut before = namespace.launch_state("trainer").await?;
+    ensure!(before["grafted"] == json!(true), "{before}");
+    let (mut killed, mut waited) = (BTreeMap::<String, u32>::new(), Vec::new());
+    for number in 0..lives {
+        // Without its marker a life counts as long enough to be followed by a grafted one.
+        namespace
+            .shell("trainer", "rm -f /flopwatch/run/marker; kill -TERM 1")
+            .await?;
+        if number.is_multiple_of(2) {
+            let what = strike(&uid, number).await?;
+            *killed.entry(what.unwrap_or_else(|| "nothing".into())).or_default() += 1;
+        }
+        let state: Value = eventually(&format!("the launcher of life {number} to decide"), || async {
+            let state = namespace.launch_state("trainer").await?;
+            Ok((state["unix_ms"] != before["unix_ms"]).then_some(state))
+        })
+        .await?;
+        if !number.is_multiple_of(2) {
+            let took = state["waited_ms"]
+                .as_u64()
+                .context("the launcher did not say how long it waited")?;
+            ensure!(
+                state["grafted"] == json!(true) && took < BOUND,
+                "life {number}: {state}; {killed:?}"
+            );
+            // What the killed ones left has been removed.
+            let names = namespace.shell("trainer", "ls /dev/shm").await?;
+            let agents = names.lines().filter(|name| name.starts_with("quadd-agent-instance-"));
+            ensure!(agents.count() == 1, "life {number}: {names}; {killed:?}");
+            waited.push(took);
+        }
+        before = state;
+    }
+    waited.sort_unstable();
+    println!(
+        "{lives} lives of one container; killed: {killed:?}; the others were grafted after {:?} ms (median), {:?} ms (longest)",
+        waited.get(waited.len() / 2),
+        waited.last()
+    );
+    namespace
+        .create_session(
+            "afterwards",
+            json!({ "target": { "podName": "trainer" }, "durationSeconds": 1, "profiler": { "type": "Nsys" } }),
+        )
+        .await?;
+    let end = namespace.end_of("afterwards").await?;
+    ensure!(end.succeeded, "{end:?}");
     namespace.delete().await
 }
