@@ -191,8 +191,8 @@ pub fn adopt(spec: &CaptureSpec, stage: Stage, journal: Option<&Journal>, world:
         },
         // Where the keeper ended the collection by itself, the stop says so.
         SessionState::Idle => Adoption::Fetch,
-        SessionState::Gone | SessionState::Other(_) if container.raw => Adoption::Fetch,
-        SessionState::Gone | SessionState::Other(_) => {
+        SessionState::Gone | SessionState::Ending | SessionState::Other(_) if container.raw => Adoption::Fetch,
+        SessionState::Gone | SessionState::Ending | SessionState::Other(_) => {
             let message = "the profiler's session ended while the agent of the node was away; it comes back when the container \
                            restarts";
             Adoption::Fail(Failure::new(CaptureReason::SessionGone, message))

@@ -220,13 +220,23 @@ impl Target {
 
     /// Lets the launcher take the session that was held back. Safe to run twice.
     pub fn release(&self) -> Result<(), GraftError> {
-        let arguments = vec!["release".into(), text(&self.run_dir)];
-        let output = self.enter(arguments, CONTROL, false)?;
+        self.tell("release")
+    }
+
+    /// Has the keeper end a session that hangs on its way to its end ([`SessionState::Ending`]); the workload runs on. Safe to run
+    /// twice.
+    pub fn end_hanging_session(&self) -> Result<(), GraftError> {
+        self.tell("shutdown")
+    }
+
+    /// Writes a word into the run folder, as the container's user.
+    fn tell(&self, verb: &'static str) -> Result<(), GraftError> {
+        let output = self.enter(vec![verb.into(), text(&self.run_dir)], CONTROL, false)?;
         if output.success() {
             Ok(())
         } else {
             Err(GraftError::Refused {
-                verb: "release",
+                verb,
                 end: output.end,
                 message: output.last_words(),
             })

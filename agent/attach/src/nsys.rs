@@ -115,7 +115,9 @@ pub enum SessionState {
     Idle,
     /// A collection is in progress.
     Collecting,
-    /// Another state, as the tool names it (`Shutdown`, `Stop`...).
+    /// It ends, or hangs on its way there: a session whose disk is full in the middle of a stop stays so for ever.
+    Ending,
+    /// Another state, as the tool names it (`Stop`...).
     Other(String),
 }
 
@@ -129,6 +131,7 @@ pub fn parse_list(table: &str, session: &str) -> SessionState {
         None => SessionState::Gone,
         Some(&"Launched" | &"Launch" | &"DelayedCollection") => SessionState::Idle,
         Some(&"Collection" | &"Collecting") => SessionState::Collecting,
+        Some(&"Shutdown") => SessionState::Ending,
         Some(other) => SessionState::Other((*other).to_owned()),
     }
 }
@@ -237,7 +240,7 @@ mod tests {
         for (session, state) in [
             ("fw", SessionState::Idle),
             ("fx", SessionState::Collecting),
-            ("fwy", SessionState::Other("Shutdown".into())),
+            ("fwy", SessionState::Ending),
             ("f", SessionState::Gone),
         ] {
             assert_eq!(parse_list(table, session), state, "{session}");

@@ -15,6 +15,7 @@ const USAGE: &str = "usage:
   launcher run [--run-dir DIR] [--tools-dir DIR] [--claim-seconds N] [--session-seconds N] -- COMMAND [ARGUMENT...]
   launcher hold [--run-dir DIR] [--limit-seconds N] -- COMMAND [ARGUMENT...]
   launcher release DIR
+  launcher shutdown DIR
   launcher stub FILE
   launcher keeper [--deadline-seconds N] [--run-dir DIR --nsys FILE [--beside-others]] [--begin-collecting DIR BOUNDS] [--end-collecting DIR] -- COMMAND [ARGUMENT...]
   launcher write FILE TEXT
@@ -43,6 +44,16 @@ pub fn dispatch(arguments: &[CString], environment: &[CString]) -> i32 {
             Ok(()) => 0,
             Err(error) => {
                 say(&format!("cannot release {}: {error}", path(dir).display()));
+                1
+            }
+        },
+        (b"shutdown", [dir]) => match run_dir::RunDir::new(path(dir)).shut_down() {
+            Ok(()) => 0,
+            Err(error) => {
+                say(&format!(
+                    "cannot shut down the session of {}: {error}",
+                    path(dir).display()
+                ));
                 1
             }
         },

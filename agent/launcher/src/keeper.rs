@@ -391,6 +391,10 @@ impl Keeper<'_> {
         let Some(held) = &self.held else { return true };
         // It begins anew where it is too long.
         drop(held.run_dir.open_log(LOG_LIMIT));
+        if held.run_dir.has(run_dir::SHUTDOWN) {
+            self.say("the agent asked for the session's end");
+            return false;
+        }
         self.give_place_back();
         self.follow_launcher(launch_ended) && self.guard()
     }

@@ -53,6 +53,8 @@ pub const MARKER: &str = "marker";
 pub const COLLECTING: &str = "collecting";
 /// What the guard did last ([`crate::guard::Verdict`]).
 pub const GUARD: &str = "guard";
+/// The keeper is asked to end its session, which hangs.
+pub const SHUTDOWN: &str = "shutdown";
 /// Output of the session's keeper and of what it runs.
 pub const LOG: &str = "keeper.log";
 /// Temporary folder of the session (TMPDIR and HOME of the profiler).
@@ -199,6 +201,15 @@ impl RunDir {
         }
     }
 
+    /// Asks the keeper to end its session. Safe to run twice.
+    pub fn shut_down(&self) -> io::Result<()> {
+        // A full volume has no room for a file, but for another name of one that is there.
+        if self.has(SHUTDOWN) || self.link(ENV, SHUTDOWN).is_ok() {
+            return Ok(());
+        }
+        self.write(SHUTDOWN, b"")
+    }
+
     /// Lets nobody but its owner, and the folder's, rename or remove a file in the folder, as in `/tmp`: a program that gave up
     /// root cannot put its own files in the place of root's. Where the folder is another user's, nothing is done.
     pub fn protect(&self) -> io::Result<()> {
@@ -256,7 +267,7 @@ impl RunDir {
     /// write.
     pub fn clear(&self) -> io::Result<()> {
         for name in [
-            WAITING, CLAIMED, ENV, ENV_HELD, ENDED, FAILED, STATE, COLLECTING, GUARD, LOG,
+            WAITING, CLAIMED, ENV, ENV_HELD, ENDED, FAILED, STATE, COLLECTING, GUARD, SHUTDOWN, LOG,
         ] {
             self.remove(name)?;
         }
@@ -390,6 +401,22 @@ mod tests {
         run.release().unwrap();
         assert_eq!(run.read(ENV, 10).unwrap(), b"A=1");
         assert!(!run.has(ENV_HELD));
+    }
+
+    #[test]
+    fn a_session_is_asked_to_end_as_often_as_one_likes_and_its_next_life_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunDir::new(folder.path());
+        for environment in [false, true] {
+            if environment {
+                run.write(ENV, b"A=1").unwrap();
+            }
+            run.shut_down().unwrap();
+            run.shut_down().unwrap();
+            assert!(run.has(SHUTDOWN));
+            run.clear().unwrap();
+            assert!(!run.has(SHUTDOWN));
+        }
     }
 
     #[test]

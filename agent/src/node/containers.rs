@@ -92,6 +92,9 @@ pub trait Collector: Send + Sync {
     /// State of the session.
     fn session(&self) -> Result<SessionState, GraftError>;
 
+    /// Has the session's keeper end a session that hangs on its way to its end. Safe to run twice.
+    fn end_session(&self) -> Result<(), GraftError>;
+
     /// Waits until no control command is at work.
     fn await_quiet(&self) -> io::Result<()>;
 
@@ -146,6 +149,10 @@ impl Collector for Target {
 
     fn session(&self) -> Result<SessionState, GraftError> {
         self.session_state(NSYS_SESSION)
+    }
+
+    fn end_session(&self) -> Result<(), GraftError> {
+        self.end_hanging_session()
     }
 
     fn await_quiet(&self) -> io::Result<()> {

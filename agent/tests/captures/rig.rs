@@ -68,6 +68,8 @@ pub(crate) struct Inside {
     pub(crate) volume: Volume,
     /// What the session's keeper said.
     pub(crate) verdict: Option<Verdict>,
+    /// Whether the session hangs on its way to its end.
+    pub(crate) hangs: bool,
     /// Bounds of all collections that were started.
     pub(crate) started: Vec<Bounds>,
     /// The collection that runs.
@@ -89,6 +91,7 @@ impl Default for Inside {
                 free: 80 << 30,
             },
             verdict: None,
+            hangs: false,
             started: Vec::new(),
             collecting: None,
             raw: BTreeMap::new(),
@@ -216,10 +219,17 @@ impl Collector for Doubles {
     }
 
     fn session(&self) -> Result<SessionState, GraftError> {
-        Ok(match self.inside().collecting {
+        let inside = self.inside();
+        Ok(match inside.collecting {
+            _ if inside.hangs => SessionState::Ending,
             Some(_) => SessionState::Collecting,
             None => SessionState::Idle,
         })
+    }
+
+    fn end_session(&self) -> Result<(), GraftError> {
+        self.inside().hangs = false;
+        Ok(())
     }
 
     fn await_quiet(&self) -> std::io::Result<()> {

@@ -32,6 +32,23 @@ async fn h3_a_collection_is_bounded_by_what_the_pods_limit_leaves_and_ends_as_so
 }
 
 #[tokio::test]
+async fn a_session_that_hangs_after_a_stop_without_room_is_ended_with_its_capture() {
+    let rig = Rig::prepared(None);
+    let life = rig.collecting("c", 300).await;
+    {
+        let mut inside = rig.containers.inside();
+        inside.verdict = Some(Verdict::NoSpace);
+        inside.hangs = true;
+    }
+    assert_eq!(rig.end_of("c").await.0, "DiskSpace");
+    crate::rig::eventually("the keeper to be told", || {
+        (!rig.containers.inside().hangs).then_some(())
+    })
+    .await;
+    life.end().await;
+}
+
+#[tokio::test]
 async fn h3_a_pod_without_room_is_refused_before_anything_is_collected() {
     // The second is nothing that admission writes.
     for room in ["1048576", "much"] {

@@ -265,7 +265,9 @@ impl Trainer {
             ["SessionGone", "AttachFailed", "CollectionFailed"].contains(&next.reason.as_str()),
             "{next:?}"
         );
-        self.outlives_its_session(namespace, &next).await
+        self.outlives_its_session(namespace, &next)
+            .await
+            .with_context(|| format!("the next session: {next:?}"))
     }
 
     /// All of it, after a fault that the session does not outlive: nothing of it stays, the workload goes on, and the next

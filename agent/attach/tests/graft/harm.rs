@@ -55,6 +55,37 @@ fn python(rig: &Rig, prepared: bool, program: &str) -> (Container, String) {
 }
 
 #[test]
+fn a_session_that_is_asked_to_end_does_and_the_workload_runs_on() {
+    let Some(rig) = rig() else { return };
+    let mut container = Container::start(
+        rig,
+        &Spec {
+            command: &[WORKLOAD],
+            ..Spec::default()
+        },
+    );
+    let (target, state) = graft(rig, &container);
+    assert!(state.grafted, "{state:?}");
+    // It hangs where nothing of it reads what it is asked.
+    let agent = members(container.init().pid)
+        .into_iter()
+        .find(|pid| {
+            let words = Procfs::default().command_line(*pid).unwrap_or_default();
+            words.iter().any(|word| word == "--start-agent")
+        })
+        .unwrap();
+    kill(Pid::from_raw(agent), Signal::SIGSTOP).unwrap();
+    target.end_hanging_session().unwrap();
+    wait_for("the session's end", || {
+        members(container.init().pid).is_empty().then_some(())
+    });
+    target.end_hanging_session().unwrap();
+    container.reports();
+    container.signal(Signal::SIGTERM);
+    assert_eq!(container.end().code(), Some(0));
+}
+
+#[test]
 fn a_killed_keeper_leaves_the_workload_nothing_to_wait_for() {
     let Some(rig) = rig() else { return };
     let mut container = Container::start(

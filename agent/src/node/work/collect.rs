@@ -308,6 +308,10 @@ pub(in crate::node) fn clean(collector: &dyn Collector, name: &str) {
                 warn!(error = %chain(&error), "discarding the collection failed");
             }
         }
+        Ok(SessionState::Ending) => match collector.end_session() {
+            Ok(()) => warn!("the profiler's session hangs; its keeper ends it"),
+            Err(error) => warn!(error = %chain(&error), "the profiler's session hangs and was not ended"),
+        },
         Ok(_) => {}
         Err(error) => debug!(error = %chain(&error), "the session cannot be asked"),
     }

@@ -292,6 +292,10 @@ fn preparation(grafted: &Target, toolbox: &Toolbox) -> Result<Prepared, Failure>
                 .map_err(attach_failed)?;
             live(grafted, toolbox)
         }
+        SessionState::Ending => {
+            grafted.end_hanging_session().map_err(attach_failed)?;
+            Ok(Preparation::SessionLost.into())
+        }
         SessionState::Gone | SessionState::Other(_) => Ok(Preparation::SessionLost.into()),
     }
 }
