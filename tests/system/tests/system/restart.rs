@@ -154,8 +154,9 @@ async fn strike(pod: &str, number: u64) -> Result<Option<String>> {
         if let Some(process) = index.and_then(|index| found.get(index)) {
             let words = process.words();
             process.signal(Signal::SIGKILL)?;
-            // The program and its first argument, without folders.
+            // The program and its verb, without folders; other first arguments are names that it drew.
             let names = words.iter().take(2).filter_map(|word| word.rsplit('/').next());
+            let names = names.filter(|name| !name.contains(|letter: char| letter.is_ascii_digit()));
             return Ok(Some(names.collect::<Vec<_>>().join(" ")));
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
