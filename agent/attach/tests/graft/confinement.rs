@@ -8,7 +8,7 @@ use flopwatch_attach::sandbox::{self, MemoryBound, Sandboxed};
 use nix::sys::signal::Signal;
 
 use super::capture::sandboxed;
-use super::container::{Container, Rig, Spec, WORKLOAD, rig, wait_for};
+use super::container::{Container, Rig, rig, wait_for};
 use super::{SESSION, members, options};
 
 #[test]
@@ -144,13 +144,7 @@ fn running_as(user: u32) -> Vec<i32> {
 #[test]
 fn a_session_has_a_cgroup_of_its_own_which_can_be_removed() {
     let Some(rig) = rig() else { return };
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            command: &[WORKLOAD],
-            ..Spec::default()
-        },
-    );
+    let mut container = Container::workload(rig);
     let target = container.target(rig);
     let cgroup = container.cgroup.0.clone();
     target.start_session(&options()).unwrap();
@@ -179,13 +173,7 @@ fn a_session_has_a_cgroup_of_its_own_which_can_be_removed() {
 #[test]
 fn the_agents_capabilities_are_enough_to_take_a_capture_out() {
     let Some(rig) = rig() else { return };
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            command: &[WORKLOAD],
-            ..Spec::default()
-        },
-    );
+    let mut container = Container::workload(rig);
     let target = container.target(rig);
     let write = "umask 077; echo captured > /flopwatch/run/out/x.qdstrm";
     let entry = Entry {

@@ -264,6 +264,15 @@ exec setpriv --reuid 1234 --regid 1234 --clear-groups --no-new-privs --bounding-
 "#;
 
 impl Container {
+    /// The sample workload, prepared.
+    pub(crate) fn workload(rig: &Rig) -> Self {
+        let spec = Spec {
+            command: &[WORKLOAD],
+            ..Spec::default()
+        };
+        Self::start(rig, &spec)
+    }
+
     pub(crate) fn start(rig: &Rig, spec: &Spec<'_>) -> Self {
         Self::start_in(rig, spec, tempfile::tempdir().unwrap())
     }

@@ -10,7 +10,7 @@ use flopwatch_attach::process::Procfs;
 use flopwatch_attach::reexec::{End, Output, ReexecError};
 use nix::sys::stat::{Mode, SFlag, makedev, mknod, umask};
 
-use super::container::{Container, LIMITS, Rig, Spec, Tools, WORKLOAD, rig, wait_for};
+use super::container::{Container, LIMITS, Rig, Spec, Tools, rig, wait_for};
 use super::options;
 
 /// A shell in a launcher's place: its name, its words and its file are what an agent looks for.
@@ -198,13 +198,7 @@ fn c1_where_bounds_cannot_be_set_nothing_enters() {
 #[test]
 fn c1_a_session_lives_within_its_bounds() {
     let Some(rig) = rig() else { return };
-    let container = Container::start(
-        rig,
-        &Spec {
-            command: &[WORKLOAD],
-            ..Spec::default()
-        },
-    );
+    let container = Container::workload(rig);
     let target = container.target(rig);
     assert_eq!(target.cgroup.as_ref().map(|cgroup| cgroup.limits), Some(LIMITS));
     target.start_session(&options()).unwrap();

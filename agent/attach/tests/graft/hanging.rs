@@ -9,7 +9,7 @@ use flopwatch_attach::cgroup::ContainerCgroup;
 use flopwatch_attach::graft::{Candidate, waits};
 use flopwatch_attach::process::Procfs;
 
-use super::container::{Container, Rig, Spec, WORKLOAD, rig, wait_for, waiting};
+use super::container::{Container, Rig, rig, wait_for, waiting};
 use super::options;
 
 /// Mounts a FUSE file system over a folder of the container, and never answers for it. It ends with the descriptor.
@@ -28,13 +28,7 @@ fn hang(container: &Container, folder: &str) -> File {
 }
 
 fn launcher(rig: &Rig) -> (Container, Candidate) {
-    let container = Container::start(
-        rig,
-        &Spec {
-            command: &[WORKLOAD],
-            ..Spec::default()
-        },
-    );
+    let container = Container::workload(rig);
     let init = container.init();
     let process = waiting(|candidate| candidate.process == init);
     let candidate = Candidate {

@@ -57,13 +57,7 @@ fn python(rig: &Rig, prepared: bool, program: &str) -> (Container, String) {
 #[test]
 fn a_session_that_is_asked_to_end_does_and_the_workload_runs_on() {
     let Some(rig) = rig() else { return };
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            command: &[WORKLOAD],
-            ..Spec::default()
-        },
-    );
+    let mut container = Container::workload(rig);
     let (target, state) = graft(rig, &container);
     assert!(state.grafted, "{state:?}");
     // It hangs where nothing of it reads what it is asked.
@@ -88,13 +82,7 @@ fn a_session_that_is_asked_to_end_does_and_the_workload_runs_on() {
 #[test]
 fn a_killed_keeper_leaves_the_workload_nothing_to_wait_for() {
     let Some(rig) = rig() else { return };
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            command: &[WORKLOAD],
-            ..Spec::default()
-        },
-    );
+    let mut container = Container::workload(rig);
     assert!(graft(rig, &container).1.grafted);
     container.reports();
     let init = container.init().pid;
@@ -117,13 +105,7 @@ fn a_killed_keeper_leaves_the_workload_nothing_to_wait_for() {
 #[test]
 fn a_killed_warden_takes_everything_along() {
     let Some(rig) = rig() else { return };
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            command: &[WORKLOAD],
-            ..Spec::default()
-        },
-    );
+    let mut container = Container::workload(rig);
     assert!(graft(rig, &container).1.grafted);
     container.reports();
     let init = container.init().pid;

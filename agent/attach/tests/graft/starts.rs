@@ -148,13 +148,7 @@ fn signals_descriptors_umask_and_folder_are_as_without_a_launcher() {
 #[test]
 fn signals_reach_the_workloads_own_handlers() {
     let Some(rig) = rig() else { return };
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            command: &[WORKLOAD],
-            ..Spec::default()
-        },
-    );
+    let mut container = Container::workload(rig);
     let (_, state) = graft(rig, &container);
     assert!(state.grafted);
     container.reports();
@@ -343,13 +337,7 @@ fn a_launch_that_trips_over_itself_is_begun_again() {
 #[test]
 fn a_refusal_of_the_agent_starts_the_workload_at_once() {
     let Some(rig) = rig() else { return };
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            command: &[WORKLOAD],
-            ..Spec::default()
-        },
-    );
+    let mut container = Container::workload(rig);
     let target = container.target(rig);
     target.refuse("captures are switched off").unwrap();
     let state = target.await_state(Duration::from_secs(40)).unwrap();

@@ -22,13 +22,7 @@ const LOOSE: Bounds = Bounds {
 #[test]
 fn a_session_whose_launch_is_gone_records_all_the_same() {
     let Some(rig) = rig() else { return };
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            command: &[WORKLOAD],
-            ..Spec::default()
-        },
-    );
+    let mut container = Container::workload(rig);
     let (target, state) = graft(rig, &container);
     assert!(state.grafted, "{state:?}");
     container.reports();
@@ -133,13 +127,7 @@ fn child_processes_of_the_workload_are_captured_too() {
 #[test]
 fn the_death_of_the_session_leaves_the_workload_running() {
     let Some(rig) = rig() else { return };
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            command: &[WORKLOAD],
-            ..Spec::default()
-        },
-    );
+    let mut container = Container::workload(rig);
     let (target, state) = graft(rig, &container);
     assert!(state.grafted);
     container.reports();
@@ -181,13 +169,7 @@ fn the_death_of_the_session_leaves_the_workload_running() {
 #[test]
 fn the_keeper_ends_a_collection_whose_agent_never_returns() {
     let Some(rig) = rig() else { return };
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            command: &[WORKLOAD],
-            ..Spec::default()
-        },
-    );
+    let mut container = Container::workload(rig);
     let (target, state) = graft(rig, &container);
     assert!(state.grafted);
     container.reports();
