@@ -40,35 +40,17 @@ pub fn dispatch(arguments: &[CString], environment: &[CString]) -> i32 {
             Ok((options, command)) => hold::hold(&options, command, environment),
             Err(error) => misused(&error),
         },
-        (b"release", [dir]) => match run_dir::RunDir::new(path(dir)).release() {
-            Ok(()) => 0,
-            Err(error) => {
-                say(&format!("cannot release {}: {error}", path(dir).display()));
-                1
-            }
-        },
-        (b"shutdown", [dir]) => match run_dir::RunDir::new(path(dir)).shut_down() {
-            Ok(()) => 0,
-            Err(error) => {
-                say(&format!(
-                    "cannot shut down the session of {}: {error}",
-                    path(dir).display()
-                ));
-                1
-            }
-        },
+        (b"release", [dir]) => done(run_dir::RunDir::new(path(dir)).release(), "release", dir),
+        (b"shutdown", [dir]) => {
+            let asked = run_dir::RunDir::new(path(dir)).shut_down();
+            done(asked, "shut down the session of", dir)
+        }
         (b"stub", [file]) => stub::stub(file, environment),
         (b"keeper", rest) => match keeper_options(rest) {
             Ok((options, command)) => warden::keep(&options, command, environment),
             Err(error) => misused(&error),
         },
-        (b"write", [file, text]) => match run_dir::write_atomically(path(file), text.to_bytes()) {
-            Ok(()) => 0,
-            Err(error) => {
-                say(&format!("cannot write {}: {error}", path(file).display()));
-                1
-            }
-        },
+        (b"write", [file, text]) => done(run_dir::write_atomically(path(file), text.to_bytes()), "write", file),
         _ => misused("unknown subcommand or wrong number of arguments"),
     }
 }
@@ -85,6 +67,17 @@ fn say(text: &str) {
 fn misused(error: &str) -> i32 {
     say(&format!("{error}\n{USAGE}"));
     MISUSED
+}
+
+/// Exit code of what was to be done at a path.
+fn done(outcome: std::io::Result<()>, verb: &str, at: &CStr) -> i32 {
+    match outcome {
+        Ok(()) => 0,
+        Err(error) => {
+            say(&format!("cannot {verb} {}: {error}", path(at).display()));
+            1
+        }
+    }
 }
 
 fn report(outcome: Result<(PathBuf, u64), copy::CopyError>) -> i32 {
