@@ -54,7 +54,7 @@ pub enum ReadError {
     Damaged {
         /// Path of the XPlane.
         path: PathBuf,
-        /// Where.
+        /// Where, in bytes from its beginning.
         offset: u64,
     },
     /// More bytes, events, rows or strings than the limits allow.
