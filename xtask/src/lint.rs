@@ -6,6 +6,7 @@ mod chart;
 mod dashboards;
 mod dependencies;
 mod documentation;
+mod links;
 mod lockfile;
 
 use crate::cache::Cache;
@@ -34,6 +35,7 @@ pub(crate) fn run(cache: &Cache) -> Result<()> {
     check("format", &|| cargo()?.args(["fmt", "--all", "--check"]).shown());
     check("clippy", &|| clippy(cache));
     check("documentation", &|| documentation::check(cache));
+    check("links between the documents", &links::check);
     check("chart", &|| {
         let chart = project::root()?.join("charts/flopwatch");
         let helm = HELM.build(cache)?.join("helm");

@@ -111,6 +111,7 @@ mod tests {
     use super::*;
 
     const README: &str = include_str!("../../../README.md");
+    const SESSIONS: &str = include_str!("../../../docs/sessions.md");
 
     #[test]
     fn a_part_ends_where_the_next_one_begins() {
@@ -160,7 +161,9 @@ mod tests {
             include_str!("../../../examples/first.yaml"),
         ];
         assert_eq!(shown, examples);
-        let steps = steps(&blocks(part, "console"));
+        let mut steps = steps(&blocks(part, "console"));
+        let continued = super::part(SESSIONS, "The result over HTTP").unwrap();
+        steps.extend(super::steps(&blocks(continued, "console")));
         let applied: Vec<&str> = steps
             .iter()
             .filter_map(|step| step.command.strip_prefix("kubectl apply -f "))

@@ -1,11 +1,11 @@
-//! The README's first session, command by command, as a reader types it.
+//! The README's first session and its continuation in docs/sessions.md, command by command, as a reader types it.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace};
-use flopwatch_system_tests::transcript::{blocks, follow, part, steps};
+use flopwatch_system_tests::transcript::{self, blocks, follow, part, steps};
 use kube::api::{Api, DeleteParams};
 
 /// The namespace that the README makes.
@@ -19,7 +19,11 @@ async fn the_first_session_of_the_readme_goes_as_it_is_written() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
     let readme = std::fs::read_to_string(root.join("README.md"))?;
     let part = part(&readme, "A first session").context("the README has no first session")?;
-    let mut steps = steps(&blocks(part, "console"));
+    let sessions = std::fs::read_to_string(root.join("docs/sessions.md"))?;
+    let continued =
+        transcript::part(&sessions, "The result over HTTP").context("docs/sessions.md does not fetch a result")?;
+    let shown = [part, continued].map(|part| blocks(part, "console")).concat();
+    let mut steps = steps(&shown);
     // The reader's kubectl has another namespace from there on; ours must not.
     let folder = tempfile::tempdir()?;
     let kubeconfig = folder.path().join("kubeconfig");
