@@ -22,7 +22,6 @@ pub mod export;
 mod hdf5_io;
 pub mod kineto;
 mod limits;
-pub mod model;
 pub mod ncu;
 mod nsys;
 pub mod nsys_hdf;
@@ -41,6 +40,7 @@ pub mod xplane;
 
 pub use convert::convert;
 pub use detect::{Format, detect};
+pub use flopwatch_model as model;
 pub use limits::ReadLimits;
 pub use nsys::copy_category;
 pub use open::{NSYS, Opened, ReadError, open, read};

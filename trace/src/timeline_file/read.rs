@@ -93,13 +93,6 @@ pub fn read(path: &Path, limits: &ReadLimits) -> Result<Timeline, OpenError> {
     })
 }
 
-impl Timeline {
-    /// Reads and checks the timeline file at `path`; see [`read`].
-    pub fn open(path: &Path, limits: &ReadLimits) -> Result<Self, OpenError> {
-        read(path, limits)
-    }
-}
-
 fn open(path: &Path, limits: &ReadLimits) -> Result<Timeline, Failure> {
     let raw = std::fs::File::open(path).map_err(|error| hdf5::Error::from(error.to_string()))?;
     crate::hdf5_io::check_strings(&raw).map_err(|reason| Failure::Hdf5(reason.into()))?;

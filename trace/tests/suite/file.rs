@@ -74,7 +74,7 @@ fn a_written_file_reads_back_as_it_was() {
     );
     let path = export.beside("timeline.h5");
     timeline_file::write(&timeline, &path).unwrap();
-    assert_eq!(Timeline::open(&path, &ReadLimits::default()).unwrap(), timeline);
+    assert_eq!(timeline_file::read(&path, &ReadLimits::default()).unwrap(), timeline);
 }
 
 #[test]

@@ -169,7 +169,7 @@ impl Events {
     }
 
     /// The same, to fill.
-    pub(crate) fn column_mut(&mut self, id: ColumnId) -> Option<&mut Values> {
+    pub fn column_mut(&mut self, id: ColumnId) -> Option<&mut Values> {
         self.columns
             .iter_mut()
             .find(|column| column.id == id)
@@ -192,6 +192,6 @@ impl Events {
 }
 
 /// A stored index as a position. Every supported target has at least 32 bits of address space.
-pub(crate) fn index(at: u32) -> usize {
+pub fn index(at: u32) -> usize {
     usize::try_from(at).unwrap_or(usize::MAX)
 }

@@ -1,4 +1,6 @@
-//! The columnar event model that every reader fills and every writer reads.
+//! The columnar event model that every reader fills and every analysis and writer reads.
+//!
+//! Times are integer nanoseconds relative to the session's start, sizes are bytes. The crate does no I/O.
 
 mod category;
 mod counter;
@@ -12,8 +14,7 @@ mod row;
 pub use category::{Category, ColumnId, Width};
 pub use counter::CounterSeries;
 pub use drops::{Drop, DropReason, Drops};
-pub(crate) use events::index;
-pub use events::{Column, Event, Events, Values};
+pub use events::{Column, Event, Events, Values, index};
 pub use figures::Figures;
 pub use kernel_profile::{KernelProfile, Metric};
 pub use lod::{Lod, LodLevel};
@@ -60,7 +61,7 @@ pub struct Device {
 
 /// What a reader found: events as the source holds them, in any order, and what is known beside them.
 ///
-/// The caller may add to it before [`crate::transform::transform`] turns it into a [`Timeline`].
+/// The caller may add to it before the transform turns it into a [`Timeline`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Capture {
     /// Where it came from.
