@@ -11,12 +11,12 @@ mod kineto;
 mod transform;
 mod viewer;
 
-use crate::cache::Cache;
-use crate::command::{Run, interrupted};
-use crate::progress::{say, step};
-use crate::project;
-use crate::wheel::Requirements;
 use anyhow::{Context as _, Result, bail};
+use flopwatch_toolchain::cache::Cache;
+use flopwatch_toolchain::command::{Run, interrupted};
+use flopwatch_toolchain::progress::{say, step};
+use flopwatch_toolchain::project;
+use flopwatch_toolchain::wheel::Requirements;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! Committed files that programs of the repository write.
 
-use crate::cache::Cache;
-use crate::progress::step;
-use crate::project;
 use anyhow::Result;
+use flopwatch_toolchain::cache::Cache;
+use flopwatch_toolchain::progress::step;
+use flopwatch_toolchain::project;
 
 /// Where the custom resource definitions are kept: for `kubectl apply`, and in the chart.
 const DEFINITIONS: [&str; 2] = ["crds", "charts/flopwatch/files/crds"];

@@ -1,10 +1,11 @@
 //! The README's first command: profile a sample program on this machine, without a cluster.
 
-use crate::cache::Cache;
-use crate::command::Run;
-use crate::progress::{say, step};
-use crate::{debian, nsys, project, web};
+use crate::web;
 use anyhow::{Context as _, Result, anyhow};
+use flopwatch_toolchain::cache::Cache;
+use flopwatch_toolchain::command::Run;
+use flopwatch_toolchain::progress::{say, step};
+use flopwatch_toolchain::{debian, nsys, project};
 
 const AGENT: &str = "flopwatch-agent";
 const WORKLOAD: &str = "flopwatch-sample-workload";

@@ -3,13 +3,13 @@
 mod bundle;
 mod nsys;
 
-use crate::cache::Cache;
-use crate::command::Run;
-use crate::progress::{result, say, step};
-use crate::{cmake, kernels, project};
 use anyhow::{Context as _, Result, bail};
 use bundle::Bundle;
 use clap::{Args, ValueEnum};
+use flopwatch_toolchain::cache::Cache;
+use flopwatch_toolchain::command::Run;
+use flopwatch_toolchain::progress::{result, say, step};
+use flopwatch_toolchain::{cmake, kernels, project};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -120,7 +120,7 @@ fn optimised() -> Result<PathBuf> {
 /// Runs a bundle as it will be run, so that nothing is missing there; gives its results.
 fn rehearse(bundle: &Bundle, options: &[&str]) -> Result<serde_json::Value> {
     let results = bundle.folder().with_file_name(format!("{}-here", bundle.name()));
-    crate::cache::remove(&results)?;
+    flopwatch_toolchain::cache::remove(&results)?;
     Run::new(bundle.folder().join("run.sh"))
         .args(options)
         .arg("--output")

@@ -9,13 +9,13 @@ mod documentation;
 mod links;
 mod lockfile;
 
-use crate::cache::Cache;
-use crate::command::{Run, interrupted};
-use crate::golang::HELM;
-use crate::progress::{say, step};
-use crate::project;
 use crate::test::SYSTEM_TARGETS;
 use anyhow::{Result, bail};
+use flopwatch_toolchain::cache::Cache;
+use flopwatch_toolchain::command::{Run, interrupted};
+use flopwatch_toolchain::golang::HELM;
+use flopwatch_toolchain::progress::{say, step};
+use flopwatch_toolchain::project;
 use std::collections::BTreeSet;
 
 /// Runs every check and fails when one failed.

@@ -1,32 +1,20 @@
 //! Every recipe that CI runs, runnable by hand: `cargo xtask <recipe>`.
 
 mod bench;
-mod cache;
-mod cluster;
-mod cmake;
 mod codegen;
-mod command;
-mod debian;
 mod demo;
-mod golang;
 mod gpu_check;
-mod image;
-mod kernels;
 mod lint;
-mod node;
-mod nsys;
-mod progress;
-mod project;
-mod python;
 mod setup;
 mod soak;
 mod test;
 mod web;
-mod wheel;
 
 use anyhow::Result;
-use cache::Cache;
 use clap::{Parser, Subcommand};
+use flopwatch_cluster as cluster;
+use flopwatch_toolchain::cache::Cache;
+use flopwatch_toolchain::{command, kernels, progress};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

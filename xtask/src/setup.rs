@@ -1,9 +1,10 @@
 //! What building and testing needs on a fresh Debian-like machine.
 
-use crate::cache::Cache;
-use crate::progress::{say, step};
-use crate::{cmake, debian, kernels, nsys, project, python, web};
+use crate::web;
 use anyhow::Result;
+use flopwatch_toolchain::cache::Cache;
+use flopwatch_toolchain::progress::{say, step};
+use flopwatch_toolchain::{cmake, debian, kernels, nsys, project, python};
 
 /// Installs or fetches what is absent: for building and recording.
 pub(crate) fn basic(cache: &Cache) -> Result<()> {

@@ -1,12 +1,13 @@
 //! The long soak: cycles of attaching and detaching under random faults, and starts of prepared containers.
 
-use crate::cache::Cache;
-use crate::cluster::{self, ClusterCommand, ImageOptions, UpOptions};
-use crate::command::{acknowledge_interrupt, interrupted};
-use crate::progress::{say, step};
-use crate::{project, test};
+use crate::test;
 use anyhow::{Result, bail};
 use clap::Args;
+use flopwatch_cluster::{self as cluster, ClusterCommand, ImageOptions, UpOptions};
+use flopwatch_toolchain::cache::Cache;
+use flopwatch_toolchain::command::{acknowledge_interrupt, interrupted};
+use flopwatch_toolchain::progress::{say, step};
+use flopwatch_toolchain::project;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;

@@ -1,12 +1,12 @@
 //! The viewer: built with Node into `web/dist/site`, from where the programs that serve it embed it; and its tests.
 
-use crate::cache::{self, Cache};
-use crate::node::{self, Node};
-use crate::progress::{result, say, step};
 use crate::test::{Failure, Kind, Outcome, Skip, Tally};
-use crate::{debian, project};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
+use flopwatch_toolchain::cache::{self, Cache};
+use flopwatch_toolchain::node::{self, Node};
+use flopwatch_toolchain::progress::{result, say, step};
+use flopwatch_toolchain::{debian, project};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! A usual capture from the profiler's export to the timeline file.
 
 use super::{Bench, Figures, Rival, Verdict, speed};
-use crate::wheel::requirements;
+use flopwatch_toolchain::requirements;
 
 pub(super) fn bench() -> Bench {
     Bench {

@@ -1,11 +1,11 @@
 //! Other people's captures, each of which is read within a second.
 
 use super::{Figures, best, measure};
-use crate::cache::Cache;
-use crate::command::{Run, interrupted};
-use crate::progress::say;
-use crate::{nsys, project};
 use anyhow::{Result, bail};
+use flopwatch_toolchain::cache::Cache;
+use flopwatch_toolchain::command::{Run, interrupted};
+use flopwatch_toolchain::progress::say;
+use flopwatch_toolchain::{nsys, project};
 use std::path::{Path, PathBuf};
 
 /// Its name on the command line.

@@ -1,10 +1,11 @@
 //! What a prepared container costs beside an unprepared one.
 
-use crate::cache::Cache;
-use crate::progress::step;
-use crate::{project, setup};
+use crate::setup;
 use anyhow::{Context as _, Result};
 use clap::Args;
+use flopwatch_toolchain::cache::Cache;
+use flopwatch_toolchain::progress::step;
+use flopwatch_toolchain::project;
 
 const LAUNCHER: &str = "flopwatch-launcher";
 const WORKLOAD: &str = "flopwatch-sample-workload";

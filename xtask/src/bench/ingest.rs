@@ -1,7 +1,7 @@
 //! A large table of kernels into columns.
 
 use super::{Bench, Rival, speed};
-use crate::wheel::requirements;
+use flopwatch_toolchain::requirements;
 
 pub(super) fn bench() -> Bench {
     Bench {

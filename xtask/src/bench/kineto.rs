@@ -1,7 +1,7 @@
 //! A large Kineto trace into columns, beside a quick JSON library and beside what people use.
 
 use super::{Bench, Rival, speed};
-use crate::wheel::requirements;
+use flopwatch_toolchain::requirements;
 
 const INPUT: (&str, &[&str]) = ("trace.json", &["make-trace", "--megabytes", "1000"]);
 

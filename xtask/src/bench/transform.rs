@@ -1,7 +1,7 @@
 //! The heavy steps of the transform.
 
 use super::{Bench, Figures, Rival, Verdict, speed};
-use crate::wheel::requirements;
+use flopwatch_toolchain::requirements;
 
 pub(super) fn bench() -> Bench {
     Bench {

@@ -1,12 +1,13 @@
 //! The viewer in a headless Chromium with software graphics, on a usual capture and on a large one, served by the agent.
 
 use super::load;
-use crate::cache::Cache;
-use crate::command::Run;
-use crate::progress::{say, step};
-use crate::{debian, project, web};
+use crate::web;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
+use flopwatch_toolchain::cache::Cache;
+use flopwatch_toolchain::command::Run;
+use flopwatch_toolchain::progress::{say, step};
+use flopwatch_toolchain::{debian, project};
 use serde_json::Value;
 use std::path::Path;
 

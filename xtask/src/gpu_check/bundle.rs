@@ -1,9 +1,9 @@
 //! A folder and its archive, with a list of what is in it.
 
-use crate::cache::{file_hash, remove};
-use crate::command::Run;
-use crate::project;
 use anyhow::{Context as _, Result, bail};
+use flopwatch_toolchain::cache::{file_hash, remove};
+use flopwatch_toolchain::command::Run;
+use flopwatch_toolchain::project;
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};

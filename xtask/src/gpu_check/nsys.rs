@@ -1,10 +1,10 @@
 //! What the graft needs of Nsight Systems: the program and its injection, the importer, the exporter, and their libraries.
 
 use super::bundle::Bundle;
-use crate::cache::Cache;
-use crate::command::Run;
-use crate::nsys;
 use anyhow::{Context as _, Result};
+use flopwatch_toolchain::cache::Cache;
+use flopwatch_toolchain::command::Run;
+use flopwatch_toolchain::nsys;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

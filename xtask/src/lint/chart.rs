@@ -1,9 +1,9 @@
 //! The chart as helm renders it: who may do what, and who may reach whom, held against SECURITY.md.
 
-use crate::cache::Cache;
-use crate::command::{Run, find_program};
-use crate::golang::HELM;
-use crate::project;
+use flopwatch_toolchain::cache::Cache;
+use flopwatch_toolchain::command::{Run, find_program};
+use flopwatch_toolchain::golang::HELM;
+use flopwatch_toolchain::project;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,7 +1,7 @@
 //! The chart's dashboards and rules, checked against the series that the programs export and by Prometheus' own tool.
 
-use crate::command::{Run, find_program};
-use crate::project;
+use flopwatch_toolchain::command::{Run, find_program};
+use flopwatch_toolchain::project;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -1,10 +1,10 @@
 //! Licences, sources and known vulnerabilities of the crates, by cargo-deny.
 
-use crate::cache::Cache;
-use crate::command::Run;
-use crate::progress::{human, say};
-use crate::project;
 use anyhow::{Context as _, Result};
+use flopwatch_toolchain::cache::Cache;
+use flopwatch_toolchain::command::Run;
+use flopwatch_toolchain::progress::{human, say};
+use flopwatch_toolchain::project;
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

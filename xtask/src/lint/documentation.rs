@@ -1,8 +1,8 @@
 //! Documentation, made with what was compiled for the tests.
 
-use crate::cache::Cache;
-use crate::project;
 use anyhow::Result;
+use flopwatch_toolchain::cache::Cache;
+use flopwatch_toolchain::project;
 use std::path::PathBuf;
 
 /// Documents the libraries, with what was compiled for the tests, and this program; fails when there is something wrong.
@@ -36,7 +36,7 @@ fn shim() -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::Run;
+    use flopwatch_toolchain::command::Run;
     use std::fs;
 
     /// Documents a library as cargo has its examples run.

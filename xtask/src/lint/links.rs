@@ -1,7 +1,7 @@
 //! Relative links between the Markdown pages: the file is there, and so is the heading.
 
-use crate::project;
 use anyhow::{Context as _, Result, bail};
+use flopwatch_toolchain::project;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

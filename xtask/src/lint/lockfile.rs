@@ -1,7 +1,7 @@
 //! What the viewer's packages must be, byte for byte: `web/package-lock.json`.
 
-use crate::project;
 use anyhow::{Context as _, Result, bail};
+use flopwatch_toolchain::project;
 use serde_json::Value;
 use std::fs;
 

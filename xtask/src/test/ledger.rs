@@ -1,7 +1,7 @@
 //! The second tries of system tests in the last rounds: a file in the cache folder, which outlives clones.
 
-use crate::cache::Cache;
 use anyhow::{Context as _, Result, bail};
+use flopwatch_toolchain::cache::Cache;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,8 +1,8 @@
 //! Why a test did not run, and which reasons CI takes.
 
-use crate::progress::say;
-use crate::project;
 use anyhow::Result;
+use flopwatch_toolchain::progress::say;
+use flopwatch_toolchain::project;
 use std::fmt;
 
 /// What a test lacked: the word in brackets of `skipped (gpu): reason`.

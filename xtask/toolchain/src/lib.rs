@@ -1,0 +1,15 @@
+//! What the recipes of `cargo xtask` and the local cluster build and run with: the cache of pinned programs, the workspace's own
+//! builds, other programs' processes, and what a recipe tells its caller.
+
+pub mod cache;
+pub mod cmake;
+pub mod command;
+pub mod debian;
+pub mod golang;
+pub mod kernels;
+pub mod node;
+pub mod nsys;
+pub mod progress;
+pub mod project;
+pub mod python;
+pub mod wheel;

@@ -1,0 +1,297 @@
+//! The repository: where it is and how its programs are built.
+
+use crate::cache::Cache;
+use crate::command::Run;
+use crate::{kernels, node, nsys, python};
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A test that compiles in a moment.
+const SMALL_TEST: &str = "krew";
+
+/// What tests run, by the variable that names it: a target of the workspace.
+const FOR_TESTS: [(&str, &str); 4] = [
+    ("FLOPWATCH_FAKE_NVML_LIBRARY", "flopwatch_fake_nvml"),
+    ("FLOPWATCH_LAUNCHER", "flopwatch-launcher"),
+    ("FLOPWATCH_PLUGIN", "kubectl-flopwatch"),
+    ("FLOPWATCH_WORKLOAD", "flopwatch-sample-workload"),
+];
+
+/// The folder of the workspace's `Cargo.toml`.
+pub fn root() -> Result<PathBuf> {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .map(Path::to_owned)
+        .context("xtask/toolchain lies in the workspace")
+}
+
+/// This program, for those that call its recipes. The build of the tests links it anew while it runs (the first time under clippy's
+/// driver), and Linux then says that the old file is deleted; the new one is at the same place.
+pub fn own_program() -> Result<PathBuf> {
+    Ok(replaced(std::env::current_exe()?))
+}
+
+/// The place of a program that `/proc/self/exe` names, whether or not its file was replaced.
+fn replaced(program: PathBuf) -> PathBuf {
+    let place = program.to_str().and_then(|name| name.strip_suffix(" (deleted)"));
+    place.map(PathBuf::from).unwrap_or(program)
+}
+
+/// The captures of other people beside the repository, where they are.
+pub fn corpus() -> Result<Option<PathBuf>> {
+    let folder = root()?.join("../shared/corpus");
+    Ok(folder.is_dir().then_some(folder))
+}
+
+/// What `cargo run` tells this program of itself. Build scripts that ask for a change of these variables (ring's) would run, and
+/// all that needs them compile, anew whenever a recipe follows a plain `cargo build`.
+fn of_this_package() -> impl Iterator<Item = String> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
+}
+
+/// `cargo`, the one that runs this recipe when there is one, in the workspace.
+pub fn cargo() -> Result<Run> {
+    let run = Run::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())).dir(root()?);
+    Ok(of_this_package().fold(run, Run::without))
+}
+
+/// How tests are compiled and run: by clippy's driver, which lints while it compiles, so that nothing is compiled a second time
+/// for the lints; and [`tools`].
+pub fn environment(cache: &Cache) -> Result<BTreeMap<String, String>> {
+    let mut vars = tools(cache)?;
+    vars.insert("RUSTC_WORKSPACE_WRAPPER".to_owned(), "clippy-driver".to_owned());
+    Ok(vars)
+}
+
+/// What tests and benches run: the profiler, a Python with h5py and what clients need, Node, the GPU kernels.
+pub fn tools(cache: &Cache) -> Result<BTreeMap<String, String>> {
+    let mut vars = BTreeMap::new();
+    if let Some(python) = python::find(cache) {
+        vars.insert("FLOPWATCH_H5PY".to_owned(), python.display().to_string());
+    }
+    if let Some(node) = node::find(cache) {
+        vars.insert("FLOPWATCH_NODE".to_owned(), node.program().display().to_string());
+    }
+    if let Some(nsys) = nsys::find(cache)? {
+        vars.extend(nsys.environment());
+    }
+    vars.extend(nsys::newer_environment(cache));
+    if let Some(library) = kernels::built(cache)? {
+        vars.insert("FLOPWATCH_CUDA_KERNELS".to_owned(), library.display().to_string());
+    }
+    Ok(vars)
+}
+
+/// The folder that cargo builds into.
+pub fn target_directory() -> Result<PathBuf> {
+    let metadata = cargo()?
+        .args(["metadata", "--no-deps", "--format-version=1"])
+        .output()?;
+    let metadata: Value = serde_json::from_str(&metadata).context("`cargo metadata` gave no JSON")?;
+    let folder = metadata.get("target_directory").and_then(Value::as_str);
+    folder
+        .map(PathBuf::from)
+        .context("`cargo metadata` names no target directory")
+}
+
+/// Builds the binaries of some packages in the `rig` profile; gives each binary's path by its name.
+pub fn build_binaries(packages: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
+    build(of_packages(
+        cargo()?.args(["build", "--profile", "rig", "--bins"]),
+        packages,
+    ))
+}
+
+/// Builds the binaries of some packages as quickly as that goes: in the profile that this recipe was compiled in.
+pub fn build_quickly(packages: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
+    build(of_packages(cargo()?.args(["build", "--bins"]), packages))
+}
+
+/// Where the binaries of the tests' build lie, the plugin of kubectl among them.
+pub fn built() -> Result<PathBuf> {
+    Ok(target_directory()?.join("debug"))
+}
+
+/// Compiles all that the workspace has, with clippy's driver as compiler: programs, libraries, tests. Tells of each warning.
+pub fn build_all(cache: &Cache, warned: impl FnMut(&str)) -> Result<Artifacts> {
+    let run = cargo()?.envs(environment(cache)?);
+    compile(run.args(["build", "--workspace", "--all-targets"]), warned)
+}
+
+/// Compiles some tests as [`build_all`] does. Tells of each warning.
+pub fn build_tests(cache: &Cache, tests: &[&str], warned: impl FnMut(&str)) -> Result<Artifacts> {
+    let run = cargo()?.envs(environment(cache)?);
+    compile(run.args(["build", "--workspace"]).args(tests), warned)
+}
+
+/// What tests run of the workspace's own, by the variables that name it to them: compiled where it is not.
+pub fn built_for_tests(cache: &Cache) -> Result<BTreeMap<String, String>> {
+    let built = build_all(cache, |_| ())?;
+    let mut vars = BTreeMap::new();
+    for (variable, name) in FOR_TESTS {
+        let path = built.programs.get(name).or_else(|| built.libraries.get(name));
+        let path = path.with_context(|| format!("cargo built no {name}"))?;
+        vars.insert(variable.to_owned(), path.display().to_string());
+    }
+    Ok(vars)
+}
+
+/// Builds some programs as [`build_all`] does: what it compiled is not compiled once more.
+pub fn build_beside_tests(cache: &Cache, programs: &[&str]) -> Result<Artifacts> {
+    // With a test among the targets, dependencies have the features that they have for tests.
+    let run = cargo()?.envs(environment(cache)?);
+    let mut run = run.args(["build", "--workspace", "--test", SMALL_TEST]);
+    for program in programs {
+        run = run.args(["--bin", program]);
+    }
+    compile(run, |_| ())
+}
+
+/// Builds one package's binaries linked statically (glibc inside), in a target folder of its own.
+pub fn build_static(package: &str) -> Result<BTreeMap<String, PathBuf>> {
+    let run = cargo()?
+        .env("RUSTFLAGS", "-C target-feature=+crt-static")
+        .env("CARGO_TARGET_DIR", target_directory()?.join("static"))
+        // Naming the target keeps the flags away from build scripts and procedural macros, which cannot be static.
+        .args([
+            "build",
+            "--profile",
+            "rig",
+            "--bins",
+            "--target",
+            "x86_64-unknown-linux-gnu",
+        ]);
+    build(of_packages(run, &[package]))
+}
+
+fn of_packages(run: Run, packages: &[&str]) -> Run {
+    packages.iter().fold(run, |run, package| run.args(["-p", package]))
+}
+
+fn build(run: Run) -> Result<BTreeMap<String, PathBuf>> {
+    Ok(compile(run, |_| ())?.programs)
+}
+
+/// What cargo built: each path by the name of its target.
+#[derive(Debug, Default)]
+pub struct Artifacts {
+    /// Binaries and examples.
+    pub programs: BTreeMap<String, PathBuf>,
+    /// Shared libraries.
+    pub libraries: BTreeMap<String, PathBuf>,
+}
+
+/// Runs a `cargo build`.
+fn compile(run: Run, mut warned: impl FnMut(&str)) -> Result<Artifacts> {
+    let mut built = Artifacts::default();
+    let mut errors = String::new();
+    let outcome = run
+        .args(["--quiet", "--message-format=json"])
+        .lines(|line| match message(line) {
+            Some(Message::Program(name, path)) => drop(built.programs.insert(name, path)),
+            Some(Message::Library(name, path)) => drop(built.libraries.insert(name, path)),
+            Some(Message::Warning(text)) => warned(&text),
+            Some(Message::Error(text)) => errors.push_str(&text),
+            None => {}
+        });
+    outcome.map_err(|error| {
+        if errors.is_empty() {
+            error
+        } else {
+            anyhow::anyhow!("{errors}")
+        }
+    })?;
+    Ok(built)
+}
+
+enum Message {
+    Program(String, PathBuf),
+    Library(String, PathBuf),
+    Warning(String),
+    Error(String),
+}
+
+fn message(line: &str) -> Option<Message> {
+    let value: Value = serde_json::from_str(line).ok()?;
+    match value.get("reason")?.as_str()? {
+        "compiler-artifact" => artifact(&value),
+        "compiler-message" => {
+            let message = value.get("message")?;
+            let text = message.get("rendered")?.as_str()?.to_owned();
+            match message.get("level")?.as_str()? {
+                "error" => Some(Message::Error(text)),
+                "warning" => Some(Message::Warning(text)),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+fn artifact(value: &Value) -> Option<Message> {
+    // A program's own tests have its name.
+    if value.get("profile")?.get("test")?.as_bool()? {
+        return None;
+    }
+    let target = value.get("target")?;
+    let name = target.get("name")?.as_str()?.to_owned();
+    if let Some(path) = value.get("executable")?.as_str() {
+        return Some(Message::Program(name, path.into()));
+    }
+    let shared = target
+        .get("crate_types")?
+        .as_array()?
+        .iter()
+        .any(|kind| kind == "cdylib");
+    let mut files = value.get("filenames")?.as_array()?.iter().filter_map(Value::as_str);
+    let library = files.find(|file| shared && Path::new(file).extension().is_some_and(|end| end == "so"))?;
+    Some(Message::Library(name, library.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: &str = r#""reason":"compiler-artifact","profile":{"test":false}"#;
+
+    #[test]
+    fn a_recipe_that_was_linked_anew_while_it_runs_is_found_where_it_was() {
+        for name in ["/t/debug/xtask", "/t/debug/xtask (deleted)"] {
+            assert_eq!(replaced(name.into()), Path::new("/t/debug/xtask"));
+        }
+        assert!(own_program().unwrap().is_file());
+    }
+
+    #[test]
+    fn cargo_names_its_shared_libraries() {
+        let line = |kind: &str| {
+            format!(
+                r#"{{{OWN},"target":{{"name":"x","crate_types":["{kind}"]}},"executable":null,"filenames":["/t/libx.so"]}}"#
+            )
+        };
+        let found = message(&line("cdylib"));
+        assert!(matches!(found, Some(Message::Library(name, path)) if name == "x" && path == Path::new("/t/libx.so")));
+        assert!(message(&line("lib")).is_none());
+    }
+
+    #[test]
+    fn cargo_names_its_programs_and_what_it_complains_of() {
+        let program = format!(r#"{{{OWN},"target":{{"name":"x"}},"executable":"/t/x"}}"#);
+        let found = message(&program);
+        assert!(matches!(found, Some(Message::Program(name, path)) if name == "x" && path == Path::new("/t/x")));
+        let of_tests = program.replace("false", "true");
+        assert!(
+            message(&of_tests).is_none(),
+            "a program's own tests are not the program"
+        );
+        let error = r#"{"reason":"compiler-message","message":{"level":"error","rendered":"bad"}}"#;
+        assert!(matches!(message(error), Some(Message::Error(text)) if text == "bad"));
+        let warning = error.replace("error", "warning");
+        assert!(matches!(message(&warning), Some(Message::Warning(text)) if text == "bad"));
+        assert!(message("not JSON").is_none());
+    }
+}
