@@ -98,6 +98,52 @@ pub enum ColumnId {
     GraphNode,
     /// Floating-point operations that the source says the operation does.
     Flops,
+    /// Blocks of the launch per multiprocessor of the device, in thousandths; [`ColumnId::NOT_SAID`] for none.
+    BlocksPerSm,
+    /// Warps of the launch per multiprocessor of the device, in thousandths; [`ColumnId::NOT_SAID`] for none.
+    WarpsPerSm,
+    /// Achieved occupancy as the source estimates it, in millionths of the warps that a multiprocessor holds;
+    /// [`ColumnId::NOT_SAID`] for none.
+    AchievedOccupancy,
+    /// Theoretical occupancy as the source states it, in millionths of the warps that a multiprocessor holds;
+    /// [`ColumnId::NOT_SAID`] for none.
+    TheoreticalOccupancy,
+    /// Kind of memory that is copied from: the number of a [`MemoryKind`](super::MemoryKind), 0 for none.
+    SrcMemoryKind,
+    /// Kind of memory that is copied to or set: the number of a [`MemoryKind`](super::MemoryKind), 0 for none.
+    DstMemoryKind,
+    /// What a call of the CUDA runtime or driver returned: 0 for success, otherwise a `cudaError_t` or `CUresult`.
+    ReturnValue,
+    /// Elements that a rank gives to a collective.
+    InElements,
+    /// Elements that a rank receives from a collective.
+    OutElements,
+    /// Ranks that take part in a collective.
+    GroupSize,
+    /// Number of the XLA program that the work belongs to; 0 for none.
+    ProgramId,
+    /// Shapes of an operator's inputs as JSON, e.g. `[[64,3,7,7],[]]`.
+    InputShapes,
+    /// Types of an operator's inputs as JSON, e.g. `["float","Scalar"]`.
+    InputTypes,
+    /// Name of a collective, e.g. `allreduce`.
+    Collective,
+    /// Type of a collective's elements, e.g. `BFloat16`.
+    ElementType,
+    /// Name of the process group of a collective.
+    ProcessGroup,
+    /// Ranks of the process group of a collective as JSON, e.g. `[0,1]`.
+    GroupRanks,
+    /// Operation of the compiled program (HLO) that the work belongs to.
+    HloOp,
+    /// Compiled program (HLO module) that the work belongs to.
+    HloModule,
+    /// Operation of the framework that the work belongs to, e.g. `jit(f)/dot_general`.
+    TfOp,
+    /// Domain of an NVTX range; the default domain has no name.
+    Domain,
+    /// Category of an NVTX range: its name, or its number where it was not named.
+    RangeCategory,
 }
 
 /// Width of a column's values in the model.
@@ -114,6 +160,8 @@ impl ColumnId {
     pub const NO_LAUNCH: u32 = u32::MAX;
     /// Value of [`ColumnId::Sequence`] for an operator that has none.
     pub const NO_SEQUENCE: u64 = u64::MAX;
+    /// Value of columns in which 0 is an ordinary value, for an event of which the source does not say it.
+    pub const NOT_SAID: u32 = u32::MAX;
 
     /// Name of the dataset in the timeline file.
     pub const fn name(self) -> &'static str {
@@ -139,6 +187,28 @@ impl ColumnId {
             Self::PythonParent => "python_parent",
             Self::GraphNode => "graph_node",
             Self::Flops => "flops",
+            Self::BlocksPerSm => "blocks_per_sm_milli",
+            Self::WarpsPerSm => "warps_per_sm_milli",
+            Self::AchievedOccupancy => "achieved_occupancy_ppm",
+            Self::TheoreticalOccupancy => "theoretical_occupancy_ppm",
+            Self::SrcMemoryKind => "src_memory_kind",
+            Self::DstMemoryKind => "dst_memory_kind",
+            Self::ReturnValue => "return_value",
+            Self::InElements => "in_elements",
+            Self::OutElements => "out_elements",
+            Self::GroupSize => "group_size",
+            Self::ProgramId => "program_id",
+            Self::InputShapes => "input_shapes",
+            Self::InputTypes => "input_types",
+            Self::Collective => "collective",
+            Self::ElementType => "element_type",
+            Self::ProcessGroup => "process_group",
+            Self::GroupRanks => "group_ranks",
+            Self::HloOp => "hlo_op",
+            Self::HloModule => "hlo_module",
+            Self::TfOp => "tf_op",
+            Self::Domain => "domain",
+            Self::RangeCategory => "range_category",
         }
     }
 
@@ -153,15 +223,40 @@ impl ColumnId {
             | Self::PythonId
             | Self::PythonParent
             | Self::GraphNode
-            | Self::Flops => Width::U64,
+            | Self::Flops
+            | Self::InElements
+            | Self::OutElements
+            | Self::ProgramId => Width::U64,
             _ => Width::U32,
         }
+    }
+
+    /// Whether its values are places in a list of texts, [`super::Column::texts`].
+    pub const fn is_text(self) -> bool {
+        matches!(
+            self,
+            Self::InputShapes
+                | Self::InputTypes
+                | Self::Collective
+                | Self::ElementType
+                | Self::ProcessGroup
+                | Self::GroupRanks
+                | Self::HloOp
+                | Self::HloModule
+                | Self::TfOp
+                | Self::Domain
+                | Self::RangeCategory
+        )
     }
 
     /// The value of an event that does not say it.
     pub const fn missing(self) -> u64 {
         match self {
-            Self::Launch => 0xFFFF_FFFF,
+            Self::Launch
+            | Self::BlocksPerSm
+            | Self::WarpsPerSm
+            | Self::AchievedOccupancy
+            | Self::TheoreticalOccupancy => 0xFFFF_FFFF,
             Self::Sequence => Self::NO_SEQUENCE,
             _ => 0,
         }
@@ -179,6 +274,60 @@ const KERNEL: &[ColumnId] = &[
     ColumnId::SharedStatic,
     ColumnId::SharedDynamic,
     ColumnId::Launch,
+];
+
+const KERNEL_OPTIONAL: &[ColumnId] = &[
+    ColumnId::ExternalId,
+    ColumnId::GraphNode,
+    ColumnId::BlocksPerSm,
+    ColumnId::WarpsPerSm,
+    ColumnId::AchievedOccupancy,
+    ColumnId::TheoreticalOccupancy,
+    ColumnId::InElements,
+    ColumnId::OutElements,
+    ColumnId::GroupSize,
+    ColumnId::ProgramId,
+    ColumnId::Collective,
+    ColumnId::ElementType,
+    ColumnId::ProcessGroup,
+    ColumnId::GroupRanks,
+    ColumnId::HloOp,
+    ColumnId::HloModule,
+    ColumnId::TfOp,
+];
+
+const MEMORY_OPTIONAL: &[ColumnId] = &[
+    ColumnId::ExternalId,
+    ColumnId::GraphNode,
+    ColumnId::SrcMemoryKind,
+    ColumnId::DstMemoryKind,
+    ColumnId::ProgramId,
+    ColumnId::HloOp,
+    ColumnId::HloModule,
+    ColumnId::TfOp,
+];
+
+const OPERATOR_OPTIONAL: &[ColumnId] = &[
+    ColumnId::ForwardThread,
+    ColumnId::Flops,
+    ColumnId::InElements,
+    ColumnId::OutElements,
+    ColumnId::GroupSize,
+    ColumnId::InputShapes,
+    ColumnId::InputTypes,
+    ColumnId::Collective,
+    ColumnId::ElementType,
+    ColumnId::ProcessGroup,
+    ColumnId::GroupRanks,
+];
+
+const DEVICE_OPTIONAL: &[ColumnId] = &[
+    ColumnId::Bytes,
+    ColumnId::Flops,
+    ColumnId::ProgramId,
+    ColumnId::HloOp,
+    ColumnId::HloModule,
+    ColumnId::TfOp,
 ];
 
 impl Category {
@@ -275,16 +424,18 @@ impl Category {
     /// The columns that only some sources give; see [`super::Events::add_column`].
     pub const fn optional_columns(self) -> &'static [ColumnId] {
         match self {
-            Self::CudaKernel
-            | Self::CudaMemcpyH2d
+            Self::CudaKernel => KERNEL_OPTIONAL,
+            Self::CudaMemcpyH2d
             | Self::CudaMemcpyD2h
             | Self::CudaMemcpyD2d
             | Self::CudaMemcpyP2p
             | Self::CudaMemcpyOther
-            | Self::CudaMemset => &[ColumnId::ExternalId, ColumnId::GraphNode],
-            Self::CudaApi | Self::Annotation => &[ColumnId::ExternalId],
-            Self::CpuOp => &[ColumnId::ForwardThread],
-            Self::DeviceOp => &[ColumnId::Bytes, ColumnId::Flops],
+            | Self::CudaMemset => MEMORY_OPTIONAL,
+            Self::CudaApi => &[ColumnId::ExternalId, ColumnId::ReturnValue],
+            Self::Annotation => &[ColumnId::ExternalId],
+            Self::NvtxRange => &[ColumnId::Domain, ColumnId::RangeCategory],
+            Self::CpuOp => OPERATOR_OPTIONAL,
+            Self::DeviceOp => DEVICE_OPTIONAL,
             _ => &[],
         }
     }

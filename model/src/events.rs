@@ -9,6 +9,27 @@ pub struct Column {
     pub id: ColumnId,
     /// One value per event.
     pub values: Values,
+    /// What the values refer to, where the column [is one of texts](ColumnId::is_text); otherwise empty. The first text is
+    /// empty and stands for none. The transform sorts the others and keeps those that events refer to, each once.
+    pub texts: Vec<String>,
+}
+
+impl Column {
+    fn new(id: ColumnId) -> Self {
+        Self {
+            id,
+            values: Values::new(id.width()),
+            texts: if id.is_text() { vec![String::new()] } else { Vec::new() },
+        }
+    }
+
+    /// Whether no event says anything: all values are [`ColumnId::missing`].
+    fn is_unsaid(&self) -> bool {
+        match &self.values {
+            Values::U32(values) => values.iter().all(|value| u64::from(*value) == self.id.missing()),
+            Values::U64(values) => values.iter().all(|value| *value == self.id.missing()),
+        }
+    }
 }
 
 /// Values of a column in the width of its [`ColumnId::width`].
@@ -93,6 +114,11 @@ pub struct Events {
     pub columns: Vec<Column>,
     /// The names that `name` refers to; unique after the transform.
     pub names: Vec<String>,
+    /// A short form of each of `names`, e.g. `gemm` of `void gemm<float>(float*)`, without templates and arguments; an empty
+    /// list where the source has none.
+    pub short_names: Vec<String>,
+    /// The symbol that each of `names` is in the program, e.g. `_Z4gemmIfEvPf`; an empty list where the source has none.
+    pub mangled_names: Vec<String>,
 }
 
 impl Events {
@@ -106,14 +132,10 @@ impl Events {
             lane: Vec::new(),
             name: Vec::new(),
             correlation: Vec::new(),
-            columns: columns
-                .iter()
-                .map(|id| Column {
-                    id: *id,
-                    values: Values::new(id.width()),
-                })
-                .collect(),
+            columns: columns.iter().map(|id| Column::new(*id)).collect(),
             names: Vec::new(),
+            short_names: Vec::new(),
+            mangled_names: Vec::new(),
         }
     }
 
@@ -123,12 +145,19 @@ impl Events {
         if let Some(at) = self.columns.iter().position(|column| column.id == id) {
             return at;
         }
-        let mut values = Values::new(id.width());
+        let mut column = Column::new(id);
         for _ in 0..self.len() {
-            values.push(id.missing());
+            column.values.push(id.missing());
         }
-        self.columns.push(Column { id, values });
+        self.columns.push(column);
         self.columns.len() - 1
+    }
+
+    /// Removes the columns of which `category` does not always have one, and in which no event says anything.
+    pub fn drop_unsaid_columns(&mut self, category: Category) {
+        let always = category.columns();
+        self.columns
+            .retain(|column| always.contains(&column.id) || !column.is_unsaid());
     }
 
     /// How many events.
@@ -174,6 +203,14 @@ impl Events {
             .iter_mut()
             .find(|column| column.id == id)
             .map(|column| &mut column.values)
+    }
+
+    /// What the event at `at` says in a column of texts; `None` where there is no such column, or the event says nothing.
+    pub fn text(&self, id: ColumnId, at: usize) -> Option<&str> {
+        let column = self.columns.iter().find(|column| column.id == id)?;
+        let place = usize::try_from(column.values.get(at)?).ok()?;
+        let text = column.texts.get(place)?;
+        (!text.is_empty()).then_some(text)
     }
 
     /// Name of the event at `at`.

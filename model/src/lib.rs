@@ -9,6 +9,7 @@ mod events;
 mod figures;
 mod kernel_profile;
 mod lod;
+mod memory_kind;
 mod row;
 
 pub use category::{Category, ColumnId, Width};
@@ -18,6 +19,7 @@ pub use events::{Column, Event, Events, Values, index};
 pub use figures::Figures;
 pub use kernel_profile::{KernelProfile, Metric};
 pub use lod::{Lod, LodLevel};
+pub use memory_kind::MemoryKind;
 pub use row::{Row, Track};
 
 use std::collections::{BTreeMap, BTreeSet};

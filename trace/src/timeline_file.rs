@@ -4,6 +4,9 @@
 //! /meta             attributes; `categories`, `devices/` below
 //! /<category>/      start_ns, duration_ns, stream, name_idx, row, lane, correlation and the category's own columns
 //! /names/<category> string[], which name_idx refers to
+//! /names/<category>.short_name, .mangled_name  string[], a further form of each of /names/<category>. Absent where the source has none
+//! /names/<category>.<column>  string[], which the values of a column of texts refer to, sorted; the first one is empty and
+//!                   stands for none
 //! /rows/            a column per field of a row; a missing number is the largest of its type; `lanes`: how many lanes its events take,
 //!                   those of all categories together; 0 for a row without events
 //! /tiles/<category>/ of a category with events, an element per chunk of events: first, count, t_min, t_max (the latest end in it), max_end (the latest end up

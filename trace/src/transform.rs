@@ -129,6 +129,9 @@ fn number(category: Category, events: &mut Events, rows: &[u32]) {
         optional.sort_by_key(|column| column.id);
     }
     names::sort_names(events);
+    for column in &mut events.columns {
+        names::sort_texts(column);
+    }
 }
 
 /// The columns that the engine needs leave the events meanwhile.

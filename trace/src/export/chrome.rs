@@ -128,6 +128,14 @@ impl<W: Write> Writer<W> {
                 separator = ",";
             }
         }
+        let texts = placed.events.columns.iter().map(|column| column.id);
+        for id in texts.filter(|id| id.is_text()) {
+            if let Some(text) = placed.events.text(id, placed.at) {
+                write!(self.out, "{separator}\"{}\":", id.name())?;
+                self.text(text)?;
+                separator = ",";
+            }
+        }
         if separator == "," {
             self.out.write_all(b"}")?;
         }

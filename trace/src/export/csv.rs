@@ -2,7 +2,7 @@
 
 use std::io::{BufWriter, Write};
 
-use super::record::{Cells, FIELDS, Kind};
+use super::record::{Cells, Kind};
 use super::{ExportError, Exported, Table};
 use crate::model::{CounterSeries, Timeline};
 
@@ -20,7 +20,8 @@ pub(super) fn write<W: Write>(timeline: &Timeline, table: Table, out: W) -> Resu
 }
 
 fn events<W: Write>(timeline: &Timeline, writer: &mut csv::Writer<W>) -> Result<Exported, ExportError> {
-    writer.write_record(FIELDS.map(super::record::Field::name))?;
+    let fields = super::record::fields(timeline);
+    writer.write_record(fields.iter().map(|field| field.name()))?;
     let mut exported = Exported::default();
     let mut number = String::new();
     for (category, events) in &timeline.capture.events {
@@ -30,7 +31,7 @@ fn events<W: Write>(timeline: &Timeline, writer: &mut csv::Writer<W>) -> Result<
             rows: &timeline.capture.rows,
         };
         for at in 0..events.len() {
-            for field in FIELDS {
+            for field in fields.iter().copied() {
                 if field.kind() == Kind::Text {
                     writer.write_field(cells.text(field, at))?;
                     continue;

@@ -2,7 +2,7 @@
 
 use std::io::{BufWriter, Write};
 
-use super::record::{Cells, FIELDS, Field, Kind};
+use super::record::{Cells, Field, Kind};
 use super::{ExportError, Exported};
 use crate::model::Timeline;
 
@@ -35,6 +35,7 @@ fn up_to<W: Write>(timeline: &Timeline, most: u64, out: W) -> Result<Exported, E
             (cells, 0)
         })
         .collect();
+    let fields = super::record::fields(timeline);
     let mut exported = Exported::default();
     while exported.events < most {
         // Each category is in order of start: the earliest of all is the first of one.
@@ -45,7 +46,7 @@ fn up_to<W: Write>(timeline: &Timeline, most: u64, out: W) -> Result<Exported, E
         let Some((_, (cells, at))) = next else { break };
         let separator: &[u8] = if exported.events == 0 { b"\n" } else { b",\n" };
         out.write_all(separator)?;
-        event(&mut out, cells, *at)?;
+        event(&mut out, &fields, cells, *at)?;
         *at += 1;
         exported.events += 1;
     }
@@ -54,13 +55,17 @@ fn up_to<W: Write>(timeline: &Timeline, most: u64, out: W) -> Result<Exported, E
     Ok(exported)
 }
 
-fn event<W: Write>(out: &mut W, cells: &Cells<'_>, at: usize) -> Result<(), ExportError> {
+fn event<W: Write>(out: &mut W, fields: &[Field], cells: &Cells<'_>, at: usize) -> Result<(), ExportError> {
     let mut separator = '{';
-    for field in FIELDS {
+    for field in fields.iter().copied() {
         let name = field.name();
         if field.kind() == Kind::Text {
+            let text = cells.text(field, at);
+            if text.is_empty() && field.is_optional() {
+                continue;
+            }
             write!(out, "{separator}\"{name}\":")?;
-            serde_json::to_writer(&mut *out, cells.text(field, at))?;
+            serde_json::to_writer(&mut *out, text)?;
         } else {
             // Every event has a stream, as in the timeline file: 0 on the CPU.
             let or = (field == Field::Stream).then_some(0);

@@ -12,7 +12,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
-use super::record::{Cells, FIELDS, Field, Kind};
+use super::record::{Cells, Field, Kind};
 use super::{ExportError, Exported, SCHEMA_VERSION, Table};
 use crate::model::{CounterSeries, Timeline};
 
@@ -26,8 +26,9 @@ const SAMPLES_SCHEMA: &str = "message samples { required binary source (UTF8); r
     required binary metric (UTF8); required binary unit (UTF8); required int64 t_ns (INTEGER(64,false)); required double value; }";
 
 pub(super) fn write<W: Write + Send>(timeline: &Timeline, table: Table, out: W) -> Result<Exported, ExportError> {
+    let fields = super::record::fields(timeline);
     let schema = match table {
-        Table::Events => events_schema(),
+        Table::Events => events_schema(&fields),
         Table::Samples => SAMPLES_SCHEMA.to_owned(),
     };
     let properties = WriterProperties::builder()
@@ -38,7 +39,7 @@ pub(super) fn write<W: Write + Send>(timeline: &Timeline, table: Table, out: W) 
     let schema = Arc::new(parse_message_type(&schema)?);
     let mut writer = SerializedFileWriter::new(out, schema, Arc::new(properties))?;
     let exported = match table {
-        Table::Events => events(timeline, &mut writer)?,
+        Table::Events => events(timeline, &fields, &mut writer)?,
         Table::Samples => samples(&timeline.capture.counters, &mut writer)?,
     };
     writer.close()?;
@@ -68,8 +69,8 @@ fn metadata(timeline: &Timeline) -> Result<Vec<KeyValue>, ExportError> {
     Ok(pairs.to_vec())
 }
 
-fn events_schema() -> String {
-    let fields = FIELDS.map(|field| {
+fn events_schema(fields: &[Field]) -> String {
+    let fields = fields.iter().map(|field| {
         let kind = match field.kind() {
             Kind::Text => ("binary", "UTF8"),
             Kind::U32 => ("int32", "INTEGER(32,false)"),
@@ -78,7 +79,7 @@ fn events_schema() -> String {
         let presence = if field.is_optional() { "optional" } else { "required" };
         format!("{presence} {} {} ({});", kind.0, field.name(), kind.1)
     });
-    format!("message events {{ {} }}", fields.join(" "))
+    format!("message events {{ {} }}", fields.collect::<Vec<String>>().join(" "))
 }
 
 fn groups(count: usize) -> impl Iterator<Item = Range<usize>> {
@@ -87,7 +88,11 @@ fn groups(count: usize) -> impl Iterator<Item = Range<usize>> {
         .map(move |first| first..first.saturating_add(GROUP).min(count))
 }
 
-fn events<W: Write + Send>(timeline: &Timeline, writer: &mut SerializedFileWriter<W>) -> Result<Exported, ExportError> {
+fn events<W: Write + Send>(
+    timeline: &Timeline,
+    fields: &[Field],
+    writer: &mut SerializedFileWriter<W>,
+) -> Result<Exported, ExportError> {
     let mut exported = Exported::default();
     for (category, events) in &timeline.capture.events {
         let cells = Cells {
@@ -97,7 +102,7 @@ fn events<W: Write + Send>(timeline: &Timeline, writer: &mut SerializedFileWrite
         };
         for range in groups(events.len()) {
             let mut group = writer.next_row_group()?;
-            for field in FIELDS {
+            for field in fields.iter().copied() {
                 column(&mut group, cells, field, range.clone())?;
             }
             group.close()?;
@@ -131,7 +136,15 @@ fn column<W: Write + Send>(
                 known.entry(text).or_insert_with(|| text.into()).clone()
             });
             let texts: Vec<ByteArray> = texts.collect();
-            column.typed::<ByteArrayType>().write_batch(&texts, None, None)?;
+            if field.is_optional() {
+                let levels: Vec<i16> = texts.iter().map(|text| i16::from(!text.is_empty())).collect();
+                let present: Vec<ByteArray> = texts.into_iter().filter(|text| !text.is_empty()).collect();
+                column
+                    .typed::<ByteArrayType>()
+                    .write_batch(&present, Some(&levels), None)?;
+            } else {
+                column.typed::<ByteArrayType>().write_batch(&texts, None, None)?;
+            }
         }
         Kind::U32 => {
             let values: Vec<Option<u64>> = range.map(|at| cells.number(field, at)).collect();

@@ -216,6 +216,15 @@ impl<'a, W: Write> Writer<'a, W> {
                 .number(annotation::UINT, value);
             message = message.message(event::ANNOTATION, &said);
         }
+        let texts = events.columns.iter().filter(|column| column.id.is_text());
+        for id in texts.map(|column| column.id) {
+            if let Some(text) = events.text(id, at) {
+                let said = Message::new()
+                    .number(annotation::NAME, self.annotations.get(id.name()))
+                    .text(annotation::STRING, text);
+                message = message.message(event::ANNOTATION, &said);
+            }
+        }
         // A flow has the number of its call, from 1 on.
         let flow = |call: usize| u64::try_from(call).unwrap_or(u64::MAX).saturating_add(1);
         if placed.category == Category::CudaApi && self.launching.get(at).copied().unwrap_or(false) {

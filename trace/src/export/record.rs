@@ -1,6 +1,6 @@
 //! The columns of the tables: those of every event, then each column that a category may have of its own.
 
-use crate::model::{Category, ColumnId, Events, Row, Width, index};
+use crate::model::{Category, ColumnId, Events, Row, Timeline, Width, index};
 
 /// A column of the table of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(super) enum Kind {
     U64,
 }
 
-/// Every column in published order. New ones go to the end.
+/// The columns that every table has, in published order.
 pub(super) const FIELDS: [Field; 36] = [
     Field::Category,
     Field::Name,
@@ -90,6 +90,43 @@ pub(super) const FIELDS: [Field; 36] = [
     Field::Own(ColumnId::Flops),
 ];
 
+/// Columns that a table has behind the others where an event of the timeline says something in them, in published order. New ones
+/// go to the end.
+const FURTHER: [ColumnId; 22] = [
+    ColumnId::BlocksPerSm,
+    ColumnId::WarpsPerSm,
+    ColumnId::AchievedOccupancy,
+    ColumnId::TheoreticalOccupancy,
+    ColumnId::SrcMemoryKind,
+    ColumnId::DstMemoryKind,
+    ColumnId::ReturnValue,
+    ColumnId::InElements,
+    ColumnId::OutElements,
+    ColumnId::GroupSize,
+    ColumnId::ProgramId,
+    ColumnId::InputShapes,
+    ColumnId::InputTypes,
+    ColumnId::Collective,
+    ColumnId::ElementType,
+    ColumnId::ProcessGroup,
+    ColumnId::GroupRanks,
+    ColumnId::HloOp,
+    ColumnId::HloModule,
+    ColumnId::TfOp,
+    ColumnId::Domain,
+    ColumnId::RangeCategory,
+];
+
+/// The columns of a table of this timeline.
+pub(super) fn fields(timeline: &Timeline) -> Vec<Field> {
+    let held = |id: &ColumnId| {
+        let mut all = timeline.capture.events.values();
+        all.any(|events| events.column(*id).is_some())
+    };
+    let further = FURTHER.into_iter().filter(held).map(Field::Own);
+    FIELDS.into_iter().chain(further).collect()
+}
+
 impl Field {
     /// Name in headings.
     pub(super) const fn name(self) -> &'static str {
@@ -118,6 +155,7 @@ impl Field {
             Self::Category | Self::Name | Self::Track | Self::Label => Kind::Text,
             Self::StartNs | Self::DurationNs | Self::Thread | Self::Context | Self::Stream => Kind::U64,
             Self::Capture | Self::Machine | Self::Process | Self::Device | Self::Lane | Self::Correlation => Kind::U32,
+            Self::Own(id) if id.is_text() => Kind::Text,
             Self::Own(id) => match id.width() {
                 Width::U32 => Kind::U32,
                 Width::U64 => Kind::U64,
@@ -154,6 +192,7 @@ impl<'a> Cells<'a> {
             Field::Name => self.events.name_of(at),
             Field::Track => self.row(at).map_or("", |row| row.track.name()),
             Field::Label => self.row(at).map_or("", |row| row.label.as_str()),
+            Field::Own(id) => self.events.text(id, at).unwrap_or(""),
             _ => "",
         }
     }
@@ -179,11 +218,11 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// The value of a category's own column; none where the event does not say it and 0 would be an ordinary value.
+/// The value of a category's own column of numbers; none where the event does not say it and 0 would be an ordinary value.
 pub(super) fn own(events: &Events, id: ColumnId, at: usize) -> Option<u64> {
     let value = events.column(id)?.get(at)?;
-    let says_none = matches!(id, ColumnId::Launch | ColumnId::Sequence) && value == id.missing();
-    (!says_none).then_some(value)
+    let says_none = id.missing() != 0 && value == id.missing();
+    (!says_none && !id.is_text()).then_some(value)
 }
 
 #[cfg(test)]
@@ -194,8 +233,9 @@ mod tests {
 
     #[test]
     fn every_column_of_every_category_is_in_the_table_once() {
-        let names: BTreeSet<&str> = FIELDS.iter().map(|field| field.name()).collect();
-        assert_eq!(names.len(), FIELDS.len());
+        let further = FURTHER.into_iter().map(Field::Own);
+        let names: BTreeSet<&str> = FIELDS.into_iter().chain(further).map(Field::name).collect();
+        assert_eq!(names.len(), FIELDS.len() + FURTHER.len());
         for category in Category::ALL {
             for id in category.columns().iter().chain(category.optional_columns()) {
                 assert!(names.contains(id.name()), "{}", id.name());

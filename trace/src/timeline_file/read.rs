@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use hdf5::types::VarLenUnicode;
 use hdf5::{File, Group};
 
+use super::events::{MANGLED_NAME, SHORT_NAME, text_list};
 use super::{NONE_U32, NONE_U64, SCHEMA_VERSION};
 use crate::ReadLimits;
 use crate::hdf5_io::{Number, Open, StringBudget, Table, TableError, TableLimits};
 use crate::model::{
-    Capture, Category, Column, CounterSeries, Device, Drop, DropReason, Drops, Events, KernelProfile, Metric, Row,
-    Timeline, Track, Values, Width, index,
+    Capture, Category, Column, ColumnId, CounterSeries, Device, Drop, DropReason, Drops, Events, KernelProfile, Metric,
+    Row, Timeline, Track, Values, Width, index,
 };
 
 /// Why a file cannot be read as a timeline.
@@ -209,22 +210,28 @@ impl Reader<'_> {
         events.correlation = self.numbers(group, "correlation", Some(count))?;
         events.columns = Vec::new();
         for id in category.columns() {
-            let values = match id.width() {
-                Width::U32 => Values::U32(self.numbers(group, id.name(), Some(count))?),
-                Width::U64 => Values::U64(self.numbers(group, id.name(), Some(count))?),
-            };
-            events.columns.push(Column { id: *id, values });
+            let column = self.column(group, names, category, *id, count)?;
+            events.columns.push(column);
         }
         for id in category.optional_columns() {
             if crate::hdf5_io::is_hard_link(group, id.name())? {
-                let values = match id.width() {
-                    Width::U32 => Values::U32(self.numbers(group, id.name(), Some(count))?),
-                    Width::U64 => Values::U64(self.numbers(group, id.name(), Some(count))?),
-                };
-                events.columns.push(Column { id: *id, values });
+                let column = self.column(group, names, category, *id, count)?;
+                events.columns.push(column);
             }
         }
         events.names = self.strings(names, category.name())?;
+        for (form, list) in [
+            (SHORT_NAME, &mut events.short_names),
+            (MANGLED_NAME, &mut events.mangled_names),
+        ] {
+            let of = text_list(category, form);
+            if crate::hdf5_io::is_hard_link(names, &of)? {
+                *list = self.strings(names, &of)?;
+                if list.len() != events.names.len() {
+                    return Err(Failure::Inconsistent(format!("names/{of}: not one per name")));
+                }
+            }
+        }
         let wrong = |what: &str| Err(Failure::Inconsistent(format!("{}: {what}", category.name())));
         if !events.start_ns.is_sorted() {
             return wrong("not sorted by start");
@@ -236,6 +243,36 @@ impl Reader<'_> {
             return wrong("an event refers to a row that is not there");
         }
         Ok(events)
+    }
+
+    fn column(
+        &mut self,
+        group: &Group,
+        names: &Group,
+        category: Category,
+        id: ColumnId,
+        count: usize,
+    ) -> Result<Column, Failure> {
+        let values = match id.width() {
+            Width::U32 => Values::U32(self.numbers(group, id.name(), Some(count))?),
+            Width::U64 => Values::U64(self.numbers(group, id.name(), Some(count))?),
+        };
+        let mut texts = Vec::new();
+        if let (true, Values::U32(values)) = (id.is_text(), &values) {
+            let of = text_list(category, id.name());
+            let wrong = |what: &str| Err(Failure::Inconsistent(format!("names/{of}: {what}")));
+            texts = self.strings(names, &of)?;
+            if texts.first().is_none_or(|first| !first.is_empty()) {
+                return wrong("the first text is not empty");
+            }
+            if !texts.is_sorted_by(|a, b| a < b) {
+                return wrong("not sorted, each text once");
+            }
+            if values.iter().any(|value| index(*value) >= texts.len()) {
+                return wrong("an event refers to a text that is not there");
+            }
+        }
+        Ok(Column { id, values, texts })
     }
 
     fn rows(&mut self, group: &Group) -> Result<Vec<Row>, Failure> {

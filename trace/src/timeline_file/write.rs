@@ -195,7 +195,9 @@ fn write_hdf5(timeline: &Timeline, parts: &[Part<'_>], store: &mut Store<'_, '_>
     }
     let names = group(&file, "names")?;
     for Part { category, events, .. } in parts {
-        strings(&names, category.name(), events.names.iter().map(String::as_str))?;
+        for (name, texts) in super::events::texts(*category, events) {
+            strings(&names, &name, texts.iter().map(String::as_str))?;
+        }
     }
     write_counters(&group(&file, "counters")?, &capture.counters)?;
     if !capture.profiles.is_empty() {
@@ -211,16 +213,16 @@ fn structure_bytes(parts: &[Part<'_>], capture: &Capture) -> u64 {
     // Of rows, devices and the groups of the root.
     let mut datasets = 40 + 3 * capture.counters.len();
     let (mut chunks, mut lists) = (0, 0);
-    for Part { events, lod, .. } in parts {
-        // Those that every category has, and its name and groups.
-        let columns = 8 + events.columns.len();
+    for Part { category, events, lod } in parts {
+        // Those that every category has.
+        let columns = 7 + events.columns.len();
         let tiles = events.len().div_ceil(CHUNK);
-        datasets += columns;
-        chunks += columns * tiles;
+        datasets += columns + super::events::texts(*category, events).count();
+        chunks += (columns + 1) * tiles;
         if tiles > 0 {
             datasets += 12;
             // What the tiles' lists hold for each tile, and for each column of one.
-            lists += tiles * 36 + 2 * SHORT.min(8 * tiles * columns);
+            lists += tiles * 36 + 2 * SHORT.min(8 * tiles * (columns + 1));
         }
         if let Some(lod) = lod {
             let entries: usize = lod.levels.iter().map(|level| level.row.len()).sum();

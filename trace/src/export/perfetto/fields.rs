@@ -70,6 +70,7 @@ pub(super) mod event {
 pub(super) mod annotation {
     pub(in super::super) const NAME: u32 = 1;
     pub(in super::super) const UINT: u32 = 3;
+    pub(in super::super) const STRING: u32 = 6;
 }
 
 /// `InternedData`
