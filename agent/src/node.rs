@@ -27,15 +27,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use flopwatch_api::artifact::artifacts_path;
 use flopwatch_api::capture::Capture;
 use flopwatch_api::{METRICS_AUDIENCE, agent_audience};
+use flopwatch_artifacts::object_store::{Bucket, ClusterError, Limits as BucketLimits, LocationError, cluster_name};
 use flopwatch_artifacts::{
-    Access, ArtifactMetrics, ArtifactService, ConversionLimits, Reviewer, ReviewerOptions, ServeError, Server,
-    ServerLimits, Store, StoreError, StoreOptions, artifacts_path,
+    Access, ArtifactMetrics, ArtifactService, ConversionLimits, Store, StoreError, StoreOptions,
 };
 use flopwatch_attach::process::Procfs;
 use flopwatch_attach::reexec::Reexec;
-use flopwatch_bucket::{Bucket, ClusterError, Limits as BucketLimits, LocationError, cluster_name};
+use flopwatch_http::{Reviewer, ReviewerOptions, ServeError, Server, ServerLimits};
 use flopwatch_nvml::{ContainerIdentity, Resolver};
 use futures::StreamExt;
 use kube::{Client, ResourceExt};

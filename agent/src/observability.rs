@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use flopwatch_artifacts::{Reviewer, for_readers_of_paths};
+use flopwatch_http::{Reviewer, for_readers_of_paths};
 use prometheus::{Registry, TextEncoder};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

@@ -5,14 +5,15 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flopwatch_api::artifact::Output;
+use flopwatch_api::artifact::{Output, artifacts_path};
 use flopwatch_api::capture::SessionReference;
 use flopwatch_artifacts::{
-    Access, ArtifactMetrics, ArtifactService, CaptureId, ConversionLimits, Publication, ServeError, Server,
-    ServerLimits, SourceFile, Store, StoreError, StoreOptions, artifacts_path,
+    Access, ArtifactMetrics, ArtifactService, CaptureId, ConversionLimits, Publication, SourceFile, Store, StoreError,
+    StoreOptions,
 };
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_attach::sandbox::product::{self, ProductError};
+use flopwatch_http::{ServeError, Server, ServerLimits};
 use k8s_openapi::jiff::Timestamp;
 use prometheus::Registry;
 use tempfile::TempDir;

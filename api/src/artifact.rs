@@ -51,6 +51,11 @@ pub struct Artifact {
     pub sensitive: bool,
 }
 
+/// Path of the list of a capture's artifacts where an agent serves them; an artifact is at `/NAME` under it.
+pub fn artifacts_path(namespace: &str, capture: &str) -> String {
+    format!("/v1/namespaces/{namespace}/captures/{capture}/artifacts")
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
 fn is_false(value: &bool) -> bool {
     !*value

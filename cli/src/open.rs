@@ -1,18 +1,25 @@
 //! Shows a session's timeline: fetches it into a temporary folder and serves it with the viewer on loopback, until Ctrl-C.
 
+use std::io::SeekFrom;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use flopwatch_api::artifact::Output;
-use flopwatch_api::capture::SessionReference;
-use flopwatch_artifacts::{
-    Access, ArtifactMetrics, ArtifactService, CaptureId, Publication, ServeError, Server, ServerLimits, SourceFile,
-    Store, StoreError, StoreOptions, artifacts_path,
-};
-use jiff::Timestamp;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::X_CONTENT_TYPE_OPTIONS;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::Response;
+use axum::routing::get;
+use flopwatch_api::artifact::{Artifact, Output, artifacts_path};
+use flopwatch_http::problem::{self, Details};
+use flopwatch_http::{ServeError, Server, ServerLimits, Service, answer, is_for_this_machine};
 use kube::ResourceExt;
-use prometheus::Registry;
+use prometheus::IntCounter;
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
+use tokio_util::io::ReaderStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::OpenArguments;
@@ -37,13 +44,10 @@ pub enum OpenError {
         /// What the operating system said.
         source: std::io::Error,
     },
-    /// The file cannot be put where it is served from.
-    #[error(transparent)]
-    Store(#[from] StoreError),
     /// It cannot be served.
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// Metrics of the service could not be registered.
+    /// Nothing can count what it refuses.
     #[error(transparent)]
     Metrics(#[from] prometheus::Error),
 }
@@ -75,16 +79,12 @@ pub async fn run(cluster: &Cluster, arguments: &OpenArguments) -> Result<(), Err
     // The folder is there before the file, so that the file goes into it.
     let wanted = plan(&session, &captures, &choice, |_| true)?;
     let gateway = Gateway::find(cluster, &arguments.gateway).await?;
-    let session = SessionReference {
-        name: session.name_any(),
-        id: session.status.and_then(|status| status.id).unwrap_or_default(),
-    };
     for wanted in &wanted {
         tokio::select! {
             result = fetch(&gateway, wanted, true) => drop(result?),
             () = interrupted() => return Err(Error::Cancelled),
         }
-        let server = serve(folder.path(), &cluster.namespace, &session, wanted, arguments.port).await?;
+        let server = serve(&cluster.namespace, wanted, arguments.port)?;
         say(&server.words(wanted))?;
         let stop = CancellationToken::new();
         let running = tokio::spawn(server.server.run(stop.clone()));
@@ -119,47 +119,98 @@ impl Served {
     }
 }
 
-/// Serves a fetched file on loopback, as a node's agent serves its own; requests of other hosts' pages are refused there.
-async fn serve(
-    folder: &Path,
-    namespace: &str,
-    session: &SessionReference,
-    wanted: &Wanted,
-    port: u16,
-) -> Result<Served, OpenError> {
-    let metrics = ArtifactMetrics::register(&Registry::new())?;
-    // The file is the user's own; no more than what it takes is kept free for others.
-    let options = StoreOptions {
-        free_bytes_floor: 0,
-        ..StoreOptions::default()
+/// Serves a fetched file on loopback, where a node's agent serves its own; requests of other hosts' pages are refused there.
+fn serve(namespace: &str, wanted: &Wanted, port: u16) -> Result<Served, OpenError> {
+    let path = format!("{}/{TIMELINE}", artifacts_path(namespace, &wanted.capture));
+    let file = Fetched {
+        path: path.clone(),
+        refused: IntCounter::new("refused_connections", "Connections beyond the limit")?,
+        content: Arc::new(Content {
+            at: wanted.to.clone(),
+            artifact: Artifact {
+                name: TIMELINE.to_owned(),
+                type_: Output::Timeline,
+                bytes: i64::try_from(wanted.bytes).unwrap_or(i64::MAX),
+                sha256: wanted.sha256.clone(),
+                media_type: "application/x-hdf5".to_owned(),
+                sensitive: false,
+            },
+        }),
     };
-    let store = Store::open(&folder.join("store"), options, metrics.clone()).await?;
-    let publication = Publication {
-        capture: CaptureId {
-            namespace: namespace.to_owned(),
-            name: wanted.capture.clone(),
-            uid: wanted.capture.clone(),
-        },
-        session: session.clone(),
-        created: Timestamp::now(),
-    };
-    let file = SourceFile {
-        name: TIMELINE.to_owned(),
-        output: Output::Timeline,
-        media_type: "application/x-hdf5".to_owned(),
-        content: Arc::new(std::fs::File::open(&wanted.to).map_err(|source| OpenError::Folder {
-            path: wanted.to.clone(),
-            source,
-        })?),
-    };
-    store.publish(publication, &[file]).await?;
-    let service = ArtifactService::new(Arc::new(store), Access::LoopbackOnly, metrics);
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let server = Server::bind_plain_loopback(&service, address, ServerLimits::default())?;
+    let server = Server::bind_plain_loopback(&file, address, ServerLimits::default())?;
     Ok(Served {
         server: server.merge(flopwatch_viewer::router()),
-        path: format!("{}/{TIMELINE}", artifacts_path(namespace, &wanted.capture)),
+        path,
     })
+}
+
+/// A fetched file as a service.
+struct Fetched {
+    path: String,
+    refused: IntCounter,
+    content: Arc<Content>,
+}
+
+/// Where the file is, and what it was published as.
+struct Content {
+    at: PathBuf,
+    artifact: Artifact,
+}
+
+impl Service for Fetched {
+    fn router(&self) -> Router {
+        Router::new()
+            .route(&self.path, get(content))
+            .with_state(Arc::clone(&self.content))
+    }
+
+    fn is_open(&self) -> bool {
+        true
+    }
+
+    fn refused_connections(&self) -> IntCounter {
+        self.refused.clone()
+    }
+}
+
+async fn content(State(content): State<Arc<Content>>, headers: HeaderMap) -> Response {
+    let refuse =
+        |status, reason, detail: &str| problem::respond(status, &Details::new(status, reason, detail.to_owned()));
+    if !is_for_this_machine(&headers) {
+        let words = "This service answers requests for localhost alone.";
+        return refuse(StatusCode::MISDIRECTED_REQUEST, "ForeignHost", words);
+    }
+    let head = match answer(&headers, &content.artifact, TIMELINE) {
+        Ok(head) => head,
+        Err(unsatisfiable) => {
+            let words = "The range holds no byte of the file.";
+            let mut response = refuse(StatusCode::RANGE_NOT_SATISFIABLE, "Range", words);
+            problem::say_size(&mut response, unsatisfiable);
+            return response;
+        }
+    };
+    let mut response = Response::new(Body::empty());
+    if let Some(range) = head.range {
+        let opened = async {
+            let mut file = File::open(&content.at).await?;
+            file.seek(SeekFrom::Start(range.start)).await?;
+            Ok::<_, std::io::Error>(file.take(range.end.saturating_sub(range.start)))
+        };
+        match opened.await {
+            Ok(part) => *response.body_mut() = Body::from_stream(ReaderStream::new(part)),
+            Err(error) => {
+                let words = format!("The fetched file cannot be read: {error}.");
+                return refuse(StatusCode::INTERNAL_SERVER_ERROR, "File", &words);
+            }
+        }
+    }
+    *response.status_mut() = head.status;
+    *response.headers_mut() = head.headers;
+    response
+        .headers_mut()
+        .insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
 }
 
 #[cfg(test)]
@@ -184,11 +235,7 @@ mod crate_tests {
             sensitive: false,
             to: file,
         };
-        let session = SessionReference {
-            name: "first".into(),
-            id: "0badcafe".into(),
-        };
-        let served = serve(folder.path(), "team", &session, &wanted, 0).await.unwrap();
+        let served = serve("team", &wanted, 0).unwrap();
         let (address, path) = (served.server.local_addr(), served.path.clone());
         let words = served.words(&wanted);
         assert!(words.contains(&format!("http://{address}{path}")), "{words}");

@@ -18,7 +18,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::routing::post;
-use flopwatch_access::Limit;
+use flopwatch_http::Limit;
 use kube::Client;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;

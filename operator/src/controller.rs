@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use flopwatch_api::capture::Capture;
 use flopwatch_api::session::ProfilingSession;
-use flopwatch_bucket::StoreArguments;
+use flopwatch_artifacts::object_store::StoreArguments;
 use futures::{Stream, StreamExt as _, stream};
 use k8s_controller::LeaderElection;
 use k8s_controller::events::{EventRecorder, Reporter};

@@ -37,8 +37,8 @@ use axum::http::header::{
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use flopwatch_access::{Limit, Reviewer, ReviewerOptions};
-use flopwatch_bucket::{ClusterError, Limits, LocationError, StoreArguments, cluster_name};
+use flopwatch_artifacts::object_store::{ClusterError, Limits, LocationError, StoreArguments, cluster_name};
+use flopwatch_http::{Limit, Reviewer, ReviewerOptions};
 use futures::StreamExt as _;
 use kube::api::Api;
 use kube::runtime::watcher;

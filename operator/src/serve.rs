@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
-use flopwatch_access::Limit;
+use flopwatch_http::Limit;
 use futures::StreamExt as _;
 use hyper_util::rt::TokioTimer;
 use k8s_openapi::ByteString;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flopwatch_api::{AGENT_SIGNER, agent_server_name};
-use flopwatch_artifacts::Server;
+use flopwatch_http::Server;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestSpec};
 use kube::api::{Api, ObjectMeta, PostParams};

@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flopwatch_api::session::StorageMode;
+use flopwatch_artifacts::object_store::StoreArguments;
 use flopwatch_attach::sandbox::users::{UserRange, Users};
-use flopwatch_bucket::StoreArguments;
 
 use crate::cli::bytes;
 use crate::disk::Floor;

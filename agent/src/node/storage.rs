@@ -7,8 +7,8 @@ use std::time::Duration;
 use flopwatch_api::capture::{Capture, CaptureSpec, CaptureStatus};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StorageMode;
+use flopwatch_artifacts::object_store::{Bucket, BucketError};
 use flopwatch_artifacts::{CaptureId, RoomLimits, StoreError};
-use flopwatch_bucket::{Bucket, BucketError};
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::jiff::Timestamp;
@@ -314,7 +314,7 @@ mod tests {
         };
         let bucket = options
             .store
-            .open("cluster", flopwatch_bucket::Limits::default())
+            .open("cluster", flopwatch_artifacts::object_store::Limits::default())
             .unwrap();
         Storage::new(bucket, &options)
     }

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use flopwatch_api::capture::Capture;
+use flopwatch_artifacts::object_store::Bucket;
 use flopwatch_artifacts::{CaptureId, Store};
-use flopwatch_bucket::Bucket;
 use kube::api::ListParams;
 use kube::core::DeserializeGuard;
 use kube::{Api, Client, ResourceExt};

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
-use flopwatch_bucket::StoreArguments;
+use flopwatch_artifacts::object_store::StoreArguments;
 
 use super::{CommonArgs, LogArgs};
 use crate::certificates::{AgentNames, CertificateOptions, Names};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use axum::http::HeaderValue;
 use clap::Args;
-use flopwatch_bucket::StoreArguments;
+use flopwatch_artifacts::object_store::StoreArguments;
 
 use super::{CommonArgs, LogArgs};
 use crate::gateway::{AgentOptions, GatewayIdentity, GatewayOptions};

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use flopwatch_api::capture::Capture;
-use flopwatch_bucket::{Bucket, CaptureId, Limits, StoreArguments, cluster_name};
+use flopwatch_artifacts::CaptureId;
+use flopwatch_artifacts::object_store::{Bucket, Limits, StoreArguments, cluster_name};
 use jiff::Timestamp;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::header::CONTENT_DISPOSITION;
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
-use flopwatch_access::Verb;
-use flopwatch_api::artifact::Output;
+use flopwatch_api::artifact::{Output, artifacts_path};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::form::{Form, TIMELINE};
 use flopwatch_api::session::ProfilingSession;
+use flopwatch_http::Verb;
 use kube::ResourceExt as _;
 
 use crate::gateway::agents::AgentError;
@@ -46,10 +46,7 @@ impl Gateway {
                 other => other,
             })?;
         }
-        let path = format!(
-            "/v1/namespaces/{namespace}/captures/{}/artifacts/{name}",
-            capture.name_any()
-        );
+        let path = format!("{}/{name}", artifacts_path(&namespace, &capture.name_any()));
         let place = agent_of(&capture);
         let has_copy = capture.status.as_ref().is_some_and(|status| status.store_url.is_some());
         let mut answer = match (&place, self.store.as_ref().filter(|_| has_copy)) {

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use axum::Json;
-use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::header::ALLOW;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use flopwatch_access::Denied;
-use flopwatch_bucket::BucketError;
+use flopwatch_artifacts::object_store::BucketError;
+use flopwatch_http::{Denied, Unsatisfiable, problem};
 use serde::Serialize;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder, ResponsesBuilder};
 use utoipa::{IntoResponses, ToSchema};
@@ -60,10 +59,7 @@ pub(crate) enum Problem {
     /// The object store did not.
     Store(BucketError),
     /// No byte of the range is in the artifact.
-    Range {
-        /// Size of the artifact.
-        bytes: u64,
-    },
+    Range(Unsatisfiable),
 }
 
 /// Problem details (RFC 9457).
@@ -181,7 +177,7 @@ impl Problem {
                 };
                 (status, reason, format!("The node cannot give it, and {error}."))
             }
-            Self::Range { bytes } => (
+            Self::Range(Unsatisfiable { bytes }) => (
                 StatusCode::RANGE_NOT_SATISFIABLE,
                 "Range",
                 format!("The artifact has {bytes} bytes, and the range none of them."),
@@ -202,28 +198,20 @@ impl IntoResponse for Problem {
         };
         let body = ProblemDetails {
             r#type: "about:blank",
-            title: status.canonical_reason().unwrap_or("Error"),
+            title: problem::title(status),
             status: status.as_u16(),
             reason,
             detail,
             captures,
         };
-        let mut response = (status, Json(body)).into_response();
-        let mut set = |name: HeaderName, value: &'static str| {
-            drop(response.headers_mut().insert(name, HeaderValue::from_static(value)));
-        };
-        set(CONTENT_TYPE, "application/problem+json");
-        set(CACHE_CONTROL, "no-store");
-        match status {
-            StatusCode::UNAUTHORIZED => set(WWW_AUTHENTICATE, "Bearer realm=\"flopwatch\""),
-            StatusCode::METHOD_NOT_ALLOWED => set(ALLOW, "GET, HEAD, POST, DELETE"),
-            StatusCode::SERVICE_UNAVAILABLE => set(RETRY_AFTER, "2"),
+        let mut response = problem::respond(status, &body);
+        match self {
+            Self::Method => {
+                let methods = HeaderValue::from_static("GET, HEAD, POST, DELETE");
+                drop(response.headers_mut().insert(ALLOW, methods));
+            }
+            Self::Range(unsatisfiable) => problem::say_size(&mut response, unsatisfiable),
             _ => {}
-        }
-        if let Self::Range { bytes } = self
-            && let Ok(value) = HeaderValue::try_from(format!("bytes */{bytes}"))
-        {
-            drop(response.headers_mut().insert(CONTENT_RANGE, value));
         }
         response
     }
@@ -273,7 +261,7 @@ fn documented(problems: &[&str], bare: &[(&str, &str)]) -> BTreeMap<String, RefO
         ContentBuilder::new().schema(Some(schema)).build()
     };
     let problems = problems.iter().map(|status| {
-        let response = ResponseBuilder::new().content("application/problem+json", details());
+        let response = ResponseBuilder::new().content(problem::MEDIA_TYPE, details());
         (*status, response.build())
     });
     let bare = bare

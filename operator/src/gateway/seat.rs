@@ -7,7 +7,7 @@ use axum::extract::{ConnectInfo, Request, State};
 use axum::http::Uri;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use flopwatch_access::{Credentials, bearer};
+use flopwatch_http::{Credentials, bearer};
 
 use crate::gateway::places::{Place, Places};
 use crate::gateway::problem::Problem;

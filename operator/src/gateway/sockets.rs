@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flopwatch_access::{Verb, bearer};
+use flopwatch_http::{Verb, bearer};
 use serde::Deserialize;
 use socketioxide::extract::{Extension, SocketRef, TryData};
 use socketioxide::handler::ConnectHandler as _;

@@ -7,7 +7,9 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Response};
 use flopwatch_api::artifact::Artifact;
 use flopwatch_api::capture::Capture;
-use flopwatch_bucket::{Bucket, BucketError, CaptureId, Stored, Unsatisfiable, answer};
+use flopwatch_artifacts::CaptureId;
+use flopwatch_artifacts::object_store::{Bucket, BucketError, Stored};
+use flopwatch_http::answer;
 use futures::TryStreamExt as _;
 use kube::ResourceExt as _;
 use prometheus::IntCounterVec;
@@ -48,7 +50,7 @@ impl ObjectStore {
     ) -> Result<Response<Body>, Problem> {
         let answered = self.answer(capture, artifact, method, asked, turn).await;
         let result = match &answered {
-            Ok(_) | Err(Problem::Range { .. }) => "served",
+            Ok(_) | Err(Problem::Range(_)) => "served",
             Err(Problem::Store(BucketError::Corrupt { .. })) => "corrupt",
             Err(_) => "failed",
         };
@@ -65,8 +67,7 @@ impl ObjectStore {
         turn: OwnedSemaphorePermit,
     ) -> Result<Response<Body>, Problem> {
         let stored = self.find(capture, artifact).await?;
-        let head =
-            answer(asked, artifact, &artifact.name).map_err(|Unsatisfiable { bytes }| Problem::Range { bytes })?;
+        let head = answer(asked, artifact, &artifact.name).map_err(Problem::Range)?;
         let mut response = Response::new(Body::empty());
         *response.status_mut() = head.status;
         *response.headers_mut() = head.headers;

@@ -6,7 +6,7 @@ use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use flopwatch_access::bearer;
+use flopwatch_http::bearer;
 use jiff::Timestamp;
 
 use crate::gateway::problem::Problem;

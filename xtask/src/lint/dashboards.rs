@@ -95,7 +95,7 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
 /// The names that the programs give their series, and the histograms among them.
 fn exported() -> BTreeSet<String> {
     let mut files = Vec::new();
-    for folder in ["agent/src", "agent/artifacts/src", "agent/nvml/src", "operator/src"] {
+    for folder in ["agent/src", "artifacts/src", "agent/nvml/src", "operator/src"] {
         sources(&root().join(folder), &mut files);
     }
     let mut names: BTreeSet<String> = files

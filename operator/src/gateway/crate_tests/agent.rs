@@ -4,15 +4,16 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flopwatch_access::{Reviewer, ReviewerOptions};
 use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::SessionReference;
 use flopwatch_api::{agent_audience, agent_server_name};
+use flopwatch_artifacts::object_store::Bucket;
 use flopwatch_artifacts::{
-    Access, ArtifactMetrics, ArtifactService, CaptureId, ConversionLimits, Converter, Manifest, Publication, Server,
-    ServerLimits, SourceFile, Store, StoreOptions,
+    Access, ArtifactMetrics, ArtifactService, CaptureId, ConversionLimits, Converter, Manifest, Publication,
+    SourceFile, Store, StoreOptions,
 };
-use flopwatch_bucket::Bucket;
+use flopwatch_http::{Reviewer, ReviewerOptions};
+use flopwatch_http::{Server, ServerLimits};
 use jiff::Timestamp;
 use kube::Client;
 use prometheus::Registry;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use flopwatch_access::Limit;
+use flopwatch_http::Limit;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use flopwatch_artifacts::object_store::Bucket;
 use flopwatch_artifacts::{ConversionLimits, Converter};
-use flopwatch_bucket::Bucket;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};

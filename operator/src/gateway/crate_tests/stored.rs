@@ -2,7 +2,8 @@
 
 use clap::Parser;
 use flopwatch_api::form::Form;
-use flopwatch_bucket::{Bucket, CaptureId, Limits, StoreArguments};
+use flopwatch_artifacts::CaptureId;
+use flopwatch_artifacts::object_store::{Bucket, Limits, StoreArguments};
 use flopwatch_bucket_rig::{BUCKET, S3Server};
 use std::time::Duration;
 

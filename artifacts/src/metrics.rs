@@ -1,0 +1,135 @@
+//! What the store and the service count.
+
+use flopwatch_api::form::Form;
+use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry};
+
+/// What came of the wish for a form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conversion {
+    /// It was made.
+    Made,
+    /// It had been made before.
+    Kept,
+    /// It could not be made.
+    Failed,
+    /// Too many were waiting.
+    Refused,
+}
+
+impl Conversion {
+    const ALL: [Self; 4] = [Self::Made, Self::Kept, Self::Failed, Self::Refused];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Made => "made",
+            Self::Kept => "kept",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// Counters of the artifact store and of the service in front of it.
+///
+/// | series | labels |
+/// |---|---|
+/// | `flopwatch_artifact_requests_total` | `code`: `1xx` to `5xx` |
+/// | `flopwatch_artifact_sent_bytes_total` | |
+/// | `flopwatch_artifact_corrupt_objects_total` | |
+/// | `flopwatch_artifact_refused_connections_total` | |
+/// | `flopwatch_artifact_access_reviews_total` | `review`: `token`, `access`; `result`: `allowed`, `denied`, `error` |
+/// | `flopwatch_artifact_conversions_total` | `form`: the name of one; `result`: `made`, `kept`, `failed`, `refused` |
+/// | `flopwatch_artifact_sweep_failures_total` | |
+/// | `flopwatch_artifact_store_bytes`, `flopwatch_artifact_store_objects` | |
+#[derive(Clone, Debug)]
+pub struct ArtifactMetrics {
+    pub(crate) requests: IntCounterVec,
+    pub(crate) sent_bytes: IntCounter,
+    pub(crate) corrupt: IntCounter,
+    pub(crate) refused_connections: IntCounter,
+    pub(crate) reviews: IntCounterVec,
+    conversions: IntCounterVec,
+    pub(crate) sweep_failures: IntCounter,
+    pub(crate) store_bytes: IntGauge,
+    pub(crate) store_objects: IntGauge,
+}
+
+impl ArtifactMetrics {
+    /// A form was asked for.
+    pub(crate) fn converted(&self, form: Form, result: Conversion) {
+        self.conversions
+            .with_label_values(&[form.name(), result.as_str()])
+            .inc();
+    }
+
+    /// Where a [`Reviewer`](flopwatch_http::Reviewer) of this service counts.
+    pub fn reviews(&self) -> IntCounterVec {
+        self.reviews.clone()
+    }
+
+    /// Makes the counters and registers them. Fails when `registry` has series of these names already.
+    pub fn register(registry: &Registry) -> prometheus::Result<Self> {
+        let metrics = Self {
+            requests: IntCounterVec::new(
+                Opts::new(
+                    "flopwatch_artifact_requests_total",
+                    "Requests to the artifact service by class of status code",
+                ),
+                &["code"],
+            )?,
+            sent_bytes: IntCounter::new(
+                "flopwatch_artifact_sent_bytes_total",
+                "Bytes of artifacts sent to clients",
+            )?,
+            corrupt: IntCounter::new(
+                "flopwatch_artifact_corrupt_objects_total",
+                "Objects that were missing or whose content did not match their SHA-256 when they were to be read",
+            )?,
+            refused_connections: IntCounter::new(
+                "flopwatch_artifact_refused_connections_total",
+                "Connections closed at once because as many as allowed were open",
+            )?,
+            reviews: IntCounterVec::new(
+                Opts::new(
+                    "flopwatch_artifact_access_reviews_total",
+                    "Questions put to the Kubernetes API about who may read",
+                ),
+                &["review", "result"],
+            )?,
+            conversions: IntCounterVec::new(
+                Opts::new(
+                    "flopwatch_artifact_conversions_total",
+                    "Forms of timelines that were asked for, by what came of it",
+                ),
+                &["form", "result"],
+            )?,
+            sweep_failures: IntCounter::new(
+                "flopwatch_artifact_sweep_failures_total",
+                "Files that belong to no capture and that a sweep of the artifact store could not remove; the next tries again",
+            )?,
+            store_bytes: IntGauge::new(
+                "flopwatch_artifact_store_bytes",
+                "Bytes of the objects in the artifact store",
+            )?,
+            store_objects: IntGauge::new("flopwatch_artifact_store_objects", "Objects in the artifact store")?,
+        };
+        registry.register(Box::new(metrics.requests.clone()))?;
+        registry.register(Box::new(metrics.sent_bytes.clone()))?;
+        registry.register(Box::new(metrics.corrupt.clone()))?;
+        registry.register(Box::new(metrics.refused_connections.clone()))?;
+        registry.register(Box::new(metrics.reviews.clone()))?;
+        for form in Form::ALL {
+            for result in Conversion::ALL {
+                metrics
+                    .conversions
+                    .with_label_values(&[form.name(), result.as_str()])
+                    .reset();
+            }
+        }
+        registry.register(Box::new(metrics.conversions.clone()))?;
+        registry.register(Box::new(metrics.sweep_failures.clone()))?;
+        registry.register(Box::new(metrics.store_bytes.clone()))?;
+        registry.register(Box::new(metrics.store_objects.clone()))?;
+        Ok(metrics)
+    }
+}

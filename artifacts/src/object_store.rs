@@ -1,0 +1,137 @@
+//! Artifacts in an object store that outlives nodes: S3, or a server that speaks like it.
+//!
+//! ```text
+//! <prefix>/<cluster>/captures/<namespace>/<capture>/<uid>/<sha256>        content of an artifact, named by its SHA-256
+//! <prefix>/<cluster>/captures/<namespace>/<capture>/<uid>/manifest.json   what belongs to the capture; written last
+//! ```
+//!
+//! Every capture has objects of its own, so that removing one never asks what another needs. The cluster's own part of the
+//! path keeps clusters that share a bucket out of each other's way.
+//!
+//! Nodes' agents [publish](Bucket::publish) and [remove](Bucket::remove), the gateway [reads](Bucket::read), the controller
+//! [sweeps](Bucket::sweep). What is read is checked block by block before it is handed on.
+
+mod blocks;
+mod cluster;
+mod credentials;
+mod error;
+mod location;
+mod read;
+mod remove;
+mod upload;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use object_store::ObjectStore;
+use object_store::path::Path;
+use tokio::sync::Semaphore;
+
+use crate::manifest::CaptureId;
+
+pub use cluster::{ClusterError, cluster_name};
+pub use error::BucketError;
+pub use location::{Location, LocationError, StoreArguments};
+pub use read::{Content, Stored};
+pub use remove::Swept;
+pub use upload::Contents;
+
+/// Name of the object that is written last.
+const MANIFEST: &str = "manifest.json";
+
+/// Objects whose damage is remembered.
+const REMEMBERED: usize = 1024;
+
+/// Bounds of what is asked of the store.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Captures that are uploaded at once.
+    pub uploads: usize,
+    /// Parts of one artifact that are under way at once; each is 8 MiB of memory.
+    pub parts: usize,
+    /// Longest upload of one artifact.
+    pub upload: Duration,
+    /// Longest wait for the head of an answer, tries included, and between two pieces of a body.
+    pub answer: Duration,
+    /// Age below which a sweep leaves objects alone: their capture may be newer than the list of captures.
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    /// Two captures at once in 4 parts each, 15 min for an artifact, 30 s for an answer, an hour of grace.
+    fn default() -> Self {
+        Self {
+            uploads: 2,
+            parts: 4,
+            upload: Duration::from_mins(15),
+            answer: Duration::from_secs(30),
+            grace: Duration::from_hours(1),
+        }
+    }
+}
+
+/// The cluster's part of a bucket. Nothing is kept open: a store that is down at the start is found when it is back.
+#[derive(Clone, Debug)]
+pub struct Bucket {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    objects: Arc<dyn ObjectStore>,
+    /// Name of the bucket, for people.
+    name: String,
+    root: Path,
+    limits: Limits,
+    uploads: Semaphore,
+    /// Objects that were found to be damaged, with their entity tags then.
+    damaged: Mutex<BTreeMap<String, Option<String>>>,
+}
+
+impl Bucket {
+    pub(crate) fn new(objects: Arc<dyn ObjectStore>, name: &str, root: Path, limits: Limits) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                objects,
+                name: name.to_owned(),
+                root,
+                uploads: Semaphore::new(limits.uploads),
+                limits,
+                damaged: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Where the artifacts of a capture are: a URL without credentials, for people and their tools.
+    pub fn place(&self, capture: &CaptureId) -> String {
+        format!("s3://{}/{}/", self.inner.name, self.inner.folder(capture))
+    }
+}
+
+impl Inner {
+    fn captures(&self) -> Path {
+        self.root.clone().join("captures")
+    }
+
+    fn folder(&self, capture: &CaptureId) -> Path {
+        self.captures()
+            .join(capture.namespace.as_str())
+            .join(capture.name.as_str())
+            .join(capture.uid.as_str())
+    }
+
+    /// Remembers that an object is damaged as long as it stays the same.
+    fn remember(&self, key: &Path, tag: Option<String>) {
+        let mut damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
+        if damaged.len() >= REMEMBERED {
+            damaged.clear();
+        }
+        damaged.insert(key.to_string(), tag);
+    }
+
+    fn knows_as_damaged(&self, key: &Path, tag: Option<&str>) -> bool {
+        let damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
+        damaged.get(key.as_ref()).is_some_and(|known| known.as_deref() == tag)
+    }
+}

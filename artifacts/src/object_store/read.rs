@@ -1,0 +1,226 @@
+//! Reading, and never handing on what was not checked.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use flopwatch_api::artifact::Artifact;
+use futures::stream::BoxStream;
+use futures::{StreamExt as _, TryStreamExt as _};
+use object_store::path::Path;
+use object_store::{GetOptions, GetRange, ObjectStoreExt as _};
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+use tokio::time::timeout;
+
+use super::blocks::{Blocks, hex};
+use super::error::{BucketError, READING};
+use super::{Bucket, Inner, MANIFEST};
+use crate::manifest::{CaptureId, MAX_MANIFEST_BYTES, Manifest};
+
+/// Content of an object, in order; every piece has been checked.
+pub type Content = BoxStream<'static, Result<Bytes, BucketError>>;
+
+/// What the bucket holds of a capture.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// What belongs to the capture.
+    pub manifest: Manifest,
+    blocks: Arc<BTreeMap<String, Blocks>>,
+}
+
+#[derive(Deserialize)]
+struct WithBlocks {
+    blocks: BTreeMap<String, Blocks>,
+}
+
+impl Bucket {
+    /// What is stored of a capture; None before its upload was complete, and after its removal.
+    pub async fn find(&self, capture: &CaptureId) -> Result<Option<Stored>, BucketError> {
+        let inner = &self.inner;
+        let key = inner.folder(capture).join(MANIFEST);
+        let found = match inner.within(READING, inner.objects.get(&key)).await {
+            Ok(found) => found,
+            Err(BucketError::Missing(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let corrupt = |reason: String| BucketError::Corrupt {
+            key: key.to_string(),
+            reason,
+        };
+        if found.meta.size > MAX_MANIFEST_BYTES {
+            return Err(corrupt(format!(
+                "{} bytes are too many for a manifest",
+                found.meta.size
+            )));
+        }
+        let text = inner.within(READING, found.bytes()).await?;
+        let manifest =
+            Manifest::parse(&text, &capture.namespace, &capture.name).map_err(|error| corrupt(error.to_string()))?;
+        let WithBlocks { blocks } = serde_json::from_slice(&text).map_err(|error| corrupt(error.to_string()))?;
+        if manifest.capture != *capture {
+            return Err(corrupt(format!(
+                "it is of the capture with UID {}",
+                manifest.capture.uid
+            )));
+        }
+        Ok(Some(Stored {
+            manifest,
+            blocks: Arc::new(blocks),
+        }))
+    }
+
+    /// The bytes `range` of an artifact of `stored`, which must lie within it. The first block is checked before this returns;
+    /// what is found damaged later ends the content with an error before its end, and is remembered.
+    pub async fn read(&self, stored: &Stored, artifact: &Artifact, range: Range<u64>) -> Result<Content, BucketError> {
+        let inner = &self.inner;
+        let key = inner.folder(&stored.manifest.capture).join(artifact.sha256.as_str());
+        let result = inner.open(&key, stored, artifact, range).await;
+        if let Err(error @ BucketError::Corrupt { .. }) = &result {
+            tracing::error!(%error, "an object of the store is not served");
+        }
+        result
+    }
+}
+
+impl Inner {
+    async fn open(
+        self: &Arc<Self>,
+        key: &Path,
+        stored: &Stored,
+        artifact: &Artifact,
+        range: Range<u64>,
+    ) -> Result<Content, BucketError> {
+        let corrupt = |reason: String| BucketError::Corrupt {
+            key: key.to_string(),
+            reason,
+        };
+        let bytes = u64::try_from(artifact.bytes).unwrap_or_default();
+        let blocks = stored.blocks.get(&artifact.sha256);
+        let block_bytes = blocks.map_or(1, |blocks| blocks.block_bytes.max(1));
+        let digests = blocks.and_then(|blocks| blocks.digests(bytes));
+        let digests = digests.ok_or_else(|| corrupt("the manifest has no digests that fit it".to_owned()))?;
+        if range.is_empty() || range.end > bytes {
+            return Ok(futures::stream::empty().boxed());
+        }
+        let first = range.start / block_bytes;
+        let start = first * block_bytes;
+        let end = range.end.div_ceil(block_bytes).saturating_mul(block_bytes).min(bytes);
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(start..end)),
+            ..GetOptions::default()
+        };
+        let found = match self.within(READING, self.objects.get_opts(key, options)).await {
+            Ok(found) => found,
+            Err(BucketError::Missing(_)) => return Err(corrupt("it is missing".to_owned())),
+            Err(BucketError::Unavailable { said, .. }) if said == "InvalidRange" => {
+                return Err(corrupt(format!("it is shorter than {bytes} bytes")));
+            }
+            Err(error) => return Err(error),
+        };
+        let tag = found.meta.e_tag.clone();
+        if self.knows_as_damaged(key, tag.as_deref()) {
+            return Err(corrupt("it was found damaged before".to_owned()));
+        }
+        if found.meta.size != bytes || found.range != (start..end) {
+            return Err(corrupt(format!("{} bytes instead of {bytes}", found.meta.size)));
+        }
+        let mut reader = Reader {
+            bucket: Arc::clone(self),
+            key: key.clone(),
+            tag,
+            pieces: found.into_stream(),
+            buffer: BytesMut::new(),
+            digests: digests
+                .into_iter()
+                .skip(usize::try_from(first).unwrap_or(usize::MAX))
+                .collect::<Vec<_>>()
+                .into_iter(),
+            block_bytes,
+            at: start,
+            end,
+            whole: (range == (0..bytes)).then(|| (Sha256::new(), artifact.sha256.clone())),
+            wanted: range,
+        };
+        let first = reader.next().await?;
+        let rest = futures::stream::try_unfold(reader, |mut reader| async move {
+            let block = reader.next().await.inspect_err(|error| {
+                tracing::error!(%error, "an object of the store is not served to its end");
+            })?;
+            Ok(block.map(|block| (block, reader)))
+        });
+        Ok(futures::stream::iter(first.map(Ok)).chain(rest).boxed())
+    }
+}
+
+/// An object on its way in, checked block by block.
+struct Reader {
+    bucket: Arc<Inner>,
+    key: Path,
+    tag: Option<String>,
+    pieces: BoxStream<'static, object_store::Result<Bytes>>,
+    buffer: BytesMut,
+    digests: std::vec::IntoIter<[u8; 32]>,
+    block_bytes: u64,
+    /// Where the next block begins.
+    at: u64,
+    /// Where the last block that is read ends.
+    end: u64,
+    /// What the whole must have, where the whole is read.
+    whole: Option<(Sha256, String)>,
+    wanted: Range<u64>,
+}
+
+impl Reader {
+    /// The next block, cut to what is wanted of it.
+    async fn next(&mut self) -> Result<Option<Bytes>, BucketError> {
+        if self.at >= self.end {
+            return Ok(None);
+        }
+        let length = self.block_bytes.min(self.end - self.at);
+        let needed = usize::try_from(length).unwrap_or(usize::MAX);
+        let limit = self.bucket.limits.answer;
+        while self.buffer.len() < needed {
+            let piece = timeout(limit, self.pieces.try_next()).await;
+            let piece = piece.map_err(|_elapsed| BucketError::Slow { what: READING, limit })?;
+            match piece.map_err(|error| BucketError::of(READING, &self.bucket.name, &error))? {
+                Some(piece) => self.buffer.extend_from_slice(&piece),
+                None => return Err(self.damaged("it ends early".to_owned())),
+            }
+        }
+        let block = self.buffer.split_to(needed).freeze();
+        let digest = Sha256::digest(&block);
+        if self.digests.next().as_ref().map(<[u8; 32]>::as_slice) != Some(digest.as_slice()) {
+            return Err(self.damaged(format!(
+                "the block at byte {} has the SHA-256 {}",
+                self.at,
+                hex(&digest)
+            )));
+        }
+        let start = self.at;
+        self.at += length;
+        if let Some((sha256, _)) = &mut self.whole {
+            sha256.update(&block);
+        }
+        // The last block is held back until the whole is known to be right.
+        if self.at >= self.end
+            && let Some((sha256, expected)) = self.whole.take()
+        {
+            let found = hex(&sha256.finalize());
+            if found != expected {
+                return Err(self.damaged(format!("its content has the SHA-256 {found}")));
+            }
+        }
+        let cut = |at: u64| usize::try_from(at.saturating_sub(start).min(length)).unwrap_or(usize::MAX);
+        Ok(Some(block.slice(cut(self.wanted.start)..cut(self.wanted.end))))
+    }
+
+    fn damaged(&self, reason: String) -> BucketError {
+        self.bucket.remember(&self.key, self.tag.clone());
+        BucketError::Corrupt {
+            key: self.key.to_string(),
+            reason,
+        }
+    }
+}

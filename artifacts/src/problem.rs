@@ -1,0 +1,166 @@
+//! Errors as clients see them: problem details of RFC 9457.
+
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::http::header::ALLOW;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use flopwatch_http::Unsatisfiable;
+use flopwatch_http::problem::{self, Details};
+
+use crate::conversion::ConversionError;
+use crate::manifest::ManifestError;
+use crate::object_store::BucketError;
+use crate::store::StoreError;
+
+/// An answer other than success. Each variant is one closed reason.
+#[derive(Debug)]
+pub(crate) enum Problem {
+    /// A path segment is not a Kubernetes name.
+    BadName(ManifestError),
+    /// The path is not UTF-8 once it is decoded.
+    BadPath(PathRejection),
+    /// The query is not what it should be.
+    BadQuery(QueryRejection),
+    /// There is no token, or the API server does not know it.
+    Unauthenticated,
+    /// The caller may not; says nothing about what exists.
+    Forbidden,
+    /// The caller may read the session, but not its raw captures.
+    RawForbidden,
+    /// There is no such thing, and the caller may know.
+    NotFound(String),
+    /// The path exists, the method does not.
+    Method,
+    /// No byte of the range is in the artifact.
+    Range(Unsatisfiable),
+    /// The request came for another host than this machine.
+    ForeignHost,
+    /// The Kubernetes API did not answer.
+    Reviews,
+    /// The content is not what was published.
+    Corrupt(String),
+    /// The bucket that holds the artifact fails; says how.
+    ObjectStore(String),
+    /// The store failed; the log says how.
+    Store,
+    /// The capture holds nothing that the form would show.
+    NotCaptured,
+    /// A form is not there yet, or cannot be made.
+    Conversion(ConversionError),
+}
+
+impl From<ConversionError> for Problem {
+    fn from(error: ConversionError) -> Self {
+        match error {
+            ConversionError::NoTimeline => {
+                Self::NotFound("timeline in this capture that it could be made of".to_owned())
+            }
+            ConversionError::NotCaptured => Self::NotCaptured,
+            ConversionError::Corrupt => Self::Corrupt("the timeline".to_owned()),
+            ConversionError::ObjectStore(said) => Self::ObjectStore(said),
+            ConversionError::Store => Self::Store,
+            other => Self::Conversion(other),
+        }
+    }
+}
+
+impl Problem {
+    fn describe(&self) -> (StatusCode, &'static str, String) {
+        match self {
+            Self::BadName(error) => (StatusCode::BAD_REQUEST, "BadName", error.to_string()),
+            Self::BadQuery(rejection) => (StatusCode::BAD_REQUEST, "BadQuery", rejection.body_text()),
+            Self::BadPath(rejection) => (StatusCode::BAD_REQUEST, "BadPath", rejection.body_text()),
+            Self::Unauthenticated => (
+                StatusCode::UNAUTHORIZED,
+                "Unauthenticated",
+                "Send `Authorization: Bearer TOKEN` with a token of this cluster, such as `kubectl create token` makes.".into(),
+            ),
+            Self::Forbidden => (
+                StatusCode::FORBIDDEN,
+                "Forbidden",
+                "Reading a capture needs `get` on its profilingsession (flopwatch.dev) in this namespace.".into(),
+            ),
+            Self::RawForbidden => (
+                StatusCode::FORBIDDEN,
+                "RawForbidden",
+                "A raw capture holds process environments; reading it needs `get` on profilingsessions/raw (flopwatch.dev) too.".into(),
+            ),
+            Self::NotFound(what) => (StatusCode::NOT_FOUND, "NotFound", format!("There is no {what}.")),
+            Self::NotCaptured => (
+                StatusCode::NOT_FOUND,
+                "NotCaptured",
+                "The capture holds nothing of the kind: counters of kernels come of Nsight Compute.".into(),
+            ),
+            Self::Method => (StatusCode::METHOD_NOT_ALLOWED, "Method", "Artifacts are read with GET or HEAD.".into()),
+            Self::Range(Unsatisfiable { bytes }) => {
+                (StatusCode::RANGE_NOT_SATISFIABLE, "Range", format!("The artifact has {bytes} bytes; the range holds none of them."))
+            }
+            Self::ForeignHost => (
+                StatusCode::MISDIRECTED_REQUEST,
+                "ForeignHost",
+                "This service answers requests for localhost alone.".into(),
+            ),
+            Self::Reviews => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Reviews",
+                "The Kubernetes API could not be asked who may read this; try again.".into(),
+            ),
+            Self::Corrupt(name) => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "Corrupt",
+                format!("The stored content of {name} does not match its SHA-256 and is not served; profile again."),
+            ),
+            Self::Conversion(error) => match error {
+                ConversionError::Busy => (
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "Busy",
+                    "As many conversions as may be are waiting on this node; try again.".into(),
+                ),
+                ConversionError::UnderWay => (
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "Converting",
+                    "It is being made; ask again.".into(),
+                ),
+                failed => (
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "ConversionFailed",
+                    format!("It could not be made: {failed}."),
+                ),
+            },
+            Self::ObjectStore(said) => (StatusCode::BAD_GATEWAY, "ObjectStore", format!("It cannot be read: {said}.")),
+            Self::Store => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "Store", "The artifact store failed; the agent's log says how.".into())
+            }
+        }
+    }
+
+    /// What to tell the client about a failure of the store; the log has the rest.
+    pub(crate) fn of_store(error: &StoreError, name: &str) -> Self {
+        match error {
+            StoreError::Corrupt { .. } | StoreError::Bucket(BucketError::Corrupt { .. }) => {
+                return Self::Corrupt(name.to_owned());
+            }
+            StoreError::Bucket(error) => return Self::ObjectStore(error.to_string()),
+            _ => {}
+        }
+        tracing::error!(%error, artifact = name, "artifact store failed");
+        Self::Store
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let (status, reason, detail) = self.describe();
+        let mut response = problem::respond(status, &Details::new(status, reason, detail));
+        match self {
+            Self::Method => drop(
+                response
+                    .headers_mut()
+                    .insert(ALLOW, HeaderValue::from_static("GET, HEAD")),
+            ),
+            Self::Range(unsatisfiable) => problem::say_size(&mut response, unsatisfiable),
+            _ => {}
+        }
+        response
+    }
+}

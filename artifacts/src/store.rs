@@ -1,0 +1,514 @@
+//! Publishing, reading and removing what captures left behind.
+
+mod copies;
+mod derived;
+mod disk;
+mod integrity;
+mod room;
+mod sweep;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use flopwatch_api::artifact::{Artifact, Output};
+use flopwatch_api::capture::SessionReference;
+use futures::TryStreamExt;
+use jiff::Timestamp;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt, WriteMultipart};
+use sha2::{Digest, Sha256};
+use tokio::sync::{Mutex, RwLock};
+
+use crate::manifest::{
+    CaptureId, MANIFEST_VERSION, MAX_MANIFEST_BYTES, Manifest, ManifestError, check_name, is_sha256,
+};
+use crate::metrics::ArtifactMetrics;
+use crate::object_store::{Bucket, BucketError, Stored};
+
+pub use room::RoomLimits;
+pub use sweep::Swept;
+
+/// Bytes that are read, hashed and handed on at once.
+const CHUNK_BYTES: usize = 256 * 1024;
+
+/// Bytes of one part of an upload; S3 takes no part below 5 MiB.
+const PART_BYTES: usize = 8 * 1024 * 1024;
+
+/// How a store behaves.
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    /// Free bytes that a publication must leave on the store's file system.
+    pub free_bytes_floor: u64,
+    /// Bytes of all forms that were made on demand; the oldest go first.
+    pub form_bytes: u64,
+    /// How long a form is kept.
+    pub form_age: Duration,
+}
+
+impl Default for StoreOptions {
+    /// Leaves 1 GiB; forms take 4 GiB at most and are kept for a day.
+    fn default() -> Self {
+        Self {
+            free_bytes_floor: 1 << 30,
+            form_bytes: 4 << 30,
+            form_age: Duration::from_hours(24),
+        }
+    }
+}
+
+/// What is published, but for its files.
+#[derive(Clone, Debug)]
+pub struct Publication {
+    /// The capture that the files are of.
+    pub capture: CaptureId,
+    /// The session that the capture belongs to.
+    pub session: SessionReference,
+    /// When it is published.
+    pub created: Timestamp,
+}
+
+/// A file to publish. It is copied.
+#[derive(Clone, Debug)]
+pub struct SourceFile {
+    /// Name of the artifact, unique within the capture: a lower-case DNS name such as `timeline.h5`.
+    pub name: String,
+    /// Which output it is. Raw is published as sensitive.
+    pub output: Output,
+    /// Media type, served as `Content-Type`.
+    pub media_type: String,
+    /// The content, opened by whoever knows how far its place can be trusted; it is read from its beginning.
+    pub content: Arc<File>,
+}
+
+/// Where the artifacts of a capture are read.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// In this store.
+    Node,
+    /// In the bucket: the capture is of another node.
+    Bucket(Bucket, Box<Stored>),
+}
+
+/// What is in the store.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// Manifests that can be read, by namespace and name.
+    pub manifests: Vec<Manifest>,
+    /// Manifests that cannot be read: namespace, name and why.
+    pub unreadable: Vec<(String, String, String)>,
+}
+
+/// Size of the store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Objects.
+    pub objects: u64,
+    /// Bytes of the objects.
+    pub bytes: u64,
+}
+
+/// Why the store did not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another process has the store open.
+    #[error("{0} is in use by another process: a store has one agent")]
+    InUse(PathBuf),
+    /// The file system would be left with less than the floor. Nothing was kept.
+    #[error(
+        "publishing {needed} bytes would leave less than {floor} of {available} free bytes: free some space on the node or lower the floor"
+    )]
+    NoSpace {
+        /// Bytes that were to be written.
+        needed: u64,
+        /// Bytes that must stay free.
+        floor: u64,
+        /// Bytes that are free.
+        available: u64,
+    },
+    /// The request or a manifest does not hold together.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// The manifest of this capture cannot be read.
+    #[error("the manifest of {namespace}/{name} cannot be read: {reason}")]
+    Unreadable {
+        /// Namespace of the capture.
+        namespace: String,
+        /// Name of the capture.
+        name: String,
+        /// What is wrong with its text.
+        reason: String,
+    },
+    /// An object is missing or its content does not match its name.
+    #[error("object {sha256} is corrupt: {reason}")]
+    Corrupt {
+        /// The SHA-256 that the content should have.
+        sha256: String,
+        /// What was found instead.
+        reason: String,
+    },
+    /// A form is larger than all forms together may be. It was not kept.
+    #[error("a form of {bytes} bytes is more than the {limit} that all forms may take")]
+    FormTooLarge {
+        /// Its size.
+        bytes: u64,
+        /// Bytes that all forms may take.
+        limit: u64,
+    },
+    /// The capture was removed, or published anew, while a form of it was made.
+    #[error("the capture {namespace}/{name} was removed or published anew meanwhile")]
+    CaptureChanged {
+        /// Namespace of the capture.
+        namespace: String,
+        /// Name of the capture.
+        name: String,
+    },
+    /// The bucket failed.
+    #[error(transparent)]
+    Bucket(#[from] BucketError),
+    /// A file to publish changed its size while it was read.
+    #[error("{name} changed while it was published: {expected} bytes became {found}")]
+    SourceChanged {
+        /// Name of the artifact.
+        name: String,
+        /// Its size at the start.
+        expected: u64,
+        /// Bytes that were read.
+        found: u64,
+    },
+    /// A file could not be read or written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file or folder, below the store's root.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// The object store failed.
+    #[error(transparent)]
+    Objects(#[from] object_store::Error),
+    /// A task of the store was cancelled or panicked.
+    #[error("a task of the store ended early: {0}")]
+    Task(#[from] tokio::task::JoinError),
+}
+
+/// The artifacts of a node's captures.
+///
+/// Reads run beside everything; removals wait for publications that are under way, so that they see whole captures.
+#[derive(Debug)]
+pub struct Store {
+    objects: Arc<dyn ObjectStore>,
+    disk: disk::Disk,
+    options: StoreOptions,
+    metrics: ArtifactMetrics,
+    verified: integrity::Verified,
+    next_upload: AtomicU64,
+    /// Held shared by publications, exclusively by removals.
+    contents: RwLock<()>,
+    /// Held by whoever changes a record of forms; taken after `contents`.
+    forms_change: Mutex<()>,
+}
+
+impl Store {
+    /// Opens the store under `root`, which is created when absent, takes it for this process, and removes copies that an
+    /// earlier process did not finish.
+    pub async fn open(root: &FilePath, options: StoreOptions, metrics: ArtifactMetrics) -> Result<Self, StoreError> {
+        let root = root.to_path_buf();
+        let (disk, objects) = tokio::task::spawn_blocking(move || disk::Disk::open(root)).await??;
+        let store = Self {
+            objects,
+            disk,
+            options,
+            metrics,
+            verified: integrity::Verified::default(),
+            next_upload: AtomicU64::new(0),
+            contents: RwLock::new(()),
+            forms_change: Mutex::new(()),
+        };
+        store.remove_temporary().await?;
+        store.usage().await?;
+        Ok(store)
+    }
+
+    /// Stores copies of `files` and then the manifest that names them. Until the manifest stands nobody sees anything of
+    /// it; a capture that was published before is replaced. Safe to repeat.
+    pub async fn publish(&self, publication: Publication, files: &[SourceFile]) -> Result<Manifest, StoreError> {
+        let contents = self.contents.read().await;
+        let mut manifest = Manifest {
+            version: MANIFEST_VERSION,
+            capture: publication.capture,
+            session: publication.session,
+            created: publication.created,
+            artifacts: files.iter().map(placeholder).collect(),
+        };
+        // Names first: nothing is copied for a request that cannot be published.
+        manifest.validate()?;
+        let mut sizes = Vec::with_capacity(files.len());
+        for file in files {
+            sizes.push(file.bytes()?);
+        }
+        self.refuse_below_floor(sizes.iter().copied().fold(0, u64::saturating_add))?;
+        for ((file, size), artifact) in files.iter().zip(sizes).zip(&mut manifest.artifacts) {
+            artifact.sha256 = self.copy_in(file, size).await?;
+            artifact.bytes = i64::try_from(size).unwrap_or(i64::MAX);
+        }
+        let text = serde_json::to_vec(&manifest).map_err(ManifestError::from)?;
+        let path = manifest_path(&manifest.capture.namespace, &manifest.capture.name);
+        self.objects.put(&path, text.into()).await?;
+        drop(contents);
+        self.usage().await?;
+        Ok(manifest)
+    }
+
+    /// The manifest of a capture, or `None` when nothing was published for it.
+    pub async fn get(&self, namespace: &str, capture: &str) -> Result<Option<Manifest>, StoreError> {
+        check_name("namespace", namespace)?;
+        check_name("capture", capture)?;
+        let unreadable = |reason: String| StoreError::Unreadable {
+            namespace: namespace.to_owned(),
+            name: capture.to_owned(),
+            reason,
+        };
+        let found = match self.objects.get(&manifest_path(namespace, capture)).await {
+            Ok(found) => found,
+            Err(object_store::Error::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        if found.meta.size > MAX_MANIFEST_BYTES {
+            return Err(unreadable(format!(
+                "{} bytes are too many for a manifest",
+                found.meta.size
+            )));
+        }
+        let text = found.bytes().await?;
+        Manifest::parse(&text, namespace, capture)
+            .map(Some)
+            .map_err(|error| unreadable(error.to_string()))
+    }
+
+    /// Everything that is in the store. A manifest that cannot be read does not hide the others.
+    pub async fn list(&self) -> Result<Listing, StoreError> {
+        let mut listing = Listing::default();
+        for (namespace, name) in self.places().await? {
+            match self.get(&namespace, &name).await {
+                Ok(Some(manifest)) => listing.manifests.push(manifest),
+                // Removed since its place was listed.
+                Ok(None) => {}
+                Err(StoreError::Unreadable {
+                    namespace,
+                    name,
+                    reason,
+                }) => listing.unreadable.push((namespace, name, reason)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(listing)
+    }
+
+    /// Removes a capture's manifest, and the objects that no other capture shares. False when there was none: safe to
+    /// repeat.
+    pub async fn delete(&self, namespace: &str, capture: &str) -> Result<bool, StoreError> {
+        check_name("namespace", namespace)?;
+        check_name("capture", capture)?;
+        let contents = self.contents.write().await;
+        match self.get(namespace, capture).await {
+            Ok(None) => return Ok(false),
+            // What an unreadable one refers to cannot be known; the sweep finds it.
+            Ok(Some(_)) | Err(StoreError::Unreadable { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        self.remove(&manifest_path(namespace, capture)).await?;
+        self.remove_forms(&(namespace.to_owned(), capture.to_owned())).await?;
+        self.remove_unreferenced().await?;
+        drop(contents);
+        self.usage().await?;
+        Ok(true)
+    }
+
+    /// Size of the store; the gauges follow.
+    pub async fn usage(&self) -> Result<Usage, StoreError> {
+        let mut usage = Usage::default();
+        for bytes in self.stored().await?.into_values() {
+            usage.objects += 1;
+            usage.bytes = usage.bytes.saturating_add(bytes);
+        }
+        self.metrics
+            .store_objects
+            .set(i64::try_from(usage.objects).unwrap_or(i64::MAX));
+        self.metrics
+            .store_bytes
+            .set(i64::try_from(usage.bytes).unwrap_or(i64::MAX));
+        Ok(usage)
+    }
+
+    /// Copies one file in and returns its SHA-256. The object appears whole or not at all.
+    async fn copy_in(&self, source: &SourceFile, size: u64) -> Result<String, StoreError> {
+        let staged = Path::from(format!("incoming/{}", self.next_upload.fetch_add(1, Ordering::Relaxed)));
+        let mut upload = WriteMultipart::new_with_chunk_size(self.objects.put_multipart(&staged).await?, PART_BYTES);
+        let copied = pour(source, size, &mut upload).await;
+        let sha256 = match copied {
+            Ok(sha256) => sha256,
+            Err(error) => {
+                upload.abort().await?;
+                return Err(error);
+            }
+        };
+        upload.finish().await?;
+        self.objects.rename(&staged, &object_path(&sha256)).await?;
+        Ok(sha256)
+    }
+
+    fn refuse_below_floor(&self, needed: u64) -> Result<(), StoreError> {
+        let available = self.disk.available()?;
+        let floor = self.options.free_bytes_floor;
+        if available.saturating_sub(needed) < floor {
+            return Err(StoreError::NoSpace {
+                needed,
+                floor,
+                available,
+            });
+        }
+        Ok(())
+    }
+
+    /// Objects and their sizes.
+    async fn stored(&self) -> Result<BTreeMap<String, u64>, StoreError> {
+        let metas: Vec<_> = self.objects.list(Some(&Path::from("objects"))).try_collect().await?;
+        Ok(metas
+            .into_iter()
+            .filter_map(|meta| {
+                let sha256 = meta.location.filename()?.to_owned();
+                is_sha256(&sha256).then_some((sha256, meta.size))
+            })
+            .collect())
+    }
+
+    /// Namespace and name of every capture that has a manifest.
+    async fn places(&self) -> Result<BTreeSet<(String, String)>, StoreError> {
+        let metas: Vec<_> = self.objects.list(Some(&Path::from("captures"))).try_collect().await?;
+        let place = |path: &Path| {
+            let parts: Vec<_> = path.parts().collect();
+            let [_, namespace, file] = parts.as_slice() else {
+                return None;
+            };
+            let name = file.as_ref().strip_suffix(".json")?;
+            let named = check_name("namespace", namespace.as_ref()).is_ok() && check_name("capture", name).is_ok();
+            named.then(|| (namespace.as_ref().to_owned(), name.to_owned()))
+        };
+        Ok(metas.iter().filter_map(|meta| place(&meta.location)).collect())
+    }
+
+    /// Removes objects that nothing refers to. Called by whoever has `contents` alone.
+    async fn remove_unreferenced(&self) -> Result<(), StoreError> {
+        for sha256 in self.unreferenced().await?.into_keys() {
+            self.remove(&object_path(&sha256)).await?;
+        }
+        Ok(())
+    }
+
+    /// Objects that neither a manifest nor a form refers to, and their sizes. While a manifest cannot be read, there are none:
+    /// what it refers to cannot be known.
+    async fn unreferenced(&self) -> Result<BTreeMap<String, u64>, StoreError> {
+        let listing = self.list().await?;
+        if !listing.unreadable.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let mut referred_to = referenced(&listing);
+        referred_to.append(&mut self.objects_of_forms().await?);
+        let mut stored = self.stored().await?;
+        stored.retain(|sha256, _| !referred_to.contains(sha256));
+        Ok(stored)
+    }
+
+    async fn remove(&self, path: &Path) -> Result<(), StoreError> {
+        match self.objects.delete(path).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// The artifact of a file that is still to be copied.
+fn placeholder(file: &SourceFile) -> Artifact {
+    Artifact {
+        name: file.name.clone(),
+        type_: file.output,
+        bytes: 0,
+        sha256: "0".repeat(64),
+        media_type: file.media_type.clone(),
+        sensitive: file.output == Output::Raw,
+    }
+}
+
+impl SourceFile {
+    /// Its size now.
+    fn bytes(&self) -> Result<u64, StoreError> {
+        let metadata = self.content.metadata().map_err(io_error(FilePath::new(&self.name)))?;
+        Ok(metadata.len())
+    }
+}
+
+/// Reads the file once: what is hashed is what is written.
+async fn pour(source: &SourceFile, size: u64, upload: &mut WriteMultipart) -> Result<String, StoreError> {
+    let mut sha256 = Sha256::new();
+    let mut found: u64 = 0;
+    let mut buffer = vec![0; CHUNK_BYTES];
+    loop {
+        // At its place: others may read the same open file.
+        let (content, at) = (Arc::clone(&source.content), found);
+        let reading = tokio::task::spawn_blocking(move || {
+            let read = content.read_at(&mut buffer, at);
+            (buffer, read)
+        });
+        let read;
+        (buffer, read) = reading.await?;
+        let read = read.map_err(io_error(FilePath::new(&source.name)))?;
+        let Some(chunk) = buffer.get(..read).filter(|chunk| !chunk.is_empty()) else {
+            break;
+        };
+        found = found.saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
+        // A file that still grows would pass the free-space check and fill the disk.
+        if found > size {
+            break;
+        }
+        sha256.update(chunk);
+        upload.wait_for_capacity(2).await?;
+        upload.write(chunk);
+    }
+    if found != size {
+        return Err(StoreError::SourceChanged {
+            name: source.name.clone(),
+            expected: size,
+            found,
+        });
+    }
+    Ok(integrity::hex(&sha256.finalize()))
+}
+
+fn referenced(listing: &Listing) -> BTreeSet<String> {
+    listing
+        .manifests
+        .iter()
+        .flat_map(|manifest| &manifest.artifacts)
+        .map(|artifact| artifact.sha256.clone())
+        .collect()
+}
+
+fn manifest_path(namespace: &str, capture: &str) -> Path {
+    Path::from(format!("captures/{namespace}/{capture}.json"))
+}
+
+fn object_path(sha256: &str) -> Path {
+    Path::from(format!("objects/{sha256}"))
+}
+
+fn io_error(path: &FilePath) -> impl FnOnce(std::io::Error) -> StoreError + '_ {
+    move |source| StoreError::Io {
+        path: path.to_path_buf(),
+        source,
+    }
+}
