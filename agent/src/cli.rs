@@ -8,9 +8,9 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use flopwatch_analysis::export::{ExportFormat, Table};
 use flopwatch_api::profiler::TraceCategory;
 use flopwatch_api::session::TransformDevice;
-use flopwatch_trace::export::{ExportFormat, Table};
 
 use crate::conversion::Conversion;
 use crate::node;

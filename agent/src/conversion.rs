@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use flopwatch_trace::export::{self, ExportError, ExportFormat, Table};
+use flopwatch_analysis::export::{self, ExportError, ExportFormat, Table};
 use flopwatch_trace::model::{Drop, Timeline};
 use serde::{Deserialize, Serialize};
 

@@ -6,10 +6,10 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use flopwatch_analysis::export::{ExportFormat, Table};
 use flopwatch_api::form::Form;
 use flopwatch_api::session::TransformDevice;
 use flopwatch_artifacts::{ConversionError, Converter};
-use flopwatch_trace::export::{ExportFormat, Table};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 

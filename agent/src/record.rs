@@ -16,6 +16,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use flopwatch_analysis::summary::Summary;
 use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::CategoryCount;
 use flopwatch_api::profiler::TraceCategory;
@@ -23,7 +24,6 @@ use flopwatch_attach::nsys::HostTools;
 use flopwatch_attach::sandbox::product::ProductError;
 use flopwatch_launcher::copy::CopyError;
 use flopwatch_nvml::DeviceSelection;
-use flopwatch_trace::summary::Summary;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::process::{Child, Command};

@@ -8,11 +8,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use flopwatch_analysis::export::{ExportFormat, Table};
+use flopwatch_analysis::summary::Summary;
 use flopwatch_api::session::TransformDevice;
 use flopwatch_attach::nsys::{HostTools, parse_version};
 use flopwatch_attach::sandbox::product::ProductError;
-use flopwatch_trace::export::{ExportFormat, Table};
-use flopwatch_trace::summary::Summary;
 use flopwatch_trace::{Format, Version, nsys_report};
 use tempfile::TempDir;
 use tokio::process::Command;

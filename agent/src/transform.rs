@@ -6,11 +6,11 @@ use std::fs::File;
 use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
+use flopwatch_analysis::summary::{self, Summary, SummaryError, summarise};
 use flopwatch_api::profiler::TraceCategory;
 use flopwatch_api::session::TransformDevice;
 use flopwatch_trace::convert::LOCAL_SESSION;
 use flopwatch_trace::model::{Capture, Category, CounterSeries, DropReason};
-use flopwatch_trace::summary::{self, Summary, SummaryError, summarise};
 use flopwatch_trace::timeline_file::{self, WriteError};
 use flopwatch_trace::transform::TransformOptions;
 use flopwatch_trace::transform::choice::Wanted;

@@ -6,9 +6,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use flopwatch_analysis::summary::Summary;
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::model::{Capture, Category, Event, Events, Row, Track};
-use flopwatch_trace::summary::Summary;
 use flopwatch_trace::timeline_file;
 use flopwatch_trace::transform::{TransformOptions, transform};
 

@@ -1,5 +1,7 @@
 //! The events of one category, a vector per column.
 
+use rayon::prelude::*;
+
 use super::{Category, ColumnId, Width};
 
 /// A column that only some categories have.
@@ -219,6 +221,13 @@ impl Events {
             .get(at)
             .and_then(|name| self.names.get(index(*name)))
             .map_or("", String::as_str)
+    }
+
+    /// The end of the last event in ns; none without events.
+    pub fn last_end_ns(&self) -> Option<u64> {
+        let times = self.start_ns.par_iter().with_min_len(1 << 14);
+        let ends = times.zip(&self.duration_ns);
+        ends.map(|(start, duration)| start.saturating_add(*duration)).max()
     }
 
     /// End of the event at `at` in ns.

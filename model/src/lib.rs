@@ -11,16 +11,18 @@ mod kernel_profile;
 mod lod;
 mod memory_kind;
 mod row;
+mod row_major;
 
 pub use category::{Category, ColumnId, Width};
 pub use counter::CounterSeries;
 pub use drops::{Drop, DropReason, Drops};
 pub use events::{Column, Event, Events, Values, index};
-pub use figures::Figures;
+pub use figures::{Figures, approximate, figures_by_key};
 pub use kernel_profile::{KernelProfile, Metric};
 pub use lod::{Lod, LodLevel};
 pub use memory_kind::MemoryKind;
 pub use row::{Row, Track};
+pub use row_major::RowMajor;
 
 use std::collections::{BTreeMap, BTreeSet};
 

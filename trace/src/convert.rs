@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crate::limits::ReadLimits;
 use crate::open::{ReadError, open};
-use crate::summary::{Summary, summarise};
 use crate::timeline_file::{self, WriteError};
 use crate::transform::{TransformOptions, transform};
+use flopwatch_analysis::summary::{Summary, summarise};
 
 /// Session of a timeline whose source names none.
 pub const LOCAL_SESSION: &str = "local";

@@ -1,9 +1,9 @@
-//! Columnar model of GPU captures: readers, transform, timeline file, summary.
+//! Files of GPU captures: readers, transform, timeline file.
 //!
 //! The way of a capture through the crate: [`read`] (or [`open()`], which also tells the session of a timeline file) finds the format by content and lets its reader ([`nsys_hdf`],
 //! [`nsys_sqlite`], [`kineto`], [`xplane`], [`ncu`], [`timeline_file`]) fill a [`model::Capture`]; the caller may
 //! add [`model::CounterSeries`] of its own (NVML samples); [`transform::transform`] sorts, assigns lanes and joins launches to
-//! GPU work; [`timeline_file::write`] and [`summary::summarise`] publish the result, [`export::export`] gives it to other programs.
+//! GPU work; [`timeline_file::write`] publishes the result, and `flopwatch_analysis` makes tables and files for other programs of it.
 //!
 //! Every format has a module of its own with the same entry: `read(path, &ReadLimits) -> Result<Capture, ReadError>`, where
 //! `ReadError` is that module's enum and each of its messages names the file. A reader
@@ -18,7 +18,6 @@
 
 pub mod convert;
 mod detect;
-pub mod export;
 mod hdf5_io;
 pub mod kineto;
 mod limits;
@@ -29,9 +28,7 @@ pub mod nsys_report;
 pub mod nsys_sqlite;
 mod open;
 pub mod redact;
-pub mod render;
 mod sqlite_io;
-pub mod summary;
 pub mod timeline_file;
 mod tool;
 pub mod transform;

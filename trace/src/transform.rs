@@ -8,13 +8,12 @@ pub mod cpu;
 pub mod cuda;
 pub mod device;
 pub mod engine;
-pub mod figures;
+mod figures;
 mod lanes;
 mod launches;
 pub mod lod;
 mod names;
 pub mod order;
-pub mod rows;
 pub mod strips;
 
 pub use cpu::Cpu;
@@ -23,7 +22,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use crate::model::{Capture, Category, Events, Timeline, Values, index};
+use crate::model::{Capture, Category, Events, RowMajor, Timeline, Values, index};
 use engine::{Columns, Engine, Input, Sorted};
 
 /// What the caller decides.
@@ -101,21 +100,14 @@ pub(crate) fn derive(events: &Events, rows: u32) -> (crate::model::Lod, Vec<crat
         name: events.name.clone(),
         names: u32::try_from(events.names.len()).unwrap_or(u32::MAX),
     };
-    let by_row = rows::RowMajor::new(&columns.row, rows);
+    let by_row = RowMajor::new(&columns.row, rows);
     let lane = by_row.gather(&events.lane);
     (lod::lod(&columns, &by_row, &lane), figures::by_name(&columns))
 }
 
 /// The end of the last event.
 fn last_end(events: &BTreeMap<Category, Events>) -> u64 {
-    events.values().filter_map(end_of).max().unwrap_or(0)
-}
-
-/// The end of the last of these events.
-pub(crate) fn end_of(events: &Events) -> Option<u64> {
-    let times = events.start_ns.par_iter().with_min_len(1 << 14);
-    let ends = times.zip(&events.duration_ns);
-    ends.map(|(start, duration)| start.saturating_add(*duration)).max()
+    events.values().filter_map(Events::last_end_ns).max().unwrap_or(0)
 }
 
 /// Rows and names in their published numbering, columns in their published order.

@@ -20,7 +20,7 @@ pub(crate) fn run(cache: &Cache) -> Result<()> {
         example(cache, "flopwatch-api", "crds", &DEFINITIONS)
     })?;
     step("summary schema", || {
-        example(cache, "flopwatch-trace", "summary_schema", &[SUMMARY_SCHEMA])
+        example(cache, "flopwatch-analysis", "summary_schema", &[SUMMARY_SCHEMA])
     })?;
     step("OpenAPI document", || {
         example(cache, "flopwatch-operator", "openapi", &[OPENAPI])

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+pub use flopwatch_analysis::summary::Device;
+use flopwatch_analysis::summary::TransformedOn;
 use flopwatch_cuda::{CudaError, Neighbours};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the user asked for.
@@ -20,16 +21,6 @@ pub enum Wanted {
     Cpu,
 }
 
-/// Where the steps are done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Device {
-    /// A GPU.
-    Gpu,
-    /// The processor.
-    Cpu,
-}
-
 /// What was picked, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pick {
@@ -37,6 +28,15 @@ pub struct Pick {
     pub device: Device,
     /// Why there.
     pub reason: Reason,
+}
+
+impl From<&Pick> for TransformedOn {
+    fn from(pick: &Pick) -> Self {
+        Self {
+            device: pick.device,
+            reason: pick.reason.to_string(),
+        }
+    }
 }
 
 /// Why a device was picked.

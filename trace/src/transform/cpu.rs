@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use super::engine::{Columns, Engine, Input, Output, Sorted};
-use super::{figures, lanes, lod, order, rows::RowMajor};
-use crate::model::{Category, Lod};
+use super::{figures, lanes, lod, order};
+use crate::model::{Category, Lod, RowMajor};
 
 /// So few are sorted a category per core. More are sorted one category after the other, each by every core, so that what one needs
 /// beside its columns is not there several times.

@@ -9,7 +9,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::engine::Columns;
-use super::rows::RowMajor;
+use crate::model::RowMajor;
 
 /// What a row has of a category: its events and where their lanes go.
 type Part<'a> = (&'a Columns, &'a RowMajor, Range<usize>, &'a mut [u32]);

@@ -18,9 +18,8 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::engine::Columns;
-use super::rows::RowMajor;
 use super::strips;
-use crate::model::{Lod, LodLevel, index};
+use crate::model::{Lod, LodLevel, RowMajor, index};
 
 /// Fewer events are drawn as they are.
 const LEAST_EVENTS: usize = 4096;

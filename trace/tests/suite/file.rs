@@ -1,10 +1,10 @@
 //! The timeline file as its readers find it.
 
+use flopwatch_analysis::summary::{Summary, summarise};
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::model::{
     Capture, Category, ColumnId, CounterSeries, Device, Event, Events, KernelProfile, Metric, Row, Timeline, Track,
 };
-use flopwatch_trace::summary::{Summary, summarise};
 use flopwatch_trace::timeline_file::{self, OpenError, WriteError};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use hdf5::types::{IntSize, TypeDescriptor, VarLenUnicode};

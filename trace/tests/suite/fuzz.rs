@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use flopwatch_trace::summary::summarise;
+use flopwatch_analysis::summary::summarise;
 use flopwatch_trace::timeline_file;
 use flopwatch_trace::transform::{TransformOptions, transform};
 use target::{Seeds, Target};

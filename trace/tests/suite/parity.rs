@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use flopwatch_analysis::summary::{Statistics, Summary, Table, TableRow, summarise};
 use flopwatch_trace::model::{Category, ColumnId, Timeline};
-use flopwatch_trace::summary::{Statistics, Summary, Table, TableRow, summarise};
 
 use crate::corpus::timeline_of;
 use crate::nsys;

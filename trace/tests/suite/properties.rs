@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_analysis::summary::summarise;
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::model::{Capture, Category, Event, Events, Row, Timeline, Track};
-use flopwatch_trace::summary::summarise;
 use flopwatch_trace::timeline_file;
 use flopwatch_trace::transform::{TransformOptions, transform};
 use proptest::prelude::*;

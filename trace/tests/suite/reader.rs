@@ -1,9 +1,9 @@
 //! The reader of nsys exports and the transform, on exports of our own making.
 
+use flopwatch_analysis::summary::summarise;
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::model::{Category, ColumnId, Drop, DropReason, Events, Timeline, Track};
 use flopwatch_trace::nsys_hdf::ReadError;
-use flopwatch_trace::summary::summarise;
 use flopwatch_trace::transform::{TransformOptions, transform};
 
 use crate::export::{Export, GraphTrace, Kernel, Nvtx, Osrt, Runtime, Schema, global, text};

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use bytes::Bytes;
-use flopwatch_trace::export::{self, ExportFormat, Table};
+use flopwatch_analysis::export::{self, ExportFormat, Table};
+use flopwatch_analysis::summary::summarise;
 use flopwatch_trace::model::{Capture, Timeline};
 use flopwatch_trace::redact::REDACTED;
-use flopwatch_trace::summary::summarise;
 use flopwatch_trace::timeline_file;
 use flopwatch_trace::transform::{TransformOptions, transform};
 use hdf5::types::{IntSize, TypeDescriptor, VarLenUnicode};

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use flopwatch_analysis::export::{ExportFormat, Table, export};
 use flopwatch_api::form::Form;
 use flopwatch_artifacts::{ConversionError, Converter};
-use flopwatch_trace::export::{ExportFormat, Table, export};
 use flopwatch_trace::{ReadLimits, timeline_file};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;

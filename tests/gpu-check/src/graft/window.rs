@@ -5,12 +5,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use flopwatch_analysis::summary::{Summary, summarise};
 use flopwatch_attach::graft::{Bounds, Target};
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_attach::reexec::Reexec;
 use flopwatch_attach::sandbox::{self, MemoryBound, Sandboxed};
 use flopwatch_trace::ReadLimits;
-use flopwatch_trace::summary::{Summary, summarise};
 use flopwatch_trace::timeline_file;
 use flopwatch_trace::transform::{TransformOptions, transform};
 use serde::Serialize;
@@ -112,7 +112,7 @@ pub(crate) fn capture(
 }
 
 fn counted(summary: &Summary) -> WindowResult {
-    let calls = |table: &flopwatch_trace::summary::Table| table.rows.iter().map(|row| row.statistics.calls).sum();
+    let calls = |table: &flopwatch_analysis::summary::Table| table.rows.iter().map(|row| row.statistics.calls).sum();
     WindowResult {
         kernels: calls(&summary.kernels),
         kernel_names: summary.kernels.rows.len(),

@@ -1,26 +1,52 @@
 //! A timeline in the formats of other programs: Chrome trace JSON, Perfetto, CSV, Parquet; and its earliest events as plain JSON.
-//! `docs/formats.md` describes each.
+//! `docs/formats.md` describes each. Each file is an entry of the catalogue; [`Export::definition`] gives it.
 //!
 //! Every event of the timeline is in each of them but the last, in integer nanoseconds; what a format cannot hold is counted in
 //! [`Exported::left_out`]. The strings are those of the timeline, which readers redacted.
 
+pub(crate) mod entries;
+
+#[cfg(feature = "export")]
 mod chrome;
+#[cfg(feature = "export")]
 mod csv;
+#[cfg(feature = "export")]
 mod events;
+#[cfg(feature = "export")]
 mod json;
+#[cfg(feature = "export")]
 mod kernels;
+#[cfg(feature = "export")]
 mod nesting;
+#[cfg(feature = "export")]
 mod parquet;
+#[cfg(feature = "export")]
 mod perfetto;
+#[cfg(feature = "export")]
 mod record;
+#[cfg(feature = "export")]
 mod tracks;
+mod write;
+#[cfg(feature = "export")]
+mod writers;
 
-use std::io::{self, Write};
+use std::io;
 
-use crate::model::{DropReason, Drops, Timeline};
+use crate::definition::Definition;
+use crate::model::Drops;
+use crate::needs::Needs;
 
-pub use events::MOST_EVENTS;
-pub use kernels::MOST_LAUNCHES;
+#[cfg(feature = "export")]
+pub use writers::export;
+
+/// Most events in the document of the earliest events: a client holds it whole.
+pub const MOST_EVENTS: u64 = 100_000;
+
+/// Most launches in the document of kernel counters: a client holds it whole.
+pub const MOST_LAUNCHES: usize = 10_000;
+
+/// Version of the entries of the catalogue: raised whenever the bytes of a file change, added columns included.
+pub(crate) const VERSION: u32 = 1;
 
 /// Version of the tables' columns and of the tracks' numbering. Columns are added behind the others without a new version.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -144,45 +170,68 @@ pub enum ExportError {
     #[error("the output cannot be written: {0}")]
     Write(#[from] io::Error),
     /// The Parquet writer refuses.
+    #[cfg(feature = "export")]
     #[error("the Parquet file cannot be written: {0}")]
     Parquet(#[from] ::parquet::errors::ParquetError),
     /// The JSON writer refuses.
     #[error("the trace cannot be written: {0}")]
     Json(#[from] serde_json::Error),
     /// The CSV writer refuses.
+    #[cfg(feature = "export")]
     #[error("the table cannot be written: {0}")]
     Csv(#[from] ::csv::Error),
+    /// This program was built without writers of other formats.
+    #[cfg(not(feature = "export"))]
+    #[error("this program writes no formats of other programs: run flopwatch-agent")]
+    NotBuilt,
 }
 
-/// Writes `timeline` as `format` to `out`; `table` chooses where the format is one table. After an error `out` holds a part.
-pub fn export<W: Write + Send>(
-    timeline: &Timeline,
-    format: ExportFormat,
-    table: Table,
-    out: W,
-) -> Result<Exported, ExportError> {
-    let mut exported = match format {
-        ExportFormat::Chrome => chrome::write(timeline, out),
-        ExportFormat::Perfetto => perfetto::write(timeline, out),
-        ExportFormat::Csv => csv::write(timeline, table, out),
-        ExportFormat::Parquet => parquet::write(timeline, table, out),
-        ExportFormat::Json => events::write(timeline, out),
-        ExportFormat::Kernels => kernels::write(timeline, out),
-    }?;
-    let capture = &timeline.capture;
-    let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
-    let samples: usize = capture.counters.iter().map(|series| series.value.len()).sum();
-    let events = timeline.total_events();
-    let rest = [
-        (
-            "profiles of kernels",
-            count(capture.profiles.len()).saturating_sub(exported.profiles),
-        ),
-        ("samples of series", count(samples).saturating_sub(exported.samples)),
-        ("events", events.saturating_sub(exported.events)),
-    ];
-    for (what, count) in rest {
-        exported.left_out.add(DropReason::Unsupported, what, count);
+/// Which file for another program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Export {
+    /// The format.
+    pub format: ExportFormat,
+    /// Which table, where the format is one.
+    pub table: Table,
+    /// Whether the file is compressed with gzip.
+    pub gzip: bool,
+}
+
+impl Export {
+    /// The file of that format and table, as a request of the catalogue names it.
+    pub fn definition(format: ExportFormat, table: Table) -> &'static Definition {
+        match (format, table) {
+            (ExportFormat::Csv, Table::Events) => &entries::EVENTS_CSV,
+            (ExportFormat::Csv, Table::Samples) => &entries::SAMPLES_CSV,
+            (ExportFormat::Parquet, Table::Events) => &entries::EVENTS_PARQUET,
+            (ExportFormat::Parquet, Table::Samples) => &entries::SAMPLES_PARQUET,
+            (ExportFormat::Chrome, _) => &entries::CHROME,
+            (ExportFormat::Perfetto, _) => &entries::PERFETTO,
+            (ExportFormat::Json, _) => &entries::EARLIEST_EVENTS,
+            (ExportFormat::Kernels, _) => &entries::KERNEL_COUNTERS,
+        }
     }
-    Ok(exported)
+
+    /// What its writer reads of a timeline.
+    pub(crate) const fn needs(self) -> Needs {
+        match (self.format, self.table) {
+            (ExportFormat::Csv | ExportFormat::Parquet, Table::Samples) => Needs {
+                counters: true,
+                ..Needs::NOTHING
+            },
+            (ExportFormat::Csv | ExportFormat::Parquet, Table::Events) | (ExportFormat::Json, _) => Needs {
+                counters: false,
+                profiles: false,
+                ..Needs::EVERYTHING
+            },
+            (ExportFormat::Chrome | ExportFormat::Perfetto, _) => Needs {
+                profiles: false,
+                ..Needs::EVERYTHING
+            },
+            (ExportFormat::Kernels, _) => Needs {
+                profiles: true,
+                ..Needs::NOTHING
+            },
+        }
+    }
 }

@@ -10,7 +10,7 @@ use crate::summary::{Measure, Summary, Table, TableRow};
 const NAME_WIDTH: usize = 72;
 
 /// Renders `summary` with at most `top` rows per table.
-pub fn table(summary: &Summary, top: usize) -> String {
+pub(crate) fn table(summary: &Summary, top: usize) -> String {
     let mut out = String::new();
     header(&mut out, summary);
     let tables = summary.tables().map(|(name, table)| (title(name), table));
@@ -182,5 +182,5 @@ fn scaled(mut value: f64, step: f64, units: &[&str]) -> String {
 }
 
 fn precise(value: u64) -> f64 {
-    crate::summary::approximate(u128::from(value))
+    crate::model::approximate(u128::from(value))
 }

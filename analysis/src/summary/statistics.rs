@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::Figures;
+use crate::model::{Figures, approximate};
 
 /// Figures of one name. `total`, `min` and `max` are exact.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -68,16 +68,6 @@ fn deviation(figures: &Figures) -> f64 {
         approximate,
     );
     (spread / (approximate(n) * approximate(n - 1))).sqrt()
-}
-
-/// The nearest `f64`: exact up to 2^53, which is 104 days in nanoseconds.
-#[allow(
-    clippy::as_conversions,
-    clippy::cast_precision_loss,
-    reason = "there is no From for it; rounding to the nearest is what is wanted"
-)]
-pub(crate) fn approximate(value: u128) -> f64 {
-    value as f64
 }
 
 #[cfg(test)]

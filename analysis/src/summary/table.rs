@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::statistics::{Statistics, approximate};
-use crate::model::{Category, ColumnId, Events, Figures, Timeline};
-use crate::transform::figures::by_key;
+use super::statistics::Statistics;
+use crate::model::{Category, ColumnId, Events, Figures, Timeline, approximate, figures_by_key};
 
 /// What the figures of a table measure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -144,7 +143,7 @@ fn of_category(timeline: &Timeline, category: Category, measure: Measure) -> Vec
         let pairs = events.name.iter().enumerate();
         let keys: Vec<u32> = pairs.map(|(at, name)| name.saturating_mul(2) + style_of(at)).collect();
         let count = u32::try_from(events.names.len() * 2).unwrap_or(u32::MAX);
-        let figures = by_key(count, &keys, (0..events.len()).map(|at| value(events, at, measure)));
+        let figures = figures_by_key(count, &keys, (0..events.len()).map(|at| value(events, at, measure)));
         let keys = names.flat_map(|name| [(Some("PushPop"), name), (Some("StartEnd"), name)]);
         return keys.zip(figures).collect();
     }
@@ -152,7 +151,7 @@ fn of_category(timeline: &Timeline, category: Category, measure: Measure) -> Vec
     let known = known.filter(|known| measure == Measure::Duration && known.len() == events.names.len());
     let count = u32::try_from(events.names.len()).unwrap_or(u32::MAX);
     let figures = known.cloned().unwrap_or_else(|| {
-        by_key(
+        figures_by_key(
             count,
             &events.name,
             (0..events.len()).map(|at| value(events, at, measure)),

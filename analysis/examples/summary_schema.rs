@@ -6,6 +6,6 @@ fn main() -> Result<()> {
     let Some(path) = std::env::args_os().nth(1) else {
         return Err(Error::other("name the file to write"));
     };
-    let schema = flopwatch_trace::summary::json_schema().map_err(Error::other)?;
+    let schema = flopwatch_analysis::summary::json_schema().map_err(Error::other)?;
     std::fs::write(path, schema)
 }

@@ -6,11 +6,8 @@ use std::io::{BufWriter, Write};
 
 use serde::Serialize;
 
-use super::{ExportError, Exported};
+use super::{ExportError, Exported, MOST_LAUNCHES};
 use crate::model::{KernelProfile, Metric, Timeline};
-
-/// Most launches in a document: a client holds it whole.
-pub const MOST_LAUNCHES: usize = 10_000;
 
 /// Writes nothing at all where the capture has no such launch.
 pub(super) fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportError> {

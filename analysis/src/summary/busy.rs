@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::statistics::approximate;
-use crate::model::{Timeline, index};
-use crate::transform::end_of;
+use crate::model::{Events, Timeline, approximate, index};
 
 /// How long a GPU was busy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,7 +27,7 @@ pub(super) fn events_span(timeline: &Timeline) -> u64 {
     let events = || timeline.capture.events.values();
     // Sorted by start.
     let begin = events().filter_map(|events| events.start_ns.first()).min();
-    let end = events().filter_map(end_of).max();
+    let end = events().filter_map(Events::last_end_ns).max();
     end.unwrap_or(0).saturating_sub(begin.copied().unwrap_or(0))
 }
 

@@ -5,6 +5,7 @@ mod busy;
 mod copies;
 mod cuda_api;
 mod device_ops;
+mod entry;
 mod kernels;
 mod launches;
 mod memsets;
@@ -12,6 +13,7 @@ mod nvtx;
 mod operators;
 mod os_runtime;
 mod profiled_kernels;
+mod render;
 mod statistics;
 mod table;
 
@@ -19,13 +21,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use busy::GpuBusy;
+pub(crate) use entry::SummaryAnalysis;
 pub use launches::Launches;
 pub use statistics::Statistics;
-pub(crate) use statistics::approximate;
 pub use table::{Measure, Table, TableRow};
 
 use crate::model::{Category, Drop, Events, Source, Timeline};
-use crate::transform::choice::{Device, Pick};
 
 /// Version of the JSON. Fields are added without changing it; it changes when one changes its meaning. Since 2, the events of a
 /// category that was not captured are null.
@@ -107,13 +108,14 @@ pub struct TransformedOn {
     pub reason: String,
 }
 
-impl From<&Pick> for TransformedOn {
-    fn from(pick: &Pick) -> Self {
-        Self {
-            device: pick.device,
-            reason: pick.reason.to_string(),
-        }
-    }
+/// Where the transform's heavy steps are done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Device {
+    /// A GPU.
+    Gpu,
+    /// The processor.
+    Cpu,
 }
 
 /// Events of a category.
@@ -135,12 +137,12 @@ impl Summary {
 
     /// As text for a terminal, with at most `top` rows per table.
     pub fn render(&self, top: usize) -> String {
-        crate::render::table(self, top)
+        render::table(self, top)
     }
 
     /// As CSV, with at most `top` rows per table: one line per row of a table, and one for a table without rows.
     pub fn to_csv(&self, top: usize) -> String {
-        crate::render::csv(self, top)
+        render::csv(self, top)
     }
 
     /// Every table with its field's name, in published order.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::model::index;
+use super::index;
 
 /// Positions of a category's events by row, in their order within the row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

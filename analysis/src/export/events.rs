@@ -3,11 +3,8 @@
 use std::io::{BufWriter, Write};
 
 use super::record::{Cells, Field, Kind};
-use super::{ExportError, Exported};
+use super::{ExportError, Exported, MOST_EVENTS};
 use crate::model::Timeline;
-
-/// Most events in a document: a client holds it whole.
-pub const MOST_EVENTS: u64 = 100_000;
 
 pub(super) fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportError> {
     up_to(timeline, MOST_EVENTS, out)

@@ -1,0 +1,92 @@
+//! What each stream of each GPU ran: the analysis that CONTRIBUTING walks through.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::definition::{Analysis, AnalysisError, InputCount, NoParameters};
+use crate::input::Inputs;
+use crate::model::{Category, index};
+use crate::needs::{Needs, Selection};
+
+/// Launches, busy time and distinct kernels per stream.
+#[derive(Debug)]
+pub struct KernelsPerStream;
+
+/// The result: a row per stream that ran a kernel, by process, device, context and stream.
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Streams {
+    /// Whether kernels were recorded at all. `false` means "not captured", which is not the same as no kernels.
+    pub captured: bool,
+    /// The streams.
+    pub rows: Vec<Stream>,
+}
+
+/// What a stream ran.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Stream {
+    /// Process id as the profiler saw it.
+    pub process: u32,
+    /// Device ordinal.
+    pub device: u32,
+    /// CUDA context; 0 where the source does not say.
+    pub context: u64,
+    /// CUDA stream; 0 where the source does not say.
+    pub stream: u64,
+    /// Kernels that it ran.
+    pub launches: u64,
+    /// Length in ns of the union of their intervals.
+    pub busy_ns: u64,
+    /// Distinct names among them.
+    pub distinct_kernels: usize,
+}
+
+impl Analysis for KernelsPerStream {
+    const NAME: &'static str = "kernels-per-stream";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "Launches, busy time and distinct kernels of each stream of each GPU.";
+    const INPUTS: InputCount = InputCount::One;
+    const NEEDS: Needs = Needs {
+        categories: Selection::Only(&[Category::CudaKernel]),
+        rows: true,
+        names: true,
+        ..Needs::NOTHING
+    };
+    type Params = NoParameters;
+    type Output = Streams;
+
+    fn run(inputs: &Inputs<'_>, _params: &NoParameters) -> Result<Streams, AnalysisError> {
+        let capture = &inputs.first().capture;
+        let mut streams: BTreeMap<_, (Stream, u64, BTreeSet<u32>)> = BTreeMap::new();
+        if let Some(kernels) = capture.events.get(&Category::CudaKernel) {
+            for (at, (row, name)) in kernels.row.iter().zip(&kernels.name).enumerate() {
+                let Some(row) = capture.rows.get(index(*row)) else {
+                    continue;
+                };
+                let key = (row.process, row.device, row.context, row.stream);
+                let (stream, until, names) = streams.entry(key).or_default();
+                let (start, end) = (kernels.start_ns.get(at).copied().unwrap_or(0), kernels.end_ns(at));
+                stream.launches += 1;
+                // Sorted by start: overlap counts once.
+                stream.busy_ns += end.saturating_sub(start.max(*until));
+                *until = end.max(*until);
+                names.insert(*name);
+            }
+        }
+        let rows = streams
+            .into_iter()
+            .map(|((process, device, context, stream), (found, _, names))| Stream {
+                process,
+                device: device.unwrap_or(0),
+                context: context.unwrap_or(0),
+                stream: stream.unwrap_or(0),
+                distinct_kernels: names.len(),
+                ..found
+            });
+        Ok(Streams {
+            captured: capture.captured.contains(&Category::CudaKernel),
+            rows: rows.collect(),
+        })
+    }
+}

@@ -1,0 +1,47 @@
+//! Every analysis, a line each.
+
+use crate::analyses::{KernelChanges, KernelsPerStream};
+use crate::definition::{Definition, ResultType};
+use crate::export::entries;
+use crate::request::{Request, RequestError};
+use crate::summary::SummaryAnalysis;
+
+/// Every analysis, in published order.
+pub static CATALOGUE: &[&Definition] = &[
+    &Definition::of::<SummaryAnalysis>(),
+    &Definition::of::<KernelsPerStream>(),
+    &Definition::of::<KernelChanges>(),
+    &entries::EVENTS_CSV,
+    &entries::EVENTS_PARQUET,
+    &entries::SAMPLES_CSV,
+    &entries::SAMPLES_PARQUET,
+    &entries::CHROME,
+    &entries::CHROME_GZ,
+    &entries::PERFETTO,
+    &entries::EARLIEST_EVENTS,
+    &entries::KERNEL_COUNTERS,
+];
+
+/// The analysis of that name.
+pub fn find(name: &str) -> Option<&'static Definition> {
+    CATALOGUE.iter().find(|definition| definition.name == name).copied()
+}
+
+/// The analyses whose results are also served as artifacts of a capture, each under its file name.
+pub fn artifacts() -> impl Iterator<Item = (&'static str, &'static Definition)> {
+    CATALOGUE.iter().filter_map(|definition| match definition.result {
+        ResultType::File {
+            file_name,
+            artifact: true,
+            ..
+        } => Some((file_name, *definition)),
+        _ => None,
+    })
+}
+
+/// What an artifact of that name is made by, where it is not stored but made on demand.
+pub fn artifact(file_name: &str) -> Option<Request> {
+    let (_, definition) = artifacts().find(|(name, _)| *name == file_name)?;
+    let request: Result<Request, RequestError> = Request::of(definition);
+    request.ok()
+}

@@ -1,0 +1,292 @@
+//! What an analysis says of itself, as a type and as a value.
+
+use std::io::{self, Write};
+
+use schemars::{JsonSchema, Schema, schema_for};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::export::Export;
+use crate::input::{Input, Inputs};
+use crate::model::Drop;
+use crate::needs::Needs;
+use crate::parameters::Parameters;
+use crate::tabular::Tabular;
+
+/// An analysis: a pure function of captures and parameters to a result that is written as JSON.
+pub trait Analysis {
+    /// Its name, in kebab case, at most [`Definition::LONGEST_NAME`] bytes.
+    const NAME: &'static str;
+    /// Raised whenever the same inputs and parameters may give another result: by a change of the computation, of the result's
+    /// type or of a parameter's default. Kept results of other versions are never served.
+    const VERSION: u32;
+    /// What it tells, in a sentence for people.
+    const ABOUT: &'static str;
+    /// How many captures it is made of.
+    const INPUTS: InputCount;
+    /// What it reads of each capture.
+    const NEEDS: Needs;
+    /// Its parameters: a struct of plain fields with `#[serde(default, deny_unknown_fields)]`, each documented. Bounds are said to schemars
+    /// (`#[schemars(range(min = 1, max = 100))]`) and are checked from there.
+    type Params: DeserializeOwned + Serialize + JsonSchema + Default;
+    /// Its result. A result whose one list holds plain fields is shown as a table; see [`Tabular`].
+    type Output: Serialize + JsonSchema;
+
+    /// Runs it.
+    fn run(inputs: &Inputs<'_>, params: &Self::Params) -> Result<Self::Output, AnalysisError>;
+
+    /// Writes the result: compact JSON and a line's end, unless an analysis has older clients that know it otherwise.
+    fn write(output: &Self::Output, out: &mut dyn Write) -> Result<(), AnalysisError> {
+        serde_json::to_writer(&mut *out, output).map_err(AnalysisError::Json)?;
+        Ok(out.write_all(b"\n")?)
+    }
+}
+
+/// No parameters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoParameters {}
+
+/// How many captures an analysis is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum InputCount {
+    /// One.
+    One,
+    /// Two, in an order that matters: before and after.
+    Two,
+    /// One or more, at most [`InputCount::MOST`].
+    Many,
+}
+
+impl InputCount {
+    /// Most captures of one analysis.
+    pub const MOST: usize = 64;
+
+    /// Whether `count` captures are as many as it takes.
+    pub const fn accepts(self, count: usize) -> bool {
+        match self {
+            Self::One => count == 1,
+            Self::Two => count == 2,
+            Self::Many => count >= 1 && count <= Self::MOST,
+        }
+    }
+
+    /// For people: `one capture`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::One => "one capture",
+            Self::Two => "two captures",
+            Self::Many => "one to 64 captures",
+        }
+    }
+}
+
+/// What comes of an analysis.
+#[derive(Debug, Clone, Copy)]
+pub enum ResultType {
+    /// JSON of a type.
+    Json {
+        /// The type's schema (draft 2020-12).
+        schema: fn() -> Schema,
+    },
+    /// A file for another program.
+    File {
+        /// Its media type.
+        media_type: &'static str,
+        /// How the file is called.
+        file_name: &'static str,
+        /// Whether it is also served under that name beside the capture's artifacts.
+        artifact: bool,
+        /// Whether a file of no bytes says that the capture holds nothing of the kind. Other files of nothing are whole files.
+        may_be_absent: bool,
+    },
+}
+
+/// What was written.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// Events in the file.
+    pub events: u64,
+    /// Samples of series in it.
+    pub samples: u64,
+    /// What the capture holds and the format, or the table, does not.
+    pub left_out: Vec<Drop>,
+}
+
+/// Why an analysis has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum AnalysisError {
+    /// More or fewer captures were named than it is made of.
+    #[error("{name} is made of {wanted}, not of {found}")]
+    Inputs {
+        /// The analysis.
+        name: &'static str,
+        /// How many it is made of.
+        wanted: &'static str,
+        /// How many there were.
+        found: usize,
+    },
+    /// The parameters are none of the analysis; whoever parsed the request had another version of it.
+    #[error("the parameters of {name} cannot be read: {source}")]
+    Parameters {
+        /// The analysis.
+        name: &'static str,
+        /// What is wrong with them.
+        source: serde_json::Error,
+    },
+    /// The result cannot be written as JSON.
+    #[error("the result cannot be written as JSON: {0}")]
+    Json(serde_json::Error),
+    /// The output cannot be written.
+    #[error("the output cannot be written: {0}")]
+    Write(#[from] io::Error),
+    /// The writer of a format for another program failed.
+    #[error(transparent)]
+    Export(#[from] crate::export::ExportError),
+}
+
+type Run = fn(&Inputs<'_>, &Parameters, &mut (dyn Write + Send)) -> Result<Report, AnalysisError>;
+
+/// Who makes the result.
+#[derive(Debug, Clone, Copy)]
+enum Maker {
+    Analysis(Run),
+    Export(Export),
+}
+
+/// An analysis as a value: an entry of the catalogue.
+#[derive(Debug)]
+pub struct Definition {
+    /// [`Analysis::NAME`].
+    pub name: &'static str,
+    /// [`Analysis::VERSION`].
+    pub version: u32,
+    /// [`Analysis::ABOUT`].
+    pub about: &'static str,
+    /// [`Analysis::INPUTS`].
+    pub inputs: InputCount,
+    /// [`Analysis::NEEDS`].
+    pub needs: Needs,
+    /// Schema of the parameters: an object of plain properties.
+    pub parameters: fn() -> Schema,
+    /// What comes of it.
+    pub result: ResultType,
+    /// Parameters as its type reads them, defaults filled in.
+    pub(crate) complete: fn(Value) -> serde_json::Result<Value>,
+    maker: Maker,
+}
+
+impl Definition {
+    /// Longest name in bytes.
+    pub const LONGEST_NAME: usize = 64;
+
+    /// The definition of `A`.
+    pub const fn of<A: Analysis>() -> Self {
+        Self {
+            name: A::NAME,
+            version: A::VERSION,
+            about: A::ABOUT,
+            inputs: A::INPUTS,
+            needs: A::NEEDS,
+            parameters: schema_of::<A::Params>,
+            result: ResultType::Json {
+                schema: schema_of::<A::Output>,
+            },
+            complete: complete::<A::Params>,
+            maker: Maker::Analysis(run::<A>),
+        }
+    }
+
+    /// The definition of a file for another program.
+    pub(crate) const fn of_export(name: &'static str, about: &'static str, export: Export, result: ResultType) -> Self {
+        Self {
+            name,
+            version: crate::export::VERSION,
+            about,
+            inputs: InputCount::One,
+            needs: export.needs(),
+            parameters: schema_of::<NoParameters>,
+            result,
+            complete: complete::<NoParameters>,
+            maker: Maker::Export(export),
+        }
+    }
+
+    /// Media type of the result.
+    pub const fn media_type(&self) -> &'static str {
+        match self.result {
+            ResultType::Json { .. } => "application/json",
+            ResultType::File { media_type, .. } => media_type,
+        }
+    }
+
+    /// What a file of the result is called.
+    pub fn file_name(&self) -> String {
+        match self.result {
+            ResultType::Json { .. } => format!("{}.json", self.name),
+            ResultType::File { file_name, .. } => file_name.to_owned(),
+        }
+    }
+
+    /// Whether a result of so many bytes says that the capture holds nothing of the kind.
+    pub const fn is_absent(&self, bytes: i64) -> bool {
+        matches!(
+            self.result,
+            ResultType::File {
+                may_be_absent: true,
+                ..
+            }
+        ) && bytes == 0
+    }
+
+    /// How the result is shown as a table, where it is one.
+    pub fn tabular(&self) -> Option<Tabular> {
+        match self.result {
+            ResultType::Json { schema } => Tabular::of(&schema()),
+            ResultType::File { .. } => None,
+        }
+    }
+
+    /// Runs it on `inputs` and writes the result to `out`, which holds a part of it after an error.
+    pub(crate) fn run(
+        &self,
+        inputs: &[Input<'_>],
+        parameters: &Parameters,
+        out: &mut (dyn Write + Send),
+    ) -> Result<Report, AnalysisError> {
+        let wrong = || AnalysisError::Inputs {
+            name: self.name,
+            wanted: self.inputs.as_str(),
+            found: inputs.len(),
+        };
+        let accepted = Inputs::new(inputs).filter(|_| self.inputs.accepts(inputs.len()));
+        let inputs = accepted.ok_or_else(wrong)?;
+        match self.maker {
+            Maker::Analysis(run) => run(&inputs, parameters, out),
+            Maker::Export(export) => Ok(export.write(inputs.first_input(), out)?),
+        }
+    }
+}
+
+fn schema_of<T: JsonSchema>() -> Schema {
+    schema_for!(T)
+}
+
+fn complete<P: DeserializeOwned + Serialize>(given: Value) -> serde_json::Result<Value> {
+    serde_json::to_value(serde_json::from_value::<P>(given)?)
+}
+
+fn run<A: Analysis>(
+    inputs: &Inputs<'_>,
+    parameters: &Parameters,
+    out: &mut (dyn Write + Send),
+) -> Result<Report, AnalysisError> {
+    let wrong = |source| AnalysisError::Parameters { name: A::NAME, source };
+    let params: A::Params = serde_json::from_value(parameters.to_value()).map_err(wrong)?;
+    let mut out = io::BufWriter::new(out);
+    A::write(&A::run(inputs, &params)?, &mut out)?;
+    out.flush()?;
+    Ok(Report::default())
+}

@@ -1,0 +1,44 @@
+//! The writers of all formats behind one call.
+
+use std::io::Write;
+
+use super::{ExportError, ExportFormat, Exported, Table, chrome, csv, events, kernels, parquet, perfetto};
+use crate::input::Input;
+use crate::model::{DropReason, Timeline};
+
+/// Writes `timeline` as `format` to `out`; `table` chooses where the format is one table. After an error `out` holds a part.
+pub fn export<W: Write + Send>(
+    timeline: &Timeline,
+    format: ExportFormat,
+    table: Table,
+    out: W,
+) -> Result<Exported, ExportError> {
+    write(Input::whole(timeline), format, table, out)
+}
+
+/// The same of a capture of which only the format's needs were read.
+pub(super) fn write<W: Write + Send>(
+    input: Input<'_>,
+    format: ExportFormat,
+    table: Table,
+    out: W,
+) -> Result<Exported, ExportError> {
+    let Input { timeline, totals } = input;
+    let mut exported = match format {
+        ExportFormat::Chrome => chrome::write(timeline, out),
+        ExportFormat::Perfetto => perfetto::write(timeline, out),
+        ExportFormat::Csv => csv::write(timeline, table, out),
+        ExportFormat::Parquet => parquet::write(timeline, table, out),
+        ExportFormat::Json => events::write(timeline, out),
+        ExportFormat::Kernels => kernels::write(timeline, out),
+    }?;
+    let rest = [
+        ("profiles of kernels", totals.profiles.saturating_sub(exported.profiles)),
+        ("samples of series", totals.samples.saturating_sub(exported.samples)),
+        ("events", totals.events.saturating_sub(exported.events)),
+    ];
+    for (what, count) in rest {
+        exported.left_out.add(DropReason::Unsupported, what, count);
+    }
+    Ok(exported)
+}

@@ -1,0 +1,28 @@
+//! The catalogue of analyses: what can be made of one or more captures, under which name, with which parameters and result.
+//!
+//! An analysis is a type that implements [`Analysis`] in a file of `analyses/`, and a line in [`catalogue::CATALOGUE`]. From its
+//! [`Definition`] come the command line, the paths and documents of the REST services, the types of the viewer, and the keys of kept
+//! results. A [`Request`] is a definition with parameters that were checked.
+//!
+//! The crate reads [`model::Timeline`]s and writes to [`std::io::Write`]; it opens no file and starts no process. The feature
+//! `export` adds the writers of formats for other programs; without it such requests can be named and are refused when run.
+
+mod analyses;
+pub mod catalogue;
+mod definition;
+pub mod export;
+mod input;
+mod needs;
+mod parameters;
+mod request;
+pub mod summary;
+mod tabular;
+
+pub use flopwatch_model as model;
+
+pub use analyses::{KernelChanges, KernelsPerStream};
+pub use definition::{Analysis, AnalysisError, Definition, InputCount, NoParameters, Report, ResultType};
+pub use input::{Input, Inputs, Totals};
+pub use needs::{Needs, Selection};
+pub use request::{Request, RequestError};
+pub use tabular::{CellType, Column, Tabular};

@@ -1,0 +1,73 @@
+//! What an analysis reads of a timeline, so that whoever opens the file reads no more.
+
+use crate::model::{Category, ColumnId};
+
+/// Some members of a closed set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selection<T: 'static> {
+    /// Every member.
+    All,
+    /// These; none where the list is empty.
+    Only(&'static [T]),
+}
+
+impl<T: PartialEq> Selection<T> {
+    /// Whether `member` is one of them.
+    pub fn contains(self, member: &T) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(members) => members.contains(member),
+        }
+    }
+}
+
+/// Parts of a timeline. A part that was not asked for is empty in the [`crate::model::Timeline`] that an analysis is given: the vectors of a
+/// column, the names of a category, the list of rows.
+///
+/// Always there: the identifier, source, window, drops and captured categories; of each selected category start, length, and (where
+/// [`Needs::rows`] or [`Needs::names`] ask for them) the indices that refer to rows and names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needs {
+    /// Categories whose events are read.
+    pub categories: Selection<Category>,
+    /// Columns that only some categories have.
+    pub columns: Selection<ColumnId>,
+    /// Names of the events.
+    pub names: bool,
+    /// Rows, and the events' index into them.
+    pub rows: bool,
+    /// Lanes of the events.
+    pub lanes: bool,
+    /// Correlation ids of the events.
+    pub correlations: bool,
+    /// Sampled series.
+    pub counters: bool,
+    /// Counters per profiled kernel launch.
+    pub profiles: bool,
+}
+
+impl Needs {
+    /// What is in every timeline, and no events.
+    pub const NOTHING: Self = Self {
+        categories: Selection::Only(&[]),
+        columns: Selection::Only(&[]),
+        names: false,
+        rows: false,
+        lanes: false,
+        correlations: false,
+        counters: false,
+        profiles: false,
+    };
+
+    /// All that a timeline holds, but its levels of detail and figures, which no analysis reads.
+    pub const EVERYTHING: Self = Self {
+        categories: Selection::All,
+        columns: Selection::All,
+        names: true,
+        rows: true,
+        lanes: true,
+        correlations: true,
+        counters: true,
+        profiles: true,
+    };
+}

@@ -1,0 +1,246 @@
+//! An analysis with parameters that were checked.
+
+use std::collections::BTreeSet;
+use std::hash::{Hash, Hasher};
+use std::io::Write;
+
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use crate::catalogue;
+use crate::definition::{AnalysisError, Definition, Report};
+use crate::input::Input;
+use crate::parameters::{Parameters, Properties};
+
+/// Bytes of the digest of parameters in a key.
+const DIGEST: usize = 16;
+
+/// Why a request is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// The catalogue has no analysis of that name.
+    #[error("there is no analysis {name:?}; there are {}", names.join(", "))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        names: Vec<&'static str>,
+    },
+    /// The parameters are no JSON object.
+    #[error("the parameters of {analysis} must be a JSON object")]
+    NoObject {
+        /// The analysis.
+        analysis: &'static str,
+    },
+    /// The analysis has no such parameter.
+    #[error("{analysis} has no parameter {parameter:?}; {}", possible(names))]
+    UnknownParameter {
+        /// The analysis.
+        analysis: &'static str,
+        /// What was given.
+        parameter: String,
+        /// What there is.
+        names: Vec<String>,
+    },
+    /// A parameter is given more than once.
+    #[error("{parameter:?} of {analysis} is given more than once")]
+    Repeated {
+        /// The analysis.
+        analysis: &'static str,
+        /// The parameter.
+        parameter: String,
+    },
+    /// A word of a command line is no parameter.
+    #[error("{text:?} is no parameter: write NAME=VALUE")]
+    NoPair {
+        /// The word.
+        text: String,
+    },
+    /// A parameter's value is not possible.
+    #[error("{parameter:?} of {analysis} must be {wanted}, not {found}")]
+    Value {
+        /// The analysis.
+        analysis: &'static str,
+        /// The parameter.
+        parameter: String,
+        /// What is possible.
+        wanted: String,
+        /// What was given.
+        found: String,
+    },
+}
+
+fn possible(names: &[String]) -> String {
+    if names.is_empty() {
+        "it has none".to_owned()
+    } else {
+        format!("it has {}", names.join(", "))
+    }
+}
+
+/// A definition and its checked parameters. Equal requests of equal inputs have the same result.
+#[derive(Debug, Clone)]
+pub struct Request {
+    definition: &'static Definition,
+    parameters: Parameters,
+    key: String,
+}
+
+impl Request {
+    /// With the default of every parameter.
+    pub fn of(definition: &'static Definition) -> Result<Self, RequestError> {
+        Self::checked(definition, Map::new())
+    }
+
+    /// The analysis `name` with `parameters`, a JSON object (or null, for none); what is not given has its default.
+    pub fn parse(name: &str, parameters: &Value) -> Result<Self, RequestError> {
+        let definition = named(name)?;
+        let given = match parameters {
+            Value::Object(given) => given.clone(),
+            Value::Null => Map::new(),
+            _ => {
+                let analysis = definition.name;
+                return Err(RequestError::NoObject { analysis });
+            }
+        };
+        Self::checked(definition, given)
+    }
+
+    /// The analysis `name` with parameters as texts, as command lines and addresses have them.
+    pub fn from_pairs<'a>(
+        name: &str,
+        pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, RequestError> {
+        let definition = named(name)?;
+        let properties = Properties::of(&(definition.parameters)());
+        let mut given = Map::new();
+        for (parameter, text) in pairs {
+            let property = properties
+                .find(parameter)
+                .ok_or_else(|| unknown_parameter(definition, parameter, &properties))?;
+            if given.insert(parameter.to_owned(), property.read(text)).is_some() {
+                return Err(RequestError::Repeated {
+                    analysis: definition.name,
+                    parameter: parameter.to_owned(),
+                });
+            }
+        }
+        Self::checked(definition, given)
+    }
+
+    /// The same of words `NAME=VALUE`.
+    pub fn from_words<'a>(name: &str, words: impl IntoIterator<Item = &'a str>) -> Result<Self, RequestError> {
+        let pairs = words.into_iter().map(|word| {
+            let text = || word.to_owned();
+            word.split_once('=')
+                .ok_or_else(|| RequestError::NoPair { text: text() })
+        });
+        Self::from_pairs(name, pairs.collect::<Result<Vec<_>, _>>()?)
+    }
+
+    fn checked(definition: &'static Definition, given: Map<String, Value>) -> Result<Self, RequestError> {
+        let properties = Properties::of(&(definition.parameters)());
+        for (parameter, value) in &given {
+            let property = properties
+                .find(parameter)
+                .ok_or_else(|| unknown_parameter(definition, parameter, &properties))?;
+            let alone = Map::from_iter([(parameter.clone(), value.clone())]);
+            if !property.allows(value) || (definition.complete)(Value::Object(alone)).is_err() {
+                return Err(RequestError::Value {
+                    analysis: definition.name,
+                    parameter: parameter.clone(),
+                    wanted: property.possible(),
+                    found: value.to_string(),
+                });
+            }
+        }
+        let complete = |given| (definition.complete)(Value::Object(given)).map(Parameters::from);
+        // Each was read alone, so that together they are read too.
+        let no_object = |_error| RequestError::NoObject {
+            analysis: definition.name,
+        };
+        let parameters = complete(given).map_err(no_object)?;
+        let defaults = complete(Map::new()).map_err(no_object)?;
+        let mut key = format!("{}@{}", definition.name, definition.version);
+        if parameters != defaults {
+            key.push('-');
+            let digest = Sha256::digest(parameters.canonical());
+            for byte in digest.iter().take(DIGEST) {
+                key.push_str(&format!("{byte:02x}"));
+            }
+        }
+        Ok(Self {
+            definition,
+            parameters,
+            key,
+        })
+    }
+
+    /// The analysis.
+    pub const fn definition(&self) -> &'static Definition {
+        self.definition
+    }
+
+    /// Every parameter with its value, as a JSON object.
+    pub fn parameters(&self) -> Value {
+        self.parameters.to_value()
+    }
+
+    /// The same as JSON with sorted keys: equal texts are equal parameters.
+    pub fn canonical_parameters(&self) -> String {
+        self.parameters.canonical()
+    }
+
+    /// Names the request within a store: `name@version`, and where parameters differ from their defaults a digest of them. Safe as
+    /// the name of a file, at most 128 bytes. A kept result is of the digests of the inputs, in their order, and this.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Runs the analysis on `inputs` and writes the result to `out`, which holds a part of it after an error.
+    pub fn run(&self, inputs: &[Input<'_>], out: &mut (dyn Write + Send)) -> Result<Report, AnalysisError> {
+        self.definition.run(inputs, &self.parameters, out)
+    }
+}
+
+impl PartialEq for Request {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Request {}
+
+impl PartialOrd for Request {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Request {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+impl Hash for Request {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key.hash(state);
+    }
+}
+
+fn named(name: &str) -> Result<&'static Definition, RequestError> {
+    catalogue::find(name).ok_or_else(|| RequestError::Unknown {
+        name: name.to_owned(),
+        names: catalogue::CATALOGUE.iter().map(|definition| definition.name).collect(),
+    })
+}
+
+fn unknown_parameter(definition: &Definition, parameter: &str, properties: &Properties) -> RequestError {
+    let names: BTreeSet<String> = properties.names().into_iter().collect();
+    RequestError::UnknownParameter {
+        analysis: definition.name,
+        parameter: parameter.to_owned(),
+        names: names.into_iter().collect(),
+    }
+}
