@@ -220,11 +220,13 @@ impl Export {
                 ..Needs::NOTHING
             },
             (ExportFormat::Csv | ExportFormat::Parquet, Table::Events) | (ExportFormat::Json, _) => Needs {
+                name_forms: false,
                 counters: false,
                 profiles: false,
                 ..Needs::EVERYTHING
             },
             (ExportFormat::Chrome | ExportFormat::Perfetto, _) => Needs {
+                name_forms: false,
                 profiles: false,
                 ..Needs::EVERYTHING
             },

@@ -17,6 +17,7 @@ mod parameters;
 mod request;
 pub mod summary;
 mod tabular;
+pub mod typescript;
 
 pub use flopwatch_model as model;
 

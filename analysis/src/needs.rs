@@ -26,6 +26,10 @@ impl<T: PartialEq> Selection<T> {
 ///
 /// Always there: the identifier, source, window, drops and captured categories; of each selected category start, length, and (where
 /// [`Needs::rows`] or [`Needs::names`] ask for them) the indices that refer to rows and names.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a part of its own that is read or not"
+)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
     /// Categories whose events are read.
@@ -34,6 +38,8 @@ pub struct Needs {
     pub columns: Selection<ColumnId>,
     /// Names of the events.
     pub names: bool,
+    /// Further forms of the names, short and mangled.
+    pub name_forms: bool,
     /// Rows, and the events' index into them.
     pub rows: bool,
     /// Lanes of the events.
@@ -52,6 +58,7 @@ impl Needs {
         categories: Selection::Only(&[]),
         columns: Selection::Only(&[]),
         names: false,
+        name_forms: false,
         rows: false,
         lanes: false,
         correlations: false,
@@ -64,6 +71,7 @@ impl Needs {
         categories: Selection::All,
         columns: Selection::All,
         names: true,
+        name_forms: true,
         rows: true,
         lanes: true,
         correlations: true,

@@ -165,9 +165,7 @@ impl Request {
         if parameters != defaults {
             key.push('-');
             let digest = Sha256::digest(parameters.canonical());
-            for byte in digest.iter().take(DIGEST) {
-                key.push_str(&format!("{byte:02x}"));
-            }
+            key.extend(digest.iter().take(DIGEST).map(|byte| format!("{byte:02x}")));
         }
         Ok(Self {
             definition,

@@ -1,21 +1,13 @@
 //! The summary artifact: tables per name, GPU busy time, and what is missing, as versioned JSON.
 
-mod annotations;
 mod busy;
-mod copies;
-mod cuda_api;
-mod device_ops;
 mod entry;
-mod kernels;
 mod launches;
-mod memsets;
-mod nvtx;
-mod operators;
-mod os_runtime;
 mod profiled_kernels;
 mod render;
 mod statistics;
 mod table;
+mod tables;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,6 +17,7 @@ pub(crate) use entry::SummaryAnalysis;
 pub use launches::Launches;
 pub use statistics::Statistics;
 pub use table::{Measure, Table, TableRow};
+pub use tables::{TABLES, TableDefinition};
 
 use crate::model::{Category, Drop, Events, Source, Timeline};
 
@@ -195,17 +188,17 @@ pub fn summarise(timeline: &Timeline) -> Summary {
         categories: categories.collect(),
         gpus: busy::busy(timeline, events_span_ns),
         launches: launches::launches(timeline),
-        kernels: kernels::table(timeline),
-        memcpy_time: copies::times(timeline),
-        memcpy_size: copies::sizes(timeline),
-        memset: memsets::times(timeline),
-        memset_size: memsets::sizes(timeline),
-        cuda_api: cuda_api::table(timeline),
-        nvtx: nvtx::table(timeline),
-        operators: operators::table(timeline),
-        annotations: annotations::table(timeline),
-        device_ops: device_ops::table(timeline),
-        os_runtime: os_runtime::table(timeline),
+        kernels: tables::KERNELS.of(timeline),
+        memcpy_time: tables::MEMCPY_TIME.of(timeline),
+        memcpy_size: tables::MEMCPY_SIZE.of(timeline),
+        memset: tables::MEMSET.of(timeline),
+        memset_size: tables::MEMSET_SIZE.of(timeline),
+        cuda_api: tables::CUDA_API.of(timeline),
+        nvtx: tables::NVTX.of(timeline),
+        operators: tables::OPERATORS.of(timeline),
+        annotations: tables::ANNOTATIONS.of(timeline),
+        device_ops: tables::DEVICE_OPS.of(timeline),
+        os_runtime: tables::OS_RUNTIME.of(timeline),
         profiled_kernels: profiled_kernels::table(timeline),
         drops: capture.drops.list(),
         redactions: capture.redactions,

@@ -292,11 +292,7 @@ impl<'a> Reader<'a> {
 
     /// The end of the last event, known after `rebase`.
     fn last_end(&self) -> u64 {
-        let ends = self
-            .capture
-            .events
-            .values()
-            .filter_map(crate::model::Events::last_end_ns);
+        let ends = self.capture.events.values().filter_map(Events::last_end_ns);
         ends.max().unwrap_or(0)
     }
 

@@ -43,7 +43,7 @@ mod events;
 mod read;
 mod write;
 
-pub use read::{OpenError, is_one, read};
+pub use read::{OpenError, Part, is_one, read, read_for};
 pub use write::{WriteError, write, write_unsynced};
 
 /// Version of the layout, attribute `schema_version` of `/meta`. Additions do not change it.

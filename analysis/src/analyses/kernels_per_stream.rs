@@ -24,6 +24,10 @@ pub struct Streams {
 }
 
 /// What a stream ran.
+#[allow(
+    clippy::struct_field_names,
+    reason = "a stream is known by its number, as the profiler calls it"
+)]
 #[derive(Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Stream {
     /// Process id as the profiler saw it.

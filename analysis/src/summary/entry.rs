@@ -19,6 +19,7 @@ impl Analysis for SummaryAnalysis {
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         columns: Selection::Only(&[ColumnId::Bytes, ColumnId::RangeStyle, ColumnId::Launch]),
+        name_forms: false,
         lanes: false,
         correlations: false,
         counters: false,

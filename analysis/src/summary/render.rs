@@ -4,7 +4,7 @@ mod csv;
 
 pub(crate) use csv::csv;
 
-use crate::summary::{Measure, Summary, Table, TableRow};
+use crate::summary::{Measure, Summary, TABLES, Table, TableRow};
 
 /// Longest name that is shown; the middle of a longer one is left out.
 const NAME_WIDTH: usize = 72;
@@ -40,22 +40,9 @@ pub(crate) fn table(summary: &Summary, top: usize) -> String {
 }
 
 /// A table's heading for people.
-fn title(name: &'static str) -> &'static str {
-    match name {
-        "kernels" => "Kernels",
-        "memcpy_time" => "Memory copies (time)",
-        "memcpy_size" => "Memory copies (size)",
-        "memset" => "Memory sets (time)",
-        "memset_size" => "Memory sets (size)",
-        "cuda_api" => "CUDA API calls",
-        "nvtx" => "NVTX ranges",
-        "operators" => "Operators",
-        "annotations" => "Annotations",
-        "device_ops" => "Device operations",
-        "os_runtime" => "OS runtime calls",
-        "profiled_kernels" => "Profiled kernels",
-        other => other,
-    }
+fn title(field: &'static str) -> &'static str {
+    let table = TABLES.iter().find(|table| table.field == field);
+    table.map_or(field, |table| table.title)
 }
 
 fn line(out: &mut String, text: &str) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use flopwatch_analysis::{Needs, Totals};
 use hdf5::types::VarLenUnicode;
 use hdf5::{File, Group};
 
@@ -82,8 +83,31 @@ pub fn is_one(path: &Path) -> bool {
 
 /// Reads and checks the timeline file at `path`.
 pub fn read(path: &Path, limits: &ReadLimits) -> Result<Timeline, OpenError> {
+    let Part { mut timeline, .. } = read_for(path, limits, &Needs::EVERYTHING)?;
+    let rows = u32::try_from(timeline.capture.rows.len()).unwrap_or(u32::MAX);
+    // What can be made of the events is not taken on trust.
+    for (category, events) in &timeline.capture.events {
+        let (lod, figures) = crate::transform::derive(events, rows);
+        timeline.lod.insert(*category, lod);
+        timeline.figures.insert(*category, figures);
+    }
+    Ok(timeline)
+}
+
+/// What was read of a timeline file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// The parts that were asked for, without levels of detail and figures.
+    pub timeline: Timeline,
+    /// How much the file holds in all.
+    pub totals: Totals,
+}
+
+/// Reads and checks what `needs` asks for of the timeline file at `path`: datasets of other columns and categories are not read.
+/// Events of a timeline file are sorted, laned and joined; nothing is transformed.
+pub fn read_for(path: &Path, limits: &ReadLimits, needs: &Needs) -> Result<Part, OpenError> {
     let path_buf = path.to_owned();
-    open(path, limits).map_err(|failure| match failure {
+    open(path, limits, needs).map_err(|failure| match failure {
         Failure::Hdf5(error) => OpenError::Damaged {
             path: path_buf,
             reason: error.to_string(),
@@ -94,7 +118,7 @@ pub fn read(path: &Path, limits: &ReadLimits) -> Result<Timeline, OpenError> {
     })
 }
 
-fn open(path: &Path, limits: &ReadLimits) -> Result<Timeline, Failure> {
+fn open(path: &Path, limits: &ReadLimits, needs: &Needs) -> Result<Part, Failure> {
     let raw = std::fs::File::open(path).map_err(|error| hdf5::Error::from(error.to_string()))?;
     crate::hdf5_io::check_strings(&raw).map_err(|reason| Failure::Hdf5(reason.into()))?;
     let file = File::with_options()
@@ -102,15 +126,21 @@ fn open(path: &Path, limits: &ReadLimits) -> Result<Timeline, Failure> {
         .open(path)?;
     let mut reader = Reader {
         limits,
+        needs,
         strings: StringBudget::new(limits.max_string_bytes),
         events: 0,
+        totals: Totals::default(),
     };
     let meta = hard_group(&file, "meta")?;
     let version: u32 = meta.attr("schema_version")?.read_scalar()?;
     if version > SCHEMA_VERSION {
         return Err(Failure::Newer(version));
     }
-    let rows = reader.rows(&hard_group(&file, "rows")?)?;
+    let rows = if needs.rows {
+        reader.rows(&hard_group(&file, "rows")?)?
+    } else {
+        Vec::new()
+    };
     let mut capture = Capture {
         source: from_json(&attribute_text(&meta, "source")?)?,
         session_start_utc_ns: meta
@@ -145,25 +175,22 @@ fn open(path: &Path, limits: &ReadLimits) -> Result<Timeline, Failure> {
             capture.events.insert(category, events);
         }
     }
-    let rows = u32::try_from(capture.rows.len()).unwrap_or(u32::MAX);
-    let mut timeline = Timeline {
+    let timeline = Timeline {
         session_id: attribute_text(&meta, "session_id")?,
+        capture,
         ..Timeline::default()
     };
-    // What can be made of the events is not taken on trust.
-    for (category, events) in &capture.events {
-        let (lod, figures) = crate::transform::derive(events, rows);
-        timeline.lod.insert(*category, lod);
-        timeline.figures.insert(*category, figures);
-    }
-    timeline.capture = capture;
-    Ok(timeline)
+    let totals = reader.totals;
+    Ok(Part { timeline, totals })
 }
 
 struct Reader<'a> {
     limits: &'a ReadLimits,
+    needs: &'a Needs,
     strings: StringBudget,
+    /// Events and samples that were read, against the limit.
     events: u64,
+    totals: Totals,
 }
 
 impl Reader<'_> {
@@ -196,40 +223,49 @@ impl Reader<'_> {
 
     fn events(&mut self, group: &Group, names: &Group, category: Category, rows: &[Row]) -> Result<Events, Failure> {
         let mut events = Events::new(category);
+        let needs = self.needs;
         let count = self.table(group, "start_ns")?.rows();
-        self.events = self.events.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+        let held = u64::try_from(count).unwrap_or(u64::MAX);
+        self.totals.events = self.totals.events.saturating_add(held);
+        if !needs.categories.contains(&category) {
+            return Ok(events);
+        }
+        self.events = self.events.saturating_add(held);
         if self.events > self.limits.max_events {
             let limit = self.limits.max_events;
             return Err(Failure::Inconsistent(format!("more than the limit of {limit} events")));
         }
         events.start_ns = self.numbers(group, "start_ns", None)?;
         events.duration_ns = self.numbers(group, "duration_ns", Some(count))?;
-        events.name = self.numbers(group, "name_idx", Some(count))?;
-        events.row = self.numbers(group, "row", Some(count))?;
-        events.lane = self.numbers(group, "lane", Some(count))?;
-        events.correlation = self.numbers(group, "correlation", Some(count))?;
+        if needs.rows {
+            events.row = self.numbers(group, "row", Some(count))?;
+        }
+        if needs.lanes {
+            events.lane = self.numbers(group, "lane", Some(count))?;
+        }
+        if needs.correlations {
+            events.correlation = self.numbers(group, "correlation", Some(count))?;
+        }
         events.columns = Vec::new();
-        for id in category.columns() {
+        for id in category.columns().iter().filter(|id| needs.columns.contains(id)) {
             let column = self.column(group, names, category, *id, count)?;
             events.columns.push(column);
         }
-        for id in category.optional_columns() {
+        for id in category
+            .optional_columns()
+            .iter()
+            .filter(|id| needs.columns.contains(id))
+        {
             if crate::hdf5_io::is_hard_link(group, id.name())? {
                 let column = self.column(group, names, category, *id, count)?;
                 events.columns.push(column);
             }
         }
-        events.names = self.strings(names, category.name())?;
-        for (form, list) in [
-            (SHORT_NAME, &mut events.short_names),
-            (MANGLED_NAME, &mut events.mangled_names),
-        ] {
-            let of = text_list(category, form);
-            if crate::hdf5_io::is_hard_link(names, &of)? {
-                *list = self.strings(names, &of)?;
-                if list.len() != events.names.len() {
-                    return Err(Failure::Inconsistent(format!("names/{of}: not one per name")));
-                }
+        if needs.names {
+            events.name = self.numbers(group, "name_idx", Some(count))?;
+            events.names = self.strings(names, category.name())?;
+            if needs.name_forms {
+                self.name_forms(names, category, &mut events)?;
             }
         }
         let wrong = |what: &str| Err(Failure::Inconsistent(format!("{}: {what}", category.name())));
@@ -243,6 +279,22 @@ impl Reader<'_> {
             return wrong("an event refers to a row that is not there");
         }
         Ok(events)
+    }
+
+    fn name_forms(&mut self, names: &Group, category: Category, events: &mut Events) -> Result<(), Failure> {
+        for (form, list) in [
+            (SHORT_NAME, &mut events.short_names),
+            (MANGLED_NAME, &mut events.mangled_names),
+        ] {
+            let of = text_list(category, form);
+            if crate::hdf5_io::is_hard_link(names, &of)? {
+                *list = self.strings(names, &of)?;
+                if list.len() != events.names.len() {
+                    return Err(Failure::Inconsistent(format!("names/{of}: not one per name")));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn column(
@@ -367,6 +419,10 @@ impl Reader<'_> {
     }
 
     fn profiles(&mut self, group: &Group) -> Result<Vec<KernelProfile>, Failure> {
+        self.totals.profiles = u64::try_from(self.table(group, "name")?.rows()).unwrap_or(u64::MAX);
+        if !self.needs.profiles {
+            return Ok(Vec::new());
+        }
         let names = self.strings(group, "name")?;
         let count = Some(names.len());
         let number = |name: &str| self.numbers::<u32>(group, name, count);
@@ -427,10 +483,13 @@ impl Reader<'_> {
                 let of_device = hard_group(&of_source, &device)?;
                 for metric in of_device.member_names()? {
                     let place = hard_group(&of_device, &metric)?;
+                    let held = u64::try_from(self.table(&place, "t_ns")?.rows()).unwrap_or(u64::MAX);
+                    self.totals.samples = self.totals.samples.saturating_add(held);
+                    if !self.needs.counters {
+                        continue;
+                    }
                     let t_ns: Vec<u64> = self.numbers(&place, "t_ns", None)?;
-                    self.events = self
-                        .events
-                        .saturating_add(u64::try_from(t_ns.len()).unwrap_or(u64::MAX));
+                    self.events = self.events.saturating_add(held);
                     if self.events > self.limits.max_events {
                         return Err(Failure::Inconsistent(
                             "more samples than the limit of events".to_owned(),
