@@ -25,6 +25,9 @@ use crate::model::{Category, Drop, Events, Source, Timeline};
 /// category that was not captured are null.
 pub const VERSION: u32 = 2;
 
+/// Name of the summary in the catalogue.
+pub const NAME: &str = "summary";
+
 /// Why a summary could not be made into JSON.
 #[derive(Debug, thiserror::Error)]
 #[error("the summary cannot be written as JSON: {0}")]

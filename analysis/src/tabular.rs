@@ -1,6 +1,6 @@
 //! Results that are shown as a table: told by their type's schema, so that nobody describes the columns again.
 
-use schemars::Schema;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 const ROWS: &str = "rows";
 
 /// How cells of a column are shown and sorted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CellType {
     /// A whole number.
@@ -22,7 +22,7 @@ pub enum CellType {
 }
 
 /// A column of the table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Column {
     /// Name of the field; a unit is its ending: `_ns`, `_bytes`, `_ratio`.
     pub name: String,

@@ -33,15 +33,12 @@ pub enum TypescriptError {
     Json(#[from] serde_json::Error),
 }
 
-/// An entry as the viewer has it; also what lists of the catalogue are made of.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
+/// An entry as the viewer has it: its name, and what it needs to ask for the result and to show it.
+#[derive(Serialize)]
 struct Entry {
     name: &'static str,
     about: &'static str,
     inputs: InputCount,
-    media_type: &'static str,
-    file_name: String,
     /// Schema of each parameter by its name.
     parameters: Value,
     /// Columns of the result's rows; null where it is no table.
@@ -105,8 +102,6 @@ fn entry(definition: &Definition) -> Entry {
         name: definition.name,
         about: definition.about,
         inputs: definition.inputs,
-        media_type: definition.media_type(),
-        file_name: definition.file_name(),
         parameters: properties.unwrap_or_else(|| Value::Object(Map::new())),
         columns: definition.tabular().map(|table| table.columns),
     }

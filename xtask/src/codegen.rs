@@ -11,6 +11,9 @@ const DEFINITIONS: [&str; 2] = ["crds", "charts/flopwatch/files/crds"];
 /// Where the schema of the summary artifact is kept.
 const SUMMARY_SCHEMA: &str = "docs/summary.schema.json";
 
+/// Where the viewer's types of the catalogue of analyses are kept.
+const TYPESCRIPT: &str = "web/src/generated/catalogue.ts";
+
 /// Where the gateway's OpenAPI document is kept.
 const OPENAPI: &str = "docs/openapi.json";
 
@@ -21,6 +24,9 @@ pub(crate) fn run(cache: &Cache) -> Result<()> {
     })?;
     step("summary schema", || {
         example(cache, "flopwatch-analysis", "summary_schema", &[SUMMARY_SCHEMA])
+    })?;
+    step("viewer's types of analyses", || {
+        example(cache, "flopwatch-analysis", "typescript", &[TYPESCRIPT])
     })?;
     step("OpenAPI document", || {
         example(cache, "flopwatch-operator", "openapi", &[OPENAPI])

@@ -13,7 +13,7 @@ use crate::needs::{Needs, Selection};
 pub(crate) struct SummaryAnalysis;
 
 impl Analysis for SummaryAnalysis {
-    const NAME: &'static str = "summary";
+    const NAME: &'static str = super::NAME;
     const VERSION: u32 = VERSION;
     const ABOUT: &'static str = "Tables per name, GPU busy time, and what is missing.";
     const INPUTS: InputCount = InputCount::One;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { hashOf, parseAddress } from "./address";
 import { describe } from "./fields";
-import type { SummaryRow } from "./summary";
+import { type Summary, type SummaryRow, tablesOf } from "./summary";
 import { csvOf, filtered, sorted } from "./table";
 
 test("an address comes back as it was written", () => {
@@ -49,5 +49,14 @@ test("an event's columns are put into words, and what stands for none is left ou
     ["block", "256 × 1 × 1"],
     ["shared dynamic", "2 KiB"],
     ["bytes", "976.6 KiB (931.3 GiB/s)"],
+  ]);
+});
+
+test("every table that a summary holds is listed, a kernel profiler's too", () => {
+  const table = { captured: true, unit: "ns" as const, rows: [row("k", 1)] };
+  const summary = { kernels: table, profiled_kernels: table } as unknown as Summary;
+  expect(tablesOf(summary).map(({ key, title }) => [key, title])).toEqual([
+    ["kernels", "Kernels"],
+    ["profiled_kernels", "Profiled kernels"],
   ]);
 });
