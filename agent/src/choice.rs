@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use flopwatch_api::capability::Capability;
-use flopwatch_api::preparation::{NSYS_TRACE_ANNOTATION, NSYS_TRACE_DEFAULT, split_names};
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType, TraceCategory};
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_api::requirement::Requirement;
 
 use crate::failure::Failure;
-use crate::verify::is_supported;
+use crate::profilers::nsys::categories::covers;
 
 /// Profilers by depth, deepest first. Those that this version cannot run are never open, so they are never chosen.
 const DEEPEST_FIRST: [ProfilerType; 2] = [ProfilerType::Nsys, ProfilerType::Metrics];
@@ -25,18 +25,16 @@ pub struct Choice {
 /// Picks the profiler from what the probe found. `traced` holds the categories that the container's session records.
 pub fn choose(
     spec: &ProfilerSpec,
-    require: &[TraceCategory],
+    require: &[Requirement],
     capabilities: &[Capability],
     traced: &BTreeSet<TraceCategory>,
 ) -> Result<Choice, Failure> {
-    can_hold(require)?;
-    let wanted = wanted_categories(spec, require);
     match spec.type_ {
-        ProfilerType::Auto => auto(&wanted, capabilities, traced),
+        ProfilerType::Auto => auto(spec, require, capabilities, traced),
         explicit => {
             open(explicit, capabilities)?;
             if explicit == ProfilerType::Nsys {
-                prepared_for(&wanted, traced)?;
+                covers(spec, require, traced)?;
             }
             Ok(Choice {
                 profiler: explicit,
@@ -46,33 +44,9 @@ pub fn choose(
     }
 }
 
-/// What can never be in a timeline cannot be required of one: the window would be for nothing.
-fn can_hold(require: &[TraceCategory]) -> Result<(), Failure> {
-    let never: Vec<_> = require.iter().filter(|category| !is_supported(**category)).collect();
-    if never.is_empty() {
-        return Ok(());
-    }
-    let message = format!(
-        "a timeline of this version of Flopwatch holds no events of {}, so they cannot be required: take them out of spec.require",
-        names(never.into_iter())
-    );
-    Err(Failure::new(CaptureReason::ProfilerUnavailable, message))
-}
-
-/// The categories that a session's container records, from the pod's annotation.
-pub fn traced_categories(annotation: Option<&str>) -> BTreeSet<TraceCategory> {
-    split_names(annotation.unwrap_or(NSYS_TRACE_DEFAULT))
-        .filter_map(TraceCategory::from_name)
-        .collect()
-}
-
-fn wanted_categories(spec: &ProfilerSpec, require: &[TraceCategory]) -> BTreeSet<TraceCategory> {
-    let listed = spec.nsys.iter().flat_map(|options| &options.trace);
-    listed.chain(require).copied().collect()
-}
-
 fn auto(
-    wanted: &BTreeSet<TraceCategory>,
+    spec: &ProfilerSpec,
+    require: &[Requirement],
     capabilities: &[Capability],
     traced: &BTreeSet<TraceCategory>,
 ) -> Result<Choice, Failure> {
@@ -81,22 +55,27 @@ fn auto(
         match open(profiler, capabilities) {
             // What was asked for by name must be recorded: falling back to less would be an empty success.
             Ok(()) if profiler == ProfilerType::Nsys => {
-                prepared_for(wanted, traced)?;
-                return Ok(Choice {
-                    profiler,
-                    note: notes.join("; "),
-                });
-            }
-            Ok(()) if wanted.is_empty() => {
+                covers(spec, require, traced)?;
                 return Ok(Choice {
                     profiler,
                     note: notes.join("; "),
                 });
             }
             Ok(()) => {
-                let names = names(wanted.iter());
+                let traced = spec.nsys.iter().flat_map(|options| &options.trace);
+                let wanted: Vec<_> = traced
+                    .map(|category| category.as_str())
+                    .chain(require.iter().map(|requirement| requirement.as_str()))
+                    .collect();
+                if wanted.is_empty() {
+                    return Ok(Choice {
+                        profiler,
+                        note: notes.join("; "),
+                    });
+                }
                 let message = format!(
-                    "the session requires events of {names}, and only metrics are open: {}",
+                    "the session requires events of {}, and only metrics are open: {}",
+                    names(wanted.into_iter()),
                     notes.join("; ")
                 );
                 return Err(Failure::new(CaptureReason::ProfilerUnavailable, message));
@@ -128,28 +107,9 @@ fn open(profiler: ProfilerType, capabilities: &[Capability]) -> Result<(), Failu
     }
 }
 
-fn prepared_for(wanted: &BTreeSet<TraceCategory>, traced: &BTreeSet<TraceCategory>) -> Result<(), Failure> {
-    let missing: Vec<_> = wanted.difference(traced).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let message = format!(
-        "the container records {} since its start, not {}: annotate the pod template with {NSYS_TRACE_ANNOTATION}: {} and let \
-         the pod be created anew",
-        names(traced.iter()),
-        names(missing.into_iter()),
-        wanted
-            .union(traced)
-            .map(|category| category.as_str())
-            .collect::<Vec<_>>()
-            .join(","),
-    );
-    Err(Failure::new(CaptureReason::CategoryNotPrepared, message))
-}
-
-/// Names in a sentence: `cuda`, `cuda and nvtx`, `cuda, nvtx and osrt`.
-pub(crate) fn names<'a>(categories: impl Iterator<Item = &'a TraceCategory>) -> String {
-    let names: Vec<_> = categories.map(|category| category.as_str()).collect();
+/// Names in a sentence: `cuda_kernel`, `cuda_kernel and nvtx_range`, `cuda_kernel, nvtx_range and os_runtime`.
+pub(crate) fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<_> = names.collect();
     match names.split_last() {
         None => "nothing".to_owned(),
         Some((last, [])) => (*last).to_owned(),
@@ -160,6 +120,7 @@ pub(crate) fn names<'a>(categories: impl Iterator<Item = &'a TraceCategory>) -> 
 #[cfg(test)]
 mod tests {
     use flopwatch_api::profiler::NsysOptions;
+    use flopwatch_trace::model::Category;
 
     use super::*;
 
@@ -189,7 +150,7 @@ mod tests {
     type Row<'a> = (
         &'a str,
         ProfilerSpec,
-        &'a [TraceCategory],
+        &'a [Requirement],
         [(ProfilerType, Option<(CaptureReason, &'a str)>); 2],
         Result<ProfilerType, CaptureReason>,
     );
@@ -217,7 +178,7 @@ mod tests {
             (
                 "auto does not fall below what is required",
                 profiler(Auto, &[]),
-                &[Cuda],
+                &[Requirement::Category(Category::CudaKernel)],
                 [NSYS_CLOSED, METRICS_OPEN],
                 Err(CaptureReason::ProfilerUnavailable),
             ),
@@ -241,7 +202,7 @@ mod tests {
             (
                 "explicit and open",
                 profiler(Nsys, &[Cuda]),
-                &[Nvtx],
+                &[Requirement::Category(Category::NvtxRange)],
                 [NSYS_OPEN, METRICS_OPEN],
                 Ok(Nsys),
             ),
@@ -255,7 +216,7 @@ mod tests {
             (
                 "explicit with a required category that is not recorded",
                 profiler(Nsys, &[]),
-                &[Osrt],
+                &[Requirement::Category(Category::OsRuntime)],
                 [NSYS_OPEN, METRICS_OPEN],
                 Err(CaptureReason::CategoryNotPrepared),
             ),
@@ -293,16 +254,5 @@ mod tests {
         ];
         let choice = choose(&profiler(ProfilerType::Auto, &[]), &[], &capabilities, &BTreeSet::new()).unwrap();
         assert!(choice.note.contains("label the pod template"), "{}", choice.note);
-    }
-
-    #[test]
-    fn a_missing_category_names_the_annotation_and_its_whole_value() {
-        let traced = traced_categories(None);
-        let failure = prepared_for(&BTreeSet::from([TraceCategory::Osrt]), &traced).unwrap_err();
-        assert!(
-            failure.message.contains("flopwatch.dev/nsys-trace: cuda,nvtx,osrt"),
-            "{}",
-            failure.message
-        );
     }
 }

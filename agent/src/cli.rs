@@ -9,8 +9,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use flopwatch_analysis::export::{ExportFormat, Table};
-use flopwatch_api::profiler::TraceCategory;
 use flopwatch_api::session::TransformDevice;
+use flopwatch_trace::model::Category;
 
 use crate::conversion::Conversion;
 use crate::node;
@@ -270,9 +270,9 @@ pub struct TransformArguments {
     /// Identifier of the session.
     #[arg(long, value_name = "ID")]
     pub session_id: Option<String>,
-    /// A category that the profiler was asked to record; may be repeated.
+    /// A category of the timeline that the profiler was asked to record; may be repeated.
     #[arg(long, value_name = "CATEGORY", value_parser = category)]
-    pub captured: Vec<TraceCategory>,
+    pub captured: Vec<Category>,
     /// What does the heavy steps: Auto, Gpu or Cpu.
     #[arg(long, value_name = "DEVICE", value_parser = device, default_value = "Auto")]
     pub device: TransformDevice,
@@ -339,9 +339,9 @@ fn device(name: &str) -> Result<TransformDevice, String> {
     TransformDevice::from_name(name).ok_or_else(|| "no such device; there are Auto, Gpu, Cpu".to_owned())
 }
 
-fn category(name: &str) -> Result<TraceCategory, String> {
-    TraceCategory::from_name(name).ok_or_else(|| {
-        let known: Vec<_> = TraceCategory::ALL.iter().map(|category| category.as_str()).collect();
+fn category(name: &str) -> Result<Category, String> {
+    Category::from_name(name).ok_or_else(|| {
+        let known = Category::ALL.map(Category::name);
         format!("no such category; there are {}", known.join(", "))
     })
 }

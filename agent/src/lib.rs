@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`plan`], [`choice`], [`bound`], [`verify`], [`status`], [`digest`] | what to do and what to say: functions of data |
+//! | [`profilers`] | the profilers, one folder or file each |
 //! | [`transform`] | exports and samples into the published files; runs in a child process |
 //! | [`node`] | `run`: the captures and pods of one node |
 //! | [`source`], [`conversion`] | `convert`, `export` and `summary`: any file that is read, through the same children |
@@ -29,6 +30,7 @@ pub mod metrics;
 pub mod node;
 pub mod observability;
 pub mod plan;
+pub mod profilers;
 mod progress;
 pub mod record;
 pub mod serve;

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use flopwatch_api::profiler::{ProfilerType, TraceCategory};
+use flopwatch_api::requirement::FORMER_WORDS;
 use flopwatch_api::session::{MAX_DURATION_SECONDS, ProfilingSessionSpec};
 use flopwatch_api::{GROUP, VERSION};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -169,6 +170,9 @@ impl Manifest {
                 return Err(value_error(path, format!("{value} is outside of {least} to {most}")));
             }
         }
+        if let Some(at) = spec.require.iter().position(|requirement| requirement.is_former()) {
+            return Err(value_error(&format!("spec.require[{at}]"), FORMER_WORDS));
+        }
         if spec.outputs.is_empty() {
             return Err(value_error(
                 "spec.outputs",
@@ -186,14 +190,14 @@ impl Manifest {
 
     /// The categories to trace: those that the profiler's options list, those that are required, else cuda and nvtx.
     pub fn trace(&self) -> Vec<TraceCategory> {
-        let listed = self
-            .spec
+        let spec = &self.spec;
+        let listed = spec
             .profiler
             .nsys
             .iter()
-            .flat_map(|options| &options.trace)
-            .chain(&self.spec.require);
-        let mut trace: Vec<_> = listed.copied().collect();
+            .flat_map(|options| options.trace.iter().copied());
+        let required = spec.require.iter().filter_map(|requirement| requirement.traced_by());
+        let mut trace: Vec<_> = listed.chain(required).collect();
         if self
             .spec
             .profiler
@@ -248,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_manifest_of_a_cluster_is_read_with_its_target() {
-        let text = format!("{HEAD}spec: {{target: {{podName: trainer}}, durationSeconds: 5, require: [nvtx]}}\n");
+        let text = format!("{HEAD}spec: {{target: {{podName: trainer}}, durationSeconds: 5, require: [nvtx_range]}}\n");
         let manifest = Manifest::parse(&text).unwrap();
         assert_eq!(manifest.spec.target.pod_name.as_deref(), Some("trainer"));
         assert_eq!(manifest.trace(), [TraceCategory::Cuda, TraceCategory::Nvtx]);
@@ -271,7 +275,11 @@ mod tests {
             ("spec: {durationSeconds: five}", "spec.durationSeconds: invalid type"),
             (
                 "spec: {require: [gpu]}",
-                "spec.require[0]: unknown variant `gpu`, expected one of `cuda`",
+                "spec.require[0]: unknown variant `gpu`, expected one of `cuda_kernel`",
+            ),
+            (
+                "spec: {require: [nvtx_range, cuda]}",
+                "spec.require[1]: spec.require names categories of the timeline: \"cuda\" is now \"cuda_kernel\"",
             ),
             ("spec: {outputs: []}", "spec.outputs: must list at least one"),
             (

@@ -337,7 +337,7 @@ async fn publish(
         export: Some(export),
         samples: Some(samples_file),
         session_id: Some(session_id.to_owned()),
-        captured: trace.to_vec(),
+        captured: trace.iter().flat_map(|traced| traced.records()).copied().collect(),
         timeline: Some(place.at("timeline.h5")),
         device: options.manifest.spec.transform.device,
         others: 0,

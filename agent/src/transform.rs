@@ -7,7 +7,6 @@ use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use flopwatch_analysis::summary::{self, Summary, SummaryError, summarise};
-use flopwatch_api::profiler::TraceCategory;
 use flopwatch_api::session::TransformDevice;
 use flopwatch_trace::convert::LOCAL_SESSION;
 use flopwatch_trace::model::{Capture, Category, CounterSeries, DropReason};
@@ -64,8 +63,8 @@ pub struct Job {
     pub samples: Option<PathBuf>,
     /// The session's identifier, kept in the files; by default that of the export.
     pub session_id: Option<String>,
-    /// Categories that the profiler was asked to record.
-    pub captured: Vec<TraceCategory>,
+    /// Categories that the profiler was asked to record: an empty table of one of them says "none", not "not captured".
+    pub captured: Vec<Category>,
     /// What does the heavy steps.
     pub device: TransformDevice,
     /// Compute processes on the machine's GPUs, which a child cannot see.
@@ -100,7 +99,7 @@ impl Job {
         }
         line.extend(self.conversion.iter().flat_map(Conversion::options));
         for category in &self.captured {
-            line.extend(["--captured".to_owned(), category.as_str().to_owned()]);
+            line.extend(["--captured".to_owned(), category.name().to_owned()]);
         }
         line
     }
@@ -177,7 +176,7 @@ pub fn run(job: &Job) -> Result<Summary, Error> {
         (None, None) => return Err(Error::Nothing),
     };
     if job.export.is_some() {
-        capture.declare_captured(declared(&job.captured));
+        capture.declare_captured(job.captured.iter().copied());
     }
     if let Some(samples) = samples {
         add_samples(&mut capture, samples);
@@ -251,28 +250,6 @@ fn read_samples(path: &Path) -> Result<Samples, Error> {
     };
     let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
     serde_json::from_reader(BufReader::new(file.take(MAX_SAMPLES_BYTES))).map_err(|error| wrong(error.to_string()))
-}
-
-/// The categories of the timeline that a profiler's category fills: an empty table of one of them says "none", not "not
-/// captured".
-fn declared(captured: &[TraceCategory]) -> Vec<Category> {
-    let categories = captured.iter().flat_map(|category| match category {
-        TraceCategory::Cuda => vec![
-            Category::CudaKernel,
-            Category::CudaMemcpyH2d,
-            Category::CudaMemcpyD2h,
-            Category::CudaMemcpyD2d,
-            Category::CudaMemcpyP2p,
-            Category::CudaMemcpyOther,
-            Category::CudaMemset,
-            Category::CudaSync,
-            Category::CudaApi,
-        ],
-        TraceCategory::Nvtx => vec![Category::NvtxRange],
-        TraceCategory::Osrt => vec![Category::OsRuntime],
-        TraceCategory::Cublas | TraceCategory::Cudnn | TraceCategory::Mpi => Vec::new(),
-    });
-    categories.collect()
 }
 
 fn metrics_alone(samples: &Samples) -> Capture {

@@ -1,36 +1,64 @@
 //! No empty success: a capture holds events of everything that was asked for, or it failed.
 
-use std::collections::BTreeSet;
-
-use flopwatch_api::capture::{CategoryCount, TraceOutcome, TracedCategory};
-use flopwatch_api::profiler::TraceCategory;
+use flopwatch_api::capture::CategoryCount;
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_api::requirement::Requirement;
 use flopwatch_trace::model::Category;
 
 use crate::choice::names;
 use crate::failure::Failure;
 
-/// Whether a capture holds CUDA events: its program uses CUDA, whatever was mapped when somebody looked.
-pub fn holds_cuda(counts: &[CategoryCount]) -> bool {
-    events(TraceCategory::Cuda, counts) > 0
+/// Events that must be there: at least one of any of these categories.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Required {
+    /// How a message names them.
+    name: &'static str,
+    any_of: Vec<Category>,
 }
 
-/// The categories that must hold events: those that the session lists, otherwise cuda where the process has mapped
-/// libcuda, otherwise nvtx.
-pub fn required(listed: &[TraceCategory], uses_cuda: bool) -> Vec<TraceCategory> {
-    match (listed.is_empty(), uses_cuda) {
-        (false, _) => listed.to_vec(),
-        (true, true) => vec![TraceCategory::Cuda],
-        (true, false) => vec![TraceCategory::Nvtx],
+impl Required {
+    fn cuda() -> Self {
+        Self {
+            name: "cuda_*",
+            any_of: Category::CUDA.to_vec(),
+        }
+    }
+
+    fn is_held(&self, counts: &[CategoryCount]) -> bool {
+        events(&self.any_of, counts) > 0
     }
 }
 
-/// Fails with the names of the required categories that hold no event.
-pub fn verify(required: &[TraceCategory], counts: &[CategoryCount]) -> Result<(), Failure> {
-    let empty: Vec<_> = required
-        .iter()
-        .filter(|category| events(**category, counts) == 0)
-        .collect();
+impl From<Requirement> for Required {
+    fn from(requirement: Requirement) -> Self {
+        Self {
+            name: requirement.as_str(),
+            any_of: match requirement {
+                Requirement::Category(category) => vec![category],
+                Requirement::Former(word) => word.records().to_vec(),
+            },
+        }
+    }
+}
+
+/// Whether a capture holds CUDA events: its program uses CUDA, whatever was mapped when somebody looked.
+pub fn holds_cuda(counts: &[CategoryCount]) -> bool {
+    Required::cuda().is_held(counts)
+}
+
+/// What must hold events: what the session lists, otherwise anything of CUDA where the process has mapped libcuda, otherwise
+/// NVTX ranges.
+pub fn required(listed: &[Requirement], uses_cuda: bool) -> Vec<Required> {
+    match (listed.is_empty(), uses_cuda) {
+        (false, _) => listed.iter().copied().map(Required::from).collect(),
+        (true, true) => vec![Required::cuda()],
+        (true, false) => vec![Requirement::Category(Category::NvtxRange).into()],
+    }
+}
+
+/// Fails with the names of what is required and holds no event.
+pub fn verify(required: &[Required], counts: &[CategoryCount]) -> Result<(), Failure> {
+    let empty: Vec<_> = required.iter().filter(|required| !required.is_held(counts)).collect();
     if empty.is_empty() {
         return Ok(());
     }
@@ -47,60 +75,30 @@ pub fn verify(required: &[TraceCategory], counts: &[CategoryCount]) -> Result<()
     let message = format!(
         "the window holds no events of {}; it holds {captured}. Check that the program does such work within the window, or set \
          spec.require to what it does",
-        names(empty.into_iter()),
+        names(empty.into_iter().map(|required| required.name)),
     );
     Err(Failure::new(CaptureReason::RequiredEventsMissing, message))
 }
 
-/// What came of each category that was traced.
-pub fn outcomes(traced: &BTreeSet<TraceCategory>, counts: &[CategoryCount]) -> Vec<TracedCategory> {
-    let outcome = |category: TraceCategory| {
-        if events(category, counts) > 0 {
-            TraceOutcome::Captured
-        } else if held(category, counts).next().is_some() {
-            TraceOutcome::Empty
-        } else {
-            TraceOutcome::Unsupported
-        }
-    };
-    traced
+/// Events of any of these categories.
+pub(crate) fn events(categories: &[Category], counts: &[CategoryCount]) -> i64 {
+    held(categories, counts).map(|count| count.events).sum()
+}
+
+/// What a timeline holds of these categories.
+pub(crate) fn held<'a>(
+    categories: &'a [Category],
+    counts: &'a [CategoryCount],
+) -> impl Iterator<Item = &'a CategoryCount> {
+    counts
         .iter()
-        .map(|&category| TracedCategory {
-            category,
-            outcome: outcome(category),
-        })
-        .collect()
-}
-
-/// Whether a timeline can hold events of a category at all; one that it cannot hold cannot be required.
-pub fn is_supported(asked: TraceCategory) -> bool {
-    Category::ALL.iter().any(|held| belongs(*held, asked))
-}
-
-/// Events of one of the profiler's categories, which may stand in several categories of the timeline.
-fn events(category: TraceCategory, counts: &[CategoryCount]) -> i64 {
-    held(category, counts).map(|count| count.events).sum()
-}
-
-/// What the timeline holds of one of the profiler's categories.
-fn held(category: TraceCategory, counts: &[CategoryCount]) -> impl Iterator<Item = &CategoryCount> {
-    let held =
-        move |count: &&CategoryCount| Category::from_name(&count.category).is_some_and(|held| belongs(held, category));
-    counts.iter().filter(held)
-}
-
-fn belongs(held: Category, asked: TraceCategory) -> bool {
-    match asked {
-        TraceCategory::Cuda => held.is_gpu_work() || matches!(held, Category::CudaApi | Category::CudaSync),
-        TraceCategory::Nvtx => held == Category::NvtxRange,
-        TraceCategory::Osrt => held == Category::OsRuntime,
-        // The timeline has no category of their own for library calls yet, so requiring them is refused.
-        TraceCategory::Cublas | TraceCategory::Cudnn | TraceCategory::Mpi => false,
-    }
+        .filter(|count| Category::from_name(&count.category).is_some_and(|held| categories.contains(&held)))
 }
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_api::profiler::TraceCategory;
+
     use super::*;
 
     fn counts(counts: &[(&str, i64)]) -> Vec<CategoryCount> {
@@ -113,43 +111,32 @@ mod tests {
             .collect()
     }
 
-    #[test]
-    fn without_a_list_cuda_is_required_of_programs_that_use_it_and_nvtx_of_others() {
-        assert_eq!(required(&[], true), [TraceCategory::Cuda]);
-        assert_eq!(required(&[], false), [TraceCategory::Nvtx]);
-        assert_eq!(required(&[TraceCategory::Osrt], true), [TraceCategory::Osrt]);
+    fn of(category: Category) -> Required {
+        Requirement::Category(category).into()
     }
 
     #[test]
-    fn each_traced_category_is_captured_empty_or_unsupported() {
-        use TraceCategory::{Cublas, Cuda, Nvtx, Osrt};
-        let counts = counts(&[("nvtx_range", 3), ("cuda_kernel", 0), ("cuda_api", 0)]);
-        let outcomes: Vec<_> = outcomes(&BTreeSet::from([Cuda, Nvtx, Osrt, Cublas]), &counts)
-            .into_iter()
-            .map(|one| (one.category, one.outcome))
-            .collect();
-        assert_eq!(
-            outcomes,
-            [
-                (Cuda, TraceOutcome::Empty),
-                (Nvtx, TraceOutcome::Captured),
-                (Osrt, TraceOutcome::Unsupported),
-                (Cublas, TraceOutcome::Unsupported),
-            ]
-        );
+    fn without_a_list_cuda_is_required_of_programs_that_use_it_and_nvtx_of_others() {
+        assert_eq!(required(&[], true), [Required::cuda()]);
+        assert_eq!(required(&[], false), [of(Category::NvtxRange)]);
+        let listed = [Requirement::Category(Category::OsRuntime)];
+        assert_eq!(required(&listed, true), [of(Category::OsRuntime)]);
     }
 
     #[test]
     fn every_required_category_must_hold_events() {
-        type Row<'a> = (&'a [TraceCategory], &'a [(&'a str, i64)], bool);
-        use TraceCategory::{Cuda, Nvtx, Osrt};
-        let rows: [Row<'_>; 6] = [
-            (&[Nvtx], &[("nvtx_range", 1)], true),
-            (&[Nvtx], &[("nvtx_range", 0), ("os_runtime", 9)], false),
-            (&[Cuda], &[("cuda_memcpy_h2d", 1)], true),
-            (&[Cuda], &[("cuda_api", 3)], true),
-            (&[Cuda, Nvtx], &[("cuda_kernel", 3)], false),
-            (&[Osrt], &[], false),
+        type Row<'a> = (&'a [Required], &'a [(&'a str, i64)], bool);
+        let (cuda, nvtx, osrt) = (Required::cuda(), of(Category::NvtxRange), of(Category::OsRuntime));
+        let only = std::slice::from_ref;
+        let rows: [Row<'_>; 8] = [
+            (only(&nvtx), &[("nvtx_range", 1)], true),
+            (only(&nvtx), &[("nvtx_range", 0), ("os_runtime", 9)], false),
+            (only(&cuda), &[("cuda_memcpy_h2d", 1)], true),
+            (only(&cuda), &[("cuda_api", 3)], true),
+            (&[cuda.clone(), nvtx.clone()], &[("cuda_kernel", 3)], false),
+            (&[osrt], &[], false),
+            (&[of(Category::CudaKernel)], &[("cuda_api", 3)], false),
+            (&[of(Category::CpuOp)], &[("cpu_op", 3)], true),
         ];
         for (required, held, succeeds) in rows {
             assert_eq!(
@@ -161,8 +148,17 @@ mod tests {
     }
 
     #[test]
+    fn a_stored_capture_with_a_former_word_succeeds_with_what_it_meant() {
+        let former = required(&[Requirement::Former(TraceCategory::Cuda)], false);
+        assert!(verify(&former, &counts(&[("cuda_sync", 1)])).is_ok());
+        let failure = verify(&former, &counts(&[("nvtx_range", 1)])).unwrap_err();
+        assert!(failure.message.contains("no events of cuda;"), "{}", failure.message);
+    }
+
+    #[test]
     fn the_failure_names_what_is_empty_and_what_was_captured() {
-        let failure = verify(&[TraceCategory::Cuda], &counts(&[("nvtx_range", 12)])).unwrap_err();
+        let required = required(&[], true);
+        let failure = verify(&required, &counts(&[("nvtx_range", 12)])).unwrap_err();
         assert_eq!(failure.reason, CaptureReason::RequiredEventsMissing);
         assert!(failure.message.contains("no events of cuda") && failure.message.contains("12 nvtx_range"));
     }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::artifact::{Artifact, Output};
 use crate::capability::Capability;
 use crate::profiler::{ProfilerSpec, ProfilerType, TraceCategory};
+use crate::requirement::{MAX_REQUIREMENTS, Requirement};
 use crate::schema::unchanged;
 use crate::session::{MetricsSpec, StartMode, StopMode, StorageMode, TransformDevice, TransformSpec};
 
@@ -118,8 +119,8 @@ pub struct CaptureSpec {
     pub duration_seconds: i32,
     /// Categories that must hold events; empty: the default for what the process has mapped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 6), extend("x-kubernetes-list-type" = "set"))]
-    pub require: Vec<TraceCategory>,
+    #[schemars(length(max = MAX_REQUIREMENTS), extend("x-kubernetes-list-type" = "set"))]
+    pub require: Vec<Requirement>,
     /// How long to wait for a turn on the node, in seconds.
     #[schemars(range(min = 1, max = 86_400))]
     pub start_deadline_seconds: i32,

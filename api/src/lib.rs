@@ -2,13 +2,14 @@
 //!
 //! * [`session::ProfilingSession`] is a user's request: a target in the same namespace, a goal, a window.
 //! * [`capture::Capture`] is one target container's share of it, handed to the agent of one node.
+//! * [`requirement`] says what a capture must hold to succeed, in the categories of the timeline.
 //! * [`reason`] holds every condition type and every reason, as closed sets: the program, the documentation and the
 //!   metrics labels read the same list.
 //! * [`form`] names what is made of a timeline on demand.
 //! * [`preparation`] holds the labels, annotations and paths by which admission, launcher and agent understand each
 //!   other about a prepared pod.
 //!
-//! This crate does no I/O and depends on no other crate of ours. Everything in it is a contract: a change is additive,
+//! This crate does no I/O and depends on no other crate of ours but [`flopwatch_model`], whose categories a session may require. Everything in it is a contract: a change is additive,
 //! and `crds/` is regenerated with it (a test fails when the two drift).
 
 #![allow(
@@ -27,6 +28,7 @@ pub mod form;
 pub mod preparation;
 pub mod profiler;
 pub mod reason;
+pub mod requirement;
 mod schema;
 pub mod session;
 

@@ -1,8 +1,12 @@
 //! Which profiler a session asks for, and what it wants from it.
 
+mod nsys;
+
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use nsys::{NsysOptions, TraceCategory};
 
 /// The profilers that a session can name. `Auto` takes the deepest that is open for the container.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -49,55 +53,4 @@ pub struct ProfilerSpec {
     /// Options of Nsight Systems.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nsys: Option<NsysOptions>,
-}
-
-/// A category that Nsight Systems can trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum TraceCategory {
-    /// Kernels, copies, memory operations and the CUDA API.
-    Cuda,
-    /// NVTX ranges.
-    Nvtx,
-    /// Blocking calls of the operating system's runtime libraries.
-    Osrt,
-    /// cuBLAS calls.
-    Cublas,
-    /// cuDNN calls.
-    Cudnn,
-    /// MPI calls.
-    Mpi,
-}
-
-impl TraceCategory {
-    /// Every category, in the order in which lists are written.
-    pub const ALL: [Self; 6] = [Self::Cuda, Self::Nvtx, Self::Osrt, Self::Cublas, Self::Cudnn, Self::Mpi];
-
-    /// The name as Nsight Systems' `--trace` and our manifests write it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Cuda => "cuda",
-            Self::Nvtx => "nvtx",
-            Self::Osrt => "osrt",
-            Self::Cublas => "cublas",
-            Self::Cudnn => "cudnn",
-            Self::Mpi => "mpi",
-        }
-    }
-
-    /// The category of that name, if there is one.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|category| category.as_str() == name)
-    }
-}
-
-/// Options of Nsight Systems.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct NsysOptions {
-    /// Categories that the capture must have been able to record. They are fixed when the container starts (pod
-    /// annotation `flopwatch.dev/nsys-trace`, default `cuda,nvtx`); asking for more fails and names the annotation.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 6), extend("x-kubernetes-list-type" = "set"))]
-    pub trace: Vec<TraceCategory>,
 }

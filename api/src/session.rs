@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::Output;
-use crate::profiler::{ProfilerSpec, TraceCategory};
+use crate::profiler::ProfilerSpec;
+use crate::requirement::{FORMER_WORDS, MAX_REQUIREMENTS, Requirement, no_former_word};
 use crate::schema::unchanged;
 
 /// Longest capture window in seconds: Nsight Systems supports no more than five minutes.
@@ -46,6 +47,7 @@ pub const MAX_CAPTURE_REFERENCES: usize = 50;
 #[x_kube(
     validation = Rule::new(unchanged(&["target", "profiler", "durationSeconds", "require", "start", "startDeadlineSeconds", "metrics", "transform", "outputs", "retention"]))
         .message("a session is fixed once it is created, but for spec.stop: delete it and create another"),
+    validation = Rule::new(no_former_word()).message(FORMER_WORDS),
     validation = Rule::new("!has(oldSelf.stop) || (has(self.stop) && (self.stop == oldSelf.stop || self.stop == 'Discard'))")
         .message("spec.stop cannot be taken back; only Keep may become Discard"),
     validation = Rule::new("self.start != 'ContainerStart' || has(self.target.podTemplate)")
@@ -67,11 +69,11 @@ pub struct ProfilingSessionSpec {
     #[serde(default = "default_duration_seconds")]
     #[schemars(range(min = 1, max = 300))]
     pub duration_seconds: i32,
-    /// Categories that must hold events for the capture to succeed. Default: `cuda` where the process has mapped
-    /// libcuda, otherwise `nvtx`.
+    /// Categories of the timeline that must each hold events for the capture to succeed. Default: any of the `cuda_`
+    /// categories where the process uses CUDA, otherwise `nvtx_range`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 6), extend("x-kubernetes-list-type" = "set"))]
-    pub require: Vec<TraceCategory>,
+    #[schemars(length(max = MAX_REQUIREMENTS), extend("x-kubernetes-list-type" = "set"))]
+    pub require: Vec<Requirement>,
     /// How long to wait for targets and for a turn on their nodes, in seconds.
     #[serde(default = "default_start_deadline_seconds")]
     #[schemars(range(min = 1, max = 86_400))]

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::needless_pass_by_value, reason = "test helpers")]
 
 use flopwatch_api::session::ProfilingSession;
+use flopwatch_model::Category;
 use kube::core::cel::{validate_cel, validate_cel_update};
 use serde_json::{Value, json};
 
@@ -70,6 +71,11 @@ fn a_wrong_spec_is_refused_with_a_sentence() {
             "must be Auto or Nsys",
         ),
         (
+            "a category in the profiler's word of earlier versions",
+            with(&["require"], json!(["nvtx_range", "cuda"])),
+            "\"cuda\" is now \"cuda_kernel\"",
+        ),
+        (
             "several pods of one template",
             json!({ "target": { "podTemplate": template(), "maxPods": 2 } }),
             "makes one pod",
@@ -101,13 +107,19 @@ fn a_pod_template_is_kept_as_it_is_written_and_fixed() {
 }
 
 #[test]
+fn every_category_of_the_timeline_can_be_required() {
+    let names: Vec<&str> = Category::ALL.iter().map(|category| category.name()).collect();
+    validate_cel(&session(with(&["require"], json!(names)))).unwrap();
+}
+
+#[test]
 fn a_session_is_fixed_but_for_stop() {
     let old = session(minimal());
     for changed in [
         with(&["durationSeconds"], json!(20)),
         with(&["target", "podName"], json!("other")),
         with(&["profiler"], json!({ "type": "Nsys" })),
-        with(&["require"], json!(["nvtx"])),
+        with(&["require"], json!(["nvtx_range"])),
         with(&["retention"], json!({ "ttlSecondsAfterFinished": 1 })),
         with(&["outputs"], json!(["Summary"])),
         with(&["metrics"], json!({ "intervalMilliseconds": 20 })),

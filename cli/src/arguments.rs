@@ -6,6 +6,7 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flopwatch_api::artifact::Output;
 use flopwatch_api::profiler::{ProfilerType, TraceCategory};
+use flopwatch_api::requirement::{FORMER_WORDS, Requirement};
 use flopwatch_api::session::MAX_DURATION_SECONDS;
 
 const EXIT_CODES: &str = "Exit codes:
@@ -176,9 +177,9 @@ pub struct ProfileArguments {
     /// Categories that it must be able to record, such as cuda,nvtx,osrt
     #[arg(long, value_delimiter = ',', value_name = "CATEGORY", value_parser = category)]
     pub trace: Vec<TraceCategory>,
-    /// Categories that must hold events for success
-    #[arg(long, value_delimiter = ',', value_name = "CATEGORY", value_parser = category)]
-    pub require: Vec<TraceCategory>,
+    /// Categories of the timeline that must hold events for success, such as cuda_kernel,nvtx_range
+    #[arg(long, value_delimiter = ',', value_name = "CATEGORY", value_parser = requirement)]
+    pub require: Vec<Requirement>,
     /// What to publish: timeline, summary, raw
     #[arg(long, value_delimiter = ',', value_name = "OUTPUT", value_parser = output)]
     pub outputs: Vec<Output>,
@@ -426,6 +427,14 @@ fn category(name: &str) -> Result<TraceCategory, String> {
     TraceCategory::from_name(name).ok_or_else(|| format!("there are {known}"))
 }
 
+fn requirement(name: &str) -> Result<Requirement, String> {
+    match Requirement::from_name(name) {
+        Some(requirement) if requirement.is_former() => Err(FORMER_WORDS.to_owned()),
+        Some(requirement) => Ok(requirement),
+        None => Err(format!("there are {}", Requirement::NAMES.join(", "))),
+    }
+}
+
 fn output(name: &str) -> Result<Output, String> {
     [Output::Timeline, Output::Summary, Output::Raw]
         .into_iter()
@@ -479,6 +488,15 @@ mod tests {
         }
         assert_eq!("1h".parse(), Ok(Span(3600)));
         assert!("1193047h".parse::<Span>().is_err(), "more than fits");
+    }
+
+    #[test]
+    fn a_category_in_the_word_of_earlier_versions_is_refused_with_its_name() {
+        let asked = |word: &str| Cli::try_parse_from(["kubectl-flopwatch", "profile", "trainer", "--require", word]);
+        assert!(asked("cuda_kernel,cpu_op").is_ok());
+        let refused = |word: &str| asked(word).unwrap_err().to_string();
+        assert!(refused("cuda").contains("\"cuda\" is now \"cuda_kernel\""));
+        assert!(refused("gpu").contains("there are cuda_kernel, "));
     }
 
     #[test]

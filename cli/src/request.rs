@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn what_is_asked_for_reaches_the_spec() {
         let asked = asked(
-            "trainer -c main -c side -c main --duration 2m --profiler nsys --trace osrt,cuda,osrt --require cuda --outputs raw --name mine",
+            "trainer -c main -c side -c main --duration 2m --profiler nsys --trace osrt,cuda,osrt --require cuda_kernel --outputs raw --name mine",
         );
         let spec = &asked["spec"];
         assert_eq!(asked["metadata"]["name"], "mine");
@@ -104,7 +104,7 @@ mod tests {
             spec["profiler"],
             json!({"type": "Nsys", "nsys": {"trace": ["osrt", "cuda"]}})
         );
-        assert_eq!(spec["require"], json!(["cuda"]));
+        assert_eq!(spec["require"], json!(["cuda_kernel"]));
         assert_eq!(spec["outputs"], json!(["Raw"]));
     }
 

@@ -355,6 +355,19 @@ impl Category {
         Self::Other,
     ];
 
+    /// Everything that CUDA does and that a program asks of it.
+    pub const CUDA: [Self; 9] = [
+        Self::CudaKernel,
+        Self::CudaMemcpyH2d,
+        Self::CudaMemcpyD2h,
+        Self::CudaMemcpyD2d,
+        Self::CudaMemcpyP2p,
+        Self::CudaMemcpyOther,
+        Self::CudaMemset,
+        Self::CudaSync,
+        Self::CudaApi,
+    ];
+
     /// The copies.
     pub const MEMCPY: [Self; 5] = [
         Self::CudaMemcpyH2d,

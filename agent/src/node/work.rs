@@ -30,7 +30,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use crate::adoption::{Attached, Ended, Journal, Made};
-use crate::choice::{choose, traced_categories};
+use crate::choice::choose;
 use crate::failure::{Failure, chain};
 use crate::node::containers::Probed;
 use crate::node::spool;
@@ -38,6 +38,7 @@ use crate::node::sweep::remove_folder;
 use crate::node::writer::{Delivery, Target, Writer};
 use crate::node::{Node, journal, orphans, pods};
 use crate::plan::Interrupt;
+use crate::profilers::nsys::categories::traced_categories;
 use crate::status::Draft;
 
 pub(super) use collect::clean;

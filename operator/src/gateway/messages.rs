@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use flopwatch_api::artifact::{Artifact, Output};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::form::Form;
-use flopwatch_api::profiler::{ProfilerType, TraceCategory};
+use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::SessionCondition;
+use flopwatch_api::requirement::Requirement;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_api::{REQUEST_ANNOTATION_PREFIX, REQUESTED_BY_ANNOTATION};
 use kube::ResourceExt as _;
@@ -129,9 +130,9 @@ pub(crate) struct RunOptions {
     /// How long to wait for targets and a turn, in seconds.
     #[schema(minimum = 1, maximum = 86_400)]
     pub(crate) start_deadline_seconds: Option<i32>,
-    /// Categories that must hold events for success.
-    #[schema(value_type = Option<Vec<String>>, max_items = 6)]
-    pub(crate) require: Option<Vec<TraceCategory>>,
+    /// Categories of the timeline that must hold events for success, such as `cuda_kernel` and `nvtx_range`.
+    #[schema(value_type = Option<Vec<String>>, max_items = 20)]
+    pub(crate) require: Option<Vec<Requirement>>,
     /// What to publish: Timeline, Summary, Raw.
     #[schema(value_type = Option<Vec<String>>, max_items = 3)]
     pub(crate) outputs: Option<Vec<Output>>,

@@ -153,7 +153,7 @@ mod tests {
         let session = made(json!({
             "mode": "nsys", "solver": "cg", "mesh_file": "wing.msh",
             "target": {"namespace": "team", "selector": {"app": "train"}, "max_pods": 3, "containers": ["main"]},
-            "options": {"duration_seconds": 20, "outputs": ["Timeline"], "require": ["nvtx"], "ttl_seconds_after_finished": 60},
+            "options": {"duration_seconds": 20, "outputs": ["Timeline"], "require": ["nvtx_range"], "ttl_seconds_after_finished": 60},
         }))
         .unwrap();
         let spec = &session["spec"];

@@ -112,8 +112,13 @@ pub fn manifest(session: &ProfilingSession, template: &PodTemplate) -> DynamicOb
 fn traced(session: &ProfilingSession) -> String {
     let spec = &session.spec;
     let default = split_names(NSYS_TRACE_DEFAULT).filter_map(TraceCategory::from_name);
-    let asked = spec.profiler.nsys.iter().flat_map(|options| &options.trace);
-    let all: BTreeSet<TraceCategory> = asked.chain(&spec.require).copied().chain(default).collect();
+    let asked = spec
+        .profiler
+        .nsys
+        .iter()
+        .flat_map(|options| options.trace.iter().copied());
+    let required = spec.require.iter().filter_map(|requirement| requirement.traced_by());
+    let all: BTreeSet<TraceCategory> = asked.chain(required).chain(default).collect();
     all.into_iter().map(TraceCategory::as_str).collect::<Vec<_>>().join(",")
 }
 
@@ -333,7 +338,7 @@ mod tests {
 
     #[test]
     fn the_pod_is_the_template_prepared_run_once_and_owned() {
-        let (session, pod) = made(&json!({"start": "ContainerStart", "require": ["osrt"]}));
+        let (session, pod) = made(&json!({"start": "ContainerStart", "require": ["os_runtime"]}));
         assert_eq!(pod["metadata"]["name"].as_str().unwrap().len(), 63);
         assert_eq!(pod["metadata"]["labels"][PREPARE_LABEL], "nsys");
         assert_eq!(pod["metadata"]["labels"]["app"], "a");

@@ -27,10 +27,10 @@ test("what a form leaves empty is not asked for", () => {
 });
 
 test("what a form holds is asked for", () => {
-  const fields = [...LEAST, ["container", "main"], ["require", "cuda"], ["require", "nvtx"], ["output", "Raw"], ["deadline", "60"], ["ttl", "0"]] as const;
+  const fields = [...LEAST, ["container", "main"], ["require", "cuda_kernel"], ["require", "nvtx_range"], ["output", "Raw"], ["deadline", "60"], ["ttl", "0"]] as const;
   expect(runOf(form(fields))).toMatchObject({
     target: { containers: ["main"] },
-    options: { require: ["cuda", "nvtx"], outputs: ["Raw"], start_deadline_seconds: 60, ttl_seconds_after_finished: 0 },
+    options: { require: ["cuda_kernel", "nvtx_range"], outputs: ["Raw"], start_deadline_seconds: 60, ttl_seconds_after_finished: 0 },
   });
 });
 

@@ -15,10 +15,11 @@ use crate::adoption::Attached;
 use crate::digest::digest;
 use crate::failure::{Failure, chain};
 use crate::node::sweep::{capture_id, remove_folder};
+use crate::profilers::nsys::categories::outcomes;
 use crate::serve::source_file;
 use crate::steps::{self, Steps};
 use crate::transform::{Job, read_summary};
-use crate::verify::{holds_cuda, outcomes, required, verify};
+use crate::verify::{holds_cuda, required, verify};
 use crate::workplace::{self, Workplace};
 
 /// Files to publish and what they hold.
@@ -54,7 +55,12 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
         export: has_raw.then_some(export),
         samples: Some(work.spool.join(SAMPLES)),
         session_id: Some(spec.session_ref.id.clone()),
-        captured: attached.traced.iter().copied().collect(),
+        captured: attached
+            .traced
+            .iter()
+            .flat_map(|traced| traced.records())
+            .copied()
+            .collect(),
         timeline: Some(place.at("timeline.h5")),
         device: spec.transform.device,
         others: 0,

@@ -111,7 +111,7 @@ async fn every_query_of_dashboards_and_recording_rules_has_an_answer_after_captu
     namespace.launch_state("trainer").await?;
     let prometheus = Prometheus::start(&cluster.client).await?;
 
-    for (session, required) in [("good", json!([])), ("failing", json!(["cuda"]))] {
+    for (session, required) in [("good", json!([])), ("failing", json!(["cuda_kernel"]))] {
         let spec = json!({
             "target": { "podName": "trainer" }, "durationSeconds": 1, "profiler": { "type": "Nsys" }, "require": required
         });

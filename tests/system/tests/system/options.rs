@@ -23,7 +23,7 @@ async fn the_annotations_of_a_pod_decide_what_is_traced_and_each_category_says_w
         .create_session(
             "options",
             json!({
-                "target": { "podName": "trainer" }, "durationSeconds": 2, "require": ["nvtx", "osrt"],
+                "target": { "podName": "trainer" }, "durationSeconds": 2, "require": ["nvtx_range", "os_runtime"],
                 "profiler": { "type": "Nsys", "nsys": { "trace": ["nvtx", "osrt"] } }
             }),
         )

@@ -112,7 +112,7 @@ async fn a_window_without_the_required_events_fails() -> Result<()> {
         .create_session(
             "cuda",
             json!({
-                "target": { "podName": "trainer" }, "durationSeconds": 1, "require": ["cuda"], "profiler": { "type": "Nsys" }
+                "target": { "podName": "trainer" }, "durationSeconds": 1, "require": ["cuda_kernel"], "profiler": { "type": "Nsys" }
             }),
         )
         .await?;

@@ -7,7 +7,7 @@ import { useFocus } from "../focus";
 
 const NAMESPACE_KEY = "flopwatch-namespace";
 /** What may be asked of a capture to hold. */
-const REQUIRED = ["cuda", "nvtx", "osrt", "cublas", "cudnn", "mpi"];
+const REQUIRED = ["cuda_kernel", "cuda_api", "nvtx_range", "os_runtime"];
 const OUTPUTS = ["Timeline", "Summary", "Raw"];
 /** Typing has paused for so long, in ms, before pods are asked for. */
 const PAUSE = 300;

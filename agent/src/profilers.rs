@@ -1,0 +1,3 @@
+//! The profilers, one folder or file each.
+
+pub mod nsys;

@@ -1,0 +1,140 @@
+//! What a container's session traces, in the profiler's words, and what that gives in the timeline.
+
+use std::collections::BTreeSet;
+
+use flopwatch_api::capture::{CategoryCount, TraceOutcome, TracedCategory};
+use flopwatch_api::preparation::{NSYS_TRACE_ANNOTATION, NSYS_TRACE_DEFAULT, split_names};
+use flopwatch_api::profiler::{ProfilerSpec, TraceCategory};
+use flopwatch_api::reason::CaptureReason;
+use flopwatch_api::requirement::Requirement;
+
+use crate::choice::names;
+use crate::failure::Failure;
+use crate::verify::{events, held};
+
+/// What a container's session traces, from the pod's annotation.
+pub fn traced_categories(annotation: Option<&str>) -> BTreeSet<TraceCategory> {
+    split_names(annotation.unwrap_or(NSYS_TRACE_DEFAULT))
+        .filter_map(TraceCategory::from_name)
+        .collect()
+}
+
+/// Fails where a session that traces `traced` cannot hold what was asked for.
+pub fn covers(spec: &ProfilerSpec, require: &[Requirement], traced: &BTreeSet<TraceCategory>) -> Result<(), Failure> {
+    can_hold(require)?;
+    let listed = spec.nsys.iter().flat_map(|options| options.trace.iter().copied());
+    let required = require.iter().filter_map(|requirement| requirement.traced_by());
+    prepared_for(&listed.chain(required).collect(), traced)
+}
+
+/// What Nsight Systems never records cannot be required of it: the window would be for nothing.
+fn can_hold(require: &[Requirement]) -> Result<(), Failure> {
+    let is_held = |requirement: &&Requirement| {
+        requirement
+            .traced_by()
+            .is_some_and(|traced| !traced.records().is_empty())
+    };
+    let never: Vec<_> = require.iter().filter(|requirement| !is_held(requirement)).collect();
+    if never.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "a timeline of Nsight Systems holds no events of {}, so they cannot be required of it: take them out of spec.require",
+        names(never.into_iter().map(|requirement| requirement.as_str()))
+    );
+    Err(Failure::new(CaptureReason::ProfilerUnavailable, message))
+}
+
+fn prepared_for(wanted: &BTreeSet<TraceCategory>, traced: &BTreeSet<TraceCategory>) -> Result<(), Failure> {
+    let missing: Vec<_> = wanted.difference(traced).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "the container records {} since its start, not {}: annotate the pod template with {NSYS_TRACE_ANNOTATION}: {} and let \
+         the pod be created anew",
+        names(traced.iter().map(|category| category.as_str())),
+        names(missing.into_iter().map(|category| category.as_str())),
+        wanted
+            .union(traced)
+            .map(|category| category.as_str())
+            .collect::<Vec<_>>()
+            .join(","),
+    );
+    Err(Failure::new(CaptureReason::CategoryNotPrepared, message))
+}
+
+/// What came of each category that was traced.
+pub fn outcomes(traced: &BTreeSet<TraceCategory>, counts: &[CategoryCount]) -> Vec<TracedCategory> {
+    let outcome = |category: TraceCategory| {
+        if events(category.records(), counts) > 0 {
+            TraceOutcome::Captured
+        } else if held(category.records(), counts).next().is_some() {
+            TraceOutcome::Empty
+        } else {
+            TraceOutcome::Unsupported
+        }
+    };
+    traced
+        .iter()
+        .map(|&category| TracedCategory {
+            category,
+            outcome: outcome(category),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use flopwatch_trace::model::Category;
+
+    use super::*;
+
+    #[test]
+    fn each_traced_category_is_captured_empty_or_unsupported() {
+        use TraceCategory::{Cublas, Cuda, Nvtx, Osrt};
+        let counts = [("nvtx_range", 3), ("cuda_kernel", 0), ("cuda_api", 0)].map(|(category, events)| CategoryCount {
+            category: category.to_owned(),
+            events,
+        });
+        let outcomes: Vec<_> = outcomes(&BTreeSet::from([Cuda, Nvtx, Osrt, Cublas]), &counts)
+            .into_iter()
+            .map(|one| (one.category, one.outcome))
+            .collect();
+        assert_eq!(
+            outcomes,
+            [
+                (Cuda, TraceOutcome::Empty),
+                (Nvtx, TraceOutcome::Captured),
+                (Osrt, TraceOutcome::Unsupported),
+                (Cublas, TraceOutcome::Unsupported),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_missing_category_names_the_annotation_and_its_whole_value() {
+        let traced = traced_categories(None);
+        let required = [Requirement::Category(Category::OsRuntime)];
+        let failure = covers(&ProfilerSpec::default(), &required, &traced).unwrap_err();
+        assert_eq!(failure.reason, CaptureReason::CategoryNotPrepared);
+        assert!(
+            failure.message.contains("flopwatch.dev/nsys-trace: cuda,nvtx,osrt"),
+            "{}",
+            failure.message
+        );
+    }
+
+    #[test]
+    fn what_it_never_records_cannot_be_required_of_it() {
+        let traced = traced_categories(Some("cuda,cublas"));
+        for never in [
+            Requirement::Category(Category::CpuOp),
+            Requirement::Former(TraceCategory::Cublas),
+        ] {
+            let failure = covers(&ProfilerSpec::default(), &[never], &traced).unwrap_err();
+            assert_eq!(failure.reason, CaptureReason::ProfilerUnavailable);
+            assert!(failure.message.contains(never.as_str()), "{}", failure.message);
+        }
+    }
+}
