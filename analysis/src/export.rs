@@ -220,13 +220,15 @@ impl Export {
                 ..Needs::NOTHING
             },
             (ExportFormat::Csv | ExportFormat::Parquet, Table::Events) | (ExportFormat::Json, _) => Needs {
-                name_forms: false,
+                name_details: false,
+                allocations: false,
                 counters: false,
                 profiles: false,
                 ..Needs::EVERYTHING
             },
             (ExportFormat::Chrome | ExportFormat::Perfetto, _) => Needs {
-                name_forms: false,
+                name_details: false,
+                allocations: false,
                 profiles: false,
                 ..Needs::EVERYTHING
             },

@@ -38,8 +38,8 @@ pub struct Needs {
     pub columns: Selection<ColumnId>,
     /// Names of the events.
     pub names: bool,
-    /// Further forms of the names, short and mangled.
-    pub name_forms: bool,
+    /// What is known of names beside themselves.
+    pub name_details: bool,
     /// Rows, and the events' index into them.
     pub rows: bool,
     /// Lanes of the events.
@@ -48,6 +48,8 @@ pub struct Needs {
     pub correlations: bool,
     /// Sampled series.
     pub counters: bool,
+    /// What allocators of memory did.
+    pub allocations: bool,
     /// Counters per profiled kernel launch.
     pub profiles: bool,
 }
@@ -58,11 +60,12 @@ impl Needs {
         categories: Selection::Only(&[]),
         columns: Selection::Only(&[]),
         names: false,
-        name_forms: false,
+        name_details: false,
         rows: false,
         lanes: false,
         correlations: false,
         counters: false,
+        allocations: false,
         profiles: false,
     };
 
@@ -71,11 +74,12 @@ impl Needs {
         categories: Selection::All,
         columns: Selection::All,
         names: true,
-        name_forms: true,
+        name_details: true,
         rows: true,
         lanes: true,
         correlations: true,
         counters: true,
+        allocations: true,
         profiles: true,
     };
 }

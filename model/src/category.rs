@@ -136,12 +136,12 @@ pub enum ColumnId {
     GroupRanks,
     /// Operation of the compiled program (HLO) that the work belongs to.
     HloOp,
+    /// Kind of the operation of the compiled program, e.g. `loop fusion`.
+    HloCategory,
     /// Compiled program (HLO module) that the work belongs to.
     HloModule,
     /// Operation of the framework that the work belongs to, e.g. `jit(f)/dot_general`.
     TfOp,
-    /// Domain of an NVTX range; the default domain has no name.
-    Domain,
     /// Category of an NVTX range: its name, or its number where it was not named.
     RangeCategory,
 }
@@ -205,9 +205,9 @@ impl ColumnId {
             Self::ProcessGroup => "process_group",
             Self::GroupRanks => "group_ranks",
             Self::HloOp => "hlo_op",
+            Self::HloCategory => "hlo_category",
             Self::HloModule => "hlo_module",
             Self::TfOp => "tf_op",
-            Self::Domain => "domain",
             Self::RangeCategory => "range_category",
         }
     }
@@ -242,9 +242,9 @@ impl ColumnId {
                 | Self::ProcessGroup
                 | Self::GroupRanks
                 | Self::HloOp
+                | Self::HloCategory
                 | Self::HloModule
                 | Self::TfOp
-                | Self::Domain
                 | Self::RangeCategory
         )
     }
@@ -326,6 +326,7 @@ const DEVICE_OPTIONAL: &[ColumnId] = &[
     ColumnId::Flops,
     ColumnId::ProgramId,
     ColumnId::HloOp,
+    ColumnId::HloCategory,
     ColumnId::HloModule,
     ColumnId::TfOp,
 ];
@@ -446,7 +447,7 @@ impl Category {
             | Self::CudaMemset => MEMORY_OPTIONAL,
             Self::CudaApi => &[ColumnId::ExternalId, ColumnId::ReturnValue],
             Self::Annotation => &[ColumnId::ExternalId],
-            Self::NvtxRange => &[ColumnId::Domain, ColumnId::RangeCategory],
+            Self::NvtxRange => &[ColumnId::RangeCategory],
             Self::CpuOp => OPERATOR_OPTIONAL,
             Self::DeviceOp => DEVICE_OPTIONAL,
             _ => &[],

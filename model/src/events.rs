@@ -1,5 +1,7 @@
 //! The events of one category, a vector per column.
 
+use std::collections::BTreeMap;
+
 use rayon::prelude::*;
 
 use super::{Category, ColumnId, Width};
@@ -72,6 +74,30 @@ impl Values {
         }
     }
 
+    /// Cuts to so many values, or appends `value` up to as many.
+    pub fn resize(&mut self, count: usize, value: u64) {
+        match self {
+            Self::U32(values) => values.resize(count, u32::try_from(value).unwrap_or(u32::MAX)),
+            Self::U64(values) => values.resize(count, value),
+        }
+    }
+
+    /// Replaces the value at `at`, where there is one, saturating at the column's width.
+    pub fn set(&mut self, at: usize, value: u64) {
+        match self {
+            Self::U32(values) => {
+                if let Some(slot) = values.get_mut(at) {
+                    *slot = u32::try_from(value).unwrap_or(u32::MAX);
+                }
+            }
+            Self::U64(values) => {
+                if let Some(slot) = values.get_mut(at) {
+                    *slot = value;
+                }
+            }
+        }
+    }
+
     /// Appends, saturating at the column's width.
     pub fn push(&mut self, value: u64) {
         match self {
@@ -116,11 +142,33 @@ pub struct Events {
     pub columns: Vec<Column>,
     /// The names that `name` refers to; unique after the transform.
     pub names: Vec<String>,
-    /// A short form of each of `names`, e.g. `gemm` of `void gemm<float>(float*)`, without templates and arguments; an empty
-    /// list where the source has none.
-    pub short_names: Vec<String>,
-    /// The symbol that each of `names` is in the program, e.g. `_Z4gemmIfEvPf`; an empty list where the source has none.
-    pub mangled_names: Vec<String>,
+    /// What is known of names beside themselves, where the source says it: for each of `names` a text, empty for none.
+    pub name_details: BTreeMap<NameDetail, Vec<String>>,
+}
+
+/// What is known of a name beside itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NameDetail {
+    /// Its short form, without templates and arguments: `gemm` of `void gemm<float>(float*)`.
+    Short,
+    /// Its symbol in the program: `_Z4gemmIfEvPf` of `void gemm<float>(float*)`. Where several symbols have one name, one of them.
+    Mangled,
+    /// The NVTX domain that the name begins with.
+    Domain,
+}
+
+impl NameDetail {
+    /// Every detail, in published order.
+    pub const ALL: [Self; 3] = [Self::Short, Self::Mangled, Self::Domain];
+
+    /// Name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Short => "short_name",
+            Self::Mangled => "mangled_name",
+            Self::Domain => "domain",
+        }
+    }
 }
 
 impl Events {
@@ -136,8 +184,7 @@ impl Events {
             correlation: Vec::new(),
             columns: columns.iter().map(|id| Column::new(*id)).collect(),
             names: Vec::new(),
-            short_names: Vec::new(),
-            mangled_names: Vec::new(),
+            name_details: BTreeMap::new(),
         }
     }
 
@@ -228,6 +275,13 @@ impl Events {
         let times = self.start_ns.par_iter().with_min_len(1 << 14);
         let ends = times.zip(&self.duration_ns);
         ends.map(|(start, duration)| start.saturating_add(*duration)).max()
+    }
+
+    /// A detail of the name of the event at `at`; `None` where the source does not say it.
+    pub fn name_detail(&self, detail: NameDetail, at: usize) -> Option<&str> {
+        let place = index(*self.name.get(at)?);
+        let text = self.name_details.get(&detail)?.get(place)?;
+        (!text.is_empty()).then_some(text)
     }
 
     /// End of the event at `at` in ns.

@@ -2,6 +2,7 @@
 //!
 //! Times are integer nanoseconds relative to the session's start, sizes are bytes. The crate does no I/O.
 
+mod allocation;
 mod category;
 mod counter;
 mod drops;
@@ -10,13 +11,15 @@ mod figures;
 mod kernel_profile;
 mod lod;
 mod memory_kind;
+mod parents;
 mod row;
 mod row_major;
 
+pub use allocation::Allocation;
 pub use category::{Category, ColumnId, Width};
 pub use counter::CounterSeries;
 pub use drops::{Drop, DropReason, Drops};
-pub use events::{Column, Event, Events, Values, index};
+pub use events::{Column, Event, Events, NameDetail, Values, index};
 pub use figures::{Figures, approximate, figures_by_key};
 pub use kernel_profile::{KernelProfile, Metric};
 pub use lod::{Lod, LodLevel};
@@ -85,6 +88,8 @@ pub struct Capture {
     pub devices: Vec<Device>,
     /// Sampled series beside the events: GPU metrics, NVML, memory in use.
     pub counters: Vec<CounterSeries>,
+    /// What allocators of memory did, in the order of time after the transform.
+    pub allocations: Vec<Allocation>,
     /// Counters per profiled kernel launch, of a source that has no timeline.
     pub profiles: Vec<KernelProfile>,
     /// Everything of the source that did not make it into `events` unchanged.

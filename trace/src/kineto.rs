@@ -4,14 +4,17 @@
 //! texts. A trace is read event by event, on all cores, in memory that its size does not decide; a damaged event is repaired
 //! or left out and counted, and a file that ends too early gives what it has.
 //!
-//! Only strings that an event refers to are kept: names of events, of processes and of threads, redacted. Arguments (shapes,
-//! call stacks, concrete inputs), `traceName` and other members of the file are not.
+//! Only strings that an event refers to are kept, redacted: names of events, of processes and of threads, shapes and types of
+//! inputs, and what collectives say of themselves. Call stacks, concrete inputs, `traceName` and other members of the file are not.
 //!
 //! GPU work names its device where calls name their process, so it is given to the process that made the most CUDA calls.
-//! Kineto gives the sum of static and dynamic shared memory; it stands in the column of the dynamic one. Instant events that
-//! say how much memory is in use, and counters, become series.
+//! Kineto gives the sum of static and dynamic shared memory; it stands in the column of the dynamic one. What
+//! allocators of memory say becomes [`Capture::allocations`]; how much is in use by then, and counters, become series.
 
+mod columns;
+mod copies;
 mod decimal;
+mod dictionary;
 mod document;
 mod event;
 mod finish;

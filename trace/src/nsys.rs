@@ -8,6 +8,7 @@ mod cpu;
 mod gather;
 mod gpu;
 mod keys;
+mod metrics;
 mod names;
 mod tables;
 mod target;
@@ -233,12 +234,16 @@ impl<'a> Reader<'a> {
         self.place_synchronisations();
         self.read_api_calls()?;
         self.read_os_calls()?;
-        let domains = self.read_ranges()?;
+        let described = self.read_ranges()?;
         self.count_unread_tables();
-        self.resolve_names(&domains)?;
+        self.resolve_names(&described)?;
+        for (category, events) in &mut self.capture.events {
+            events.drop_unsaid_columns(*category);
+        }
         self.label_rows()?;
         self.read_devices()?;
         self.rebase();
+        self.read_gpu_metrics()?;
         self.read_window()?;
         Ok(std::mem::take(&mut self.capture))
     }
@@ -298,7 +303,7 @@ impl<'a> Reader<'a> {
 
     /// Counts the rows of tables that hold events of kinds this version does not show.
     fn count_unread_tables(&mut self) {
-        let read = gpu::TABLES.iter().chain(cpu::TABLES);
+        let read = gpu::TABLES.iter().chain(cpu::TABLES).chain(metrics::TABLES);
         let read: Vec<&str> = read.copied().collect();
         let others = self
             .tables

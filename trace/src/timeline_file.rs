@@ -4,7 +4,8 @@
 //! /meta             attributes; `categories`, `devices/` below
 //! /<category>/      start_ns, duration_ns, stream, name_idx, row, lane, correlation and the category's own columns
 //! /names/<category> string[], which name_idx refers to
-//! /names/<category>.short_name, .mangled_name  string[], a further form of each of /names/<category>. Absent where the source has none
+//! /names/<category>.short_name, .mangled_name, .domain  string[], what is known of each of /names/<category> beside itself, as
+//!                   `model::NameDetail` describes. Absent where the source does not say it
 //! /names/<category>.<column>  string[], which the values of a column of texts refer to, sorted; the first one is empty and
 //!                   stands for none
 //! /rows/            a column per field of a row; a missing number is the largest of its type; `lanes`: how many lanes its events take,
@@ -16,6 +17,9 @@
 //!                   `event`; levels/ shift, row, lane, first, count: which entries are of which level, row and lane, sorted by
 //!                   these. Lane 63 holds the lanes behind it too. Absent where a category is small
 //! /counters/<source>/<device>/<metric>/  t_ns, value; attribute unit
+//! /allocations/     an element per allocation or release of memory: t_ns, process, device (the largest number for the host's memory), address,
+//!                   bytes (signed: below 0 where it is released), allocated and reserved (in all by then; the largest number where it is not said).
+//!                   Absent where there is none
 //! /profiles/        a launch per element: id, name, process, device, context, stream, grid and block; metrics/ name and unit;
 //!                   values/ profile, metric and value. Absent where there is none
 //! /summary          the summary artifact: the bytes of JSON in UTF-8
@@ -39,6 +43,7 @@
 //! The file's structure is gathered in blocks of 128 KiB, the first of which is at its begin: a reader that fetches that much finds
 //! the headers of most files in it.
 
+mod allocations;
 mod events;
 mod read;
 mod write;

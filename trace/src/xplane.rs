@@ -4,14 +4,18 @@
 //!   `Framework Ops`, ...) are derived from those and repeat their time: they become [`Category::Derived`], a row each.
 //! - `XLA Ops` and `Async XLA Ops` of an accelerator without streams (TPU) are its operations; its other lines are derived.
 //! - Lines of the host are threads: calls with a correlation id, functions of Python (`$file.py:1 f`), steps, annotations.
+//! - The line `_counters_` holds samples, which become series.
 //! - An aggregated event has a number of occurrences and no start: it is counted as not shown.
 //!
 //! Times are picoseconds; starts and ends are cut to whole nanoseconds, so that what nests or follows still does.
-//! Only names of events, lines and devices are kept, redacted. HLO modules, source stacks and other texts are not.
+//! Only names of events, lines and devices, and of the operations and programs that work belongs to, are kept, redacted. HLO modules,
+//! source stacks and other texts are not.
 
+mod counters;
 mod details;
 mod fill;
 mod plane;
+mod program;
 mod wire;
 
 use std::fs::File;

@@ -111,9 +111,9 @@ const FURTHER: [ColumnId; 22] = [
     ColumnId::ProcessGroup,
     ColumnId::GroupRanks,
     ColumnId::HloOp,
+    ColumnId::HloCategory,
     ColumnId::HloModule,
     ColumnId::TfOp,
-    ColumnId::Domain,
     ColumnId::RangeCategory,
 ];
 

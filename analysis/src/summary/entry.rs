@@ -19,7 +19,8 @@ impl Analysis for SummaryAnalysis {
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         columns: Selection::Only(&[ColumnId::Bytes, ColumnId::RangeStyle, ColumnId::Launch]),
-        name_forms: false,
+        name_details: false,
+        allocations: false,
         lanes: false,
         correlations: false,
         counters: false,

@@ -2,6 +2,7 @@
 
 use super::decimal::decimal;
 use super::json::{Cursor, Scalar, Scan};
+use crate::model::ColumnId;
 
 /// Process and thread ids: numbers, numbers in quotes, or texts (`Spans`, `stream 7`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -35,6 +36,17 @@ impl<'a> Id<'a> {
     }
 }
 
+/// What an event says in a column that few events have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Said<'a> {
+    Number(u64),
+    /// A text, or the JSON of a list.
+    Text(&'a [u8]),
+}
+
+/// What an event says in such columns, in the order of the text.
+pub(super) type Further<'a> = Vec<(ColumnId, Said<'a>)>;
+
 /// The arguments that have a column, or decide where an event belongs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Arguments<'a> {
@@ -53,6 +65,9 @@ pub(super) struct Arguments<'a> {
     pub(super) forward_thread: Option<i64>,
     pub(super) python_id: Option<i64>,
     pub(super) python_parent: Option<i64>,
+    /// Bytes that an allocator gave out, or took back where they are negative.
+    pub(super) change: Option<i64>,
+    pub(super) address: Option<i64>,
     pub(super) allocated: Option<i64>,
     pub(super) reserved: Option<i64>,
     pub(super) device_type: Option<i64>,
@@ -60,6 +75,11 @@ pub(super) struct Arguments<'a> {
 }
 
 impl Arguments<'_> {
+    /// Whether they say what an allocator of memory did, or how much is in use.
+    pub(super) fn of_allocator(&self) -> bool {
+        self.change.is_some() || self.allocated.is_some() || self.reserved.is_some()
+    }
+
     /// The numbers alone, which outlive the text.
     pub(super) fn unnamed(&self) -> Arguments<'static> {
         Arguments {
@@ -78,6 +98,8 @@ impl Arguments<'_> {
             forward_thread: self.forward_thread,
             python_id: self.python_id,
             python_parent: self.python_parent,
+            change: self.change,
+            address: self.address,
             allocated: self.allocated,
             reserved: self.reserved,
             device_type: self.device_type,
@@ -104,9 +126,10 @@ pub(super) struct Event<'a> {
     pub(super) members: &'a [u8],
 }
 
-/// Reads the event that begins here.
-pub(super) fn event<'a>(cursor: &mut Cursor<'a>) -> Scan<Event<'a>> {
+/// Reads the event that begins here, and what else it says into `further`.
+pub(super) fn event<'a>(cursor: &mut Cursor<'a>, further: &mut Further<'a>) -> Scan<Event<'a>> {
     let mut event = Event::default();
+    further.clear();
     if !cursor.enter(b'{', b'}')? {
         return Ok(event);
     }
@@ -125,7 +148,7 @@ pub(super) fn event<'a>(cursor: &mut Cursor<'a>) -> Scan<Event<'a>> {
                     if event.phase == b'C' {
                         event.members = cursor.value()?;
                     } else {
-                        event.arguments = arguments(cursor)?;
+                        event.arguments = arguments(cursor, further)?;
                     }
                     if event.phase == 0 {
                         event.members = inside.value()?;
@@ -152,7 +175,7 @@ fn text<'a>(cursor: &mut Cursor<'a>) -> Scan<&'a [u8]> {
     }
 }
 
-fn arguments<'a>(cursor: &mut Cursor<'a>) -> Scan<Arguments<'a>> {
+fn arguments<'a>(cursor: &mut Cursor<'a>, further: &mut Further<'a>) -> Scan<Arguments<'a>> {
     let mut found = Arguments::default();
     if !cursor.enter(b'{', b'}')? {
         return Ok(found);
@@ -174,16 +197,65 @@ fn arguments<'a>(cursor: &mut Cursor<'a>) -> Scan<Arguments<'a>> {
             b"Fwd thread id" => found.forward_thread = number(cursor)?,
             b"Python id" => found.python_id = number(cursor)?,
             b"Python parent id" => found.python_parent = number(cursor)?,
+            b"Bytes" => found.change = number(cursor)?,
+            b"Addr" => found.address = number(cursor)?,
             b"Total Allocated" => found.allocated = number(cursor)?,
             b"Total Reserved" => found.reserved = number(cursor)?,
             b"Device Type" => found.device_type = number(cursor)?,
             b"name" => found.name = text(cursor)?,
-            _ => drop(cursor.value()?),
+            key => match further_column(key) {
+                Some(column) => further.extend(said(cursor, column)?),
+                None => drop(cursor.value()?),
+            },
         }
         if cursor.follows(b'}')? {
             return Ok(found);
         }
     }
+}
+
+/// The column of an argument that few events have, and to which power of ten the argument counts its unit.
+fn further_column(key: &[u8]) -> Option<(ColumnId, i32)> {
+    // By the first byte, since most arguments are none of these.
+    match (*key.first()?, key) {
+        (b'I', b"Input Dims") => Some((ColumnId::InputShapes, 0)),
+        (b'I', b"Input type") => Some((ColumnId::InputTypes, 0)),
+        (b'I', b"In msg nelems") => Some((ColumnId::InElements, 0)),
+        (b'O', b"Out msg nelems") => Some((ColumnId::OutElements, 0)),
+        (b'C', b"Collective name") => Some((ColumnId::Collective, 0)),
+        (b'G', b"Group size") => Some((ColumnId::GroupSize, 0)),
+        (b'P', b"Process Group Name") => Some((ColumnId::ProcessGroup, 0)),
+        (b'P', b"Process Group Ranks") => Some((ColumnId::GroupRanks, 0)),
+        (b'd', b"dtype") => Some((ColumnId::ElementType, 0)),
+        (b'f', b"flops") => Some((ColumnId::Flops, 0)),
+        (b'b', b"blocks per SM") => Some((ColumnId::BlocksPerSm, 3)),
+        (b'w', b"warps per SM") => Some((ColumnId::WarpsPerSm, 3)),
+        // The second one is of 2020; it was renamed since it estimates what is achieved.
+        (b'e', b"est. achieved occupancy %") | (b't', b"theoretical occupancy %") => {
+            Some((ColumnId::AchievedOccupancy, 4))
+        }
+        _ => None,
+    }
+}
+
+/// What stands here for `column`; nothing where it is empty or of another kind.
+fn said<'a>(cursor: &mut Cursor<'a>, (column, scale): (ColumnId, i32)) -> Scan<Option<(ColumnId, Said<'a>)>> {
+    let first = cursor.token()?;
+    let is_list = matches!(first, b'{' | b'[');
+    if column.is_text() {
+        let text = if is_list {
+            cursor.value()?
+        } else {
+            cursor.scalar()?.text
+        };
+        return Ok((!text.is_empty()).then_some((column, Said::Text(text))));
+    }
+    if is_list {
+        cursor.value()?;
+        return Ok(None);
+    }
+    let number = decimal(cursor.scalar()?.text, scale).and_then(|number| u64::try_from(number).ok());
+    Ok(number.map(|number| (column, Said::Number(number))))
 }
 
 /// A number; whatever else stands there is skipped.
@@ -224,8 +296,10 @@ mod tests {
     fn the_arguments_of_a_kernel_are_found() {
         let text = br#"{ "ph": "X", "cat": "Kernel", "name": "gemm", "pid": 0, "tid": "stream 7", "ts": 10.5, "dur": 2,
             "args": {"queued": 0, "device": 3, "context": 1, "stream": 7, "correlation": 44, "grid": [5, 6, 7], "block": [32, 1],
-            "deep": {"correlation": 9, "x": [1, {}]}, "registers per thread": 40 } }, "#;
-        let found = event(&mut Cursor::new(text, 0)).unwrap();
+            "deep": {"correlation": 9, "x": [1, {}]}, "registers per thread": 40, "warps per SM": 9.185185 } }, "#;
+        let mut further = Further::new();
+        let found = event(&mut Cursor::new(text, 0), &mut further).unwrap();
+        assert_eq!(further, [(ColumnId::WarpsPerSm, Said::Number(9_185))]);
         assert_eq!(
             (found.phase, found.category, found.name),
             (b'X', &b"Kernel"[..], &b"gemm"[..])
@@ -243,7 +317,7 @@ mod tests {
     #[test]
     fn values_of_the_wrong_kind_are_skipped() {
         let text = br#"{"ph": "X", "name": {"a": 1}, "cat": 5, "ts": "7", "dur": null, "args": [1], "tid": "24572"}"#;
-        let found = event(&mut Cursor::new(text, 0)).unwrap();
+        let found = event(&mut Cursor::new(text, 0), &mut Further::new()).unwrap();
         assert_eq!((found.name, found.category), (&b""[..], &b""[..]));
         assert_eq!(
             (found.start, found.duration, found.thread),

@@ -89,25 +89,16 @@ impl Gather<'_> {
         tool.clone_into(&mut self.capture.source.tool);
         self.capture.source.capture_options.sort();
         self.capture.source.capture_options.dedup();
-        self.drop_empty_columns();
+        self.fill_memory_kinds();
+        for (category, events) in &mut self.capture.events {
+            events.drop_unsaid_columns(*category);
+        }
         self.label_rows();
         self.decide_captured();
         let used: Vec<u32> = self.rows.iter().filter_map(|row| row.device).collect();
         self.capture.devices.retain(|device| used.contains(&device.id));
         self.rebase();
         Ok(std::mem::take(&mut self.capture))
-    }
-
-    /// An optional column in which no event says anything is not there.
-    fn drop_empty_columns(&mut self) {
-        for (category, events) in &mut self.capture.events {
-            let always = category.columns();
-            events.columns.retain(|column| {
-                let missing = column.id.missing();
-                let mut values = 0..column.values.len();
-                always.contains(&column.id) || values.any(|at| column.values.get(at) != Some(missing))
-            });
-        }
     }
 
     /// Turns the kept starts into times from the first event or sample on, which becomes the session's start.
@@ -119,7 +110,12 @@ impl Gather<'_> {
             .flat_map(|events| events.start_ns.iter().copied());
         let first = starts.min().map(|biased| (biased ^ BIAS).cast_signed());
         let series = std::mem::take(&mut self.series);
-        let Some(origin) = first.into_iter().chain(series.first()).min() else {
+        let of_allocator = || {
+            let times = self.capture.allocations.iter().map(|of| of.t_ns);
+            times.min().map(|biased| (biased ^ BIAS).cast_signed())
+        };
+        let origin = first.into_iter().chain(series.first()).min().or_else(of_allocator);
+        let Some(origin) = origin else {
             return;
         };
         let biased = origin.cast_unsigned() ^ BIAS;
@@ -127,6 +123,9 @@ impl Gather<'_> {
             for start in &mut events.start_ns {
                 *start = start.saturating_sub(biased);
             }
+        }
+        for allocation in &mut self.capture.allocations {
+            allocation.t_ns = allocation.t_ns.saturating_sub(biased);
         }
         self.capture.counters = series.since(origin);
         let utc = match self.base {

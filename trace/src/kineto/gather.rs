@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use hashbrown::HashMap;
 
 use super::Failure;
+use super::dictionary::Dictionary;
 use super::event::{Arguments, Event, Id};
 use super::json::unescape;
 use super::part::{Edge, Part, RowKey, no_events};
 use super::series::Series;
 use crate::limits::ReadLimits;
-use crate::model::{Capture, Category, DropReason, Events, Track, Values, index};
+use crate::model::{Capture, Category, ColumnId, DropReason, Events, Track, Values, index};
 use crate::redact;
 
 /// An [`Id`] that outlives its text.
@@ -101,6 +102,7 @@ pub(super) struct Gather<'a> {
     pub(super) rows: Vec<OwnRow>,
     by_row: HashMap<OwnRow, u32>,
     names: BTreeMap<Category, HashMap<Vec<u8>, u32>>,
+    pub(super) dictionaries: BTreeMap<(Category, ColumnId), Dictionary>,
     string_bytes: u64,
     events: u64,
     open: BTreeMap<(OwnId, OwnId), Vec<Open>>,
@@ -122,6 +124,7 @@ impl<'a> Gather<'a> {
             rows: Vec::new(),
             by_row: HashMap::new(),
             names: BTreeMap::new(),
+            dictionaries: BTreeMap::new(),
             string_bytes: 0,
             events: 0,
             open: BTreeMap::new(),
@@ -156,14 +159,16 @@ impl<'a> Gather<'a> {
         let rows = rows.collect::<Result<Vec<u32>, Failure>>()?;
         for (category, columns) in part.columns {
             self.count(columns.events.count())?;
-            let names = columns.names.iter().map(|raw| self.name(category, raw));
+            let names = columns.names.list.iter().map(|raw| self.name(category, raw));
             let names = names.collect::<Result<Vec<u32>, Failure>>()?;
             let events = self
                 .capture
                 .events
                 .entry(category)
                 .or_insert_with(|| no_events(category));
+            let first = events.len();
             append(events, columns.events, &rows, &names);
+            self.say(category, first, columns.sparse)?;
         }
         for drop in part.drops.list() {
             self.capture.drops.add(drop.reason, &drop.what, drop.count);
@@ -354,5 +359,10 @@ fn append(to: &mut Events, mut from: Events, rows: &[u32], names: &[u32]) {
             // Both were made for the same category by the same code.
             (Values::U32(_), Values::U64(_)) | (Values::U64(_), Values::U32(_)) => {}
         }
+    }
+    // What the piece does not say.
+    let count = to.start_ns.len();
+    for column in &mut to.columns {
+        column.values.resize(count, column.id.missing());
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 
-use super::event::{Event, Id};
+use super::columns::Columns;
+use super::event::{Event, Further, Id};
 use super::json::{Cursor, Stop};
 use crate::model::{self, Category, ColumnId, DropReason, Drops, Events, Track};
 
@@ -21,14 +22,6 @@ pub(super) struct RowKey<'a> {
     pub(super) device: Option<u32>,
     pub(super) context: Option<u64>,
     pub(super) stream: Option<u64>,
-}
-
-/// Events of one category.
-#[derive(Debug)]
-pub(super) struct Columns<'a> {
-    pub(super) events: Events,
-    pub(super) names: Vec<&'a [u8]>,
-    by_name: HashMap<&'a [u8], u32>,
 }
 
 /// Half of a range that was written as a `B` and an `E` event.
@@ -59,6 +52,8 @@ pub(super) struct Part<'a> {
     pub(super) drops: Drops,
     /// Whether a bracket that comes next closes the list of events: behind damage it may be one of an event's own.
     pub(super) trusted: bool,
+    /// What the event at hand says beside its arguments.
+    further: Further<'a>,
 }
 
 /// Why reading of a piece ended.
@@ -96,7 +91,7 @@ impl<'a> Part<'a> {
                 b',' => cursor.step(),
                 b']' if self.trusted => return (begin + 1, End::Closed),
                 _ if begin >= until => return (begin, End::Reached),
-                b'{' => match super::event::event(&mut cursor) {
+                b'{' => match super::event::event(&mut cursor, &mut self.further) {
                     Ok(event) => {
                         self.trusted |= event.phase != 0;
                         self.add(&event);
@@ -127,7 +122,7 @@ impl<'a> Part<'a> {
     fn repair(&mut self, text: &'a [u8], begin: usize, stop: Stop, is_whole: bool) -> Result<usize, Option<usize>> {
         if let Stop::Bad(bad) = stop {
             let mut cursor = Cursor::repairing(text, begin);
-            match super::event::event(&mut cursor) {
+            match super::event::event(&mut cursor, &mut self.further) {
                 Ok(event) if event.phase != 0 => {
                     self.drops
                         .add(DropReason::Truncated, "events whose quotes were not escaped", 1);
@@ -152,9 +147,7 @@ impl<'a> Part<'a> {
             b'E' => self.edge(false, event),
             b'C' => self.sample(event, "counters without a time"),
             b'M' => self.descriptions.push(*event),
-            b'i' | b'I' if event.arguments.allocated.is_some() || event.arguments.reserved.is_some() => {
-                self.sample(event, "instant events without a time");
-            }
+            b'i' | b'I' if event.arguments.of_allocator() => self.sample(event, "instant events without a time"),
             b'i' | b'I' | b'R' => self.drops.add(DropReason::Unsupported, "instant events", 1),
             // The flows from a call to its kernel and from a forward operator to its backward one repeat what the columns
             // correlation and sequence say.
@@ -197,7 +190,7 @@ impl<'a> Part<'a> {
         let category = category(event);
         let row = self.row(row_key(category, event));
         let columns = self.columns.entry(category).or_insert_with(|| Columns::new(category));
-        let name = columns.name(event.name);
+        let name = columns.names.number(event.name);
         let correlation = event.arguments.correlation.and_then(|id| u32::try_from(id).ok());
         let common = model::Event {
             start_ns: start.cast_unsigned() ^ BIAS,
@@ -207,6 +200,9 @@ impl<'a> Part<'a> {
             correlation: correlation.unwrap_or(0),
         };
         push(&mut columns.events, common, category, event);
+        if !self.further.is_empty() {
+            columns.say(category, &self.further);
+        }
     }
 
     fn row(&mut self, key: RowKey<'a>) -> u32 {
@@ -225,26 +221,7 @@ impl<'a> Part<'a> {
     }
 }
 
-impl<'a> Columns<'a> {
-    fn new(category: Category) -> Self {
-        Self {
-            events: no_events(category),
-            names: Vec::new(),
-            by_name: HashMap::new(),
-        }
-    }
-
-    fn name(&mut self, raw: &'a [u8]) -> u32 {
-        let next = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
-        let name = *self.by_name.entry(raw).or_insert(next);
-        if name == next {
-            self.names.push(raw);
-        }
-        name
-    }
-}
-
-/// No events yet, with the columns that this reader fills.
+/// No events yet, with the columns that most events fill.
 pub(super) fn no_events(category: Category) -> Events {
     let mut events = Events::new(category);
     for id in optional_columns(category) {
@@ -253,7 +230,8 @@ pub(super) fn no_events(category: Category) -> Events {
     events
 }
 
-/// The optional columns that this reader fills, in this order, behind those that the category always has.
+/// The optional columns that most events fill, in this order, behind those that the category always has. What few events have comes
+/// as [`Further`].
 fn optional_columns(category: Category) -> &'static [ColumnId] {
     match category {
         Category::CpuOp => &[ColumnId::ForwardThread],

@@ -6,7 +6,8 @@ use super::Failure;
 use super::event::{Event, Id};
 use super::gather::Gather;
 use super::json::{Cursor, unescape};
-use crate::model::{CounterSeries, DropReason};
+use super::part::BIAS;
+use crate::model::{Allocation, CounterSeries, DropReason};
 
 /// Letters of a name in a file.
 const LONGEST: usize = 128;
@@ -53,6 +54,7 @@ impl Gather<'_> {
     /// Takes a sample: totals of the memory allocator, or the members of a counter event.
     pub(super) fn sample(&mut self, at: i64, event: &Event<'_>) -> Result<(), Failure> {
         if event.phase != b'C' {
+            self.allocation(at, event);
             let device = match (event.arguments.device_type, event.arguments.device) {
                 (Some(0), _) => "cpu".to_owned(),
                 (_, Some(device)) if device >= 0 => format!("gpu{device}"),
@@ -96,6 +98,27 @@ impl Gather<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Keeps what an allocator did; its time is as the file has it.
+    fn allocation(&mut self, at: i64, event: &Event<'_>) {
+        let arguments = &event.arguments;
+        let Some(bytes) = arguments.change else { return };
+        let unsigned = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok());
+        let small = |value: Option<i64>| unsigned(value).and_then(|value| u32::try_from(value).ok());
+        let process = match event.process {
+            Id::Number(number) => small(Some(number)),
+            Id::None | Id::Text(_) => None,
+        };
+        self.capture.allocations.push(Allocation {
+            t_ns: at.cast_unsigned() ^ BIAS,
+            process: process.unwrap_or(0),
+            device: small(arguments.device).filter(|_| arguments.device_type != Some(0)),
+            address: unsigned(arguments.address).unwrap_or(0),
+            bytes,
+            allocated: unsigned(arguments.allocated),
+            reserved: unsigned(arguments.reserved),
+        });
     }
 
     fn push(&mut self, device: &str, metric: &str, unit: &'static str, at: i64, value: &str) -> Result<(), Failure> {

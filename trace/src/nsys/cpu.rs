@@ -2,12 +2,12 @@
 
 use hashbrown::HashMap;
 
-use super::gather::{Hand, NONE, Note, Own, Plan, Slot, too_many_rows};
+use super::gather::{Hand, NONE, Note, Own, Plan, Slot, Told, too_many_rows};
 use super::keys::RowWords;
 use super::names::{NameKey, Text};
 use super::tables::Piece;
 use super::{Failure, GlobalId, Reader, RowKey};
-use crate::model::{Category, Track, index};
+use crate::model::{Category, ColumnId, Track, index};
 
 const RUNTIME: &str = "CUPTI_ACTIVITY_KIND_RUNTIME";
 const OSRT: &str = "OSRT_API";
@@ -26,13 +26,24 @@ pub(super) type DomainKey = (u32, u32, u64);
 /// Texts of NVTX domains.
 pub(super) type Domains = HashMap<DomainKey, Text>;
 
+/// Domain and number of an NVTX category.
+pub(super) type RangeCategoryKey = (DomainKey, u32);
+
+/// What the texts of NVTX domains and categories are.
+#[derive(Debug, Default)]
+pub(super) struct Descriptions {
+    pub(super) domains: Domains,
+    pub(super) range_categories: HashMap<RangeCategoryKey, Text>,
+}
+
 /// `eventType` of NVTX rows (`ENUM_NSYS_EVENT_TYPE`). Ranges arrive finished, as 59 and 60, or imported from text, as 70, 71.
 const MARK: u32 = 34;
 const PUSH_POP_RANGE: [u32; 2] = [59, 70];
 const START_END_RANGE: [u32; 2] = [60, 71];
 const DOMAIN_CREATE: u32 = 75;
+const CATEGORY_NAME: u32 = 33;
 /// Rows that describe others: category and thread names, domains coming and going.
-const DESCRIPTIONS: [u32; 4] = [33, 39, DOMAIN_CREATE, 76];
+const DESCRIPTIONS: [u32; 4] = [CATEGORY_NAME, 39, DOMAIN_CREATE, 76];
 
 fn calling([thread, ..]: RowWords) -> RowKey {
     RowKey::Thread {
@@ -74,8 +85,10 @@ impl Reader<'_> {
         table.must_have("nameId")?;
         // A table that does not tell classes apart holds calls alone.
         let told = table.has("eventClass");
+        let returns = category == Category::CudaApi && table.has("returnValue");
         let plan = Plan {
             categories: &[category],
+            optional: if returns { &[ColumnId::ReturnValue] } else { &[] },
             row,
             open_ends: true,
             unsupported: &|class| format!("{name}: events of class {class}"),
@@ -83,6 +96,9 @@ impl Reader<'_> {
         let fill = |hand: &mut Hand, piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>| {
             let count = slot.rows();
             piece.read("correlationId", slot.correlation)?;
+            if let Some(Own::U32(values)) = slot.own.first_mut() {
+                piece.read("returnValue", values)?;
+            }
             for words in &mut hand.words {
                 words.resize(count, 0);
             }
@@ -117,20 +133,21 @@ impl Reader<'_> {
         self.gather(&table, &plan, fill).map(drop)
     }
 
-    /// Reads push/pop and start/end ranges; counts marks and the rest. Gives the names of the domains.
-    pub(super) fn read_ranges(&mut self) -> Result<Domains, Failure> {
-        let mut domains = Domains::new();
+    /// Reads push/pop and start/end ranges; counts marks and the rest. Gives the names of the domains and categories.
+    pub(super) fn read_ranges(&mut self) -> Result<Descriptions, Failure> {
+        let mut described = Descriptions::default();
         let Some(table) = self.table(NVTX)? else {
-            return Ok(domains);
+            return Ok(described);
         };
         if table.rows() == 0 {
-            return Ok(domains);
+            return Ok(described);
         }
         self.captured(&table, [Category::NvtxRange]);
         table.must_have("eventType")?;
         table.must_have("globalTid")?;
         let plan = Plan {
             categories: &[Category::NvtxRange],
+            optional: &[ColumnId::RangeCategory],
             row: |[thread, ..]| RowKey::Thread {
                 track: Track::Nvtx,
                 thread: GlobalId(thread),
@@ -141,17 +158,29 @@ impl Reader<'_> {
                 kind => format!("NVTX events of type {kind}"),
             },
         };
-        let found = self.gather(&table, &plan, fill_ranges)?;
-        for (key, text) in found {
-            if domains.len() >= index(self.limits.max_rows) {
-                return Err(too_many_domains(self.limits.max_rows));
-            }
-            if let Text::Inline(text) = &text {
-                self.strings.take(NVTX, text)?;
-            }
-            domains.insert(key, text);
+        let Told {
+            domains,
+            range_categories,
+        } = self.gather(&table, &plan, fill_ranges)?;
+        for (key, text) in domains {
+            self.take_description(described.domains.len(), &text)?;
+            described.domains.insert(key, text);
         }
-        Ok(domains)
+        for (key, text) in range_categories {
+            self.take_description(described.range_categories.len(), &text)?;
+            described.range_categories.insert(key, text);
+        }
+        Ok(described)
+    }
+
+    fn take_description(&mut self, known: usize, text: &Text) -> Result<(), Failure> {
+        if known >= index(self.limits.max_rows) {
+            return Err(too_many_domains(self.limits.max_rows));
+        }
+        if let Text::Inline(text) = text {
+            self.strings.take(NVTX, text)?;
+        }
+        Ok(())
     }
 }
 
@@ -163,7 +192,7 @@ fn row_of(hand: &mut Hand, table: &str, piece: usize, thread: u64) -> Result<u32
 fn too_many_domains(limit: u32) -> Failure {
     Failure::TooMany {
         table: NVTX.to_owned(),
-        what: "domains",
+        what: "domains and categories",
         limit: u64::from(limit),
     }
 }
@@ -180,10 +209,11 @@ fn fill_ranges(hand: &mut Hand, piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>) 
     piece.read("domainId", domain_ids)?;
     piece.read("textId", text_ids)?;
     piece.texts("text")?;
-    let [Own::U32(colors), Own::U32(styles), ..] = &mut slot.own[..] else {
+    let [Own::U32(colors), Own::U32(styles), Own::U32(categories), ..] = &mut slot.own[..] else {
         return Ok(Note::default());
     };
     piece.read("color", colors)?;
+    piece.read("category", categories)?;
     let mut note = Note::default();
     for at in 0..count {
         let word = |words: &[u64]| words.get(at).copied().unwrap_or(0);
@@ -196,15 +226,20 @@ fn fill_ranges(hand: &mut Hand, piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>) 
             kind if PUSH_POP_RANGE.contains(&kind) => 0,
             kind if START_END_RANGE.contains(&kind) => 1,
             kind => {
-                if kind == DOMAIN_CREATE {
+                if kind == DOMAIN_CREATE || kind == CATEGORY_NAME {
                     let text = text(piece.text(at)?, text_id);
                     if let Text::Inline(text) = &text {
                         hand.strings.take(NVTX, text)?;
                     }
-                    if note.domains.len() >= index(hand.most_rows) {
+                    if note.domains.len().max(note.range_categories.len()) >= index(hand.most_rows) {
                         return Err(too_many_domains(hand.most_rows));
                     }
-                    note.domains.push((domain, text));
+                    if kind == DOMAIN_CREATE {
+                        note.domains.push((domain, text));
+                    } else {
+                        let category = categories.get(at).copied().unwrap_or(0);
+                        note.range_categories.push(((domain, category), text));
+                    }
                 } else if !DESCRIPTIONS.contains(&kind) {
                     *note.unsupported.entry(kind).or_default() += 1;
                 }

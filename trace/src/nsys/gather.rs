@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::cpu::DomainKey;
+use super::cpu::{DomainKey, RangeCategoryKey};
 use super::keys::{NameNumbers, RowNumbers, RowWords, settle};
 use super::names::Text;
 use super::tables::{Piece, Table};
@@ -23,6 +23,9 @@ pub(super) const NONE: u8 = u8::MAX;
 pub(super) struct Plan<'a> {
     /// Its categories: the class of a row is its place among them.
     pub(super) categories: &'a [Category],
+    /// The columns of which the categories do not always have one, and which the table fills. Those that say nothing are left out
+    /// at the end.
+    pub(super) optional: &'a [ColumnId],
     /// What a row of the timeline is that has these words.
     pub(super) row: fn(RowWords) -> RowKey,
     /// Whether an end of 0 says that the event had not ended when the capture did.
@@ -115,6 +118,8 @@ pub(super) struct Note {
     pub(super) unsupported: BTreeMap<u32, u64>,
     /// Domains that the rows tell of.
     pub(super) domains: Vec<(DomainKey, Text)>,
+    /// Categories of NVTX that the rows tell of.
+    pub(super) range_categories: Vec<(RangeCategoryKey, Text)>,
 }
 
 impl Note {
@@ -148,8 +153,8 @@ struct Columns {
 
 impl Columns {
     /// Zeros, of which the system gives no memory before they are written.
-    fn new(category: Category, rows: usize) -> Self {
-        let own = Events::new(category)
+    fn new(category: Category, optional: &[ColumnId], rows: usize) -> Self {
+        let own = no_events(category, optional)
             .columns
             .into_iter()
             .map(|column| match column.values {
@@ -201,17 +206,34 @@ impl Columns {
     }
 }
 
+/// No events yet, with the columns that a table fills.
+fn no_events(category: Category, optional: &[ColumnId]) -> Events {
+    let mut events = Events::new(category);
+    for id in optional {
+        events.add_column(*id);
+    }
+    events
+}
+
+/// What a table tells of NVTX beside its events.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub(super) domains: Vec<(DomainKey, Text)>,
+    pub(super) range_categories: Vec<(RangeCategoryKey, Text)>,
+}
+
 impl Reader<'_> {
     /// Reads a table of events. `fill` writes everything but the times, class included; its note says what it left out.
-    /// Gives the domains that the table tells of.
+    /// Gives the domains and categories of NVTX that the table tells of.
     pub(super) fn gather(
         &mut self,
         table: &Table,
         plan: &Plan<'_>,
         fill: impl Fn(&mut Hand, &mut Piece<'_, '_>, &mut Slot<'_>) -> Result<Note, Failure> + Sync,
-    ) -> Result<Vec<(DomainKey, Text)>, Failure> {
+    ) -> Result<Told, Failure> {
+        let mut told = Told::default();
         let Some(first) = plan.categories.first() else {
-            return Ok(Vec::new());
+            return Ok(told);
         };
         for column in ["start", "end"] {
             table.must_have(column)?;
@@ -219,13 +241,12 @@ impl Reader<'_> {
         let piece_rows = table.piece_rows();
         let at_once = (MOST_ROWS / piece_rows).max(1).saturating_mul(piece_rows);
         let (mut from, mut last) = (0, 0);
-        let mut domains = Vec::new();
         // Which events of the first category, the only one then, had not ended.
         let mut open: Vec<usize> = Vec::new();
         while from < table.rows() {
             let rows = (table.rows() - from).min(at_once);
             let first_piece = from / piece_rows;
-            let mut columns = Columns::new(*first, rows);
+            let mut columns = Columns::new(*first, plan.optional, rows);
             let (limits, classes, open_ends) = (*self.limits, plan.categories.len(), plan.open_ends);
             let (hands, mut notes) = table.for_each_piece(
                 first_piece,
@@ -248,17 +269,19 @@ impl Reader<'_> {
                     let what = (plan.unsupported)(*number);
                     self.capture.drops.add(DropReason::Unsupported, &what, *count);
                 }
-                domains.append(&mut note.domains);
+                told.domains.append(&mut note.domains);
+                told.range_categories.append(&mut note.range_categories);
                 last = note.last.max(last);
                 place = note.open_places(class, place, &mut open);
             }
             for (class, category) in (0_u8..).zip(plan.categories) {
-                self.keep(table, *category, class, mixed, &mut columns)?;
+                let events = no_events(*category, plan.optional);
+                self.keep(table, (*category, events), class, mixed, &mut columns)?;
             }
             from += rows;
         }
         self.close(table, *first, &open, last);
-        Ok(domains)
+        Ok(told)
     }
 
     /// Gives rows and names the numbers that count.
@@ -307,11 +330,11 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Adds the rows of a class to its category.
+    /// Adds the rows of a class to its category, which has no events yet, or more of this table.
     fn keep(
         &mut self,
         table: &Table,
-        category: Category,
+        (category, none): (Category, Events),
         class: u8,
         mixed: bool,
         columns: &mut Columns,
@@ -339,7 +362,7 @@ impl Reader<'_> {
             });
         }
         let events = self.capture.events.entry(category);
-        let events = events.or_insert_with(|| Events::new(category));
+        let events = events.or_insert(none);
         let places = mixed.then_some(places.as_slice());
         add(&mut events.start_ns, &mut columns.start, places);
         add(&mut events.duration_ns, &mut columns.duration, places);

@@ -9,7 +9,7 @@ use super::keys::RowWords;
 use super::names::Text;
 use super::tables::{Piece, Table};
 use super::{Failure, GlobalId, Reader, RowKey};
-use crate::model::{Category, DropReason, Row, Track};
+use crate::model::{Category, ColumnId, DropReason, MemoryKind, Row, Track};
 
 const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
 const MEMCPY: &str = "CUPTI_ACTIVITY_KIND_MEMCPY";
@@ -18,6 +18,9 @@ const SYNCHRONIZATION: &str = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
 
 /// The tables that are read here.
 pub(super) const TABLES: &[&str] = &[KERNEL, MEMCPY, MEMSET, SYNCHRONIZATION];
+
+/// The full name of a kernel.
+const DEMANGLED: &str = "demangledName";
 
 /// "No stream" of CUPTI, stored in 32 bits.
 pub(super) const NO_STREAM: u64 = 0xFFFF_FFFF;
@@ -44,6 +47,42 @@ const COPY_KINDS: [(Category, &str); 14] = [
 pub fn copy_category(name: &str) -> Option<Category> {
     let found = COPY_KINDS.iter().find(|(_, known)| *known == name);
     found.map(|(category, _)| *category)
+}
+
+/// Kinds of memory in copies and memsets, in the order of their numbers in Nsight Systems, which are not CUPTI's.
+const MEMORY_KINDS: [MemoryKind; 8] = [
+    MemoryKind::Pageable,
+    MemoryKind::Pinned,
+    MemoryKind::Device,
+    MemoryKind::Array,
+    MemoryKind::Managed,
+    MemoryKind::DeviceStatic,
+    MemoryKind::ManagedStatic,
+    MemoryKind::Unknown,
+];
+
+/// The published number of a memory kind.
+fn memory_kind(number: u32) -> u32 {
+    let known = usize::try_from(number).ok().and_then(|at| MEMORY_KINDS.get(at));
+    known.copied().unwrap_or(MemoryKind::Unknown).number()
+}
+
+/// Reads columns of memory kinds into the own columns from `first` on.
+fn read_memory_kinds(
+    piece: &mut Piece<'_, '_>,
+    slot: &mut Slot<'_>,
+    first: usize,
+    columns: &[&'static str],
+) -> Result<(), Failure> {
+    for (column, own) in columns.iter().zip(slot.own.iter_mut().skip(first)) {
+        if let Own::U32(values) = own {
+            piece.read(column, values)?;
+            for value in values.iter_mut() {
+                *value = memory_kind(*value);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Names of the synchronisation types, by their number in CUPTI.
@@ -110,7 +149,7 @@ impl Reader<'_> {
     fn gather_activity(
         &mut self,
         table: &Table,
-        categories: &[Category],
+        (categories, optional): (&[Category], &[ColumnId]),
         row: fn(RowWords) -> RowKey,
         fill: impl Fn(&mut Hand, &mut Piece<'_, '_>, &mut Slot<'_>) -> Result<Note, Failure> + Sync,
     ) -> Result<(), Failure> {
@@ -121,6 +160,7 @@ impl Reader<'_> {
         table.must_have("deviceId")?;
         let plan = Plan {
             categories,
+            optional,
             row,
             open_ends: false,
             unsupported: &|number| number.to_string(),
@@ -150,19 +190,32 @@ impl Reader<'_> {
             "staticSharedMemory",
             "dynamicSharedMemory",
         ];
-        let name_column = ["demangledName", "shortName", "mangledName"]
+        let name_column = [DEMANGLED, "shortName", "mangledName"]
             .into_iter()
             .find(|column| table.has(column));
-        let name_column = name_column.unwrap_or("demangledName");
+        let name_column = name_column.unwrap_or(DEMANGLED);
         if table.rows() > 0 {
             table.must_have(name_column)?;
         }
-        self.gather_activity(&table, &[Category::CudaKernel], on_stream, |hand, piece, slot| {
-            let [ids, ..] = &mut hand.words;
+        let categories = (&[Category::CudaKernel][..], &[][..]);
+        self.gather_activity(&table, categories, on_stream, |hand, piece, slot| {
+            let [ids, short, mangled, _] = &mut hand.words;
             piece.read(name_column, ids)?;
             if let Some(names) = hand.names.first_mut() {
+                let mut next = names.count();
                 for (name, id) in slot.name.iter_mut().zip(&*ids) {
                     *name = names.of_id(slot.piece, *id);
+                }
+                // A name has its details from the row where it comes first: few pieces have a new one.
+                if names.count() > next && name_column == DEMANGLED {
+                    piece.read("shortName", short)?;
+                    piece.read("mangledName", mangled)?;
+                    for (name, (short, mangled)) in slot.name.iter().zip(short.iter().zip(&*mangled)) {
+                        if *name == next {
+                            names.describe(next, [*short, *mangled]);
+                            next += 1;
+                        }
+                    }
                 }
             }
             for (column, own) in columns.into_iter().zip(&mut slot.own) {
@@ -178,8 +231,13 @@ impl Reader<'_> {
         let Some(table) = self.table(MEMCPY)? else {
             return Ok(());
         };
-        self.gather_activity(&table, &Category::MEMCPY, on_stream, |hand, piece, slot| {
+        let columns = ["srcKind", "dstKind"];
+        let said = columns.iter().all(|column| table.has(column));
+        let optional = [ColumnId::SrcMemoryKind, ColumnId::DstMemoryKind];
+        let categories = (&Category::MEMCPY[..], if said { &optional[..] } else { &[] });
+        self.gather_activity(&table, categories, on_stream, |hand, piece, slot| {
             read_bytes(piece, slot)?;
+            read_memory_kinds(piece, slot, Category::CudaMemcpyOther.columns().len(), &columns)?;
             let [kinds, ..] = &mut hand.words;
             piece.read("copyKind", kinds)?;
             // The number of the last name, as most copies are of one kind.
@@ -218,8 +276,12 @@ impl Reader<'_> {
         let Some(table) = self.table(MEMSET)? else {
             return Ok(());
         };
-        self.gather_activity(&table, &[Category::CudaMemset], on_stream, |hand, piece, slot| {
+        let said = table.has("memKind");
+        let optional = if said { &[ColumnId::DstMemoryKind][..] } else { &[] };
+        let categories = (&[Category::CudaMemset][..], optional);
+        self.gather_activity(&table, categories, on_stream, |hand, piece, slot| {
             read_bytes(piece, slot)?;
+            read_memory_kinds(piece, slot, Category::CudaMemset.columns().len(), &["memKind"])?;
             if let Some(names) = hand.names.first_mut() {
                 slot.name
                     .fill(names.of_key(slot.piece, Text::Fixed("[CUDA memset]").into()));
@@ -232,7 +294,8 @@ impl Reader<'_> {
         let Some(table) = self.table(SYNCHRONIZATION)? else {
             return Ok(());
         };
-        self.gather_activity(&table, &[Category::CudaSync], waiting, |hand, piece, slot| {
+        let categories = (&[Category::CudaSync][..], &[][..]);
+        self.gather_activity(&table, categories, waiting, |hand, piece, slot| {
             let [kinds, ..] = &mut hand.words;
             piece.read("syncType", kinds)?;
             if let Some(names) = hand.names.first_mut() {

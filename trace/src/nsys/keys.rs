@@ -95,7 +95,14 @@ pub(super) struct NameNumbers {
     /// Numbers of texts, by what is in `met`.
     by_text: HashTable<u32>,
     hasher: DefaultHashBuilder,
-    pub(super) met: Met<NameKey>,
+    pub(super) met: Met<Named>,
+}
+
+/// A name, and the ids of its details: of its short form and of its symbol, 0 for none.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) key: NameKey,
+    pub(super) details: [u64; 2],
 }
 
 impl NameNumbers {
@@ -146,8 +153,8 @@ impl NameNumbers {
         };
         let met = &self.met.0;
         let same = |number: &u32| {
-            let key = met.get(index(*number)).map(|(_, key)| key);
-            key.is_some_and(|key| {
+            let named = met.get(index(*number)).map(|(_, named)| named);
+            named.is_some_and(|Named { key, .. }| {
                 matches!(&key.text, Text::Inline(known) if known == text) && key.domain == Some(domain)
             })
         };
@@ -158,7 +165,7 @@ impl NameNumbers {
         }
         budget.take(table, text)?;
         let again = |number: &u32| match met.get(index(*number)) {
-            Some((_, key)) => match (&key.text, key.domain) {
+            Some((_, Named { key, .. })) => match (&key.text, key.domain) {
                 (Text::Inline(text), Some(domain)) => hasher.hash_one((domain, text.as_str())),
                 _ => 0,
             },
@@ -173,8 +180,21 @@ impl NameNumbers {
 
     fn add(&mut self, piece: usize, key: NameKey) -> u32 {
         let number = self.met.next();
-        self.met.0.push((piece, key));
+        let details = [0; 2];
+        self.met.0.push((piece, Named { key, details }));
         number
+    }
+
+    /// How many names there are.
+    pub(super) fn count(&self) -> u32 {
+        self.met.next()
+    }
+
+    /// Gives the details of the name `number`.
+    pub(super) fn describe(&mut self, number: u32, details: [u64; 2]) {
+        if let Some((_, named)) = self.met.0.get_mut(index(number)) {
+            named.details = details;
+        }
     }
 }
 

@@ -2,11 +2,12 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use super::cpu::{DomainKey, Domains};
+use super::cpu::{Descriptions, DomainKey};
+use super::keys::Named;
 use super::tables::Table;
 use super::{Failure, Reader};
 use crate::hdf5_io::{StringBudget, TableError};
-use crate::model::Category;
+use crate::model::{Category, ColumnId, NameDetail, Values, index};
 use crate::redact;
 
 /// What names an event, as stored.
@@ -39,11 +40,17 @@ impl From<Text> for NameKey {
 pub(super) struct Names {
     by_key: HashMap<NameKey, u32>,
     keys: Vec<NameKey>,
+    /// Ids of the details of each key.
+    details: Vec<[u64; 2]>,
 }
+
+/// The details of names whose ids are known, in that order.
+const DETAILS: [NameDetail; 2] = [NameDetail::Short, NameDetail::Mangled];
 
 impl Names {
     /// The index of `key`, which is counted against the budget when it is new.
-    fn intern(&mut self, table: &Table, key: NameKey, budget: &mut StringBudget) -> Result<u32, TableError> {
+    fn intern(&mut self, table: &Table, named: Named, budget: &mut StringBudget) -> Result<u32, TableError> {
+        let Named { key, details } = named;
         if let Some(known) = self.by_key.get(&key) {
             return Ok(*known);
         }
@@ -53,6 +60,7 @@ impl Names {
         let next = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
         self.by_key.insert(key.clone(), next);
         self.keys.push(key);
+        self.details.push(details);
         Ok(next)
     }
 }
@@ -61,9 +69,9 @@ const STRINGS: &str = "StringIds";
 
 impl Reader<'_> {
     /// The index of a name of `category`.
-    pub(super) fn name(&mut self, table: &Table, category: Category, key: NameKey) -> Result<u32, Failure> {
-        let names = self.names.entry(category).or_default();
-        Ok(names.intern(table, key, &mut self.strings)?)
+    pub(super) fn name(&mut self, table: &Table, category: Category, name: Named) -> Result<u32, Failure> {
+        let known = self.names.entry(category).or_default();
+        Ok(known.intern(table, name, &mut self.strings)?)
     }
 
     /// The strings of these ids; an id that the table lacks is missing. Nothing else of the table is kept.
@@ -91,14 +99,22 @@ impl Reader<'_> {
     }
 
     /// Turns the interned keys into names, redacted.
-    pub(super) fn resolve_names(&mut self, domains: &Domains) -> Result<(), Failure> {
+    pub(super) fn resolve_names(&mut self, described: &Descriptions) -> Result<(), Failure> {
+        let Descriptions {
+            domains,
+            range_categories,
+        } = described;
         let names = std::mem::take(&mut self.names);
         let keys = names.values().flat_map(|names| names.keys.iter().map(|key| &key.text));
-        let wanted = keys.chain(domains.values()).filter_map(|text| match text {
-            Text::Id(id) => Some(*id),
-            Text::Inline(_) | Text::Fixed(_) => None,
-        });
-        let wanted: HashSet<u64> = wanted.collect();
+        let wanted = keys
+            .chain(domains.values())
+            .chain(range_categories.values())
+            .filter_map(|text| match text {
+                Text::Id(id) => Some(*id),
+                Text::Inline(_) | Text::Fixed(_) => None,
+            });
+        let details = names.values().flat_map(|names| names.details.iter().flatten().copied());
+        let wanted: HashSet<u64> = wanted.chain(details.filter(|id| *id != 0)).collect();
         let strings = self.strings_of(&wanted)?;
         let resolve = |text: &Text| match text {
             Text::Id(id) => strings
@@ -110,6 +126,7 @@ impl Reader<'_> {
         };
         for (category, names) in names {
             let mut resolved = Vec::with_capacity(names.keys.len());
+            let mut domain_names = Vec::new();
             for key in &names.keys {
                 let text = resolve(&key.text);
                 let text = if category == Category::CudaApi {
@@ -117,17 +134,78 @@ impl Reader<'_> {
                 } else {
                     text
                 };
-                let name = match key.domain.and_then(|domain| domains.get(&domain)) {
-                    Some(domain) => format!("{}:{text}", resolve(domain)),
+                let domain = key.domain.and_then(|domain| domains.get(&domain)).map(resolve);
+                let name = match &domain {
+                    Some(domain) => format!("{domain}:{text}"),
                     None => text,
                 };
                 resolved.push(self.publishable(&name));
+                // What is replaced in a name is counted there.
+                let domain = domain.unwrap_or_default();
+                domain_names.push(redact::redact(&domain).0.replace('\0', "\u{fffd}"));
             }
+            let mut lists = vec![(NameDetail::Domain, domain_names)];
+            for (at, detail) in DETAILS.into_iter().enumerate() {
+                let ids = names
+                    .details
+                    .iter()
+                    .map(|ids| ids.get(at).copied().filter(|id| *id != 0));
+                let texts = ids.map(|id| id.and_then(|id| strings.get(&id)).map_or("", String::as_str));
+                lists.push((detail, texts.map(|text| self.publishable(text)).collect()));
+            }
+            lists.retain(|(_, list)| list.iter().any(|text| !text.is_empty()));
             if let Some(events) = self.capture.events.get_mut(&category) {
                 events.names = resolved;
+                events.name_details.extend(lists);
+            }
+            if category == Category::NvtxRange {
+                self.name_range_categories(&names.keys, |key| range_categories.get(&key).map(resolve));
             }
         }
         Ok(())
+    }
+
+    /// Turns the numbers of the categories of NVTX ranges, whose names are `keys`, into texts: the one that `name` gives, or the
+    /// number itself.
+    fn name_range_categories(&mut self, keys: &[NameKey], name: impl Fn((DomainKey, u32)) -> Option<String>) {
+        let ranges = self.capture.events.get_mut(&Category::NvtxRange);
+        let Some((events, mut column)) = ranges.and_then(|events| {
+            let at = events
+                .columns
+                .iter()
+                .position(|column| column.id == ColumnId::RangeCategory)?;
+            let column = events.columns.remove(at);
+            Some((events, column))
+        }) else {
+            return;
+        };
+        let Values::U32(numbers) = &mut column.values else {
+            return;
+        };
+        if numbers.iter().all(|number| *number == 0) {
+            return;
+        }
+        let mut known: HashMap<(Option<DomainKey>, u32), u32> = HashMap::new();
+        let mut texts = Vec::new();
+        for (number, of) in numbers.iter_mut().zip(&events.name) {
+            if *number == 0 {
+                continue;
+            }
+            let domain = keys.get(index(*of)).and_then(|key| key.domain);
+            *number = *known.entry((domain, *number)).or_insert_with(|| {
+                let named = domain.and_then(|domain| name((domain, *number)));
+                texts.push(
+                    named
+                        .filter(|name| !name.is_empty())
+                        .unwrap_or_else(|| number.to_string()),
+                );
+                u32::try_from(texts.len()).unwrap_or(u32::MAX)
+            });
+        }
+        column.texts.extend(texts.iter().map(|text| self.publishable(text)));
+        if let Some(events) = self.capture.events.get_mut(&Category::NvtxRange) {
+            events.columns.push(column);
+        }
     }
 
     /// `text` as it may be published: secrets replaced and counted, without NUL, which files cannot hold.

@@ -30,10 +30,6 @@ fn narrow_wide<'a>(name: &str, bytes: usize, values: impl Into<Cow<'a, [u64]>>) 
     plain(name, width(bits, bytes), Values::U64(values))
 }
 
-/// Further forms of names.
-pub(super) const SHORT_NAME: &str = "short_name";
-pub(super) const MANGLED_NAME: &str = "mangled_name";
-
 /// Columns that every category has.
 const SHARED: [&str; 7] = [
     "start_ns",
@@ -55,12 +51,11 @@ pub(super) fn column_names(events: &Events) -> impl Iterator<Item = &str> {
 /// The lists of texts of a category, and their names in `/names`.
 pub(super) fn texts(category: Category, events: &Events) -> impl Iterator<Item = (String, &[String])> {
     let names = (category.name().to_owned(), events.names.as_slice());
-    let forms = [(SHORT_NAME, &events.short_names), (MANGLED_NAME, &events.mangled_names)];
-    let forms = forms.into_iter().filter(|(_, list)| !list.is_empty());
-    let forms = forms.map(move |(form, list)| (text_list(category, form), list.as_slice()));
+    let details = events.name_details.iter();
+    let details = details.map(move |(detail, list)| (text_list(category, detail.name()), list.as_slice()));
     let columns = events.columns.iter().filter(|column| column.id.is_text());
     let columns = columns.map(move |column| (text_list(category, column.id.name()), column.texts.as_slice()));
-    [names].into_iter().chain(forms).chain(columns)
+    [names].into_iter().chain(details).chain(columns)
 }
 
 /// Name in `/names` of a list of texts beside the names of a category.

@@ -7,13 +7,13 @@ use flopwatch_analysis::{Needs, Totals};
 use hdf5::types::VarLenUnicode;
 use hdf5::{File, Group};
 
-use super::events::{MANGLED_NAME, SHORT_NAME, text_list};
+use super::events::text_list;
 use super::{NONE_U32, NONE_U64, SCHEMA_VERSION};
 use crate::ReadLimits;
 use crate::hdf5_io::{Number, Open, StringBudget, Table, TableError, TableLimits};
 use crate::model::{
     Capture, Category, Column, ColumnId, CounterSeries, Device, Drop, DropReason, Drops, Events, KernelProfile, Metric,
-    Row, Timeline, Track, Values, Width, index,
+    NameDetail, Row, Timeline, Track, Values, Width, index,
 };
 
 /// Why a file cannot be read as a timeline.
@@ -54,7 +54,7 @@ pub enum OpenError {
 }
 
 /// An [`OpenError`] before the path is known.
-enum Failure {
+pub(super) enum Failure {
     Hdf5(hdf5::Error),
     Newer(u32),
     Table(TableError),
@@ -154,6 +154,10 @@ fn open(path: &Path, limits: &ReadLimits, needs: &Needs) -> Result<Part, Failure
         redactions: meta.attr("redactions")?.read_scalar()?,
         devices: reader.devices(&hard_group(&meta, "devices")?)?,
         counters: reader.counters(&hard_group(&file, "counters")?)?,
+        allocations: match optional_group(&file, "allocations")? {
+            Some(allocations) if needs.allocations => reader.allocations(&allocations)?,
+            _ => Vec::new(),
+        },
         profiles: match optional_group(&file, "profiles")? {
             Some(profiles) => reader.profiles(&profiles)?,
             None => Vec::new(),
@@ -184,7 +188,7 @@ fn open(path: &Path, limits: &ReadLimits, needs: &Needs) -> Result<Part, Failure
     Ok(Part { timeline, totals })
 }
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     limits: &'a ReadLimits,
     needs: &'a Needs,
     strings: StringBudget,
@@ -203,7 +207,12 @@ impl Reader<'_> {
         table.ok_or_else(|| Failure::Inconsistent(format!("{} has no dataset {name}", group.name())))
     }
 
-    fn numbers<T: Number>(&self, group: &Group, name: &str, count: Option<usize>) -> Result<Vec<T>, Failure> {
+    pub(super) fn numbers<T: Number>(
+        &self,
+        group: &Group,
+        name: &str,
+        count: Option<usize>,
+    ) -> Result<Vec<T>, Failure> {
         let table = self.table(group, name)?;
         match count {
             Some(count) if count != table.rows() => {
@@ -221,6 +230,16 @@ impl Reader<'_> {
         Ok(self.table(group, name)?.all_strings(&mut self.strings)?)
     }
 
+    /// Counts what is read against the limit of events.
+    pub(super) fn within_limit(&mut self, count: usize, what: &str) -> Result<(), Failure> {
+        let limit = self.limits.max_events;
+        self.events = self.events.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+        if self.events > limit {
+            return Err(Failure::Inconsistent(format!("more than the limit of {limit} {what}")));
+        }
+        Ok(())
+    }
+
     fn events(&mut self, group: &Group, names: &Group, category: Category, rows: &[Row]) -> Result<Events, Failure> {
         let mut events = Events::new(category);
         let needs = self.needs;
@@ -230,11 +249,7 @@ impl Reader<'_> {
         if !needs.categories.contains(&category) {
             return Ok(events);
         }
-        self.events = self.events.saturating_add(held);
-        if self.events > self.limits.max_events {
-            let limit = self.limits.max_events;
-            return Err(Failure::Inconsistent(format!("more than the limit of {limit} events")));
-        }
+        self.within_limit(count, "events")?;
         events.start_ns = self.numbers(group, "start_ns", None)?;
         events.duration_ns = self.numbers(group, "duration_ns", Some(count))?;
         if needs.rows {
@@ -264,8 +279,8 @@ impl Reader<'_> {
         if needs.names {
             events.name = self.numbers(group, "name_idx", Some(count))?;
             events.names = self.strings(names, category.name())?;
-            if needs.name_forms {
-                self.name_forms(names, category, &mut events)?;
+            if needs.name_details {
+                self.name_details(names, category, &mut events)?;
             }
         }
         let wrong = |what: &str| Err(Failure::Inconsistent(format!("{}: {what}", category.name())));
@@ -281,17 +296,15 @@ impl Reader<'_> {
         Ok(events)
     }
 
-    fn name_forms(&mut self, names: &Group, category: Category, events: &mut Events) -> Result<(), Failure> {
-        for (form, list) in [
-            (SHORT_NAME, &mut events.short_names),
-            (MANGLED_NAME, &mut events.mangled_names),
-        ] {
-            let of = text_list(category, form);
+    fn name_details(&mut self, names: &Group, category: Category, events: &mut Events) -> Result<(), Failure> {
+        for detail in NameDetail::ALL {
+            let of = text_list(category, detail.name());
             if crate::hdf5_io::is_hard_link(names, &of)? {
-                *list = self.strings(names, &of)?;
-                if list.len() != events.names.len() {
+                let texts = self.strings(names, &of)?;
+                if texts.len() != events.names.len() {
                     return Err(Failure::Inconsistent(format!("names/{of}: not one per name")));
                 }
+                events.name_details.insert(detail, texts);
             }
         }
         Ok(())

@@ -200,6 +200,9 @@ fn write_hdf5(timeline: &Timeline, parts: &[Part<'_>], store: &mut Store<'_, '_>
         }
     }
     write_counters(&group(&file, "counters")?, &capture.counters)?;
+    if !capture.allocations.is_empty() {
+        super::allocations::write(&group(&file, "allocations")?, &capture.allocations)?;
+    }
     if !capture.profiles.is_empty() {
         write_profiles(&group(&file, "profiles")?, &capture.profiles)?;
     }

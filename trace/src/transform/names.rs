@@ -10,38 +10,33 @@ pub(super) fn sort_rows(rows: &mut Vec<Row>) -> Vec<u32> {
     new
 }
 
-/// A further form of a name: one that is not empty comes first.
-type Form = (bool, String);
+/// Details of a name, in the order of the lists that they come from; one that says something comes before one that does not.
+type Details = Vec<(bool, String)>;
 
-fn form(text: Option<String>) -> Form {
-    let text = text.unwrap_or_default();
-    (text.is_empty(), text)
-}
-
-/// Sorts names, drops those that no event uses, merges equal ones. Where equal names have different further forms, the first of
-/// these stays.
+/// Sorts names, drops those that no event uses, merges equal ones. Where equal names have different details, the first of these
+/// stay.
 pub(super) fn sort_names(events: &mut Events) {
     let used = used(events.names.len(), events.name.iter());
-    let has_short = !events.short_names.is_empty();
-    let has_mangled = !events.mangled_names.is_empty();
-    let mut short = std::mem::take(&mut events.short_names).into_iter();
-    let mut mangled = std::mem::take(&mut events.mangled_names).into_iter();
-    let names = std::mem::take(&mut events.names).into_iter();
-    let old: Vec<(String, Form, Form)> = names
-        .map(|name| (name, form(short.next()), form(mangled.next())))
+    let mut lists: Vec<_> = events
+        .name_details
+        .values_mut()
+        .map(|list| std::mem::take(list).into_iter())
         .collect();
+    let mut details = || -> Details {
+        let texts = lists.iter_mut().map(|list| list.next().unwrap_or_default());
+        texts.map(|text| (text.is_empty(), text)).collect()
+    };
+    let names = std::mem::take(&mut events.names).into_iter();
+    let old: Vec<(String, Details)> = names.map(|name| (name, details())).collect();
     let keep = |at| used.get(at).copied().unwrap_or(false);
     let (new, sorted) = number(old, keep, |a, b| a.0 == b.0);
     for name in &mut events.name {
         *name = new.get(index(*name)).copied().unwrap_or(*name);
     }
-    for (name, (_, short), (_, mangled)) in sorted {
+    for (name, details) in sorted {
         events.names.push(name);
-        if has_short {
-            events.short_names.push(short);
-        }
-        if has_mangled {
-            events.mangled_names.push(mangled);
+        for (list, (_, text)) in events.name_details.values_mut().zip(details) {
+            list.push(text);
         }
     }
 }

@@ -1,11 +1,16 @@
 //! Texts in which XLA packs what CUPTI said of a kernel or copy: `regs:32 static_shared:0 grid:64,1,1 block:256,1,1`.
 
-/// The numbers behind `name:` in `text`; three at most, missing ones are 0.
-pub(super) fn numbers(text: &[u8], name: &str) -> Option<[u64; 3]> {
-    let word = text.split(u8::is_ascii_whitespace).find_map(|word| {
+/// What stands behind `name:` in `text`.
+pub(super) fn word<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    text.split(u8::is_ascii_whitespace).find_map(|word| {
         let value = word.strip_prefix(name.as_bytes())?;
         value.strip_prefix(b":")
-    })?;
+    })
+}
+
+/// The numbers behind `name:` in `text`; three at most, missing ones are 0.
+pub(super) fn numbers(text: &[u8], name: &str) -> Option<[u64; 3]> {
+    let word = word(text, name)?;
     let mut found = [0; 3];
     for (place, part) in found.iter_mut().zip(word.split(|byte| *byte == b',')) {
         *place = std::str::from_utf8(part).ok()?.parse().ok()?;

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use hashbrown::HashMap;
 
 use super::Failure;
+use super::counters::Series;
 use super::details::{number, numbers};
 use super::plane::{Kind, Plane, Stat};
+use super::program::{Said, is_column};
 use super::wire::{Damage, Message};
 use crate::limits::ReadLimits;
 use crate::model::{Capture, Category, ColumnId, Device, DropReason, Event, Events, Row, Track};
@@ -20,7 +22,7 @@ const ABSOLUTE: i64 = 1_000_000_000_000_000_000;
 
 /// What a plane is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Owner {
+pub(super) enum Owner {
     /// A device with streams.
     Gpu(u32),
     /// A device without.
@@ -97,6 +99,7 @@ struct Found {
     kernel: Option<Vec<u8>>,
     copy: Option<Vec<u8>>,
     memset: Option<Vec<u8>>,
+    said: Said,
 }
 
 impl Found {
@@ -105,7 +108,15 @@ impl Found {
         for field in message.fields() {
             let (field, value) = field?;
             match field {
-                1 => found.kind = value.number().unwrap_or(0),
+                1 => {
+                    found.kind = value.number().unwrap_or(0);
+                    // What all events of the kind say comes before what this one says.
+                    for stat in plane.kind(found.kind).into_iter().flat_map(Kind::stats) {
+                        if let Some((name, value)) = plane.stat(stat?, is_column)? {
+                            found.said.take(name, value);
+                        }
+                    }
+                }
                 2 => found.offset_ps = value.number().unwrap_or(0).cast_signed(),
                 3 => found.duration_ps = value.number().unwrap_or(0).cast_signed(),
                 4 => {
@@ -125,7 +136,7 @@ impl Found {
             matches!(
                 name,
                 b"correlation_id" | b"step_num" | b"kernel_details" | b"memcpy_details" | b"memset_details"
-            )
+            ) || is_column(name)
         };
         match plane.stat(message, wanted)? {
             Some((b"correlation_id", value)) => self.correlation = value.integer().unwrap_or(0),
@@ -133,7 +144,8 @@ impl Found {
             Some((b"kernel_details", Stat::Text(text))) => self.kernel = Some(text),
             Some((b"memcpy_details", Stat::Text(text))) => self.copy = Some(text),
             Some((b"memset_details", Stat::Text(text))) => self.memset = Some(text),
-            _ => {}
+            Some((name, value)) => self.said.take(name, value),
+            None => {}
         }
         Ok(())
     }
@@ -149,8 +161,10 @@ impl Found {
 
 /// The capture so far.
 pub(super) struct Fill<'a> {
-    limits: &'a ReadLimits,
-    capture: Capture,
+    pub(super) limits: &'a ReadLimits,
+    pub(super) capture: Capture,
+    pub(super) series: Series,
+    texts: BTreeMap<(Category, ColumnId), HashMap<Vec<u8>, u32>>,
     rows: HashMap<Row, u32>,
     names: BTreeMap<Category, HashMap<Vec<u8>, u32>>,
     events: u64,
@@ -165,6 +179,8 @@ impl<'a> Fill<'a> {
         Self {
             limits,
             capture,
+            series: Series::default(),
+            texts: BTreeMap::new(),
             rows: HashMap::new(),
             names: BTreeMap::new(),
             events: 0,
@@ -203,12 +219,6 @@ impl<'a> Fill<'a> {
                 self.capture.drops.add(DropReason::Unsupported, "aggregated events", 1);
                 continue;
             }
-            if line.name == "_counters_" {
-                self.capture
-                    .drops
-                    .add(DropReason::Unsupported, "samples of counters", 1);
-                continue;
-            }
             let Some((start, duration_ns)) = found.span(line) else {
                 self.capture
                     .drops
@@ -222,6 +232,10 @@ impl<'a> Fill<'a> {
             let kind = plane.kind(found.kind);
             let unnamed = format!("event {}", found.kind).into_bytes();
             let name = kind.map_or(unnamed.as_slice(), |kind| kind.name);
+            if line.name == "_counters_" {
+                self.samples(owner, name, start.cast_unsigned() ^ BIAS, (*message, plane))?;
+                continue;
+            }
             let (category, track) = classify(owner, line, &found, name);
             let row = self.row(owner, track, plane_name, line)?;
             let name = self.name(category, name)?;
@@ -232,17 +246,14 @@ impl<'a> Fill<'a> {
                 name,
                 correlation: u32::try_from(found.correlation).unwrap_or(0),
             };
-            self.push(plane, category, event, &found)?;
+            self.push(category, event, found)?;
         }
         Ok(())
     }
 
-    fn push(&mut self, plane: &Plane<'_>, category: Category, event: Event, found: &Found) -> Result<(), Failure> {
-        let events = self
-            .capture
-            .events
-            .entry(category)
-            .or_insert_with(|| no_events(category));
+    fn push(&mut self, category: Category, event: Event, mut found: Found) -> Result<(), Failure> {
+        let events = self.capture.events.entry(category);
+        let events = events.or_insert_with(|| Events::new(category));
         match category {
             Category::CudaKernel => {
                 let text = found.kernel.as_deref().unwrap_or_default();
@@ -262,25 +273,61 @@ impl<'a> Fill<'a> {
                 events.push(event, &own);
             }
             Category::Step => events.push(event, &[found.step.unwrap_or(0)]),
-            Category::DeviceOp => {
-                let mut own = [0, 0];
-                let stats = plane.kind(found.kind).into_iter().flat_map(Kind::stats);
-                for stat in stats {
-                    match plane.stat(stat?, |name| matches!(name, b"bytes_accessed" | b"flops"))? {
-                        Some((b"bytes_accessed", value)) => own[0] = value.integer().unwrap_or(0),
-                        Some((b"flops", value)) => own[1] = value.integer().unwrap_or(0),
-                        _ => {}
-                    }
-                }
-                events.push(event, &own);
-            }
             category if category.is_gpu_work() => {
                 let text = found.copy.as_deref().or(found.memset.as_deref()).unwrap_or_default();
                 events.push(event, &[number(text, &["size", "num_bytes"])]);
             }
             _ => events.push(event, &[]),
         }
+        for text in [&found.kernel, &found.copy, &found.memset].into_iter().flatten() {
+            found.said.take_details(text);
+        }
+        for (id, stat) in found.said.of(category) {
+            self.say(category, id, stat)?;
+        }
         Ok(())
+    }
+
+    /// Notes what the last event says in a column that few events have.
+    fn say(&mut self, category: Category, id: ColumnId, stat: &Stat) -> Result<(), Failure> {
+        let value = match stat {
+            Stat::Text(text) if id.is_text() => u64::from(self.text(category, id, text)?),
+            Stat::Integer(value) if !id.is_text() => *value,
+            Stat::Integer(_) | Stat::Double(_) | Stat::Text(_) => return Ok(()),
+        };
+        if let Some(events) = self.capture.events.get_mut(&category) {
+            let last = events.len().saturating_sub(1);
+            let place = events.add_column(id);
+            if let Some(column) = events.columns.get_mut(place) {
+                column.values.set(last, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of a text in its column.
+    fn text(&mut self, category: Category, id: ColumnId, raw: &[u8]) -> Result<u32, Failure> {
+        if raw.is_empty() {
+            return Ok(0);
+        }
+        if let Some(number) = self.texts.entry((category, id)).or_default().get(raw) {
+            return Ok(*number);
+        }
+        self.take(raw.len())?;
+        let text = self.publishable(raw);
+        let events = self.capture.events.entry(category);
+        let events = events.or_insert_with(|| Events::new(category));
+        let place = events.add_column(id);
+        let Some(column) = events.columns.get_mut(place) else {
+            return Ok(0);
+        };
+        let number = u32::try_from(column.texts.len()).unwrap_or(u32::MAX);
+        column.texts.push(text);
+        self.texts
+            .entry((category, id))
+            .or_default()
+            .insert(raw.to_vec(), number);
+        Ok(number)
     }
 
     fn row(&mut self, owner: Owner, track: Track, plane: &str, line: &Line<'_>) -> Result<u32, Failure> {
@@ -326,7 +373,7 @@ impl<'a> Fill<'a> {
             .capture
             .events
             .entry(category)
-            .or_insert_with(|| no_events(category));
+            .or_insert_with(|| Events::new(category));
         let next = u32::try_from(events.names.len()).unwrap_or(u32::MAX);
         events.names.push(text);
         self.names.entry(category).or_default().insert(raw.to_vec(), next);
@@ -344,7 +391,7 @@ impl<'a> Fill<'a> {
     }
 
     /// A text as it may be published: secrets replaced and counted, without NUL, which files cannot hold.
-    fn publishable(&mut self, raw: &[u8]) -> String {
+    pub(super) fn publishable(&mut self, raw: &[u8]) -> String {
         let text = String::from_utf8_lossy(raw);
         let (clean, count) = redact::redact(&text);
         self.capture.redactions = self.capture.redactions.saturating_add(count);
@@ -376,6 +423,11 @@ impl<'a> Fill<'a> {
                 (b"core_count", _) => device.multiprocessors = small,
                 (b"memory_size", _) => device.memory_bytes = value.integer(),
                 (b"memory_bandwidth", _) => device.peak_bandwidth = value.integer(),
+                (b"peak_hbm_bw_gigabytes_per_second", Stat::Double(giga)) => device.peak_bandwidth = whole(giga * 1e9),
+                (b"peak_teraflops_per_second", Stat::Double(tera)) => {
+                    let peak = whole(tera * 1e12).map(|peak| ("any".to_owned(), peak));
+                    device.peak_flops.extend(peak);
+                }
                 (b"compute_cap_major", _) => major = small,
                 (b"compute_cap_minor", _) => minor = small,
                 _ => {}
@@ -393,16 +445,14 @@ impl<'a> Fill<'a> {
             .events
             .values()
             .flat_map(|events| events.start_ns.iter().copied());
-        let first = starts.min().unwrap_or(BIAS);
+        let series = std::mem::take(&mut self.series);
+        let first = starts.chain(series.first()).min().unwrap_or(BIAS);
+        self.capture.counters = series.since(first);
         for (category, events) in &mut self.capture.events {
             for start in &mut events.start_ns {
                 *start = start.saturating_sub(first);
             }
-            // An optional column in which no event says anything is not there.
-            events.columns.retain(|column| {
-                let mut values = (0..column.values.len()).filter_map(|at| column.values.get(at));
-                category.columns().contains(&column.id) || values.any(|value| value != column.id.missing())
-            });
+            events.drop_unsaid_columns(*category);
         }
         let origin = (first ^ BIAS).cast_signed();
         let since_epoch = u64::try_from(origin).ok().filter(|_| origin >= ABSOLUTE);
@@ -413,7 +463,12 @@ impl<'a> Fill<'a> {
             .events
             .values()
             .flat_map(|events| (0..events.len()).map(|at| events.end_ns(at)));
-        self.capture.duration_ns = ends.max().unwrap_or(0);
+        let samples = self
+            .capture
+            .counters
+            .iter()
+            .filter_map(|series| series.t_ns.last().copied());
+        self.capture.duration_ns = ends.chain(samples).max().unwrap_or(0);
         self.capture.captured = self.capture.events.keys().copied().collect();
         let used: Vec<u32> = self.capture.rows.iter().filter_map(|row| row.device).collect();
         self.capture.devices.retain(|device| used.contains(&device.id));
@@ -421,18 +476,14 @@ impl<'a> Fill<'a> {
     }
 }
 
-fn too_many(what: &'static str, limit: u64) -> Failure {
-    Failure::TooMany { what, limit }
+/// A figure as a whole number; `None` for 0, and for what is none.
+fn whole(value: f64) -> Option<u64> {
+    let whole: u64 = format!("{value:.0}").parse().ok()?;
+    (whole > 0).then_some(whole)
 }
 
-/// No events yet, with the columns that this reader fills.
-fn no_events(category: Category) -> Events {
-    let mut events = Events::new(category);
-    if category == Category::DeviceOp {
-        events.add_column(ColumnId::Bytes);
-        events.add_column(ColumnId::Flops);
-    }
-    events
+pub(super) fn too_many(what: &'static str, limit: u64) -> Failure {
+    Failure::TooMany { what, limit }
 }
 
 /// What an event is, and the track it is shown on.

@@ -22,7 +22,7 @@ pub(crate) trait TableRow: H5Type {
 }
 
 /// A value as SQLite exports hold it.
-trait SqlCell {
+pub(crate) trait SqlCell {
     const TYPE: &'static str = "INTEGER";
     fn cell(&self) -> Value;
 }
@@ -66,6 +66,8 @@ macro_rules! table_row {
         }
     };
 }
+
+pub(crate) use table_row;
 
 table_row!(Kernel {
     start: i64,

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking and says on its output why it skips; helpers are outside of #[test] functions"
 )]
 
+mod columns;
 mod corpus;
 mod cuda;
 mod damage;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use flopwatch_trace::model::{Capture, Category, ColumnId, DropReason, Events, Track};
+use flopwatch_trace::model::{Capture, Category, ColumnId, DropReason, Events, MemoryKind, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, xplane};
 
@@ -295,4 +295,106 @@ fn limits_end_in_errors_that_name_them() {
 /// A warning of the profiler, as a field of the space.
 pub(crate) fn warning(text: &str) -> Vec<u8> {
     new().text(3, text).0
+}
+
+#[test]
+fn work_says_its_program_and_counters_become_series() {
+    let text = |stat: u64, value: &str| new().number(1, stat).text(5, value);
+    let kernel = event(1, 5_000_000, 2_000_000)
+        .message(4, &text(1, "fusion.3"))
+        .message(4, &text(2, "jit_f"))
+        .message(4, &text(3, "XlaModule:"))
+        .message(4, &text(4, "jit(f)/dot_general"))
+        .message(4, &new().number(1, 5).number(4, 15))
+        .message(4, &text(6, "grid:1,1,1 block:32,1,1 occ_pct:37.5"));
+    let bare = event(1, 8_000_000, 1_000_000).message(4, &text(6, "grid:1,1,1 block:32,1,1 occ_pct:0"));
+    let copy = event(2, 9_000_000, 500_000).message(4, &text(7, "kind_src:pinned kind_dst:device size:4096"));
+    let stream = new().number(1, 13).text(2, "Stream #13").number(3, 1000);
+    let stream = stream.message(4, &kernel).message(4, &bare).message(4, &copy);
+    let sample = |offset_ps, value: u64| event(3, offset_ps, 0).message(4, &new().number(1, 8).number(3, value));
+    let counters = new().number(1, 99).text(2, "_counters_").number(3, 1000);
+    let counters = counters
+        .message(4, &sample(7_000_000, 30))
+        .message(4, &sample(6_000_000, 20))
+        .message(4, &event(3, 6_000_000, 0));
+    let gpu = new().text(2, "/device:GPU:0").message(3, &stream).message(3, &counters);
+    let gpu = gpu.named(4, 1, "gemm").named(4, 2, "MemcpyH2D").named(4, 3, "SQ WAVES");
+    let gpu = gpu
+        .named(5, 1, "hlo_op")
+        .named(5, 2, "hlo_module")
+        .named(5, 3, "tf_op")
+        .named(5, 4, "name");
+    let gpu = gpu.named(5, 5, "program_id").named(5, 6, "kernel_details");
+    let gpu = gpu.named(5, 7, "memcpy_details").named(5, 8, "counter_value");
+    // An operation of a TPU says it with its kind.
+    let kind = new()
+        .number(1, 1)
+        .text(2, "%fusion = f32[8] fusion(...)")
+        .text(4, "fusion")
+        .message(5, &text(1, "loop fusion"))
+        .message(5, &new().number(1, 2).number(4, 77))
+        .message(5, &new().number(1, 3).number(4, 88));
+    let operations = new()
+        .number(1, 3)
+        .text(2, "XLA Ops")
+        .number(3, 1000)
+        .message(4, &event(1, 5_000_000, 1_000_000));
+    let peak = 918.0_f64.to_bits().to_le_bytes();
+    let mut rate = new().number(1, 4);
+    rate.varint(2 << 3 | 1);
+    rate.0.extend_from_slice(&peak);
+    let tpu = new().text(2, "/device:TPU:0").message(3, &operations);
+    let tpu = tpu.message(4, &new().number(1, 1).message(2, &kind));
+    let tpu = tpu
+        .named(5, 1, "hlo_category")
+        .named(5, 2, "flops")
+        .named(5, 3, "bytes_accessed");
+    let tpu = tpu.named(5, 4, "peak_teraflops_per_second").message(6, &rate);
+    let capture = read_bytes(&new().message(1, &gpu).message(1, &tpu).0, &ReadLimits::default()).unwrap();
+
+    let kernels = &capture.events[&Category::CudaKernel];
+    let said = |id| [0, 1].map(|at| kernels.text(id, at));
+    assert_eq!(said(ColumnId::HloOp), [Some("fusion.3"), None]);
+    assert_eq!(said(ColumnId::HloModule), [Some("jit_f"), None]);
+    assert_eq!(said(ColumnId::TfOp), [Some("jit(f)/dot_general"), None]);
+    assert_eq!(
+        [0, 1].map(|at| own(kernels, at, ColumnId::ProgramId)),
+        [Some(15), Some(0)]
+    );
+    let none = u64::from(ColumnId::NOT_SAID);
+    assert_eq!(
+        [0, 1].map(|at| own(kernels, at, ColumnId::TheoreticalOccupancy)),
+        [Some(375_000), Some(none)]
+    );
+    let copies = &capture.events[&Category::CudaMemcpyH2d];
+    let kinds = [ColumnId::SrcMemoryKind, ColumnId::DstMemoryKind].map(|id| own(copies, 0, id));
+    assert_eq!(
+        kinds.map(|kind| kind.and_then(MemoryKind::from_number)),
+        [Some(MemoryKind::Pinned), Some(MemoryKind::Device)]
+    );
+    let operations = &capture.events[&Category::DeviceOp];
+    assert_eq!(operations.text(ColumnId::HloCategory, 0), Some("loop fusion"));
+    assert_eq!(
+        [ColumnId::Flops, ColumnId::Bytes].map(|id| own(operations, 0, id)),
+        [Some(77), Some(88)]
+    );
+    let tpu = capture.devices.iter().find(|device| !device.peak_flops.is_empty());
+    assert_eq!(tpu.map(|device| device.peak_flops["any"]), Some(918_000_000_000_000));
+
+    let series = &capture.counters[0];
+    assert_eq!(
+        (series.source.as_str(), series.device.as_str(), series.metric.as_str()),
+        ("xplane", "gpu0", "SQ_WAVES")
+    );
+    assert_eq!(
+        (series.t_ns.as_slice(), series.value.as_slice()),
+        (&[1000, 2000][..], &[20.0, 30.0][..])
+    );
+    let drops: Vec<_> = capture
+        .drops
+        .list()
+        .into_iter()
+        .map(|drop| (drop.what, drop.count))
+        .collect();
+    assert_eq!(drops, [("samples that are no numbers".to_owned(), 1)]);
 }

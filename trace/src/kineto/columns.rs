@@ -1,0 +1,83 @@
+//! The events of one category in a piece of a trace: names and other texts by numbers of the piece's own, and the columns that few
+//! events have as lists of those that do.
+
+use hashbrown::HashMap;
+
+use super::event::{Further, Said};
+use super::part::no_events;
+use crate::model::{Category, ColumnId, Events};
+
+/// Texts of the input, each with a number.
+#[derive(Debug, Default)]
+pub(super) struct Texts<'a> {
+    pub(super) list: Vec<&'a [u8]>,
+    known: HashMap<&'a [u8], u32>,
+}
+
+impl<'a> Texts<'a> {
+    /// The number of a text.
+    pub(super) fn number(&mut self, text: &'a [u8]) -> u32 {
+        let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        let number = *self.known.entry(text).or_insert(next);
+        if number == next {
+            self.list.push(text);
+        }
+        number
+    }
+}
+
+/// What events say in a column that few have.
+#[derive(Debug)]
+pub(super) struct Sparse<'a> {
+    pub(super) id: ColumnId,
+    /// Which events, and their values: in a column of texts their numbers in `texts`.
+    pub(super) said: Vec<(u32, u64)>,
+    pub(super) texts: Texts<'a>,
+}
+
+/// Events of one category.
+#[derive(Debug)]
+pub(super) struct Columns<'a> {
+    pub(super) events: Events,
+    pub(super) names: Texts<'a>,
+    pub(super) sparse: Vec<Sparse<'a>>,
+}
+
+impl<'a> Columns<'a> {
+    pub(super) fn new(category: Category) -> Self {
+        Self {
+            events: no_events(category),
+            names: Texts::default(),
+            sparse: Vec::new(),
+        }
+    }
+
+    /// Notes what the last event says, in the columns that `category` may have.
+    pub(super) fn say(&mut self, category: Category, further: &Further<'a>) {
+        let Some(at) = self.events.len().checked_sub(1) else {
+            return;
+        };
+        let at = u32::try_from(at).unwrap_or(u32::MAX);
+        for (id, said) in further {
+            if !category.optional_columns().contains(id) {
+                continue;
+            }
+            let place = self.sparse.iter().position(|sparse| sparse.id == *id);
+            let place = place.unwrap_or_else(|| {
+                self.sparse.push(Sparse {
+                    id: *id,
+                    said: Vec::new(),
+                    texts: Texts::default(),
+                });
+                self.sparse.len() - 1
+            });
+            if let Some(sparse) = self.sparse.get_mut(place) {
+                let value = match said {
+                    Said::Number(number) => *number,
+                    Said::Text(text) => sparse.texts.number(text).into(),
+                };
+                sparse.said.push((at, value));
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Texts of columns, numbered for the whole trace.
+
+use hashbrown::HashMap;
+
+use super::Failure;
+use super::columns::Sparse;
+use super::gather::Gather;
+use super::json::unescape;
+use crate::model::{Category, ColumnId, DropReason, Events, index};
+
+/// What part of the bytes that all strings may take one column may have: without shapes a trace is worth reading, too.
+const SHARE: u64 = 16;
+
+/// The texts of one column by what stands for them in the trace.
+#[derive(Debug, Default)]
+pub(super) struct Dictionary {
+    known: HashMap<Vec<u8>, u32>,
+    bytes: u64,
+}
+
+impl Gather<'_> {
+    /// Adds what the last events of `category`, from `first` on, say in columns that few events have.
+    pub(super) fn say(&mut self, category: Category, first: usize, all: Vec<Sparse<'_>>) -> Result<(), Failure> {
+        for Sparse { id, said, texts } in all {
+            let mut numbers = Vec::with_capacity(texts.list.len());
+            for raw in &texts.list {
+                numbers.push(u64::from(self.text(category, id, raw)?));
+            }
+            let Some(events) = self.capture.events.get_mut(&category) else {
+                continue;
+            };
+            let count = events.len();
+            let place = events.add_column(id);
+            let Some(column) = events.columns.get_mut(place) else {
+                continue;
+            };
+            column.values.resize(count, id.missing());
+            for (at, value) in said {
+                let value = match usize::try_from(value) {
+                    Ok(number) if id.is_text() => numbers.get(number).copied().unwrap_or(0),
+                    _ => value,
+                };
+                column.values.set(first.saturating_add(index(at)), value);
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of a text in its column; 0, which stands for none, where the column has too many already.
+    fn text(&mut self, category: Category, id: ColumnId, raw: &[u8]) -> Result<u32, Failure> {
+        let most = self.limits.max_string_bytes / SHARE;
+        let dictionary = self.dictionaries.entry((category, id)).or_default();
+        if let Some(number) = dictionary.known.get(raw) {
+            return Ok(*number);
+        }
+        let bytes = dictionary
+            .bytes
+            .saturating_add(u64::try_from(raw.len()).unwrap_or(u64::MAX));
+        if bytes > most {
+            self.lose(DropReason::Truncated, &format!("texts of {}", id.name()));
+            return Ok(0);
+        }
+        dictionary.bytes = bytes;
+        self.take(raw.len())?;
+        let text = self.publishable(&plain(raw));
+        let events = self.capture.events.entry(category);
+        let events = events.or_insert_with(|| Events::new(category));
+        let place = events.add_column(id);
+        let Some(column) = events.columns.get_mut(place) else {
+            return Ok(0);
+        };
+        let number = u32::try_from(column.texts.len()).unwrap_or(u32::MAX);
+        column.texts.push(text);
+        self.dictionaries
+            .entry((category, id))
+            .or_default()
+            .known
+            .insert(raw.to_vec(), number);
+        Ok(number)
+    }
+}
+
+/// The text: escapes resolved, or JSON without the spaces between its parts.
+fn plain(raw: &[u8]) -> String {
+    if !matches!(raw.first(), Some(b'[' | b'{')) {
+        return unescape(raw);
+    }
+    let mut kept = Vec::with_capacity(raw.len());
+    let (mut quoted, mut escaped) = (false, false);
+    for byte in raw {
+        if quoted || !byte.is_ascii_whitespace() {
+            kept.push(*byte);
+        }
+        quoted ^= *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
+    }
+    String::from_utf8_lossy(&kept).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn json_loses_its_spaces_and_texts_keep_theirs() {
+        for (raw, text) in [
+            ("[[2, 3], [ ]]", "[[2,3],[]]"),
+            (r#"["signed char", "a\" b", ""]"#, r#"["signed char","a\" b",""]"#),
+            ("all reduce", "all reduce"),
+            (r#"say \"hi\""#, "say \"hi\""),
+        ] {
+            assert_eq!(plain(raw.as_bytes()), text);
+        }
+    }
+}

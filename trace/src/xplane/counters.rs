@@ -1,0 +1,110 @@
+//! The line `_counters_` of a plane: samples, which become series.
+
+use std::collections::BTreeMap;
+
+use super::Failure;
+use super::fill::{Fill, Owner, too_many};
+use super::plane::{Plane, Stat};
+use super::wire::Message;
+use crate::model::{CounterSeries, DropReason};
+
+/// Letters of a name in the file.
+const LONGEST: usize = 128;
+
+/// Samples by device and metric; times are biased as those of events.
+#[derive(Debug, Default)]
+pub(super) struct Series(BTreeMap<(String, String), Vec<(u64, f64)>>);
+
+impl Series {
+    /// The first time of all.
+    pub(super) fn first(&self) -> Option<u64> {
+        self.0.values().flatten().map(|(at, _)| *at).min()
+    }
+
+    /// The series with times from `origin` on.
+    pub(super) fn since(self, origin: u64) -> Vec<CounterSeries> {
+        let series = self.0.into_iter().map(|((device, metric), mut samples)| {
+            samples.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+            CounterSeries {
+                source: "xplane".to_owned(),
+                device,
+                metric,
+                unit: String::new(),
+                t_ns: samples.iter().map(|(at, _)| at.saturating_sub(origin)).collect(),
+                value: samples.iter().map(|(_, value)| *value).collect(),
+            }
+        });
+        series.collect()
+    }
+}
+
+impl Fill<'_> {
+    /// Takes the samples of an event of such a line at the biased time `at`: a statistic that is a number is one.
+    pub(super) fn samples(
+        &mut self,
+        owner: Owner,
+        counter: &[u8],
+        at: u64,
+        (message, plane): (Message<'_>, &Plane<'_>),
+    ) -> Result<(), Failure> {
+        let device = match owner {
+            Owner::Gpu(device) => format!("gpu{device}"),
+            Owner::Accelerator(device) => format!("device{device}"),
+            Owner::Host | Owner::Only(..) => "host".to_owned(),
+            Owner::Unknown => "unknown".to_owned(),
+        };
+        let mut found = false;
+        for field in message.fields() {
+            let (4, value) = field? else { continue };
+            let Some(stat) = value.message() else { continue };
+            let Some((name, value)) = plane.stat(stat, |_| true)? else {
+                continue;
+            };
+            let value = match value {
+                Stat::Integer(value) => crate::model::approximate(value.into()),
+                Stat::Double(value) if value.is_finite() => value,
+                Stat::Double(_) | Stat::Text(_) => continue,
+            };
+            let counter = self.file_name(counter);
+            let metric = if name.ends_with(b"value") {
+                counter
+            } else {
+                let mut metric = format!("{counter}.{}", self.file_name(name));
+                metric.truncate(LONGEST);
+                metric
+            };
+            self.sample((device.clone(), metric), at, value)?;
+            found = true;
+        }
+        if !found {
+            let what = "samples that are no numbers";
+            self.capture.drops.add(DropReason::Skipped, what, 1);
+        }
+        Ok(())
+    }
+
+    fn sample(&mut self, key: (String, String), at: u64, value: f64) -> Result<(), Failure> {
+        let limit = u64::from(self.limits.max_rows);
+        let series = u64::try_from(self.series.0.len()).unwrap_or(u64::MAX);
+        if series >= limit && !self.series.0.contains_key(&key) {
+            return Err(too_many("counters", limit));
+        }
+        self.series.0.entry(key).or_default().push((at, value));
+        Ok(())
+    }
+
+    /// A text of the profile as a name in the file.
+    fn file_name(&mut self, raw: &[u8]) -> String {
+        let text = self.publishable(raw);
+        let letters = text.chars().map(|letter| {
+            let fits = letter.is_ascii_alphanumeric() || "._:-".contains(letter);
+            if fits { letter } else { '_' }
+        });
+        let name: String = letters.take(LONGEST).collect();
+        if name.bytes().all(|byte| byte == b'.') {
+            "unnamed".to_owned()
+        } else {
+            name
+        }
+    }
+}
