@@ -5,121 +5,34 @@
 //! in the container or in the spool) is adopted; what was in the dead process's memory alone is begun anew; the rest fails
 //! with its reason.
 
-use std::collections::BTreeSet;
+mod journal;
+
 use std::time::Duration;
 
-use flopwatch_api::capture::{CaptureSpec, CaptureSummary, Stage};
-use flopwatch_api::profiler::{ProfilerType, TraceCategory};
+use flopwatch_api::capture::{CaptureSpec, Stage};
 use flopwatch_api::reason::CaptureReason;
-use flopwatch_attach::nsys::SessionState;
-use flopwatch_attach::process::ProcessId;
-use serde::{Deserialize, Serialize};
 
-use crate::bound::Bound;
 use crate::failure::Failure;
 use crate::plan::Interrupt;
+use crate::profilers::Observed;
+pub use journal::{Attached, Ended, Journal, Made};
 
 /// How often one capture is adopted: a capture that takes its agent down every time must come to an end.
 pub const MAX_ADOPTIONS: u32 = 3;
-
-/// What an agent writes down of a capture, for the one that comes after it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Journal {
-    /// How often it was adopted so far.
-    pub adoptions: u32,
-    /// What it was attached to; none before.
-    pub attached: Option<Attached>,
-    /// When the window opened, in ns since the Unix epoch; none before the collection ran.
-    pub opened_utc_ns: Option<u64>,
-    /// What its collection may write; none before it began.
-    #[serde(default)]
-    pub bound: Option<Bound>,
-    /// What it was about to succeed with, beside the files in the store; none before they were made.
-    #[serde(default)]
-    pub made: Option<Made>,
-    /// The failure that it was about to end with.
-    pub failed: Option<Ended>,
-}
-
-/// What a capture was attached to, fixed until its end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attached {
-    /// The container, as the runtime names it.
-    pub container_id: String,
-    /// Its first process.
-    pub process: ProcessId,
-    /// The profiler that was chosen.
-    pub profiler: ProfilerType,
-    /// Why it is not a deeper one; empty when it is the deepest.
-    pub note: String,
-    /// Whether the container had mapped libcuda.
-    pub uses_cuda: bool,
-    /// Categories that its session records.
-    pub traced: BTreeSet<TraceCategory>,
-    /// Version of the tools in the container; empty where a profiler without tools is used.
-    #[serde(default)]
-    pub tools: String,
-}
-
-/// A success as the journal keeps it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Made {
-    /// What the files hold.
-    pub summary: CaptureSummary,
-    /// How it went, for people.
-    pub message: String,
-}
-
-/// A failure as the journal keeps it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
-    /// Name of the reason.
-    pub reason: String,
-    /// What happened.
-    pub message: String,
-}
-
-impl From<&Failure> for Ended {
-    fn from(failure: &Failure) -> Self {
-        Self {
-            reason: failure.reason.as_str().to_owned(),
-            message: failure.message.clone(),
-        }
-    }
-}
-
-impl From<&Ended> for Failure {
-    /// A reason that this version does not know came from another version of the agent.
-    fn from(ended: &Ended) -> Self {
-        let reason = CaptureReason::from_name(&ended.reason).unwrap_or(CaptureReason::AgentRestarted);
-        Self::new(reason, ended.message.clone())
-    }
-}
 
 /// What is found of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct World {
     /// Now, in ns since the Unix epoch.
     pub now_utc_ns: u64,
-    /// The raw capture is in the spool, whole.
+    /// The profiler's raw files are in the spool, whole.
     pub raw: bool,
-    /// The window's samples are in the spool, whole.
-    pub samples: bool,
     /// The store holds its artifacts, whole.
     pub stored: bool,
-    /// The container; none when it ended, or another of its name runs.
-    pub container: Option<Container>,
+    /// Where the collection stands by its profiler, which is asked only where the answer matters.
+    pub collection: Observed,
     /// Why it is to end before its time.
     pub interrupt: Option<Interrupt>,
-}
-
-/// A container whose collection an earlier agent began.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Container {
-    /// State of its session.
-    pub session: SessionState,
-    /// The raw capture lies in it.
-    pub raw: bool,
 }
 
 /// How the capture goes on.
@@ -132,9 +45,9 @@ pub enum Adoption {
         /// Time left; zero when it should have been closed.
         left: Duration,
     },
-    /// The window is closed: take the raw capture out of the container.
+    /// The window is closed: stop the collection and take its raw files.
     Fetch,
-    /// The raw capture is here: make the files of it.
+    /// The raw files are here: make the files of them.
     Produce,
     /// The files are in the store: say so.
     Publish,
@@ -172,31 +85,19 @@ pub fn adopt(spec: &CaptureSpec, stage: Stage, journal: Option<&Journal>, world:
     if world.stored {
         return Adoption::Publish;
     }
-    let (Some(attached), Some(opened)) = (&journal.attached, journal.opened_utc_ns) else {
+    let (Some(_), Some(opened)) = (&journal.attached, journal.opened_utc_ns) else {
         return begin(world);
     };
-    if attached.profiler != ProfilerType::Nsys {
-        return if world.samples { Adoption::Produce } else { begin(world) };
-    }
     if world.raw {
         return Adoption::Produce;
     }
-    let Some(container) = &world.container else {
-        let message = "the container ended while the agent of the node was away, and the capture with it";
-        return Adoption::Fail(Failure::new(CaptureReason::ContainerRestarted, message));
-    };
-    match container.session {
-        SessionState::Collecting => Adoption::Window {
+    match &world.collection {
+        Observed::Collecting => Adoption::Window {
             left: left(spec, opened, world),
         },
-        // Where the keeper ended the collection by itself, the stop says so.
-        SessionState::Idle => Adoption::Fetch,
-        SessionState::Gone | SessionState::Ending | SessionState::Other(_) if container.raw => Adoption::Fetch,
-        SessionState::Gone | SessionState::Ending | SessionState::Other(_) => {
-            let message = "the profiler's session ended while the agent of the node was away; it comes back when the container \
-                           restarts";
-            Adoption::Fail(Failure::new(CaptureReason::SessionGone, message))
-        }
+        Observed::Done => Adoption::Fetch,
+        Observed::Gone(Some(failure)) => Adoption::Fail(failure.clone()),
+        Observed::Gone(None) => begin(world),
     }
 }
 
@@ -224,7 +125,15 @@ fn left(spec: &CaptureSpec, opened_utc_ns: u64, world: &World) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use flopwatch_api::profiler::{ProfilerType, TraceCategory};
+    use flopwatch_attach::nsys::SessionState;
+    use flopwatch_attach::process::ProcessId;
+
     use super::*;
+    use crate::profilers::State;
+    use crate::profilers::nsys::observed;
 
     fn spec() -> CaptureSpec {
         serde_json::from_value(serde_json::json!({
@@ -236,17 +145,23 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
+    fn state(profiler: ProfilerType) -> State {
+        let fields = serde_json::json!({"traced": BTreeSet::from([TraceCategory::Nvtx]), "tools": "2022.4.2.1-d"});
+        match profiler {
+            ProfilerType::Nsys => State::of(profiler, &fields).unwrap(),
+            _ => State::bare(profiler),
+        }
+    }
+
     /// A capture whose window opened at second 100.
     fn journal(profiler: ProfilerType) -> Journal {
         Journal {
             attached: Some(Attached {
                 container_id: "abc".to_owned(),
                 process: ProcessId { pid: 7, start_time: 1 },
-                profiler,
+                profiler: state(profiler),
                 note: String::new(),
                 uses_cuda: false,
-                traced: BTreeSet::from([TraceCategory::Nvtx]),
-                tools: "2022.4.2.1-d".to_owned(),
             }),
             opened_utc_ns: Some(100 * SECOND),
             ..Journal::default()
@@ -257,9 +172,8 @@ mod tests {
         World {
             now_utc_ns: 104 * SECOND,
             raw: false,
-            samples: false,
             stored: false,
-            container: container.map(|(session, raw)| Container { session, raw }),
+            collection: observed(container.as_ref()),
             interrupt: None,
         }
     }
@@ -367,11 +281,12 @@ mod tests {
 
     #[test]
     fn samples_that_were_in_memory_alone_are_taken_anew() {
-        assert_eq!(decide(&journal(ProfilerType::Metrics), &world(None)), Adoption::Begin);
-        let here = World {
-            samples: true,
+        let gone = World {
+            collection: Observed::Gone(None),
             ..world(None)
         };
+        assert_eq!(decide(&journal(ProfilerType::Metrics), &gone), Adoption::Begin);
+        let here = World { raw: true, ..gone };
         assert_eq!(decide(&journal(ProfilerType::Metrics), &here), Adoption::Produce);
     }
 
@@ -443,6 +358,70 @@ mod tests {
             ..journal(ProfilerType::Nsys)
         };
         assert_eq!(reason(&decide(&again, &seen)), Some(CaptureReason::AgentRestarted));
+    }
+
+    /// Journals of the agents of commits 7657dc0 and 7d27df1, by hand from their structures.
+    const FLAT: [(&str, &str); 2] = [
+        (
+            "7657dc0",
+            r#"{"adoptions":1,"attached":{"container_id":"abc","process":{"pid":7,"start_time":1},"profiler":"TYPE",
+            "note":"","uses_cuda":false,"traced":["nvtx"],"tools":"2022.4.2.1-d"},"opened_utc_ns":100000000000,"failed":null}"#,
+        ),
+        (
+            "7d27df1",
+            r#"{"adoptions":1,"attached":{"container_id":"abc","process":{"pid":7,"start_time":1},"profiler":"TYPE",
+            "note":"","uses_cuda":false,"traced":["nvtx"],"tools":"2022.4.2.1-d"},"opened_utc_ns":100000000000,
+            "bound":{"bytes":7,"by":"Pod"},"made":null,"failed":null}"#,
+        ),
+    ];
+
+    #[test]
+    fn journals_of_earlier_versions_are_adopted_as_those_of_this_one() {
+        let raw = World {
+            raw: true,
+            ..world(None)
+        };
+        let worlds = [
+            world(Some((SessionState::Collecting, false))),
+            world(Some((SessionState::Idle, true))),
+            world(Some((SessionState::Gone, false))),
+            world(None),
+            raw,
+            World {
+                collection: Observed::Gone(None),
+                ..world(None)
+            },
+        ];
+        for (commit, flat) in FLAT {
+            for profiler in [ProfilerType::Nsys, ProfilerType::Metrics] {
+                let old: Journal = serde_json::from_str(&flat.replace("TYPE", profiler.as_str())).unwrap();
+                let today = Journal {
+                    adoptions: 1,
+                    ..journal(profiler)
+                };
+                for world in &worlds {
+                    assert_eq!(decide(&old, world), decide(&today, world), "{commit}: {world:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn journals_of_earlier_versions_hold_the_same_state_of_the_profiler() {
+        for (commit, flat) in FLAT {
+            let old: Journal = serde_json::from_str(&flat.replace("TYPE", "Nsys")).unwrap();
+            let old = old.attached.unwrap();
+            assert_eq!((old.container_id.as_str(), old.process.pid), ("abc", 7));
+            let mut expected = serde_json::json!({"traced": ["nvtx"], "tools": "2022.4.2.1-d"});
+            if commit == "7d27df1" {
+                expected["bound"] = serde_json::json!({"bytes": 7, "by": "Pod"});
+            }
+            assert_eq!(
+                old.profiler,
+                State::of(ProfilerType::Nsys, &expected).unwrap(),
+                "{commit}"
+            );
+        }
     }
 
     #[test]

@@ -1,92 +1,97 @@
 //! Which profiler a capture uses: the deepest that is open, or the one that was asked for, or a refusal that helps.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use flopwatch_api::capability::Capability;
-use flopwatch_api::profiler::{ProfilerSpec, ProfilerType, TraceCategory};
+use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::requirement::Requirement;
 
 use crate::failure::Failure;
-use crate::profilers::nsys::categories::covers;
+use crate::profilers::{Profiler, State};
 
-/// Profilers by depth, deepest first. Those that this version cannot run are never open, so they are never chosen.
-const DEEPEST_FIRST: [ProfilerType; 2] = [ProfilerType::Nsys, ProfilerType::Metrics];
+/// A profiler, and the state with which it would collect in the container.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The profiler.
+    pub profiler: Arc<dyn Profiler>,
+    /// Its state.
+    pub state: State,
+}
 
 /// The profiler to use, and what the user should know about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Profiler.
-    pub profiler: ProfilerType,
+    /// State of the profiler.
+    pub profiler: State,
     /// Why it is not a deeper one, and what would open that; empty when the deepest is open.
     pub note: String,
 }
 
-/// Picks the profiler from what the probe found. `traced` holds the categories that the container's session records.
+/// Picks one of the candidates, which are in order of their depth, from what the probe found.
 pub fn choose(
     spec: &ProfilerSpec,
     require: &[Requirement],
     capabilities: &[Capability],
-    traced: &BTreeSet<TraceCategory>,
+    candidates: &[Candidate],
 ) -> Result<Choice, Failure> {
-    match spec.type_ {
-        ProfilerType::Auto => auto(spec, require, capabilities, traced),
-        explicit => {
-            open(explicit, capabilities)?;
-            if explicit == ProfilerType::Nsys {
-                covers(spec, require, traced)?;
-            }
-            Ok(Choice {
-                profiler: explicit,
-                note: String::new(),
-            })
-        }
+    if spec.type_ == ProfilerType::Auto {
+        return auto(spec, require, capabilities, candidates);
     }
+    open(spec.type_, capabilities)?;
+    let found = candidates
+        .iter()
+        .find(|candidate| candidate.profiler.type_() == spec.type_);
+    let Candidate { profiler, state } = found.ok_or_else(|| unusable(spec.type_))?;
+    profiler.covers(spec, require, state)?;
+    Ok(Choice {
+        profiler: state.clone(),
+        note: String::new(),
+    })
 }
 
 fn auto(
     spec: &ProfilerSpec,
     require: &[Requirement],
     capabilities: &[Capability],
-    traced: &BTreeSet<TraceCategory>,
+    candidates: &[Candidate],
 ) -> Result<Choice, Failure> {
     let mut notes = Vec::new();
-    for profiler in DEEPEST_FIRST {
-        match open(profiler, capabilities) {
-            // What was asked for by name must be recorded: falling back to less would be an empty success.
-            Ok(()) if profiler == ProfilerType::Nsys => {
-                covers(spec, require, traced)?;
-                return Ok(Choice {
-                    profiler,
-                    note: notes.join("; "),
-                });
-            }
-            Ok(()) => {
-                let traced = spec.nsys.iter().flat_map(|options| &options.trace);
-                let wanted: Vec<_> = traced
-                    .map(|category| category.as_str())
-                    .chain(require.iter().map(|requirement| requirement.as_str()))
-                    .collect();
-                if wanted.is_empty() {
-                    return Ok(Choice {
-                        profiler,
-                        note: notes.join("; "),
-                    });
-                }
-                let message = format!(
-                    "the session requires events of {}, and only metrics are open: {}",
-                    names(wanted.into_iter()),
-                    notes.join("; ")
-                );
-                return Err(Failure::new(CaptureReason::ProfilerUnavailable, message));
-            }
-            Err(closed) => notes.push(format!("{}: {}", profiler.as_str(), closed.message)),
+    for Candidate { profiler, state } in candidates {
+        if let Err(closed) = open(profiler.type_(), capabilities) {
+            notes.push(format!("{}: {}", profiler.type_().as_str(), closed.message));
+            continue;
         }
+        // What was asked for by name must be recorded: falling back to less would be an empty success.
+        let asked = asked(spec, require);
+        if !profiler.records_events() && !asked.is_empty() {
+            let message = format!(
+                "the session requires events of {}, and only {} are open: {}",
+                names(asked.into_iter()),
+                profiler.type_().as_str().to_lowercase(),
+                notes.join("; ")
+            );
+            return Err(Failure::new(CaptureReason::ProfilerUnavailable, message));
+        }
+        profiler.covers(spec, require, state)?;
+        return Ok(Choice {
+            profiler: state.clone(),
+            note: notes.join("; "),
+        });
     }
     Err(Failure::new(
         CaptureReason::ProfilerUnavailable,
         format!("nothing is open for this container: {}", notes.join("; ")),
     ))
+}
+
+/// The events that a session names.
+fn asked<'a>(spec: &'a ProfilerSpec, require: &'a [Requirement]) -> Vec<&'a str> {
+    let traced = spec.nsys.iter().flat_map(|options| &options.trace);
+    traced
+        .map(|category| category.as_str())
+        .chain(require.iter().map(|requirement| requirement.as_str()))
+        .collect()
 }
 
 /// Whether a profiler is open, with the probe's own reason and remedy when it is not.
@@ -97,14 +102,16 @@ fn open(profiler: ProfilerType, capabilities: &[Capability]) -> Result<(), Failu
             let reason = CaptureReason::from_name(&capability.reason).unwrap_or(CaptureReason::ProfilerUnavailable);
             Err(Failure::new(reason, capability.remedy.clone()))
         }
-        None => Err(Failure::new(
-            CaptureReason::ProfilerUnavailable,
-            format!(
-                "this version of Flopwatch cannot use {}; use Auto, Nsys or Metrics",
-                profiler.as_str()
-            ),
-        )),
+        None => Err(unusable(profiler)),
     }
+}
+
+fn unusable(profiler: ProfilerType) -> Failure {
+    let message = format!(
+        "this version of Flopwatch cannot use {}; use Auto, Nsys or Metrics",
+        profiler.as_str()
+    );
+    Failure::new(CaptureReason::ProfilerUnavailable, message)
 }
 
 /// Names in a sentence: `cuda_kernel`, `cuda_kernel and nvtx_range`, `cuda_kernel, nvtx_range and os_runtime`.
@@ -119,10 +126,20 @@ pub(crate) fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use flopwatch_api::profiler::NsysOptions;
+    use flopwatch_api::profiler::{NsysOptions, TraceCategory};
     use flopwatch_trace::model::Category;
 
     use super::*;
+    use crate::profilers::Registry;
+
+    /// Every profiler, in a container whose session traces these.
+    fn candidates(traced: &[TraceCategory]) -> Vec<Candidate> {
+        let candidate = |profiler: &Arc<dyn Profiler>| Candidate {
+            profiler: Arc::clone(profiler),
+            state: State::of(profiler.type_(), &serde_json::json!({"traced": traced})).unwrap(),
+        };
+        Registry::default().iter().map(candidate).collect()
+    }
 
     fn capability(profiler: ProfilerType, closed: Option<(CaptureReason, &str)>) -> Capability {
         Capability {
@@ -240,8 +257,10 @@ mod tests {
                 .into_iter()
                 .map(|(type_, closed)| capability(type_, closed))
                 .collect();
-            let chosen = choose(&spec, require, &capabilities, &BTreeSet::from(default));
-            let short = chosen.map(|choice| choice.profiler).map_err(|failure| failure.reason);
+            let chosen = choose(&spec, require, &capabilities, &candidates(&default));
+            let short = chosen
+                .map(|choice| choice.profiler.type_)
+                .map_err(|failure| failure.reason);
             assert_eq!(short, expected, "{situation}");
         }
     }
@@ -252,7 +271,7 @@ mod tests {
             capability(NSYS_CLOSED.0, NSYS_CLOSED.1),
             capability(METRICS_OPEN.0, METRICS_OPEN.1),
         ];
-        let choice = choose(&profiler(ProfilerType::Auto, &[]), &[], &capabilities, &BTreeSet::new()).unwrap();
+        let choice = choose(&profiler(ProfilerType::Auto, &[]), &[], &capabilities, &candidates(&[])).unwrap();
         assert!(choice.note.contains("label the pod template"), "{}", choice.note);
     }
 }

@@ -55,6 +55,7 @@ use crate::gpus::Gpus;
 use crate::metrics::Metrics;
 use crate::observability::{self, Health, start_logging};
 use crate::plan::Interrupt;
+use crate::profilers::Registry as Profilers;
 use crate::steps::{self, Steps};
 use crate::toolbox::Toolbox;
 use captures::Captures;
@@ -163,6 +164,8 @@ pub struct Node {
     pub entering: Entering,
     /// Containers that are held for their collection.
     pub starts: starts::Starts,
+    /// What captures are taken with.
+    pub profilers: Profilers,
     /// Its containers and GPUs, as captures touch them.
     pub containers: Arc<dyn Containers>,
     /// Where artifacts are kept beside the node's own store.
@@ -252,6 +255,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
         entering,
         procfs,
         starts: starts::Starts::default(),
+        profilers: Profilers::default(),
         containers: Arc::new(host),
         storage: Storage::new(bucket, &options),
         url: format!("https://{}", SocketAddr::new(options.advertise_address, port)),
@@ -262,8 +266,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
     let grafting = tokio::spawn(graft::run(Arc::clone(&node), health.clone()));
     let (captures, control) = Captures::new(Arc::clone(&node));
     let pods_known = CancellationToken::new();
-    let known = pods_known.clone();
-    let controlling = tokio::spawn(control_once_known(pods, known, control));
+    let controlling = tokio::spawn(control_once_known(pods, pods_known.clone(), control));
     let keeping = tokio::spawn(storage::keep(Arc::clone(&node), Arc::clone(&captures)));
     let forgetting = tokio::spawn(Arc::clone(&captures).end_gone());
     let sweeping = tokio::spawn(ready_and_sweep(

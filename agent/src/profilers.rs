@@ -1,3 +1,172 @@
-//! The profilers, one folder or file each.
+//! The profilers: one folder or file each, and one line in [`registry`].
+//!
+//! A capture drives whichever was chosen for its container through [`Profiler`]. What a profiler keeps of a collection is its
+//! own [`State`] in the journal, so that the agent that comes after this one can ask the same profiler where the collection stands.
 
+pub mod facts;
+pub mod metrics;
 pub mod nsys;
+mod planned;
+pub mod registry;
+pub mod state;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use flopwatch_api::capability::Capability;
+use flopwatch_api::capture::{CategoryCount, TracedCategory};
+use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
+use flopwatch_api::requirement::Requirement;
+use flopwatch_attach::nsys::HostTools;
+use flopwatch_attach::process::ProcessId;
+use flopwatch_trace::model::Category;
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::failure::Failure;
+use crate::node::Limits;
+use crate::node::containers::{Containers, Probed};
+use crate::steps::ToolStep;
+use crate::toolbox::Toolbox;
+use crate::transform::Samples;
+use crate::workplace::Workplace;
+use facts::Facts;
+pub use registry::Registry;
+pub use state::State;
+
+/// One way to profile a container. Every call may block, but is bounded.
+pub trait Profiler: fmt::Debug + Send + Sync {
+    /// Its name in requests, statuses and journals.
+    fn type_(&self) -> ProfilerType;
+
+    /// Whether it can be used on a container, with the reason and the remedy where it cannot.
+    fn capability(&self, facts: &Facts) -> Capability;
+
+    /// The state with which it would collect in a container that was probed.
+    fn attach(&self, probed: &Probed, pod: Option<&Pod>) -> Result<State, Failure>;
+
+    /// Whether its captures hold events. One without them is no answer to a session that requires some.
+    fn records_events(&self) -> bool {
+        true
+    }
+
+    /// Fails where its capture could not hold what the session asks for.
+    fn covers(&self, _spec: &ProfilerSpec, _require: &[Requirement], _state: &State) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// What the journal has to hold before the collection is started: the state, with what was found out for the start.
+    fn prepare(&self, _site: &Site, state: State) -> Result<State, Failure> {
+        Ok(state)
+    }
+
+    /// Starts the collection. What is started outside of this process must end by itself if the agent does not come back.
+    fn start(&self, site: &Site, state: &State) -> Result<(), Failure>;
+
+    /// Fails when the collection has ended before its time: what is left of the window shows nothing. Asked about once a second.
+    fn check(&self, _site: &Site, _state: &State) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Whether the program has ended whose end ends the window.
+    fn has_ended(&self, site: &Site) -> bool {
+        !site.containers.is_alive(site.process)
+    }
+
+    /// Where a collection stands that an earlier agent started. No site: the container ended, or another of its name runs.
+    fn observe(&self, site: Option<&Site>, state: &State) -> Result<Observed, Failure>;
+
+    /// Fails where the GPU samples that were taken beside the collection are all of it, and there are none.
+    fn accept(&self, _samples: &Samples) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// What [`Profiler::stop`] does, for the capture's status.
+    fn stopping(&self) -> &'static str;
+
+    /// Ends the collection and brings its raw files into the capture's folder, while `goes_on` says so.
+    fn stop(&self, site: &Site, state: &State, goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure>;
+
+    /// The raw files of a collection that was stopped; none unless all of them are in the capture's folder, whole.
+    fn raw_files(&self, folder: &Path) -> Option<RawFiles>;
+
+    /// Ends a collection that may run and throws away what it recorded. Safe to run twice; what does not work is logged.
+    fn discard(&self, site: &Site);
+
+    /// How the raw files become one export.
+    fn steps(&self, state: &State, raw: &RawFiles, place: &Workplace, toolbox: &Toolbox) -> Result<Recipe, Failure>;
+
+    /// What came of each category that it traced, in its own words; empty where it does not trace by category.
+    fn outcomes(&self, _state: &State, _counts: &[CategoryCount]) -> Result<Vec<TracedCategory>, Failure> {
+        Ok(Vec::new())
+    }
+}
+
+/// Where a capture collects, and within which bounds.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// The node's containers.
+    pub containers: Arc<dyn Containers>,
+    /// The container, as the runtime names it.
+    pub container_id: String,
+    /// One of its processes.
+    pub process: ProcessId,
+    /// UID of the capture.
+    pub capture: String,
+    /// Folder of the capture, for its raw files.
+    pub folder: PathBuf,
+    /// Bounds of the node's captures.
+    pub limits: Limits,
+    /// Bytes that captures may take of the pod's ephemeral storage; none where nothing limits them.
+    pub pod_room: Option<u64>,
+    /// Length of the window.
+    pub length: Duration,
+}
+
+/// Where a collection stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Observed {
+    /// It runs.
+    Collecting,
+    /// It has ended, and a stop brings what it recorded, or the reason why there is nothing.
+    Done,
+    /// What it recorded is lost: with a reason, or where there is none, so that it can be recorded anew.
+    Gone(Option<Failure>),
+}
+
+/// What a collection left in its capture's folder: files that are there only when they are whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawFiles {
+    folder: PathBuf,
+}
+
+impl RawFiles {
+    /// The files of those names in a folder; none unless all are there.
+    pub fn find(folder: &Path, names: &[&str]) -> Option<Self> {
+        let all = names.iter().all(|name| folder.join(name).is_file());
+        all.then(|| Self {
+            folder: folder.to_owned(),
+        })
+    }
+
+    /// The path of one of them.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+}
+
+/// How raw files become one export that the transform reads.
+#[derive(Clone, Debug, Default)]
+pub struct Recipe {
+    /// The tools that the children are; none: the agent's first, if there are any.
+    pub tools: Option<HostTools>,
+    /// The children, in their order.
+    pub steps: Vec<ToolStep>,
+    /// The export; none where the GPU samples are all there is.
+    pub export: Option<PathBuf>,
+    /// Name of the file in the children's folder that is published as Raw.
+    pub report: Option<&'static str>,
+    /// Categories of the timeline that were recorded: an empty table of one of them says "none", not "not captured".
+    pub captured: Vec<Category>,
+}

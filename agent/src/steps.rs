@@ -179,6 +179,25 @@ impl Error {
     }
 }
 
+/// A child of Nsight Systems' tools that makes one file of another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolStep {
+    /// Makes a report of a raw capture.
+    Import {
+        /// The raw capture.
+        raw: PathBuf,
+        /// The report.
+        report: PathBuf,
+    },
+    /// Makes an export of a report.
+    Export {
+        /// The report.
+        report: PathBuf,
+        /// The export.
+        export: PathBuf,
+    },
+}
+
 /// Runs the steps of one capture in its folder.
 #[derive(Clone, Debug)]
 pub struct Steps {
@@ -229,6 +248,14 @@ impl Steps {
             step,
             said: output.last_words(),
         })
+    }
+
+    /// Runs one child of the tools.
+    pub async fn tool(&self, place: &Workplace, step: &ToolStep, until: impl Future<Output = ()>) -> Result<(), Error> {
+        match step {
+            ToolStep::Import { raw, report } => self.import(place, raw, report, until).await,
+            ToolStep::Export { report, export } => self.export(place, report, export, until).await,
+        }
     }
 
     /// Makes a report of a raw capture at a path of `place`. When `until` resolves first, the child is killed and reaped before

@@ -24,6 +24,9 @@ const MAX_SAMPLES_BYTES: u64 = 512 << 20;
 /// Longest summary that is read, in bytes.
 const MAX_SUMMARY_BYTES: u64 = 256 << 20;
 
+/// The window's [`Samples`] in the folder of a capture, there only when they are whole.
+pub(crate) const SAMPLES: &str = "samples.json";
+
 /// Sampled series of one window, as the agent hands them to the child.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Samples {

@@ -38,6 +38,21 @@ impl ProfilerType {
             Self::Metrics => "Metrics",
         }
     }
+
+    /// Whether this version can profile with it.
+    pub const fn is_usable(self) -> bool {
+        matches!(self, Self::Auto | Self::Nsys | Self::Metrics)
+    }
+
+    /// Whether it profiles only containers that were prepared when their pod was created.
+    pub const fn needs_preparation(self) -> bool {
+        matches!(self, Self::Nsys)
+    }
+
+    /// Whether a pod that is created for it is prepared: everything but samples from outside of the pod may go into its program.
+    pub const fn wants_preparation(self) -> bool {
+        !matches!(self, Self::Metrics)
+    }
 }
 
 /// Profiler and its options: a union, discriminated by `type`.

@@ -2,7 +2,6 @@
 
 use flopwatch_api::capability::Capability;
 use flopwatch_api::capture::{Capture, CaptureSummary, TraceOutcome};
-use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::{CaptureCondition, SessionCondition};
 use flopwatch_api::session::ProfilingSession;
 use jiff::Timestamp;
@@ -110,7 +109,7 @@ fn render_capture(text: &mut String, capture: &Capture, paint: Paint) {
     }
     let mut first = true;
     // Of the others no session can make use yet.
-    let usable = |capability: &&Capability| matches!(capability.profiler, ProfilerType::Nsys | ProfilerType::Metrics);
+    let usable = |capability: &&Capability| capability.profiler.is_usable();
     let closed = status.capabilities.iter().filter(|capability| !capability.available);
     for closed in closed.filter(usable) {
         let mut said = format!("{} is closed: {}", closed.profiler.as_str(), line(&closed.reason));

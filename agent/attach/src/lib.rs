@@ -6,7 +6,6 @@
 
 pub mod bounded;
 mod bpf;
-pub mod capability;
 pub mod cgroup;
 mod descriptors;
 mod devices;

@@ -40,6 +40,31 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Every reason.
+    pub const ALL: [Self; 15] = [
+        Self::Session,
+        Self::RunDirUnusable,
+        Self::Unclaimed,
+        Self::SessionFailed,
+        Self::SessionTimeout,
+        Self::EnvironmentMalformed,
+        Self::EnvironmentTooLarge,
+        Self::EarlyDeath,
+        Self::OtherProfiler,
+        Self::Musl,
+        Self::StaticProgram,
+        Self::OldGlibc,
+        Self::UnknownProgram,
+        Self::ExecFailed,
+        Self::Interrupted,
+    ];
+
+    /// The reason of that name in a state file. A name of another version stands for a session that could not be started.
+    pub fn from_name(name: &str) -> Self {
+        let named = Self::ALL.into_iter().find(|reason| reason.as_str() == name);
+        named.unwrap_or(Self::SessionFailed)
+    }
+
     /// Its name in the state file.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -12,21 +12,9 @@ use futures::StreamExt;
 use tracing::{debug, info, warn};
 
 use crate::failure::chain;
-use crate::node::work::{clean, grafted};
+use crate::node::work::grafted;
 use crate::node::{Node, pods};
-
-/// Beginning of the names of raw captures that agents take.
-const PREFIX: &str = "capture-";
-
-/// Name of a capture's raw capture in its container, without its extension.
-pub(super) fn file_name(uid: &str) -> String {
-    format!("{PREFIX}{uid}")
-}
-
-/// The capture that a raw capture belongs to; none when no agent named it.
-fn owner(name: &str) -> Option<&str> {
-    name.strip_prefix(PREFIX)
-}
+use crate::profilers::nsys::{clean, owner};
 
 /// How long a container's files are waited for, and how long what was found in it may take to be ended.
 const LOOK: Duration = Duration::from_secs(10);
@@ -117,17 +105,4 @@ fn end(target: &Target, found: Found) -> Result<(), GraftError> {
         info!(pid, name, removed, "found a raw capture that belongs to no capture");
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_an_agent_named_has_an_owner() {
-        assert_eq!(owner(&file_name("0-1")), Some("0-1"));
-        for name in ["start", "x-capture-1", ""] {
-            assert_eq!(owner(name), None, "{name}");
-        }
-    }
 }

@@ -16,12 +16,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flopwatch_api::artifact::Artifact;
+use flopwatch_api::capability::Capability;
 use flopwatch_api::capture::{Capture, CaptureSummary, Stage};
-use flopwatch_api::preparation::NSYS_TRACE_ANNOTATION;
-use flopwatch_api::profiler::ProfilerType;
+use flopwatch_api::preparation::CAPTURE_ROOM_ANNOTATION;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StartMode;
 use flopwatch_artifacts::{Manifest, StoreError};
+use flopwatch_attach::process::ProcessId;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -30,18 +31,17 @@ use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use crate::adoption::{Attached, Ended, Journal, Made};
-use crate::choice::choose;
+use crate::choice::{Candidate, choose};
 use crate::failure::{Failure, chain};
 use crate::node::containers::Probed;
 use crate::node::spool;
 use crate::node::sweep::remove_folder;
 use crate::node::writer::{Delivery, Target, Writer};
-use crate::node::{Node, journal, orphans, pods};
+use crate::node::{Node, journal, pods};
 use crate::plan::Interrupt;
-use crate::profilers::nsys::categories::traced_categories;
+use crate::profilers::{Profiler, Site};
 use crate::status::Draft;
 
-pub(super) use collect::clean;
 pub use probe::Host;
 pub(super) use probe::grafted;
 
@@ -192,23 +192,44 @@ impl<'a> Work<'a> {
         }
         let (pod, container_id) = find()?;
         let prepared = pods::is_prepared(&pod, &spec.container_name);
-        let mut probed = self.node.containers.probe(&container_id, prepared).await?;
+        let probed = self.node.containers.probe(&container_id, prepared).await?;
+        let mut capabilities = self.node.profilers.capabilities(&probed.facts);
         if !prepared {
-            probe::explain_unprepared(&mut probed.capabilities, &pod, &spec.container_name);
+            probe::explain_unprepared(&mut capabilities, &pod, &spec.container_name);
         }
-        let attached = self.pick(&container_id, probed, Some(&pod))?;
+        let attached = self.pick(&container_id, &probed, capabilities, Some(&pod))?;
         self.interrupted()?;
         Ok(attached)
     }
 
     /// Picks the profiler for a container that was probed, and says what is open and what is attached to.
-    fn pick(&mut self, container_id: &str, probed: Probed, pod: Option<&Pod>) -> Result<Attached, Failure> {
+    fn pick(
+        &mut self,
+        container_id: &str,
+        probed: &Probed,
+        capabilities: Vec<Capability>,
+        pod: Option<&Pod>,
+    ) -> Result<Attached, Failure> {
         let spec = &self.capture.spec;
-        let traced = traced_categories(pod.and_then(|pod| pods::annotation(pod, NSYS_TRACE_ANNOTATION)));
-        self.draft.capabilities(probed.capabilities.clone());
-        let choice = choose(&spec.profiler, &spec.require, &probed.capabilities, &traced);
+        let candidate = |profiler: &Arc<dyn Profiler>| {
+            let state = profiler.attach(probed, pod)?;
+            Ok(Candidate {
+                profiler: Arc::clone(profiler),
+                state,
+            })
+        };
+        let candidates: Vec<_> = self
+            .node
+            .profilers
+            .iter()
+            .map(candidate)
+            .collect::<Result<_, Failure>>()?;
+        let choice = choose(&spec.profiler, &spec.require, &capabilities, &candidates);
+        self.draft.capabilities(capabilities);
         self.draft.attach_to(
-            choice.as_ref().map_or(spec.profiler.type_, |choice| choice.profiler),
+            choice
+                .as_ref()
+                .map_or(spec.profiler.type_, |choice| choice.profiler.type_),
             container_id,
         );
         self.write();
@@ -219,9 +240,37 @@ impl<'a> Work<'a> {
             profiler: choice.profiler,
             note: choice.note,
             uses_cuda: probed.uses_cuda,
-            traced,
-            tools: probed.tools,
         })
+    }
+
+    /// The profiler that the capture was attached with.
+    fn profiler(&self, attached: &Attached) -> Result<Arc<dyn Profiler>, Failure> {
+        self.node.profilers.of_capture(attached.profiler.type_).cloned()
+    }
+
+    /// What a profiler is given of the capture.
+    fn site(&self, container_id: &str, process: ProcessId) -> Site {
+        let namespace = self.capture.namespace().unwrap_or_default();
+        let pod = pods::find(&self.node.pods, &namespace, &self.capture.spec.pod_ref);
+        // What admission did not write leaves no room.
+        let pod_room = pod
+            .as_ref()
+            .and_then(|pod| pods::annotation(pod, CAPTURE_ROOM_ANNOTATION))
+            .map(|room| room.parse().unwrap_or(0));
+        Site {
+            containers: Arc::clone(&self.node.containers),
+            container_id: container_id.to_owned(),
+            process,
+            capture: self.capture.uid().unwrap_or_default(),
+            folder: self.spool.clone(),
+            limits: self.node.limits,
+            pod_room,
+            length: self.length(),
+        }
+    }
+
+    fn site_of(&self, attached: &Attached) -> Site {
+        self.site(&attached.container_id, attached.process)
     }
 
     /// Makes, checks and publishes the files.
@@ -234,7 +283,7 @@ impl<'a> Work<'a> {
             "{} events in {:.1} s with {}",
             produced.summary.events,
             Duration::from_nanos(u64::try_from(produced.summary.window_nanoseconds).unwrap_or_default()).as_secs_f64(),
-            attached.profiler.as_str()
+            attached.profiler.type_.as_str()
         );
         if !attached.note.is_empty() {
             message.push_str("; not deeper because ");
@@ -427,27 +476,24 @@ impl<'a> Work<'a> {
         delivery
     }
 
-    /// Name of the raw capture in the container.
-    fn file_name(&self) -> String {
-        orphans::file_name(&self.capture.uid().unwrap_or_default())
-    }
-
-    /// Ends the collection and removes the raw capture, where there is a container to do it in. Safe to run twice.
+    /// Ends the collection and throws away what it recorded, where there is a container to do it in. Safe to run twice.
     async fn clean_container(&self) {
         let status = self.capture.status.as_ref();
-        let id = match &self.journal.attached {
-            Some(attached) if attached.profiler != ProfilerType::Nsys => return,
-            Some(attached) => Some(attached.container_id.clone()),
+        let attached = match &self.journal.attached {
+            Some(attached) => Some((attached.profiler.type_, attached.container_id.clone())),
             // Its journal is lost: the status tells what it was attached to.
-            None => status
-                .filter(|status| status.profiler == Some(ProfilerType::Nsys))
-                .and_then(|status| status.container_id.clone()),
+            None => status.and_then(|status| status.profiler.zip(status.container_id.clone())),
         };
-        let Some(id) = id else { return };
-        let (containers, name) = (Arc::clone(&self.node.containers), self.file_name());
+        let Some((type_, id)) = attached else { return };
+        let Some(profiler) = self.node.profilers.get(type_).cloned() else {
+            return;
+        };
+        // The process is replaced below by the container's own.
+        let mut site = self.site(&id, ProcessId { pid: 0, start_time: 0 });
         let cleaning = tokio::task::spawn_blocking(move || {
-            if let Some(process) = containers.first_process(&id) {
-                clean(containers.collector(&id, process).as_ref(), &name);
+            if let Some(process) = site.containers.first_process(&site.container_id) {
+                site.process = process;
+                profiler.discard(&site);
             }
         });
         match timeout(CLEAN_UP, cleaning).await {

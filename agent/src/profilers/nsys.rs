@@ -1,3 +1,207 @@
-//! Nsight Systems: a session in a prepared container, one raw capture for each collection.
+//! Nsight Systems: a session in a prepared container, and one raw capture for each collection in it.
+//!
+//! The session is started with the container ([`crate::node::graft`]), and what it traces is fixed from then on. A keeper beside it
+//! bounds every collection, whatever becomes of the agent.
 
+mod capability;
 pub mod categories;
+mod collection;
+pub mod collector;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use flopwatch_api::capability::Capability;
+use flopwatch_api::capture::{CategoryCount, TracedCategory};
+use flopwatch_api::preparation::NSYS_TRACE_ANNOTATION;
+use flopwatch_api::profiler::{ProfilerSpec, ProfilerType, TraceCategory};
+use flopwatch_api::reason::CaptureReason;
+use flopwatch_api::requirement::Requirement;
+use flopwatch_attach::nsys::{HostTools, SessionState};
+use k8s_openapi::api::core::v1::Pod;
+use serde::{Deserialize, Serialize};
+
+use super::facts::Facts;
+use super::{Observed, Profiler, RawFiles, Recipe, Site, State};
+use crate::bound::{Bound, BoundBy};
+use crate::failure::Failure;
+use crate::node::containers::Probed;
+use crate::node::pods;
+use crate::steps::ToolStep;
+use crate::toolbox::Toolbox;
+use crate::workplace::Workplace;
+pub(crate) use collection::{clean, file_name, owner};
+
+/// The raw capture in the capture's folder.
+const RAW: &str = "capture.qdstrm";
+/// The report that is made of it.
+const REPORT: &str = "capture.nsys-rep";
+/// The export that is made of the report.
+const EXPORT: &str = "capture.h5";
+
+/// The profiler.
+#[derive(Debug)]
+pub struct Nsys;
+
+/// What the journal keeps of a collection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Session {
+    /// What the container's session traces.
+    traced: BTreeSet<TraceCategory>,
+    /// Version of the tools in the container; empty where an agent wrote the journal that did not ask for it.
+    #[serde(default)]
+    tools: String,
+    /// What the collection may write; none before it is prepared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bound: Option<Bound>,
+    /// Bytes of the container's volume that the collection must leave free.
+    #[serde(default)]
+    min_free_bytes: u64,
+}
+
+impl Session {
+    /// The bound of the collection; of one whose journal has none, the agent's own.
+    fn bound(&self, site: &Site) -> Bound {
+        self.bound.unwrap_or(Bound {
+            bytes: site.limits.capture_bytes,
+            by: BoundBy::Agent,
+        })
+    }
+}
+
+impl Profiler for Nsys {
+    fn type_(&self) -> ProfilerType {
+        ProfilerType::Nsys
+    }
+
+    fn capability(&self, facts: &Facts) -> Capability {
+        capability::decide(facts)
+    }
+
+    fn attach(&self, probed: &Probed, pod: Option<&Pod>) -> Result<State, Failure> {
+        let annotation = pod.and_then(|pod| pods::annotation(pod, NSYS_TRACE_ANNOTATION));
+        let session = Session {
+            traced: categories::traced_categories(annotation),
+            tools: probed.tools.clone(),
+            bound: None,
+            min_free_bytes: 0,
+        };
+        State::of(self.type_(), &session)
+    }
+
+    fn covers(&self, spec: &ProfilerSpec, require: &[Requirement], state: &State) -> Result<(), Failure> {
+        categories::covers(spec, require, &state.read::<Session>()?.traced)
+    }
+
+    fn prepare(&self, site: &Site, state: State) -> Result<State, Failure> {
+        let (bound, min_free_bytes) = collection::bound(site)?;
+        let session = Session {
+            bound: Some(bound),
+            min_free_bytes,
+            ..state.read()?
+        };
+        State::of(self.type_(), &session)
+    }
+
+    fn start(&self, site: &Site, state: &State) -> Result<(), Failure> {
+        let session: Session = state.read()?;
+        collection::start(site, session.bound(site), session.min_free_bytes)
+    }
+
+    fn check(&self, site: &Site, state: &State) -> Result<(), Failure> {
+        collection::check(site, state.read::<Session>()?.bound(site))
+    }
+
+    /// The container stays for its capture.
+    fn has_ended(&self, site: &Site) -> bool {
+        collection::collector(site).has_ended()
+    }
+
+    fn observe(&self, site: Option<&Site>, _state: &State) -> Result<Observed, Failure> {
+        match site {
+            Some(site) => collection::observe(site),
+            None => Ok(observed(None)),
+        }
+    }
+
+    fn stopping(&self) -> &'static str {
+        "taking the capture out of the container"
+    }
+
+    fn stop(&self, site: &Site, state: &State, goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
+        collection::stop(site, state.read::<Session>()?.bound(site), goes_on)?;
+        self.raw_files(&site.folder).ok_or_else(|| {
+            let message = "the raw capture is not in the capture's folder";
+            Failure::new(CaptureReason::CollectionFailed, message)
+        })
+    }
+
+    fn raw_files(&self, folder: &Path) -> Option<RawFiles> {
+        RawFiles::find(folder, &[RAW])
+    }
+
+    fn discard(&self, site: &Site) {
+        clean(collection::collector(site).as_ref(), &file_name(&site.capture));
+    }
+
+    fn steps(&self, state: &State, raw: &RawFiles, place: &Workplace, toolbox: &Toolbox) -> Result<Recipe, Failure> {
+        let Session { traced, tools, .. } = state.read()?;
+        let (report, export) = (place.at(REPORT), place.at(EXPORT));
+        let steps = vec![
+            ToolStep::Import {
+                raw: raw.path(RAW),
+                report: report.clone(),
+            },
+            ToolStep::Export {
+                report,
+                export: export.clone(),
+            },
+        ];
+        Ok(Recipe {
+            tools: tools_of(&tools, toolbox)?,
+            steps,
+            export: Some(export),
+            report: Some(REPORT),
+            captured: traced.iter().flat_map(|traced| traced.records()).copied().collect(),
+        })
+    }
+
+    fn outcomes(&self, state: &State, counts: &[CategoryCount]) -> Result<Vec<TracedCategory>, Failure> {
+        Ok(categories::outcomes(&state.read::<Session>()?.traced, counts))
+    }
+}
+
+/// Where a collection stands by the state of its session and whether its raw capture lies in the container; none when the
+/// container ended.
+pub(crate) fn observed(found: Option<&(SessionState, bool)>) -> Observed {
+    match found {
+        None => {
+            let message = "the container ended while the agent of the node was away, and the capture with it";
+            Observed::Gone(Some(Failure::new(CaptureReason::ContainerRestarted, message)))
+        }
+        Some((SessionState::Collecting, _)) => Observed::Collecting,
+        // Where the keeper ended the collection by itself, the stop says so.
+        Some((SessionState::Idle, _) | (_, true)) => Observed::Done,
+        Some((SessionState::Gone | SessionState::Ending | SessionState::Other(_), false)) => {
+            let message = "the profiler's session ended while the agent of the node was away; it comes back when the container \
+                           restarts";
+            Observed::Gone(Some(Failure::new(CaptureReason::SessionGone, message)))
+        }
+    }
+}
+
+/// The tools that a raw capture was made with; none for one whose journal does not name them: an agent that began before
+/// versions were written down had one.
+fn tools_of(version: &str, toolbox: &Toolbox) -> Result<Option<HostTools>, Failure> {
+    if version.is_empty() {
+        return Ok(None);
+    }
+    if let Some(tools) = toolbox.get(version) {
+        return Ok(Some(tools.clone()));
+    }
+    let message = format!(
+        "the raw capture was made by Nsight Systems {version}, and this node's agent carries {} since it restarted",
+        toolbox.versions()
+    );
+    Err(Failure::new(CaptureReason::VersionUnsupported, message))
+}

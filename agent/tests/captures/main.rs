@@ -7,5 +7,7 @@ mod deadline;
 mod ends;
 mod restart;
 mod rig;
+mod sample;
+mod sample_profiler;
 mod space;
 mod status;

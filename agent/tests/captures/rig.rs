@@ -13,17 +13,18 @@ use flopwatch_agent::failure::Failure;
 use flopwatch_agent::metrics::Metrics;
 use flopwatch_agent::node::captures::Captures;
 use flopwatch_agent::node::clock::ServerClock;
-use flopwatch_agent::node::containers::{Collector, Containers, Probed, Sampler};
+use flopwatch_agent::node::containers::{Containers, Probed, Sampler};
 use flopwatch_agent::node::entering::Entering;
 use flopwatch_agent::node::starts::Starts;
 use flopwatch_agent::node::storage::Storage;
 use flopwatch_agent::node::{Limits, Node, pods};
 use flopwatch_agent::plan::Interrupt;
+use flopwatch_agent::profilers::Registry as Profilers;
+use flopwatch_agent::profilers::facts::{Facts, Preparation};
+use flopwatch_agent::profilers::nsys::collector::Collector;
 use flopwatch_agent::steps::{self, Steps};
 use flopwatch_agent::toolbox::Toolbox;
 use flopwatch_agent::transform::{SampledSeries, Samples};
-use flopwatch_api::capability::Capability;
-use flopwatch_api::profiler::ProfilerType;
 use flopwatch_artifacts::{ArtifactMetrics, Store, StoreOptions};
 use flopwatch_attach::graft::{Bounds, GraftError, LauncherState};
 use flopwatch_attach::nsys::SessionState;
@@ -114,19 +115,18 @@ impl Doubles {
 
 impl Containers for Doubles {
     fn probe<'a>(&'a self, _: &'a str, _: bool) -> BoxFuture<'a, Result<Probed, Failure>> {
-        let nsys = self.inside().nsys;
-        let capability = |profiler, available| Capability {
-            profiler,
-            available,
-            reason: if available { "Available" } else { "NotPrepared" }.to_owned(),
-            remedy: String::new(),
+        let facts = Facts {
+            preparation: if self.inside().nsys {
+                Preparation::Live
+            } else {
+                Preparation::None
+            },
+            nvml: true,
+            tools: true,
+            ..Facts::default()
         };
-        let capabilities = vec![
-            capability(ProfilerType::Nsys, nsys),
-            capability(ProfilerType::Metrics, true),
-        ];
         let found = Probed {
-            capabilities,
+            facts,
             process: PROCESS,
             uses_cuda: false,
             tools: String::new(),
@@ -283,6 +283,8 @@ pub(crate) struct Rig {
     pub(crate) containers: Doubles,
     /// Bounds of its captures.
     pub(crate) limits: Limits,
+    /// What captures are taken with.
+    pub(crate) profilers: Profilers,
     folder: TempDir,
 }
 
@@ -315,6 +317,7 @@ impl Rig {
                 capture_bytes: 2 << 30,
                 floor: Floor::default(),
             },
+            profilers: Profilers::default(),
             folder: tempfile::tempdir().unwrap(),
         }
     }
@@ -447,6 +450,7 @@ impl Rig {
             entering: Entering::new(&options, procfs.clone(), Reexec::default()),
             procfs,
             starts: Starts::default(),
+            profilers: self.profilers.clone(),
             containers: Arc::new(self.containers.clone()),
             storage: Storage::new(None, &options),
             url: "https://127.0.0.1:8443".to_owned(),

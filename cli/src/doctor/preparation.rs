@@ -7,7 +7,6 @@ use flopwatch_api::preparation::{
     LAUNCHER_INIT_CONTAINER, NSYS_TRACE_ANNOTATION, NSYS_TRACE_DEFAULT, PREPARE_CONTAINERS_ANNOTATION, PREPARE_LABEL,
     PREPARE_NSYS, PREPARED_ANNOTATION, UNPREPARED_ANNOTATION, split_names,
 };
-use flopwatch_api::profiler::ProfilerType;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use kube::ResourceExt as _;
@@ -231,7 +230,7 @@ fn last_probe(captures: &[Capture], containers: &[&Container]) -> Vec<Finding> {
         };
         let capabilities = last.status.iter().flat_map(|status| &status.capabilities);
         for closed in capabilities.filter(|capability| !capability.available) {
-            if !matches!(closed.profiler, ProfilerType::Nsys | ProfilerType::Metrics) {
+            if !closed.profiler.is_usable() {
                 continue;
             }
             let (name, profiler, reason) = (&container.name, closed.profiler.as_str(), &closed.reason);

@@ -7,7 +7,7 @@ use flopwatch_api::preparation::{
     HOLD_ANNOTATION, NSYS_TRACE_ANNOTATION, NSYS_TRACE_DEFAULT, PREPARE_CONTAINERS_ANNOTATION, PREPARE_LABEL,
     PREPARE_NSYS, PREPARED_ANNOTATION, START_ANNOTATION, UNPREPARED_ANNOTATION, split_names,
 };
-use flopwatch_api::profiler::{ProfilerType, TraceCategory};
+use flopwatch_api::profiler::TraceCategory;
 use flopwatch_api::reason::SessionReason;
 use flopwatch_api::session::{PodTemplate, ProfilingSession, StartMode};
 use flopwatch_api::{OPERATOR_FIELD_MANAGER, REQUESTED_BY_ANNOTATION, SESSION_LABEL};
@@ -81,7 +81,7 @@ pub fn manifest(session: &ProfilingSession, template: &PodTemplate) -> DynamicOb
         annotations.insert(REQUESTED_BY_ANNOTATION.to_owned(), user.clone());
     }
     // Metrics need no preparation, and their samples are outside the pod.
-    if session.spec.profiler.type_ != ProfilerType::Metrics {
+    if session.spec.profiler.type_.wants_preparation() {
         labels.insert(PREPARE_LABEL.to_owned(), PREPARE_NSYS.to_owned());
         annotations.insert(HOLD_ANNOTATION.to_owned(), "true".to_owned());
         annotations.insert(START_ANNOTATION.to_owned(), session.spec.start.as_str().to_owned());
@@ -125,7 +125,7 @@ fn traced(session: &ProfilingSession) -> String {
 /// Why a pod, as admission left it, is of no use to the session: a sentence, and whether trying again may help.
 pub fn unprepared(session: &ProfilingSession, pod: &Pod) -> Option<(String, bool)> {
     let spec = &session.spec;
-    if spec.profiler.type_ != ProfilerType::Nsys && spec.start != StartMode::ContainerStart {
+    if !spec.profiler.type_.needs_preparation() && spec.start != StartMode::ContainerStart {
         return None;
     }
     if let Some(why) = pod.annotations().get(UNPREPARED_ANNOTATION) {

@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use flopwatch_api::capability::Capability;
 use flopwatch_api::preparation::{NSYS_SESSION, PREPARE_CONTAINERS_ANNOTATION, PREPARE_LABEL, UNPREPARED_ANNOTATION};
-use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
-use flopwatch_attach::capability::{self, Facts, PlainReason, Preparation, Profiler, Reason, VARIABLES};
 use flopwatch_attach::graft::{GraftError, LauncherState, Target, speaks};
 use flopwatch_attach::nsys::SessionState;
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
+use flopwatch_launcher::state::Reason;
 use flopwatch_nvml::DeviceSelection;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -22,9 +21,11 @@ use tracing::debug;
 
 use crate::failure::{Failure, chain};
 use crate::gpus::Gpus;
-use crate::node::containers::{Collector, Containers, Probed, Sampler};
+use crate::node::containers::{Containers, Probed, Sampler};
 use crate::node::entering::Entering;
 use crate::node::{Node, pods};
+use crate::profilers::facts::{Facts, Preparation, VARIABLES};
+use crate::profilers::nsys::collector::Collector;
 use crate::toolbox::Toolbox;
 
 /// How long a launcher that still waits is waited for: longer than its own bound.
@@ -246,13 +247,10 @@ fn probed(procfs: &Procfs, processes: &[ProcessId], prepared: Prepared, own: &Ow
         mapped,
         variables,
         nvml: own.nvml,
+        tools: !own.toolbox.is_empty(),
     };
-    let mut capabilities: Vec<_> = capability::decide(&facts).into_iter().map(published).collect();
-    if own.toolbox.is_empty() {
-        close_nsys(&mut capabilities);
-    }
     Ok(Probed {
-        capabilities,
+        facts,
         process,
         uses_cuda,
         tools: prepared.tools,
@@ -278,7 +276,7 @@ fn preparation(grafted: &Target, toolbox: &Toolbox) -> Result<Prepared, Failure>
         };
         return Ok(Prepared {
             detail,
-            ..Preparation::Plain(PlainReason::from_state(&state.reason)).into()
+            ..Preparation::Plain(Reason::from_name(&state.reason)).into()
         });
     };
     let session = grafted.session_state(NSYS_SESSION).map_err(attach_failed)?;
@@ -339,50 +337,6 @@ fn union(all: impl Iterator<Item = Mapped>) -> Mapped {
     union
 }
 
-/// A decision as the status shows it: the reason is one of those that a refusal has.
-#[expect(clippy::needless_pass_by_value, reason = "it maps an iterator of values")]
-fn published(decided: capability::Capability) -> Capability {
-    let profiler = match decided.profiler {
-        Profiler::Nsys => ProfilerType::Nsys,
-        Profiler::Ncu => ProfilerType::Ncu,
-        Profiler::Kineto => ProfilerType::Kineto,
-        Profiler::Jax => ProfilerType::Jax,
-        Profiler::Metrics => ProfilerType::Metrics,
-    };
-    let remedy = if decided.available {
-        String::new()
-    } else {
-        format!("{} {}", decided.found, decided.remedy)
-    };
-    Capability {
-        profiler,
-        available: decided.available,
-        reason: word(decided.reason).to_owned(),
-        remedy,
-    }
-}
-
-fn word(reason: Reason) -> &'static str {
-    let reason = match reason {
-        Reason::Available => return "Available",
-        Reason::NotPrepared => CaptureReason::NotPrepared,
-        Reason::StillStarting
-        | Reason::StartedUnclaimed
-        | Reason::StartedPlainAfterEarlyDeath
-        | Reason::SessionNotStarted
-        | Reason::Musl
-        | Reason::StaticProgram
-        | Reason::OldGlibc
-        | Reason::UnknownProgram => CaptureReason::NotGrafted,
-        Reason::SessionLost => CaptureReason::SessionGone,
-        Reason::OtherVersion | Reason::OtherTools => CaptureReason::VersionUnsupported,
-        Reason::OtherProfiler => CaptureReason::OtherProfiler,
-        Reason::NoNvml => CaptureReason::NvmlUnavailable,
-        Reason::NotInThisVersion | Reason::DoorClosed => CaptureReason::ProfilerUnavailable,
-    };
-    reason.as_str()
-}
-
 /// Says of a pod that asked to be prepared why it is not: that it should ask is no remedy.
 pub(super) fn explain_unprepared(capabilities: &mut [Capability], pod: &Pod, container: &str) {
     if !pod.labels().contains_key(PREPARE_LABEL) {
@@ -408,56 +362,23 @@ pub(super) fn explain_unprepared(capabilities: &mut [Capability], pod: &Pod, con
     }
 }
 
-/// What a session collects cannot be read here without the tools.
-fn close_nsys(capabilities: &mut [Capability]) {
-    for capability in capabilities
-        .iter_mut()
-        .filter(|one| one.profiler == ProfilerType::Nsys && one.available)
-    {
-        capability.available = false;
-        CaptureReason::ProfilerUnavailable
-            .as_str()
-            .clone_into(&mut capability.reason);
-        "The agent has no Nsight Systems to import captures with. Set images.tools in the chart."
-            .clone_into(&mut capability.remedy);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_closed_way_is_refused_with_a_reason_of_the_closed_set() {
-        let facts = Facts {
-            preparation: Preparation::None,
-            detail: String::new(),
-            mapped: Mapped::default(),
-            variables: BTreeMap::new(),
-            nvml: false,
-        };
-        for capability in capability::decide(&facts).into_iter().map(published) {
-            assert!(!capability.available);
-            assert!(CaptureReason::from_name(&capability.reason).is_some(), "{capability:?}");
-            assert!(!capability.remedy.is_empty());
-        }
-    }
+    use crate::profilers::Registry;
 
     #[test]
     fn a_pod_that_asked_to_be_prepared_is_not_told_to_ask() {
         let closed = Facts {
-            preparation: Preparation::None,
-            detail: String::new(),
-            mapped: Mapped::default(),
-            variables: BTreeMap::new(),
             nvml: true,
+            ..Facts::default()
         };
         let remedy = |labels: serde_json::Value, annotations: serde_json::Value| {
             let pod: Pod = serde_json::from_value(serde_json::json!({
                 "metadata": {"name": "p", "labels": labels, "annotations": annotations}
             }))
             .unwrap();
-            let mut capabilities: Vec<_> = capability::decide(&closed).into_iter().map(published).collect();
+            let mut capabilities = Registry::default().capabilities(&closed);
             explain_unprepared(&mut capabilities, &pod, "main");
             capabilities[0].remedy.clone()
         };
@@ -480,20 +401,5 @@ mod tests {
             let said = remedy(labels, annotations);
             assert!(said.contains(expected), "{said}");
         }
-    }
-
-    #[test]
-    fn without_tools_a_live_session_is_of_no_use_and_says_so() {
-        let facts = Facts {
-            preparation: Preparation::Live,
-            detail: String::new(),
-            mapped: Mapped::default(),
-            variables: BTreeMap::new(),
-            nvml: false,
-        };
-        let mut capabilities: Vec<_> = capability::decide(&facts).into_iter().map(published).collect();
-        assert!(capabilities[0].available);
-        close_nsys(&mut capabilities);
-        assert_eq!(capabilities[0].reason, "ProfilerUnavailable");
     }
 }

@@ -2,23 +2,21 @@
 
 use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::CaptureSummary;
-use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_artifacts::{Manifest, Publication, SourceFile};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use tracing::warn;
 
-use super::collect::{RAW, SAMPLES};
 use super::{Failed, Work, store_failure};
 use crate::adoption::Attached;
 use crate::digest::digest;
 use crate::failure::{Failure, chain};
 use crate::node::sweep::{capture_id, remove_folder};
-use crate::profilers::nsys::categories::outcomes;
+use crate::profilers::Recipe;
 use crate::serve::source_file;
-use crate::steps::{self, Steps};
-use crate::transform::{Job, read_summary};
+use crate::steps;
+use crate::transform::{Job, SAMPLES, read_summary};
 use crate::verify::{holds_cuda, required, verify};
 use crate::workplace::{self, Workplace};
 
@@ -31,11 +29,23 @@ pub(super) struct Produced {
 /// Imports, exports, transforms; checks that what was asked for is there. Whoever ends the capture meanwhile ends the child
 /// that is at work.
 pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Produced, Failed> {
-    let has_raw = attached.profiler == ProfilerType::Nsys;
-    let steps = &with_tools(work, attached)?;
+    let profiler = work.profiler(attached)?;
     let place = make_place(work).await?;
-    let raw = work.spool.join(RAW);
-    let (report, export) = (place.at("capture.nsys-rep"), place.at("capture.h5"));
+    let raw = profiler.raw_files(&work.spool).ok_or_else(|| {
+        let message = "the raw files are gone from the capture's folder";
+        Failure::new(CaptureReason::CollectionFailed, message)
+    })?;
+    let Recipe {
+        tools,
+        steps: recipe,
+        export,
+        report,
+        captured,
+    } = profiler.steps(&attached.profiler, &raw, &place, &work.node.toolbox)?;
+    let steps = match tools {
+        Some(tools) => &work.node.steps.with_tools(tools),
+        None => &work.node.steps,
+    };
     // A child that was killed because the capture was ended is no reason of its own.
     let failed = |reason: CaptureReason| {
         move |error: steps::Error| match work.interrupted() {
@@ -44,23 +54,16 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
             Ok(()) => Failure::new(reason, chain(&error)),
         }
     };
-    if has_raw {
-        let import = steps.import(&place, &raw, &report, work.aborted()).await;
-        import.map_err(failed(CaptureReason::ImportFailed))?;
-        let exported = steps.export(&place, &report, &export, work.aborted()).await;
-        exported.map_err(failed(CaptureReason::ImportFailed))?;
+    for step in &recipe {
+        let ran = steps.tool(&place, step, work.aborted()).await;
+        ran.map_err(failed(CaptureReason::ImportFailed))?;
     }
     let spec = &work.capture.spec;
     let job = Job {
-        export: has_raw.then_some(export),
+        export,
         samples: Some(work.spool.join(SAMPLES)),
         session_id: Some(spec.session_ref.id.clone()),
-        captured: attached
-            .traced
-            .iter()
-            .flat_map(|traced| traced.records())
-            .copied()
-            .collect(),
+        captured,
         timeline: Some(place.at("timeline.h5")),
         device: spec.transform.device,
         others: 0,
@@ -77,8 +80,8 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
     let summary = read_summary(open("summary.json")?, &job.summary);
     let summary = summary.map_err(Failure::because(CaptureReason::TransformFailed))?;
     let mut summary = digest(&summary);
-    if has_raw {
-        summary.traced = outcomes(&attached.traced, &summary.categories);
+    summary.traced = profiler.outcomes(&attached.profiler, &summary.categories)?;
+    if profiler.records_events() {
         let required = required(&spec.require, attached.uses_cuda || holds_cuda(&summary.categories));
         verify(&required, &summary.categories).map_err(|failure| Failed {
             failure,
@@ -89,7 +92,7 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
     let made = [
         (Output::Timeline, Some("timeline.h5")),
         (Output::Summary, Some("summary.json")),
-        (Output::Raw, has_raw.then_some("capture.nsys-rep")),
+        (Output::Raw, report),
     ];
     let wanted = made
         .into_iter()
@@ -107,22 +110,6 @@ async fn make_place(work: &Work<'_>) -> Result<Workplace, Failure> {
     let folder = work.spool.join(workplace::NAME);
     remove_folder(&folder, &work.node.steps).await;
     Workplace::make(folder, &work.node.steps.limits().users).map_err(Failure::because(CaptureReason::StoreFailed))
-}
-
-/// The steps with the tools that the capture was made with. An agent that began before versions were written down had one.
-fn with_tools(work: &Work<'_>, attached: &Attached) -> Result<Steps, Failure> {
-    if attached.tools.is_empty() {
-        return Ok(work.node.steps.clone());
-    }
-    if let Some(tools) = work.node.toolbox.get(&attached.tools) {
-        return Ok(work.node.steps.with_tools(tools.clone()));
-    }
-    let message = format!(
-        "the raw capture was made by Nsight Systems {}, and this node's agent carries {} since it restarted",
-        attached.tools,
-        work.node.toolbox.versions()
-    );
-    Err(Failure::new(CaptureReason::VersionUnsupported, message))
 }
 
 /// Stores the files on the node.

@@ -3,23 +3,18 @@
 use std::time::Duration;
 
 use flopwatch_api::capture::Stage;
-use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_artifacts::Manifest;
-use flopwatch_attach::graft::GraftError;
-use tracing::{info, warn};
+use tracing::info;
 
-use super::collect::{RAW, SAMPLES, blocking, utc_ns};
+use super::collect::{blocking, utc_ns};
 use super::{Failed, Published, Work, produce};
-use crate::adoption::{Adoption, Attached, Container, Journal, World, adopt};
-use crate::failure::{Failure, chain};
-use crate::node::containers::Collector;
+use crate::adoption::{Adoption, Attached, Journal, World, adopt};
+use crate::failure::Failure;
 use crate::node::spool;
 use crate::node::sweep::remove_folder;
-use crate::transform::Samples;
-
-/// How often a session is asked again that does not answer.
-const ATTEMPTS: u32 = 3;
+use crate::profilers::Observed;
+use crate::transform::{SAMPLES, Samples};
 
 impl Work<'_> {
     /// Looks at what is there, and goes on from it.
@@ -52,7 +47,7 @@ impl Work<'_> {
                 match adoption {
                     Adoption::Window { left } => self.close(&attached, left).await?,
                     Adoption::Fetch => {
-                        if !world.samples {
+                        if !self.spool.join(SAMPLES).is_file() {
                             self.keep_samples(&self.no_samples())?;
                         }
                         self.fetch(&attached).await?;
@@ -82,50 +77,38 @@ impl Work<'_> {
         }
     }
 
-    /// What is found of the capture in its folder and in its container.
+    /// What is found of the capture in its folder, and of its collection by its profiler.
     async fn observe(&self, journal: Option<&Journal>, stored: bool) -> Result<World, Failure> {
-        let has = |name: &str| self.spool.join(name).is_file();
-        let raw = has(RAW);
-        // The container is asked only where its answer matters.
+        // The profiler is asked only where its answer matters.
         let attached = journal
-            .filter(|journal| journal.opened_utc_ns.is_some() && journal.failed.is_none() && !raw && !stored)
+            .filter(|journal| journal.opened_utc_ns.is_some() && journal.failed.is_none() && !stored)
             .and_then(|journal| journal.attached.as_ref())
-            .filter(|attached| attached.profiler == ProfilerType::Nsys && self.is_pinned(attached));
-        let container = match attached {
-            Some(attached) if self.interrupted().is_ok() => self.observe_container(attached).await?,
-            _ => None,
+            .filter(|_| self.interrupted().is_ok());
+        let (raw, collection) = match attached {
+            Some(attached) => self.observe_collection(attached).await?,
+            None => (false, Observed::Gone(None)),
         };
         Ok(World {
             now_utc_ns: utc_ns(),
             raw,
-            samples: has(SAMPLES),
             stored,
-            container,
+            collection,
             interrupt: *self.interrupts.borrow(),
         })
     }
 
-    async fn observe_container(&self, attached: &Attached) -> Result<Option<Container>, Failure> {
-        let (collector, name) = (self.collector(attached), self.file_name());
-        blocking(CaptureReason::AttachFailed, move || {
-            // A stop that the earlier agent began may still be writing the capture.
-            if let Err(error) = collector.await_quiet() {
-                warn!(%error, "whether a control command is at work cannot be told");
-            }
-            for attempt in 1..=ATTEMPTS {
-                match look(collector.as_ref(), &name) {
-                    Ok(container) => return Ok(Some(container)),
-                    // It ended between the two looks.
-                    Err(_) if !collector.is_alive() => return Ok(None),
-                    Err(error) if attempt == ATTEMPTS => {
-                        return Err(Failure::new(CaptureReason::AttachFailed, chain(&error)));
-                    }
-                    Err(error) => warn!(error = %chain(&error), "the session does not answer, asking again"),
-                }
-            }
-            Ok(None)
-        })
-        .await
+    /// Whether the raw files are here, else where the collection stands.
+    async fn observe_collection(&self, attached: &Attached) -> Result<(bool, Observed), Failure> {
+        let profiler = self.profiler(attached)?;
+        if profiler.raw_files(&self.spool).is_some() {
+            return Ok((true, Observed::Done));
+        }
+        let site = self.is_pinned(attached).then(|| self.site_of(attached));
+        let state = attached.profiler.clone();
+        let observed = blocking(CaptureReason::AttachFailed, move || {
+            profiler.observe(site.as_ref(), &state)
+        });
+        Ok((false, observed.await?))
     }
 
     /// What stands in place of the samples that were in the memory of the earlier agent.
@@ -139,10 +122,4 @@ impl Work<'_> {
             ..Samples::default()
         }
     }
-}
-
-fn look(collector: &dyn Collector, name: &str) -> Result<Container, GraftError> {
-    let session = collector.session()?;
-    let raw = collector.has(name)?;
-    Ok(Container { session, raw })
 }

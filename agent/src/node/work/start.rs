@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use flopwatch_api::preparation::{PREPARED_ANNOTATION, split_names};
-use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -112,8 +111,9 @@ impl Work<'_> {
         let namespace = self.capture.namespace().unwrap_or_default();
         let pod = pods::find(&self.node.pods, &namespace, &spec.pod_ref);
         let probed = self.node.containers.probe_held(&held.container_id).await?;
-        let attached = self.pick(&held.container_id, probed, pod.as_deref())?;
-        if attached.profiler != ProfilerType::Nsys {
+        let capabilities = self.node.profilers.capabilities(&probed.facts);
+        let attached = self.pick(&held.container_id, &probed, capabilities, pod.as_deref())?;
+        if !attached.profiler.type_.needs_preparation() {
             // From the first instruction on there is nothing less: it would be another request.
             return Err(Failure::new(CaptureReason::ProfilerUnavailable, attached.note));
         }
@@ -124,7 +124,7 @@ impl Work<'_> {
     /// Lets a held container go now that its collection runs, and makes sure that its program is in it.
     pub(super) async fn let_go(&self, held: Held, attached: &Attached) -> Result<(), Failure> {
         held.started();
-        let collector = self.collector(attached);
+        let collector = self.node.containers.collector(&attached.container_id, attached.process);
         let state = blocking(CaptureReason::AttachFailed, move || {
             collector
                 .await_launcher(LET_GO)

@@ -1,0 +1,166 @@
+//! What an agent writes down of a capture, and how a journal of an earlier version is read.
+
+use flopwatch_api::capture::CaptureSummary;
+use flopwatch_api::profiler::ProfilerType;
+use flopwatch_api::reason::CaptureReason;
+use flopwatch_attach::process::ProcessId;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::failure::Failure;
+use crate::profilers::State;
+
+/// What an agent writes down of a capture, for the one that comes after it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Written")]
+pub struct Journal {
+    /// How often it was adopted so far.
+    pub adoptions: u32,
+    /// What it was attached to; none before.
+    pub attached: Option<Attached>,
+    /// When the window opened, in ns since the Unix epoch; none before the collection ran.
+    pub opened_utc_ns: Option<u64>,
+    /// What it was about to succeed with, beside the files in the store; none before they were made.
+    pub made: Option<Made>,
+    /// The failure that it was about to end with.
+    pub failed: Option<Ended>,
+}
+
+/// What a capture was attached to, fixed until its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Attached {
+    /// The container, as the runtime names it.
+    pub container_id: String,
+    /// Its first process.
+    pub process: ProcessId,
+    /// The profiler that was chosen, and what it keeps of its collection.
+    pub profiler: State,
+    /// Why it is not a deeper one; empty when it is the deepest.
+    pub note: String,
+    /// Whether the container had mapped libcuda.
+    pub uses_cuda: bool,
+}
+
+/// A success as the journal keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Made {
+    /// What the files hold.
+    pub summary: CaptureSummary,
+    /// How it went, for people.
+    pub message: String,
+}
+
+/// A failure as the journal keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// Name of the reason.
+    pub reason: String,
+    /// What happened.
+    pub message: String,
+}
+
+impl From<&Failure> for Ended {
+    fn from(failure: &Failure) -> Self {
+        Self {
+            reason: failure.reason.as_str().to_owned(),
+            message: failure.message.clone(),
+        }
+    }
+}
+
+impl From<&Ended> for Failure {
+    /// A reason that this version does not know came from another version of the agent.
+    fn from(ended: &Ended) -> Self {
+        let reason = CaptureReason::from_name(&ended.reason).unwrap_or(CaptureReason::AgentRestarted);
+        Self::new(reason, ended.message.clone())
+    }
+}
+
+/// A journal as it stands in its file. Agents that knew two profilers alone wrote the type where the state is now, and the fields
+/// of the state beside those of every capture.
+#[derive(Deserialize)]
+struct Written {
+    adoptions: u32,
+    attached: Option<WrittenAttached>,
+    opened_utc_ns: Option<u64>,
+    #[serde(default)]
+    bound: Option<Value>,
+    #[serde(default)]
+    made: Option<Made>,
+    failed: Option<Ended>,
+}
+
+#[derive(Deserialize)]
+struct WrittenAttached {
+    container_id: String,
+    process: ProcessId,
+    profiler: WrittenProfiler,
+    note: String,
+    uses_cuda: bool,
+    #[serde(default)]
+    traced: Option<Value>,
+    #[serde(default)]
+    tools: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WrittenProfiler {
+    State(State),
+    Type(ProfilerType),
+}
+
+impl From<Written> for Journal {
+    fn from(written: Written) -> Self {
+        let bound = written.bound;
+        Self {
+            adoptions: written.adoptions,
+            attached: written.attached.map(|attached| attached.with(bound)),
+            opened_utc_ns: written.opened_utc_ns,
+            made: written.made,
+            failed: written.failed,
+        }
+    }
+}
+
+impl WrittenAttached {
+    fn with(self, bound: Option<Value>) -> Attached {
+        let profiler = match self.profiler {
+            WrittenProfiler::State(state) => state,
+            WrittenProfiler::Type(type_) => {
+                let fields = [("traced", self.traced), ("tools", self.tools), ("bound", bound)];
+                let given = |(name, value): (&str, Option<Value>)| value.map(|value| (name.to_owned(), value));
+                State::with_fields(type_, fields.into_iter().filter_map(given).collect::<Map<_, _>>())
+            }
+        };
+        Attached {
+            container_id: self.container_id,
+            process: self.process,
+            profiler,
+            note: self.note,
+            uses_cuda: self.uses_cuda,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_profiler_keeps_lies_under_its_name() {
+        let journal = Journal {
+            attached: Some(Attached {
+                container_id: "abc".to_owned(),
+                process: ProcessId { pid: 7, start_time: 1 },
+                profiler: State::bare(ProfilerType::Metrics),
+                note: String::new(),
+                uses_cuda: false,
+            }),
+            ..Journal::default()
+        };
+        let text = serde_json::to_value(&journal).unwrap();
+        assert_eq!(text["attached"]["profiler"], serde_json::json!({"type": "Metrics"}));
+        assert_eq!(serde_json::from_value::<Journal>(text).unwrap(), journal);
+    }
+}

@@ -1,0 +1,76 @@
+//! What a probe finds of a container, without touching it: what every profiler decides from whether it is open.
+
+use std::collections::BTreeMap;
+
+use flopwatch_api::capability::Capability;
+use flopwatch_api::profiler::ProfilerType;
+use flopwatch_api::reason::CaptureReason;
+use flopwatch_attach::process::Mapped;
+use flopwatch_launcher::state::Reason;
+
+/// Set in programs that take requests of Kineto's daemon.
+pub const KINETO_USE_DAEMON: &str = "KINETO_USE_DAEMON";
+/// Variables that a probe reads from the environment of a container's first process.
+pub const VARIABLES: [&str; 4] = [
+    KINETO_USE_DAEMON,
+    "CUDA_INJECTION64_PATH",
+    "NSYS_PROFILING_SESSION_ID",
+    "CUDA_MPS_PIPE_DIRECTORY",
+];
+
+/// How the container stands to preparation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Preparation {
+    /// Its command is not the launcher's.
+    #[default]
+    None,
+    /// The launcher still waits.
+    Waiting,
+    /// The program was started without a session, for the launcher's reason.
+    Plain(Reason),
+    /// Its launcher is of a later version than this agent.
+    OtherVersion,
+    /// It has a session that answers, of tools whose captures cannot be read here.
+    OtherTools,
+    /// It has a session that answers.
+    Live,
+    /// Its session is gone.
+    SessionLost,
+}
+
+/// What a probe found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// How the container stands to preparation.
+    pub preparation: Preparation,
+    /// What the launcher found of the program, where that is why it has no session, or versions; empty otherwise.
+    pub detail: String,
+    /// Libraries mapped by its processes.
+    pub mapped: Mapped,
+    /// The variables of [`VARIABLES`] that are set.
+    pub variables: BTreeMap<String, String>,
+    /// Whether the node's NVML answers.
+    pub nvml: bool,
+    /// Whether the agent carries tools to read raw captures of Nsight Systems with.
+    pub tools: bool,
+}
+
+/// A profiler that is open.
+pub fn open(profiler: ProfilerType) -> Capability {
+    Capability {
+        profiler,
+        available: true,
+        reason: "Available".to_owned(),
+        remedy: String::new(),
+    }
+}
+
+/// A profiler that is closed: why, for programs; what the probe saw that led to it, and what to do about it.
+pub fn closed(profiler: ProfilerType, reason: CaptureReason, found: &str, remedy: &str) -> Capability {
+    Capability {
+        profiler,
+        available: false,
+        reason: reason.as_str().to_owned(),
+        remedy: format!("{found} {remedy}").trim_start().to_owned(),
+    }
+}

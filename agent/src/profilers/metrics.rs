@@ -1,0 +1,91 @@
+//! NVML samples alone: they are taken beside every capture, so that there is nothing to start and nothing to stop.
+
+use std::path::Path;
+
+use flopwatch_api::capability::Capability;
+use flopwatch_api::profiler::ProfilerType;
+use flopwatch_api::reason::CaptureReason;
+use k8s_openapi::api::core::v1::Pod;
+
+use super::facts::{Facts, closed, open};
+use super::{Observed, Profiler, RawFiles, Recipe, Site, State};
+use crate::failure::Failure;
+use crate::node::containers::Probed;
+use crate::toolbox::Toolbox;
+use crate::transform::{SAMPLES, Samples};
+use crate::workplace::Workplace;
+
+/// The profiler.
+#[derive(Debug)]
+pub struct Metrics;
+
+impl Profiler for Metrics {
+    fn type_(&self) -> ProfilerType {
+        ProfilerType::Metrics
+    }
+
+    fn capability(&self, facts: &Facts) -> Capability {
+        if facts.nvml {
+            return open(self.type_());
+        }
+        closed(
+            self.type_(),
+            CaptureReason::NvmlUnavailable,
+            "NVML does not answer on the node.",
+            "Run on a node with an NVIDIA driver, or make its libnvidia-ml.so.1 visible to the agent.",
+        )
+    }
+
+    fn attach(&self, _probed: &Probed, _pod: Option<&Pod>) -> Result<State, Failure> {
+        Ok(State::bare(self.type_()))
+    }
+
+    fn records_events(&self) -> bool {
+        false
+    }
+
+    fn start(&self, _site: &Site, _state: &State) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// The samples were in the memory of the earlier agent.
+    fn observe(&self, _site: Option<&Site>, _state: &State) -> Result<Observed, Failure> {
+        Ok(Observed::Gone(None))
+    }
+
+    fn accept(&self, samples: &Samples) -> Result<(), Failure> {
+        if samples.series.is_empty() {
+            let message =
+                "no process of the container was seen on a GPU within the window, so there is nothing to show";
+            return Err(Failure::new(CaptureReason::RequiredEventsMissing, message));
+        }
+        Ok(())
+    }
+
+    fn stopping(&self) -> &'static str {
+        "gathering the samples"
+    }
+
+    fn stop(&self, site: &Site, _state: &State, _goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
+        self.raw_files(&site.folder).ok_or_else(|| {
+            let message = "the samples of the window are not in the capture's folder";
+            Failure::new(CaptureReason::CollectionFailed, message)
+        })
+    }
+
+    fn raw_files(&self, folder: &Path) -> Option<RawFiles> {
+        RawFiles::find(folder, &[SAMPLES])
+    }
+
+    fn discard(&self, _site: &Site) {}
+
+    fn steps(
+        &self,
+        _state: &State,
+        _raw: &RawFiles,
+        _place: &Workplace,
+        _toolbox: &Toolbox,
+    ) -> Result<Recipe, Failure> {
+        Ok(Recipe::default())
+    }
+}

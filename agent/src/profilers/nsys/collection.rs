@@ -1,0 +1,221 @@
+//! One collection in a container's session: its bounds, its start, its end, and its raw capture.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flopwatch_api::reason::CaptureReason;
+use flopwatch_attach::graft::{Bounds, GraftError};
+use flopwatch_attach::nsys::SessionState;
+use flopwatch_attach::rootfs::RootfsError;
+use flopwatch_launcher::guard::Verdict;
+use tracing::{debug, warn};
+
+use super::collector::Collector;
+use super::{RAW, observed};
+use crate::bound::{Bound, BoundBy};
+use crate::failure::{Failure, chain};
+use crate::profilers::{Observed, Site};
+
+/// Beyond the window's end, the session's keeper stops the collection by itself.
+const GUARD_GRACE: Duration = Duration::from_secs(30);
+/// How often a session is asked again that does not answer.
+const ATTEMPTS: u32 = 3;
+/// Bytes between two looks whether a copy goes on.
+const LOOK_EVERY: u64 = 16 << 20;
+/// Beginning of the names of raw captures that agents take.
+const PREFIX: &str = "capture-";
+/// What ends a collection, or a copy of it, that takes too much of the disk.
+const NO_SPACE: &str =
+    "the node's disk would have less free space left than the agent must leave (--min-free-bytes, --min-free-percent)";
+
+/// Name of a capture's raw capture in its container, without its extension.
+pub(crate) fn file_name(uid: &str) -> String {
+    format!("{PREFIX}{uid}")
+}
+
+/// The capture that a raw capture belongs to; none when no agent named it.
+pub(crate) fn owner(name: &str) -> Option<&str> {
+    name.strip_prefix(PREFIX)
+}
+
+/// The way to the session of a site's container.
+pub(super) fn collector(site: &Site) -> Arc<dyn Collector> {
+    site.containers.collector(&site.container_id, site.process)
+}
+
+/// What a collection may write, no more than its agent, its pod and its disk allow; and the bytes of its volume that must stay free.
+pub(super) fn bound(site: &Site) -> Result<(Bound, u64), Failure> {
+    let volume = collector(site).volume().map_err(attach_failure)?;
+    let limits = site.limits;
+    let above = limits
+        .floor
+        .above(volume)
+        .map_err(Failure::because(CaptureReason::DiskSpace))?;
+    let bound = Bound::of(limits.capture_bytes, site.pod_room, above);
+    bound.check()?;
+    Ok((bound, limits.floor.of(volume.bytes)))
+}
+
+/// Starts a collection; its bounds hold whatever becomes of this agent.
+pub(super) fn start(site: &Site, bound: Bound, min_free_bytes: u64) -> Result<(), Failure> {
+    let bounds = Bounds {
+        limit: site.length + GUARD_GRACE,
+        max_bytes: bound.bytes,
+        min_free_bytes,
+    };
+    collector(site)
+        .start(&file_name(&site.capture), bounds)
+        .map_err(attach_failure)
+}
+
+/// Fails when the session's keeper has ended the collection before its time.
+pub(super) fn check(site: &Site, bound: Bound) -> Result<(), Failure> {
+    match collector(site).verdict() {
+        Some(verdict) if verdict != Verdict::Deadline => Err(verdict_failure(verdict, bound)),
+        _ => Ok(()),
+    }
+}
+
+/// Where a collection stands that an earlier agent started.
+pub(super) fn observe(site: &Site) -> Result<Observed, Failure> {
+    let (collector, name) = (collector(site), file_name(&site.capture));
+    // A stop that the earlier agent began may still be writing the capture.
+    if let Err(error) = collector.await_quiet() {
+        warn!(%error, "whether a control command is at work cannot be told");
+    }
+    for attempt in 1..=ATTEMPTS {
+        match look(collector.as_ref(), &name) {
+            Ok(found) => return Ok(observed(Some(&found))),
+            // It ended between the two looks.
+            Err(_) if !collector.is_alive() => break,
+            Err(error) if attempt == ATTEMPTS => return Err(attach_failure(error)),
+            Err(error) => warn!(error = %chain(&error), "the session does not answer, asking again"),
+        }
+    }
+    Ok(observed(None))
+}
+
+fn look(collector: &dyn Collector, name: &str) -> Result<(SessionState, bool), GraftError> {
+    Ok((collector.session()?, collector.has(name)?))
+}
+
+/// Stops the collection and takes the raw capture out of the container, where it is removed once it is here.
+pub(super) fn stop(site: &Site, bound: Bound, goes_on: &dyn Fn() -> bool) -> Result<(), Failure> {
+    let (collector, name) = (collector(site), file_name(&site.capture));
+    let path = collector.stop(&name).map_err(|error| match collector.verdict() {
+        // A stop that failed because the keeper had ended the collection says why the keeper did.
+        Some(verdict) if verdict != Verdict::Deadline => verdict_failure(verdict, bound),
+        _ => Failure::new(CaptureReason::CollectionFailed, chain(&error)),
+    })?;
+    check(site, bound)?;
+    let partial = site.folder.join("capture.partial");
+    copy_out(collector.as_ref(), &path, &partial, site.limits.capture_bytes, goes_on)?;
+    std::fs::rename(&partial, site.folder.join(RAW)).map_err(Failure::because(CaptureReason::CollectionFailed))?;
+    if let Err(error) = collector.remove(&name) {
+        warn!(error = %chain(&error), "the raw capture stays in the container until a later look");
+    }
+    Ok(())
+}
+
+/// Ends a collection that may run and removes the capture's file. Says only in the log what did not work: the session's
+/// keeper ends what is left.
+pub(crate) fn clean(collector: &dyn Collector, name: &str) {
+    // A control command goes on when the helper that brought it into the container dies, and may write the capture yet.
+    if let Err(error) = collector.await_quiet() {
+        warn!(error = %chain(&error), "whether a control command is at work cannot be told");
+    }
+    match collector.session() {
+        Ok(SessionState::Collecting) => {
+            if let Err(error) = collector.discard(name) {
+                warn!(error = %chain(&error), "discarding the collection failed");
+            }
+        }
+        Ok(SessionState::Ending) => match collector.end_session() {
+            Ok(()) => warn!("the profiler's session hangs; its keeper ends it"),
+            Err(error) => warn!(error = %chain(&error), "the profiler's session hangs and was not ended"),
+        },
+        Ok(_) => {}
+        Err(error) => debug!(error = %chain(&error), "the session cannot be asked"),
+    }
+    match collector.remove(name) {
+        Ok(removed) => debug!(removed, "removed the raw capture in the container"),
+        Err(error) => debug!(error = %chain(&error), "the raw capture in the container cannot be removed"),
+    }
+}
+
+/// Copies the capture out while `goes_on` says so.
+fn copy_out(
+    collector: &dyn Collector,
+    path: &Path,
+    to: &Path,
+    limit: u64,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<(), Failure> {
+    let mut file = File::create(to).map_err(Failure::because(CaptureReason::CollectionFailed))?;
+    let mut looked_at = 0_u64;
+    let mut look = |copied: u64| {
+        // Asking the file system for every block would cost more than the copy.
+        if copied.saturating_sub(looked_at) < LOOK_EVERY {
+            return true;
+        }
+        looked_at = copied;
+        goes_on()
+    };
+    match collector.copy_out(path, &mut file, limit, &mut look) {
+        Ok(bytes) => {
+            debug!(bytes, "took the raw capture out");
+            Ok(())
+        }
+        Err(GraftError::Files(RootfsError::TooLarge { limit, .. })) => {
+            let (bytes, by) = (limit, BoundBy::Agent);
+            Err(Bound { bytes, by }.outgrown())
+        }
+        Err(GraftError::Files(RootfsError::Stopped { .. })) => Err(Failure::new(CaptureReason::DiskSpace, NO_SPACE)),
+        Err(error) => Err(Failure::new(CaptureReason::CollectionFailed, chain(&error))),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
+fn attach_failure(error: GraftError) -> Failure {
+    Failure::new(CaptureReason::AttachFailed, chain(&error))
+}
+
+fn verdict_failure(verdict: Verdict, bound: Bound) -> Failure {
+    match verdict {
+        Verdict::TooLarge => bound.outgrown(),
+        Verdict::NoSpace => Failure::new(CaptureReason::DiskSpace, NO_SPACE),
+        Verdict::Deadline | Verdict::Malformed => {
+            let message = "the session's keeper ended the collection by itself";
+            Failure::new(CaptureReason::CollectionFailed, message)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bound_that_ends_a_collection_has_its_reason_and_names_its_setting() {
+        for (verdict, reason, setting) in [
+            (Verdict::TooLarge, CaptureReason::CaptureTooLarge, "--max-capture-bytes"),
+            (Verdict::NoSpace, CaptureReason::DiskSpace, "--min-free-bytes"),
+            (Verdict::Malformed, CaptureReason::CollectionFailed, "keeper"),
+        ] {
+            let (bytes, by) = (7, BoundBy::Agent);
+            let failure = verdict_failure(verdict, Bound { bytes, by });
+            assert_eq!(failure.reason, reason);
+            assert!(failure.message.contains(setting), "{}", failure.message);
+        }
+    }
+
+    #[test]
+    fn only_what_an_agent_named_has_an_owner() {
+        assert_eq!(owner(&file_name("0-1")), Some("0-1"));
+        for name in ["start", "x-capture-1", ""] {
+            assert_eq!(owner(name), None, "{name}");
+        }
+    }
+}

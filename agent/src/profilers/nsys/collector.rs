@@ -1,0 +1,133 @@
+//! The way to the session in a container: a trait, so that tests put a double here.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flopwatch_api::preparation::NSYS_SESSION;
+use flopwatch_attach::graft::{Bounds, GraftError, LauncherState, Target};
+use flopwatch_attach::nsys::SessionState;
+use flopwatch_attach::rootfs::{ContainerRoot, Volume};
+use flopwatch_launcher::guard::Verdict;
+
+/// The profiler's session in one container. Every call may block, but is bounded.
+pub trait Collector: Send + Sync {
+    /// Room of the volume that captures are written to.
+    fn volume(&self) -> Result<Volume, GraftError>;
+
+    /// Starts a collection whose raw capture will have that name; its bounds hold from before the start on.
+    fn start(&self, name: &str, bounds: Bounds) -> Result<(), GraftError>;
+
+    /// Ends it; returns the raw capture's path in the container.
+    fn stop(&self, name: &str) -> Result<PathBuf, GraftError>;
+
+    /// Ends it and throws it away. Safe to run twice.
+    fn discard(&self, name: &str) -> Result<(), GraftError>;
+
+    /// Why the session's keeper ended the collection by itself; none where it did not.
+    fn verdict(&self) -> Option<Verdict>;
+
+    /// State of the session.
+    fn session(&self) -> Result<SessionState, GraftError>;
+
+    /// Has the session's keeper end a session that hangs on its way to its end. Safe to run twice.
+    fn end_session(&self) -> Result<(), GraftError>;
+
+    /// Waits until no control command is at work.
+    fn await_quiet(&self) -> io::Result<()>;
+
+    /// Whether the raw capture of that name lies in the container.
+    fn has(&self, name: &str) -> Result<bool, GraftError>;
+
+    /// Copies a raw capture out, at most `limit` bytes; `progress` is told the bytes so far and may return false to stop.
+    fn copy_out(
+        &self,
+        path: &Path,
+        to: &mut dyn Write,
+        limit: u64,
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<u64, GraftError>;
+
+    /// Removes the raw capture of that name; true when it was there. Safe to run twice.
+    fn remove(&self, name: &str) -> Result<bool, GraftError>;
+
+    /// What the launcher did in the end; none while it waits.
+    fn launcher(&self) -> Result<Option<LauncherState>, GraftError>;
+
+    /// The same, waited for.
+    fn await_launcher(&self, limit: Duration) -> Result<LauncherState, GraftError>;
+
+    /// Whether the program of a container that is held has ended.
+    fn has_ended(&self) -> bool;
+
+    /// Whether the process that it goes through still runs.
+    fn is_alive(&self) -> bool;
+}
+
+impl Collector for Target {
+    fn volume(&self) -> Result<Volume, GraftError> {
+        Self::volume(self)
+    }
+
+    fn start(&self, name: &str, bounds: Bounds) -> Result<(), GraftError> {
+        self.start_collection(NSYS_SESSION, name, false, bounds)
+    }
+
+    fn stop(&self, name: &str) -> Result<PathBuf, GraftError> {
+        self.stop_collection(NSYS_SESSION, name)
+    }
+
+    fn discard(&self, name: &str) -> Result<(), GraftError> {
+        self.discard_collection(NSYS_SESSION, name)
+    }
+
+    fn verdict(&self) -> Option<Verdict> {
+        self.guard_verdict()
+    }
+
+    fn session(&self) -> Result<SessionState, GraftError> {
+        self.session_state(NSYS_SESSION)
+    }
+
+    fn end_session(&self) -> Result<(), GraftError> {
+        self.end_hanging_session()
+    }
+
+    fn await_quiet(&self) -> io::Result<()> {
+        Self::await_quiet(self)
+    }
+
+    fn has(&self, name: &str) -> Result<bool, GraftError> {
+        Ok(ContainerRoot::open(&self.procfs, self.process)?.has(&self.capture(name)))
+    }
+
+    fn copy_out(
+        &self,
+        path: &Path,
+        to: &mut dyn Write,
+        limit: u64,
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<u64, GraftError> {
+        self.copy_capture(path, to, limit, progress)
+    }
+
+    fn remove(&self, name: &str) -> Result<bool, GraftError> {
+        self.remove_capture(&self.capture(name))
+    }
+
+    fn launcher(&self) -> Result<Option<LauncherState>, GraftError> {
+        self.read_state()
+    }
+
+    fn await_launcher(&self, limit: Duration) -> Result<LauncherState, GraftError> {
+        self.await_state(limit)
+    }
+
+    fn has_ended(&self) -> bool {
+        Self::has_ended(self).unwrap_or(false)
+    }
+
+    fn is_alive(&self) -> bool {
+        self.procfs.is_alive(self.process)
+    }
+}

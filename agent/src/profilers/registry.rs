@@ -1,0 +1,89 @@
+//! The profilers that an agent can use.
+
+use std::sync::Arc;
+
+use flopwatch_api::capability::Capability;
+use flopwatch_api::profiler::ProfilerType;
+use flopwatch_api::reason::CaptureReason;
+
+use super::facts::Facts;
+use super::metrics::Metrics;
+use super::nsys::Nsys;
+use super::{Profiler, planned};
+use crate::failure::Failure;
+
+/// Profilers, the deepest first.
+#[derive(Clone, Debug)]
+pub struct Registry(Vec<Arc<dyn Profiler>>);
+
+impl Default for Registry {
+    /// Every profiler of this version. A new one is a line here.
+    fn default() -> Self {
+        Self(vec![Arc::new(Nsys), Arc::new(Metrics)])
+    }
+}
+
+impl Registry {
+    /// These, the deepest first.
+    pub fn new(profilers: Vec<Arc<dyn Profiler>>) -> Self {
+        Self(profilers)
+    }
+
+    /// All, the deepest first.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Profiler>> {
+        self.0.iter()
+    }
+
+    /// The one of a type.
+    pub fn get(&self, type_: ProfilerType) -> Option<&Arc<dyn Profiler>> {
+        self.0.iter().find(|profiler| profiler.type_() == type_)
+    }
+
+    /// The one that a capture was attached with. Fails where an agent of another version chose it.
+    pub fn of_capture(&self, type_: ProfilerType) -> Result<&Arc<dyn Profiler>, Failure> {
+        self.get(type_).ok_or_else(|| {
+            let message = format!("this agent cannot go on with a capture of {}", type_.as_str());
+            Failure::new(CaptureReason::VersionUnsupported, message)
+        })
+    }
+
+    /// What is open for a container and what is not, in the order of the types: those that this version cannot use are closed.
+    pub fn capabilities(&self, facts: &Facts) -> Vec<Capability> {
+        let own = self.0.iter().map(|profiler| profiler.capability(facts));
+        let planned = planned::capabilities(facts);
+        let others = planned.into_iter().filter(|one| self.get(one.profiler).is_none());
+        let mut all: Vec<_> = own.chain(others).collect();
+        all.sort_by_key(|capability| capability.profiler);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_but_auto_is_open_or_closed_and_those_that_sessions_can_use_are_here() {
+        use ProfilerType::{Auto, Jax, Kineto, Metrics, Ncu, Nsys};
+        let registry = Registry::default();
+        let types: Vec<_> = registry
+            .capabilities(&Facts::default())
+            .into_iter()
+            .map(|capability| capability.profiler)
+            .collect();
+        assert_eq!(types, [Nsys, Ncu, Kineto, Jax, Metrics]);
+        for type_ in types {
+            assert_eq!(registry.get(type_).is_some(), type_.is_usable(), "{type_:?}");
+        }
+        assert!(registry.get(Auto).is_none());
+    }
+
+    #[test]
+    fn every_closed_profiler_has_a_reason_of_the_closed_set_and_a_remedy() {
+        for capability in Registry::default().capabilities(&Facts::default()) {
+            assert!(!capability.available);
+            assert!(CaptureReason::from_name(&capability.reason).is_some(), "{capability:?}");
+            assert!(!capability.remedy.is_empty());
+        }
+    }
+}

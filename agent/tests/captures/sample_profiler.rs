@@ -1,0 +1,97 @@
+//! A profiler of the least: it writes one trace of PyTorch's format, and needs neither a prepared pod nor tools.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use flopwatch_agent::failure::Failure;
+use flopwatch_agent::node::containers::Probed;
+use flopwatch_agent::profilers::facts::{Facts, open};
+use flopwatch_agent::profilers::{Observed, Profiler, RawFiles, Recipe, Site, State};
+use flopwatch_agent::toolbox::Toolbox;
+use flopwatch_agent::workplace::Workplace;
+use flopwatch_api::capability::Capability;
+use flopwatch_api::profiler::ProfilerType;
+use flopwatch_api::reason::CaptureReason;
+use k8s_openapi::api::core::v1::Pod;
+use serde::{Deserialize, Serialize};
+
+const TRACE: &str = "trace.json";
+
+/// The profiler, and the program that it talks to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sample {
+    /// Whether the program records.
+    pub(crate) records: Arc<AtomicBool>,
+    /// How often it was told to begin.
+    pub(crate) starts: Arc<AtomicU32>,
+}
+
+/// What the journal keeps.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    operator: String,
+}
+
+impl Profiler for Sample {
+    fn type_(&self) -> ProfilerType {
+        ProfilerType::Kineto
+    }
+
+    fn capability(&self, _: &Facts) -> Capability {
+        open(self.type_())
+    }
+
+    fn attach(&self, _: &Probed, _: Option<&Pod>) -> Result<State, Failure> {
+        let operator = "aten::mm".to_owned();
+        State::of(self.type_(), &Kept { operator })
+    }
+
+    fn start(&self, _: &Site, _: &State) -> Result<(), Failure> {
+        self.records.store(true, Ordering::SeqCst);
+        self.starts.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn observe(&self, _: Option<&Site>, _: &State) -> Result<Observed, Failure> {
+        if self.records.load(Ordering::SeqCst) {
+            return Ok(Observed::Collecting);
+        }
+        let failure = Failure::new(CaptureReason::SessionGone, "the program does not record");
+        Ok(Observed::Gone(Some(failure)))
+    }
+
+    fn stopping(&self) -> &'static str {
+        "waiting for the trace"
+    }
+
+    fn stop(&self, site: &Site, state: &State, _: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
+        self.records.store(false, Ordering::SeqCst);
+        let Kept { operator } = state.read()?;
+        let event = |cat: &str, name: &str| {
+            serde_json::json!({"ph": "X", "cat": cat, "name": name, "pid": 7, "tid": 7, "ts": 10.0, "dur": 5.0,
+                "args": {"External id": 1}})
+        };
+        let trace = serde_json::json!({
+            "schemaVersion": 1, "displayTimeUnit": "ms", "traceEvents": [event("cpu_op", &operator)]
+        });
+        std::fs::write(site.folder.join(TRACE), trace.to_string())
+            .map_err(Failure::because(CaptureReason::CollectionFailed))?;
+        Ok(self.raw_files(&site.folder).unwrap())
+    }
+
+    fn raw_files(&self, folder: &Path) -> Option<RawFiles> {
+        RawFiles::find(folder, &[TRACE])
+    }
+
+    fn discard(&self, _: &Site) {
+        self.records.store(false, Ordering::SeqCst);
+    }
+
+    fn steps(&self, _: &State, raw: &RawFiles, _: &Workplace, _: &Toolbox) -> Result<Recipe, Failure> {
+        Ok(Recipe {
+            export: Some(raw.path(TRACE)),
+            ..Recipe::default()
+        })
+    }
+}
