@@ -10,6 +10,7 @@ mod gpu;
 mod keys;
 mod metrics;
 mod names;
+mod peaks;
 mod tables;
 mod target;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use hashbrown::{HashMap, HashSet};
 
+use super::peaks::{SOURCE, peak_flops};
 use super::{Failure, GlobalId, Reader};
 use crate::model::{Category, Device, Row, Track};
 
@@ -212,19 +213,27 @@ impl Reader<'_> {
                 let multiprocessors: Vec<u32> = table.optional("smCount", &slab)?;
                 let memory: Vec<u64> = table.optional("totalMemory", &slab)?;
                 let bandwidth: Vec<u64> = table.optional("memoryBandwidth", &slab)?;
+                let clocks: Vec<u64> = table.optional("clockRate", &slab)?;
                 let figures = major
                     .into_iter()
                     .zip(minor)
                     .zip(multiprocessors)
                     .zip(memory)
-                    .zip(bandwidth);
-                for ((id, name), ((((major, minor), multiprocessors), memory), bandwidth)) in
+                    .zip(bandwidth)
+                    .zip(clocks);
+                for ((id, name), (((((major, minor), multiprocessors), memory), bandwidth), clock)) in
                     ids.into_iter().zip(names).zip(figures)
                 {
                     if !used.contains(&id) || devices.iter().any(|device| device.id == id) {
                         continue;
                     }
                     self.strings.take(table_name, &name)?;
+                    let peak_flops = peak_flops((major, minor), multiprocessors, clock);
+                    let figures_from = if peak_flops.is_empty() {
+                        table_name.to_owned()
+                    } else {
+                        format!("{table_name}; {SOURCE}")
+                    };
                     devices.push(Device {
                         id,
                         name: self.publishable(&name),
@@ -232,8 +241,8 @@ impl Reader<'_> {
                         multiprocessors: (multiprocessors > 0).then_some(multiprocessors),
                         memory_bytes: (memory > 0).then_some(memory),
                         peak_bandwidth: (bandwidth > 0).then_some(bandwidth),
-                        figures_from: table_name.to_owned(),
-                        ..Device::default()
+                        peak_flops,
+                        figures_from,
                     });
                 }
             }
