@@ -222,6 +222,7 @@ impl Export {
             (ExportFormat::Csv | ExportFormat::Parquet, Table::Events) | (ExportFormat::Json, _) => Needs {
                 name_details: false,
                 allocations: false,
+                programs: false,
                 counters: false,
                 profiles: false,
                 ..Needs::EVERYTHING
@@ -229,6 +230,7 @@ impl Export {
             (ExportFormat::Chrome | ExportFormat::Perfetto, _) => Needs {
                 name_details: false,
                 allocations: false,
+                programs: false,
                 profiles: false,
                 ..Needs::EVERYTHING
             },

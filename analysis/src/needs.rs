@@ -50,6 +50,8 @@ pub struct Needs {
     pub counters: bool,
     /// What allocators of memory did.
     pub allocations: bool,
+    /// Compiled programs.
+    pub programs: bool,
     /// Counters per profiled kernel launch.
     pub profiles: bool,
 }
@@ -66,6 +68,7 @@ impl Needs {
         correlations: false,
         counters: false,
         allocations: false,
+        programs: false,
         profiles: false,
     };
 
@@ -80,6 +83,7 @@ impl Needs {
         correlations: true,
         counters: true,
         allocations: true,
+        programs: true,
         profiles: true,
     };
 }

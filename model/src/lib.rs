@@ -12,6 +12,7 @@ mod kernel_profile;
 mod lod;
 mod memory_kind;
 mod parents;
+mod program;
 mod row;
 mod row_major;
 
@@ -24,6 +25,7 @@ pub use figures::{Figures, approximate, figures_by_key};
 pub use kernel_profile::{KernelProfile, Metric};
 pub use lod::{Lod, LodLevel};
 pub use memory_kind::MemoryKind;
+pub use program::Program;
 pub use row::{Row, Track};
 pub use row_major::RowMajor;
 
@@ -90,6 +92,8 @@ pub struct Capture {
     pub counters: Vec<CounterSeries>,
     /// What allocators of memory did, in the order of time after the transform.
     pub allocations: Vec<Allocation>,
+    /// Compiled programs that events belong to, sorted after the transform.
+    pub programs: Vec<Program>,
     /// Counters per profiled kernel launch, of a source that has no timeline.
     pub profiles: Vec<KernelProfile>,
     /// Everything of the source that did not make it into `events` unchanged.

@@ -20,6 +20,8 @@
 //! /allocations/     an element per allocation or release of memory: t_ns, process, device (the largest number for the host's memory), address,
 //!                   bytes (signed: below 0 where it is released), allocated and reserved (in all by then; the largest number where it is not said).
 //!                   Absent where there is none
+//! /programs/        an element per compiled program: name, id, to which the column program_id refers, and bytes, of proto, which holds the
+//!                   messages (`xla.HloProto`) one behind the other. Absent where there is none
 //! /profiles/        a launch per element: id, name, process, device, context, stream, grid and block; metrics/ name and unit;
 //!                   values/ profile, metric and value. Absent where there is none
 //! /summary          the summary artifact: the bytes of JSON in UTF-8
@@ -45,6 +47,7 @@
 
 mod allocations;
 mod events;
+mod programs;
 mod read;
 mod write;
 

@@ -8,12 +8,13 @@
 //! - An aggregated event has a number of occurrences and no start: it is counted as not shown.
 //!
 //! Times are picoseconds; starts and ends are cut to whole nanoseconds, so that what nests or follows still does.
-//! Only names of events, lines and devices, and of the operations and programs that work belongs to, are kept, redacted. HLO modules,
-//! source stacks and other texts are not.
+//! Only names of events, lines and devices, and of the operations and programs that work belongs to, are kept, redacted, and HLO modules
+//! as they are, unless something in them looks like a secret. Source stacks and other texts are not.
 
 mod counters;
 mod details;
 mod fill;
+mod modules;
 mod plane;
 mod program;
 mod wire;

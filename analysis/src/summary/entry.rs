@@ -21,6 +21,7 @@ impl Analysis for SummaryAnalysis {
         columns: Selection::Only(&[ColumnId::Bytes, ColumnId::RangeStyle, ColumnId::Launch]),
         name_details: false,
         allocations: false,
+        programs: false,
         lanes: false,
         correlations: false,
         counters: false,

@@ -158,6 +158,10 @@ fn open(path: &Path, limits: &ReadLimits, needs: &Needs) -> Result<Part, Failure
             Some(allocations) if needs.allocations => reader.allocations(&allocations)?,
             _ => Vec::new(),
         },
+        programs: match optional_group(&file, "programs")? {
+            Some(programs) if needs.programs => reader.programs(&programs)?,
+            _ => Vec::new(),
+        },
         profiles: match optional_group(&file, "profiles")? {
             Some(profiles) => reader.profiles(&profiles)?,
             None => Vec::new(),
@@ -226,7 +230,7 @@ impl Reader<'_> {
         }
     }
 
-    fn strings(&mut self, group: &Group, name: &str) -> Result<Vec<String>, Failure> {
+    pub(super) fn strings(&mut self, group: &Group, name: &str) -> Result<Vec<String>, Failure> {
         Ok(self.table(group, name)?.all_strings(&mut self.strings)?)
     }
 

@@ -203,6 +203,9 @@ fn write_hdf5(timeline: &Timeline, parts: &[Part<'_>], store: &mut Store<'_, '_>
     if !capture.allocations.is_empty() {
         super::allocations::write(&group(&file, "allocations")?, &capture.allocations)?;
     }
+    if !capture.programs.is_empty() {
+        super::programs::write(&group(&file, "programs")?, &capture.programs)?;
+    }
     if !capture.profiles.is_empty() {
         write_profiles(&group(&file, "profiles")?, &capture.profiles)?;
     }

@@ -7,6 +7,7 @@ use hashbrown::HashMap;
 use super::Failure;
 use super::counters::Series;
 use super::details::{number, numbers};
+use super::modules;
 use super::plane::{Kind, Plane, Stat};
 use super::program::{Said, is_column};
 use super::wire::{Damage, Message};
@@ -206,6 +207,9 @@ impl<'a> Fill<'a> {
                 self.profile_start = value.integer().filter(|start| *start > 0);
             }
         }
+        if plane.name == modules::PLANE {
+            self.modules(plane)?;
+        }
         for line in &plane.lines {
             self.line(plane, owner, &name, &Line::read(*line)?)?;
         }
@@ -380,7 +384,7 @@ impl<'a> Fill<'a> {
         Ok(next)
     }
 
-    fn take(&mut self, bytes: usize) -> Result<(), Failure> {
+    pub(super) fn take(&mut self, bytes: usize) -> Result<(), Failure> {
         self.string_bytes = self
             .string_bytes
             .saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));

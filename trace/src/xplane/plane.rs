@@ -85,6 +85,13 @@ impl<'a> Plane<'a> {
         self.kinds.get(&id)
     }
 
+    /// All kinds of events, by name.
+    pub(super) fn kinds(&self) -> Vec<&Kind<'a>> {
+        let mut kinds: Vec<_> = self.kinds.values().collect();
+        kinds.sort_unstable_by_key(|kind| kind.name);
+        kinds
+    }
+
     /// `XStat`: id 1, then one of double 2, unsigned 3, signed 4, text 5, bytes 6, id of a text 7, gzip of a text 8. Gives its
     /// name and, where `wanted` says so, its value.
     pub(super) fn stat(

@@ -525,3 +525,30 @@ fn traces_of_the_corpus_say_their_shapes_collectives_and_occupancy() {
         assert!(devices.contains(&Some(0)) && allocations.iter().all(|of| of.bytes != 0));
     }
 }
+
+#[test]
+fn an_export_of_the_corpus_says_the_peak_rates_of_its_gpu() {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus");
+    let path = corpus.join("nsightful/power_iteration__baseline.sqlite");
+    if !path.exists() {
+        println!("skipped: there is no {}", path.display());
+        return;
+    }
+    let capture = flopwatch_trace::nsys_sqlite::read(&path, &ReadLimits::default()).unwrap();
+    let gpu = &capture.devices[0];
+    assert_eq!(gpu.name, "Tesla T4");
+    // 40 multiprocessors of 64 units at 1.59 GHz; the data sheet has 8.1 TFLOP/s.
+    let rates: Vec<_> = gpu
+        .peak_flops
+        .iter()
+        .map(|(name, rate)| (name.as_str(), *rate))
+        .collect();
+    assert_eq!(rates, [("fp32", 8_140_800_000_000)]);
+    assert!(gpu.figures_from.starts_with("TARGET_INFO_GPU; "));
+    // Kernels say their short names, copies the kinds of their memory.
+    let kernels = &capture.events[&Category::CudaKernel];
+    assert!((0..kernels.len()).all(|at| kernels.name_detail(NameDetail::Short, at).is_some()));
+    let copies = &capture.events[&Category::CudaMemcpyD2h];
+    let device = u64::from(MemoryKind::Device.number());
+    assert_eq!(numbers(copies, ColumnId::SrcMemoryKind), Some(vec![device; 89]));
+}

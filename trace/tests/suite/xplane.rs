@@ -398,3 +398,65 @@ fn work_says_its_program_and_counters_become_series() {
         .collect();
     assert_eq!(drops, [("samples that are no numbers".to_owned(), 1)]);
 }
+
+#[test]
+fn compiled_programs_are_kept_unless_they_may_hold_a_secret() {
+    let module = |id: u64, name: &str, proto: &str| {
+        let stat = new().number(1, 1).bytes(6, proto.as_bytes());
+        let kind = new().number(1, id).text(2, name).message(5, &stat);
+        new().number(1, id).message(2, &kind)
+    };
+    let metadata = new()
+        .text(2, "/host:metadata")
+        .message(4, &module(1, "jit_step(15)", "a message"))
+        .message(4, &module(2, "jit_init(7)", "another"))
+        .message(4, &module(3, "jit_leak(8)", "op_name=MY_TOKEN=t0ps3cret"))
+        .named(5, 1, "Hlo Proto");
+    let mut bytes = space("forward");
+    bytes.extend_from_slice(&new().message(1, &metadata).0);
+    let capture = read_bytes(&bytes, &ReadLimits::default()).unwrap();
+    let what = "HLO modules with what looks like a secret";
+    assert!(
+        capture
+            .drops
+            .list()
+            .iter()
+            .any(|drop| drop.what == what && drop.count == 1)
+    );
+    let timeline = transform(capture, TransformOptions::default());
+    let found: Vec<_> = timeline
+        .capture
+        .programs
+        .iter()
+        .map(|program| (program.name.as_str(), program.id, program.proto.as_slice()))
+        .collect();
+    assert_eq!(
+        found,
+        [("jit_init", 7, &b"another"[..]), ("jit_step", 15, &b"a message"[..])]
+    );
+    crate::columns::through_a_file(&timeline);
+}
+
+#[test]
+fn profiles_of_the_corpus_say_the_programs_of_their_kernels() {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus");
+    let path = corpus.join("tracelens-jax/jax_conv_minimal_08.xplane.pb");
+    if !path.exists() {
+        println!("skipped: there is no {}", path.display());
+        return;
+    }
+    let capture = xplane::read(&path, &ReadLimits::default()).unwrap();
+    let kernels = &capture.events[&Category::CudaKernel];
+    let of = |at: &usize| own(kernels, *at, ColumnId::ProgramId).filter(|id| *id != 0);
+    let told: Vec<usize> = (0..kernels.len()).filter(|at| of(at).is_some()).collect();
+    assert_eq!(told.len(), 23 + 7 * 25);
+    for at in told {
+        let program = capture
+            .programs
+            .iter()
+            .find(|program| Some(program.id) == of(&at))
+            .unwrap();
+        assert_eq!(kernels.text(ColumnId::HloModule, at), Some(program.name.as_str()));
+        assert!(kernels.text(ColumnId::HloOp, at).is_some());
+    }
+}

@@ -1,0 +1,12 @@
+//! Compiled programs that work on a device belongs to.
+
+/// A compiled program (HLO module), as the compiler hands it to the profiler.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Program {
+    /// Its name, e.g. `jit_train_step`.
+    pub name: String,
+    /// Its number, to which [`ColumnId::ProgramId`](super::ColumnId::ProgramId) refers.
+    pub id: u64,
+    /// An `xla.HloProto` message.
+    pub proto: Vec<u8>,
+}
