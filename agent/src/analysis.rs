@@ -1,60 +1,90 @@
-//! A capture in the format of another program, beside the files that are published.
+//! An analysis of captures, in a child process of its own (`flopwatch-agent run-analysis`): captures are foreign files.
+//!
+//! Of a timeline file the child reads what the analysis needs and transforms nothing; any other file is read whole and transformed.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read as _, Write as _};
+use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use flopwatch_analysis::export::{self, ExportError, ExportFormat, Table};
+use flopwatch_analysis::summary::{SummaryError, TransformedOn};
+use flopwatch_analysis::{AnalysisError, Input, Request, Totals};
+use flopwatch_api::session::TransformDevice;
+use flopwatch_trace::convert::LOCAL_SESSION;
 use flopwatch_trace::model::{Drop, Timeline};
+use flopwatch_trace::timeline_file::{self, OpenError, Part};
+use flopwatch_trace::transform::TransformOptions;
+use flopwatch_trace::transform::device::{DeviceError, transform_beside};
+use flopwatch_trace::{Format, ReadError, ReadLimits, detect, open};
 use serde::{Deserialize, Serialize};
+
+use crate::transform::{self, is_summary, read_summary, wanted};
 
 /// Longest report that is read, in bytes.
 const MAX_REPORT_BYTES: u64 = 16 << 20;
 
-/// What to write where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conversion {
-    /// The format.
-    pub format: ExportFormat,
-    /// Which table, where the format is one.
-    pub table: Table,
-    /// Whether the file is compressed with gzip.
-    pub gzip: bool,
+/// What to make of what.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The analysis and its parameters.
+    pub request: Request,
+    /// The captures, in the order that the analysis knows them by.
+    pub inputs: Vec<PathBuf>,
+    /// What does the heavy steps of captures that are no timeline files.
+    pub device: TransformDevice,
+    /// Compute processes on the machine's GPUs, which a child cannot see.
+    pub others: u32,
     /// The file to write; [`Report`] goes beside it.
     pub output: PathBuf,
 }
 
-/// What was written, as the child says it.
+/// What was made, as the child says it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// Events.
+    /// Events in the captures.
+    pub total_events: u64,
+    /// Events in the file for another program.
     pub events: u64,
-    /// Samples of series.
+    /// Samples of series in it.
     pub samples: u64,
     /// What the format, or the table, does not hold.
     pub left_out: Vec<Drop>,
+    /// Where the first capture was transformed; null of a timeline file, which is transformed already.
+    pub transformed_on: Option<TransformedOn>,
 }
 
-/// Why there is no such file.
+/// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file cannot be made.
+    /// A capture cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A timeline file cannot be read.
+    #[error(transparent)]
+    Timeline(#[from] OpenError),
+    /// The GPU that was asked for cannot be used.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// A summary that was given in place of a capture is none.
+    #[error(transparent)]
+    Summary(#[from] transform::Error),
+    /// A summary cannot be written.
+    #[error(transparent)]
+    Json(#[from] SummaryError),
+    /// A file cannot be made or read.
     #[error("{path}: {source}")]
     Io {
-        /// The file that was to be made.
+        /// The file.
         path: PathBuf,
         /// What the operating system said.
         source: std::io::Error,
     },
-    /// The format's writer fails.
+    /// The analysis fails.
     #[error("{path}: {source}")]
-    Export {
+    Analysis {
         /// The file that was to be made.
         path: PathBuf,
-        /// What the writer said.
-        source: ExportError,
+        /// What the analysis said.
+        source: AnalysisError,
     },
     /// The report cannot be written or read.
     #[error("{path}: {source}")]
@@ -66,50 +96,31 @@ pub enum Error {
     },
 }
 
-impl Conversion {
-    /// Options of `flopwatch-agent transform` that ask for it.
-    pub(crate) fn options(&self) -> Vec<String> {
-        let mut options = vec![
-            "--converted-format".to_owned(),
-            self.format.name().to_owned(),
-            "--converted-table".to_owned(),
-            self.table.name().to_owned(),
-            "--converted".to_owned(),
-            self.output.to_string_lossy().into_owned(),
+impl Job {
+    /// The command line of `program`, a copy of this program, that does the job in another process.
+    pub fn command_line(&self, program: &Path) -> Vec<String> {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let mut line = vec![
+            text(program),
+            "run-analysis".to_owned(),
+            self.request.definition().name.to_owned(),
+            "--parameters".to_owned(),
+            self.request.canonical_parameters(),
+            "--device".to_owned(),
+            self.device.as_str().to_owned(),
+            "--others".to_owned(),
+            self.others.to_string(),
+            "--output".to_owned(),
+            text(&self.output),
+            "--".to_owned(),
         ];
-        options.extend(self.gzip.then(|| "--converted-gzip".to_owned()));
-        options
+        line.extend(self.inputs.iter().map(|input| text(input)));
+        line
     }
 
     /// Where the report is.
     pub(crate) fn report(&self) -> PathBuf {
         self.output.with_extension("report.json")
-    }
-
-    /// Writes the file and its report.
-    pub(crate) fn write(&self, timeline: &Timeline) -> Result<(), Error> {
-        let file = File::create(&self.output).map_err(io(&self.output))?;
-        let failed = |source| Error::Export {
-            path: self.output.clone(),
-            source,
-        };
-        let exported = if self.gzip {
-            let mut packed = GzEncoder::new(BufWriter::new(file), Compression::fast());
-            let exported = export::export(timeline, self.format, self.table, &mut packed).map_err(failed)?;
-            let finished = packed.finish().and_then(|mut file| file.flush());
-            finished.map_err(io(&self.output))?;
-            exported
-        } else {
-            export::export(timeline, self.format, self.table, file).map_err(failed)?
-        };
-        let report = Report {
-            events: exported.events,
-            samples: exported.samples,
-            left_out: exported.left_out.list(),
-        };
-        let path = self.report();
-        let file = File::create(&path).map_err(io(&path))?;
-        serde_json::to_writer(file, &report).map_err(|source| Error::Report { path, source })
     }
 
     /// Reads the report that a child wrote.
@@ -118,6 +129,86 @@ impl Conversion {
         let path = self.report();
         serde_json::from_reader(reader).map_err(|source| Error::Report { path, source })
     }
+}
+
+/// Makes the result and the report.
+pub fn run(job: &Job) -> Result<(), Error> {
+    if let (flopwatch_analysis::summary::NAME, [input]) = (job.request.definition().name, job.inputs.as_slice())
+        && is_summary(input)
+    {
+        return pass_summary(job, input);
+    }
+    let mut captures = Vec::new();
+    for input in &job.inputs {
+        captures.push(read(job, input)?);
+    }
+    let inputs = captures.iter().map(|capture| Input {
+        timeline: &capture.timeline,
+        totals: capture.totals,
+    });
+    let inputs: Vec<Input<'_>> = inputs.collect();
+    let mut file = File::create(&job.output).map_err(io(&job.output))?;
+    let made = job.request.run(&inputs, &mut file).map_err(|source| Error::Analysis {
+        path: job.output.clone(),
+        source,
+    })?;
+    let report = Report {
+        total_events: captures.iter().map(|capture| capture.totals.events).sum(),
+        events: made.events,
+        samples: made.samples,
+        left_out: made.left_out,
+        transformed_on: captures.first().and_then(|capture| capture.transformed_on.clone()),
+    };
+    write_report(job, &report)
+}
+
+/// A capture as the analysis gets it.
+struct Read {
+    timeline: Timeline,
+    totals: Totals,
+    transformed_on: Option<TransformedOn>,
+}
+
+fn read(job: &Job, path: &Path) -> Result<Read, Error> {
+    let limits = ReadLimits::default();
+    let is_timeline = matches!(detect(path), Ok(Some(Format::Hdf5))) && timeline_file::is_one(path);
+    if is_timeline {
+        let Part { timeline, totals } = timeline_file::read_for(path, &limits, &job.request.definition().needs)?;
+        let transformed_on = None;
+        return Ok(Read {
+            timeline,
+            totals,
+            transformed_on,
+        });
+    }
+    let capture = open(path, &limits)?.capture;
+    let options = TransformOptions {
+        session_id: LOCAL_SESSION.to_owned(),
+    };
+    let (timeline, pick) = transform_beside(job.others, wanted(job.device), capture, options)?;
+    Ok(Read {
+        totals: Totals::of(&timeline),
+        timeline,
+        transformed_on: Some((&pick).into()),
+    })
+}
+
+/// The summary of a summary is itself.
+fn pass_summary(job: &Job, input: &Path) -> Result<(), Error> {
+    let summary = read_summary(File::open(input).map_err(io(input))?, input)?;
+    std::fs::write(&job.output, summary.to_json()?).map_err(io(&job.output))?;
+    let report = Report {
+        total_events: summary.total_events,
+        transformed_on: summary.transformed_on,
+        ..Report::default()
+    };
+    write_report(job, &report)
+}
+
+fn write_report(job: &Job, report: &Report) -> Result<(), Error> {
+    let path = job.report();
+    let file = File::create(&path).map_err(io(&path))?;
+    serde_json::to_writer(file, report).map_err(|source| Error::Report { path, source })
 }
 
 fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {

@@ -8,11 +8,12 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use flopwatch_analysis::Request;
 use flopwatch_analysis::export::{ExportFormat, Table};
 use flopwatch_api::session::TransformDevice;
 use flopwatch_trace::model::Category;
 
-use crate::conversion::Conversion;
+use crate::analysis;
 use crate::node;
 use crate::source::Source;
 use crate::tools;
@@ -45,6 +46,9 @@ pub enum Command {
     /// Write a capture in the format of another program.
     #[command(after_help = EXPORT_HELP)]
     Export(ExportArguments),
+    /// Run an analysis of the catalogue on one or more captures.
+    #[command(after_help = ANALYZE_HELP)]
+    Analyze(AnalyzeArguments),
     /// Serve a result's folder, or one file of it, on loopback.
     Serve(ServeArguments),
     /// Print a completion script for a shell.
@@ -68,6 +72,9 @@ pub enum Command {
     /// Turn an export into a timeline file and a summary; what the agent runs in a child process.
     #[command(hide = true)]
     Transform(TransformArguments),
+    /// Run an analysis; what the agent runs in a child process.
+    #[command(hide = true)]
+    RunAnalysis(RunAnalysisArguments),
 }
 
 const RECORD_HELP: &str = "\
@@ -93,6 +100,15 @@ Examples:
   flopwatch-agent export report.nsys-rep --to perfetto      open report.pftrace in https://ui.perfetto.dev
   flopwatch-agent export timeline.h5 --to parquet -o events.parquet
   flopwatch-agent export timeline.h5 --to csv --table samples";
+
+const ANALYZE_HELP: &str = "\
+Captures are files that `convert` reads; of a timeline file only what the analysis needs is read. `--list` tells the analyses and their \
+parameters.
+
+Examples:
+  flopwatch-agent analyze --list
+  flopwatch-agent analyze kernels-per-stream timeline.h5
+  flopwatch-agent analyze kernel-changes before.h5 after.h5 --param limit=20 --format csv -o changes.csv";
 
 /// Arguments of `record`.
 #[derive(Debug, Args)]
@@ -188,6 +204,72 @@ pub struct ExportArguments {
     pub source: SourceArguments,
 }
 
+/// Arguments of `analyze`.
+#[derive(Debug, Args)]
+pub struct AnalyzeArguments {
+    /// The analysis.
+    #[arg(required_unless_present = "list")]
+    pub name: Option<String>,
+    /// The captures, in the order that the analysis knows them by: before, then after.
+    #[arg(required_unless_present = "list")]
+    pub files: Vec<PathBuf>,
+    /// List the analyses with their parameters, or one of them.
+    #[arg(long, conflicts_with = "files")]
+    pub list: bool,
+    /// A parameter, as NAME=VALUE; may be repeated.
+    #[arg(short, long = "param", value_name = "NAME=VALUE")]
+    pub parameters: Vec<String>,
+    /// How to print the result [default: a table where it is one, else JSON].
+    #[arg(long, value_enum)]
+    pub format: Option<SummaryFormat>,
+    /// The file to write; it appears whole or not at all [default: standard output; files for other programs: their own name in the
+    /// current folder].
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace the output if it is there.
+    #[arg(long)]
+    pub force: bool,
+    /// How to read the captures.
+    #[command(flatten)]
+    pub source: SourceArguments,
+}
+
+/// Arguments of `run-analysis`.
+#[derive(Debug, Args)]
+pub struct RunAnalysisArguments {
+    /// The analysis.
+    pub name: String,
+    /// The captures.
+    #[arg(required = true)]
+    pub inputs: Vec<PathBuf>,
+    /// Its parameters as JSON.
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    pub parameters: String,
+    /// What does the heavy steps: Auto, Gpu or Cpu.
+    #[arg(long, value_name = "DEVICE", value_parser = device, default_value = "Auto")]
+    pub device: TransformDevice,
+    /// Compute processes on the GPUs that this process cannot see.
+    #[arg(long, value_name = "COUNT", default_value_t)]
+    pub others: u32,
+    /// File to write.
+    #[arg(long, value_name = "FILE")]
+    pub output: PathBuf,
+}
+
+impl RunAnalysisArguments {
+    /// The job.
+    pub fn job(self) -> anyhow::Result<analysis::Job> {
+        let parameters = serde_json::from_str(&self.parameters)?;
+        Ok(analysis::Job {
+            request: Request::parse(&self.name, &parameters)?,
+            inputs: self.inputs,
+            device: self.device,
+            others: self.others,
+            output: self.output,
+        })
+    }
+}
+
 #[expect(clippy::needless_pass_by_value, reason = "the signature that clap asks for")]
 fn format(name: String) -> Result<ExportFormat, String> {
     ExportFormat::from_name(&name).ok_or_else(|| "no such format".to_owned())
@@ -199,7 +281,7 @@ fn table(name: String) -> Result<Table, String> {
 }
 
 /// How foreign files are read.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct SourceArguments {
     /// Longest time in seconds for each step: import, export, transform.
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -285,18 +367,6 @@ pub struct TransformArguments {
     /// Summary to write.
     #[arg(long, value_name = "FILE")]
     pub summary: PathBuf,
-    /// File to write in the format of another program.
-    #[arg(long, value_name = "FILE", requires = "converted_format")]
-    pub converted: Option<PathBuf>,
-    /// That format.
-    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(ExportFormat::ALL.map(ExportFormat::name)).try_map(format))]
-    pub converted_format: Option<ExportFormat>,
-    /// Which table of it.
-    #[arg(long, value_name = "TABLE", value_parser = PossibleValuesParser::new(Table::ALL.map(Table::name)).try_map(table), default_value = "events")]
-    pub converted_table: Table,
-    /// Compress it with gzip.
-    #[arg(long)]
-    pub converted_gzip: bool,
 }
 
 impl From<TransformArguments> for Job {
@@ -310,17 +380,7 @@ impl From<TransformArguments> for Job {
             others,
             timeline,
             summary,
-            converted,
-            converted_format,
-            converted_table,
-            converted_gzip,
         } = arguments;
-        let conversion = converted.zip(converted_format).map(|(output, format)| Conversion {
-            format,
-            table: converted_table,
-            gzip: converted_gzip,
-            output,
-        });
         Self {
             export,
             samples,
@@ -330,7 +390,6 @@ impl From<TransformArguments> for Job {
             others,
             timeline,
             summary,
-            conversion,
         }
     }
 }

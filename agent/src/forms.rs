@@ -1,4 +1,4 @@
-//! Forms of published timelines, made on demand by sandboxed children: nothing of a timeline is read in this process.
+//! Results of analyses of published timelines, made on demand by sandboxed children: nothing of a timeline is read in this process.
 //!
 //! Each conversion has a folder that is ours, with the timeline in it, and in that one a folder of its child.
 
@@ -6,21 +6,20 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flopwatch_analysis::export::{ExportFormat, Table};
+use flopwatch_analysis::{Request, catalogue};
 use flopwatch_api::form::Form;
 use flopwatch_api::session::TransformDevice;
 use flopwatch_artifacts::{ConversionError, Converter};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use crate::conversion::Conversion;
+use crate::analysis::Job;
 use crate::failure::chain;
 use crate::node::{spool, sweep};
 use crate::steps::Steps;
-use crate::transform::Job;
 use crate::workplace::{self, Workplace};
 
-/// Makes forms in a folder of its own.
+/// Makes results in a folder of its own.
 #[derive(Debug)]
 pub struct Forms {
     steps: Steps,
@@ -40,31 +39,24 @@ impl Forms {
         })
     }
 
-    async fn write(&self, form: Form, timeline: &Path) -> Result<File, ConversionError> {
+    async fn write(&self, request: &Request, inputs: &[&Path]) -> Result<File, ConversionError> {
         let failed = |error: &(dyn std::error::Error + 'static)| ConversionError::Failed(chain(error));
-        let place = Workplace::make(timeline.with_file_name(workplace::NAME), &self.steps.limits().users)
+        let beside = inputs
+            .first()
+            .ok_or_else(|| ConversionError::Failed("no capture was named".to_owned()))?;
+        let place = Workplace::make(beside.with_file_name(workplace::NAME), &self.steps.limits().users)
             .map_err(|error| failed(&error))?;
-        let output = place.at(form.name());
-        let (format, table) = made_with(form);
+        let name = request.definition().file_name();
         let job = Job {
-            export: Some(timeline.to_owned()),
-            samples: None,
-            session_id: None,
-            captured: Vec::new(),
+            request: request.clone(),
+            inputs: inputs.iter().map(|input| (*input).to_owned()).collect(),
             device: TransformDevice::Cpu,
             others: 0,
-            timeline: None,
-            summary: place.at("summary.json"),
-            conversion: Some(Conversion {
-                format,
-                table,
-                gzip: form == Form::Chrome,
-                output,
-            }),
+            output: place.at(&name),
         };
-        let written = self.steps.transform(&place, &job, std::future::pending()).await;
+        let written = self.steps.analyze(&place, &job, std::future::pending()).await;
         written.map_err(|error| failed(&error))?;
-        place.open(form.name()).map_err(|error| failed(&error))
+        place.open(&name).map_err(|error| failed(&error))
     }
 }
 
@@ -80,7 +72,13 @@ impl Converter for Forms {
     }
 
     fn convert<'a>(&'a self, form: Form, timeline: &'a Path) -> BoxFuture<'a, Result<File, ConversionError>> {
-        self.write(form, timeline).boxed()
+        async move {
+            let request = catalogue::artifact(form.name());
+            let request =
+                request.ok_or_else(|| ConversionError::Failed(format!("no analysis makes {}", form.name())))?;
+            self.write(&request, &[timeline]).await
+        }
+        .boxed()
     }
 
     fn remove<'a>(&'a self, folder: &'a Path) -> BoxFuture<'a, ()> {
@@ -88,34 +86,10 @@ impl Converter for Forms {
     }
 }
 
-const fn made_with(form: Form) -> (ExportFormat, Table) {
-    match form {
-        Form::EventsCsv => (ExportFormat::Csv, Table::Events),
-        Form::EventsParquet => (ExportFormat::Parquet, Table::Events),
-        Form::SamplesCsv => (ExportFormat::Csv, Table::Samples),
-        Form::SamplesParquet => (ExportFormat::Parquet, Table::Samples),
-        Form::Chrome => (ExportFormat::Chrome, Table::Events),
-        Form::Perfetto => (ExportFormat::Perfetto, Table::Events),
-        Form::EventsJson => (ExportFormat::Json, Table::Events),
-        Form::Kernels => (ExportFormat::Kernels, Table::Events),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::steps::Limits;
-
-    #[test]
-    fn a_form_has_the_media_type_of_its_format_unless_it_is_compressed() {
-        for form in Form::ALL {
-            let (format, table) = made_with(form);
-            let compressed = form == Form::Chrome;
-            assert_eq!(form.media_type() == format.media_type(), !compressed, "{form:?}");
-            assert!(table == Table::Events || format.is_table(), "{form:?}");
-            assert!(form.name().contains(format.extension()), "{form:?}");
-        }
-    }
 
     #[tokio::test]
     async fn what_an_earlier_process_left_is_removed() {

@@ -6,19 +6,20 @@
 //! | [`profilers`] | the profilers, one folder or file each |
 //! | [`transform`] | exports and samples into the published files; runs in a child process |
 //! | [`node`] | `run`: the captures and pods of one node |
-//! | [`source`], [`conversion`] | `convert`, `export` and `summary`: any file that is read, through the same children |
-//! | [`forms`] | forms of published timelines on demand, through the same children |
+//! | [`source`], [`analysis`] | `convert`, `analyze`, `export` and `summary`: any file that is read, through the same children |
+//! | [`forms`] | results of analyses of published timelines on demand, through the same children |
 //! | [`dropped`] | files that are dropped onto the viewer, through the same children |
 //! | [`record`] | `record`: the same on one machine, without a cluster |
 //! | [`manifest`] | the request that `record` reads |
 //! | [`metrics`], [`observability`] | what it tells about itself |
 
 pub mod adoption;
+pub mod analysis;
+pub mod analyze;
 pub mod bound;
 pub mod child;
 pub mod choice;
 pub mod cli;
-pub mod conversion;
 pub mod digest;
 pub mod disk;
 pub mod dropped;

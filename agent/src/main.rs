@@ -11,12 +11,15 @@ use std::process::{ExitCode, ExitStatus};
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
 use flopwatch_agent::cli::{
-    Cli, Command, ConvertArguments, ExportArguments, RecordArguments, ServeArguments, SummaryArguments, SummaryFormat,
+    AnalyzeArguments, Cli, Command, ConvertArguments, ExportArguments, RecordArguments, ServeArguments,
+    SummaryArguments, SummaryFormat,
 };
 use flopwatch_agent::manifest::Manifest;
 use flopwatch_agent::record::{Options, Recording, record};
 use flopwatch_agent::serve::Service;
-use flopwatch_agent::{node, source, tools, transform};
+use flopwatch_agent::{analysis, node, source, tools, transform};
+use flopwatch_analysis::Request;
+use flopwatch_analysis::export::Export;
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_attach::reexec;
 use tokio::runtime::Runtime;
@@ -71,9 +74,14 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Summary(arguments) => Runtime::new()?.block_on(print_summary(arguments)),
         Command::Convert(arguments) => Runtime::new()?.block_on(convert(arguments)),
         Command::Export(arguments) => Runtime::new()?.block_on(export(arguments)),
+        Command::Analyze(arguments) => Runtime::new()?.block_on(analyze(arguments)),
         Command::Serve(arguments) => Runtime::new()?.block_on(run_serve(&arguments)),
         Command::Transform(arguments) => {
             transform::run(&arguments.into())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::RunAnalysis(arguments) => {
+            analysis::run(&arguments.job()?)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::PrepareNode { cgroup_root } => {
@@ -240,7 +248,8 @@ async fn export(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
     let named = || Path::new(file.file_name().unwrap_or_default()).with_extension(to.extension());
     let output = output.unwrap_or_else(named);
     let source = source.source(file, None);
-    let report = source::export(&source, to, table, &output, force, asked_to_end()).await?;
+    let request = Request::of(Export::definition(to, table))?;
+    let report = source::analyze_to(&[source], &request, &output, force, asked_to_end()).await?;
     let mut text = format!(
         "{}: {} events, {} samples\n",
         output.display(),
@@ -252,6 +261,11 @@ async fn export(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
         text.push_str(&line);
     }
     say(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn analyze(arguments: AnalyzeArguments) -> anyhow::Result<ExitCode> {
+    say(&flopwatch_agent::analyze::run(arguments, asked_to_end()).await?)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -342,7 +342,6 @@ async fn publish(
         device: options.manifest.spec.transform.device,
         others: 0,
         summary: place.at("summary.json"),
-        conversion: None,
     };
     steps.transform(&place, &job, pending()).await?;
     let names = [

@@ -1,5 +1,5 @@
-//! `convert`, `export` and `summary`: any file that is read, on the command line. The file is foreign: what reads it are children in a
-//! sandbox with a deadline, in a folder of their own that goes with the outcome.
+//! `convert`, `analyze`, `export` and `summary`: any file that is read, on the command line. The file is foreign: what reads it are
+//! children in a sandbox with a deadline, in a folder of their own that goes with the outcome.
 
 use std::fs::File;
 use std::future::Future;
@@ -8,8 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use flopwatch_analysis::export::{ExportFormat, Table};
-use flopwatch_analysis::summary::Summary;
+use flopwatch_analysis::summary::{self, Summary};
+use flopwatch_analysis::{Request, RequestError};
 use flopwatch_api::session::TransformDevice;
 use flopwatch_attach::nsys::{HostTools, parse_version};
 use flopwatch_attach::sandbox::product::ProductError;
@@ -17,8 +17,8 @@ use flopwatch_trace::{Format, Version, nsys_report};
 use tempfile::TempDir;
 use tokio::process::Command;
 
+use crate::analysis::{self, Report};
 use crate::child;
-use crate::conversion::{self, Conversion, Report};
 use crate::progress::Progress;
 use crate::steps::{self, Limits, Steps};
 use crate::tools;
@@ -57,6 +57,9 @@ pub enum Error {
     /// The source is no file.
     #[error("{0}: is no file")]
     NoFile(PathBuf),
+    /// No file is named.
+    #[error("name a file to analyze")]
+    NoSource,
     /// The name of the output promises another format.
     #[error("{0}: what is written is a timeline file (HDF5): give it a name that ends in .h5; `summary` gives tables")]
     NotHdf5(PathBuf),
@@ -116,7 +119,10 @@ pub enum Error {
     Product(#[from] ProductError),
     /// The child's report cannot be read.
     #[error(transparent)]
-    Conversion(#[from] conversion::Error),
+    Analysis(#[from] analysis::Error),
+    /// The analysis or its parameters are none.
+    #[error(transparent)]
+    Request(#[from] RequestError),
     /// The child's summary cannot be read.
     #[error(transparent)]
     Transform(#[from] transform::Error),
@@ -131,9 +137,23 @@ fn io(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
 
 /// The summary of a file. `until` ends the work early.
 pub async fn summary(source: &Source, until: impl Future<Output = ()>) -> Result<Summary, Error> {
+    let request = Request::parse(summary::NAME, &serde_json::Value::Null)?;
+    let (result, report) = analyze(std::slice::from_ref(source), &request, until).await?;
+    Ok(Summary {
+        transformed_on: report.transformed_on,
+        ..transform::read_summary(result, &source.file)?
+    })
+}
+
+/// The result of an analysis of files, which the first one says how to read. `until` ends the work early.
+pub async fn analyze(
+    sources: &[Source],
+    request: &Request,
+    until: impl Future<Output = ()>,
+) -> Result<(File, Report), Error> {
     let work = tempfile::tempdir().map_err(io(&std::env::temp_dir()))?;
-    let mut progress = Progress::new(source.quiet);
-    Ok(made(source, &work, Form::None, &mut progress, until).await?.summary)
+    let mut progress = Progress::new(sources.iter().any(|source| source.quiet));
+    analyzed(sources, &work, request, &mut progress, until).await
 }
 
 /// Makes a timeline file of a file, whole or not at all, and gives its summary. `until` ends the work early.
@@ -147,67 +167,69 @@ pub async fn convert(
     if !named.is_some_and(|named| ["h5", "hdf5"].contains(&named)) {
         return Err(Error::NotHdf5(output.to_owned()));
     }
-    let (summary, _) = written(source, Form::Timeline, output, force, until).await?;
+    let mut target = Target::open(std::slice::from_ref(source), output, force)?;
+    let (file, summary) = converted(source, &target.work, &mut target.progress, until).await?;
+    target.publish(file, summary.total_events)?;
     Ok(summary)
 }
 
-/// Writes a file in the format of another program, whole or not at all. `until` ends the work early.
-pub async fn export(
-    source: &Source,
-    format: ExportFormat,
-    table: Table,
+/// Writes the result of an analysis of files to a file, whole or not at all. `until` ends the work early.
+pub async fn analyze_to(
+    sources: &[Source],
+    request: &Request,
     output: &Path,
     force: bool,
     until: impl Future<Output = ()>,
 ) -> Result<Report, Error> {
-    let (_, report) = written(source, Form::Other(format, table), output, force, until).await?;
+    let mut target = Target::open(sources, output, force)?;
+    let (file, report) = analyzed(sources, &target.work, request, &mut target.progress, until).await?;
+    target.publish(file, report.total_events)?;
     Ok(report)
 }
 
-/// What is made of a file beside its summary.
-#[derive(Clone, Copy, Debug)]
-enum Form {
-    /// Nothing.
-    None,
-    /// The timeline file.
-    Timeline,
-    /// A file for another program.
-    Other(ExportFormat, Table),
+/// Where an output goes.
+struct Target<'a> {
+    output: &'a Path,
+    folder: &'a Path,
+    force: bool,
+    work: TempDir,
+    begin: Instant,
+    progress: Progress,
 }
 
-async fn written(
-    source: &Source,
-    form: Form,
-    output: &Path,
-    force: bool,
-    until: impl Future<Output = ()>,
-) -> Result<(Summary, Report), Error> {
-    if !force && output.symlink_metadata().is_ok() {
-        return Err(Error::Exists(output.to_owned()));
+impl<'a> Target<'a> {
+    /// Refuses an output that is there or is a source. Where the output goes there must be room for it, and a right to write: that is
+    /// found out before the work.
+    fn open(sources: &[Source], output: &'a Path, force: bool) -> Result<Self, Error> {
+        if !force && output.symlink_metadata().is_ok() {
+            return Err(Error::Exists(output.to_owned()));
+        }
+        let same = |one: &Path, other: &Path| one.canonicalize().ok().zip(other.canonicalize().ok());
+        let is_source = |source: &Source| same(&source.file, output).is_some_and(|(one, other)| one == other);
+        if sources.iter().any(is_source) {
+            return Err(Error::Itself(output.to_owned()));
+        }
+        let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let work = tempfile::Builder::new().prefix(".flopwatch-").tempdir_in(folder);
+        Ok(Self {
+            output,
+            folder,
+            force,
+            work: work.map_err(io(folder))?,
+            begin: Instant::now(),
+            progress: Progress::new(sources.iter().any(|source| source.quiet)),
+        })
     }
-    let same = |one: &Path, other: &Path| one.canonicalize().ok().zip(other.canonicalize().ok());
-    if same(&source.file, output).is_some_and(|(one, other)| one == other) {
-        return Err(Error::Itself(output.to_owned()));
+
+    fn publish(mut self, made: File, events: u64) -> Result<(), Error> {
+        self.progress.stage("writing the output");
+        publish(made, self.folder, self.output, self.force)?;
+        let took = self.begin.elapsed().as_secs_f64();
+        self.progress.stage(&format!("{events} events in {took:.1} s"));
+        self.progress.clear();
+        Ok(())
     }
-    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    // Where the output goes there must be room for it, and a right to write; found out before the work.
-    let work = tempfile::Builder::new()
-        .prefix(".flopwatch-")
-        .tempdir_in(folder)
-        .map_err(io(folder))?;
-    let begin = Instant::now();
-    let mut progress = Progress::new(source.quiet);
-    let Made { file, summary, report } = made(source, &work, form, &mut progress, until).await?;
-    progress.stage("writing the output");
-    if let Some(file) = file {
-        publish(file, folder, output, force)?;
-    }
-    let took = begin.elapsed().as_secs_f64();
-    let events = summary.total_events;
-    progress.stage(&format!("{events} events in {took:.1} s"));
-    progress.clear();
-    Ok((summary, report))
 }
 
 /// Copies a finished file to a name beside the output, and renames it.
@@ -234,70 +256,20 @@ fn publish(mut made: File, folder: &Path, output: &Path, force: bool) -> Result<
     Ok(())
 }
 
-/// What was made of a file.
-struct Made {
-    /// The timeline or the other form.
-    file: Option<File>,
-    summary: Summary,
-    report: Report,
-}
-
-/// Makes it.
-async fn made(
+/// The timeline file of a file, and its summary.
+async fn converted(
     source: &Source,
     work: &TempDir,
-    form: Form,
     progress: &mut Progress,
     until: impl Future<Output = ()>,
-) -> Result<Made, Error> {
-    let file = source.file.canonicalize().map_err(io(&source.file))?;
-    if !file.is_file() {
-        return Err(Error::NoFile(source.file.clone()));
-    }
-    let format = flopwatch_trace::detect(&file).map_err(io(&source.file))?;
-    let own = std::env::current_exe().map_err(io(Path::new("/proc/self/exe")))?;
-    let limits = Limits {
-        import: source.limit,
-        export: source.limit,
-        transform: source.limit,
-        ..Limits::default()
-    };
-    let steps = Steps::new(own, source.tools.clone().ok(), limits);
+) -> Result<(File, Summary), Error> {
+    let steps = steps_for(source)?;
     // One wait for all steps: the first that it ends is the last one.
     let mut until = std::pin::pin!(until);
     let place = Workplace::make(work.path().join(workplace::NAME), &steps.limits().users)?;
-    let at = |name: &str| place.at(name);
-    let export = match format {
-        Some(format @ (Format::NsysReport | Format::NsysStream)) => {
-            let tools = source.tools.as_ref().map_err(|error| Error::NoTools {
-                path: source.file.clone(),
-                source: error.clone(),
-            })?;
-            let versions = Versions::of(&file, tools).await?;
-            versions.check(&source.file)?;
-            let is_stream = format == Format::NsysStream;
-            let copy = at(if is_stream {
-                "capture.qdstrm"
-            } else {
-                "capture.nsys-rep"
-            });
-            // nsys writes beside what it reads.
-            std::fs::copy(&file, &copy).map_err(io(&source.file))?;
-            let report = at("capture.nsys-rep");
-            if is_stream {
-                progress.stage("importing the capture");
-                let imported = steps.import(&place, &copy, &report, &mut until).await;
-                imported.map_err(|error| versions.explain(&source.file, error))?;
-            }
-            progress.stage("exporting the report");
-            let export = at("capture.h5");
-            let exported = steps.export(&place, &report, &export, &mut until).await;
-            exported.map_err(|error| versions.explain(&source.file, error))?;
-            export
-        }
-        _ => file,
-    };
+    let export = exported(source, &steps, &place, "", progress, &mut until).await?;
     progress.stage("reading and transforming");
+    let (timeline, summary) = ("timeline.h5", "summary.json");
     let job = Job {
         export: Some(export),
         samples: None,
@@ -305,29 +277,105 @@ async fn made(
         captured: Vec::new(),
         device: TransformDevice::Auto,
         others: 0,
-        timeline: matches!(form, Form::Timeline).then(|| at("timeline.h5")),
-        summary: at("summary.json"),
-        conversion: match form {
-            Form::Other(format, table) => Some(Conversion {
-                format,
-                table,
-                gzip: false,
-                output: at("converted"),
-            }),
-            Form::None | Form::Timeline => None,
-        },
+        timeline: Some(place.at(timeline)),
+        summary: place.at(summary),
     };
     let transformed = steps.transform(&place, &job, &mut until).await;
     transformed.map_err(own_words)?;
-    let open = |path: &Path| place.open(&path.file_name().unwrap_or_default().to_string_lossy());
-    let summary = transform::read_summary(open(&job.summary)?, &job.summary)?;
-    let report = match &job.conversion {
-        Some(conversion) => conversion.read_report(open(&conversion.report())?)?,
-        None => Report::default(),
+    let summary = transform::read_summary(place.open(summary)?, &job.summary)?;
+    Ok((place.open(timeline)?, summary))
+}
+
+/// The result of an analysis, and what its child says of it.
+async fn analyzed(
+    sources: &[Source],
+    work: &TempDir,
+    request: &Request,
+    progress: &mut Progress,
+    until: impl Future<Output = ()>,
+) -> Result<(File, Report), Error> {
+    let first = sources.first().ok_or(Error::NoSource)?;
+    let steps = steps_for(first)?;
+    let mut until = std::pin::pin!(until);
+    let place = Workplace::make(work.path().join(workplace::NAME), &steps.limits().users)?;
+    let mut inputs = Vec::new();
+    for (number, source) in sources.iter().enumerate() {
+        let before = if number == 0 {
+            String::new()
+        } else {
+            format!("{number}-")
+        };
+        inputs.push(exported(source, &steps, &place, &before, progress, &mut until).await?);
+    }
+    progress.stage("reading and analyzing");
+    let result = "result";
+    let job = analysis::Job {
+        request: request.clone(),
+        inputs,
+        device: TransformDevice::Auto,
+        others: 0,
+        output: place.at(result),
     };
-    let file = job.timeline.or(job.conversion.map(|conversion| conversion.output));
-    let file = file.as_deref().map(open).transpose()?;
-    Ok(Made { file, summary, report })
+    let analyzed = steps.analyze(&place, &job, &mut until).await;
+    analyzed.map_err(own_words)?;
+    let report = place.open(&job.report().file_name().unwrap_or_default().to_string_lossy())?;
+    Ok((place.open(result)?, job.read_report(report)?))
+}
+
+fn steps_for(source: &Source) -> Result<Steps, Error> {
+    let own = std::env::current_exe().map_err(io(Path::new("/proc/self/exe")))?;
+    let limits = Limits {
+        import: source.limit,
+        export: source.limit,
+        transform: source.limit,
+        ..Limits::default()
+    };
+    Ok(Steps::new(own, source.tools.clone().ok(), limits))
+}
+
+/// The file itself, or what its profiler exports of it into `place`, under names that begin with `before`.
+async fn exported(
+    source: &Source,
+    steps: &Steps,
+    place: &Workplace,
+    before: &str,
+    progress: &mut Progress,
+    until: &mut (impl Future<Output = ()> + Unpin),
+) -> Result<PathBuf, Error> {
+    let file = source.file.canonicalize().map_err(io(&source.file))?;
+    if !file.is_file() {
+        return Err(Error::NoFile(source.file.clone()));
+    }
+    let at = |name: &str| place.at(&format!("{before}{name}"));
+    let format = flopwatch_trace::detect(&file).map_err(io(&source.file))?;
+    let Some(format @ (Format::NsysReport | Format::NsysStream)) = format else {
+        return Ok(file);
+    };
+    let tools = source.tools.as_ref().map_err(|error| Error::NoTools {
+        path: source.file.clone(),
+        source: error.clone(),
+    })?;
+    let versions = Versions::of(&file, tools).await?;
+    versions.check(&source.file)?;
+    let is_stream = format == Format::NsysStream;
+    let copy = at(if is_stream {
+        "capture.qdstrm"
+    } else {
+        "capture.nsys-rep"
+    });
+    // nsys writes beside what it reads.
+    std::fs::copy(&file, &copy).map_err(io(&source.file))?;
+    let report = at("capture.nsys-rep");
+    if is_stream {
+        progress.stage("importing the capture");
+        let imported = steps.import(place, &copy, &report, &mut *until).await;
+        imported.map_err(|error| versions.explain(&source.file, error))?;
+    }
+    progress.stage("exporting the report");
+    let export = at("capture.h5");
+    let made = steps.export(place, &report, &export, &mut *until).await;
+    made.map_err(|error| versions.explain(&source.file, error))?;
+    Ok(export)
 }
 
 /// A child of ours says in its last line what is wrong with the file: that is the error, and not how the child ended.

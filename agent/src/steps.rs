@@ -12,6 +12,7 @@ use flopwatch_trace::transform::device::others;
 use nix::libc::SIGXFSZ;
 use tracing::{debug, warn};
 
+use crate::analysis;
 use crate::disk::{Floor, Short, Space};
 use crate::transform::Job;
 use crate::workplace::{self, Workplace};
@@ -297,23 +298,8 @@ impl Steps {
     /// Makes the published files; what the job makes is in `place`.
     pub async fn transform(&self, place: &Workplace, job: &Job, until: impl Future<Output = ()>) -> Result<(), Error> {
         let step = "the transform";
-        // Only where it may matter: what a child sees of the GPUs is more than others see.
-        let mut gpu = job.device != TransformDevice::Cpu && Path::new(NVIDIA_DRIVER).exists();
         let mut job = job.clone();
-        if gpu && job.device == TransformDevice::Auto {
-            let seen = tokio::task::spawn_blocking(others).await;
-            match seen.map_err(|source| Error::Thread { step, source })? {
-                Ok(seen) => job.others = seen,
-                // The workload comes first, and nobody can tell whether there is one.
-                Err(reason) => {
-                    debug!(
-                        reason,
-                        "who computes on the GPUs is unknown: the transform is done without them"
-                    );
-                    gpu = false;
-                }
-            }
-        }
+        let gpu = gpu(step, job.device, &mut job.others).await?;
         let mut child = Step::new(
             step,
             job.command_line(&self.own),
@@ -322,6 +308,26 @@ impl Steps {
         );
         child.gpu = gpu;
         for file in job.export.iter().chain(&job.samples) {
+            child.reads(place, file)?;
+        }
+        child.readable.extend(readers());
+        self.run(child, place, until).await.map(drop)
+    }
+
+    /// Makes the result of an analysis; it and its report are in `place`.
+    pub async fn analyze(
+        &self,
+        place: &Workplace,
+        job: &analysis::Job,
+        until: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        let step = "the analysis";
+        let mut job = job.clone();
+        let gpu = gpu(step, job.device, &mut job.others).await?;
+        let limits = &self.limits;
+        let mut child = Step::new(step, job.command_line(&self.own), limits.transform, limits.floor);
+        child.gpu = gpu;
+        for file in &job.inputs {
             child.reads(place, file)?;
         }
         child.readable.extend(readers());
@@ -459,6 +465,30 @@ impl Step {
             self.readable.push(file.to_owned());
         }
         Ok(())
+    }
+}
+
+/// Whether a child that transforms gets the GPUs, and how many others compute on them.
+async fn gpu(step: &'static str, device: TransformDevice, known: &mut u32) -> Result<bool, Error> {
+    // Only where it may matter: what a child sees of the GPUs is more than others see.
+    let gpu = device != TransformDevice::Cpu && Path::new(NVIDIA_DRIVER).exists();
+    if !gpu || device != TransformDevice::Auto {
+        return Ok(gpu);
+    }
+    let seen = tokio::task::spawn_blocking(others).await;
+    match seen.map_err(|source| Error::Thread { step, source })? {
+        Ok(seen) => {
+            *known = seen;
+            Ok(true)
+        }
+        // The workload comes first, and nobody can tell whether there is one.
+        Err(reason) => {
+            debug!(
+                reason,
+                "who computes on the GPUs is unknown: the transform is done without them"
+            );
+            Ok(false)
+        }
     }
 }
 

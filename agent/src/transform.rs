@@ -17,8 +17,6 @@ use flopwatch_trace::transform::device::{DeviceError, transform_beside};
 use flopwatch_trace::{ReadError, ReadLimits, open};
 use serde::{Deserialize, Serialize};
 
-use crate::conversion::{self, Conversion};
-
 /// Longest file of samples that is read, in bytes: five minutes of sixteen GPUs at the shortest interval need less.
 const MAX_SAMPLES_BYTES: u64 = 512 << 20;
 /// Longest summary that is read, in bytes.
@@ -76,8 +74,6 @@ pub struct Job {
     pub timeline: Option<PathBuf>,
     /// Where the summary goes.
     pub summary: PathBuf,
-    /// A form for another program, if there is to be one.
-    pub conversion: Option<Conversion>,
 }
 
 impl Job {
@@ -100,7 +96,6 @@ impl Job {
         if self.others > 0 {
             line.extend(["--others".to_owned(), self.others.to_string()]);
         }
-        line.extend(self.conversion.iter().flat_map(Conversion::options));
         for category in &self.captured {
             line.extend(["--captured".to_owned(), category.name().to_owned()]);
         }
@@ -131,9 +126,6 @@ pub enum Error {
     /// The timeline file cannot be written.
     #[error(transparent)]
     Timeline(#[from] WriteError),
-    /// The form for another program cannot be written.
-    #[error(transparent)]
-    Conversion(#[from] conversion::Error),
     /// The summary cannot be made.
     #[error(transparent)]
     Summary(#[from] SummaryError),
@@ -157,16 +149,6 @@ pub enum Error {
 
 /// Makes the files, and returns the summary.
 pub fn run(job: &Job) -> Result<Summary, Error> {
-    if let (Some(export), None, None, None) = (&job.export, &job.samples, &job.timeline, &job.conversion)
-        && is_summary(export)
-    {
-        let file = File::open(export).map_err(|source| Error::Io {
-            path: export.clone(),
-            source,
-        })?;
-        let summary = read_summary(file, export)?;
-        return write_summary(summary, &job.summary);
-    }
     let samples = job.samples.as_deref().map(read_samples).transpose()?;
     let mut of_export = None;
     let mut capture = match (&job.export, &samples) {
@@ -191,9 +173,6 @@ pub fn run(job: &Job) -> Result<Summary, Error> {
     if let Some(path) = &job.timeline {
         timeline_file::write(&timeline, path)?;
     }
-    if let Some(conversion) = &job.conversion {
-        conversion.write(&timeline)?;
-    }
     let summary = Summary {
         transformed_on: Some((&pick).into()),
         ..summarise(&timeline)
@@ -214,14 +193,14 @@ fn write_summary(summary: Summary, path: &Path) -> Result<Summary, Error> {
 }
 
 /// Whether a file begins as every summary does, and no profiler's JSON.
-fn is_summary(path: &Path) -> bool {
+pub(crate) fn is_summary(path: &Path) -> bool {
     let mut head = String::new();
     let read = File::open(path).and_then(|file| file.take(128).read_to_string(&mut head));
     let head: String = head.split_whitespace().collect();
     read.is_ok() && head.starts_with("{\"version\":") && head.contains(",\"session_id\":")
 }
 
-const fn wanted(device: TransformDevice) -> Wanted {
+pub(crate) const fn wanted(device: TransformDevice) -> Wanted {
     match device {
         TransformDevice::Auto => Wanted::Auto,
         TransformDevice::Gpu => Wanted::Gpu,
@@ -344,7 +323,6 @@ mod tests {
             others: 0,
             timeline: Some(path("timeline.h5")),
             summary: path("summary.json"),
-            conversion: None,
         };
         let summary = run(&job).unwrap();
         assert_eq!((summary.total_events, summary.window_ns), (0, 500));
@@ -387,7 +365,6 @@ mod tests {
             others: 0,
             timeline: Some(folder.path().join("timeline.h5")),
             summary: folder.path().join("summary.json"),
-            conversion: None,
         };
         let error = run(&job).unwrap_err().to_string();
         assert!(

@@ -28,7 +28,7 @@ pub trait Analysis {
     /// What it reads of each capture.
     const NEEDS: Needs;
     /// Its parameters: a struct of plain fields with `#[serde(default, deny_unknown_fields)]`, each documented. Bounds are said to schemars
-    /// (`#[schemars(range(min = 1, max = 100))]`) and are checked from there.
+    /// (`#[schemars(range(min = 1, max = 100))]`) and are checked from there. `capture`, `uid` and `with` are no names: queries name captures by them.
     type Params: DeserializeOwned + Serialize + JsonSchema + Default;
     /// Its result. A result whose one list holds plain fields is shown as a table; see [`Tabular`].
     type Output: Serialize + JsonSchema;

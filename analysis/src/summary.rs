@@ -104,7 +104,7 @@ pub struct TransformedOn {
     pub reason: String,
 }
 
-/// Where the transform's heavy steps are done.
+/// Where the steps are done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Device {

@@ -79,6 +79,12 @@ fn every_parameter_has_a_default_a_plain_type_and_a_description() {
         for (name, property) in properties.into_iter().flatten() {
             assert!(property.get("description").is_some(), "{}: {name}", definition.name);
             assert!(property.get("properties").is_none(), "{}: {name}", definition.name);
+            // Queries name captures by these.
+            assert!(
+                !["capture", "uid", "with"].contains(&name.as_str()),
+                "{}: {name}",
+                definition.name
+            );
         }
         let request = request(definition.name, &Value::Null).unwrap();
         assert_eq!(request.key(), format!("{}@{}", definition.name, definition.version));

@@ -22,6 +22,7 @@ mod kineto;
 mod lod;
 mod nsys;
 mod parity;
+mod parts;
 mod planted;
 mod properties;
 mod random;

@@ -49,7 +49,7 @@ export interface Changes {
   readonly rows: readonly Change[];
 }
 
-/** Where the transform's heavy steps are done. */
+/** Where the steps are done. */
 export type Device = "gpu" | "cpu";
 
 /** One entry of the list. */

@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { Heads, type Order } from "../ui/heads";
 import type { Page } from "../ui/page";
 import { type NamedTable, type SummaryRow, tablesOf } from "../ui/summary";
-import { csvOf, figure, filtered, FIGURES, type Figure, sorted } from "../ui/table";
+import { csvOf, figure, filtered, FIGURES, type Figure, save, sorted } from "../ui/table";
 import type { Workspace } from "../ui/workspace";
 
 /** So many rows are rendered at first, and more on demand. */
@@ -116,14 +116,6 @@ function OneTable({ workspace, table }: { workspace: Workspace; table: NamedTabl
       </div>
     </section>
   );
-}
-
-function save(name: string, text: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(link.href);
 }
 
 export const page: Page = { id: "tables", title: "Tables", order: 30, of: "file", View: Tables };

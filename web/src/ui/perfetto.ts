@@ -3,13 +3,13 @@
  * uploaded. See https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui
  */
 
-import { problemOf } from "../gateway/client";
+import { made } from "./made";
 
 const PERFETTO = "https://ui.perfetto.dev";
 /** The trace among a capture's artifacts; servers make it of the timeline when it is asked for. */
 const TRACE = "timeline.pftrace";
-/** Longest wait for the trace, and for the other window, in ms. */
-const [LONGEST, ANSWER] = [600_000, 60_000];
+/** Longest wait for the other window, in ms. */
+const ANSWER = 60_000;
 /** Time between two greetings, in ms. */
 const GREETING = 100;
 
@@ -35,28 +35,11 @@ export async function openInPerfetto(url: string, title: string): Promise<void> 
     throw new Error("The browser opened no window: allow this page to open them.");
   }
   try {
-    const [buffer] = await Promise.all([trace(url), ready(other)]);
+    const [buffer] = await Promise.all([made(url).then((answer) => answer.arrayBuffer()), ready(other)]);
     other.postMessage({ perfetto: { buffer, title } }, PERFETTO, [buffer]);
   } catch (error) {
     other.close();
     throw error;
-  }
-}
-
-/** The trace; a server that is still making it is asked again when it says. */
-async function trace(url: string): Promise<ArrayBuffer> {
-  const until = Date.now() + LONGEST;
-  for (;;) {
-    const response = await fetch(url);
-    if (response.ok) {
-      return response.arrayBuffer();
-    }
-    const problem = await problemOf(response);
-    const wait = Number(response.headers.get("Retry-After"));
-    if (response.status !== 503 || !(wait > 0) || Date.now() > until) {
-      throw problem;
-    }
-    await new Promise((wake) => setTimeout(wake, wait * 1000));
   }
 }
 

@@ -47,6 +47,21 @@ export function csvOf(rows: readonly SummaryRow[], unit: string): string {
   return `${[titles.join(","), ...lines].join("\r\n")}\r\n`;
 }
 
+/** Any rows as CSV with exact figures, by RFC 4180; what is not known is empty. */
+export function csvOfRows(columns: readonly string[], rows: readonly Readonly<Record<string, unknown>>[]): string {
+  const lines = rows.map((row) => columns.map((column) => quoted(String(row[column] ?? ""))).join(","));
+  return `${[columns.join(","), ...lines].join("\r\n")}\r\n`;
+}
+
+/** Has the browser keep a text as a file. */
+export function save(name: string, text: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
 function quoted(text: string): string {
   // Spreadsheets take texts that begin so for formulas.
   const safe = /^[=+\-@]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;

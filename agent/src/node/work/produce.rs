@@ -68,7 +68,6 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
         device: spec.transform.device,
         others: 0,
         summary: place.at("summary.json"),
-        conversion: None,
     };
     let transformed = steps.transform(&place, &job, work.aborted()).await;
     transformed.map_err(failed(CaptureReason::TransformFailed))?;
