@@ -109,7 +109,7 @@ pub enum Step {
 
 /// Why a capture is to end before its time, as its spec and status say it.
 pub fn interrupt(spec: &CaptureSpec, status: &CaptureStatus, deleting: bool) -> Option<Interrupt> {
-    match (deleting, is_lost(status), spec.stop) {
+    match (deleting, status.lost().is_some(), spec.stop) {
         (true, _, _) => Some(Interrupt::Deleted),
         (false, true, _) => Some(Interrupt::Lost),
         (false, false, Some(StopMode::Discard)) => Some(Interrupt::Discard),
@@ -118,13 +118,9 @@ pub fn interrupt(spec: &CaptureSpec, status: &CaptureStatus, deleting: bool) -> 
     }
 }
 
-fn is_lost(status: &CaptureStatus) -> bool {
-    conditions::find(&status.conditions, CaptureCondition::Lost.as_str()).is_some_and(|c| c.status == "True")
-}
-
 /// Decides the next step.
 pub fn plan(spec: &CaptureSpec, status: &CaptureStatus, observed: &Observed<'_>) -> Step {
-    let ended = is_decided(status);
+    let ended = status.is_decided();
 
     if observed.live {
         // The task knows its own end; repeating an interrupt is harmless.
@@ -145,7 +141,7 @@ pub fn plan(spec: &CaptureSpec, status: &CaptureStatus, observed: &Observed<'_>)
     if was_started(status) {
         return Step::Adopt;
     }
-    if is_lost(status) {
+    if status.lost().is_some() {
         return Step::Refuse(Failure::new(
             CaptureReason::NodeLost,
             "the operator gave the node up before the capture began",
@@ -193,11 +189,6 @@ pub fn plan(spec: &CaptureSpec, status: &CaptureStatus, observed: &Observed<'_>)
     }
 }
 
-/// Whether the capture ended: `Succeeded` is True or False.
-pub fn is_decided(status: &CaptureStatus) -> bool {
-    conditions::find(&status.conditions, CaptureCondition::Succeeded.as_str()).is_some_and(|c| c.status != "Unknown")
-}
-
 /// Whether an agent went beyond the queue with it.
 pub fn was_started(status: &CaptureStatus) -> bool {
     status
@@ -208,7 +199,7 @@ pub fn was_started(status: &CaptureStatus) -> bool {
 
 /// Whether the capture waits for a turn: not ended, not started, not being deleted.
 pub fn is_waiting(status: &CaptureStatus, deleting: bool) -> bool {
-    !deleting && !is_decided(status) && !was_started(status)
+    !deleting && !status.is_decided() && !was_started(status)
 }
 
 /// What the window of a collection sees when it looks at itself.

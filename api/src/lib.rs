@@ -5,6 +5,7 @@
 //! * [`requirement`] says what a capture must hold to succeed, in the categories of the timeline.
 //! * [`reason`] holds every condition type and every reason, as closed sets: the program, the documentation and the
 //!   metrics labels read the same list.
+//! * [`phase`] and [`pod`] hold the predicates that all parts share: has a capture ended, was a container prepared.
 //! * [`form`] names what is made of a timeline on demand.
 //! * [`preparation`] holds the labels, annotations and paths by which admission, launcher and agent understand each
 //!   other about a prepared pod.
@@ -25,6 +26,8 @@ pub mod artifact;
 pub mod capability;
 pub mod capture;
 pub mod form;
+pub mod phase;
+pub mod pod;
 pub mod preparation;
 pub mod profiler;
 pub mod reason;

@@ -4,6 +4,7 @@ use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::http::header::ALLOW;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use flopwatch_api::reason::ArtifactReason;
 use flopwatch_http::Unsatisfiable;
 use flopwatch_http::problem::{self, Details};
 

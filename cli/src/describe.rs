@@ -2,13 +2,14 @@
 
 use flopwatch_api::capability::Capability;
 use flopwatch_api::capture::{Capture, CaptureSummary, TraceOutcome};
+use flopwatch_api::phase::Phase;
 use flopwatch_api::reason::{CaptureCondition, SessionCondition};
 use flopwatch_api::session::ProfilingSession;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 
 use crate::print::{Paint, Tone, age, bytes, line};
-use crate::sessions::{capture_condition, condition, seconds_since, target, tone};
+use crate::sessions::{seconds_since, target, tone};
 
 /// What became of a session, for people.
 pub fn render(session: &ProfilingSession, captures: &[Capture], now: Timestamp, paint: Paint) -> String {
@@ -34,7 +35,7 @@ pub fn render(session: &ProfilingSession, captures: &[Capture], now: Timestamp, 
     if let Some(stop) = session.spec.stop {
         field("Stopped by user:", stop.as_str());
     }
-    let verdict = condition(session, SessionCondition::Succeeded);
+    let verdict = session.condition(SessionCondition::Succeeded);
     let (succeeded, reason, message) = verdict.map_or(("Unknown", "", ""), |verdict| {
         (
             verdict.status.as_str(),
@@ -48,7 +49,7 @@ pub fn render(session: &ProfilingSession, captures: &[Capture], now: Timestamp, 
     };
     field("Succeeded:", &paint.tone(tone(succeeded), &said));
     field("", &line(message));
-    let found = condition(session, SessionCondition::TargetsFound);
+    let found = session.condition(SessionCondition::TargetsFound);
     if let Some(found) = found.filter(|found| found.status != "True") {
         field(
             "Targets:",
@@ -76,8 +77,8 @@ fn render_capture(text: &mut String, capture: &Capture, paint: Paint) {
     if let Some(profiler) = status.profiler {
         put(text, 2, "Profiler:", profiler.as_str());
     }
-    let verdict = capture_condition(capture, CaptureCondition::Succeeded.as_str());
-    let ended = verdict.is_some_and(|verdict| verdict.status != "Unknown");
+    let verdict = capture.condition(CaptureCondition::Succeeded);
+    let ended = Phase::of(capture).has_ended();
     if let Some(progress) = status.progress.as_ref().filter(|_| !ended) {
         let said = format!(
             "{} {} % {}",
@@ -178,7 +179,7 @@ fn hint(session: &ProfilingSession, captures: &[Capture]) -> Option<String> {
     if published {
         return Some(format!("Look at it: kubectl flopwatch open {name}"));
     }
-    let verdict = condition(session, SessionCondition::Succeeded);
+    let verdict = session.condition(SessionCondition::Succeeded);
     let failed = verdict.is_some_and(|verdict| verdict.status == "False");
     let pod = session.spec.target.pod_name.as_deref().filter(|_| failed)?;
     Some(format!(

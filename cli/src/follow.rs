@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use flopwatch_api::SESSION_LABEL;
 use flopwatch_api::capture::Capture;
+use flopwatch_api::phase::Phase;
 use flopwatch_api::reason::{CaptureCondition, SessionCondition};
 use flopwatch_api::session::ProfilingSession;
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -17,7 +18,6 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use crate::cluster::{Cluster, ClusterError, of_status};
 use crate::error::Error;
 use crate::print::line;
-use crate::sessions::{capture_condition, condition};
 
 /// Time between two drawings of what has not changed.
 const TICK: Duration = Duration::from_millis(120);
@@ -49,7 +49,7 @@ pub enum End {
 
 /// Where a session stands, by what is known of it and of its captures.
 pub fn standing<'a>(session: &ProfilingSession, captures: impl Iterator<Item = &'a Capture> + Clone) -> Standing {
-    let verdict = condition(session, SessionCondition::Succeeded);
+    let verdict = session.condition(SessionCondition::Succeeded);
     let end = verdict.and_then(|verdict| match verdict.status.as_str() {
         "True" => Some(End::Succeeded),
         "False" => Some(End::Failed {
@@ -78,9 +78,7 @@ fn percent<'a>(captures: impl Iterator<Item = &'a Capture>) -> u64 {
 }
 
 fn message<'a>(session: &ProfilingSession, captures: impl Iterator<Item = &'a Capture> + Clone) -> String {
-    let ended = |capture: &&Capture| {
-        capture_condition(capture, CaptureCondition::Succeeded.as_str()).is_some_and(|found| found.status != "Unknown")
-    };
+    let ended = |capture: &&Capture| Phase::of(capture).has_ended();
     let (all, done) = (captures.clone().count(), captures.clone().filter(ended).count());
     let at_work = captures.filter(|capture| !ended(capture)).find_map(|capture| {
         let progress = capture.status.as_ref()?.progress.as_ref()?;
@@ -95,8 +93,12 @@ fn message<'a>(session: &ProfilingSession, captures: impl Iterator<Item = &'a Ca
     if let Some(at_work) = at_work {
         return at_work + &count;
     }
-    let found = condition(session, SessionCondition::TargetsFound).filter(|found| found.status != "True");
-    let accepted = condition(session, SessionCondition::Accepted).filter(|found| found.status == "False");
+    let found = session
+        .condition(SessionCondition::TargetsFound)
+        .filter(|found| found.status != "True");
+    let accepted = session
+        .condition(SessionCondition::Accepted)
+        .filter(|found| found.status == "False");
     match accepted.or(found) {
         Some(why) if why.message.is_empty() => line(&why.reason),
         Some(why) => format!("{}: {}", line(&why.reason), line(&why.message)),
@@ -110,7 +112,7 @@ fn message<'a>(session: &ProfilingSession, captures: impl Iterator<Item = &'a Ca
 fn why<'a>(said: &str, captures: impl Iterator<Item = &'a Capture>) -> String {
     let mut words = vec![line(said)];
     let failed = captures.filter_map(|capture| {
-        let verdict = capture_condition(capture, CaptureCondition::Succeeded.as_str())?;
+        let verdict = capture.condition(CaptureCondition::Succeeded)?;
         // The session's own words may hold them already.
         let untold = verdict.message.is_empty() || !said.contains(verdict.message.trim());
         (verdict.status == "False" && untold).then(|| {

@@ -1,25 +1,11 @@
 //! Sessions in a table, and what is read out of one.
 
-use flopwatch_api::capture::Capture;
 use flopwatch_api::reason::SessionCondition;
 use flopwatch_api::session::ProfilingSession;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;
 
 use crate::print::{Cell, Paint, Tone, age, table};
-
-/// A condition of a session.
-pub fn condition(session: &ProfilingSession, wanted: SessionCondition) -> Option<&Condition> {
-    let conditions = &session.status.as_ref()?.conditions;
-    conditions.iter().find(|condition| condition.type_ == wanted.as_str())
-}
-
-/// A condition of a capture.
-pub fn capture_condition<'a>(capture: &'a Capture, wanted: &str) -> Option<&'a Condition> {
-    let conditions = &capture.status.as_ref()?.conditions;
-    conditions.iter().find(|condition| condition.type_ == wanted)
-}
 
 /// How a status of a condition reads.
 pub fn tone(status: &str) -> Tone {
@@ -66,7 +52,7 @@ pub fn render(sessions: &[ProfilingSession], columns: Columns, now: Timestamp, p
 }
 
 fn row(session: &ProfilingSession, columns: Columns, now: Timestamp) -> Vec<Cell> {
-    let verdict = condition(session, SessionCondition::Succeeded);
+    let verdict = session.condition(SessionCondition::Succeeded);
     let status = session.status.clone().unwrap_or_default();
     let counts = status.counts;
     let mut row = Vec::new();

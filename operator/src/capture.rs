@@ -4,4 +4,3 @@ pub mod deletions;
 pub mod node;
 pub mod plan;
 pub mod reconcile;
-pub mod standing;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use flopwatch_api::capture::Capture;
+use flopwatch_api::phase::Phase;
 use flopwatch_api::session::StopMode;
 use flopwatch_api::{CAPTURE_FINALIZER, OPERATOR_FIELD_MANAGER};
 use futures::{StreamExt as _, stream};
@@ -15,7 +16,6 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::capture::standing::Standing;
 use crate::controller::SUSPENDED_KEY;
 use crate::deadline::{CallError, bounded};
 
@@ -279,7 +279,7 @@ fn is_held(capture: &DynamicObject) -> bool {
 fn at_work(capture: DynamicObject) -> Option<Capture> {
     let (namespace, name) = (capture.namespace().unwrap_or_default(), capture.name_any());
     match capture.try_parse::<Capture>() {
-        Ok(capture) => (!Standing::of(&capture).has_ended()).then_some(capture),
+        Ok(capture) => (!Phase::of(&capture).has_ended()).then_some(capture),
         Err(error) => {
             tracing::warn!(namespace, name, %error, "cannot read a capture; it is let go without waiting for it");
             None

@@ -176,7 +176,7 @@ impl fmt::Display for Trouble {
 
 /// Why a prepared pod does not start, if the preparation is what holds it up.
 pub fn trouble(pod: &Pod) -> Option<Trouble> {
-    split_names(pod.annotations().get(PREPARED_ANNOTATION)?).next()?;
+    pod::prepared_containers(pod).next()?;
     let status = pod.status.as_ref()?;
     let failed = status.phase.as_deref() == Some("Failed");
     // A pod that was ended as a whole (deleted, evicted, out of time) takes its init containers along.

@@ -24,7 +24,7 @@ use crate::node::sweep::capture_id;
 use crate::node::watched;
 use crate::node::work::{self, Interrupts};
 use crate::node::writer::{self, Target};
-use crate::plan::{Holder, Interrupt, Observed, Step, interrupt, is_decided, is_waiting, plan, was_started};
+use crate::plan::{Holder, Interrupt, Observed, Step, interrupt, is_waiting, plan, was_started};
 use crate::status::Draft;
 
 /// Reconciliations at once. Each only plans, writes one status, or starts a task.
@@ -227,7 +227,7 @@ impl Captures {
             || own.is_none_or(|capture| {
                 let status = capture.status.as_ref().unwrap_or(&empty);
                 let deleting = capture.metadata.deletion_timestamp.is_some();
-                is_decided(status) || thrown_away(interrupt(&capture.spec, status, deleting))
+                status.is_decided() || thrown_away(interrupt(&capture.spec, status, deleting))
             })
     }
 
@@ -238,7 +238,7 @@ impl Captures {
             let same = (&spec.pod_ref.uid, &spec.container_name) == (&container.0, &container.1);
             let status = other.status.as_ref();
             same && other.uid().is_some_and(|other| other != uid)
-                && status.is_some_and(|status| was_started(status) && !is_decided(status))
+                && status.is_some_and(|status| was_started(status) && !status.is_decided())
         };
         self.watched.state().iter().find(left).map(|other| display_name(other))
     }
@@ -252,7 +252,7 @@ impl Captures {
     pub fn ended(&self) -> Vec<Arc<Capture>> {
         let mut all = self.watched.state();
         all.retain(|capture| {
-            let ended = capture.status.as_ref().is_some_and(is_decided);
+            let ended = capture.is_decided();
             ended && capture.metadata.deletion_timestamp.is_none() && !self.is_live(&capture.uid().unwrap_or_default())
         });
         all
@@ -262,7 +262,7 @@ impl Captures {
     pub fn busy(&self) -> HashSet<CaptureId> {
         let all = self.watched.state();
         let busy = all.iter().filter(|capture| {
-            let ended = capture.status.as_ref().is_some_and(is_decided);
+            let ended = capture.is_decided();
             !ended || self.is_live(&capture.uid().unwrap_or_default())
         });
         busy.map(|capture| capture_id(capture.as_ref())).collect()
@@ -347,7 +347,7 @@ async fn reconcile(capture: Arc<Capture>, captures: Arc<Captures>) -> Result<Act
     }
     let target = Target::new(node.client.clone(), &capture);
     let deleting = capture.metadata.deletion_timestamp.is_some();
-    let decided = capture.status.as_ref().is_some_and(is_decided);
+    let decided = capture.is_decided();
     if decided && !deleting {
         return Ok(Action::await_change());
     }
@@ -419,7 +419,7 @@ async fn release(node: &Node, target: &Target, capture: &Capture) -> Result<(), 
         .await
         .map_err(|_elapsed| Error::StoreTimeout)??;
     let mut draft = Draft::new(capture.status.as_ref(), capture.metadata.generation);
-    if capture.status.as_ref().is_some_and(is_decided) {
+    if capture.is_decided() {
         draft.release();
     } else if let Some(failure) = Interrupt::Deleted.failure() {
         draft.fail(&failure, None, Timestamp::now());

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use flopwatch_api::pod;
 use flopwatch_api::preparation::{
     NSYS_CUDA_GRAPH_ANNOTATION, NSYS_SESSION, NSYS_TRACE_ANNOTATION, NSYS_TRACE_DEFAULT, PREPARED_ANNOTATION,
     START_ANNOTATION, split_names,
@@ -231,17 +232,16 @@ fn decide(node: &Node, container: &ContainerCgroup) -> Decision {
 }
 
 fn is_prepared(pod: &Pod, container_id: &str) -> bool {
-    let prepared: Vec<_> = split_names(pods::annotation(pod, PREPARED_ANNOTATION).unwrap_or_default()).collect();
     match pods::container_of_id(pod, container_id) {
-        Some(name) => prepared.contains(&name.as_str()),
+        Some(name) => pod::is_prepared(pod, &name),
         // The kubelet says which container it is only after its start; its mounts tell meanwhile.
-        None => !prepared.is_empty(),
+        None => pod::prepared_containers(pod).next().is_some(),
     }
 }
 
 /// The session that a prepared container gets.
 fn wanted(pod: &Pod, protocol: u32) -> Graft {
-    let at_start = pods::annotation(pod, START_ANNOTATION) == Some(StartMode::ContainerStart.as_str());
+    let at_start = pod::annotation(pod, START_ANNOTATION) == Some(StartMode::ContainerStart.as_str());
     Graft {
         options: launch_options(pod),
         held_for: pod.metadata.uid.clone().filter(|_| at_start && can_hold(protocol)),
@@ -250,7 +250,7 @@ fn wanted(pod: &Pod, protocol: u32) -> Graft {
 
 /// What is fixed with the container's start, from the pod's annotations.
 fn launch_options(pod: &Pod) -> LaunchOptions {
-    let listed = pods::annotation(pod, NSYS_TRACE_ANNOTATION).unwrap_or(NSYS_TRACE_DEFAULT);
+    let listed = pod::annotation(pod, NSYS_TRACE_ANNOTATION).unwrap_or(NSYS_TRACE_DEFAULT);
     let mut trace: Vec<_> = split_names(listed).filter_map(TraceCategory::from_name).collect();
     if trace.is_empty() {
         trace = split_names(NSYS_TRACE_DEFAULT)
@@ -259,7 +259,7 @@ fn launch_options(pod: &Pod) -> LaunchOptions {
     }
     trace.sort_unstable();
     trace.dedup();
-    let node_level = pods::annotation(pod, NSYS_CUDA_GRAPH_ANNOTATION) == Some("node");
+    let node_level = pod::annotation(pod, NSYS_CUDA_GRAPH_ANNOTATION) == Some("node");
     let cuda_graph_trace = trace.contains(&TraceCategory::Cuda).then_some(if node_level {
         CudaGraphTrace::Node
     } else {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use flopwatch_api::preparation::{PREPARED_ANNOTATION, split_names};
+use flopwatch_api::pod;
 use flopwatch_attach::graft::{GraftError, Target};
 use futures::StreamExt;
 use tracing::{debug, info, warn};
@@ -36,8 +36,7 @@ pub(super) async fn sweep(node: &Arc<Node>, keep: impl Fn(&str) -> bool + Send +
         .state()
         .iter()
         .flat_map(|pod| {
-            let prepared = pods::annotation(pod, PREPARED_ANNOTATION).unwrap_or_default();
-            split_names(prepared)
+            pod::prepared_containers(pod)
                 .filter_map(|name| pods::running_container_id(pod, name))
                 .collect::<Vec<_>>()
         })

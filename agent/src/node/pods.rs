@@ -82,17 +82,6 @@ pub fn container_of_id(pod: &Pod, container_id: &str) -> Option<String> {
     Some(found.name.clone())
 }
 
-/// An annotation's value.
-pub fn annotation<'a>(pod: &'a Pod, name: &str) -> Option<&'a str> {
-    pod.metadata.annotations.as_ref()?.get(name).map(String::as_str)
-}
-
-/// Whether admission prepared a container of the pod.
-pub fn is_prepared(pod: &Pod, container: &str) -> bool {
-    let prepared = annotation(pod, flopwatch_api::preparation::PREPARED_ANNOTATION).unwrap_or_default();
-    flopwatch_api::preparation::split_names(prepared).any(|name| name == container)
-}
-
 /// The running container that a capture is about: its pod, and the container's ID.
 pub fn target(
     pods: &Pods,

@@ -13,7 +13,6 @@ use tracing::{info, warn};
 
 use crate::failure::chain;
 use crate::node::journal;
-use crate::plan::is_decided;
 use crate::steps::Steps;
 use crate::workplace;
 
@@ -43,7 +42,7 @@ pub(super) async fn list_captures(client: &Client, node: &str) -> Result<Listed,
         for capture in &list.items {
             listed.all.insert(capture_id(capture));
             let decided = match &capture.0 {
-                Ok(capture) => capture.status.as_ref().is_some_and(is_decided),
+                Ok(capture) => capture.is_decided(),
                 // It exists: what is kept of it stays.
                 Err(invalid) => {
                     warn!(capture = capture.name_any(), error = %invalid.error, "a capture cannot be read; nothing of it is swept");

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use flopwatch_api::artifact::Artifact;
 use flopwatch_api::capability::Capability;
 use flopwatch_api::capture::{Capture, CaptureSummary, Stage};
+use flopwatch_api::pod;
 use flopwatch_api::preparation::CAPTURE_ROOM_ANNOTATION;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StartMode;
@@ -191,7 +192,7 @@ impl<'a> Work<'a> {
             self.interrupted()?;
         }
         let (pod, container_id) = find()?;
-        let prepared = pods::is_prepared(&pod, &spec.container_name);
+        let prepared = pod::is_prepared(&pod, &spec.container_name);
         let probed = self.node.containers.probe(&container_id, prepared).await?;
         let mut capabilities = self.node.profilers.capabilities(&probed.facts);
         if !prepared {
@@ -255,7 +256,7 @@ impl<'a> Work<'a> {
         // What admission did not write leaves no room.
         let pod_room = pod
             .as_ref()
-            .and_then(|pod| pods::annotation(pod, CAPTURE_ROOM_ANNOTATION))
+            .and_then(|pod| pod::annotation(pod, CAPTURE_ROOM_ANNOTATION))
             .map(|room| room.parse().unwrap_or(0));
         Site {
             containers: Arc::clone(&self.node.containers),

@@ -79,7 +79,7 @@ impl Profiler for Nsys {
     }
 
     fn attach(&self, probed: &Probed, pod: Option<&Pod>) -> Result<State, Failure> {
-        let annotation = pod.and_then(|pod| pods::annotation(pod, NSYS_TRACE_ANNOTATION));
+        let annotation = pod.and_then(|pod| pod::annotation(pod, NSYS_TRACE_ANNOTATION));
         let session = Session {
             traced: categories::traced_categories(annotation),
             tools: probed.tools.clone(),

@@ -10,7 +10,6 @@ use kube::ResourceExt;
 
 use crate::fetch::FetchError;
 use crate::print::line;
-use crate::sessions::condition;
 
 /// What the command line says.
 #[derive(Clone, Copy, Debug, Default)]
@@ -175,7 +174,7 @@ fn checked(session: &ProfilingSession, capture: &Capture, artifact: &Artifact) -
 
 fn why_nothing(session: &ProfilingSession, captures: &[Capture]) -> String {
     let name = session.name_any();
-    match condition(session, SessionCondition::Succeeded) {
+    match session.condition(SessionCondition::Succeeded) {
         Some(verdict) if verdict.status == "False" => format!(
             "it failed ({}: {}); kubectl flopwatch describe {name} says more",
             line(&verdict.reason),

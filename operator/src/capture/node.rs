@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use flopwatch_api::pod;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
@@ -39,7 +40,7 @@ impl NodeHealth {
         let mut health = Self::AgentMissing;
         for pod in agents {
             let Some(status) = &pod.status else { continue };
-            if matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")) {
+            if pod::has_ended(pod) {
                 continue;
             }
             let ready = status.conditions.iter().flatten();

@@ -4,11 +4,8 @@ use std::time::Duration;
 
 use flopwatch_api::CAPTURE_FINALIZER;
 use flopwatch_api::capture::{Capture, CaptureStatus};
-use flopwatch_api::reason::CaptureCondition;
-use k8s_controller::conditions;
 
 use crate::capture::node::NodeHealth;
-use crate::capture::standing::lost;
 
 /// A capture that is being deleted waits for an agent that is there for this many times the patience with a lost node: longer
 /// than for any agent that is not.
@@ -52,10 +49,8 @@ pub fn plan(capture: &Capture, surroundings: Surroundings) -> CapturePlan {
         .flatten()
         .any(|finalizer| finalizer == CAPTURE_FINALIZER);
     let status = capture.status.as_ref();
-    let agent_ended = status
-        .and_then(|status| conditions::find(&status.conditions, CaptureCondition::Succeeded.as_str()))
-        .is_some_and(|condition| condition.status == "True" || condition.status == "False");
-    let already_lost = lost(capture).is_some();
+    let agent_ended = capture.is_decided();
+    let already_lost = status.is_some_and(|status| status.lost().is_some());
     let patience = surroundings.health.patience(surroundings.node_lost);
     let gone = patience.is_some_and(|patience| surroundings.since >= patience);
     let remaining = patience.map(|patience| patience.saturating_sub(surroundings.since) + Duration::from_secs(1));

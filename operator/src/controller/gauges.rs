@@ -1,10 +1,9 @@
 //! Gauges that are computed when they are read.
 
-use flopwatch_api::reason::SessionReason;
+use flopwatch_api::phase::Phase;
+use flopwatch_api::reason::{SessionCondition, SessionReason};
 use flopwatch_api::session::ProfilingSessionStatus;
-use k8s_controller::conditions;
 
-use crate::capture::standing::Standing;
 use crate::controller::context::{Stores, Suspension};
 use crate::metrics::Metrics;
 use crate::trouble::unprepared::{UnpreparedReason, unprepared};
@@ -13,15 +12,16 @@ use crate::trouble::{TroubleReason, trouble};
 /// States of sessions, for the gauge.
 fn state(status: Option<&ProfilingSessionStatus>) -> &'static str {
     let Some(status) = status else { return "pending" };
-    let find = |type_: &str| conditions::find(&status.conditions, type_);
-    let reason = find("Succeeded").and_then(|condition| SessionReason::from_name(&condition.reason));
+    let is_true = |wanted| status.condition(wanted).is_some_and(|found| found.status == "True");
+    let verdict = status.condition(SessionCondition::Succeeded);
+    let reason = verdict.and_then(|condition| SessionReason::from_name(&condition.reason));
     match reason {
         Some(SessionReason::Succeeded) => "succeeded",
         Some(SessionReason::PartiallySucceeded) => "partially_succeeded",
         Some(SessionReason::Failed) => "failed",
         Some(SessionReason::Discarded) => "discarded",
-        _ if find("Capturing").is_some_and(|condition| condition.status == "True") => "capturing",
-        _ if find("TargetsFound").is_some_and(|condition| condition.status == "True") => "pending",
+        _ if is_true(SessionCondition::Capturing) => "capturing",
+        _ if is_true(SessionCondition::TargetsFound) => "pending",
         _ => "waiting_for_targets",
     }
 }
@@ -47,13 +47,13 @@ pub(super) fn refresh(metrics: &Metrics, stores: &Stores, suspension: &Suspensio
             .with_label_values(&[state(session.status.as_ref())])
             .inc();
     }
-    for name in Standing::NAMES {
+    for name in Phase::NAMES {
         metrics.captures.with_label_values(&[name]).set(0);
     }
     for capture in stores.captures.state() {
         metrics
             .captures
-            .with_label_values(&[Standing::of(&capture).as_str()])
+            .with_label_values(&[Phase::of(&capture).as_str()])
             .inc();
     }
     let held_up = stores.pods.state_filter(|pod| trouble(pod).is_some());

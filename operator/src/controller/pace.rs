@@ -5,10 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use flopwatch_api::capture::Capture;
+use flopwatch_api::phase::Phase;
 use kube::runtime::reflector::{ObjectRef, Store};
 use tokio::time::Instant;
 
-use crate::capture::standing::Standing;
 use crate::session::budget::Budget;
 use crate::session::plan::Plan;
 
@@ -61,7 +61,7 @@ impl Pace {
             made.captures.retain(|(capture, _)| captures.get(capture).is_none());
             !made.captures.is_empty() && now.duration_since(made.at) < UNSEEN
         });
-        let seen = captures.state_filter(|capture| !Standing::of(capture).has_ended());
+        let seen = captures.state_filter(|capture| !Phase::of(capture).has_ended());
         let seen = seen.iter().map(|capture| capture.spec.status_interval_seconds);
         let unseen = made.values().flat_map(|made| &made.captures);
         let budget = Budget::new(self.bound, seen.chain(unseen.map(|(_, interval)| *interval)));

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use flopwatch_api::capture::Capture;
+use flopwatch_api::phase::Phase;
 use flopwatch_api::session::ProfilingSession;
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
@@ -15,7 +16,6 @@ use kube::{Client, ResourceExt as _};
 use tokio::sync::{Notify, mpsc};
 
 use crate::capture::reconcile::is_being_released;
-use crate::capture::standing::Standing;
 use crate::controller::context::{Context, Stores};
 use crate::controller::{ControllerOptions, SUSPENDED_KEY, prune};
 use crate::session::plan::is_choosing;
@@ -202,7 +202,7 @@ async fn watch_captures(client: &Client, writer: Writer<Capture>, context: &Cont
         queues
             .session(ObjectRef::new(&capture.spec.session_ref.name).within(&namespace))
             .await;
-        if context.namespace_limit.is_some() && Standing::of(&capture).has_ended() {
+        if context.namespace_limit.is_some() && Phase::of(&capture).has_ended() {
             // It may have left its place to a session that waits for one.
             let waits = |session: &ProfilingSession| {
                 session.metadata.namespace == capture.metadata.namespace && is_choosing(session)
@@ -320,5 +320,5 @@ async fn each<K>(mut changes: impl Stream<Item = Change<K>> + Unpin, queues: &Qu
 
 /// Whether a capture still needs its node: it is at work, or being deleted.
 fn is_held(capture: &Capture) -> bool {
-    capture.metadata.deletion_timestamp.is_some() || !Standing::of(capture).has_ended()
+    capture.metadata.deletion_timestamp.is_some() || !Phase::of(capture).has_ended()
 }

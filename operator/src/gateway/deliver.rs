@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use flopwatch_api::artifact::{Output, artifacts_path};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::form::{Form, TIMELINE};
+use flopwatch_api::phase::Phase;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_http::Verb;
 use kube::ResourceExt as _;
@@ -15,7 +16,7 @@ use kube::ResourceExt as _;
 use crate::gateway::agents::AgentError;
 use crate::gateway::directory::AgentPlace;
 use crate::gateway::problem::Problem;
-use crate::gateway::routes::{Gateway, has_ended, published};
+use crate::gateway::routes::{Gateway, published};
 use crate::gateway::token::Token;
 
 impl Gateway {
@@ -100,7 +101,7 @@ impl Gateway {
 }
 
 fn nothing_of_that_name(capture: &Capture) -> Problem {
-    if has_ended(capture) {
+    if Phase::of(capture).has_ended() {
         Problem::NotFound("artifact of that name in this capture".to_owned())
     } else {
         Problem::NotReady("The capture has not published anything yet.".to_owned())

@@ -170,10 +170,7 @@ pub(crate) enum SessionState {
 }
 
 fn condition(session: &ProfilingSession, wanted: SessionCondition) -> Option<(&str, &str, &str)> {
-    let conditions = session.status.as_ref().map(|status| status.conditions.as_slice());
-    let found = conditions?
-        .iter()
-        .find(|condition| condition.type_ == wanted.as_str())?;
+    let found = session.condition(wanted)?;
     Some((&found.status, &found.reason, &found.message))
 }
 

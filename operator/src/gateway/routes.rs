@@ -14,6 +14,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use flopwatch_api::artifact::Artifact;
 use flopwatch_api::capture::Capture;
 use flopwatch_api::form::{Form, TIMELINE};
+use flopwatch_api::phase::Phase;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_http::{Credentials, Grant, Reviewer, Verb};
 use futures::Stream;
@@ -247,18 +248,6 @@ impl Gateway {
 pub(crate) fn published<'a>(capture: &'a Capture, name: &str) -> Option<&'a Artifact> {
     let artifacts = &capture.status.as_ref()?.artifacts;
     artifacts.iter().find(|artifact| artifact.name == name)
-}
-
-/// Whether nothing more comes of the capture.
-pub(crate) fn has_ended(capture: &Capture) -> bool {
-    let status = capture.status.as_ref();
-    status.is_some_and(|status| {
-        let succeeded = status
-            .conditions
-            .iter()
-            .find(|condition| condition.type_ == "Succeeded");
-        succeeded.is_some_and(|condition| condition.status != "Unknown")
-    })
 }
 
 /// What can be profiled with.
@@ -561,7 +550,7 @@ async fn timeline_status(
     let (id, which) = (path(id)?, query(which)?);
     let (_, capture) = gateway.capture(&token, &id, which.capture.as_deref()).await?;
     let artifact = published(&capture, TIMELINE).map(ArtifactItem::of);
-    let status = match (&artifact, has_ended(&capture)) {
+    let status = match (&artifact, Phase::of(&capture).has_ended()) {
         (Some(_), _) => TimelineState::Ready,
         (None, true) => TimelineState::Absent,
         (None, false) => TimelineState::Pending,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use flopwatch_api::preparation::{PREPARED_ANNOTATION, split_names};
+use flopwatch_api::pod;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
@@ -53,20 +53,14 @@ pub(crate) struct TargetContainer {
 impl TargetItem {
     /// None for a pod that does not run.
     fn of(pod: &Pod) -> Option<Self> {
-        let phase = pod.status.as_ref()?.phase.as_deref();
-        if phase != Some("Running") || pod.metadata.deletion_timestamp.is_some() {
+        if !pod::is_running(pod) {
             return None;
         }
         let spec = pod.spec.as_ref()?;
-        let annotations = pod.annotations();
-        let prepared = annotations
-            .get(PREPARED_ANNOTATION)
-            .map(String::as_str)
-            .unwrap_or_default();
         let containers = spec.containers.iter().map(|container| TargetContainer {
             name: container.name.clone(),
             gpu: asks_for_gpu(container),
-            prepared: split_names(prepared).any(|name| name == container.name),
+            prepared: pod::is_prepared(pod, &container.name),
         });
         Some(Self {
             pod: pod.name_any(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use flopwatch_api::pod;
 use flopwatch_api::preparation::{
     HOLD_ANNOTATION, NSYS_TRACE_ANNOTATION, NSYS_TRACE_DEFAULT, PREPARE_CONTAINERS_ANNOTATION, PREPARE_LABEL,
     PREPARE_NSYS, PREPARED_ANNOTATION, START_ANNOTATION, UNPREPARED_ANNOTATION, split_names,
@@ -22,7 +23,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::controller::context::Context;
 use crate::deadline::{CallError, bounded};
-use crate::session::targets::{Selection, choose_among, phase};
+use crate::session::targets::{Selection, choose_among};
 
 /// ClusterRole of the chart that lets the controller make pods where it is bound to it, and nowhere else.
 pub const POD_TEMPLATES_ROLE: &str = "flopwatch-pod-templates";
@@ -128,15 +129,14 @@ pub fn unprepared(session: &ProfilingSession, pod: &Pod) -> Option<(String, bool
     if !spec.profiler.type_.needs_preparation() && spec.start != StartMode::ContainerStart {
         return None;
     }
-    if let Some(why) = pod.annotations().get(UNPREPARED_ANNOTATION) {
+    if let Some(why) = pod::unprepared(pod) {
         let message = format!(
             "the pod of spec.target.podTemplate cannot be prepared: {}",
             why.replace('\n', "; ")
         );
         return Some((message, false));
     }
-    let prepared = pod.annotations().get(PREPARED_ANNOTATION).map(String::as_str);
-    split_names(prepared.unwrap_or_default()).next().is_none().then(|| {
+    pod::prepared_containers(pod).next().is_none().then(|| {
         let message = "the pod of spec.target.podTemplate would not be prepared: Flopwatch's admission did not answer, or does not look at this namespace";
         (message.to_owned(), true)
     })
@@ -152,7 +152,7 @@ pub fn captures(session: &ProfilingSession, pod: &Pod) -> usize {
 
 /// Name and UID of a pod that may still run.
 pub fn unfinished(pod: &Pod) -> Option<(String, String)> {
-    let over = matches!(phase(pod), "Succeeded" | "Failed") || pod.metadata.deletion_timestamp.is_some();
+    let over = pod::has_ended(pod) || pod.metadata.deletion_timestamp.is_some();
     (!over).then(|| Some((pod.name_any(), pod.uid()?))).flatten()
 }
 

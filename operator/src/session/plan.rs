@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flopwatch_api::capture::{Capture, CaptureSpec, PodReference, SessionReference};
+use flopwatch_api::phase::Phase;
 use flopwatch_api::reason::{SessionCondition, SessionReason};
 use flopwatch_api::session::{
     CaptureReference, MAX_CAPTURE_REFERENCES, ProfilingSession, ProfilingSessionStatus, StopMode,
@@ -20,7 +21,6 @@ use kube::core::DynamicObject;
 use kube::{Resource as _, ResourceExt as _};
 use sha2::{Digest as _, Sha256};
 
-use crate::capture::standing::Standing;
 use crate::session::budget::Budget;
 use crate::session::own_pod::{self, Attempt};
 use crate::session::share::Share;
@@ -260,7 +260,7 @@ impl Step<'_> {
                 .world
                 .captures
                 .iter()
-                .filter(|capture| !Standing::of(capture).has_ended() && capture.spec.stop != Some(mode));
+                .filter(|capture| !Phase::of(capture).has_ended() && capture.spec.stop != Some(mode));
             live.map(|capture| (Arc::clone(capture), mode)).collect()
         });
         let follows = is_true(&self.status, SessionCondition::TargetsFound);
@@ -296,7 +296,7 @@ impl Step<'_> {
             .world
             .captures
             .iter()
-            .filter(|capture| !Standing::of(capture).has_ended());
+            .filter(|capture| !Phase::of(capture).has_ended());
         live.map(|capture| capture.spec.status_interval()).max()
     }
 
@@ -523,7 +523,7 @@ pub fn is_choosing(session: &ProfilingSession) -> bool {
 }
 
 fn is_true(status: &ProfilingSessionStatus, condition: SessionCondition) -> bool {
-    conditions::find(&status.conditions, condition.as_str()).is_some_and(|found| found.status == "True")
+    status.condition(condition).is_some_and(|found| found.status == "True")
 }
 
 fn since(then: Timestamp, now: Timestamp) -> Duration {

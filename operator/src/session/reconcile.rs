@@ -318,7 +318,7 @@ fn news(before: Option<&ProfilingSessionStatus>, now: &ProfilingSessionStatus) -
         (SessionCondition::TargetsFound, "SelectTargets"),
         (SessionCondition::Succeeded, "Profile"),
     ] {
-        let find = |status: &ProfilingSessionStatus| conditions::find(&status.conditions, type_.as_str()).cloned();
+        let find = |status: &ProfilingSessionStatus| status.condition(type_).cloned();
         let Some(condition) = find(now).filter(|condition| condition.status != "Unknown") else {
             continue;
         };

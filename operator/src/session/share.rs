@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use flopwatch_api::capture::Capture;
+use flopwatch_api::phase::Phase;
 use flopwatch_api::session::ProfilingSession;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 
-use crate::capture::standing::Standing;
 use crate::controller::context::Context;
 use crate::session::own_pod;
 use crate::session::plan::is_choosing;
@@ -28,7 +28,7 @@ impl Share {
         let Some(limit) = context.namespace_limit else {
             return Self::default();
         };
-        let at_work = captures.iter().filter(|capture| !Standing::of(capture).has_ended());
+        let at_work = captures.iter().filter(|capture| !Phase::of(capture).has_ended());
         let others = context.stores.sessions.state_filter(|other| {
             other.metadata.namespace == session.metadata.namespace
                 && other.metadata.uid != session.metadata.uid

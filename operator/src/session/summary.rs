@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flopwatch_api::capture::Capture;
+use flopwatch_api::phase::Phase;
 use flopwatch_api::reason::SessionReason;
 use flopwatch_api::session::{CaptureCounts, CaptureReference, MAX_CAPTURE_REFERENCES, StopMode};
 use kube::ResourceExt as _;
-
-use crate::capture::standing::Standing;
 
 /// Longest message of a condition in bytes; the schema allows 4096 characters.
 const MAX_MESSAGE: usize = 1024;
@@ -56,27 +55,22 @@ impl Summary {
         });
         let mut summary = Self::default();
         for capture in captures {
-            let standing = Standing::of(capture);
             summary.counts.captures += 1;
-            let (succeeded, reason) = match standing {
-                Standing::Active { started } => {
+            let (succeeded, reason) = match Phase::of(capture) {
+                Phase::Waiting => {
                     summary.counts.active += 1;
-                    summary.started += i32::from(started);
-                    (
-                        "Unknown",
-                        if started {
-                            SessionReason::Capturing
-                        } else {
-                            SessionReason::Pending
-                        }
-                        .to_string(),
-                    )
+                    ("Unknown", SessionReason::Pending.to_string())
                 }
-                Standing::Succeeded => {
+                Phase::Capturing => {
+                    summary.counts.active += 1;
+                    summary.started += 1;
+                    ("Unknown", SessionReason::Capturing.to_string())
+                }
+                Phase::Succeeded => {
                     summary.counts.succeeded += 1;
                     ("True", SessionReason::Succeeded.to_string())
                 }
-                Standing::Failed { reason, message } => {
+                Phase::Failed { reason, message } => {
                     summary.counts.failed += 1;
                     *summary.failures.entry(reason.clone()).or_default() += 1;
                     summary.failure_message.get_or_insert(message);

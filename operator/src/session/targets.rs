@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use flopwatch_api::preparation::{PREPARED_ANNOTATION, split_names};
+use flopwatch_api::pod;
 use flopwatch_api::reason::SessionReason;
 use flopwatch_api::session::TargetSpec;
 use k8s_openapi::api::core::v1::{Container, Pod};
@@ -55,7 +55,7 @@ pub fn select(target: &TargetSpec, namespace: &str, pods: &[Arc<Pod>], kept: &BT
             };
             if !is_running(pod) {
                 let why = trouble(pod).map_or_else(String::new, |trouble| format!("; {}", trouble.note()));
-                return Selection::Waiting(format!("pod {name} is not running (phase {}){why}", phase(pod)));
+                return Selection::Waiting(format!("pod {name} is not running (phase {}){why}", pod::phase(pod)));
             }
             vec![pod.as_ref()]
         }
@@ -241,13 +241,8 @@ fn default_containers(pod: &Pod) -> Vec<String> {
     if !asking.is_empty() {
         return asking;
     }
-    let prepared = pod
-        .annotations()
-        .get(PREPARED_ANNOTATION)
-        .map(String::as_str)
-        .unwrap_or_default();
     let existing: BTreeSet<&str> = profilable(pod).map(|container| container.name.as_str()).collect();
-    split_names(prepared)
+    pod::prepared_containers(pod)
         .filter(|name| existing.contains(name))
         .map(str::to_owned)
         .collect()
@@ -267,17 +262,7 @@ pub fn asks_for_gpu(container: &Container) -> bool {
 }
 
 fn is_running(pod: &Pod) -> bool {
-    pod.metadata.deletion_timestamp.is_none()
-        && phase(pod) == "Running"
-        && pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
-}
-
-/// Phase of a pod; `Unknown` where its status says none.
-pub fn phase(pod: &Pod) -> &str {
-    pod.status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref())
-        .unwrap_or("Unknown")
+    pod::is_running(pod) && pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
 }
 
 fn uid(pod: &Pod) -> String {

@@ -1,6 +1,7 @@
 //! Pods that asked to be prepared and were created as they are: admission was away, or refused.
 
-use flopwatch_api::preparation::{PREPARE_LABEL, PREPARED_ANNOTATION, UNPREPARED_ANNOTATION};
+use flopwatch_api::pod;
+use flopwatch_api::preparation::{PREPARE_LABEL, PREPARED_ANNOTATION};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 
@@ -37,12 +38,10 @@ impl UnpreparedReason {
 /// Why a pod that asked for it is not prepared, or not in every container; None for one that is or did not ask, and for
 /// one that has ended.
 pub fn unprepared(pod: &Pod) -> Option<UnpreparedReason> {
-    pod.labels().get(PREPARE_LABEL)?;
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    if pod.metadata.deletion_timestamp.is_some() || matches!(phase, Some("Succeeded" | "Failed")) {
+    if !pod::asks_for_preparation(pod) || pod.metadata.deletion_timestamp.is_some() || pod::has_ended(pod) {
         return None;
     }
-    if pod.annotations().contains_key(UNPREPARED_ANNOTATION) {
+    if pod::unprepared(pod).is_some() {
         return Some(UnpreparedReason::Refused);
     }
     (!pod.annotations().contains_key(PREPARED_ANNOTATION)).then_some(UnpreparedReason::AdmissionMissed)
@@ -50,7 +49,7 @@ pub fn unprepared(pod: &Pod) -> Option<UnpreparedReason> {
 
 /// What happened and what to do about it.
 pub fn note(pod: &Pod, reason: UnpreparedReason) -> String {
-    match (reason, pod.annotations().get(UNPREPARED_ANNOTATION)) {
+    match (reason, pod::unprepared(pod)) {
         (UnpreparedReason::Refused, Some(why)) => {
             let why: String = why.replace('\n', "; ").chars().take(700).collect();
             format!("not prepared for profiling: {why}")

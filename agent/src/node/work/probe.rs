@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flopwatch_api::capability::Capability;
+use flopwatch_api::pod;
 use flopwatch_api::preparation::{NSYS_SESSION, PREPARE_CONTAINERS_ANNOTATION, PREPARE_LABEL, UNPREPARED_ANNOTATION};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::graft::{GraftError, LauncherState, Target, speaks};
@@ -339,10 +340,10 @@ fn union(all: impl Iterator<Item = Mapped>) -> Mapped {
 
 /// Says of a pod that asked to be prepared why it is not: that it should ask is no remedy.
 pub(super) fn explain_unprepared(capabilities: &mut [Capability], pod: &Pod, container: &str) {
-    if !pod.labels().contains_key(PREPARE_LABEL) {
+    if !pod::asks_for_preparation(pod) {
         return;
     }
-    let refused = pods::annotation(pod, UNPREPARED_ANNOTATION).unwrap_or_default();
+    let refused = pod::unprepared(pod).unwrap_or_default();
     let why = refused
         .lines()
         .find_map(|line| line.strip_prefix(container)?.strip_prefix(": "));

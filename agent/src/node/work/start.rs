@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use flopwatch_api::pod;
 use flopwatch_api::preparation::{PREPARED_ANNOTATION, split_names};
 use flopwatch_api::reason::CaptureReason;
 use k8s_openapi::api::core::v1::Pod;
@@ -72,17 +73,13 @@ impl Work<'_> {
             let message = format!("the program began before its collection: {why}; create the session anew");
             Err(Failure::new(CaptureReason::StartMissed, message))
         };
-        let ended = matches!(
-            pod.status.as_ref().and_then(|status| status.phase.as_deref()),
-            Some("Succeeded" | "Failed")
-        );
-        if ended {
+        if pod::has_ended(pod) {
             return missed("its pod has ended");
         }
         let Some(id) = pods::running_container_id(pod, container) else {
             return Ok(());
         };
-        if !pods::is_prepared(pod, container) {
+        if !pod::is_prepared(pod, container) {
             return missed("the container was not prepared");
         }
         let containers = &self.node.containers;
@@ -148,8 +145,7 @@ fn is_container(pod: &Pod, container: &str, id: &str) -> bool {
     if let Some(name) = pods::container_of_id(pod, id) {
         return name == container;
     }
-    let prepared = pods::annotation(pod, PREPARED_ANNOTATION).unwrap_or_default();
-    split_names(prepared).eq([container])
+    pod::prepared_containers(pod).eq([container])
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use flopwatch_api::pod;
 use flopwatch_api::reason::SessionReason;
 use flopwatch_api::session::StartMode;
 use k8s_openapi::api::core::v1::Pod;
@@ -10,7 +11,7 @@ use kube::ResourceExt as _;
 
 use super::{Over, Plan, Step, admit};
 use crate::session::own_pod::{self, Attempt};
-use crate::session::targets::{Selection, choose_among, phase};
+use crate::session::targets::{Selection, choose_among};
 use crate::trouble::trouble;
 
 impl Step<'_> {
@@ -86,7 +87,7 @@ impl Step<'_> {
         if own_pod::unfinished(pod).is_none() && kept.is_empty() {
             let message = format!(
                 "pod {name} ended (phase {}) before a capture could be made; its log says why",
-                phase(pod)
+                pod::phase(pod)
             );
             return self.end_without_captures(SessionReason::PodEnded, SessionReason::Failed, &message);
         }
@@ -94,11 +95,11 @@ impl Step<'_> {
         let ready = match self.session.spec.start {
             // The node's agent must know of the capture before the container asks for its session.
             StartMode::ContainerStart => scheduled,
-            StartMode::Now => scheduled && phase(pod) == "Running",
+            StartMode::Now => scheduled && pod::phase(pod) == "Running",
         };
         if !ready && kept.is_empty() {
             let why = trouble(pod).map_or_else(String::new, |trouble| format!("; {}", trouble.note()));
-            let message = format!("pod {name} is not running (phase {}){why}", phase(pod));
+            let message = format!("pod {name} is not running (phase {}){why}", pod::phase(pod));
             return self.wait(SessionReason::WaitingForTargets, message);
         }
         match choose_among(&self.session.spec.target, vec![pod], &kept) {
