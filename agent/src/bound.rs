@@ -14,7 +14,7 @@ const LEAST: u64 = 1 << 20;
 /// Most bytes that a collection may write until it is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bound {
-    /// In bytes.
+    /// Most bytes that the collection may write.
     pub bytes: u64,
     /// What it comes from.
     pub by: BoundBy,

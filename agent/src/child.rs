@@ -26,10 +26,10 @@ pub enum Error {
     Deadline {
         /// What the program was to do.
         what: String,
-        /// The limit.
+        /// Time that the program had.
         limit: Duration,
     },
-    /// It failed.
+    /// The program ended with another exit code than 0, or by a signal.
     #[error("{what} failed ({status}): {said}")]
     Failed {
         /// What the program was to do.

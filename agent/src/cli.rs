@@ -53,7 +53,7 @@ pub enum Command {
     Serve(ServeArguments),
     /// Print a completion script for a shell.
     Completion {
-        /// The shell.
+        /// Shell that the script is for.
         shell: Shell,
     },
     /// Make the folder for profilers' sessions in the node's cgroups: once per node, by an init container with
@@ -66,7 +66,7 @@ pub enum Command {
     /// Remove what is in a folder; what the agent runs as the user of its child processes.
     #[command(hide = true)]
     Clear {
-        /// The folder.
+        /// Folder of the artifacts to serve.
         folder: PathBuf,
     },
     /// Turn an export into a timeline file and a summary; what the agent runs in a child process.
@@ -167,7 +167,7 @@ pub struct SummaryArguments {
 /// Arguments of `convert`.
 #[derive(Debug, Args)]
 pub struct ConvertArguments {
-    /// The capture.
+    /// Capture to read: a report, an export, a trace or a timeline file.
     pub input: PathBuf,
     /// The timeline file to write, *.h5; it appears whole or not at all.
     pub output: PathBuf,
@@ -187,7 +187,7 @@ pub struct ConvertArguments {
 pub struct ExportArguments {
     /// The capture: any file that `convert` reads.
     pub file: PathBuf,
-    /// The format.
+    /// Format to write.
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(ExportFormat::ALL.map(ExportFormat::name)).try_map(format))]
     pub to: ExportFormat,
     /// The file to write; it appears whole or not at all [default: named after the capture, in the current folder].

@@ -14,7 +14,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Free space of a file system that is left alone: the larger of the two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Floor {
-    /// In bytes.
+    /// Free space that must be left, in bytes.
     pub bytes: u64,
     /// In hundredths of the file system.
     pub percent: u8,

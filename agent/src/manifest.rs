@@ -37,7 +37,7 @@ pub enum Error {
         field: &'static str,
         /// What stands there.
         found: String,
-        /// What should.
+        /// Group, version and kind that should be there.
         expected: String,
     },
     /// It has a field that does not exist.

@@ -138,19 +138,19 @@ impl Limits {
 
 /// What every capture of the node shares.
 pub struct Node {
-    /// Its name.
+    /// Name of the node, as the API server knows it.
     pub name: String,
     /// Way to the API server.
     pub client: Client,
-    /// Its clock.
+    /// Clock of the API server, as far as it is known.
     pub clock: clock::ServerClock,
-    /// Its pods.
+    /// Pods of the node, kept up to date by a watch.
     pub pods: Pods,
-    /// Published artifacts.
+    /// Store of the published artifacts.
     pub store: Arc<Store>,
     /// What the agent counts.
     pub metrics: Metrics,
-    /// Bounds.
+    /// Bounds of captures and of their children.
     pub limits: Limits,
     /// Import, export, transform.
     pub steps: Steps,

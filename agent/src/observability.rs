@@ -19,7 +19,7 @@ use tracing_subscriber::EnvFilter;
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
-    /// For people.
+    /// Lines for people.
     #[default]
     Text,
     /// One JSON object per line.

@@ -6,9 +6,8 @@
 use std::time::Duration;
 
 use flopwatch_api::capture::{CaptureSpec, CaptureStatus, Stage};
-use flopwatch_api::reason::{CaptureCondition, CaptureReason};
+use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StopMode;
-use k8s_controller::conditions;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use crate::failure::Failure;
@@ -263,7 +262,8 @@ pub fn window(seen: Window, tick: Duration) -> WindowStep {
 #[cfg(test)]
 mod tests {
     use flopwatch_api::capture::Progress;
-    use k8s_controller::conditions::{ConditionStatus, DesiredCondition};
+    use flopwatch_api::reason::CaptureCondition;
+    use k8s_controller::conditions::{self, ConditionStatus, DesiredCondition};
 
     use super::*;
 

@@ -55,9 +55,9 @@ const TICK: Duration = Duration::from_millis(200);
 /// What to record and where to put it.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The request.
+    /// Session manifest that says what to record.
     pub manifest: Manifest,
-    /// The profiler.
+    /// Nsight Systems of this machine.
     pub tools: HostTools,
     /// Folder of the results; it is created.
     pub output: PathBuf,
@@ -75,7 +75,7 @@ pub enum Error {
     /// The command cannot be run.
     #[error("{command}: {reason}")]
     Command {
-        /// Its name.
+        /// Command as it was given.
         command: String,
         /// What keeps it from running.
         reason: String,
@@ -83,7 +83,7 @@ pub enum Error {
     /// A folder or file of ours cannot be written.
     #[error("{path}: {source}")]
     Io {
-        /// Which.
+        /// File or folder that could not be written.
         path: PathBuf,
         /// What the operating system said.
         source: std::io::Error,
@@ -118,7 +118,7 @@ pub struct Recording {
     pub session_id: String,
     /// Folder of the results.
     pub folder: PathBuf,
-    /// The tables.
+    /// Tables of what was recorded.
     pub summary: Summary,
     /// Set when the window lacks events that were required.
     pub missing: Option<Failure>,
@@ -126,10 +126,10 @@ pub struct Recording {
     pub command: Running,
 }
 
-/// The command.
+/// State of the recorded command.
 #[derive(Debug)]
 pub enum Running {
-    /// It ended.
+    /// The command ended.
     Ended(ExitStatus),
     /// It runs on, with the library that the programs need which it starts from now on.
     Still(Box<Child>, Fallback),

@@ -43,7 +43,7 @@ pub enum Error {
     /// A file or folder cannot be read.
     #[error("{path}: {source}")]
     Io {
-        /// Which.
+        /// File or folder that cannot be read.
         path: PathBuf,
         /// What the operating system said.
         source: std::io::Error,

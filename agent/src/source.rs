@@ -72,7 +72,7 @@ pub enum Error {
     /// A report, and no Nsight Systems to export it.
     #[error("{path}: a report of Nsight Systems, which only Nsight Systems reads: {source}")]
     NoTools {
-        /// The report.
+        /// Report that was given.
         path: PathBuf,
         /// What is missing.
         source: tools::Error,
@@ -83,7 +83,7 @@ pub enum Error {
          its nsys with --nsys"
     )]
     Newer {
-        /// The report.
+        /// Report that was given.
         path: PathBuf,
         /// The version that made it.
         report: Version,
@@ -93,7 +93,7 @@ pub enum Error {
     /// The installed profiler could not read the report, though it is not older than it.
     #[error("{path}: made by Nsight Systems {report}, and the installed {installed} cannot read it: {said}")]
     Refused {
-        /// The report.
+        /// Report that was given.
         path: PathBuf,
         /// The version that made it.
         report: String,

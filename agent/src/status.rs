@@ -237,7 +237,7 @@ impl Draft {
         self.set(CaptureCondition::Stored, status, reason, "");
     }
 
-    /// They are.
+    /// Records that the object store holds the artifacts.
     pub fn stored(&mut self, url: String) {
         let (status, reason) = (ConditionStatus::True, CaptureReason::Stored);
         self.set(CaptureCondition::Stored, status, reason, "");

@@ -120,10 +120,10 @@ pub enum Error {
     Deadline {
         /// What was to be done.
         step: &'static str,
-        /// The limit.
+        /// Time that the step had.
         limit: Duration,
     },
-    /// It failed.
+    /// The step's child failed.
     #[error("{step} failed ({how}): {said}")]
     Failed {
         /// What was to be done.
@@ -220,7 +220,7 @@ impl Steps {
         }
     }
 
-    /// The bounds.
+    /// Bounds of the steps.
     pub const fn limits(&self) -> &Limits {
         &self.limits
     }

@@ -26,7 +26,7 @@ pub enum Error {
         .0.as_deref().map(|path| format!(" at {}", path.display())).unwrap_or_default()
     )]
     NoNsys(Option<PathBuf>),
-    /// No importer.
+    /// The folder of the tools has no importer.
     #[error(
         "{} holds no QdstrmImporter: install the host part of Nsight Systems (Debian: package nsight-systems), or name its folder \
          {HOST_DIR} with --nsys-host or FLOPWATCH_NSYS_HOST",

@@ -32,7 +32,7 @@ pub struct Samples {
     pub window_start_utc_ns: u64,
     /// Length of the window in ns. Used where there is no profiler's export.
     pub window_ns: u64,
-    /// The series.
+    /// Series that were sampled beside the capture.
     pub series: Vec<SampledSeries>,
     /// Samples that were due and not taken.
     pub missed: u64,
@@ -43,7 +43,7 @@ pub struct Samples {
 pub struct SampledSeries {
     /// Who sampled it, such as `nvml`.
     pub source: String,
-    /// Which device.
+    /// Device that was sampled.
     pub device: String,
     /// What, such as `power_watts`.
     pub metric: String,

@@ -21,7 +21,7 @@ pub enum Error {
     /// It cannot be made.
     #[error("{path}: cannot be made: {source}")]
     Io {
-        /// The folder.
+        /// Folder of the child.
         path: PathBuf,
         /// What the operating system said.
         source: io::Error,
@@ -31,7 +31,7 @@ pub enum Error {
         "{path}: belongs to group {found}, and not to {wanted} of its children: the file system does not keep groups apart"
     )]
     Group {
-        /// The folder.
+        /// Folder of the child.
         path: PathBuf,
         /// Whose it is.
         found: u32,

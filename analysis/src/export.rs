@@ -51,7 +51,7 @@ pub(crate) const VERSION: u32 = 1;
 /// Version of the tables' columns and of the tracks' numbering. Columns are added behind the others without a new version.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// A format.
+/// A format of exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExportFormat {
     /// JSON of chrome://tracing, which most viewers of traces read.
@@ -153,7 +153,7 @@ impl Table {
 /// What was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exported {
-    /// Events.
+    /// Events that were written.
     pub events: u64,
     /// Samples of series.
     pub samples: u64,

@@ -208,6 +208,55 @@ closed_set! {
     }
 }
 
+closed_set! {
+    /// Reasons in the problem details of an agent's artifact service (RFC 9457), which the gateway reads.
+    ArtifactReason {
+        /// A name in the path is no Kubernetes name.
+        BadName,
+        /// The path is not UTF-8 once it is decoded.
+        BadPath,
+        /// The query is not what it should be.
+        BadQuery,
+        /// There is no token, or the API server does not know it.
+        Unauthenticated,
+        /// The caller may not read the session.
+        Forbidden,
+        /// The caller may read the session, but not its raw captures.
+        RawForbidden,
+        /// There is no such artifact.
+        NotFound,
+        /// The capture holds nothing of the kind.
+        NotCaptured,
+        /// The path exists, the method does not.
+        Method,
+        /// No byte of the range is in the artifact.
+        Range,
+        /// The request came for another host than this machine.
+        ForeignHost,
+        /// The Kubernetes API could not be asked who may read.
+        Reviews,
+        /// The stored content is not what was published.
+        Corrupt,
+        /// The object store that holds the artifact fails.
+        ObjectStore,
+        /// The node's store failed.
+        Store,
+        /// As many conversions as may be are waiting.
+        Busy,
+        /// The derived artifact is being made.
+        Converting,
+        /// The derived artifact cannot be made.
+        ConversionFailed,
+    }
+}
+
+impl ArtifactReason {
+    /// Whether the artifact may be had elsewhere all the same: this agent's own copy is what fails.
+    pub const fn is_of_this_copy(self) -> bool {
+        matches!(self, Self::Corrupt | Self::Store)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,6 +265,9 @@ mod tests {
     fn every_reason_is_found_by_its_own_name() {
         for reason in CaptureReason::ALL {
             assert_eq!(CaptureReason::from_name(reason.as_str()), Some(*reason));
+        }
+        for reason in ArtifactReason::ALL {
+            assert_eq!(ArtifactReason::from_name(reason.as_str()), Some(*reason));
         }
         assert_eq!(CaptureReason::from_name("NoSuchReason"), None);
     }

@@ -226,7 +226,7 @@ impl Drop for Place {
     }
 }
 
-/// One conversion.
+/// A conversion that a client waits for.
 struct Job {
     converter: Arc<dyn Converter>,
     store: Arc<Store>,

@@ -34,7 +34,7 @@ pub struct CaptureId {
 pub struct Manifest {
     /// Version of this layout.
     pub version: u32,
-    /// The capture.
+    /// Capture that the artifacts are of.
     pub capture: CaptureId,
     /// The session that the capture belongs to; who may `get` it may read the artifacts.
     pub session: SessionReference,

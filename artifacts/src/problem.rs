@@ -12,6 +12,7 @@ use crate::conversion::ConversionError;
 use crate::manifest::ManifestError;
 use crate::object_store::BucketError;
 use crate::store::StoreError;
+use flopwatch_api::reason::ArtifactReason;
 
 /// An answer other than success. Each variant is one closed reason.
 #[derive(Debug)]
@@ -66,71 +67,71 @@ impl From<ConversionError> for Problem {
 }
 
 impl Problem {
-    fn describe(&self) -> (StatusCode, &'static str, String) {
+    fn describe(&self) -> (StatusCode, ArtifactReason, String) {
         match self {
-            Self::BadName(error) => (StatusCode::BAD_REQUEST, "BadName", error.to_string()),
-            Self::BadQuery(rejection) => (StatusCode::BAD_REQUEST, "BadQuery", rejection.body_text()),
-            Self::BadPath(rejection) => (StatusCode::BAD_REQUEST, "BadPath", rejection.body_text()),
+            Self::BadName(error) => (StatusCode::BAD_REQUEST, ArtifactReason::BadName, error.to_string()),
+            Self::BadQuery(rejection) => (StatusCode::BAD_REQUEST, ArtifactReason::BadQuery, rejection.body_text()),
+            Self::BadPath(rejection) => (StatusCode::BAD_REQUEST, ArtifactReason::BadPath, rejection.body_text()),
             Self::Unauthenticated => (
                 StatusCode::UNAUTHORIZED,
-                "Unauthenticated",
+                ArtifactReason::Unauthenticated,
                 "Send `Authorization: Bearer TOKEN` with a token of this cluster, such as `kubectl create token` makes.".into(),
             ),
             Self::Forbidden => (
                 StatusCode::FORBIDDEN,
-                "Forbidden",
+                ArtifactReason::Forbidden,
                 "Reading a capture needs `get` on its profilingsession (flopwatch.dev) in this namespace.".into(),
             ),
             Self::RawForbidden => (
                 StatusCode::FORBIDDEN,
-                "RawForbidden",
+                ArtifactReason::RawForbidden,
                 "A raw capture holds process environments; reading it needs `get` on profilingsessions/raw (flopwatch.dev) too.".into(),
             ),
-            Self::NotFound(what) => (StatusCode::NOT_FOUND, "NotFound", format!("There is no {what}.")),
+            Self::NotFound(what) => (StatusCode::NOT_FOUND, ArtifactReason::NotFound, format!("There is no {what}.")),
             Self::NotCaptured => (
                 StatusCode::NOT_FOUND,
-                "NotCaptured",
+                ArtifactReason::NotCaptured,
                 "The capture holds nothing of the kind: counters of kernels come of Nsight Compute.".into(),
             ),
-            Self::Method => (StatusCode::METHOD_NOT_ALLOWED, "Method", "Artifacts are read with GET or HEAD.".into()),
+            Self::Method => (StatusCode::METHOD_NOT_ALLOWED, ArtifactReason::Method, "Artifacts are read with GET or HEAD.".into()),
             Self::Range(Unsatisfiable { bytes }) => {
-                (StatusCode::RANGE_NOT_SATISFIABLE, "Range", format!("The artifact has {bytes} bytes; the range holds none of them."))
+                (StatusCode::RANGE_NOT_SATISFIABLE, ArtifactReason::Range, format!("The artifact has {bytes} bytes; the range holds none of them."))
             }
             Self::ForeignHost => (
                 StatusCode::MISDIRECTED_REQUEST,
-                "ForeignHost",
+                ArtifactReason::ForeignHost,
                 "This service answers requests for localhost alone.".into(),
             ),
             Self::Reviews => (
                 StatusCode::SERVICE_UNAVAILABLE,
-                "Reviews",
+                ArtifactReason::Reviews,
                 "The Kubernetes API could not be asked who may read this; try again.".into(),
             ),
             Self::Corrupt(name) => (
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "Corrupt",
+                ArtifactReason::Corrupt,
                 format!("The stored content of {name} does not match its SHA-256 and is not served; profile again."),
             ),
             Self::Conversion(error) => match error {
                 ConversionError::Busy => (
                     StatusCode::SERVICE_UNAVAILABLE,
-                    "Busy",
+                    ArtifactReason::Busy,
                     "As many conversions as may be are waiting on this node; try again.".into(),
                 ),
                 ConversionError::UnderWay => (
                     StatusCode::SERVICE_UNAVAILABLE,
-                    "Converting",
+                    ArtifactReason::Converting,
                     "It is being made; ask again.".into(),
                 ),
                 failed => (
                     StatusCode::INTERNAL_SERVER_ERROR,
-                    "ConversionFailed",
+                    ArtifactReason::ConversionFailed,
                     format!("It could not be made: {failed}."),
                 ),
             },
-            Self::ObjectStore(said) => (StatusCode::BAD_GATEWAY, "ObjectStore", format!("It cannot be read: {said}.")),
+            Self::ObjectStore(said) => (StatusCode::BAD_GATEWAY, ArtifactReason::ObjectStore, format!("It cannot be read: {said}.")),
             Self::Store => {
-                (StatusCode::INTERNAL_SERVER_ERROR, "Store", "The artifact store failed; the agent's log says how.".into())
+                (StatusCode::INTERNAL_SERVER_ERROR, ArtifactReason::Store, "The artifact store failed; the agent's log says how.".into())
             }
         }
     }
@@ -152,7 +153,7 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, reason, detail) = self.describe();
-        let mut response = problem::respond(status, &Details::new(status, reason, detail));
+        let mut response = problem::respond(status, &Details::new(status, reason.as_str(), detail));
         match self {
             Self::Method => drop(
                 response

@@ -106,7 +106,7 @@ pub struct Listing {
 /// Size of the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Objects.
+    /// Objects that the store holds.
     pub objects: u64,
     /// Bytes of the objects.
     pub bytes: u64,
@@ -154,7 +154,7 @@ pub enum StoreError {
     /// A form is larger than all forms together may be. It was not kept.
     #[error("a form of {bytes} bytes is more than the {limit} that all forms may take")]
     FormTooLarge {
-        /// Its size.
+        /// Bytes of this one.
         bytes: u64,
         /// Bytes that all forms may take.
         limit: u64,

@@ -63,7 +63,7 @@ pub enum ClusterError {
     /// The API server cannot be reached, or broke off.
     #[error("the API server at {server} cannot be asked to {doing}: {reason}")]
     Unreachable {
-        /// Its address.
+        /// Address of the API server.
         server: String,
         /// What was tried.
         doing: String,

@@ -37,7 +37,7 @@ enum Place {
     Session,
     /// Name of a pod.
     Pod,
-    /// Anything else.
+    /// Something that the cluster has no candidates for.
     Other,
 }
 

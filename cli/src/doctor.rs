@@ -33,9 +33,9 @@ pub enum Seen<T> {
 /// What the examination looks at.
 #[derive(Clone, Debug)]
 pub struct World {
-    /// The pod.
+    /// Pod that is looked at.
     pub pod: Pod,
-    /// Its namespace.
+    /// Namespace of the pod, as far as the caller may read it.
     pub namespace: Seen<Namespace>,
     /// Its node; absent for a pod that has none.
     pub node: Seen<Node>,
@@ -57,7 +57,7 @@ pub struct World {
 pub enum Level {
     /// As it should be.
     Good,
-    /// Worth knowing.
+    /// Something worth knowing that keeps nothing from working.
     Note,
     /// The caller may not read what it takes to tell.
     Unchecked,
@@ -238,7 +238,7 @@ pub fn render(report: &Report, paint: Paint) -> String {
     lines.join("\n")
 }
 
-/// The subcommand.
+/// Runs `doctor`: looks, prints, and fails when something blocks.
 pub async fn run(cluster: &Cluster, arguments: &DoctorArguments, paint: Paint) -> Result<(), Error> {
     let world = look::look(cluster, &arguments.pod.0).await?;
     let report = examine(&world, arguments.container.as_deref());

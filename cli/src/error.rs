@@ -28,7 +28,7 @@ pub enum Error {
     /// The session ended without success.
     #[error("session {name} failed: {reason}: {message}")]
     SessionFailed {
-        /// The session.
+        /// Name of the session.
         name: String,
         /// Reason of its Succeeded condition.
         reason: String,
@@ -43,7 +43,7 @@ pub enum Error {
         "session {name} has not ended within {seconds} s; it goes on: `kubectl flopwatch watch {name}`, or `stop {name}`"
     )]
     TimedOut {
-        /// The session.
+        /// Name of the session.
         name: String,
         /// The time that was given.
         seconds: u32,
@@ -60,7 +60,7 @@ pub enum Error {
     /// The port cannot be listened on.
     #[error("cannot listen on {address}: {source}; choose another with --port")]
     Listen {
-        /// The address.
+        /// Address that could not be bound.
         address: SocketAddr,
         /// What the operating system said.
         source: std::io::Error,

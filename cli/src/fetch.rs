@@ -26,7 +26,7 @@ pub enum FetchError {
     /// The session has not published anything.
     #[error("session {session} has published nothing: {why}")]
     NothingPublished {
-        /// The session.
+        /// Name of the session.
         session: String,
         /// Why, and what to do.
         why: String,
@@ -34,7 +34,7 @@ pub enum FetchError {
     /// The session has no capture of that name.
     #[error("session {session} has no capture {capture}; it has {existing}")]
     NoSuchCapture {
-        /// The session.
+        /// Name of the session.
         session: String,
         /// What was asked for.
         capture: String,
@@ -44,7 +44,7 @@ pub enum FetchError {
     /// One capture must be named.
     #[error("session {session} has several captures; name one with --capture: {existing}")]
     SeveralCaptures {
-        /// The session.
+        /// Name of the session.
         session: String,
         /// What there is.
         existing: String,
@@ -52,7 +52,7 @@ pub enum FetchError {
     /// No capture published an artifact of that name.
     #[error("session {session} published no {artifact}; it published {existing}")]
     NoSuchArtifact {
-        /// The session.
+        /// Name of the session.
         session: String,
         /// What was asked for.
         artifact: String,
@@ -62,7 +62,7 @@ pub enum FetchError {
     /// An artifact's name or checksum is not what agents write.
     #[error("capture {capture} lists an artifact that cannot be one: {what}")]
     Odd {
-        /// The capture.
+        /// Name of the capture.
         capture: String,
         /// The name or the checksum.
         what: String,
@@ -75,7 +75,7 @@ pub enum FetchError {
     /// A file cannot be written or read.
     #[error("{path}: {source}")]
     Io {
-        /// Which.
+        /// File or folder that could not be written.
         path: PathBuf,
         /// What the operating system said.
         source: std::io::Error,
@@ -86,7 +86,7 @@ pub enum FetchError {
     /// It broke off, again and again.
     #[error("{name} broke off at {received} of {size} bytes: {reason}; the same command goes on from there")]
     BrokenOff {
-        /// The artifact.
+        /// Name of the artifact.
         name: String,
         /// Bytes that are here.
         received: u64,
@@ -100,11 +100,11 @@ pub enum FetchError {
         "{name} is not what was published (SHA-256 {found} instead of {expected}): nothing was kept of it; fetch it again, and tell your administrator if it stays so"
     )]
     Corrupt {
-        /// The artifact.
+        /// Name of the artifact.
         name: String,
         /// What was published.
         expected: String,
-        /// What came.
+        /// SHA-256 of what was received.
         found: String,
     },
 }
@@ -126,7 +126,7 @@ pub async fn session_with_captures(
     Ok((session, captures))
 }
 
-/// The subcommand.
+/// Runs `fetch`: plans the transfers and makes them.
 pub async fn run(cluster: &Cluster, arguments: &FetchArguments) -> Result<(), Error> {
     let (session, captures) = session_with_captures(cluster, &arguments.session.0).await?;
     let choice = Choice {

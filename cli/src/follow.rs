@@ -149,7 +149,7 @@ impl Display {
         Self::Bar(bar)
     }
 
-    /// Shows it.
+    /// Shows where the session is.
     pub fn show(&mut self, standing: &Standing) {
         match self {
             Self::Bar(bar) => {

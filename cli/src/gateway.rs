@@ -109,10 +109,10 @@ pub enum GatewayError {
         /// What is wrong with its certificate.
         reason: String,
     },
-    /// It refuses.
+    /// The gateway refuses the request.
     #[error("the gateway answers {status}: {detail}")]
     Refused {
-        /// Its status.
+        /// HTTP status of the answer.
         status: StatusCode,
         /// Reason in its problem details.
         reason: String,
@@ -139,11 +139,11 @@ impl GatewayError {
 enum Way {
     /// Through the API server, to a pod.
     Forward { pods: Box<Api<Pod>>, namespace: String },
-    /// Directly.
+    /// By an address that it has outside of the cluster.
     Direct { host: String, port: u16 },
 }
 
-/// The gateway.
+/// A way to the gateway, with what it must show and what it is shown.
 pub struct Gateway {
     way: Way,
     tls: Arc<ClientConfig>,

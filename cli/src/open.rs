@@ -52,7 +52,7 @@ pub enum OpenError {
     Metrics(#[from] prometheus::Error),
 }
 
-/// The subcommand.
+/// Runs `open`: fetches the timeline and serves it until Ctrl-C.
 pub async fn run(cluster: &Cluster, arguments: &OpenArguments) -> Result<(), Error> {
     let (session, captures) = session_with_captures(cluster, &arguments.session.0).await?;
     if arguments.capture.is_none() && captures.len() > 1 {

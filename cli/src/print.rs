@@ -11,7 +11,7 @@ use crate::error::Error;
 /// What a cell or a line says beside its words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
-    /// Nothing.
+    /// No colour.
     #[default]
     Plain,
     /// It is as it should be.

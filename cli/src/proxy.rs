@@ -38,7 +38,7 @@ struct Proxy {
     address: SocketAddr,
 }
 
-/// The subcommand.
+/// Runs `proxy`: serves the gateway on loopback until Ctrl-C.
 pub async fn run(cluster: &Cluster, arguments: &ProxyArguments) -> Result<(), Error> {
     let gateway = Gateway::find(cluster, &arguments.gateway).await?;
     let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port));

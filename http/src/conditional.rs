@@ -11,7 +11,7 @@ use http_range_header::{EndPosition, StartPosition, parse_range_header};
 pub(crate) enum Selection {
     /// The client has it.
     NotModified,
-    /// Everything.
+    /// The whole object.
     Whole,
     /// These bytes; never empty.
     Part(Range<u64>),

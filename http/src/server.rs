@@ -67,7 +67,7 @@ pub enum ServeError {
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// The address.
+        /// Address that could not be bound.
         address: SocketAddr,
         /// What the operating system said.
         source: io::Error,
@@ -83,7 +83,7 @@ pub enum ServeError {
     /// Certificate and key cannot be used.
     #[error("tls.crt and tls.key in {directory} cannot be used: {reason}")]
     Certificate {
-        /// Their directory.
+        /// Directory that holds certificate and key.
         directory: PathBuf,
         /// What is wrong with the pair.
         reason: String,

@@ -13,7 +13,7 @@ pub struct CounterSeries {
     pub unit: String,
     /// Times in ns relative to the session's start, as many as values.
     pub t_ns: Vec<u64>,
-    /// Values.
+    /// Values of the samples.
     pub value: Vec<f64>,
 }
 

@@ -9,7 +9,7 @@ use super::{Category, ColumnId, Width};
 /// A column that only some categories have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// Which.
+    /// Column that these are the values of.
     pub id: ColumnId,
     /// One value per event.
     pub values: Values,
@@ -53,7 +53,7 @@ impl Values {
         }
     }
 
-    /// How many.
+    /// Number of values.
     pub fn len(&self) -> usize {
         match self {
             Self::U32(values) => values.len(),

@@ -9,13 +9,13 @@ use super::index;
 pub struct Figures {
     /// How many; with 0 all others are 0.
     pub count: u64,
-    /// Sum.
+    /// Sum of the values.
     pub total: u128,
     /// Sum of squares; stops at the largest number.
     pub squares: u128,
-    /// The smallest.
+    /// Smallest value.
     pub min: u64,
-    /// The largest.
+    /// Largest value.
     pub max: u64,
     /// The middle one of the sorted values, the lower one where there are two.
     pub lower_median: u64,

@@ -18,7 +18,7 @@ pub struct Lod {
 pub struct LodLevel {
     /// Binary logarithm of the buckets' width in ns.
     pub shift: u8,
-    /// The row.
+    /// Row of each entry.
     pub row: Vec<u32>,
     /// The lane within the row.
     pub lane: Vec<u32>,

@@ -20,7 +20,7 @@ pub struct Metrics {
     pub sessions: IntGaugeVec,
     /// Captures now, by state.
     pub captures: IntGaugeVec,
-    /// Captures made.
+    /// Captures that were created.
     pub captures_created: IntCounter,
     /// Captures given up because their node or its agent was gone.
     pub captures_lost: IntCounter,

@@ -56,7 +56,7 @@ pub type Refresh = Arc<dyn Fn(&Metrics) + Send + Sync>;
 pub(crate) struct Probes {
     /// The addresses of its health and of its series.
     pub(crate) listen: Listen,
-    /// Its series.
+    /// Series that `/metrics` shows.
     pub(crate) metrics: Metrics,
     /// What refreshes some of them.
     pub(crate) refresh: Refresh,

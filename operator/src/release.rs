@@ -66,7 +66,7 @@ pub enum ReleaseError {
     /// Captures kept their finalizer in every round; the log names each with its reason.
     #[error("{count} captures still hold the finalizer {CAPTURE_FINALIZER}; run it again")]
     StillHeld {
-        /// How many.
+        /// How many captures are left.
         count: usize,
     },
 }

@@ -6,13 +6,10 @@ pub mod unprepared;
 
 use std::fmt;
 
-use flopwatch_api::preparation::{
-    LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, PREPARED_ANNOTATION, TOOLS_INIT_CONTAINER, split_names,
-};
+use flopwatch_api::preparation::{LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, PREPARED_ANNOTATION, TOOLS_INIT_CONTAINER};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::ResourceExt as _;
 
 /// Longest name of an image that is repeated, in characters.
 const MAX_IMAGE: usize = 256;
@@ -127,7 +124,7 @@ impl TroubleReason {
 pub struct Trouble {
     /// The init container that holds the pod up.
     pub container: InitContainer,
-    /// Its image.
+    /// Image of the init container.
     pub image: String,
     /// What holds it up.
     pub cause: Cause,

@@ -42,7 +42,7 @@ pub enum ConvertError {
     /// Something is at the output already, and was not to be replaced.
     #[error("{path}: is there already")]
     Exists {
-        /// The output.
+        /// File that was to be written.
         path: PathBuf,
     },
     /// The output cannot be written.

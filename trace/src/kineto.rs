@@ -67,7 +67,7 @@ pub enum ReadError {
         path: PathBuf,
         /// Where, in the inflated text.
         offset: u64,
-        /// The limit.
+        /// Limit that was passed.
         limit: u64,
     },
     /// The inflated text is longer than the limits allow.
@@ -75,7 +75,7 @@ pub enum ReadError {
     TooLong {
         /// Path of the trace.
         path: PathBuf,
-        /// The limit.
+        /// Limit that was passed.
         limit: u64,
     },
     /// More events, rows or strings than the limits allow.
@@ -83,9 +83,9 @@ pub enum ReadError {
     TooMany {
         /// Path of the trace.
         path: PathBuf,
-        /// Of what.
+        /// What there are too many of.
         what: &'static str,
-        /// The limit.
+        /// Limit that was passed.
         limit: u64,
     },
 }

@@ -63,9 +63,9 @@ pub enum ReadError {
     TooMany {
         /// Path of the report or the page.
         path: PathBuf,
-        /// Of what.
+        /// What there are too many of.
         what: &'static str,
-        /// The limit.
+        /// Limit that was passed.
         limit: u64,
     },
     /// A report, and no program to open it.

@@ -81,9 +81,9 @@ pub enum ReadError {
         path: PathBuf,
         /// The table that went over.
         table: String,
-        /// Of what.
+        /// What there are too many of.
         what: &'static str,
-        /// The limit.
+        /// Limit that was passed.
         limit: u64,
     },
 }
@@ -161,7 +161,7 @@ enum RowKey {
         context: u64,
         stream: u64,
     },
-    /// A thread.
+    /// Row of a thread.
     Thread { track: Track, thread: GlobalId },
 }
 

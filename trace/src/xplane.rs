@@ -67,9 +67,9 @@ pub enum ReadError {
     TooMany {
         /// Path of the XPlane.
         path: PathBuf,
-        /// Of what.
+        /// What there are too many of.
         what: &'static str,
-        /// The limit.
+        /// Limit that was passed.
         limit: u64,
     },
 }

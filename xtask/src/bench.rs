@@ -50,7 +50,7 @@ enum Other {
     Viewer(viewer::ViewerOptions),
 }
 
-/// One bench.
+/// A bench that can be run.
 struct Bench {
     /// Its name on the command line.
     name: &'static str,

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::libc;
 
-/// Commands.
+/// Command of bpf(2) that loads a program; the others follow.
 const PROG_LOAD: libc::c_int = 5;
 const PROG_ATTACH: libc::c_int = 8;
 const PROG_GET_FD_BY_ID: libc::c_int = 13;

@@ -45,7 +45,7 @@ pub enum GraftError {
     /// The profiler refused.
     #[error("nsys {verb} failed ({end:?}): {message}")]
     Refused {
-        /// Its verb.
+        /// Verb of the launcher that was run.
         verb: &'static str,
         /// How it ended.
         end: End,

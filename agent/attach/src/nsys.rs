@@ -67,7 +67,7 @@ pub fn launch(nsys: &Path, options: &LaunchOptions, target: &[String]) -> Vec<St
     line
 }
 
-/// `nsys start`.
+/// Command line of `nsys start`.
 pub fn start(nsys: &Path, options: &StartOptions) -> Vec<String> {
     vec![
         text(nsys),

@@ -44,7 +44,7 @@ struct Place {
     /// Where the hierarchy is mounted.
     hierarchy: PathBuf,
     folder: PathBuf,
-    /// Version 2.
+    /// Whether the hierarchy is that of version 2.
     unified: bool,
 }
 

@@ -38,7 +38,7 @@ pub enum ProcessError {
         pid: i32,
         /// The file of procfs.
         what: &'static str,
-        /// Why not.
+        /// Why its file did not answer.
         source: Late,
     },
     /// The kernel gave no descriptor of the process.
@@ -82,7 +82,7 @@ pub struct Mapped {
     pub cuda: bool,
     /// CUPTI's library, by its path in the container.
     pub cupti: Option<String>,
-    /// NCCL.
+    /// Whether NCCL is mapped.
     pub nccl: bool,
     /// Injection libraries of profilers, by file name.
     pub profilers: BTreeSet<String>,

@@ -343,7 +343,7 @@ fn run_exact(
 /// Why a child is not looked at any longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Watched {
-    /// It ended.
+    /// The program ended.
     Ended,
     /// Its time is over.
     Late,

@@ -73,7 +73,7 @@ pub enum RootfsError {
 /// A file's size and age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileFacts {
-    /// Bytes.
+    /// Size of the file, in bytes.
     pub bytes: u64,
     /// Last change, seconds since 1970.
     pub modified_unix: i64,

@@ -51,7 +51,7 @@ pub struct Sandboxed {
     pub processes: u64,
     /// Processor time in seconds.
     pub cpu_seconds: u64,
-    /// Wall time.
+    /// Longest time that the child may run, by the wall clock.
     pub deadline: Duration,
     /// Refuse to run the tool where a protection cannot be applied, rather than to list it in [`Output::missing`].
     pub whole: bool,

@@ -44,7 +44,7 @@ impl GlibcVersion {
 pub enum Program {
     /// By handing it to another program.
     Script {
-        /// That program.
+        /// Interpreter that the file names.
         interpreter: PathBuf,
     },
     /// As a program for x86-64.

@@ -31,14 +31,14 @@ const LIBRARY_FOLDERS: [&str; 4] = [
 pub enum Refusal {
     /// Its loader is musl's.
     Musl {
-        /// The program.
+        /// Program that the container starts.
         program: PathBuf,
-        /// Its loader.
+        /// Loader that the program names.
         loader: PathBuf,
     },
     /// It loads no library at all.
     Static {
-        /// The program.
+        /// Program that the container starts.
         program: PathBuf,
     },
     /// The container's glibc is older than the tools need.
@@ -52,7 +52,7 @@ pub enum Refusal {
     },
     /// How it is loaded cannot be told.
     Unknown {
-        /// The program.
+        /// Program that the container starts.
         program: PathBuf,
         /// What was found.
         why: String,

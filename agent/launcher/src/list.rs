@@ -54,7 +54,7 @@ pub(crate) fn is_list(name: &[u8]) -> bool {
     name.starts_with(LIST)
 }
 
-/// A process.
+/// A process that has the list open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct User {
     pid: i32,
@@ -110,7 +110,7 @@ pub(crate) struct Profiler<'a> {
     pub(crate) nsys: &'a Path,
     /// Its temporary folder.
     pub(crate) tmp: &'a Path,
-    /// Its environment.
+    /// Environment that it gets.
     pub(crate) environment: &'a [CString],
     /// The signal mask that it gets.
     pub(crate) mask: &'a SigSet,

@@ -47,7 +47,7 @@ pub enum Reason {
     NoPermission,
     /// The driver did not answer in time.
     Timeout,
-    /// Anything else.
+    /// Any other code of NVML.
     Other,
 }
 

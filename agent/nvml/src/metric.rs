@@ -51,7 +51,7 @@ pub enum Unit {
 /// What a value is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Attribution {
-    /// Of processes.
+    /// Measured per process.
     Process,
     /// Of a MIG partition.
     Partition,

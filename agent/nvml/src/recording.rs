@@ -36,7 +36,7 @@ pub enum DeviceSelection {
 pub struct SubscriptionRequest {
     /// Time between two samples, 10 ms to 10 s.
     pub interval: Duration,
-    /// Which devices.
+    /// Devices to sample.
     pub devices: DeviceSelection,
     /// Whose processes make the series of attribution `process`.
     pub target: Target,

@@ -67,7 +67,7 @@ pub enum CertificateError {
 /// Whose certificate it is and where it is kept.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// The node.
+    /// Node that the certificate is for.
     pub node: String,
     /// DNS name under which any agent is asked for; the node's own is below it.
     pub server_name: String,

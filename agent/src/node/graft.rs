@@ -7,8 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use flopwatch_api::pod;
 use flopwatch_api::preparation::{
-    NSYS_CUDA_GRAPH_ANNOTATION, NSYS_SESSION, NSYS_TRACE_ANNOTATION, NSYS_TRACE_DEFAULT, PREPARED_ANNOTATION,
-    START_ANNOTATION, split_names,
+    NSYS_CUDA_GRAPH_ANNOTATION, NSYS_SESSION, NSYS_TRACE_ANNOTATION, NSYS_TRACE_DEFAULT, START_ANNOTATION, split_names,
 };
 use flopwatch_api::profiler::TraceCategory;
 use flopwatch_api::session::StartMode;
@@ -404,6 +403,7 @@ mod tests {
     use kube::ResourceExt;
 
     use super::*;
+    use flopwatch_api::preparation::PREPARED_ANNOTATION;
 
     fn pod(annotations: &[(&str, &str)], container_id: Option<&str>) -> Pod {
         let statuses = container_id.map_or_else(Vec::new, |id| {

@@ -13,6 +13,7 @@ use std::path::Path;
 
 use flopwatch_api::capability::Capability;
 use flopwatch_api::capture::{CategoryCount, TracedCategory};
+use flopwatch_api::pod;
 use flopwatch_api::preparation::NSYS_TRACE_ANNOTATION;
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType, TraceCategory};
 use flopwatch_api::reason::CaptureReason;
@@ -26,7 +27,6 @@ use super::{Observed, Profiler, RawFiles, Recipe, Site, State};
 use crate::bound::{Bound, BoundBy};
 use crate::failure::Failure;
 use crate::node::containers::Probed;
-use crate::node::pods;
 use crate::steps::ToolStep;
 use crate::toolbox::Toolbox;
 use crate::workplace::Workplace;

@@ -12,7 +12,7 @@ const TRIED: usize = 16;
 /// An event in its place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Placed<'a> {
-    /// Its category.
+    /// Category of the event.
     pub(super) category: Category,
     /// The category's events.
     pub(super) events: &'a Events,

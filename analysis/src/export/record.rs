@@ -42,7 +42,7 @@ pub(super) enum Field {
 /// How a column is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Text.
+    /// A text.
     Text,
     /// Unsigned, 32 bits.
     U32,

@@ -42,7 +42,7 @@ pub enum BucketError {
     /// An object is not what was stored.
     #[error("object {key} in the store is corrupt: {reason}")]
     Corrupt {
-        /// The object.
+        /// Key of the object.
         key: String,
         /// What was found.
         reason: String,

@@ -33,7 +33,7 @@ pub struct StoreArguments {
     /// Its server, where that is not Amazon's, such as `https://minio.example:9000`.
     #[arg(long, value_name = "URL", requires = "store_url", value_parser = endpoint)]
     pub store_endpoint: Option<Url>,
-    /// Its region.
+    /// Region of the bucket.
     #[arg(long, value_name = "NAME", requires = "store_url", default_value = "us-east-1")]
     pub store_region: String,
     /// Name the bucket in the host, as Amazon's servers want it, also where --store-endpoint names another.

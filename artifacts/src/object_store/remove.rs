@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_mins(15);
 pub struct Swept {
     /// Captures that are gone.
     pub captures: u64,
-    /// Their objects.
+    /// Objects that were removed.
     pub objects: u64,
     /// Bytes of those.
     pub bytes: u64,

@@ -31,7 +31,7 @@ pub struct Wanted {
     pub capture: String,
     /// Its own name.
     pub name: String,
-    /// Its size.
+    /// Size of the artifact, in bytes.
     pub bytes: u64,
     /// Its checksum, 64 lower-case hexadecimal digits.
     pub sha256: String,

@@ -126,7 +126,7 @@ async fn receive(gateway: &Gateway, wanted: &Wanted, part: &Path, bar: &Progress
 enum Broken {
     /// Trying again does not help.
     For(FetchError),
-    /// It may.
+    /// Trying again may help; the text says what broke.
     Now(String),
 }
 

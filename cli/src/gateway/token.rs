@@ -11,7 +11,7 @@ use tower::{BoxError, Layer as _, ServiceExt as _, service_fn};
 use crate::cluster::{Cluster, ClusterError};
 use crate::gateway::GatewayError;
 
-/// `Bearer TOKEN`.
+/// The value of `Authorization`: `Bearer TOKEN`.
 pub(super) async fn bearer(cluster: &Cluster, given: Option<&str>) -> Result<HeaderValue, GatewayError> {
     let value = match given.map(str::trim) {
         Some("") => {

@@ -22,7 +22,7 @@ pub(crate) enum Step {
     Whole,
     /// Bytes of the right number that were not published.
     Wrong,
-    /// A problem.
+    /// An answer with problem details.
     Problem(u16, &'static str),
 }
 

@@ -36,7 +36,7 @@ const MOST_SECRETS: usize = 8;
 /// For which containers without a command the entrypoint is looked up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum EntrypointMode {
-    /// For none.
+    /// Entrypoints are looked up for no image.
     #[default]
     Off,
     /// For those whose node surely runs what the registry shows: named by digest, or pulled always.
@@ -60,10 +60,10 @@ impl EntrypointMode {
 /// What an image runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct ImageCommand {
-    /// ENTRYPOINT.
+    /// ENTRYPOINT of the image.
     #[serde(rename = "Entrypoint", default, deserialize_with = "or_empty")]
     pub entrypoint: Vec<String>,
-    /// CMD.
+    /// CMD of the image.
     #[serde(rename = "Cmd", default, deserialize_with = "or_empty")]
     pub cmd: Vec<String>,
 }

@@ -34,7 +34,7 @@ pub struct GatewayArgs {
     /// The gateway's pod, which those tokens end with.
     #[arg(long, env = "POD_NAME")]
     pod_name: Option<String>,
-    /// Its UID.
+    /// UID of the gateway's own pod, which its tokens are bound to.
     #[arg(long, env = "POD_UID")]
     pod_uid: Option<String>,
     /// DNS name in the agents' certificates. Default: flopwatch-agent.NAMESPACE.svc.

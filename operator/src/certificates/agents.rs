@@ -49,7 +49,7 @@ enum Verdict {
     Refuse(String),
 }
 
-/// Decides.
+/// Decides whether a request is signed.
 fn judge(request: &CertificateSigningRequest, agents: &AgentNames) -> Verdict {
     let status = request.status.as_ref();
     let is_over = status.is_some_and(|status| {

@@ -13,9 +13,9 @@ const SETTLE: SignedDuration = SignedDuration::from_mins(15);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "one for each certificate")]
 pub struct Decision {
-    /// The authority.
+    /// Whether the authority is made anew.
     pub authority: bool,
-    /// Admission's certificate.
+    /// Whether admission's certificate is issued anew.
     pub webhook: bool,
     /// The controller's certificate.
     pub controller: bool,
@@ -23,7 +23,7 @@ pub struct Decision {
     pub gateway: bool,
 }
 
-/// Decides.
+/// Decides what is due at that time.
 pub fn decide(material: &Material, names: &Names, now: Timestamp) -> Decision {
     let has_gateway = !names.gateway.is_empty();
     let usable = material

@@ -20,7 +20,7 @@ const PREVIOUS: &str = "previous.crt";
 pub struct Authority {
     /// The authority's own certificate.
     pub certificate: String,
-    /// Its key.
+    /// Private key, in PEM.
     pub key: String,
     /// The certificate of the authority before it.
     pub previous: Option<String>,
@@ -64,9 +64,9 @@ impl Authority {
 /// A certificate to serve with; everything is PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Leaf {
-    /// The certificate.
+    /// Certificate, in PEM.
     pub certificate: String,
-    /// Its key.
+    /// Private key, in PEM.
     pub key: String,
     /// What those who connect shall trust.
     pub bundle: String,

@@ -75,7 +75,7 @@ pub struct Context {
     pub client: Client,
     /// What the watches hold.
     pub stores: Stores,
-    /// Counters.
+    /// Counters and gauges of the controller.
     pub metrics: Metrics,
     /// Publishes Events.
     pub events: EventRecorder,

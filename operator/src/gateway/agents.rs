@@ -10,6 +10,7 @@ use axum::body::{Body, Bytes};
 use axum::http::header::{AUTHORIZATION, HOST, IF_NONE_MATCH, IF_RANGE, RANGE};
 use axum::http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode};
 use flopwatch_api::agent_server_name;
+use flopwatch_api::reason::ArtifactReason;
 use futures::TryStreamExt as _;
 use http_body_util::{BodyDataStream, Empty};
 use hyper::body::Incoming;
@@ -60,7 +61,7 @@ pub(crate) enum AgentError {
     /// The agent cannot be reached.
     #[error("the node's agent at {address} cannot be reached: {reason}")]
     Unreachable {
-        /// The agent.
+        /// Address of the agent.
         address: SocketAddr,
         /// What the connection said.
         reason: String,
@@ -78,12 +79,12 @@ pub(crate) enum AgentError {
     #[error("{0}")]
     NotCaptured(String),
     /// It answers with an error.
-    #[error("the node's agent answers {status}: {said}")]
+    #[error("the node's agent answers {status}: {}", reason.map_or("no reason", ArtifactReason::as_str))]
     Failed {
-        /// Its status.
+        /// HTTP status of its answer.
         status: StatusCode,
-        /// The reason in its problem details.
-        said: String,
+        /// The reason in its problem details, where it is one that this version knows.
+        reason: Option<ArtifactReason>,
     },
     /// It is making the form that was asked for.
     #[error("it is being made; ask again")]
@@ -104,7 +105,7 @@ impl AgentError {
     pub(crate) fn is_absence(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Slow(_) | Self::Gone => true,
-            Self::Failed { said, .. } => said == "Corrupt" || said == "Store",
+            Self::Failed { reason, .. } => reason.is_some_and(ArtifactReason::is_of_this_copy),
             _ => false,
         }
     }
@@ -333,18 +334,17 @@ async fn judge(answer: Response<Incoming>, turn: OwnedSemaphorePermit) -> Result
         let details: serde_json::Value = said
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .unwrap_or_default();
-        let reason = details["reason"].as_str().unwrap_or("no reason");
-        let detail = || details["detail"].as_str().unwrap_or(reason).to_owned();
+        let reason = details["reason"].as_str().and_then(ArtifactReason::from_name);
+        let detail = || details["detail"].as_str().unwrap_or("no reason").to_owned();
         return Err(match (status, reason) {
-            (StatusCode::NOT_FOUND, "NotCaptured") => AgentError::NotCaptured(detail()),
+            (StatusCode::NOT_FOUND, Some(ArtifactReason::NotCaptured)) => AgentError::NotCaptured(detail()),
             (StatusCode::NOT_FOUND, _) => AgentError::Gone,
-            (StatusCode::SERVICE_UNAVAILABLE, "Converting") => AgentError::Converting,
-            (StatusCode::SERVICE_UNAVAILABLE, "Busy") => AgentError::Conversions,
-            (StatusCode::INTERNAL_SERVER_ERROR, "ConversionFailed") => AgentError::Unconvertible(detail()),
-            _ => AgentError::Failed {
-                status,
-                said: reason.to_owned(),
-            },
+            (StatusCode::SERVICE_UNAVAILABLE, Some(ArtifactReason::Converting)) => AgentError::Converting,
+            (StatusCode::SERVICE_UNAVAILABLE, Some(ArtifactReason::Busy)) => AgentError::Conversions,
+            (StatusCode::INTERNAL_SERVER_ERROR, Some(ArtifactReason::ConversionFailed)) => {
+                AgentError::Unconvertible(detail())
+            }
+            (status, reason) => AgentError::Failed { status, reason },
         });
     }
     let (mut head, body) = answer.into_parts();

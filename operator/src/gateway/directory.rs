@@ -9,7 +9,7 @@ use kube::api::{Api, ListParams};
 /// An agent, and the node that it must be of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct AgentPlace {
-    /// Its node.
+    /// Node that the agent runs on.
     pub(crate) node: String,
     /// Where it listens.
     pub(crate) address: SocketAddr,

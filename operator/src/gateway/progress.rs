@@ -153,7 +153,7 @@ fn gone(id: &str) -> Notice {
 pub(crate) struct Standing {
     /// The session's id.
     pub(crate) id: String,
-    /// Its namespace.
+    /// Namespace of the session.
     pub(crate) namespace: String,
     /// What was asked for.
     pub(crate) started: Notice,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use flopwatch_api::pod;
 use flopwatch_api::preparation::{
     HOLD_ANNOTATION, NSYS_TRACE_ANNOTATION, NSYS_TRACE_DEFAULT, PREPARE_CONTAINERS_ANNOTATION, PREPARE_LABEL,
-    PREPARE_NSYS, PREPARED_ANNOTATION, START_ANNOTATION, UNPREPARED_ANNOTATION, split_names,
+    PREPARE_NSYS, START_ANNOTATION, split_names,
 };
 use flopwatch_api::profiler::TraceCategory;
 use flopwatch_api::reason::SessionReason;
@@ -315,6 +315,7 @@ pub async fn remove(session: &ProfilingSession, name: &str, uid: &str, context: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flopwatch_api::preparation::{PREPARED_ANNOTATION, UNPREPARED_ANNOTATION};
 
     fn session(spec: &Value) -> ProfilingSession {
         let mut full = json!({"target": {"podTemplate": {

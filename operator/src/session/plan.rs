@@ -35,7 +35,7 @@ const LONGEST_WAIT: Duration = Duration::from_hours(1);
 /// What is seen around a session.
 #[derive(Clone, Copy, Debug)]
 pub struct World<'a> {
-    /// The time.
+    /// Time of the API server.
     pub now: Timestamp,
     /// Pods of the session's namespace.
     pub pods: &'a [Arc<Pod>],

@@ -7,7 +7,6 @@ use flopwatch_api::reason::{SessionCondition, SessionReason};
 use flopwatch_api::session::{ProfilingSession, ProfilingSessionStatus, StopMode};
 use flopwatch_api::{OPERATOR_FIELD_MANAGER, SESSION_ID_LABEL, SESSION_LABEL};
 use jiff::Timestamp;
-use k8s_controller::conditions;
 use k8s_controller::events::{Event, EventType};
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};

@@ -30,7 +30,7 @@ pub struct Target {
 /// What came of looking for targets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// These containers.
+    /// The containers to profile.
     Found(Vec<Target>),
     /// Nothing yet; the message says what is waited for.
     Waiting(String),
@@ -274,6 +274,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use flopwatch_api::preparation::PREPARED_ANNOTATION;
+
     use crate::trouble::tests::{exited, parsed, prepared, waiting};
 
     fn pod(name: &str, created: &str, phase: &str, containers: &Value) -> Arc<Pod> {

@@ -65,6 +65,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use flopwatch_api::preparation::UNPREPARED_ANNOTATION;
 
     #[test]
     fn a_pod_that_asked_and_was_not_seen_is_told_from_one_that_was_refused() {

@@ -24,7 +24,7 @@ use std::time::Instant;
 pub enum Image {
     /// What holds a pod's namespaces; every cluster needs it.
     Pause,
-    /// The operator.
+    /// Image of the operator.
     Operator,
     /// The agent and the launcher.
     Agent,

@@ -16,7 +16,7 @@ pub(crate) struct MachineDescription {
     pub(crate) kernels: String,
 }
 
-/// The GPU.
+/// The GPU that was checked.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct GpuDescription {
     /// Product name.
@@ -31,7 +31,7 @@ pub(crate) struct GpuDescription {
     pub(crate) neighbours: String,
 }
 
-/// Looks.
+/// Describes this machine.
 pub(crate) fn describe() -> MachineDescription {
     let neighbours = match flopwatch_cuda::neighbours() {
         Ok(found) => format!(

@@ -53,7 +53,7 @@ enum Command {
     Work {
         /// Size in events.
         events: u64,
-        /// How long.
+        /// Length of the run, in seconds.
         #[arg(long, default_value_t = 600)]
         seconds: u64,
     },

@@ -5,9 +5,9 @@ use std::fmt;
 /// What a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// One object.
+    /// Reading one object.
     Get,
-    /// A collection.
+    /// Listing a collection.
     List,
     /// What happens to a collection.
     Watch,
@@ -17,7 +17,7 @@ pub enum Verb {
     Replace,
     /// A change, server-side apply included.
     Patch,
-    /// An end.
+    /// Deleting an object.
     Delete,
 }
 

@@ -6,7 +6,7 @@ pub(crate) struct Place {
     /// `v1` or `group/version`.
     pub(crate) api: String,
     pub(crate) namespace: Option<String>,
-    /// The plural.
+    /// Plural name of the resource.
     pub(crate) resource: String,
     pub(crate) name: Option<String>,
     pub(crate) subresource: Option<String>,

@@ -74,7 +74,7 @@ impl Identity {
 
 /// Tokens and rights.
 pub(crate) struct Reviews {
-    /// By token.
+    /// Identities by their token.
     identities: BTreeMap<String, Identity>,
     /// By user or group.
     rights: BTreeMap<String, Vec<Right>>,

@@ -92,7 +92,7 @@ impl Cluster {
 pub struct TestNamespace {
     /// Client with the administrator's rights.
     pub client: Client,
-    /// Its name.
+    /// Name of the namespace.
     pub name: String,
 }
 

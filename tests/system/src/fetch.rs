@@ -18,7 +18,7 @@ pub struct Answer {
     pub status: u16,
     /// Header lines, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Body.
+    /// Body of the answer.
     pub body: Vec<u8>,
 }
 

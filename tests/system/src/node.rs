@@ -208,7 +208,7 @@ impl Held {
         Ok(Self(process))
     }
 
-    /// The process.
+    /// Process that is held.
     pub const fn process(&self) -> Process {
         self.0
     }

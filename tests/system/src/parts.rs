@@ -55,9 +55,9 @@ impl Part {
 #[derive(Clone, Debug)]
 pub struct Running {
     part: Part,
-    /// Its pod.
+    /// Pod of the component.
     pub pod: Pod,
-    /// Its process.
+    /// First process of its container.
     pub process: Process,
 }
 

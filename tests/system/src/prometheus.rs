@@ -26,7 +26,7 @@ pub struct Prometheus {
 /// One series of an instant query.
 #[derive(Debug, Deserialize)]
 pub struct Series {
-    /// Labels.
+    /// Labels of the series.
     pub metric: std::collections::BTreeMap<String, String>,
     /// Unix time and value.
     pub value: (f64, String),

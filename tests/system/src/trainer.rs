@@ -23,7 +23,7 @@ const RAW: &str = "capture.qdstrm";
 /// A prepared pod that runs the sample workload, and how it was when it had started.
 pub struct Trainer {
     client: Client,
-    /// Its name.
+    /// Name of the pod.
     pub name: String,
     /// The pod as it was when it ran.
     pub pod: Pod,
@@ -41,7 +41,7 @@ pub struct End {
     pub uid: String,
     /// Whether it succeeded.
     pub succeeded: bool,
-    /// Its reason.
+    /// Reason of its condition `Succeeded`.
     pub reason: String,
     /// In a sentence.
     pub message: String,

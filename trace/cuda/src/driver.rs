@@ -18,7 +18,7 @@ use crate::{CudaError, Inventory};
 /// The driver's version that kernels built by CUDA 13.0 need: 580.
 pub const LOWEST_DRIVER: u32 = 13_000;
 
-/// Which GPU.
+/// Identity of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuIdentity {
     /// Product name.
@@ -106,7 +106,7 @@ impl Gpu {
         })
     }
 
-    /// Which GPU.
+    /// Identity of a GPU.
     pub const fn identity(&self) -> &GpuIdentity {
         &self.identity
     }
@@ -116,7 +116,7 @@ impl Gpu {
         self.driver
     }
 
-    /// The kernels.
+    /// The loaded kernels.
     pub const fn kernels(&self) -> &Kernels {
         &self.kernels
     }

@@ -35,7 +35,7 @@ pub enum CudaError {
     /// The library of kernels cannot be used.
     #[error("the GPU kernels in {} cannot be used: {reason}", path.display())]
     BadKernels {
-        /// The library.
+        /// Path of the library.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
@@ -51,7 +51,7 @@ pub enum CudaError {
     /// A kernel could not be started, or failed.
     #[error("the GPU failed in {call}: {reason}")]
     Kernel {
-        /// The call.
+        /// Call that failed.
         call: &'static str,
         /// CUDA's name for the reason.
         reason: String,
@@ -59,7 +59,7 @@ pub enum CudaError {
     /// More events than an index holds.
     #[error("{count} events are more than one step takes ({})", u32::MAX)]
     TooMany {
-        /// How many.
+        /// Number of elements that was asked for.
         count: usize,
     },
     /// Columns of one table differ in length, or refer beyond the table.

@@ -22,9 +22,9 @@ pub struct TableColumns<'a> {
     pub start_ns: &'a [u64],
     /// Lengths in ns.
     pub duration_ns: &'a [u64],
-    /// Rows.
+    /// Row of each event.
     pub row: &'a [u32],
-    /// Names.
+    /// Name of each event.
     pub name: &'a [u32],
 }
 
@@ -45,9 +45,9 @@ pub struct SortedColumns {
     pub start_ns: Vec<u64>,
     /// Lengths in ns.
     pub duration_ns: Vec<u64>,
-    /// Rows.
+    /// Row of each event.
     pub row: Vec<u32>,
-    /// Names.
+    /// Name of each event.
     pub name: Vec<u32>,
     /// Where each event was before.
     pub order: Vec<u32>,
@@ -56,7 +56,7 @@ pub struct SortedColumns {
 /// Events that share time with another of their row, sorted by row, start, length (the longest first), and table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overlapping {
-    /// Their rows.
+    /// Row of each of them.
     pub row: Vec<u32>,
     /// Their starts in ns.
     pub start_ns: Vec<u64>,
@@ -78,7 +78,7 @@ pub struct StripMajor<'a, M: Memory> {
 /// Runs of a strip's events whose starts lie in one bucket, sorted by strip and bucket. All columns have the same length.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Runs {
-    /// The strip.
+    /// Strip of each event.
     pub strip: Vec<u32>,
     /// Start of the first event.
     pub start_ns: Vec<u64>,
@@ -102,13 +102,13 @@ pub struct NameFigures {
     pub name: u32,
     /// How many events.
     pub count: u64,
-    /// Sum.
+    /// Sum of the values.
     pub total: u128,
     /// Sum of squares; stops at the largest number.
     pub squares: u128,
-    /// The smallest.
+    /// Smallest value.
     pub min: u64,
-    /// The largest.
+    /// Largest value.
     pub max: u64,
     /// The middle one, the lower where there are two.
     pub lower_median: u64,

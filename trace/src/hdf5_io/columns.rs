@@ -73,7 +73,7 @@ pub(crate) struct Column<'a> {
 
 /// Columns of one length, stored in chunks of one size.
 pub(crate) struct Columns<'a> {
-    /// The columns.
+    /// Columns in the order in which they are written.
     pub(crate) list: Vec<Column<'a>>,
     /// Values of each column.
     pub(crate) count: usize,
@@ -149,7 +149,7 @@ pub(crate) struct Store<'s, 'a> {
 pub(crate) struct Stored {
     /// Offset in the file.
     pub(crate) offset: u64,
-    /// Bytes there.
+    /// Bytes that it takes in the file.
     pub(crate) bytes: u64,
 }
 

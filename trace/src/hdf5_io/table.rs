@@ -20,7 +20,7 @@ pub enum TableError {
     /// The library refuses the table: the file is truncated or damaged there.
     #[error("table {table}: {reason}; the file is truncated or damaged")]
     Damaged {
-        /// The table.
+        /// Name of the table.
         table: String,
         /// What the library says.
         reason: String,
@@ -29,7 +29,7 @@ pub enum TableError {
     /// only a forged file does.
     #[error("table {table} is {what}, which is not read from a foreign file")]
     Forged {
-        /// The table.
+        /// Name of the table.
         table: String,
         /// How it is stored instead.
         what: &'static str,
@@ -37,21 +37,21 @@ pub enum TableError {
     /// A column that the table cannot do without is missing.
     #[error("table {table} has no column {column}; this export's schema is not known")]
     MissingColumn {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// The column.
+        /// Name of the column.
         column: &'static str,
     },
     /// The table is larger than the limits allow.
     #[error("table {table} has {size} {unit}, over the limit of {limit}; raise the limit or capture a shorter window")]
     TooLarge {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// Its size.
+        /// What it has, in `unit`.
         size: u64,
         /// Of what: rows, bytes per row, bytes per chunk.
         unit: &'static str,
-        /// The limit.
+        /// Most that is read, in `unit`.
         limit: u64,
     },
     /// The strings need more memory than the limits allow.
@@ -59,7 +59,7 @@ pub enum TableError {
         "strings of table {table} need more than the limit of {limit} bytes; raise the limit or capture a shorter window"
     )]
     Strings {
-        /// The table.
+        /// Name of the table.
         table: String,
         /// The limit in bytes.
         limit: u64,
@@ -69,7 +69,7 @@ pub enum TableError {
         "table {table} could not be read within the time that the limits allow; the file is damaged or forged, or the limit is too low"
     )]
     Late {
-        /// The table.
+        /// Name of the table.
         table: String,
     },
 }
@@ -77,7 +77,7 @@ pub enum TableError {
 /// Bounds on one table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TableLimits {
-    /// Rows.
+    /// Number of rows.
     pub(crate) rows: u64,
     /// Bytes of one uncompressed chunk, the least that HDF5 must hold at once.
     pub(crate) chunk_bytes: u64,

@@ -108,7 +108,7 @@ impl Arguments<'_> {
     }
 }
 
-/// One event.
+/// One event of `traceEvents`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Event<'a> {
     /// The first byte of `ph`; 0 where it is missing.

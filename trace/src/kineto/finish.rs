@@ -81,7 +81,7 @@ impl Gather<'_> {
         }
     }
 
-    /// The capture.
+    /// Makes the capture of what was gathered.
     pub(super) fn finish(&mut self) -> Result<Capture, Failure> {
         self.close()?;
         let from_kineto = !self.capture.source.schema_version.is_empty() || !self.capture.devices.is_empty();

@@ -70,7 +70,7 @@ impl Slot<'_> {
 pub(super) struct Hand {
     core: usize,
     pub(super) rows: RowNumbers,
-    /// By class.
+    /// Numbers of names, by class of events.
     pub(super) names: Vec<NameNumbers>,
     /// For texts that are kept until all is read.
     pub(super) strings: StringBudget,

@@ -32,7 +32,7 @@ pub enum OpenError {
     Newer {
         /// Path of the timeline file.
         path: PathBuf,
-        /// Its layout.
+        /// Version of the layout that the file has.
         found: u32,
     },
     /// A dataset is damaged, forged or too large.

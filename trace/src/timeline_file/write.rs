@@ -50,7 +50,7 @@ pub enum WriteError {
     /// A caller's series cannot be named in a file, or has more times than values.
     #[error("counter series {name:?}: needs names of letters, digits, '.', '_', ':' and '-', and one time per value")]
     Counter {
-        /// `source/device/metric`.
+        /// Name of the series: `source/device/metric`.
         name: String,
     },
     /// The summary could not be made into JSON.

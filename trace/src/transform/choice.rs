@@ -17,7 +17,7 @@ pub enum Wanted {
     Auto,
     /// A GPU or nothing.
     Gpu,
-    /// The processor.
+    /// The CPU.
     Cpu,
 }
 
@@ -26,7 +26,7 @@ pub enum Wanted {
 pub struct Pick {
     /// The device that the transform runs on.
     pub device: Device,
-    /// Why there.
+    /// Why the transform runs there.
     pub reason: Reason,
 }
 

@@ -65,7 +65,7 @@ pub struct Sorted {
 /// What an engine gives back: every category of the input.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
-    /// The categories.
+    /// Sorted events by category.
     pub categories: BTreeMap<Category, Sorted>,
 }
 

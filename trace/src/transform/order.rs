@@ -106,7 +106,7 @@ fn is_sorted(columns: &Columns) -> bool {
         .is_sorted()
 }
 
-/// Significant bits.
+/// Number of significant bits.
 fn bits(value: u64) -> u32 {
     u64::BITS - value.leading_zeros()
 }
@@ -169,7 +169,7 @@ fn packed(starts: &[u64], least: u64, span_bits: u32, index_bits: u32) -> Vec<u6
     keys
 }
 
-/// Any starts.
+/// Pairs starts with positions, whatever the starts are.
 fn paired(starts: &[u64]) -> Vec<(u64, u32)> {
     let mut keys: Vec<(u64, u32)> = starts.iter().copied().zip(0_u32..).collect();
     keys.par_sort_unstable();

@@ -17,7 +17,7 @@ pub(super) struct Kind<'a> {
 }
 
 impl<'a> Kind<'a> {
-    /// Its statistics.
+    /// Statistics of the event.
     pub(super) fn stats(&self) -> impl Iterator<Item = Result<Message<'a>, Damage>> + use<'a> {
         let fields = self.message.into_iter().flat_map(Message::fields);
         fields.filter_map(|field| match field {

@@ -17,7 +17,7 @@ use rusqlite::types::Value;
 pub(crate) trait TableRow: H5Type {
     /// Columns with the type that SQLite exports declare.
     fn columns() -> Vec<(&'static str, &'static str)>;
-    /// The values.
+    /// Values of the row's cells.
     fn cells(&self) -> Vec<Value>;
 }
 

@@ -43,7 +43,7 @@ const OF_THE_MACHINE: [&str; 9] = [
     "linux-vdso",
 ];
 
-/// Adds it.
+/// Adds Nsight Systems to the bundle.
 pub(super) fn add(cache: &Cache, bundle: &mut Bundle) -> Result<()> {
     let found = nsys::ensure(cache)?;
     let names = names(&found.target)?;

@@ -55,7 +55,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// This machine.
+    /// Looks at this machine.
     pub(crate) fn here() -> Result<Self> {
         Ok(Self {
             ci: std::env::var("CI").is_ok_and(|value| is_set(&value)),

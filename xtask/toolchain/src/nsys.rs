@@ -41,7 +41,7 @@ const fn release(suite: &'static str, version: &'static str, host: &'static str,
     }
 }
 
-/// 2022.4.
+/// The release 2022.4, of Debian 12.
 pub const BOOKWORM: Release = release(
     "bookworm",
     "2022.4.2.1~11.8.0-5~deb12u1",

@@ -24,7 +24,7 @@ pub enum ProductError {
     /// It is a folder, pipe, socket or device.
     #[error("{path}: is {kind}, not a file")]
     Kind {
-        /// Which.
+        /// Path that the child was to make.
         path: PathBuf,
         /// What it is.
         kind: &'static str,
@@ -32,7 +32,7 @@ pub enum ProductError {
     /// Another name leads to the same file.
     #[error("{path}: has {links} names; a file of somebody else could be behind it")]
     Links {
-        /// Which.
+        /// Path that the child was to make.
         path: PathBuf,
         /// How many names.
         links: u64,
@@ -40,7 +40,7 @@ pub enum ProductError {
     /// It is somebody else's.
     #[error("{path}: belongs to user {found}, not to {expected}")]
     Owner {
-        /// Which.
+        /// Path that the child was to make.
         path: PathBuf,
         /// Whose it is.
         found: u32,
@@ -50,7 +50,7 @@ pub enum ProductError {
     /// It cannot be opened.
     #[error("{path}: {source}")]
     Io {
-        /// Which.
+        /// Path that the child was to make.
         path: PathBuf,
         /// What the operating system said.
         source: io::Error,

@@ -136,7 +136,7 @@ impl FromStr for UserRange {
 }
 
 impl User {
-    /// Its number.
+    /// The user's numeric id.
     pub const fn id(&self) -> u32 {
         self.id
     }

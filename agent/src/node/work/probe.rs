@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use flopwatch_api::capability::Capability;
 use flopwatch_api::pod;
-use flopwatch_api::preparation::{NSYS_SESSION, PREPARE_CONTAINERS_ANNOTATION, PREPARE_LABEL, UNPREPARED_ANNOTATION};
+use flopwatch_api::preparation::{NSYS_SESSION, PREPARE_CONTAINERS_ANNOTATION};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::graft::{GraftError, LauncherState, Target, speaks};
 use flopwatch_attach::nsys::SessionState;
@@ -16,7 +16,6 @@ use flopwatch_nvml::DeviceSelection;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt;
 use tokio::time::{Instant, sleep};
 use tracing::debug;
 
@@ -24,7 +23,7 @@ use crate::failure::{Failure, chain};
 use crate::gpus::Gpus;
 use crate::node::containers::{Containers, Probed, Sampler};
 use crate::node::entering::Entering;
-use crate::node::{Node, pods};
+use crate::node::Node;
 use crate::profilers::facts::{Facts, Preparation, VARIABLES};
 use crate::profilers::nsys::collector::Collector;
 use crate::toolbox::Toolbox;
@@ -51,7 +50,7 @@ pub struct Host {
     entering: Entering,
     /// The versions of the tools that the agent carries.
     toolbox: Arc<Toolbox>,
-    /// Its GPUs.
+    /// The node's GPUs.
     gpus: Gpus,
 }
 
@@ -367,6 +366,7 @@ pub(super) fn explain_unprepared(capabilities: &mut [Capability], pod: &Pod, con
 mod tests {
     use super::*;
     use crate::profilers::Registry;
+    use flopwatch_api::preparation::{PREPARE_LABEL, UNPREPARED_ANNOTATION};
 
     #[test]
     fn a_pod_that_asked_to_be_prepared_is_not_told_to_ask() {

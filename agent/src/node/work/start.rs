@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use flopwatch_api::pod;
-use flopwatch_api::preparation::{PREPARED_ANNOTATION, split_names};
 use flopwatch_api::reason::CaptureReason;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -151,6 +150,7 @@ fn is_container(pod: &Pod, container: &str, id: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flopwatch_api::preparation::PREPARED_ANNOTATION;
 
     #[test]
     fn a_container_that_the_kubelet_has_not_named_yet_is_known_where_it_is_the_only_one() {

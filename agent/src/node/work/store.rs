@@ -13,7 +13,7 @@ use crate::node::storage::{failure_of, too_slow};
 
 /// Pause before the first new try; each is twice as long as the one before.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The longest.
+/// Longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 impl Work<'_> {

@@ -42,7 +42,7 @@ impl Ears {
     }
 }
 
-/// An answer.
+/// An answer of the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) status: u16,

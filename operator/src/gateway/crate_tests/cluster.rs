@@ -30,7 +30,7 @@ pub(super) enum Controller {
     TakesUp,
     /// They have succeeded as soon as they have them.
     Ends,
-    /// Nothing.
+    /// It does nothing.
     Sleeps,
 }
 

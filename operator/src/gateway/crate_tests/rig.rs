@@ -32,7 +32,7 @@ pub(super) fn timeline_content() -> Vec<u8> {
         .collect()
 }
 
-/// Everything, running.
+/// A gateway with an agent and an API server, all running.
 pub(super) struct Rig {
     pub(super) address: SocketAddr,
     pub(super) cluster: Cluster,

@@ -34,7 +34,7 @@ pub const SECRET_KEY: &str = "rig-secret-key";
 /// Name of the bucket that it has at the start.
 pub const BUCKET: &str = "profiles";
 
-/// The server.
+/// A server of S3 over a folder.
 #[derive(Debug)]
 pub struct S3Server {
     address: SocketAddr,
@@ -78,7 +78,7 @@ impl S3Server {
         server
     }
 
-    /// Its URL.
+    /// URL of the server.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }

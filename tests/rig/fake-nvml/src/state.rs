@@ -12,7 +12,7 @@ use serde::Deserialize;
 /// The version of the file that is understood.
 const VERSION: u32 = 1;
 
-/// All devices.
+/// What NVML reports: all devices.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct State {
@@ -28,7 +28,7 @@ fn default_driver_version() -> String {
     "570.00.00".to_owned()
 }
 
-/// A GPU.
+/// What NVML reports of one GPU.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Device {

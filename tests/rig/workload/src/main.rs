@@ -128,7 +128,7 @@ fn main() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(arguments.fail_code))
 }
 
-/// Signals received.
+/// Signals that the program received.
 #[derive(Debug, Default)]
 struct Seen {
     hup: u32,

@@ -23,7 +23,7 @@ pub struct Inspection {
     pub control_silence_seconds: f64,
     /// Ranges per second beside those of the pod that nobody profiled, in the same time: the median over the workloads.
     pub median_pace: f64,
-    /// The slowest.
+    /// The same of the slowest workload.
     pub least_pace: f64,
     /// What was wrong.
     pub harmed: Vec<String>,

@@ -13,7 +13,7 @@ use crate::soak::plan::Fault;
 /// What became of a cycle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Its number.
+    /// Number of the cycle, from 1.
     pub cycle: u64,
     /// What struck it.
     pub fault: Fault,

@@ -99,7 +99,7 @@ impl Fault {
     }
 }
 
-/// One cycle.
+/// What one cycle does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Its number, from 0.

@@ -18,7 +18,7 @@ pub struct Report {
     pub seed: u64,
     /// Workloads at a time.
     pub workloads: usize,
-    /// Cycles.
+    /// Cycles that were run.
     pub cycles: usize,
     /// Seconds of this part of the run.
     pub seconds: f64,
