@@ -6,6 +6,7 @@ pub mod unprepared;
 
 use std::fmt;
 
+use flopwatch_api::pod;
 use flopwatch_api::preparation::{LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, PREPARED_ANNOTATION, TOOLS_INIT_CONTAINER};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
