@@ -1,10 +1,11 @@
 //! ProfilingSession: a user's request.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, Time};
 use kube::{CustomResource, KubeSchema};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::Output;
@@ -14,6 +15,9 @@ use crate::schema::unchanged;
 
 /// Longest capture window in seconds: Nsight Systems supports no more than five minutes.
 pub const MAX_DURATION_SECONDS: i32 = 300;
+
+/// Why a new session with the former name of a storage mode is refused.
+const FORMER_STORAGE: &str = "spec.retention.storage: \"Copied\" is now \"Replicated\"";
 
 /// Most captures that a session's status refers to.
 pub const MAX_CAPTURE_REFERENCES: usize = 50;
@@ -262,6 +266,7 @@ impl TransformDevice {
 /// How long to keep the results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!has(self.storage) || self.storage != 'Copied'").message(FORMER_STORAGE))]
 pub struct RetentionSpec {
     /// Seconds after its end at which the session, its captures and their artifacts are deleted. Default: one week.
     #[serde(default = "default_ttl_seconds")]
@@ -273,20 +278,38 @@ pub struct RetentionSpec {
 }
 
 /// Where artifacts are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StorageMode {
     /// On the node alone: they go with it.
     Node,
-    /// On the node, and copied to the cluster's object store as soon as may be, where it has one.
-    Copied,
-    /// Likewise, and the capture succeeds only once the copies are complete: results survive the loss of the node. Fails
+    /// On the node, and replicated to the cluster's object store as soon as may be, where it has one. Sessions and captures
+    /// that are stored already may have its former name.
+    #[serde(alias = "Copied")]
+    Replicated,
+    /// Likewise, and the capture succeeds only once the replication is complete: results survive the loss of the node. Fails
     /// where the cluster has no object store.
     Durable,
 }
 
+impl JsonSchema for StorageMode {
+    fn schema_name() -> Cow<'static, str> {
+        "StorageMode".into()
+    }
+
+    /// The former name is in the list so that a rule can answer a new session with [`FORMER_STORAGE`]: the API server evaluates no
+    /// rule where a value is outside of its list.
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "enum": Self::ALL.map(Self::as_str).into_iter().chain(["Copied"]).collect::<Vec<_>>(),
+            "description": "Where artifacts are kept. \"Copied\" is the former name of \"Replicated\", with which no session can be created any more."
+        })
+    }
+}
+
 impl StorageMode {
     /// Every value, in the order in which help texts list them.
-    pub const ALL: [Self; 3] = [Self::Node, Self::Copied, Self::Durable];
+    pub const ALL: [Self; 3] = [Self::Node, Self::Replicated, Self::Durable];
 
     /// The one of that name.
     pub fn from_name(name: &str) -> Option<Self> {
@@ -297,7 +320,7 @@ impl StorageMode {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Node => "Node",
-            Self::Copied => "Copied",
+            Self::Replicated => "Replicated",
             Self::Durable => "Durable",
         }
     }

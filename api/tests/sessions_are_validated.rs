@@ -76,6 +76,11 @@ fn a_wrong_spec_is_refused_with_a_sentence() {
             "\"cuda\" is now \"cuda_kernel\"",
         ),
         (
+            "a storage mode by its former name",
+            with(&["retention"], json!({ "storage": "Copied" })),
+            "\"Copied\" is now \"Replicated\"",
+        ),
+        (
             "several pods of one template",
             json!({ "target": { "podTemplate": template(), "maxPods": 2 } }),
             "makes one pod",

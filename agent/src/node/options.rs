@@ -117,8 +117,8 @@ pub struct Options {
     /// Where the object store is.
     #[command(flatten)]
     pub store: StoreArguments,
-    /// Where artifacts are kept of sessions that say nothing of it, where there is an object store: Node, Copied or Durable.
-    #[arg(long, value_name = "MODE", default_value = "Copied", value_parser = storage_mode())]
+    /// Where artifacts are kept of sessions that say nothing of it, where there is an object store: Node, Replicated or Durable.
+    #[arg(long, value_name = "MODE", default_value = "Replicated", value_parser = storage_mode())]
     pub store_default: StorageMode,
     /// How long a capture with storage Durable waits for an object store that fails.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]

@@ -332,7 +332,7 @@ mod tests {
     fn a_default_asks_for_nothing_that_the_cluster_lacks_and_a_session_is_refused_what_it_lacks() {
         let durable = ["--store-default=Durable"];
         for (flags, bucket, asked, mode) in [
-            (&[][..], true, None, StorageMode::Copied),
+            (&[][..], true, None, StorageMode::Replicated),
             (&[], false, None, StorageMode::Node),
             (&durable, true, None, StorageMode::Durable),
             (&durable, true, Some("Node"), StorageMode::Node),
@@ -375,8 +375,8 @@ mod tests {
         let here = status(json!({"artifacts": artifact, "url": "https://10.0.0.1:8443/x"}));
         let there = status(json!({"artifacts": artifact, "url": "https://10.0.0.1:8443/x", "storeUrl": "s3://b/x"}));
         let gone = status(json!({"artifacts": artifact, "storeUrl": "s3://b/x"}));
-        assert!(is_due(&here, StorageMode::Copied) && is_due(&here, StorageMode::Durable));
-        assert!(!is_due(&here, StorageMode::Node) && !is_due(&there, StorageMode::Copied));
-        assert!(!is_due(&gone, StorageMode::Copied) && !is_due(&CaptureStatus::default(), StorageMode::Copied));
+        assert!(is_due(&here, StorageMode::Replicated) && is_due(&here, StorageMode::Durable));
+        assert!(!is_due(&here, StorageMode::Node) && !is_due(&there, StorageMode::Replicated));
+        assert!(!is_due(&gone, StorageMode::Replicated) && !is_due(&CaptureStatus::default(), StorageMode::Replicated));
     }
 }

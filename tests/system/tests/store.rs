@@ -109,7 +109,7 @@ async fn stored(cluster: &Cluster, namespace: &TestNamespace) -> Result<()> {
 
     // While the store fails, a capture is served from its node all the same.
     server.fail_after(0);
-    namespace.create_session("copied", spec("Copied")).await?;
+    namespace.create_session("copied", spec("Replicated")).await?;
     succeeded(namespace, "copied").await?;
     copies(namespace, "copied", "False").await?;
     server.recover();

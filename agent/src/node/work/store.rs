@@ -22,8 +22,8 @@ impl Work<'_> {
     pub(super) async fn store(&mut self, manifest: &Manifest) -> Result<Copies, Failure> {
         let storage = &self.node.storage;
         let bucket = match (storage.mode(&self.capture.spec), storage.bucket()) {
-            (StorageMode::Node, _) | (StorageMode::Copied, None) => return Ok(Copies::None),
-            (StorageMode::Copied, Some(_)) => return Ok(Copies::Due),
+            (StorageMode::Node, _) | (StorageMode::Replicated, None) => return Ok(Copies::None),
+            (StorageMode::Replicated, Some(_)) => return Ok(Copies::Due),
             (StorageMode::Durable, None) => return Err(storage.refusal()),
             (StorageMode::Durable, Some(bucket)) => bucket.clone(),
         };
