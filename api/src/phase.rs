@@ -115,12 +115,6 @@ impl ProfilingSession {
     pub fn condition(&self, wanted: SessionCondition) -> Option<&Condition> {
         self.status.as_ref()?.condition(wanted)
     }
-
-    /// The condition `Succeeded`, once the session has ended.
-    pub fn verdict(&self) -> Option<&Condition> {
-        self.condition(SessionCondition::Succeeded)
-            .filter(|condition| is_decided(condition))
-    }
 }
 
 fn find<'a>(conditions: &'a [Condition], wanted: &str) -> Option<&'a Condition> {
