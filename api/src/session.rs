@@ -302,7 +302,7 @@ impl JsonSchema for StorageMode {
         json_schema!({
             "type": "string",
             "enum": Self::ALL.map(Self::as_str).into_iter().chain(["Copied"]).collect::<Vec<_>>(),
-            "description": "Where artifacts are kept. \"Copied\" is the former name of \"Replicated\", with which no session can be created any more."
+            "description": "Where artifacts are kept; Copied is the former name of Replicated."
         })
     }
 }
