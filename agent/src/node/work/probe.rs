@@ -21,9 +21,9 @@ use tracing::debug;
 
 use crate::failure::{Failure, chain};
 use crate::gpus::Gpus;
+use crate::node::Node;
 use crate::node::containers::{Containers, Probed, Sampler};
 use crate::node::entering::Entering;
-use crate::node::Node;
 use crate::profilers::facts::{Facts, Preparation, VARIABLES};
 use crate::profilers::nsys::collector::Collector;
 use crate::toolbox::Toolbox;
