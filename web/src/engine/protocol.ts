@@ -67,8 +67,8 @@ export interface EventPlace extends EventRef {
 /** Everything that the file says about an event. */
 export interface EventDetails extends EventPlace {
   readonly text: string;
-  /** The category's own columns. */
-  readonly fields: readonly (readonly [string, number])[];
+  /** The category's own columns: numbers and texts. */
+  readonly fields: readonly (readonly [string, number | string])[];
 }
 
 /** What belongs to an event: calls and the GPU work that they launched. */

@@ -221,14 +221,19 @@ export class Session {
   }
 
   async event(ref: EventRef): Promise<EventDetails> {
-    const { tiles, names, read } = this.category(ref.category);
+    const { tiles, names, read, texts } = this.category(ref.category);
     const place = await this.place(ref);
     const chunk = chunkOf(tiles, ref.index);
     const drawn = ["start_ns", "duration_ns", "name_idx", "row", "lane"];
     const own = tiles.columns.filter((name) => !drawn.includes(name));
     const [columns] = await read([chunk], own);
     const at = ref.index - (tiles.first[chunk] as number);
-    const fields = own.map((name) => [name, Number(columns?.get(name)?.[at] ?? 0)] as const);
+    const field = async (name: string) => {
+      const value = Number(columns?.get(name)?.[at] ?? 0);
+      const list = await texts(name);
+      return [name, list ? (list[value] ?? "") : value] as const;
+    };
+    const fields = await Promise.all(own.map(field));
     return { ...place, text: (await names())[place.name] ?? "", fields };
   }
 

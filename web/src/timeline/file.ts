@@ -23,6 +23,8 @@ export interface CategoryData {
   readonly nameCount: number;
   /** The names that `name_idx` refers to; read on the first call. */
   names(): Promise<readonly string[]>;
+  /** The texts that the values of a column refer to; undefined where it is a column of numbers. */
+  texts(column: string): Promise<readonly string[] | undefined>;
 }
 
 /** Samples of a counter. */
@@ -120,6 +122,10 @@ async function openCategories(root: Group, meta: Group, source: ByteSource): Pro
         levels,
         nameCount: texts.length,
         names: () => (read ??= texts.texts()),
+        texts: async (column) => {
+          const list = `${name}.${column}`;
+          return names.has(list) ? (await names.dataset(list)).texts() : undefined;
+        },
       };
     }),
   );

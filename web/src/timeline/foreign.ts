@@ -124,6 +124,7 @@ function categoryOf(file: h5wasm.File, name: string, rows: Row[]): CategoryData 
     levels: undefined,
     nameCount: names.length,
     names: () => Promise.resolve(names),
+    texts: () => Promise.resolve(undefined),
     read: (chunks, wanted) =>
       Promise.resolve(
         chunks.map((chunk) => {

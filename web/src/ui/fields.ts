@@ -23,16 +23,26 @@ export function describe(category: string, event: EventDetails): [string, string
     found.push(["grid", grid], ["block", block]);
   }
   for (const [name, value] of event.fields) {
+    const label = name.replace(/_(ppm|milli)$/, "").replaceAll("_", " ");
+    if (typeof value === "string") {
+      if (value !== "") {
+        found.push([label, value]);
+      }
+      continue;
+    }
     if (JOINED.has(name) || NONE.has(value)) {
       continue;
     }
     const text = field(category, name, value, event.duration);
     if (text !== undefined) {
-      found.push([name.replaceAll("_", " "), text]);
+      found.push([label, text]);
     }
   }
   return found;
 }
+
+/** Kinds of memory by their numbers, from 1 on. */
+const MEMORY_KINDS = ["pageable", "pinned", "device", "array", "managed", "device static", "managed static", "unknown"];
 
 function field(category: string, name: string, value: number, duration: number): string | undefined {
   switch (name) {
@@ -47,6 +57,16 @@ function field(category: string, name: string, value: number, duration: number):
       return value === 0 ? undefined : `#${(value & 0xff_ffff).toString(16).padStart(6, "0")}`;
     case "range_style":
       return value === 0 ? "push and pop" : "start and end";
+    case "src_memory_kind":
+    case "dst_memory_kind":
+      return MEMORY_KINDS[value - 1];
+    case "achieved_occupancy_ppm":
+    case "theoretical_occupancy_ppm":
+      return `${value / 10_000} %`;
+    case "blocks_per_sm_milli":
+    case "warps_per_sm_milli":
+      return `${value / 1000}`;
+    case "program_id":
     case "external_id":
     case "graph_node":
     case "forward_thread":

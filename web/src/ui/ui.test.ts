@@ -55,6 +55,19 @@ test("an event's columns are put into words, and what stands for none is left ou
   ]);
 });
 
+test("texts, shares and kinds of memory are said as such", () => {
+  const event = {
+    category: 0, index: 0, start: 0, duration: 1000, row: 0, lane: 0, name: 0, text: "",
+    fields: [["src_memory_kind", 1], ["dst_memory_kind", 0], ["achieved_occupancy_ppm", 590_000], ["theoretical_occupancy_ppm", 0xffff_ffff], ["warps_per_sm_milli", 37_926], ["hlo_op", "fusion.3"], ["tf_op", ""]] as const,
+  };
+  expect(describe("cuda_kernel", event)).toEqual([
+    ["src memory kind", "pageable"],
+    ["achieved occupancy", "59 %"],
+    ["warps per sm", "37.926"],
+    ["hlo op", "fusion.3"],
+  ]);
+});
+
 test("every table that a summary holds is listed, a kernel profiler's too", () => {
   const table = { captured: true, unit: "ns" as const, rows: [row("k", 1)] };
   const summary = { kernels: table, profiled_kernels: table } as unknown as Summary;
