@@ -8,6 +8,7 @@ mod cpu;
 mod gather;
 mod gpu;
 mod keys;
+mod memory;
 mod metrics;
 mod names;
 mod peaks;
@@ -245,6 +246,7 @@ impl<'a> Reader<'a> {
         self.read_devices()?;
         self.rebase();
         self.read_gpu_metrics()?;
+        self.read_memory_usage()?;
         self.read_window()?;
         Ok(std::mem::take(&mut self.capture))
     }
@@ -304,7 +306,11 @@ impl<'a> Reader<'a> {
 
     /// Counts the rows of tables that hold events of kinds this version does not show.
     fn count_unread_tables(&mut self) {
-        let read = gpu::TABLES.iter().chain(cpu::TABLES).chain(metrics::TABLES);
+        let read = gpu::TABLES
+            .iter()
+            .chain(cpu::TABLES)
+            .chain(metrics::TABLES)
+            .chain(memory::TABLES);
         let read: Vec<&str> = read.copied().collect();
         let others = self
             .tables

@@ -33,7 +33,7 @@ impl Reader<'_> {
         let mut found: HashMap<Metric, Samples> = HashMap::new();
         let mut early = 0;
         for slab in table.slabs() {
-            self.count_samples(slab.len())?;
+            self.count_samples(SAMPLES, slab.len())?;
             let times: Vec<i64> = table.required("timestamp", &slab)?;
             let types: Vec<u64> = table.optional_ids("typeId", &slab)?;
             let metrics: Vec<u32> = table.optional("metricId", &slab)?;
@@ -75,14 +75,14 @@ impl Reader<'_> {
     }
 
     /// Samples count as events do.
-    fn count_samples(&mut self, samples: usize) -> Result<(), Failure> {
+    pub(super) fn count_samples(&mut self, table: &str, samples: usize) -> Result<(), Failure> {
         self.events = self.events.saturating_add(u64::try_from(samples).unwrap_or(u64::MAX));
-        within(self.events, "events", self.limits.max_events)
+        within(table, self.events, "events", self.limits.max_events)
     }
 
     fn check_series(&self, series: usize) -> Result<(), Failure> {
         let series = u64::try_from(series).unwrap_or(u64::MAX);
-        within(series, "metrics", self.limits.max_rows.into())
+        within(SAMPLES, series, "metrics", self.limits.max_rows.into())
     }
 
     /// Name in the file and unit of each metric that has samples.
@@ -107,12 +107,12 @@ impl Reader<'_> {
     }
 }
 
-fn within(count: u64, what: &'static str, limit: u64) -> Result<(), Failure> {
+fn within(table: &str, count: u64, what: &'static str, limit: u64) -> Result<(), Failure> {
     if count <= limit {
         return Ok(());
     }
     Err(Failure::TooMany {
-        table: SAMPLES.to_owned(),
+        table: table.to_owned(),
         what,
         limit,
     })

@@ -124,9 +124,11 @@ impl Reader<'_> {
             Text::Inline(text) => text.clone(),
             Text::Fixed(text) => (*text).to_owned(),
         };
+        // What is replaced in a domain is counted in the names that begin with it.
+        let clean = |text: &Text| redact::redact(&resolve(text)).0.replace('\0', "\u{fffd}");
+        let clean_domains: HashMap<DomainKey, String> = domains.iter().map(|(key, text)| (*key, clean(text))).collect();
         for (category, names) in names {
             let mut resolved = Vec::with_capacity(names.keys.len());
-            let mut domain_names = Vec::new();
             for key in &names.keys {
                 let text = resolve(&key.text);
                 let text = if category == Category::CudaApi {
@@ -134,24 +136,17 @@ impl Reader<'_> {
                 } else {
                     text
                 };
-                let domain = key.domain.and_then(|domain| domains.get(&domain)).map(resolve);
-                let name = match &domain {
-                    Some(domain) => format!("{domain}:{text}"),
+                let name = match key.domain.and_then(|domain| domains.get(&domain)) {
+                    Some(domain) => format!("{}:{text}", resolve(domain)),
                     None => text,
                 };
                 resolved.push(self.publishable(&name));
-                // What is replaced in a name is counted there.
-                let domain = domain.unwrap_or_default();
-                domain_names.push(redact::redact(&domain).0.replace('\0', "\u{fffd}"));
             }
-            let mut lists = vec![(NameDetail::Domain, domain_names)];
+            let domain_of = |key: &NameKey| key.domain.and_then(|domain| clean_domains.get(&domain)).cloned();
+            let of_names = names.keys.iter().map(|key| domain_of(key).unwrap_or_default());
+            let mut lists = vec![(NameDetail::Domain, of_names.collect::<Vec<String>>())];
             for (at, detail) in DETAILS.into_iter().enumerate() {
-                let ids = names
-                    .details
-                    .iter()
-                    .map(|ids| ids.get(at).copied().filter(|id| *id != 0));
-                let texts = ids.map(|id| id.and_then(|id| strings.get(&id)).map_or("", String::as_str));
-                lists.push((detail, texts.map(|text| self.publishable(text)).collect()));
+                lists.push((detail, self.details(at, &names, &resolved, &strings)));
             }
             lists.retain(|(_, list)| list.iter().any(|text| !text.is_empty()));
             if let Some(events) = self.capture.events.get_mut(&category) {
@@ -163,6 +158,32 @@ impl Reader<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The detail at `at` among the ids of `names`, one text per name, empty for none. `resolved` are the names themselves.
+    fn details(
+        &mut self,
+        at: usize,
+        names: &Names,
+        resolved: &[String],
+        strings: &HashMap<u64, String>,
+    ) -> Vec<String> {
+        let mut published: HashMap<u64, String> = HashMap::new();
+        let mut list = Vec::with_capacity(resolved.len());
+        for ((ids, key), name) in names.details.iter().zip(&names.keys).zip(resolved) {
+            let id = ids.get(at).copied().filter(|id| *id != 0);
+            let text = id.and_then(|id| Some((id, strings.get(&id)?)));
+            list.push(match text {
+                None => String::new(),
+                // A function of C has one name for all.
+                Some((id, _)) if key.text == Text::Id(id) => name.clone(),
+                Some((id, text)) => {
+                    let known = published.entry(id);
+                    known.or_insert_with(|| self.publishable(text)).clone()
+                }
+            });
+        }
+        list
     }
 
     /// Turns the numbers of the categories of NVTX ranges, whose names are `keys`, into texts: the one that `name` gives, or the

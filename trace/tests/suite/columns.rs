@@ -1,10 +1,14 @@
 //! Columns that only some sources fill: kept by every reader that finds them, by the transform and by the file.
 
-use flopwatch_trace::model::{Allocation, Category, ColumnId, Events, MemoryKind, NameDetail, Timeline};
+use flopwatch_analysis::export::{ExportFormat, Table};
+use flopwatch_trace::model::{
+    Allocation, Capture, Category, ColumnId, Event, Events, MemoryKind, NameDetail, Row, Timeline, Track,
+};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, timeline_file};
 use hdf5::H5Type as DeriveH5Type;
 use hdf5::types::VarLenAscii;
+use proptest::prelude::*;
 use rusqlite::types::Value;
 
 use crate::export::{Export, Finished, Kernel, Runtime, Schema, SqlCell, TableRow, global, table_row, text};
@@ -54,6 +58,16 @@ table_row!(GpuMetric {
     typeId: u64,
     metricId: u32,
     metricName: VarLenAscii,
+});
+
+table_row!(Usage {
+    start: i64,
+    globalPid: u64,
+    deviceId: u32,
+    address: u64,
+    bytes: u64,
+    memKind: u32,
+    memoryOperationType: u32,
 });
 
 const STRINGS: &[(i32, &str)] = &[
@@ -275,6 +289,139 @@ fn hardware_counters_of_an_export_become_series() {
         .map(|drop| (drop.what, drop.count))
         .collect();
     assert_eq!(drops, [("GPU_METRICS: samples before the session".to_owned(), 1)]);
+}
+
+#[test]
+fn what_the_driver_gave_out_and_took_back_is_kept_beside_the_events() {
+    let usage = |start, kind, operation| Usage {
+        start,
+        globalPid: global(100, 0),
+        deviceId: 1,
+        address: 0x7f00_0000_0000,
+        bytes: 2_097_152,
+        memKind: kind,
+        memoryOperationType: operation,
+    };
+    let export = Export::new(Schema::V2023, STRINGS)
+        .table("CUPTI_ACTIVITY_KIND_KERNEL", &kernels())
+        .table(
+            "CUDA_GPU_MEMORY_USAGE_EVENTS",
+            &[usage(90, 2, 1), usage(10, 2, 0), usage(20, 1, 0)],
+        )
+        .finish();
+    let capture = export.read().unwrap();
+    assert_eq!(export.read_sqlite().unwrap(), capture);
+    assert_eq!(capture.drops.list(), []);
+    let timeline = transform(capture, TransformOptions::default());
+    let found: Vec<_> = timeline
+        .capture
+        .allocations
+        .iter()
+        .map(|of| (of.t_ns, of.process, of.device, of.address, of.bytes))
+        .collect();
+    let address = 0x7f00_0000_0000;
+    assert_eq!(
+        found,
+        [
+            (10, 100, Some(1), address, 2_097_152),
+            (20, 100, None, address, 2_097_152),
+            (90, 100, Some(1), address, -2_097_152),
+        ]
+    );
+    through_a_file(&timeline);
+}
+
+#[test]
+fn a_table_of_events_has_them_behind_its_other_columns() {
+    let csv = |timeline: &Timeline| {
+        let mut bytes = Vec::new();
+        flopwatch_analysis::export::export(timeline, ExportFormat::Csv, Table::Events, &mut bytes).unwrap();
+        let mut reader = csv::Reader::from_reader(bytes.as_slice());
+        let heads: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
+        let lines: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+        (heads, lines)
+    };
+    let plain = Export::new(Schema::V2023, STRINGS).table("CUPTI_ACTIVITY_KIND_KERNEL", &kernels());
+    let (heads, _) = csv(&plain.finish().timeline());
+    assert_eq!((heads.len(), heads.last().map(String::as_str)), (36, Some("flops")));
+    let capture = read_text(&document(OPERATORS)).unwrap();
+    let (heads, lines) = csv(&transform(capture, TransformOptions::default()));
+    let at = |name: &str| heads.iter().position(|head| head == name).unwrap();
+    let cell = |line: usize, name: &str| lines[line].get(at(name)).unwrap();
+    assert!(at("input_shapes") > 35 && at("blocks_per_sm_milli") > 35);
+    // Kernels come first, copies and memsets then, operators last.
+    assert_eq!([0, 1].map(|line| cell(line, "blocks_per_sm_milli")), ["", "2370"]);
+    assert_eq!([0, 1].map(|line| cell(line, "collective")), ["allreduce", ""]);
+    assert_eq!([4, 5].map(|line| cell(line, "input_shapes")), ["[[64,3,7,7],[]]", ""]);
+}
+
+/// Events of a category with a column of texts, whose list is in any order and says some texts twice.
+fn any_texts() -> impl Strategy<Value = Vec<(u64, u32, u64)>> {
+    prop::collection::vec((0..20_u64, 0..6_u32, 0..3_u64), 0..60)
+}
+
+fn with_texts(all: &[(u64, u32, u64)]) -> Timeline {
+    let mut events = Events::new(Category::CpuOp);
+    events.names = vec!["op".to_owned()];
+    let place = events.add_column(ColumnId::InputShapes);
+    let texts = ["[[2]]", "[]", "[[1]]", "[]", "never said"].map(str::to_owned);
+    events.columns[place].texts.extend(texts);
+    for (start_ns, text, external) in all.iter().copied() {
+        let event = Event {
+            start_ns,
+            ..Event::default()
+        };
+        // Only four of the five are said, and none.
+        events.push(event, &[external, ColumnId::NO_SEQUENCE, u64::from(text.min(4))]);
+    }
+    let row = Row {
+        capture: 0,
+        machine: 0,
+        process: 1,
+        track: Track::CpuOp,
+        device: None,
+        context: None,
+        stream: None,
+        thread: Some(1),
+        label: String::new(),
+    };
+    let capture = Capture {
+        events: [(Category::CpuOp, events)].into(),
+        rows: vec![row],
+        ..Capture::default()
+    };
+    transform(capture, TransformOptions::default())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn texts_stay_with_their_events_in_any_order_of_the_input(
+        (all, shuffled) in any_texts().prop_flat_map(|all| (Just(all.clone()), Just(all).prop_shuffle()))
+    ) {
+        let timeline = with_texts(&all);
+        prop_assert_eq!(&timeline, &with_texts(&shuffled));
+        let Some(events) = timeline.capture.events.get(&Category::CpuOp) else {
+            prop_assert!(all.is_empty());
+            return Ok(());
+        };
+        let column = events.columns.iter().find(|column| column.id == ColumnId::InputShapes).unwrap();
+        prop_assert_eq!(&column.texts[0], "");
+        prop_assert!(column.texts.is_sorted_by(|a, b| a < b), "{:?}", column.texts);
+        let list = [None, Some("[[2]]"), Some("[]"), Some("[[1]]"), Some("[]")];
+        let said = |(start, text, external): (u64, u32, u64)| {
+            (start, external, list[usize::try_from(text.min(4)).unwrap()].map(str::to_owned))
+        };
+        let mut expected: Vec<_> = all.iter().copied().map(said).collect();
+        let external = numbers(events, ColumnId::ExternalId).unwrap();
+        let text = |at| events.text(ColumnId::InputShapes, at).map(str::to_owned);
+        let mut found: Vec<_> = (0..events.len()).map(|at| (events.start_ns[at], external[at], text(at))).collect();
+        expected.sort();
+        found.sort();
+        prop_assert_eq!(found, expected);
+        through_a_file(&timeline);
+    }
 }
 
 #[test]
