@@ -54,15 +54,16 @@ pub async fn run(arguments: AnalyzeArguments, until: impl Future<Output = ()>) -
     let AnalyzeArguments {
         name,
         files,
-        list: _,
+        list,
         parameters,
         format,
         output,
         force,
         source,
     } = arguments;
-    let Some(name) = name.filter(|_| !files.is_empty()) else {
-        return list(format.unwrap_or_default());
+    let name = match name {
+        Some(name) if !list => name,
+        one => return print_list(one.as_deref(), format.unwrap_or_default()),
     };
     let request = Request::from_words(&name, parameters.iter().map(String::as_str)).map_err(source::Error::from)?;
     let definition = request.definition();
@@ -148,12 +149,18 @@ fn heads(table: &Tabular) -> Vec<String> {
     table.columns.iter().map(|column| column.name.clone()).collect()
 }
 
-/// The catalogue.
-fn list(format: SummaryFormat) -> Result<String, Error> {
+/// The catalogue, or the entry of that name.
+fn print_list(name: Option<&str>, format: SummaryFormat) -> Result<String, Error> {
+    let one = name.map(|name| Request::parse(name, &Value::Null).map(|request| vec![request.definition()]));
+    let listed = one.transpose().map_err(source::Error::from)?;
+    let listed = listed.unwrap_or_else(|| catalogue::CATALOGUE.to_vec());
     let heads = ["name", "version", "inputs", "parameters", "about"].map(str::to_owned);
-    let rows: Vec<Vec<String>> = catalogue::CATALOGUE.iter().map(|definition| line(definition)).collect();
+    let rows: Vec<Vec<String>> = listed.iter().map(|definition| line(definition)).collect();
     match format {
-        SummaryFormat::Json => Ok(serde_json::to_string_pretty(&Listing::all())? + "\n"),
+        SummaryFormat::Json => {
+            let listed: Vec<Listing> = listed.into_iter().map(Listing::of).collect();
+            Ok(serde_json::to_string_pretty(&listed)? + "\n")
+        }
         SummaryFormat::Table => Ok(print_table(&heads, &rows)),
         SummaryFormat::Csv => print_csv(&heads, &rows),
     }

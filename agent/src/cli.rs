@@ -213,7 +213,7 @@ pub struct AnalyzeArguments {
     /// The captures, in the order that the analysis knows them by: before, then after.
     #[arg(required_unless_present = "list")]
     pub files: Vec<PathBuf>,
-    /// List the analyses with their parameters, or one of them.
+    /// List the analyses, or the one that is named; as JSON with the schemas of parameters and results.
     #[arg(long, conflicts_with = "files")]
     pub list: bool,
     /// A parameter, as NAME=VALUE; may be repeated.

@@ -78,6 +78,17 @@ fn the_list_tells_every_analysis_to_people_and_to_programs() {
         assert!(listed["parameters"]["properties"].is_object() || listed["parameters"]["type"] == "object");
         assert!(table.lines().any(|line| line.starts_with(definition.name)), "{table}");
     }
+    let one = stdout(&analyze(
+        folder.path(),
+        &["kernel-changes", "--list", "--format", "csv"],
+    ));
+    assert_eq!(one.lines().count(), 2, "{one}");
+    assert!(
+        one.contains("kernel-changes,1,two captures,limit name_contains,"),
+        "{one}"
+    );
+    let none = analyze(folder.path(), &["nothing", "--list"]);
+    assert!(refusal(&none).contains("kernels-per-stream"), "{}", refusal(&none));
 }
 
 #[test]
