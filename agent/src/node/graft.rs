@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use flopwatch_api::pod;
-use flopwatch_api::preparation::{
-    NSYS_CUDA_GRAPH_ANNOTATION, NSYS_SESSION, NSYS_TRACE_ANNOTATION, NSYS_TRACE_DEFAULT, START_ANNOTATION, split_names,
-};
+use flopwatch_api::preparation::{NSYS_CUDA_GRAPH_ANNOTATION, NSYS_SESSION, NSYS_TRACE_ANNOTATION, START_ANNOTATION};
 use flopwatch_api::profiler::TraceCategory;
 use flopwatch_api::session::StartMode;
 use flopwatch_attach::bounded::Late;
@@ -28,6 +26,7 @@ use crate::metrics::GraftOutcome;
 use crate::node::entering::CGROUP;
 use crate::node::{Node, pods};
 use crate::observability::Health;
+use crate::profilers::nsys::categories::traced_categories;
 
 /// Time between two looks for waiting launchers.
 const SCAN: Duration = Duration::from_millis(250);
@@ -249,15 +248,7 @@ fn wanted(pod: &Pod, protocol: u32) -> Graft {
 
 /// What is fixed with the container's start, from the pod's annotations.
 fn launch_options(pod: &Pod) -> LaunchOptions {
-    let listed = pod::annotation(pod, NSYS_TRACE_ANNOTATION).unwrap_or(NSYS_TRACE_DEFAULT);
-    let mut trace: Vec<_> = split_names(listed).filter_map(TraceCategory::from_name).collect();
-    if trace.is_empty() {
-        trace = split_names(NSYS_TRACE_DEFAULT)
-            .filter_map(TraceCategory::from_name)
-            .collect();
-    }
-    trace.sort_unstable();
-    trace.dedup();
+    let trace = traced_categories(pod::annotation(pod, NSYS_TRACE_ANNOTATION));
     let node_level = pod::annotation(pod, NSYS_CUDA_GRAPH_ANNOTATION) == Some("node");
     let cuda_graph_trace = trace.contains(&TraceCategory::Cuda).then_some(if node_level {
         CudaGraphTrace::Node

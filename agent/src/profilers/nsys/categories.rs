@@ -12,11 +12,18 @@ use crate::choice::names;
 use crate::failure::Failure;
 use crate::verify::{events, held};
 
-/// What a container's session traces, from the pod's annotation.
+/// What a container's session traces, from the pod's annotation. One without a word that is known stands for the default.
 pub fn traced_categories(annotation: Option<&str>) -> BTreeSet<TraceCategory> {
-    split_names(annotation.unwrap_or(NSYS_TRACE_DEFAULT))
-        .filter_map(TraceCategory::from_name)
-        .collect()
+    let traced = named(annotation.unwrap_or_default());
+    if traced.is_empty() {
+        named(NSYS_TRACE_DEFAULT)
+    } else {
+        traced
+    }
+}
+
+fn named(list: &str) -> BTreeSet<TraceCategory> {
+    split_names(list).filter_map(TraceCategory::from_name).collect()
 }
 
 /// Fails where a session that traces `traced` cannot hold what was asked for.
