@@ -173,7 +173,10 @@ mod tests {
             now_utc_ns: 104 * SECOND,
             raw: false,
             stored: false,
-            collection: observed(container.as_ref()),
+            collection: match container {
+                Some(found) => observed(Some(&found)),
+                None => observed(None),
+            },
             interrupt: None,
         }
     }
