@@ -1,14 +1,46 @@
-//! Runs a program to its end within a deadline and keeps the end of what it said.
+//! Runs a program to its end, within bounds: the one way in which this program waits for another outside of a sandbox of its own. So are
+//! run the profiler's own commands around a session, and what opens reports where a sandbox holds already.
 
-use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
+use std::io::{self, Read};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::Command;
-use tokio::time::timeout;
-
-/// Bytes of a program's output that are kept: the end, where errors stand.
+/// Bytes of a program's output that are kept for messages: the end, where errors stand.
 const KEEP: usize = 4096;
+/// Between two looks whether a program has ended.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// How long a program may run and how much it may say.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    /// Longest time.
+    pub limit: Duration,
+    /// Most bytes of its output, which is then kept whole; without it only the end of the output is kept, however long it is.
+    pub most_bytes: Option<u64>,
+}
+
+/// What a program said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// Its output.
+    pub output: Vec<u8>,
+    /// The end of its errors.
+    pub errors: Vec<u8>,
+}
+
+impl Said {
+    /// The end of both as one line, errors first.
+    pub fn last_words(&self) -> String {
+        let output = self.output.get(self.output.len().saturating_sub(KEEP)..);
+        let both = [self.errors.as_slice(), output.unwrap_or_default()].map(one_line);
+        let said: Vec<String> = both.into_iter().filter(|text| !text.is_empty()).collect();
+        said.join("; ")
+    }
+}
 
 /// Why a program did not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +51,7 @@ pub enum Error {
         /// What the program was to do.
         what: String,
         /// What the operating system said.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// It ran longer than allowed and was killed.
     #[error("{what} took longer than {limit:?} and was ended")]
@@ -28,6 +60,20 @@ pub enum Error {
         what: String,
         /// Time that the program had.
         limit: Duration,
+    },
+    /// It said more than allowed and was killed.
+    #[error("{what} said more than {limit} bytes and was ended")]
+    TooLong {
+        /// What the program was to do.
+        what: String,
+        /// The limit.
+        limit: u64,
+    },
+    /// Nobody waits for it any more, and it was killed.
+    #[error("{what} was interrupted")]
+    GivenUp {
+        /// What the program was to do.
+        what: String,
     },
     /// The program ended with another exit code than 0, or by a signal.
     #[error("{what} failed ({status}): {said}")]
@@ -41,61 +87,143 @@ pub enum Error {
     },
 }
 
-/// Runs a command; on success returns the end of its output. The program is killed when the deadline passes or the future
-/// is dropped.
+/// Runs a command; on success returns the end of its output as one line. The program is killed when the deadline passes or the future is
+/// dropped.
 pub async fn run(what: &str, mut command: Command, limit: Duration) -> Result<String, Error> {
-    let what = || what.to_owned();
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
-    let mut child = command
-        .spawn()
-        .map_err(|source| Error::Start { what: what(), source })?;
-    let (out, err) = (child.stdout.take(), child.stderr.take());
-    let finish = async {
-        let (status, out, err) = tokio::join!(child.wait(), tail(out), tail(err));
-        status.map(|status| (status, out, err))
+    let given_up = GivenUp(Arc::default());
+    let flag = Arc::clone(&given_up.0);
+    let name = what.to_owned();
+    let bounds = Bounds {
+        limit,
+        most_bytes: None,
     };
-    let (status, out, err) = timeout(limit, finish)
-        .await
-        .map_err(|_elapsed| Error::Deadline { what: what(), limit })?
-        .map_err(|source| Error::Start { what: what(), source })?;
-    let said = [err, out]
-        .into_iter()
-        .filter(|text| !text.is_empty())
-        .collect::<Vec<_>>()
-        .join("; ");
-    if status.success() {
-        Ok(said)
-    } else {
-        Err(Error::Failed {
-            what: what(),
-            status,
-            said,
+    let ran = tokio::task::spawn_blocking(move || run_until(&name, &mut command, &bounds, &flag)).await;
+    let ran = ran.unwrap_or_else(|error| {
+        Err(Error::Start {
+            what: what.to_owned(),
+            source: io::Error::other(error),
         })
+    });
+    ran.map(|said| said.last_words())
+}
+
+/// Set when whoever waits is dropped.
+struct GivenUp(Arc<AtomicBool>);
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// Reads to the end and keeps the last bytes, as one line.
-async fn tail(stream: Option<impl AsyncRead + Unpin>) -> String {
-    let Some(mut stream) = stream else { return String::new() };
-    let mut kept = Vec::new();
+/// Runs a command on this thread.
+pub fn run_here(what: &str, command: &mut Command, bounds: &Bounds) -> Result<Said, Error> {
+    run_until(what, command, bounds, &AtomicBool::new(false))
+}
+
+fn run_until(what: &str, command: &mut Command, bounds: &Bounds, given_up: &AtomicBool) -> Result<Said, Error> {
+    let what = || what.to_owned();
+    let started = |source| Error::Start { what: what(), source };
+    let begin = Instant::now();
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = Running(command.spawn().map_err(started)?);
+    let output = reader(child.0.stdout.take(), bounds.most_bytes);
+    let errors = reader(child.0.stderr.take(), None);
+    let mut said = Said::default();
+    let (mut ended, mut whole) = (None, [false; 2]);
+    while ended.is_none() || whole.contains(&false) {
+        if given_up.load(Ordering::Relaxed) {
+            return Err(Error::GivenUp { what: what() });
+        }
+        let Some(left) = bounds.limit.checked_sub(begin.elapsed()) else {
+            let limit = bounds.limit;
+            return Err(Error::Deadline { what: what(), limit });
+        };
+        if ended.is_none() {
+            ended = child.0.try_wait().map_err(started)?;
+        }
+        let streams = [(&output, &mut said.output), (&errors, &mut said.errors)];
+        for ((stream, kept), whole) in streams.into_iter().zip(&mut whole) {
+            if !*whole && let Ok(read) = stream.recv_timeout(LOOK.min(left)) {
+                (*kept, *whole) = (read, true);
+            }
+        }
+        if let Some(limit) = bounds.most_bytes.filter(|most| length(&said.output) > *most) {
+            return Err(Error::TooLong { what: what(), limit });
+        }
+        if ended.is_none() && whole == [true; 2] {
+            pause(LOOK.min(left));
+        }
+    }
+    match ended {
+        Some(status) if !status.success() => Err(Error::Failed {
+            what: what(),
+            status,
+            said: said.last_words(),
+        }),
+        _ => Ok(said),
+    }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "this thread waits for the program and does nothing else"
+)]
+fn pause(time: Duration) {
+    thread::sleep(time);
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}
+
+/// A program that is ended with whoever waits for it.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself meanwhile.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// Reads a stream on a thread of its own: all of it up to one byte more than `most`, or its end.
+fn reader(stream: Option<impl Read + Send + 'static>, most: Option<u64>) -> Receiver<Vec<u8>> {
+    let (told, read) = sync_channel(1);
+    thread::spawn(move || {
+        let mut kept = Vec::new();
+        if let Some(mut stream) = stream {
+            match most {
+                // What came before an error is all there is.
+                Some(most) => drop(stream.take(most.saturating_add(1)).read_to_end(&mut kept)),
+                None => end_of(&mut stream, &mut kept),
+            }
+        }
+        // Nobody listens any more where it came too late.
+        told.send(kept).ok();
+    });
+    read
+}
+
+/// Reads to the end and keeps the last bytes.
+fn end_of(stream: &mut impl Read, kept: &mut Vec<u8>) {
     let mut buffer = vec![0; KEEP];
-    while let Ok(read) = stream.read(&mut buffer).await
+    while let Ok(read) = stream.read(&mut buffer)
         && read > 0
     {
         kept.extend_from_slice(buffer.get(..read).unwrap_or_default());
-        let excess = kept.len().saturating_sub(KEEP);
-        kept.drain(..excess);
+        kept.drain(..kept.len().saturating_sub(KEEP));
     }
-    let text = String::from_utf8_lossy(&kept);
-    text.lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect::<Vec<_>>()
-        .join(" | ")
+}
+
+fn one_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join(" | ")
 }
 
 #[cfg(test)]
@@ -130,6 +258,50 @@ mod crate_tests {
             .await
             .unwrap_err();
         assert!(matches!(error, Error::Deadline { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_program_is_bounded_in_time_and_output() {
+        let said = |script: &str, limit, most_bytes| {
+            let bounds = Bounds {
+                limit,
+                most_bytes: Some(most_bytes),
+            };
+            run_here("the reader", &mut shell(script), &bounds)
+        };
+        let long = Duration::from_secs(20);
+        assert_eq!(said("echo hello", long, 1000).unwrap().output, b"hello\n");
+        assert!(matches!(said("echo no >&2; exit 3", long, 1000), Err(Error::Failed { said, .. }) if said == "no"));
+        let short = said("sleep 30", Duration::from_millis(100), 1000);
+        assert!(matches!(short, Err(Error::Deadline { .. })), "{short:?}");
+        let endless = said("while echo yes; do :; done", long, 1000);
+        assert!(
+            matches!(endless, Err(Error::TooLong { limit: 1000, .. })),
+            "{endless:?}"
+        );
+    }
+
+    #[test]
+    fn what_a_program_leaves_behind_with_its_output_does_not_outlast_the_deadline() {
+        let bounds = Bounds {
+            limit: Duration::from_millis(300),
+            most_bytes: None,
+        };
+        let begin = Instant::now();
+        let left = run_here("the importer", &mut shell("sleep 5 & exit 0"), &bounds);
+        assert!(matches!(left, Err(Error::Deadline { .. })), "{left:?}");
+        assert!(begin.elapsed() < Duration::from_secs(4));
+    }
+
+    #[tokio::test]
+    async fn a_program_is_ended_when_nobody_waits_for_it_any_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("done");
+        let script = format!("sleep 1; touch {}", file.display());
+        let waiting = run("the importer", shell(&script), Duration::from_secs(20));
+        assert!(tokio::time::timeout(Duration::from_millis(100), waiting).await.is_err());
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        assert!(!file.exists());
     }
 
     #[tokio::test]

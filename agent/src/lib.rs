@@ -28,6 +28,7 @@ pub mod forms;
 pub mod gpus;
 pub mod manifest;
 pub mod metrics;
+pub mod ncu;
 pub mod node;
 pub mod observability;
 pub mod plan;

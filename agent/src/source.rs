@@ -14,8 +14,8 @@ use flopwatch_api::session::TransformDevice;
 use flopwatch_attach::nsys::{HostTools, parse_version};
 use flopwatch_attach::sandbox::product::ProductError;
 use flopwatch_trace::{Format, Version, nsys_report};
+use std::process::Command;
 use tempfile::TempDir;
-use tokio::process::Command;
 
 use crate::analysis::{self, Report};
 use crate::child;

@@ -14,6 +14,7 @@ use tracing::{debug, warn};
 
 use crate::analysis;
 use crate::disk::{Floor, Short, Space};
+use crate::ncu;
 use crate::transform::Job;
 use crate::workplace::{self, Workplace};
 
@@ -364,7 +365,7 @@ impl Steps {
         }
         readable.push(self.own.clone());
         // A report of Nsight Compute is opened by its own program, which the child has to find.
-        for name in ["PATH", flopwatch_trace::ncu::NCU] {
+        for name in ["PATH", ncu::NCU] {
             environment.extend(std::env::var(name).ok().map(|value| (name.to_owned(), value)));
         }
         if gpu {
@@ -494,14 +495,7 @@ async fn gpu(step: &'static str, device: TransformDevice, known: &mut u32) -> Re
 
 /// Where programs lie that open reports of other profilers for the transform.
 fn readers() -> Vec<PathBuf> {
-    let named = std::env::var_os(flopwatch_trace::ncu::NCU).map(PathBuf::from);
-    let on_path = || {
-        let path = std::env::var_os("PATH")?;
-        std::env::split_paths(&path)
-            .map(|folder| folder.join("ncu"))
-            .find(|program| program.is_file())
-    };
-    let Some(program) = named.filter(|program| program.is_file()).or_else(on_path) else {
+    let Some(program) = ncu::program() else {
         return Vec::new();
     };
     // Behind a link, its own folder: it loads what lies beside it. NVIDIA's wrapper looks into its usual place.

@@ -14,8 +14,10 @@ use flopwatch_trace::timeline_file::{self, WriteError};
 use flopwatch_trace::transform::TransformOptions;
 use flopwatch_trace::transform::choice::Wanted;
 use flopwatch_trace::transform::device::{DeviceError, transform_beside};
-use flopwatch_trace::{ReadError, ReadLimits, open};
+use flopwatch_trace::{Format, ReadError, ReadLimits, detect, open};
 use serde::{Deserialize, Serialize};
+
+use crate::ncu;
 
 /// Longest file of samples that is read, in bytes: five minutes of sixteen GPUs at the shortest interval need less.
 const MAX_SAMPLES_BYTES: u64 = 512 << 20;
@@ -109,6 +111,9 @@ pub enum Error {
     /// The export cannot be read.
     #[error(transparent)]
     Export(#[from] ReadError),
+    /// A report of Nsight Compute cannot be read.
+    #[error(transparent)]
+    Ncu(#[from] ncu::Error),
     /// The samples cannot be read.
     #[error("{path}: the samples cannot be read: {reason}")]
     Samples {
@@ -153,9 +158,14 @@ pub fn run(job: &Job) -> Result<Summary, Error> {
     let mut of_export = None;
     let mut capture = match (&job.export, &samples) {
         (Some(export), _) => {
-            let opened = open(export, &ReadLimits::default())?;
-            of_export = opened.session_id;
-            opened.capture
+            let limits = ReadLimits::default();
+            if matches!(detect(export), Ok(Some(Format::NcuReport))) {
+                ncu::read(export, &limits)?
+            } else {
+                let opened = open(export, &limits)?;
+                of_export = opened.session_id;
+                opened.capture
+            }
         }
         (None, Some(samples)) => metrics_alone(samples),
         (None, None) => return Err(Error::Nothing),

@@ -1,5 +1,5 @@
-//! Reads Nsight Compute: reports (`.ncu-rep`) through the installed `ncu --import --csv`, and such CSV files themselves, of the
-//! details page or the raw page.
+//! Reads Nsight Compute: what `ncu --import --csv` writes of a report, of the details page or the raw page, as a file or while a report
+//! (`.ncu-rep`) is read. Only ncu itself opens reports, and whoever reads one runs it: see [`read_report`].
 //!
 //! A kernel profiler replays launches one by one, so that there are no times: each launch becomes a
 //! [`KernelProfile`](crate::model::KernelProfile). Metrics of the raw page, and those that were asked for by name, keep
@@ -10,13 +10,13 @@
 
 mod table;
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::limits::ReadLimits;
 use crate::model::Capture;
-use crate::tool::{self, Tool, ToolError};
 use crate::version::{self, Version};
 use table::Profiles;
 
@@ -26,8 +26,8 @@ pub(crate) const REPORT: &[u8] = b"NVR\0";
 /// Bytes of a CSV file, which is held in memory. Ten thousand launches with a thousand metrics have some 100 MB.
 const LONGEST: u64 = 1 << 30;
 
-/// Environment variable that names the program, where it is not `ncu` on the PATH.
-pub const NCU: &str = "FLOPWATCH_NCU";
+/// The pages that are read of a report.
+const PAGES: [&str; 2] = ["raw", "details"];
 
 /// Why a report or its CSV cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -68,43 +68,20 @@ pub enum ReadError {
         /// Limit that was passed.
         limit: u64,
     },
-    /// A report, and no program to open it.
+    /// A report, which this crate does not open.
     #[error(
-        "{path}: a report of Nsight Compute {report}, which only its ncu can open, and there is none: install it, or name it in {NCU}"
+        "{path}: a report of Nsight Compute {report}, which only its ncu can open: run `ncu --import REPORT --csv --page raw` of {report} \
+         or later, or give it to `flopwatch-agent convert`"
     )]
-    NoTool {
-        /// Path of the report or the page.
+    Report {
+        /// Path of the report.
         path: PathBuf,
         /// Version of what wrote it.
         report: String,
-    },
-    /// A report that the installed ncu is too old for.
-    #[error(
-        "{path}: written by Nsight Compute {report}, newer than the installed ncu {tool}, which cannot open it: install {report} or later"
-    )]
-    Newer {
-        /// Path of the report or the page.
-        path: PathBuf,
-        /// Version of what wrote it.
-        report: String,
-        /// Version of the program.
-        tool: String,
-    },
-    /// The program did not open the report.
-    #[error("{path}: ncu {tool} cannot open this report of version {report}: {reason}")]
-    Tool {
-        /// Path of the report or the page.
-        path: PathBuf,
-        /// Version of what wrote it.
-        report: String,
-        /// Version of the program.
-        tool: String,
-        /// What it said.
-        reason: String,
     },
 }
 
-/// Reads the report or CSV file at `path`.
+/// Reads the CSV file at `path`.
 pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
     let open_error = |source| ReadError::Open {
         path: path.to_owned(),
@@ -116,21 +93,14 @@ pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
         .take(4)
         .read_to_end(&mut begin)
         .map_err(open_error)?;
-    let mut profiles = Profiles::new(limits);
     if begin == REPORT {
-        let report = tool::report_version(path);
-        let Some(ncu) = tool::find(NCU, "ncu") else {
-            let (path, report) = (path.to_owned(), version::text(report));
-            return Err(ReadError::NoTool { path, report });
-        };
-        for page in ["raw", "details"] {
-            let csv = import(path, report, &ncu, page, limits)?;
-            profiles.add(&csv).map_err(|failure| failure.at(path))?;
-        }
-        let report = report.map_or_else(String::new, |version| version.to_string());
-        return Ok(profiles.finish(&report));
+        return Err(ReadError::Report {
+            path: path.to_owned(),
+            report: version::text(report_version(path)),
+        });
     }
-    let limit = limits.max_text_bytes.min(LONGEST);
+    let mut profiles = Profiles::new(limits);
+    let limit = most_bytes(limits);
     let mut csv = begin;
     file.take(limit).read_to_end(&mut csv).map_err(open_error)?;
     if u64::try_from(csv.len()).unwrap_or(u64::MAX) > limit {
@@ -145,53 +115,51 @@ pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
     Ok(profiles.finish(""))
 }
 
-/// A page of a report as CSV.
-fn import(
+/// Reads the report at `path`. `import` gives the CSV that ncu writes when it is run with the arguments that it gets.
+///
+/// ```no_run
+/// use flopwatch_trace::{ReadLimits, ncu};
+/// use std::{io, path::Path, process::Command};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let capture = ncu::read_report(Path::new("kernels.ncu-rep"), &ReadLimits::default(), |arguments| {
+///     let written = Command::new("ncu").args(arguments).output()?;
+///     Ok::<_, Box<dyn std::error::Error>>(written.stdout)
+/// })?;
+/// # drop(capture);
+/// # Ok(())
+/// # }
+/// ```
+pub fn read_report<E: From<ReadError>>(
     path: &Path,
-    report: Option<Version>,
-    ncu: &Tool,
-    page: &str,
     limits: &ReadLimits,
-) -> Result<Vec<u8>, ReadError> {
+    mut import: impl FnMut(Vec<OsString>) -> Result<Vec<u8>, E>,
+) -> Result<Capture, E> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let arguments = [
-        "--import".as_ref(),
-        absolute.as_os_str(),
-        "--csv".as_ref(),
-        "--page".as_ref(),
-        page.as_ref(),
-    ];
-    let limit = limits.max_text_bytes.min(LONGEST);
-    let failure = match tool::run(&ncu.program, &arguments, limits.max_query_time, limit) {
-        // It ends well also where it could not load the report.
-        Ok(csv) if !csv.starts_with(b"==ERROR==") => return Ok(csv),
-        Ok(csv) => {
-            ToolError::Failed(String::from_utf8_lossy(csv.get(..csv.len().min(300)).unwrap_or_default()).into_owned())
-        }
-        Err(failure) => failure,
-    };
-    let is_newer = ncu
-        .version
-        .zip(report)
-        .is_some_and(|(tool, report)| tool.is_older_than(report));
-    let (path, tool, report) = (path.to_owned(), version::text(ncu.version), version::text(report));
-    let reason = match failure {
-        ToolError::TooLong(limit) => {
-            return Err(ReadError::TooMany {
-                path,
-                what: "bytes",
-                limit,
-            });
-        }
-        ToolError::Failed(_) if is_newer => return Err(ReadError::Newer { path, report, tool }),
-        other => other.to_string(),
-    };
-    Err(ReadError::Tool {
-        path,
-        report,
-        tool,
-        reason,
-    })
+    let mut profiles = Profiles::new(limits);
+    for page in PAGES {
+        let arguments = [
+            "--import".into(),
+            absolute.clone().into(),
+            "--csv".into(),
+            "--page".into(),
+            page.into(),
+        ];
+        let csv = import(arguments.into())?;
+        profiles.add(&csv).map_err(|failure| failure.at(path))?;
+    }
+    let report = report_version(path).map_or_else(String::new, |version| version.to_string());
+    Ok(profiles.finish(&report))
+}
+
+/// The version that wrote the report at `path`, where it says so.
+pub fn report_version(path: &Path) -> Option<Version> {
+    Version::written_in(path)
+}
+
+/// Bytes of the CSV of one page that these limits allow.
+pub fn most_bytes(limits: &ReadLimits) -> u64 {
+    limits.max_text_bytes.min(LONGEST)
 }
 
 /// A [`ReadError`] before the path is known.

@@ -1,6 +1,21 @@
 //! Versions of the profilers, which refuse reports of later versions than their own.
 
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
+
+/// Bytes of a report that are searched for the version of what wrote it.
+const SEARCHED: u64 = 256 << 20;
+/// Bytes that two pieces of it share, so that no version is cut in two.
+const SHARED: usize = 64;
+
+/// A version with four numbers, or three.
+static SAID: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?-u)\b(20[12][0-9](?:\.[0-9]{1,4}){2,3})(?:-[0-9a-z]| \(build)").ok());
 
 /// Year, release, patch and build, as in `2022.4.2.1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +36,28 @@ impl Version {
             }
         }
         (version.first()? > &2000).then_some(Self(version))
+    }
+
+    /// The first version in what a program says of itself, such as `NVIDIA Nsight Systems version 2022.4.2.1-df9881f`.
+    pub fn said(bytes: &[u8]) -> Option<Self> {
+        let found = SAID.as_ref()?.captures(bytes)?.get(1)?;
+        Self::parse(&String::from_utf8_lossy(found.as_bytes()))
+    }
+
+    /// The same of what a report says in plain text.
+    pub(crate) fn written_in(report: &Path) -> Option<Self> {
+        let mut file = File::open(report).ok()?.take(SEARCHED);
+        let mut window = Vec::new();
+        loop {
+            let read = Read::by_ref(&mut file).take(1 << 20).read_to_end(&mut window).ok()?;
+            if let Some(version) = Self::said(&window) {
+                return Some(version);
+            }
+            if read == 0 {
+                return None;
+            }
+            window.drain(..window.len().saturating_sub(SHARED));
+        }
     }
 
     /// Whether a report of `other` may hold what this version does not know: builds of one patch read each other's reports.
@@ -48,6 +85,21 @@ pub(crate) fn text(version: Option<Version>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_are_found_in_what_tools_and_reports_say() {
+        for (text, version) in [
+            ("NVIDIA Nsight Systems version 2022.4.2.1-df9881f", Some("2022.4.2.1")),
+            (
+                "Version 2022.3.0.0 (build 31729285) (public-release)",
+                Some("2022.3.0.0"),
+            ),
+            ("python 2023.1 of 2022-11-30", None),
+        ] {
+            let found = Version::said(text.as_bytes()).map(|version| version.to_string());
+            assert_eq!(found.as_deref(), version, "{text}");
+        }
+    }
 
     #[test]
     fn a_release_and_a_patch_make_a_version_newer_and_a_build_does_not() {

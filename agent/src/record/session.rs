@@ -5,6 +5,7 @@
 
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -130,8 +131,8 @@ impl Session {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            .process_group(0);
-        in_temporary_folder(&mut command, &run_dir);
+            .process_group(0)
+            .envs(temporary_folder(&run_dir));
         let keeper = command
             .spawn()
             .map_err(io_error("the session's keeper cannot be started"))?;
@@ -260,9 +261,11 @@ impl Session {
 
     async fn control(&self, what: &str, line: Vec<String>, limit: Duration) -> Result<(), Error> {
         let mut words = line.into_iter();
-        let mut command = Command::new(words.next().unwrap_or_default());
-        command.args(words).process_group(0);
-        in_temporary_folder(&mut command, &self.run_dir);
+        let mut command = std::process::Command::new(words.next().unwrap_or_default());
+        command
+            .args(words)
+            .process_group(0)
+            .envs(temporary_folder(&self.run_dir));
         child::run(what, command, limit).await?;
         Ok(())
     }
@@ -271,9 +274,11 @@ impl Session {
 /// Has the session change the machine's list of sessions in turn with all others. Without it a session starts all the same: the
 /// keeper looks after a list that was spoilt.
 async fn share_lock(tools: &HostTools, run_dir: &RunDir) {
-    let mut command = Command::new(&tools.nsys);
-    command.arg("--version").process_group(0);
-    in_temporary_folder(&mut command, run_dir);
+    let mut command = std::process::Command::new(&tools.nsys);
+    command
+        .arg("--version")
+        .process_group(0)
+        .envs(temporary_folder(run_dir));
     let said = child::run("asking the profiler's version", command, VERSION_TIMEOUT).await;
     let said = said.unwrap_or_default();
     let Some(version) = nsys::parse_version(&said).and_then(manager_lock::version) else {
@@ -285,9 +290,9 @@ async fn share_lock(tools: &HostTools, run_dir: &RunDir) {
 }
 
 /// The profiler keeps its state below its temporary folder and its home.
-fn in_temporary_folder(command: &mut Command, run_dir: &RunDir) {
+fn temporary_folder(run_dir: &RunDir) -> [(&'static str, PathBuf); 2] {
     let folder = run_dir.file(run_dir::TMP);
-    command.env("TMPDIR", &folder).env("HOME", &folder);
+    [("TMPDIR", folder.clone()), ("HOME", folder)]
 }
 
 fn split(entry: &[u8]) -> Option<(OsString, OsString)> {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::Result;
 use flopwatch_trace::ReadLimits;
-use flopwatch_trace::ncu::NCU;
+use flopwatch_trace::ncu::read_report;
 use serde::Serialize;
 
 /// What ncu said of our kernels.
@@ -57,7 +57,11 @@ pub(crate) fn profile(output: &Path) -> Result<CountersResult> {
         result.unavailable = Some(reason.map_or_else(|| last_line(&both), str::to_owned));
         return Ok(result);
     }
-    match flopwatch_trace::ncu::read(&report, &ReadLimits::default()) {
+    let read = read_report(&report, &ReadLimits::default(), |arguments| {
+        let printed = Command::new(&ncu).args(arguments).output()?;
+        Ok::<_, anyhow::Error>(printed.stdout)
+    });
+    match read {
         Ok(capture) => {
             for launch in capture.profiles {
                 let metrics = u64::try_from(launch.metrics.len()).unwrap_or(u64::MAX);
@@ -72,7 +76,10 @@ pub(crate) fn profile(output: &Path) -> Result<CountersResult> {
     Ok(result)
 }
 
-/// The program that the reader will open the report with too.
+/// Environment variable that names the program, where it is not `ncu` on the PATH.
+const NCU: &str = "FLOPWATCH_NCU";
+
+/// The program that profiles, and that opens the report too.
 fn find() -> Option<PathBuf> {
     let named = std::env::var_os(NCU).map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
