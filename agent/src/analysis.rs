@@ -14,9 +14,10 @@ use flopwatch_trace::model::{Drop, Timeline};
 use flopwatch_trace::timeline_file::{self, OpenError, Part};
 use flopwatch_trace::transform::TransformOptions;
 use flopwatch_trace::transform::device::{DeviceError, transform_beside};
-use flopwatch_trace::{Format, ReadError, ReadLimits, detect, open};
+use flopwatch_trace::{Format, ReadLimits, detect};
 use serde::{Deserialize, Serialize};
 
+use crate::open;
 use crate::transform::{self, is_summary, read_summary, wanted};
 
 /// Longest report that is read, in bytes.
@@ -57,7 +58,7 @@ pub struct Report {
 pub enum Error {
     /// A capture cannot be read.
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] open::Error),
     /// A timeline file cannot be read.
     #[error(transparent)]
     Timeline(#[from] OpenError),
@@ -181,7 +182,7 @@ fn read(job: &Job, path: &Path) -> Result<Read, Error> {
             transformed_on,
         });
     }
-    let capture = open(path, &limits)?.capture;
+    let capture = open::open(path, &limits)?.capture;
     let options = TransformOptions {
         session_id: LOCAL_SESSION.to_owned(),
     };

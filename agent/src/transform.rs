@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 
 use flopwatch_analysis::summary::{self, Summary, SummaryError, summarise};
 use flopwatch_api::session::TransformDevice;
+use flopwatch_trace::ReadLimits;
 use flopwatch_trace::convert::LOCAL_SESSION;
 use flopwatch_trace::model::{Capture, Category, CounterSeries, DropReason};
 use flopwatch_trace::timeline_file::{self, WriteError};
 use flopwatch_trace::transform::TransformOptions;
 use flopwatch_trace::transform::choice::Wanted;
 use flopwatch_trace::transform::device::{DeviceError, transform_beside};
-use flopwatch_trace::{Format, ReadError, ReadLimits, detect, open};
 use serde::{Deserialize, Serialize};
 
-use crate::ncu;
+use crate::open;
 
 /// Longest file of samples that is read, in bytes: five minutes of sixteen GPUs at the shortest interval need less.
 const MAX_SAMPLES_BYTES: u64 = 512 << 20;
@@ -110,10 +110,7 @@ impl Job {
 pub enum Error {
     /// The export cannot be read.
     #[error(transparent)]
-    Export(#[from] ReadError),
-    /// A report of Nsight Compute cannot be read.
-    #[error(transparent)]
-    Ncu(#[from] ncu::Error),
+    Export(#[from] open::Error),
     /// The samples cannot be read.
     #[error("{path}: the samples cannot be read: {reason}")]
     Samples {
@@ -158,14 +155,9 @@ pub fn run(job: &Job) -> Result<Summary, Error> {
     let mut of_export = None;
     let mut capture = match (&job.export, &samples) {
         (Some(export), _) => {
-            let limits = ReadLimits::default();
-            if matches!(detect(export), Ok(Some(Format::NcuReport))) {
-                ncu::read(export, &limits)?
-            } else {
-                let opened = open(export, &limits)?;
-                of_export = opened.session_id;
-                opened.capture
-            }
+            let opened = open::open(export, &ReadLimits::default())?;
+            of_export = opened.session_id;
+            opened.capture
         }
         (None, Some(samples)) => metrics_alone(samples),
         (None, None) => return Err(Error::Nothing),
