@@ -14,30 +14,71 @@
 //! - puts what is sampled into `Capture::counters`, what repeats the time of other events into categories that are
 //!   [`model::Category::is_derived`], and a kernel profiler's counters into `Capture::profiles`.
 //!
+//! # As a library
+//!
+//! ```
+//! use flopwatch_trace::transform::{TransformOptions, transform};
+//! use flopwatch_trace::{ReadLimits, open};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("trace.json");
+//! # let event = r#"{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 7, "ts": 10.5, "dur": 2.25}"#;
+//! # std::fs::write(&path, format!(r#"{{"schemaVersion": 1, "traceEvents": [{event}]}}"#))?;
+//! let opened = open(&path, &ReadLimits::default())?;
+//! let session_id = opened.session_id.unwrap_or_else(|| "local".to_owned());
+//! let timeline = transform(opened.capture, TransformOptions { session_id });
+//! for (category, events) in &timeline.capture.events {
+//!     println!("{}: {} events", category.name(), events.len());
+//! }
+//! # assert_eq!(timeline.total_events(), 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | feature | gives | links |
+//! |---|---|---|
+//! | none | Chrome traces, XPlane, pages of Nsight Compute; the transform on the processor | no C library |
+//! | `hdf5` | the timeline file ([`timeline_file`], [`convert()`]), HDF5 exports of Nsight Systems | HDF5, built with CMake |
+//! | `sqlite` | SQLite exports of Nsight Systems, whose tables are read as those of `hdf5` are | SQLite, and what `hdf5` links |
+//! | `cuda` | the transform on a GPU ([`transform::device`]) | nothing: the driver is loaded at run time |
+//!
+//! All of them are on unless `default-features = false`. The crate starts no process, opens no socket and writes only files that it is
+//! given the names of. Foreign files are best read in a child process with a deadline: HDF5 may crash or hang on a damaged one.
+//!
 //! Times are integer nanoseconds relative to the session's start, sizes are bytes. The crate knows nothing of Kubernetes.
 
+#[cfg(feature = "hdf5")]
 pub mod convert;
 mod detect;
+#[cfg(feature = "hdf5")]
 mod hdf5_io;
 pub mod kineto;
 mod limits;
 pub mod ncu;
+#[cfg(feature = "hdf5")]
 mod nsys;
+#[cfg(feature = "hdf5")]
 pub mod nsys_hdf;
 pub mod nsys_report;
+#[cfg(feature = "sqlite")]
 pub mod nsys_sqlite;
 mod open;
 pub mod redact;
+#[cfg(feature = "sqlite")]
 mod sqlite_io;
+#[cfg(feature = "hdf5")]
 pub mod timeline_file;
 pub mod transform;
 mod version;
 pub mod xplane;
 
+#[cfg(feature = "hdf5")]
 pub use convert::convert;
 pub use detect::{Format, detect};
 pub use flopwatch_model as model;
 pub use limits::ReadLimits;
+#[cfg(feature = "hdf5")]
 pub use nsys::copy_category;
 pub use open::{Opened, ReadError, open, read};
 pub use version::Version;

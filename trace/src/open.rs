@@ -6,8 +6,12 @@ use std::path::{Path, PathBuf};
 use crate::detect::{Format, detect};
 use crate::limits::ReadLimits;
 use crate::model::Capture;
+#[cfg(feature = "sqlite")]
+use crate::nsys_sqlite;
 use crate::version;
-use crate::{kineto, ncu, nsys_hdf, nsys_report, nsys_sqlite, timeline_file, xplane};
+use crate::{kineto, ncu, nsys_report, xplane};
+#[cfg(feature = "hdf5")]
+use crate::{nsys_hdf, timeline_file};
 
 /// Why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -30,9 +34,11 @@ pub enum ReadError {
         path: PathBuf,
     },
     /// An export of Nsight Systems cannot be read.
+    #[cfg(feature = "hdf5")]
     #[error(transparent)]
     Nsys(#[from] nsys_hdf::ReadError),
     /// A timeline file cannot be read.
+    #[cfg(feature = "hdf5")]
     #[error(transparent)]
     Timeline(#[from] timeline_file::OpenError),
     /// A Chrome trace cannot be read.
@@ -54,6 +60,15 @@ pub enum ReadError {
         path: PathBuf,
         /// Version of what wrote it.
         report: String,
+    },
+    /// Its reader was left out when this program was built.
+    #[cfg(not(all(feature = "hdf5", feature = "sqlite")))]
+    #[error("{path}: this program was built without the feature {feature} of flopwatch-trace, which reads such files")]
+    LeftOut {
+        /// Path of what was to be read, as the caller gave it.
+        path: PathBuf,
+        /// What is missing.
+        feature: &'static str,
     },
     /// A raw capture that was not imported.
     #[error(
@@ -84,6 +99,7 @@ pub fn open(path: &Path, limits: &ReadLimits) -> Result<Opened, ReadError> {
         source,
     })?;
     let capture = match format {
+        #[cfg(feature = "hdf5")]
         Some(Format::Hdf5) if timeline_file::is_one(path) => {
             let timeline = timeline_file::read(path, limits)?;
             return Ok(Opened {
@@ -91,13 +107,19 @@ pub fn open(path: &Path, limits: &ReadLimits) -> Result<Opened, ReadError> {
                 capture: timeline.capture,
             });
         }
+        #[cfg(feature = "hdf5")]
         Some(Format::Hdf5) => nsys_hdf::read(path, limits)?,
+        #[cfg(feature = "sqlite")]
         Some(Format::Sqlite) => nsys_sqlite::read(path, limits)?,
         Some(Format::Kineto) => kineto::read(path, limits)?,
         Some(Format::XPlane) => xplane::read(path, limits)?,
         Some(Format::NcuCsv | Format::NcuReport) => ncu::read(path, limits)?,
         Some(Format::NsysReport) => return Err(nsys_report(path)),
         Some(Format::NsysStream) => return Err(ReadError::Stream { path: path.to_owned() }),
+        #[cfg(not(feature = "hdf5"))]
+        Some(Format::Hdf5) => return Err(left_out(path, "hdf5")),
+        #[cfg(not(feature = "sqlite"))]
+        Some(Format::Sqlite) => return Err(left_out(path, "sqlite")),
         None => return Err(ReadError::Unknown { path: path.to_owned() }),
     };
     Ok(Opened {
@@ -119,5 +141,13 @@ fn nsys_report(path: &Path) -> ReadError {
             path,
         },
         Err(source) => ReadError::Open { path, source },
+    }
+}
+
+#[cfg(not(all(feature = "hdf5", feature = "sqlite")))]
+fn left_out(path: &Path, feature: &'static str) -> ReadError {
+    ReadError::LeftOut {
+        path: path.to_owned(),
+        feature,
     }
 }

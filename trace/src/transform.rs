@@ -3,9 +3,12 @@
 //! The outcome depends on the events alone: not on the order in which the source held them, and not on the engine that did the
 //! heavy steps ([`engine`] says what these are).
 
+#[cfg(feature = "cuda")]
 pub mod choice;
 pub mod cpu;
+#[cfg(feature = "cuda")]
 pub mod cuda;
+#[cfg(feature = "cuda")]
 pub mod device;
 pub mod engine;
 mod figures;
@@ -94,6 +97,7 @@ pub fn transform_with(engine: &dyn Engine, mut capture: Capture, options: Transf
 }
 
 /// Levels of detail and figures of events that are in order already, as those of a file.
+#[cfg(feature = "hdf5")]
 pub(crate) fn derive(events: &Events, rows: u32) -> (crate::model::Lod, Vec<crate::model::Figures>) {
     let columns = Columns {
         start_ns: events.start_ns.clone(),

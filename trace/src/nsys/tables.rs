@@ -8,7 +8,19 @@ use hdf5::{File, LinkType};
 use super::Failure;
 
 use crate::hdf5_io::{self, Number, Open, TableError, TableLimits};
+#[cfg(feature = "sqlite")]
 use crate::sqlite_io::{self, Cell, Database};
+
+/// A value of a column, in every container that is built in.
+#[cfg(feature = "sqlite")]
+pub(super) trait Value: Number + Cell {}
+#[cfg(feature = "sqlite")]
+impl<T: Number + Cell> Value for T {}
+/// A value of a column, in every container that is built in.
+#[cfg(not(feature = "sqlite"))]
+pub(super) trait Value: Number {}
+#[cfg(not(feature = "sqlite"))]
+impl<T: Number> Value for T {}
 
 /// Tables of a file that are looked at, those of kinds that this version does not show included. nsys has 180.
 const MOST_TABLES: usize = 4096;
@@ -18,6 +30,7 @@ pub(crate) enum Tables {
     /// `nsys export --type hdf`.
     Hdf(File),
     /// `nsys export --type sqlite`.
+    #[cfg(feature = "sqlite")]
     Sqlite(Database),
 }
 
@@ -26,6 +39,7 @@ impl Tables {
     pub(super) fn open(&self, name: &str, limits: TableLimits) -> Result<Option<Table>, TableError> {
         match self {
             Self::Hdf(file) => Ok(hdf5_io::Table::open(file, name, Open::Compound, limits)?.map(Table::Hdf)),
+            #[cfg(feature = "sqlite")]
             Self::Sqlite(database) => Ok(database.table(name, limits)?.map(Table::Sqlite)),
         }
     }
@@ -43,6 +57,7 @@ impl Tables {
                 });
                 visited.map(|()| names).unwrap_or_default()
             }
+            #[cfg(feature = "sqlite")]
             Self::Sqlite(database) => database.names(MOST_TABLES).unwrap_or_default(),
         }
     }
@@ -51,6 +66,7 @@ impl Tables {
 /// An open table.
 pub(super) enum Table {
     Hdf(hdf5_io::Table),
+    #[cfg(feature = "sqlite")]
     Sqlite(sqlite_io::Table),
 }
 
@@ -58,6 +74,7 @@ impl Table {
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Hdf(table) => table.name(),
+            #[cfg(feature = "sqlite")]
             Self::Sqlite(table) => table.name(),
         }
     }
@@ -66,6 +83,7 @@ impl Table {
     pub(super) fn rows(&self) -> usize {
         match self {
             Self::Hdf(table) => table.rows(),
+            #[cfg(feature = "sqlite")]
             Self::Sqlite(table) => table.rows(),
         }
     }
@@ -74,6 +92,7 @@ impl Table {
     pub(super) fn has(&self, column: &str) -> bool {
         match self {
             Self::Hdf(table) => table.has(column),
+            #[cfg(feature = "sqlite")]
             Self::Sqlite(table) => table.has(column),
         }
     }
@@ -82,28 +101,30 @@ impl Table {
     pub(super) fn slabs(&self) -> Box<dyn Iterator<Item = Range<usize>>> {
         match self {
             Self::Hdf(table) => Box::new(table.slabs()),
+            #[cfg(feature = "sqlite")]
             Self::Sqlite(table) => Box::new(table.slabs()),
         }
     }
 
     /// Numbers of a column that must be there.
-    pub(super) fn required<T: Number + Cell>(
-        &self,
-        column: &'static str,
-        rows: &Range<usize>,
-    ) -> Result<Vec<T>, TableError> {
-        if let Self::Hdf(table) = self {
-            return table.required(column, rows);
+    pub(super) fn required<T: Value>(&self, column: &'static str, rows: &Range<usize>) -> Result<Vec<T>, TableError> {
+        match self {
+            Self::Hdf(table) => table.required(column, rows),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(_) => {
+                self.must_have(column)?;
+                self.optional(column, rows)
+            }
         }
-        self.must_have(column)?;
-        self.optional(column, rows)
     }
 
     /// Numbers of a column that some schemas lack; zeros then.
-    pub(super) fn optional<T: Number + Cell>(&self, column: &str, rows: &Range<usize>) -> Result<Vec<T>, TableError> {
+    pub(super) fn optional<T: Value>(&self, column: &str, rows: &Range<usize>) -> Result<Vec<T>, TableError> {
         match self {
             Self::Hdf(table) => table.optional(column, rows),
+            #[cfg(feature = "sqlite")]
             Self::Sqlite(table) if table.has(column) => table.numbers(column, rows),
+            #[cfg(feature = "sqlite")]
             Self::Sqlite(_) => Ok(vec![T::default(); rows.len()]),
         }
     }
@@ -111,6 +132,7 @@ impl Table {
     /// The same for `globalPid` and `globalTid`, which use all 64 bits.
     pub(super) fn optional_ids(&self, column: &str, rows: &Range<usize>) -> Result<Vec<u64>, TableError> {
         match self {
+            #[cfg(feature = "sqlite")]
             Self::Sqlite(table) if table.has(column) => table.bits(column, rows),
             _ => self.optional(column, rows),
         }
@@ -120,7 +142,9 @@ impl Table {
     pub(super) fn strings(&self, column: &str, rows: &Range<usize>) -> Result<Vec<String>, TableError> {
         match self {
             Self::Hdf(table) => table.strings(column, rows),
+            #[cfg(feature = "sqlite")]
             Self::Sqlite(table) if table.has(column) => table.strings(column, rows),
+            #[cfg(feature = "sqlite")]
             Self::Sqlite(_) => Ok(vec![String::new(); rows.len()]),
         }
     }
@@ -129,6 +153,7 @@ impl Table {
     pub(super) fn piece_rows(&self) -> usize {
         match self {
             Self::Hdf(table) => table.piece_rows(),
+            #[cfg(feature = "sqlite")]
             Self::Sqlite(_) => sqlite_io::Table::slab_rows(),
         }
     }
@@ -146,6 +171,7 @@ impl Table {
             Self::Hdf(table) => table.for_each_piece(first, items, state, |state, piece, item| {
                 job(state, &mut Piece::Hdf(piece), item)
             }),
+            #[cfg(feature = "sqlite")]
             Self::Sqlite(table) => {
                 let mut state = state(0);
                 let mut made = Vec::with_capacity(items.len());
@@ -172,6 +198,7 @@ impl Table {
 /// Some rows of a table, at hand.
 pub(super) enum Piece<'p, 't> {
     Hdf(&'p mut hdf5_io::Piece<'t>),
+    #[cfg(feature = "sqlite")]
     Sqlite {
         table: &'p sqlite_io::Table,
         rows: Range<usize>,
@@ -181,9 +208,10 @@ pub(super) enum Piece<'p, 't> {
 
 impl Piece<'_, '_> {
     /// Reads a column over all of `out`, which has a value per row; zeros where the schema lacks it.
-    pub(super) fn read<T: Number + Cell>(&mut self, column: &str, out: &mut [T]) -> Result<(), TableError> {
+    pub(super) fn read<T: Value>(&mut self, column: &str, out: &mut [T]) -> Result<(), TableError> {
         match self {
             Self::Hdf(piece) => piece.read(column, out),
+            #[cfg(feature = "sqlite")]
             Self::Sqlite { table, rows, .. } => {
                 let read = if table.has(column) {
                     table.numbers(column, rows)?
@@ -199,6 +227,7 @@ impl Piece<'_, '_> {
     /// The same for `globalPid` and `globalTid`, which use all 64 bits.
     pub(super) fn read_ids(&mut self, column: &str, out: &mut [u64]) -> Result<(), TableError> {
         match self {
+            #[cfg(feature = "sqlite")]
             Self::Sqlite { table, rows, .. } if table.has(column) => {
                 copy(&table.bits(column, rows)?, out);
                 Ok(())
@@ -211,6 +240,7 @@ impl Piece<'_, '_> {
     pub(super) fn texts(&mut self, column: &str) -> Result<(), TableError> {
         match self {
             Self::Hdf(piece) => piece.texts(column),
+            #[cfg(feature = "sqlite")]
             Self::Sqlite { table, rows, texts } => {
                 *texts = if table.has(column) {
                     table.strings(column, rows)?
@@ -226,12 +256,14 @@ impl Piece<'_, '_> {
     pub(super) fn text(&mut self, row: usize) -> Result<&[u8], TableError> {
         match self {
             Self::Hdf(piece) => piece.text(row),
+            #[cfg(feature = "sqlite")]
             Self::Sqlite { texts, .. } => Ok(texts.get(row).map_or(&[], String::as_bytes)),
         }
     }
 }
 
 /// The values at hand, then zeros.
+#[cfg(feature = "sqlite")]
 fn copy<T: Copy + Default>(from: &[T], out: &mut [T]) {
     out.fill(T::default());
     for (out, from) in out.iter_mut().zip(from) {
