@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`plan`], [`choice`], [`bound`], [`verify`], [`status`], [`digest`] | what to do and what to say: functions of data |
 //! | [`profilers`] | the profilers, one folder or file each |
+//! | [`pipeline`], [`steps`], [`workplace`] | from raw files to published ones: what is run, and the sandboxed children that do it |
 //! | [`transform`] | exports and samples into the published files; runs in a child process |
 //! | [`node`] | `run`: the captures and pods of one node |
 //! | [`source`], [`analysis`] | `convert`, `analyze`, `export` and `summary`: any file that is read, through the same children |
@@ -33,6 +34,7 @@ pub mod ncu;
 pub mod node;
 pub mod observability;
 pub mod open;
+pub mod pipeline;
 pub mod plan;
 pub mod profilers;
 mod progress;

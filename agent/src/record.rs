@@ -18,10 +18,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flopwatch_analysis::summary::Summary;
 use flopwatch_api::artifact::Output;
-use flopwatch_api::capture::CategoryCount;
 use flopwatch_api::profiler::TraceCategory;
 use flopwatch_attach::nsys::HostTools;
-use flopwatch_attach::sandbox::product::ProductError;
 use flopwatch_launcher::copy::CopyError;
 use flopwatch_nvml::DeviceSelection;
 use nix::sys::signal::{Signal, kill};
@@ -30,14 +28,14 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep};
 
-use crate::digest::digest;
 use crate::failure::Failure;
 use crate::gpus::Gpus;
 use crate::manifest::Manifest;
+use crate::pipeline::{self, NsysFile, Stage, Wanted, nsys_steps};
+use crate::profilers::Recipe;
 use crate::progress::Progress;
-use crate::steps::{self, Limits, Steps};
-use crate::transform::{self, Samples};
-use crate::verify::{required, verify};
+use crate::steps::{Limits, Steps};
+use crate::transform::{SAMPLES, Samples};
 use crate::workplace::{self, Workplace};
 use dispositions::Ignored;
 use fallback::Fallback;
@@ -99,16 +97,10 @@ pub enum Error {
     Session(#[from] SessionError),
     /// Importing, exporting or transforming failed.
     #[error(transparent)]
-    Step(#[from] steps::Error),
+    Pipeline(#[from] pipeline::Error),
     /// There is no folder for the children.
     #[error(transparent)]
     Workplace(#[from] workplace::Error),
-    /// What a child made is not taken.
-    #[error(transparent)]
-    Product(#[from] ProductError),
-    /// The summary cannot be read.
-    #[error(transparent)]
-    Transform(#[from] transform::Error),
 }
 
 /// What came of it.
@@ -188,10 +180,7 @@ pub async fn record(options: &Options) -> Result<Recording, Error> {
     )
     .await;
     progress.clear();
-    let (summary, uses_cuda) = made?;
-    let required = required(&options.manifest.spec.require, uses_cuda);
-    let counts: Vec<CategoryCount> = digest(&summary).categories;
-    let missing = verify(&required, &counts).err();
+    let (summary, missing) = made?;
     Ok(Recording {
         session_id,
         folder: options.output.clone(),
@@ -300,7 +289,7 @@ async fn collect(
     Ok((captured, command, samples))
 }
 
-/// Makes the files that the manifest lists. Says too whether the profiler saw CUDA.
+/// Makes the files that the manifest lists. Says too what is missing of the events that it requires.
 async fn publish(
     options: &Options,
     trace: &[TraceCategory],
@@ -309,65 +298,58 @@ async fn publish(
     samples: Samples,
     spool: &Path,
     progress: &mut Progress,
-) -> Result<(Summary, bool), Error> {
+) -> Result<(Summary, Option<Failure>), Error> {
     let own = std::env::current_exe().map_err(io(Path::new("/proc/self/exe")))?;
     let steps = Steps::new(own, Some(options.tools.clone()), Limits::default());
     let place = Workplace::make(spool.join(workplace::NAME), &steps.limits().users)?;
-    let (report, made) = match captured {
-        Captured::Report(report) => (report, false),
-        Captured::Raw(raw) => {
-            progress.stage("importing the capture");
-            let report = place.at("capture.nsys-rep");
-            steps.import(&place, &raw, &report, pending()).await?;
-            (report, true)
-        }
-    };
-    progress.stage("exporting the capture");
-    let export = place.at("capture.h5");
-    steps.export(&place, &report, &export, pending()).await?;
-
-    progress.stage("making the timeline");
-    let samples_file = spool.join("samples.json");
+    let samples_file = spool.join(SAMPLES);
     let text = serde_json::to_vec(&samples).map_err(|error| Error::Io {
         path: samples_file.clone(),
         source: error.into(),
     })?;
     std::fs::write(&samples_file, text).map_err(io(&samples_file))?;
-    let job = transform::Job {
+    // The profiler's own report is no child's.
+    let (file, own_report) = match captured {
+        Captured::Report(report) => (NsysFile::Report(report.clone()), Some(report)),
+        Captured::Raw(raw) => (NsysFile::Raw(raw), None),
+    };
+    let (tools, export) = nsys_steps(file, |name| place.at(name));
+    let recipe = Recipe {
+        tools: None,
+        steps: tools,
         export: Some(export),
+        report: own_report.is_none().then_some(pipeline::REPORT),
+        captured: trace.iter().flat_map(|traced| traced.records()).copied().collect(),
+    };
+    let spec = &options.manifest.spec;
+    let wanted = Wanted {
         samples: Some(samples_file),
         session_id: Some(session_id.to_owned()),
-        captured: trace.iter().flat_map(|traced| traced.records()).copied().collect(),
-        timeline: Some(place.at("timeline.h5")),
-        device: options.manifest.spec.transform.device,
-        others: 0,
-        summary: place.at("summary.json"),
+        device: spec.transform.device,
     };
-    steps.transform(&place, &job, pending()).await?;
-    let names = [
-        (Output::Timeline, "timeline.h5"),
-        (Output::Summary, "summary.json"),
-        (Output::Raw, "capture.nsys-rep"),
-    ];
-    for (output, name) in names {
-        if options.manifest.spec.outputs.contains(&output) {
-            // The profiler's own report is no child's.
-            let mut from = if output == Output::Raw && !made {
-                std::fs::File::open(&report).map_err(io(&report))?
-            } else {
-                place.open(name)?
-            };
-            let to = options.output.join(name);
-            let copied = std::fs::File::create(&to).and_then(|mut file| std::io::copy(&mut from, &mut file));
-            copied.map_err(io(&to))?;
+    let begins = |stage| {
+        progress.stage(match stage {
+            Stage::Import => "importing the capture",
+            Stage::Export => "exporting the capture",
+            Stage::Transform => "making the timeline",
+        });
+    };
+    let products = pipeline::run(&steps, &place, recipe, wanted, pending(), begins).await?;
+    let write = |name: &str, mut from: std::fs::File| {
+        let to = options.output.join(name);
+        let copied = std::fs::File::create(&to).and_then(|mut file| std::io::copy(&mut from, &mut file));
+        copied.map(drop).map_err(io(&to))
+    };
+    for (output, name) in products.artifacts() {
+        if spec.outputs.contains(&output) {
+            write(name, products.open(name)?)?;
         }
     }
-    let summary = transform::read_summary(place.open("summary.json")?, &job.summary)?;
-    let uses_cuda = digest(&summary)
-        .categories
-        .iter()
-        .any(|count| count.category == "cuda_api" && count.events > 0);
-    Ok((summary, uses_cuda))
+    if let Some(report) = own_report.filter(|_| spec.outputs.contains(&Output::Raw)) {
+        write(pipeline::REPORT, std::fs::File::open(&report).map_err(io(&report))?)?;
+    }
+    let missing = products.verify(&spec.require, false).err();
+    Ok((products.summary, missing))
 }
 
 /// The signals that a person or a supervisor sends to us and means for the command.

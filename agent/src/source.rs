@@ -11,22 +11,19 @@ use std::time::{Duration, Instant};
 use flopwatch_analysis::summary::{self, Summary};
 use flopwatch_analysis::{Request, RequestError};
 use flopwatch_api::session::TransformDevice;
-use flopwatch_attach::nsys::{HostTools, parse_version};
+use flopwatch_attach::nsys::HostTools;
 use flopwatch_attach::sandbox::product::ProductError;
 use flopwatch_trace::{Format, Version, nsys_report};
-use std::process::Command;
 use tempfile::TempDir;
 
 use crate::analysis::{self, Report};
-use crate::child;
+use crate::pipeline::{self, NsysFile, Stage, Wanted, nsys_steps};
+use crate::profilers::Recipe;
 use crate::progress::Progress;
 use crate::steps::{self, Limits, Steps};
 use crate::tools;
-use crate::transform::{self, Job};
+use crate::transform;
 use crate::workplace::{self, Workplace};
-
-/// Longest time that the profiler may take to say its version.
-const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A file to read.
 #[derive(Clone, Debug)]
@@ -105,12 +102,12 @@ pub enum Error {
     /// What the child that read the file says.
     #[error("{0}")]
     Unreadable(String),
-    /// A child did not end well.
+    /// The files could not be made.
     #[error(transparent)]
-    Step(#[from] steps::Error),
+    Pipeline(#[from] pipeline::Error),
     /// The profiler does not say its version.
     #[error(transparent)]
-    Version(#[from] child::Error),
+    Version(#[from] steps::Error),
     /// There is no folder for the children.
     #[error(transparent)]
     Workplace(#[from] workplace::Error),
@@ -268,22 +265,19 @@ async fn converted(
     let mut until = std::pin::pin!(until);
     let place = Workplace::make(work.path().join(workplace::NAME), &steps.limits().users)?;
     let export = exported(source, &steps, &place, "", progress, &mut until).await?;
-    progress.stage("reading and transforming");
-    let (timeline, summary) = ("timeline.h5", "summary.json");
-    let job = Job {
+    let recipe = Recipe {
         export: Some(export),
+        ..Recipe::default()
+    };
+    let wanted = Wanted {
         samples: None,
         session_id: source.session_id.clone(),
-        captured: Vec::new(),
         device: TransformDevice::Auto,
-        others: 0,
-        timeline: Some(place.at(timeline)),
-        summary: place.at(summary),
     };
-    let transformed = steps.transform(&place, &job, &mut until).await;
-    transformed.map_err(own_words)?;
-    let summary = transform::read_summary(place.open(summary)?, &job.summary)?;
-    Ok((place.open(timeline)?, summary))
+    let begins = |_stage| progress.stage("reading and transforming");
+    let products = pipeline::run(&steps, &place, recipe, wanted, &mut until, begins).await;
+    let products = products.map_err(own_words)?;
+    Ok((products.timeline()?, products.summary))
 }
 
 /// The result of an analysis, and what its child says of it.
@@ -317,7 +311,7 @@ async fn analyzed(
         output: place.at(result),
     };
     let analyzed = steps.analyze(&place, &job, &mut until).await;
-    analyzed.map_err(own_words)?;
+    analyzed.map_err(|error| own_words(pipeline::Error::Transform(error)))?;
     let report = place.open(&job.report().file_name().unwrap_or_default().to_string_lossy())?;
     Ok((place.open(result)?, job.read_report(report)?))
 }
@@ -351,40 +345,46 @@ async fn exported(
     let Some(format @ (Format::NsysReport | Format::NsysStream)) = format else {
         return Ok(file);
     };
-    let tools = source.tools.as_ref().map_err(|error| Error::NoTools {
-        path: source.file.clone(),
-        source: error.clone(),
-    })?;
-    let versions = Versions::of(&file, tools).await?;
-    versions.check(&source.file)?;
-    let is_stream = format == Format::NsysStream;
-    let copy = at(if is_stream {
-        "capture.qdstrm"
-    } else {
-        "capture.nsys-rep"
-    });
-    // nsys writes beside what it reads.
-    std::fs::copy(&file, &copy).map_err(io(&source.file))?;
-    let report = at("capture.nsys-rep");
-    if is_stream {
-        progress.stage("importing the capture");
-        let imported = steps.import(place, &copy, &report, &mut *until).await;
-        imported.map_err(|error| versions.explain(&source.file, error))?;
+    if let Err(error) = &source.tools {
+        return Err(Error::NoTools {
+            path: source.file.clone(),
+            source: error.clone(),
+        });
     }
-    progress.stage("exporting the report");
-    let export = at("capture.h5");
-    let made = steps.export(place, &report, &export, &mut *until).await;
+    let versions = Versions::of(&file, steps).await?;
+    versions.check(&source.file)?;
+    // nsys writes beside what it reads.
+    let copied = |name: &str| {
+        let copy = at(name);
+        std::fs::copy(&file, &copy).map_err(io(&source.file))?;
+        Ok::<_, Error>(copy)
+    };
+    let copy = if format == Format::NsysStream {
+        NsysFile::Raw(copied("capture.qdstrm")?)
+    } else {
+        NsysFile::Report(copied(pipeline::REPORT)?)
+    };
+    let (tools, export) = nsys_steps(copy, at);
+    let begins = |stage| {
+        progress.stage(match stage {
+            Stage::Import => "importing the capture",
+            Stage::Export | Stage::Transform => "exporting the report",
+        });
+    };
+    let made = pipeline::prepare(steps, place, &tools, until, begins).await;
     made.map_err(|error| versions.explain(&source.file, error))?;
     Ok(export)
 }
 
 /// A child of ours says in its last line what is wrong with the file: that is the error, and not how the child ended.
-fn own_words(error: steps::Error) -> Error {
+fn own_words(error: pipeline::Error) -> Error {
     match error {
-        steps::Error::Failed { how, said, .. } if how == "exit code 1" && !said.is_empty() => {
+        pipeline::Error::Transform(steps::Error::Failed { how, said, .. })
+            if how == "exit code 1" && !said.is_empty() =>
+        {
             Error::Unreadable(said.trim_start_matches("flopwatch-agent: ").to_owned())
         }
-        other => Error::Step(other),
+        other => Error::Pipeline(other),
     }
 }
 
@@ -395,13 +395,15 @@ struct Versions {
 }
 
 impl Versions {
-    async fn of(report: &Path, tools: &HostTools) -> Result<Self, Error> {
-        let mut command = Command::new(&tools.nsys);
-        command.arg("--version");
-        let said = child::run("nsys --version", command, VERSION_TIMEOUT).await?;
+    async fn of(report: &Path, steps: &Steps) -> Result<Self, Error> {
+        let installed = match steps.version().await {
+            Ok(said) => Version::parse(&said),
+            Err(steps::Error::NoVersion { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
         Ok(Self {
             report: nsys_report::version(report).map_err(io(report))?,
-            installed: parse_version(&said).and_then(Version::parse),
+            installed,
         })
     }
 
@@ -416,9 +418,9 @@ impl Versions {
         }
     }
 
-    fn explain(&self, path: &Path, error: steps::Error) -> Error {
-        let steps::Error::Failed { said, .. } = error else {
-            return Error::Step(error);
+    fn explain(&self, path: &Path, error: pipeline::Error) -> Error {
+        let pipeline::Error::Import(steps::Error::Failed { said, .. }) = error else {
+            return Error::Pipeline(error);
         };
         let text =
             |version: Option<Version>| version.map_or_else(|| "of unknown version".to_owned(), |v| v.to_string());

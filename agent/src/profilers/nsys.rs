@@ -27,17 +27,13 @@ use super::{Observed, Profiler, RawFiles, Recipe, Site, State};
 use crate::bound::{Bound, BoundBy};
 use crate::failure::Failure;
 use crate::node::containers::Probed;
-use crate::steps::ToolStep;
+use crate::pipeline::{self, NsysFile, nsys_steps};
 use crate::toolbox::Toolbox;
 use crate::workplace::Workplace;
 pub(crate) use collection::{clean, file_name, owner};
 
 /// The raw capture in the capture's folder.
 const RAW: &str = "capture.qdstrm";
-/// The report that is made of it.
-const REPORT: &str = "capture.nsys-rep";
-/// The export that is made of the report.
-const EXPORT: &str = "capture.h5";
 
 /// The profiler.
 #[derive(Debug)]
@@ -146,22 +142,12 @@ impl Profiler for Nsys {
 
     fn steps(&self, state: &State, raw: &RawFiles, place: &Workplace, toolbox: &Toolbox) -> Result<Recipe, Failure> {
         let Session { traced, tools, .. } = state.read()?;
-        let (report, export) = (place.at(REPORT), place.at(EXPORT));
-        let steps = vec![
-            ToolStep::Import {
-                raw: raw.path(RAW),
-                report: report.clone(),
-            },
-            ToolStep::Export {
-                report,
-                export: export.clone(),
-            },
-        ];
+        let (steps, export) = nsys_steps(NsysFile::Raw(raw.path(RAW)), |name| place.at(name));
         Ok(Recipe {
             tools: tools_of(&tools, toolbox)?,
             steps,
             export: Some(export),
-            report: Some(REPORT),
+            report: Some(pipeline::REPORT),
             captured: traced.iter().flat_map(|traced| traced.records()).copied().collect(),
         })
     }

@@ -1,6 +1,5 @@
 //! From what was collected to what is published.
 
-use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::CaptureSummary;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_artifacts::{Manifest, Publication, SourceFile};
@@ -10,14 +9,11 @@ use tracing::warn;
 
 use super::{Failed, Work, store_failure};
 use crate::adoption::Attached;
-use crate::digest::digest;
 use crate::failure::{Failure, chain};
 use crate::node::sweep::{capture_id, remove_folder};
-use crate::profilers::Recipe;
+use crate::pipeline::{self, Wanted};
 use crate::serve::source_file;
-use crate::steps;
-use crate::transform::{Job, SAMPLES, read_summary};
-use crate::verify::{holds_cuda, required, verify};
+use crate::transform::SAMPLES;
 use crate::workplace::{self, Workplace};
 
 /// Files to publish and what they hold.
@@ -35,71 +31,35 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
         let message = "the raw files are gone from the capture's folder";
         Failure::new(CaptureReason::CollectionFailed, message)
     })?;
-    let Recipe {
-        tools,
-        steps: recipe,
-        export,
-        report,
-        captured,
-    } = profiler.steps(&attached.profiler, &raw, &place, &work.node.toolbox)?;
-    let steps = match tools {
-        Some(tools) => &work.node.steps.with_tools(tools),
-        None => &work.node.steps,
-    };
-    // A child that was killed because the capture was ended is no reason of its own.
-    let failed = |reason: CaptureReason| {
-        move |error: steps::Error| match work.interrupted() {
-            Err(ended) => ended,
-            Ok(()) if error.is_want_of_space() => Failure::new(CaptureReason::DiskSpace, chain(&error)),
-            Ok(()) => Failure::new(reason, chain(&error)),
-        }
-    };
-    for step in &recipe {
-        let ran = steps.tool(&place, step, work.aborted()).await;
-        ran.map_err(failed(CaptureReason::ImportFailed))?;
-    }
+    let recipe = profiler.steps(&attached.profiler, &raw, &place, &work.node.toolbox)?;
     let spec = &work.capture.spec;
-    let job = Job {
-        export,
+    let wanted = Wanted {
         samples: Some(work.spool.join(SAMPLES)),
         session_id: Some(spec.session_ref.id.clone()),
-        captured,
-        timeline: Some(place.at("timeline.h5")),
         device: spec.transform.device,
-        others: 0,
-        summary: place.at("summary.json"),
     };
-    let transformed = steps.transform(&place, &job, work.aborted()).await;
-    transformed.map_err(failed(CaptureReason::TransformFailed))?;
-    let open = |name: &str| {
-        place
-            .open(name)
-            .map_err(Failure::because(CaptureReason::TransformFailed))
+    // A child that was killed because the capture was ended is no reason of its own.
+    let failed = |error: pipeline::Error| match work.interrupted() {
+        Err(ended) => ended,
+        Ok(()) => Failure::new(error.reason(), chain(&error)),
     };
-    let summary = read_summary(open("summary.json")?, &job.summary);
-    let summary = summary.map_err(Failure::because(CaptureReason::TransformFailed))?;
-    let mut summary = digest(&summary);
+    let products = pipeline::run(&work.node.steps, &place, recipe, wanted, work.aborted(), |_stage| {}).await;
+    let products = products.map_err(failed)?;
+    let mut summary = products.digest.clone();
     summary.traced = profiler.outcomes(&attached.profiler, &summary.categories)?;
     if profiler.records_events() {
-        let required = required(&spec.require, attached.uses_cuda || holds_cuda(&summary.categories));
-        verify(&required, &summary.categories).map_err(|failure| Failed {
+        let verified = products.verify(&spec.require, attached.uses_cuda);
+        verified.map_err(|failure| Failed {
             failure,
             summary: Some(summary.clone()),
             kept: Vec::new(),
         })?;
     }
-    let made = [
-        (Output::Timeline, Some("timeline.h5")),
-        (Output::Summary, Some("summary.json")),
-        (Output::Raw, report),
-    ];
-    let wanted = made
-        .into_iter()
-        .filter(|(output, _)| spec.outputs.contains(output))
-        .filter_map(|(_, name)| name);
     let mut files = Vec::new();
-    for name in wanted {
-        files.extend(source_file(name, open(name)?));
+    for (output, name) in products.artifacts() {
+        if spec.outputs.contains(&output) {
+            files.extend(source_file(name, products.open(name).map_err(failed)?));
+        }
     }
     Ok(Produced { files, summary })
 }

@@ -1,0 +1,245 @@
+//! From what was collected to what is published: the profiler's own tools, the transform, the check. The node and `record` go all of
+//! this way, the commands that read any file as much of it as they need.
+//!
+//! What is to be run is data ([`Recipe`], [`nsys_steps`]); [`run`] carries it out in sandboxed children, one after the other, in one folder
+//! of their own. Which protections and bounds hold is decided by whoever makes the [`Steps`].
+
+use std::fs::File;
+use std::future::Future;
+use std::path::PathBuf;
+
+use flopwatch_analysis::summary::Summary;
+use flopwatch_api::artifact::Output;
+use flopwatch_api::capture::CaptureSummary;
+use flopwatch_api::reason::CaptureReason;
+use flopwatch_api::requirement::Requirement;
+use flopwatch_api::session::TransformDevice;
+use flopwatch_attach::sandbox::product::ProductError;
+use futures::FutureExt as _;
+
+use crate::digest::digest;
+use crate::failure::Failure;
+use crate::profilers::Recipe;
+use crate::steps::{self, Steps, ToolStep};
+use crate::transform::{self, Job, read_summary};
+use crate::verify::{holds_cuda, required, verify};
+use crate::workplace::Workplace;
+
+/// Names in the children's folder.
+pub(crate) const REPORT: &str = "capture.nsys-rep";
+const EXPORT: &str = "capture.h5";
+const TIMELINE: &str = "timeline.h5";
+const SUMMARY: &str = "summary.json";
+
+/// A file of Nsight Systems that only its own tools read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NsysFile {
+    /// A raw capture (`.qdstrm`).
+    Raw(PathBuf),
+    /// A report (`.nsys-rep`).
+    Report(PathBuf),
+}
+
+/// The children that make an export of a file of Nsight Systems, and the export. `at` gives the place of a name in their folder.
+pub fn nsys_steps(file: NsysFile, at: impl Fn(&str) -> PathBuf) -> (Vec<ToolStep>, PathBuf) {
+    let export = at(EXPORT);
+    let mut steps = Vec::new();
+    let report = match file {
+        NsysFile::Report(report) => report,
+        NsysFile::Raw(raw) => {
+            let report = at(REPORT);
+            steps.push(ToolStep::Import {
+                raw,
+                report: report.clone(),
+            });
+            report
+        }
+    };
+    steps.push(ToolStep::Export {
+        report,
+        export: export.clone(),
+    });
+    (steps, export)
+}
+
+/// What is made of the export, beside what the recipe says.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Samples of the window as JSON ([`Samples`](crate::transform::Samples)).
+    pub samples: Option<PathBuf>,
+    /// The session's identifier; by default that of the export.
+    pub session_id: Option<String>,
+    /// What does the heavy steps of the transform.
+    pub device: TransformDevice,
+}
+
+/// What is being done, as a person is told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// A report is made of a raw capture.
+    Import,
+    /// An export is made of a report.
+    Export,
+    /// The published files are made of an export.
+    Transform,
+}
+
+/// Why the files could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The profiler's own tools could not make an export of what it wrote.
+    #[error(transparent)]
+    Import(steps::Error),
+    /// The export could not be transformed.
+    #[error(transparent)]
+    Transform(steps::Error),
+    /// What a child made is not taken.
+    #[error(transparent)]
+    Product(#[from] ProductError),
+    /// The child's summary cannot be read.
+    #[error(transparent)]
+    Summary(#[from] transform::Error),
+}
+
+impl Error {
+    /// What a capture that ends with it failed of.
+    pub const fn reason(&self) -> CaptureReason {
+        match self {
+            Self::Import(error) | Self::Transform(error) if error.is_want_of_space() => CaptureReason::DiskSpace,
+            Self::Import(_) => CaptureReason::ImportFailed,
+            Self::Transform(_) | Self::Product(_) | Self::Summary(_) => CaptureReason::TransformFailed,
+        }
+    }
+}
+
+/// What was made; it lies in the children's folder.
+#[derive(Debug)]
+pub struct Products<'a> {
+    place: &'a Workplace,
+    report: Option<&'static str>,
+    /// The tables.
+    pub summary: Summary,
+    /// The tables in short.
+    pub digest: CaptureSummary,
+}
+
+impl Products<'_> {
+    /// What may be published, with the name that it has then; a raw report only where children made one.
+    pub fn artifacts(&self) -> impl Iterator<Item = (Output, &'static str)> + use<> {
+        let made = [
+            (Output::Timeline, Some(TIMELINE)),
+            (Output::Summary, Some(SUMMARY)),
+            (Output::Raw, self.report),
+        ];
+        made.into_iter().filter_map(|(output, name)| Some((output, name?)))
+    }
+
+    /// Opens one of them.
+    pub fn open(&self, name: &str) -> Result<File, Error> {
+        Ok(self.place.open(name)?)
+    }
+
+    /// Fails where events are missing that were asked for: those that are `listed`, else CUDA's of a program that uses CUDA, else
+    /// NVTX ranges. `uses_cuda` is what is known beside the capture itself.
+    pub fn verify(&self, listed: &[Requirement], uses_cuda: bool) -> Result<(), Failure> {
+        let counts = &self.digest.categories;
+        verify(&required(listed, uses_cuda || holds_cuda(counts)), counts)
+    }
+
+    /// Opens the timeline file.
+    pub fn timeline(&self) -> Result<File, Error> {
+        self.open(TIMELINE)
+    }
+}
+
+/// Runs the tools' children. `begins` is told of each before it. When `until` resolves, the child that is at work is killed and reaped
+/// before this returns, with an error.
+pub async fn prepare(
+    steps: &Steps,
+    place: &Workplace,
+    tools: &[ToolStep],
+    until: impl Future<Output = ()>,
+    mut begins: impl FnMut(Stage),
+) -> Result<(), Error> {
+    // Once it has resolved, it has for every step that follows.
+    let until = until.shared();
+    for step in tools {
+        begins(match step {
+            ToolStep::Import { .. } => Stage::Import,
+            ToolStep::Export { .. } => Stage::Export,
+        });
+        steps.tool(place, step, until.clone()).await.map_err(Error::Import)?;
+    }
+    Ok(())
+}
+
+/// Makes a timeline file and a summary: [`prepare`], and a transform behind it.
+pub async fn run<'a>(
+    steps: &Steps,
+    place: &'a Workplace,
+    recipe: Recipe,
+    wanted: Wanted,
+    until: impl Future<Output = ()>,
+    mut begins: impl FnMut(Stage),
+) -> Result<Products<'a>, Error> {
+    let steps = match recipe.tools {
+        Some(tools) => &steps.with_tools(tools),
+        None => steps,
+    };
+    let until = until.shared();
+    prepare(steps, place, &recipe.steps, until.clone(), &mut begins).await?;
+    begins(Stage::Transform);
+    let job = Job {
+        export: recipe.export,
+        samples: wanted.samples,
+        session_id: wanted.session_id,
+        captured: recipe.captured,
+        device: wanted.device,
+        others: 0,
+        timeline: Some(place.at(TIMELINE)),
+        summary: place.at(SUMMARY),
+    };
+    steps.transform(place, &job, until).await.map_err(Error::Transform)?;
+    let summary = read_summary(place.open(SUMMARY)?, &job.summary)?;
+    Ok(Products {
+        place,
+        report: recipe.report,
+        digest: digest(&summary),
+        summary,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(name: &str) -> PathBuf {
+        PathBuf::from("/work").join(name)
+    }
+
+    #[test]
+    fn what_one_step_makes_the_next_one_reads() {
+        let (steps, made) = nsys_steps(NsysFile::Raw("/spool/capture.qdstrm".into()), at);
+        let [
+            ToolStep::Import { raw, report: imported },
+            ToolStep::Export { report, export },
+        ] = steps.as_slice()
+        else {
+            panic!("{steps:?}");
+        };
+        assert_eq!(raw, &PathBuf::from("/spool/capture.qdstrm"));
+        assert_eq!((imported, export), (report, &made));
+    }
+
+    #[test]
+    fn a_report_is_not_imported_again() {
+        let (steps, made) = nsys_steps(NsysFile::Report("/a/report".into()), at);
+        assert_eq!(
+            steps,
+            [ToolStep::Export {
+                report: "/a/report".into(),
+                export: made,
+            }]
+        );
+    }
+}
