@@ -6,8 +6,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flopwatch_analysis::{Request, catalogue};
-use flopwatch_api::form::Form;
+use flopwatch_analysis::Request;
 use flopwatch_api::session::TransformDevice;
 use flopwatch_artifacts::{ConversionError, Converter};
 use futures::FutureExt as _;
@@ -71,14 +70,12 @@ impl Converter for Forms {
         .boxed()
     }
 
-    fn convert<'a>(&'a self, form: Form, timeline: &'a Path) -> BoxFuture<'a, Result<File, ConversionError>> {
-        async move {
-            let request = catalogue::artifact(form.name());
-            let request =
-                request.ok_or_else(|| ConversionError::Failed(format!("no analysis makes {}", form.name())))?;
-            self.write(&request, &[timeline]).await
-        }
-        .boxed()
+    fn convert<'a>(
+        &'a self,
+        request: &'a Request,
+        inputs: &'a [&'a Path],
+    ) -> BoxFuture<'a, Result<File, ConversionError>> {
+        self.write(request, inputs).boxed()
     }
 
     fn remove<'a>(&'a self, folder: &'a Path) -> BoxFuture<'a, ()> {

@@ -51,6 +51,17 @@ pub struct Artifact {
     pub sensitive: bool,
 }
 
+/// Name of the timeline file among a capture's artifacts: every analysis reads it.
+pub const TIMELINE: &str = "timeline.h5";
+
+/// Path of an analysis of a capture where an agent serves it.
+pub fn analysis_path(namespace: &str, capture: &str, analysis: &str) -> String {
+    format!("/v1/namespaces/{namespace}/captures/{capture}/analyses/{analysis}")
+}
+
+/// Path under which an agent takes timelines of other nodes' captures, and the nonResourceURL that it reviews `put` of.
+pub const INPUTS_PATH: &str = "/v1/inputs";
+
 /// Path of the list of a capture's artifacts where an agent serves them; an artifact is at `/NAME` under it.
 pub fn artifacts_path(namespace: &str, capture: &str) -> String {
     format!("/v1/namespaces/{namespace}/captures/{capture}/artifacts")

@@ -6,7 +6,6 @@
 //! * [`reason`] holds every condition type and every reason, as closed sets: the program, the documentation and the
 //!   metrics labels read the same list.
 //! * [`phase`] and [`pod`] hold the predicates that all parts share: has a capture ended, was a container prepared.
-//! * [`form`] names what is made of a timeline on demand.
 //! * [`preparation`] holds the labels, annotations and paths by which admission, launcher and agent understand each
 //!   other about a prepared pod.
 //!
@@ -25,7 +24,6 @@
 pub mod artifact;
 pub mod capability;
 pub mod capture;
-pub mod form;
 pub mod phase;
 pub mod pod;
 pub mod preparation;

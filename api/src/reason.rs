@@ -247,6 +247,20 @@ closed_set! {
         Converting,
         /// The derived artifact cannot be made.
         ConversionFailed,
+        /// The analysis has no such parameter, or the parameter cannot have that value.
+        BadParameter,
+        /// The analysis is made of more or fewer captures.
+        BadInputs,
+        /// Captures of other nodes are neither on this node nor in the object store.
+        MissingInputs,
+        /// A timeline that was handed over is larger than what may be here of them.
+        TooLarge,
+        /// What was handed over is not what it was called.
+        Mismatch,
+        /// What was handed over did not come to its end.
+        Broken,
+        /// The node's disk has no room for what was handed over.
+        NoSpace,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Forms on demand: one conversion for all who ask for it, a bounded queue, and nothing foreign read in this process.
+//! Derived artifacts on demand: one conversion for all who ask for the same, a bounded queue, and nothing foreign read in this process.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -7,25 +7,30 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use flopwatch_api::artifact::Artifact;
-use flopwatch_api::form::{Form, TIMELINE};
+use flopwatch_analysis::Request;
+use flopwatch_api::artifact::{Artifact, TIMELINE};
 use futures::future::BoxFuture;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
-use crate::manifest::{CaptureId, Manifest};
+use crate::input::{Input, Inputs};
+use crate::manifest::CaptureId;
 use crate::metrics::{ArtifactMetrics, Conversion};
 use crate::object_store::BucketError;
-use crate::store::{Source, SourceFile, Store, StoreError};
+use crate::store::{SourceFile, Store, StoreError};
 
-/// Makes forms. Timelines are foreign files: whoever implements this reads them in a sandbox, with a deadline.
+/// Runs analyses. Timelines are foreign files: whoever implements this reads them in a sandbox, with a deadline.
 pub trait Converter: Debug + Send + Sync {
     /// Makes an empty folder for one conversion, which nobody else may write to.
     fn folder(&self) -> BoxFuture<'_, Result<PathBuf, ConversionError>>;
 
-    /// Reads `timeline`, which is in such a folder, and makes `form` of it. What it gives was made by whoever read a foreign file:
-    /// an implementation opens it without following a link. Fails with [`ConversionError::Failed`].
-    fn convert<'a>(&'a self, form: Form, timeline: &'a Path) -> BoxFuture<'a, Result<File, ConversionError>>;
+    /// Runs `request` on the timelines `inputs`, in their order, which are in such a folder. What it gives was made by whoever read
+    /// foreign files: an implementation opens it without following a link. Fails with [`ConversionError::Failed`].
+    fn convert<'a>(
+        &'a self,
+        request: &'a Request,
+        inputs: &'a [&'a Path],
+    ) -> BoxFuture<'a, Result<File, ConversionError>>;
 
     /// Removes such a folder with what is in it. Safe to repeat.
     fn remove<'a>(&'a self, folder: &'a Path) -> BoxFuture<'a, ()>;
@@ -38,7 +43,7 @@ pub struct ConversionLimits {
     pub at_once: usize,
     /// Most that wait for their turn.
     pub waiting: usize,
-    /// Longest time that a request waits for its form; whoever asks again finds it made, or waits on.
+    /// Longest time that a request waits for its result; whoever asks again finds it made, or waits on.
     pub patience: Duration,
 }
 
@@ -53,7 +58,7 @@ impl Default for ConversionLimits {
     }
 }
 
-/// Why there is no form.
+/// Why there is no derived artifact.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConversionError {
     /// As many conversions as may be are waiting.
@@ -65,16 +70,19 @@ pub enum ConversionError {
     /// It cannot be made.
     #[error("{0}")]
     Failed(String),
-    /// The capture holds nothing that the form would show.
+    /// The capture holds nothing that the result would show.
     #[error("the capture holds nothing of the kind")]
     NotCaptured,
-    /// The capture has no timeline.
+    /// A capture has no timeline.
     #[error("the capture has no timeline that it could be made of")]
     NoTimeline,
-    /// The timeline is not what was published.
+    /// Captures of other nodes are neither here nor in the object store.
+    #[error("{} of the captures are not on this node", .0.len())]
+    MissingInputs(Vec<CaptureId>),
+    /// A timeline is not what was published.
     #[error("the timeline is damaged")]
     Corrupt,
-    /// The bucket that holds the timeline fails.
+    /// The object store that holds a timeline fails.
     #[error("{0}")]
     ObjectStore(String),
     /// The artifact store failed; the log says how.
@@ -100,11 +108,13 @@ impl From<StoreError> for ConversionError {
 
 /// What came of a conversion; nothing yet while it is under way.
 type Outcome = Option<Result<Artifact, ConversionError>>;
-type UnderWay = BTreeMap<(CaptureId, Form), watch::Receiver<Outcome>>;
+/// What a conversion is known by: its captures in order, and [`Request::key`].
+type Key = (Vec<CaptureId>, String);
+type UnderWay = BTreeMap<Key, watch::Receiver<Outcome>>;
 
-/// Where forms are asked for.
+/// The conversions of a node, those that wait included.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct ConversionQueue {
     converter: Arc<dyn Converter>,
     limits: ConversionLimits,
     turns: Arc<Semaphore>,
@@ -112,7 +122,7 @@ pub(crate) struct Desk {
     metrics: ArtifactMetrics,
 }
 
-impl Desk {
+impl ConversionQueue {
     pub(crate) fn new(converter: Arc<dyn Converter>, limits: ConversionLimits, metrics: ArtifactMetrics) -> Self {
         Self {
             converter,
@@ -123,24 +133,26 @@ impl Desk {
         }
     }
 
-    /// The form of a capture: one that was kept, or one that is made now. Whoever goes away meanwhile does not end a conversion:
-    /// its form is kept for the next.
-    pub(crate) async fn form(
+    /// The result of `request` on captures: one that was kept, or one that is made now. Whoever goes away meanwhile does not end a
+    /// conversion: its result is kept for the next.
+    pub(crate) async fn derive(
         &self,
         store: &Arc<Store>,
-        manifest: &Manifest,
-        source: &Source,
-        form: Form,
+        request: &Request,
+        inputs: &Inputs,
     ) -> Result<Artifact, ConversionError> {
-        let timeline = manifest.artifact(TIMELINE).ok_or(ConversionError::NoTimeline)?;
-        if let Some(kept) = store.form(manifest, timeline, form).await? {
-            self.metrics.converted(form, Conversion::Kept);
-            return present(form, kept);
+        if let Some(kept) = store.derived(request, inputs).await? {
+            self.metrics.converted(request, Conversion::Kept);
+            return present(request, kept);
         }
-        let mut outcome = self.join(store, manifest, source, timeline, form)?;
+        let missing = inputs.missing();
+        if !missing.is_empty() {
+            return Err(ConversionError::MissingInputs(missing));
+        }
+        let mut outcome = self.join(store, request, inputs)?;
         let outcome = timeout(self.limits.patience, outcome.wait_for(Option::is_some)).await;
         match outcome.map_err(|_elapsed| ConversionError::UnderWay)?.as_deref() {
-            Ok(Some(outcome)) => outcome.clone().and_then(|made| present(form, made)),
+            Ok(Some(outcome)) => outcome.clone().and_then(|made| present(request, made)),
             Ok(None) | Err(_) => Err(ConversionError::Failed("the conversion ended early".to_owned())),
         }
     }
@@ -149,18 +161,17 @@ impl Desk {
     fn join(
         &self,
         store: &Arc<Store>,
-        manifest: &Manifest,
-        source: &Source,
-        timeline: &Artifact,
-        form: Form,
+        request: &Request,
+        inputs: &Inputs,
     ) -> Result<watch::Receiver<Outcome>, ConversionError> {
-        let key = (manifest.capture.clone(), form);
+        let captures = inputs.iter().map(|input| input.capture().clone());
+        let key = (captures.collect(), request.key().to_owned());
         let mut under_way = locked(&self.under_way);
         if let Some(outcome) = under_way.get(&key) {
             return Ok(outcome.clone());
         }
         if under_way.len() >= self.limits.at_once.saturating_add(self.limits.waiting) {
-            self.metrics.converted(form, Conversion::Refused);
+            self.metrics.converted(request, Conversion::Refused);
             return Err(ConversionError::Busy);
         }
         let (tell, outcome) = watch::channel(None);
@@ -173,10 +184,8 @@ impl Desk {
         let job = Job {
             converter: Arc::clone(&self.converter),
             store: Arc::clone(store),
-            manifest: manifest.clone(),
-            source: source.clone(),
-            timeline: timeline.clone(),
-            form,
+            request: request.clone(),
+            inputs: inputs.clone(),
         };
         let (turns, metrics) = (Arc::clone(&self.turns), self.metrics.clone());
         tokio::spawn(async move {
@@ -188,12 +197,13 @@ impl Desk {
             } else {
                 Conversion::Failed
             };
-            metrics.converted(form, result);
+            metrics.converted(&job.request, result);
             if let Err(error) = &made {
-                let CaptureId { namespace, name, .. } = &job.manifest.capture;
-                tracing::warn!(%namespace, capture = name, form = form.name(), %error, "a conversion failed");
+                let CaptureId { namespace, name, .. } = job.inputs.first.capture();
+                let analysis = job.request.definition().name;
+                tracing::warn!(%namespace, capture = name, analysis, %error, "a conversion failed");
             }
-            // First out of the map: who comes now finds the form in the store.
+            // First out of the map: who comes now finds the result in the store.
             drop(place);
             drop(tell.send(Some(made)));
         });
@@ -201,9 +211,9 @@ impl Desk {
     }
 }
 
-/// The form, unless it says that there is nothing to show. That is kept like any other: nobody has it found out twice.
-fn present(form: Form, artifact: Artifact) -> Result<Artifact, ConversionError> {
-    if form.is_absent(artifact.bytes) {
+/// The result, unless it says that there is nothing to show. That is kept like any other: nobody has it found out twice.
+fn present(request: &Request, artifact: Artifact) -> Result<Artifact, ConversionError> {
+    if request.definition().is_absent(artifact.bytes) {
         Err(ConversionError::NotCaptured)
     } else {
         Ok(artifact)
@@ -217,7 +227,7 @@ fn locked(under_way: &Mutex<UnderWay>) -> MutexGuard<'_, UnderWay> {
 /// A conversion's place among those under way, given free however it ends.
 struct Place {
     under_way: Arc<Mutex<UnderWay>>,
-    key: (CaptureId, Form),
+    key: Key,
 }
 
 impl Drop for Place {
@@ -230,16 +240,14 @@ impl Drop for Place {
 struct Job {
     converter: Arc<dyn Converter>,
     store: Arc<Store>,
-    manifest: Manifest,
-    source: Source,
-    timeline: Artifact,
-    form: Form,
+    request: Request,
+    inputs: Inputs,
 }
 
 impl Job {
     async fn run(&self) -> Result<Artifact, ConversionError> {
         // It may have been made between the look for it and this turn.
-        if let Some(kept) = self.store.form(&self.manifest, &self.timeline, self.form).await? {
+        if let Some(kept) = self.store.derived(&self.request, &self.inputs).await? {
             return Ok(kept);
         }
         let folder = self.converter.folder().await?;
@@ -249,20 +257,24 @@ impl Job {
     }
 
     async fn make(&self, folder: &Path) -> Result<Artifact, ConversionError> {
-        let timeline = folder.join(TIMELINE);
-        self.store.copy_out(&self.timeline, &self.source, &timeline).await?;
-        let made = self.converter.convert(self.form, &timeline).await?;
+        let mut paths = Vec::new();
+        for (at, Input { timeline, source, .. }) in self.inputs.iter().enumerate() {
+            let path = match at {
+                0 => folder.join(TIMELINE),
+                _ => folder.join(format!("{}-{TIMELINE}", at + 1)),
+            };
+            self.store.copy_out(timeline, source, &path).await?;
+            paths.push(path);
+        }
+        let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+        let made = self.converter.convert(&self.request, &paths).await?;
+        let definition = self.request.definition();
         let file = SourceFile {
-            name: self.form.name().to_owned(),
-            output: self.timeline.type_,
-            media_type: self.form.media_type().to_owned(),
+            name: definition.file_name(),
+            output: self.inputs.first.timeline.type_,
+            media_type: definition.media_type().to_owned(),
             content: Arc::new(made),
         };
-        let guest = matches!(self.source, Source::Bucket(..));
-        let (manifest, timeline) = (&self.manifest, &self.timeline);
-        Ok(self
-            .store
-            .keep_form(manifest, timeline, self.form, &file, guest)
-            .await?)
+        Ok(self.store.keep_derived(&self.request, &self.inputs, &file).await?)
     }
 }

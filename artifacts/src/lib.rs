@@ -6,7 +6,7 @@
 //! ```text
 //! objects/<sha256>                     the content, named by its SHA-256, shared by manifests that hold the same
 //! captures/<namespace>/<capture>.json  the manifest: what belongs to the capture; written last, so it names only what is there
-//! derived/<namespace>/<capture>.json   forms that were made of it on demand: kept within bounds, gone with the capture
+//! derived/<namespace>/<capture>.json   results of analyses that were made on demand: kept within bounds, gone with the capture
 //! incoming/                            copies under way; emptied at start and by the sweep
 //! ```
 //!
@@ -18,6 +18,8 @@
 mod access;
 #[cfg(feature = "node")]
 mod conversion;
+#[cfg(feature = "node")]
+mod input;
 mod manifest;
 #[cfg(feature = "node")]
 mod metrics;

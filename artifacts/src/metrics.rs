@@ -1,9 +1,9 @@
 //! What the store and the service count.
 
-use flopwatch_api::form::Form;
+use flopwatch_analysis::{Definition, Request, catalogue};
 use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
-/// What came of the wish for a form.
+/// What came of a request for a derived artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Conversion {
     /// It was made.
@@ -38,7 +38,9 @@ impl Conversion {
 /// | `flopwatch_artifact_corrupt_objects_total` | |
 /// | `flopwatch_artifact_refused_connections_total` | |
 /// | `flopwatch_artifact_access_reviews_total` | `review`: `token`, `access`; `result`: `allowed`, `denied`, `error` |
-/// | `flopwatch_artifact_conversions_total` | `form`: the name of one; `result`: `made`, `kept`, `failed`, `refused` |
+/// | `flopwatch_artifact_inputs_total` | `result`: `taken`, `refused` |
+/// | `flopwatch_artifact_received_bytes_total` | |
+/// | `flopwatch_artifact_conversions_total` | `form`: the file name of a result; `result`: `made`, `kept`, `failed`, `refused` |
 /// | `flopwatch_artifact_sweep_failures_total` | |
 /// | `flopwatch_artifact_store_bytes`, `flopwatch_artifact_store_objects` | |
 #[derive(Clone, Debug)]
@@ -49,17 +51,22 @@ pub struct ArtifactMetrics {
     pub(crate) refused_connections: IntCounter,
     pub(crate) reviews: IntCounterVec,
     conversions: IntCounterVec,
+    pub(crate) inputs: IntCounterVec,
+    pub(crate) received_bytes: IntCounter,
     pub(crate) sweep_failures: IntCounter,
     pub(crate) store_bytes: IntGauge,
     pub(crate) store_objects: IntGauge,
 }
 
 impl ArtifactMetrics {
-    /// A form was asked for.
-    pub(crate) fn converted(&self, form: Form, result: Conversion) {
-        self.conversions
-            .with_label_values(&[form.name(), result.as_str()])
-            .inc();
+    /// A derived artifact was asked for.
+    pub(crate) fn converted(&self, request: &Request, result: Conversion) {
+        self.conversion(request.definition(), result).inc();
+    }
+
+    fn conversion(&self, definition: &Definition, result: Conversion) -> IntCounter {
+        let form = definition.file_name();
+        self.conversions.with_label_values(&[&form, result.as_str()])
     }
 
     /// Where a [`Reviewer`](flopwatch_http::Reviewer) of this service counts.
@@ -99,9 +106,20 @@ impl ArtifactMetrics {
             conversions: IntCounterVec::new(
                 Opts::new(
                     "flopwatch_artifact_conversions_total",
-                    "Forms of timelines that were asked for, by what came of it",
+                    "Results of analyses that were asked for, by what came of it",
                 ),
                 &["form", "result"],
+            )?,
+            inputs: IntCounterVec::new(
+                Opts::new(
+                    "flopwatch_artifact_inputs_total",
+                    "Timelines of other nodes' captures that were handed over, by what came of it",
+                ),
+                &["result"],
+            )?,
+            received_bytes: IntCounter::new(
+                "flopwatch_artifact_received_bytes_total",
+                "Bytes of timelines of other nodes' captures that were handed over",
             )?,
             sweep_failures: IntCounter::new(
                 "flopwatch_artifact_sweep_failures_total",
@@ -118,15 +136,17 @@ impl ArtifactMetrics {
         registry.register(Box::new(metrics.corrupt.clone()))?;
         registry.register(Box::new(metrics.refused_connections.clone()))?;
         registry.register(Box::new(metrics.reviews.clone()))?;
-        for form in Form::ALL {
+        for definition in catalogue::CATALOGUE {
             for result in Conversion::ALL {
-                metrics
-                    .conversions
-                    .with_label_values(&[form.name(), result.as_str()])
-                    .reset();
+                metrics.conversion(definition, result).reset();
             }
         }
         registry.register(Box::new(metrics.conversions.clone()))?;
+        for result in ["taken", "refused"] {
+            metrics.inputs.with_label_values(&[result]).reset();
+        }
+        registry.register(Box::new(metrics.inputs.clone()))?;
+        registry.register(Box::new(metrics.received_bytes.clone()))?;
         registry.register(Box::new(metrics.sweep_failures.clone()))?;
         registry.register(Box::new(metrics.store_bytes.clone()))?;
         registry.register(Box::new(metrics.store_objects.clone()))?;

@@ -4,12 +4,14 @@ use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::http::header::ALLOW;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use flopwatch_analysis::RequestError;
 use flopwatch_api::reason::ArtifactReason;
 use flopwatch_http::Unsatisfiable;
 use flopwatch_http::problem::{self, Details};
+use serde::Serialize;
 
 use crate::conversion::ConversionError;
-use crate::manifest::ManifestError;
+use crate::manifest::{CaptureId, ManifestError};
 use crate::object_store::BucketError;
 use crate::store::StoreError;
 use flopwatch_api::reason::ArtifactReason;
@@ -45,9 +47,17 @@ pub(crate) enum Problem {
     ObjectStore(String),
     /// The store failed; the log says how.
     Store,
-    /// The capture holds nothing that the form would show.
+    /// The capture holds nothing that the result would show.
     NotCaptured,
-    /// A form is not there yet, or cannot be made.
+    /// The catalogue has no such analysis, or it has no such parameter.
+    Request(RequestError),
+    /// More or fewer captures were named than the analysis is made of.
+    InputCount(&'static str),
+    /// Captures of other nodes are neither here nor in the object store.
+    MissingInputs(Vec<CaptureId>),
+    /// A timeline was not taken.
+    Input(StatusCode, ArtifactReason, String),
+    /// A result is not there yet, or cannot be made.
     Conversion(ConversionError),
 }
 
@@ -58,6 +68,7 @@ impl From<ConversionError> for Problem {
                 Self::NotFound("timeline in this capture that it could be made of".to_owned())
             }
             ConversionError::NotCaptured => Self::NotCaptured,
+            ConversionError::MissingInputs(missing) => Self::MissingInputs(missing),
             ConversionError::Corrupt => Self::Corrupt("the timeline".to_owned()),
             ConversionError::ObjectStore(said) => Self::ObjectStore(said),
             ConversionError::Store => Self::Store,
@@ -93,6 +104,21 @@ impl Problem {
                 ArtifactReason::NotCaptured,
                 "The capture holds nothing of the kind: counters of kernels come of Nsight Compute.".into(),
             ),
+            Self::Request(error @ RequestError::Unknown { .. }) => {
+                (StatusCode::NOT_FOUND, ArtifactReason::NotFound, sentence(&error.to_string()))
+            }
+            Self::Request(error) => (StatusCode::BAD_REQUEST, ArtifactReason::BadParameter, sentence(&error.to_string())),
+            Self::InputCount(wanted) => (
+                StatusCode::BAD_REQUEST,
+                ArtifactReason::BadInputs,
+                format!("The analysis is made of {wanted}: name the others with ?with=NAMESPACE/CAPTURE/UID, once for each."),
+            ),
+            Self::MissingInputs(missing) => (
+                StatusCode::CONFLICT,
+                ArtifactReason::MissingInputs,
+                format!("{} of the captures are not on this node; the gateway brings them.", missing.len()),
+            ),
+            Self::Input(status, reason, detail) => (*status, *reason, detail.clone()),
             Self::Method => (StatusCode::METHOD_NOT_ALLOWED, ArtifactReason::Method, "Artifacts are read with GET or HEAD.".into()),
             Self::Range(Unsatisfiable { bytes }) => {
                 (StatusCode::RANGE_NOT_SATISFIABLE, ArtifactReason::Range, format!("The artifact has {bytes} bytes; the range holds none of them."))
@@ -136,6 +162,19 @@ impl Problem {
         }
     }
 
+    /// Why a timeline that was handed over was not taken.
+    pub(crate) fn of_input(error: &StoreError) -> Self {
+        let (status, reason) = match error {
+            StoreError::InputTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, ArtifactReason::TooLarge),
+            StoreError::InputDiffers { .. } => (StatusCode::UNPROCESSABLE_ENTITY, ArtifactReason::Mismatch),
+            StoreError::InputBroken(_) => (StatusCode::BAD_REQUEST, ArtifactReason::Broken),
+            StoreError::NoSpace { .. } => (StatusCode::INSUFFICIENT_STORAGE, ArtifactReason::NoSpace),
+            StoreError::Manifest(_) => (StatusCode::BAD_REQUEST, ArtifactReason::BadQuery),
+            other => return Self::of_store(other, "the input"),
+        };
+        Self::Input(status, reason, sentence(&error.to_string()))
+    }
+
     /// What to tell the client about a failure of the store; the log has the rest.
     pub(crate) fn of_store(error: &StoreError, name: &str) -> Self {
         match error {
@@ -150,10 +189,32 @@ impl Problem {
     }
 }
 
+/// A message as a sentence.
+fn sentence(message: &str) -> String {
+    let mut letters = message.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).chain(['.']).collect()
+}
+
+#[derive(Serialize)]
+struct WithMissing<'a> {
+    #[serde(flatten)]
+    details: Details,
+    /// UIDs of the captures.
+    missing: Vec<&'a str>,
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, reason, detail) = self.describe();
-        let mut response = problem::respond(status, &Details::new(status, reason.as_str(), detail));
+        let details = Details::new(status, reason.as_str(), detail);
+        let mut response = match &self {
+            Self::MissingInputs(missing) => {
+                let missing = missing.iter().map(|capture| capture.uid.as_str()).collect();
+                problem::respond(status, &WithMissing { details, missing })
+            }
+            _ => problem::respond(status, &details),
+        };
         match self {
             Self::Method => drop(
                 response

@@ -1,5 +1,8 @@
 //! The HTTP service in front of the store.
 
+mod analyses;
+mod inputs;
+
 use std::sync::Arc;
 
 use crate::manifest::{CaptureId, Manifest, ManifestError, check_name};
@@ -11,11 +14,11 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, VARY, X_CONTENT
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, put};
 use axum::{Json, Router};
-use flopwatch_api::artifact::{Artifact, Output, artifacts_path};
+use flopwatch_analysis::{Request as AnalysisRequest, catalogue};
+use flopwatch_api::artifact::{Artifact, INPUTS_PATH, Output, TIMELINE, artifacts_path};
 use flopwatch_api::capture::SessionReference;
-use flopwatch_api::form::{Form, TIMELINE};
 use flopwatch_http::{Credentials, Denied, Grant, Service, Verb, answer, bearer, is_for_this_machine};
 use futures::StreamExt;
 use jiff::Timestamp;
@@ -23,7 +26,8 @@ use prometheus::IntCounter;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
-use crate::conversion::{ConversionError, ConversionLimits, Converter, Desk};
+use crate::conversion::{ConversionError, ConversionLimits, ConversionQueue, Converter};
+use crate::input::{Input, Inputs};
 use crate::metrics::ArtifactMetrics;
 use crate::problem::Problem;
 use crate::store::{Source, Store, StoreError};
@@ -33,9 +37,12 @@ use crate::store::{Source, Store, StoreError};
 /// - `GET /v1/namespaces/{namespace}/captures/{capture}/artifacts`: the list, as JSON.
 /// - `GET|HEAD /v1/namespaces/{namespace}/captures/{capture}/artifacts/{name}`: the content; a single range,
 ///   `If-Range` and `If-None-Match` are understood. The entity tag is the SHA-256.
-/// - Likewise under the name of a [`Form`], where the capture has a timeline and there is a [`Converter`]: it is made on the
-///   first request and kept for a time.
-/// - A form of a capture of another node, with its UID as `?uid=`, is made of the timeline in the bucket, where there is one.
+/// - Likewise under the file name of an export of the [catalogue], where the capture has a timeline and there is a [`Converter`]: it
+///   is made on the first request and kept for a time.
+/// - `GET|HEAD /v1/namespaces/{namespace}/captures/{capture}/analyses/{name}?{parameter}={value}`: the result of any analysis of
+///   the catalogue; further captures are named by `with=NAMESPACE/CAPTURE/UID`.
+/// - A capture of another node, with its UID as `?uid=`, is read from the object store, where there is one.
+/// - `PUT /v1/inputs/{namespace}/{capture}/{uid}`: the gateway hands over a timeline of another node's capture.
 /// - `GET /healthz`.
 ///
 /// Errors are problem details (RFC 9457) with a `reason` of a closed set.
@@ -49,7 +56,7 @@ struct Inner {
     store: Arc<Store>,
     access: Access,
     metrics: ArtifactMetrics,
-    desk: Option<Desk>,
+    queue: Option<ConversionQueue>,
     bucket: Option<Bucket>,
 }
 
@@ -71,7 +78,7 @@ struct ArtifactList<'a> {
     forms: Vec<FormLink>,
 }
 
-/// A form that is made on demand, and where it is.
+/// A file that is made on demand, and where it is.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct FormLink {
@@ -96,13 +103,13 @@ impl ArtifactService {
                 store,
                 access,
                 metrics,
-                desk: None,
+                queue: None,
                 bucket: None,
             }),
         }
     }
 
-    /// A service over `store` that makes forms on demand, of captures of other nodes too where there is a bucket.
+    /// A service over `store` that runs analyses on demand, of captures of other nodes too where there is a bucket.
     pub fn converting(
         store: Arc<Store>,
         access: Access,
@@ -111,13 +118,13 @@ impl ArtifactService {
         limits: ConversionLimits,
         bucket: Option<Bucket>,
     ) -> Self {
-        let desk = Some(Desk::new(converter, limits, metrics.clone()));
+        let queue = Some(ConversionQueue::new(converter, limits, metrics.clone()));
         Self {
             inner: Arc::new(Inner {
                 store,
                 access,
                 metrics,
-                desk,
+                queue,
                 bucket,
             }),
         }
@@ -139,6 +146,14 @@ impl Service for ArtifactService {
             .route("/healthz", get(|| async { "ok\n" }))
             .route(artifacts, get(list))
             .route(&format!("{artifacts}/{{name}}"), get(fetch))
+            .route(
+                "/v1/namespaces/{namespace}/captures/{capture}/analyses/{name}",
+                get(analyses::analyse),
+            )
+            .route(
+                &format!("{INPUTS_PATH}/{{namespace}}/{{capture}}/{{uid}}"),
+                put(inputs::take),
+            )
             .fallback(|| async { Problem::NotFound("such path".to_owned()) })
             .method_not_allowed_fallback(|| async { Problem::Method })
             .layer(middleware::from_fn_with_state(self.inner.clone(), guard))
@@ -196,14 +211,16 @@ async fn list(
             artifact,
         })
         .collect();
-    let forms = match (&inner.desk, manifest.artifact(TIMELINE)) {
-        (Some(_), Some(timeline)) if may_raw || !is_raw(timeline) => Form::ALL.to_vec(),
-        _ => Vec::new(),
-    };
-    let forms = forms.into_iter().map(|form| FormLink {
-        name: form.name(),
-        media_type: form.media_type(),
-        path: format!("{base}/{}", form.name()),
+    let timeline = manifest
+        .artifact(TIMELINE)
+        .filter(|timeline| may_raw || !is_raw(timeline));
+    let exports = timeline
+        .filter(|_| inner.queue.is_some())
+        .map(|_timeline| catalogue::artifacts());
+    let forms = exports.into_iter().flatten().map(|(name, definition)| FormLink {
+        name,
+        media_type: definition.media_type(),
+        path: format!("{base}/{name}"),
     });
     let list = ArtifactList {
         namespace: &namespace,
@@ -229,33 +246,67 @@ async fn fetch(
     let Path((namespace, capture, name)) = path.map_err(Problem::BadPath)?;
     let Query(Which { uid }) = which.map_err(Problem::BadQuery)?;
     check_name("artifact", &name).map_err(Problem::BadName)?;
-    let found = match uid.filter(|_| Form::from_name(&name).is_some()) {
+    let export = catalogue::artifact(&name);
+    let found = match uid.filter(|_| export.is_some()) {
         Some(uid) => find_anywhere(&inner, &namespace, &capture, uid).await,
         None => find(&inner, &namespace, &capture).await,
     };
     let (manifest, source, _) = open(&inner, &headers, &namespace, found, Wanted::Artifact(&name)).await?;
-    let (artifact, form) = match (manifest.artifact(&name), Form::from_name(&name), &inner.desk) {
-        (Some(artifact), ..) => (artifact.clone(), None),
-        (None, Some(form), Some(desk)) => (desk.form(&inner.store, &manifest, &source, form).await?, Some(form)),
-        _ => return Err(Problem::NotFound(format!("artifact {name:?} in this capture"))),
-    };
-    let answer = answer(&headers, &artifact, &name).map_err(Problem::Range)?;
+    match (manifest.artifact(&name), export) {
+        (Some(artifact), _) => send(&inner, &headers, artifact).await.map_err(|unsent| match unsent {
+            Unsent::Problem(problem) => problem,
+            Unsent::Damaged(error) => Problem::of_store(&error, &name),
+        }),
+        (None, Some(request)) if inner.queue.is_some() => {
+            let first = Input::of(manifest, source)?;
+            let others = Vec::new();
+            serve_result(&inner, &headers, &request, &Inputs { first, others }).await
+        }
+        _ => Err(Problem::NotFound(format!("artifact {name:?} in this capture"))),
+    }
+}
+
+/// Answers with the result of an analysis, which is made now unless it was made before.
+async fn serve_result(
+    inner: &Inner,
+    headers: &HeaderMap,
+    request: &AnalysisRequest,
+    inputs: &Inputs,
+) -> Result<Response, Problem> {
+    let nobody = || Problem::NotFound("analysis on this server: it serves files alone".to_owned());
+    let queue = inner.queue.as_ref().ok_or_else(nobody)?;
+    let artifact = queue.derive(&inner.store, request, inputs).await?;
+    match send(inner, headers, &artifact).await {
+        Ok(response) => Ok(response),
+        Err(Unsent::Problem(problem)) => Err(problem),
+        // Damaged, or removed since it was found: the next request makes it anew.
+        Err(Unsent::Damaged(StoreError::Corrupt { .. })) => {
+            let forgotten = inner.store.forget_derived(request, inputs).await;
+            forgotten.map_err(|error| Problem::of_store(&error, &artifact.name))?;
+            Err(ConversionError::UnderWay.into())
+        }
+        Err(Unsent::Damaged(error)) => Err(Problem::of_store(&error, &artifact.name)),
+    }
+}
+
+/// Why there is no answer with an artifact.
+enum Unsent {
+    /// The request cannot be answered so.
+    Problem(Problem),
+    /// The artifact cannot be read.
+    Damaged(StoreError),
+}
+
+/// Answers with an artifact of the store, or the part of it that was asked for.
+async fn send(inner: &Inner, headers: &HeaderMap, artifact: &Artifact) -> Result<Response, Unsent> {
+    let answer = answer(headers, artifact, &artifact.name).map_err(|error| Unsent::Problem(Problem::Range(error)))?;
     let mut response = Response::new(Body::empty());
     *response.status_mut() = answer.status;
     *response.headers_mut() = answer.headers;
     let Some(range) = answer.range else {
         return Ok(response);
     };
-    let content = match (inner.store.read(&artifact, range).await, form) {
-        (Ok(content), _) => content,
-        // Damaged, or let go of since it was found: the next request makes it anew.
-        (Err(StoreError::Corrupt { .. }), Some(form)) => {
-            let forgotten = inner.store.forget_form(&manifest, form).await;
-            forgotten.map_err(|error| Problem::of_store(&error, &name))?;
-            return Err(ConversionError::UnderWay.into());
-        }
-        (Err(error), _) => return Err(Problem::of_store(&error, &name)),
-    };
+    let content = inner.store.read(artifact, range).await.map_err(Unsent::Damaged)?;
     let counter = inner.metrics.sent_bytes.clone();
     let content = content.inspect(move |chunk| match chunk {
         Ok(chunk) => counter.inc_by(u64::try_from(chunk.len()).unwrap_or(u64::MAX)),
@@ -280,13 +331,10 @@ async fn find(inner: &Inner, namespace: &str, capture: &str) -> Found {
     Ok(manifest.map(|manifest| (manifest, Source::Node)))
 }
 
-/// Looks for the capture of that UID, here and then in the bucket.
+/// Looks for the capture of that UID: here, among what was handed over, and then in the object store.
 async fn find_anywhere(inner: &Inner, namespace: &str, capture: &str, uid: String) -> Found {
     check_name("uid", &uid)?;
     let here = find(inner, namespace, capture).await?;
-    let Some(bucket) = &inner.bucket else {
-        return Ok(here.filter(|(manifest, _)| manifest.capture.uid == uid));
-    };
     if let Some((manifest, source)) = here
         && manifest.capture.uid == uid
     {
@@ -296,6 +344,12 @@ async fn find_anywhere(inner: &Inner, namespace: &str, capture: &str, uid: Strin
         namespace: namespace.to_owned(),
         name: capture.to_owned(),
         uid,
+    };
+    if let Some((manifest, content)) = inner.store.received(&capture) {
+        return Ok(Some((manifest, Source::Received(content))));
+    }
+    let Some(bucket) = &inner.bucket else {
+        return Ok(None);
     };
     let stored = bucket.find(&capture).await?;
     Ok(stored.map(|stored| {
@@ -371,9 +425,9 @@ async fn open(
     Ok((manifest, source, may_raw))
 }
 
-/// What a name stands for: an artifact, or the timeline that a form is made of.
+/// What a name stands for: an artifact, or the timeline that an export is made of.
 fn source_of<'a>(manifest: &'a Manifest, name: &str) -> Option<&'a Artifact> {
-    let timeline = || Form::from_name(name).and_then(|_form| manifest.artifact(TIMELINE));
+    let timeline = || catalogue::artifact(name).and_then(|_export| manifest.artifact(TIMELINE));
     manifest.artifact(name).or_else(timeline)
 }
 

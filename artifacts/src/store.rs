@@ -4,6 +4,7 @@ mod copies;
 mod derived;
 mod disk;
 mod integrity;
+mod received;
 mod room;
 mod sweep;
 
@@ -44,14 +45,14 @@ const PART_BYTES: usize = 8 * 1024 * 1024;
 pub struct StoreOptions {
     /// Free bytes that a publication must leave on the store's file system.
     pub free_bytes_floor: u64,
-    /// Bytes of all forms that were made on demand; the oldest go first.
+    /// Bytes of all results that were made on demand; the oldest go first. Timelines that are handed over for one may take as much.
     pub form_bytes: u64,
-    /// How long a form is kept.
+    /// How long a result is kept.
     pub form_age: Duration,
 }
 
 impl Default for StoreOptions {
-    /// Leaves 1 GiB; forms take 4 GiB at most and are kept for a day.
+    /// Leaves 1 GiB; results take 4 GiB at most and are kept for a day.
     fn default() -> Self {
         Self {
             free_bytes_floor: 1 << 30,
@@ -90,8 +91,10 @@ pub struct SourceFile {
 pub(crate) enum Source {
     /// In this store.
     Node,
-    /// In the bucket: the capture is of another node.
+    /// In the object store: the capture is of another node.
     Bucket(Bucket, Box<Stored>),
+    /// It was handed over: the capture is of another node. None when its content is gone again.
+    Received(Option<Arc<File>>),
 }
 
 /// What is in the store.
@@ -151,7 +154,7 @@ pub enum StoreError {
         /// What was found instead.
         reason: String,
     },
-    /// A form is larger than all forms together may be. It was not kept.
+    /// A result is larger than all together may be. It was not kept.
     #[error("a form of {bytes} bytes is more than the {limit} that all forms may take")]
     FormTooLarge {
         /// Bytes of this one.
@@ -167,7 +170,26 @@ pub enum StoreError {
         /// Name of the capture.
         name: String,
     },
-    /// The bucket failed.
+    /// A timeline that was to be handed over is larger than what may be here of them.
+    #[error("{bytes} bytes do not fit into the {limit} that timelines of other nodes may take")]
+    InputTooLarge {
+        /// Its size.
+        bytes: u64,
+        /// Bytes that all of them may take.
+        limit: u64,
+    },
+    /// What was handed over is not what it was called. It was not kept.
+    #[error("what came is not {sha256}: {reason}")]
+    InputDiffers {
+        /// The SHA-256 that the content should have.
+        sha256: String,
+        /// What was found instead.
+        reason: String,
+    },
+    /// What was to be handed over did not come to its end.
+    #[error("it did not come to its end: {0}")]
+    InputBroken(String),
+    /// The object store failed.
     #[error(transparent)]
     Bucket(#[from] BucketError),
     /// A file to publish changed its size while it was read.
@@ -188,7 +210,7 @@ pub enum StoreError {
         /// What the operating system said.
         source: std::io::Error,
     },
-    /// The object store failed.
+    /// The store on the node's disk failed.
     #[error(transparent)]
     Objects(#[from] object_store::Error),
     /// A task of the store was cancelled or panicked.
@@ -207,10 +229,11 @@ pub struct Store {
     metrics: ArtifactMetrics,
     verified: integrity::Verified,
     next_upload: AtomicU64,
+    received: received::Received,
     /// Held shared by publications, exclusively by removals.
     contents: RwLock<()>,
-    /// Held by whoever changes a record of forms; taken after `contents`.
-    forms_change: Mutex<()>,
+    /// Held by whoever changes a record of results; taken after `contents`.
+    derived_change: Mutex<()>,
 }
 
 impl Store {
@@ -226,10 +249,13 @@ impl Store {
             metrics,
             verified: integrity::Verified::default(),
             next_upload: AtomicU64::new(0),
+            received: received::Received::default(),
             contents: RwLock::new(()),
-            forms_change: Mutex::new(()),
+            derived_change: Mutex::new(()),
         };
         store.remove_temporary().await?;
+        // Records of older layouts go with this; the sweep removes what they named.
+        store.all_derived().await?;
         store.usage().await?;
         Ok(store)
     }
@@ -322,7 +348,7 @@ impl Store {
             Err(error) => return Err(error),
         }
         self.remove(&manifest_path(namespace, capture)).await?;
-        self.remove_forms(&(namespace.to_owned(), capture.to_owned())).await?;
+        self.remove_derived(&(namespace.to_owned(), capture.to_owned())).await?;
         self.remove_unreferenced().await?;
         drop(contents);
         self.usage().await?;
@@ -410,7 +436,7 @@ impl Store {
         Ok(())
     }
 
-    /// Objects that neither a manifest nor a form refers to, and their sizes. While a manifest cannot be read, there are none:
+    /// Objects that neither a manifest nor a kept result refers to, and their sizes. While a manifest cannot be read, there are none:
     /// what it refers to cannot be known.
     async fn unreferenced(&self) -> Result<BTreeMap<String, u64>, StoreError> {
         let listing = self.list().await?;
@@ -418,7 +444,7 @@ impl Store {
             return Ok(BTreeMap::new());
         }
         let mut referred_to = referenced(&listing);
-        referred_to.append(&mut self.objects_of_forms().await?);
+        referred_to.append(&mut self.derived_objects().await?);
         let mut stored = self.stored().await?;
         stored.retain(|sha256, _| !referred_to.contains(sha256));
         Ok(stored)

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use flopwatch_analysis::{Request, catalogue};
 use flopwatch_api::artifact::{Output, artifacts_path};
-use flopwatch_api::form::Form;
 use flopwatch_artifacts::{
     Access, ArtifactService, CaptureId, ConversionError, ConversionLimits, Converter, Store, StoreOptions,
 };
@@ -27,7 +27,14 @@ use futures::future::BoxFuture;
 use rig::{Answer, Captures, Listening, TIMELINE, api_server, raw, sessions};
 use tokio::sync::Semaphore;
 
-/// Writes the timeline backwards, as soon as there is a permit.
+const EVENTS_CSV: &str = "timeline.csv";
+const EVENTS_PARQUET: &str = "timeline.parquet";
+const SAMPLES_CSV: &str = "samples.csv";
+const CHROME: &str = "timeline.json.gz";
+const PERFETTO: &str = "timeline.pftrace";
+const KERNELS: &str = "kernels.json";
+
+/// Writes the timelines backwards, as soon as there is a permit.
 #[derive(Debug)]
 struct Backwards {
     folder: PathBuf,
@@ -41,19 +48,25 @@ impl Converter for Backwards {
         std::future::ready(Ok(self.folder.clone())).boxed()
     }
 
-    fn convert<'a>(&'a self, form: Form, timeline: &'a Path) -> BoxFuture<'a, Result<File, ConversionError>> {
+    fn convert<'a>(
+        &'a self,
+        request: &'a Request,
+        inputs: &'a [&'a Path],
+    ) -> BoxFuture<'a, Result<File, ConversionError>> {
         async move {
+            let form = request.definition().file_name();
             self.begun.fetch_add(1, Ordering::SeqCst);
             self.permits.acquire().await.unwrap().forget();
-            if form == Form::Chrome {
+            if form == CHROME {
                 return Err(ConversionError::Failed("the child failed: no such format".to_owned()));
             }
-            let text = std::fs::read_to_string(timeline).unwrap();
-            let written = match form {
-                Form::Kernels => String::new(),
-                _ => text.chars().rev().collect(),
+            let texts = inputs.iter().map(|timeline| std::fs::read_to_string(timeline).unwrap());
+            let text: Vec<String> = texts.map(|text| text.chars().rev().collect()).collect();
+            let written = match form.as_str() {
+                KERNELS => String::new(),
+                _ => text.join("|"),
             };
-            let output = timeline.with_file_name("form");
+            let output = inputs[0].with_file_name("form");
             std::fs::write(&output, written).unwrap();
             Ok(File::open(output).unwrap())
         }
@@ -123,8 +136,8 @@ impl Rig {
         panic!("no conversion began within 5 s");
     }
 
-    fn conversions(&self, form: Form, result: &str) -> u64 {
-        let labels = format!("form=\"{}\",result=\"{result}\"", form.name());
+    fn conversions(&self, form: &str, result: &str) -> u64 {
+        let labels = format!("form=\"{form}\",result=\"{result}\"");
         self.captures
             .metric(&format!("flopwatch_artifact_conversions_total{{{labels}}}"))
     }
@@ -135,8 +148,8 @@ impl Rig {
     }
 }
 
-fn path(form: Form) -> String {
-    format!("{}/{}", artifacts_path("team", "train"), form.name())
+fn path(form: &str) -> String {
+    format!("{}/{form}", artifacts_path("team", "train"))
 }
 
 fn backwards() -> String {
@@ -158,7 +171,7 @@ async fn that_a_capture_has_nothing_of_a_kind_is_found_out_once_and_said() {
     let rig = Rig::new(9).await;
     let server = rig.open();
     for _ in 0..2 {
-        refused(&server.get(&path(Form::Kernels), &[]).await, 404, "NotCaptured");
+        refused(&server.get(&path(KERNELS), &[]).await, 404, "NotCaptured");
     }
     assert_eq!(rig.begun(), 1);
 }
@@ -168,10 +181,10 @@ async fn a_form_is_made_once_and_served_like_an_artifact() {
     let rig = Rig::new(1).await;
     let listening = rig.open();
     let list = listening.get(&artifacts_path("team", "train"), &[]).await.json();
-    assert_eq!(list["forms"].as_array().unwrap().len(), Form::ALL.len());
-    assert_eq!(list["forms"][0]["path"], path(Form::EventsCsv));
+    assert_eq!(list["forms"].as_array().unwrap().len(), catalogue::artifacts().count());
+    assert_eq!(list["forms"][0]["path"], path(EVENTS_CSV));
 
-    let path = path(Form::EventsCsv);
+    let path = path(EVENTS_CSV);
     let whole = listening.get(&path, &[]).await;
     assert_eq!((whole.status, whole.text()), (200, backwards()));
     assert_eq!(whole.header("content-type"), "text/csv; charset=utf-8");
@@ -189,8 +202,8 @@ async fn a_form_is_made_once_and_served_like_an_artifact() {
     assert_eq!((part.status, part.text().as_str()), (206, "zyx"));
     assert_eq!(listening.get(&path, &[("If-None-Match", &tag)]).await.status, 304);
     assert_eq!(rig.begun(), 1);
-    assert_eq!(rig.conversions(Form::EventsCsv, "made"), 1);
-    assert_eq!(rig.conversions(Form::EventsCsv, "kept"), 3);
+    assert_eq!(rig.conversions(EVENTS_CSV, "made"), 1);
+    assert_eq!(rig.conversions(EVENTS_CSV, "kept"), 3);
     assert!(!rig.converter.folder.exists());
 }
 
@@ -198,7 +211,7 @@ async fn a_form_is_made_once_and_served_like_an_artifact() {
 async fn who_asks_for_the_same_form_waits_for_the_same_conversion() {
     let rig = Rig::new(0).await;
     let listening = rig.open();
-    let path = path(Form::EventsParquet);
+    let path = path(EVENTS_PARQUET);
     let asking = futures::future::join_all((0..8).map(|_| listening.get(&path, &[])));
     let opening = async {
         rig.until_begun(1).await;
@@ -208,7 +221,7 @@ async fn who_asks_for_the_same_form_waits_for_the_same_conversion() {
     for answer in answers {
         assert_eq!((answer.status, answer.text()), (200, backwards()));
     }
-    assert_eq!((rig.begun(), rig.conversions(Form::EventsParquet, "made")), (1, 1));
+    assert_eq!((rig.begun(), rig.conversions(EVENTS_PARQUET, "made")), (1, 1));
 }
 
 #[tokio::test]
@@ -220,18 +233,18 @@ async fn a_form_that_takes_long_is_asked_for_again_and_too_many_are_refused() {
         patience: Duration::from_millis(50),
     };
     let listening = rig.listen(Access::LoopbackOnly, limits);
-    for form in [Form::EventsCsv, Form::Perfetto, Form::EventsCsv] {
+    for form in [EVENTS_CSV, PERFETTO, EVENTS_CSV] {
         let answer = listening.get(&path(form), &[]).await;
         refused(&answer, 503, "Converting");
         assert_eq!(answer.header("retry-after"), "2");
     }
-    refused(&listening.get(&path(Form::SamplesCsv), &[]).await, 503, "Busy");
-    assert_eq!(rig.conversions(Form::SamplesCsv, "refused"), 1);
+    refused(&listening.get(&path(SAMPLES_CSV), &[]).await, 503, "Busy");
+    assert_eq!(rig.conversions(SAMPLES_CSV, "refused"), 1);
     assert_eq!(rig.begun(), 1, "the other waits for its turn");
     // Nobody waits any more: both are made all the same.
     rig.converter.permits.add_permits(2);
     rig.until_begun(2).await;
-    for form in [Form::EventsCsv, Form::Perfetto] {
+    for form in [EVENTS_CSV, PERFETTO] {
         let mut answer = listening.get(&path(form), &[]).await;
         for _ in 0..400 {
             if answer.status == 200 {
@@ -249,7 +262,7 @@ async fn a_conversion_that_fails_says_why_and_leaves_nothing() {
     let rig = Rig::new(2).await;
     let listening = rig.open();
     for _ in 0..2 {
-        let answer = listening.get(&path(Form::Chrome), &[]).await;
+        let answer = listening.get(&path(CHROME), &[]).await;
         refused(&answer, 500, "ConversionFailed");
         assert!(
             answer.text().contains("the child failed: no such format"),
@@ -257,7 +270,7 @@ async fn a_conversion_that_fails_says_why_and_leaves_nothing() {
             answer.text()
         );
     }
-    assert_eq!(rig.conversions(Form::Chrome, "failed"), 2);
+    assert_eq!(rig.conversions(CHROME, "failed"), 2);
     assert!(!rig.converter.folder.exists());
     assert_eq!((rig.stored("derived/team"), rig.stored("objects")), (0, 3));
 }
@@ -278,7 +291,7 @@ async fn a_capture_without_a_timeline_has_no_forms() {
     );
     assert_eq!(listening.get(&base, &[]).await.json()["forms"], serde_json::json!([]));
     let plain = Listening::plain(&rig.captures.service(Access::LoopbackOnly));
-    refused(&plain.get(&path(Form::EventsCsv), &[]).await, 404, "NotFound");
+    refused(&plain.get(&path(EVENTS_CSV), &[]).await, 404, "NotFound");
 }
 
 #[tokio::test]
@@ -286,7 +299,7 @@ async fn forms_go_with_their_capture() {
     for sweep in [false, true] {
         let rig = Rig::new(1).await;
         let listening = rig.open();
-        assert_eq!(listening.get(&path(Form::EventsCsv), &[]).await.status, 200);
+        assert_eq!(listening.get(&path(EVENTS_CSV), &[]).await.status, 200);
         assert_eq!((rig.stored("derived/team"), rig.stored("objects")), (1, 4));
         if sweep {
             let live = HashSet::from([CaptureId {
@@ -312,10 +325,10 @@ async fn forms_go_with_their_capture() {
 async fn a_form_of_what_was_published_anew_is_made_anew() {
     let rig = Rig::new(2).await;
     let listening = rig.open();
-    assert_eq!(listening.get(&path(Form::EventsCsv), &[]).await.text(), backwards());
+    assert_eq!(listening.get(&path(EVENTS_CSV), &[]).await.text(), backwards());
     let file = rig.captures.file("timeline.h5", Output::Timeline, "", b"abc");
     rig.captures.publish("train", &[file]).await;
-    assert_eq!(listening.get(&path(Form::EventsCsv), &[]).await.text(), "cba");
+    assert_eq!(listening.get(&path(EVENTS_CSV), &[]).await.text(), "cba");
 }
 
 #[tokio::test]
@@ -334,7 +347,7 @@ async fn forms_that_outlive_their_bounds_are_let_go() {
         };
         let rig = rig.within(&folder, options).await;
         let listening = rig.open();
-        for form in [Form::EventsCsv, Form::Perfetto] {
+        for form in [EVENTS_CSV, PERFETTO] {
             assert_eq!(listening.get(&path(form), &[]).await.status, 200);
         }
         let record = std::fs::read_to_string(folder.join("derived/team/train.json")).unwrap();
@@ -353,7 +366,7 @@ async fn a_form_that_is_larger_than_all_may_be_is_refused() {
         ..StoreOptions::default()
     };
     let rig = rig.within(&folder, options).await;
-    let answer = rig.open().get(&path(Form::EventsCsv), &[]).await;
+    let answer = rig.open().get(&path(EVENTS_CSV), &[]).await;
     refused(&answer, 500, "ConversionFailed");
     assert!(
         answer.text().contains("36 bytes is more than the 35"),
@@ -366,7 +379,7 @@ async fn a_form_that_is_larger_than_all_may_be_is_refused() {
 async fn a_form_that_was_damaged_is_made_anew() {
     let rig = Rig::new(2).await;
     let listening = rig.open();
-    let path = path(Form::EventsCsv);
+    let path = path(EVENTS_CSV);
     let tag = listening
         .get(&path, &[])
         .await
@@ -409,5 +422,116 @@ async fn a_form_needs_the_right_to_what_it_is_made_of() {
             .get(&path, &[("Authorization", &format!("Bearer {user}"))])
             .await;
         assert_eq!(answer.status, status, "{user} {capture} {}", answer.text());
+    }
+}
+
+fn analysis(capture: &str, name: &str) -> String {
+    flopwatch_api::artifact::analysis_path("team", capture, name)
+}
+
+#[tokio::test]
+async fn an_analysis_is_made_once_for_each_choice_of_parameters_and_captures() {
+    let rig = Rig::new(9).await;
+    let file = rig.captures.file("timeline.h5", Output::Timeline, "", b"abc");
+    rig.captures.publish("other", &[file]).await;
+    let listening = rig.open();
+    let one = analysis("train", "kernels-per-stream");
+    for _ in 0..2 {
+        let answer = listening.get(&one, &[]).await;
+        assert_eq!((answer.status, answer.text()), (200, backwards()));
+        assert_eq!(answer.header("content-type"), "application/json");
+    }
+    assert_eq!(rig.begun(), 1);
+    let two = format!("{}?with=team/other/uid", analysis("train", "kernel-changes"));
+    assert_eq!(listening.get(&two, &[]).await.text(), format!("{}|cba", backwards()));
+    let turned = format!("{}?with=team/train/uid", analysis("other", "kernel-changes"));
+    assert_eq!(listening.get(&turned, &[]).await.text(), format!("cba|{}", backwards()));
+    assert_eq!(listening.get(&format!("{two}&limit=7"), &[]).await.status, 200);
+    assert_eq!(rig.begun(), 4);
+    // Defaults that are said are defaults.
+    for path in [&two, &turned, &format!("{two}&limit=1000"), &format!("{two}&limit=7")] {
+        assert_eq!(listening.get(path, &[]).await.status, 200);
+    }
+    assert_eq!(rig.begun(), 4);
+}
+
+#[tokio::test]
+async fn what_is_no_request_of_the_catalogue_is_refused() {
+    let rig = Rig::new(9).await;
+    let listening = rig.open();
+    for (path, status, reason, words) in [
+        ("flame-graph", 404, "NotFound", "kernels-per-stream"),
+        ("kernels-per-stream?colour=red", 400, "BadParameter", "colour"),
+        (
+            "kernel-changes?with=team/train/uid&limit=many",
+            400,
+            "BadParameter",
+            "limit",
+        ),
+        ("kernel-changes", 400, "BadInputs", "two captures"),
+        ("kernel-changes?with=team", 400, "BadName", "NAMESPACE/NAME/UID"),
+        (
+            "kernel-changes?with=team/other/uid",
+            409,
+            "MissingInputs",
+            "1 of the captures",
+        ),
+        (
+            "kernel-changes?with=team/train/another",
+            409,
+            "MissingInputs",
+            "1 of the captures",
+        ),
+    ] {
+        let answer = listening.get(&analysis("train", path), &[]).await;
+        refused(&answer, status, reason);
+        assert!(answer.text().contains(words), "{path}: {}", answer.text());
+    }
+    assert_eq!(rig.begun(), 0);
+}
+
+#[tokio::test]
+async fn a_result_of_an_older_version_or_layout_is_never_served() {
+    for (version, served) in [(2, true), (1, false)] {
+        let rig = Rig::new(9).await;
+        let path = analysis("train", "kernels-per-stream");
+        assert_eq!(rig.open().get(&path, &[]).await.text(), backwards());
+        let record = rig.captures.root.path().join("store/derived/team/train.json");
+        let written = std::fs::read_to_string(&record).unwrap();
+        let older = written.replace("\"version\":2", &format!("\"version\":{version}"));
+        std::fs::write(&record, &older).unwrap();
+        assert_eq!(rig.open().get(&path, &[]).await.text(), backwards());
+        assert_eq!(rig.begun(), if served { 1 } else { 2 });
+        let key = "kernels-per-stream@1";
+        assert!(written.contains(key), "{written}");
+        std::fs::write(&record, written.replace(key, "kernels-per-stream@0")).unwrap();
+        assert_eq!(rig.open().get(&path, &[]).await.text(), backwards());
+        assert_eq!(rig.begun(), if served { 2 } else { 3 });
+    }
+}
+
+#[tokio::test]
+async fn who_may_not_read_the_second_capture_gets_nothing_of_both() {
+    let rig = Rig::new(9).await;
+    let file = rig.captures.file("timeline.h5", Output::Raw, "", b"abc");
+    rig.captures.publish("sensitive", &[file]).await;
+    let api = api_server(
+        &["reader", "rawreader"],
+        &[("reader", sessions()), ("rawreader", sessions()), ("rawreader", raw())],
+    );
+    let reviewer = rig.captures.reviewer(&api, ReviewerOptions::default());
+    let listening = rig.listen(Access::Kubernetes(reviewer), ConversionLimits::default());
+    let path = format!("{}?with=team/sensitive/uid", analysis("train", "kernel-changes"));
+    let elsewhere = format!("{}?with=other/train/uid", analysis("train", "kernel-changes"));
+    for (user, path, status) in [
+        ("rawreader", &path, 200),
+        ("reader", &path, 403),
+        ("reader", &elsewhere, 403),
+        ("rawreader", &elsewhere, 403),
+    ] {
+        let answer = listening
+            .get(path, &[("Authorization", &format!("Bearer {user}"))])
+            .await;
+        assert_eq!(answer.status, status, "{user} {path} {}", answer.text());
     }
 }

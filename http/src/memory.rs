@@ -56,7 +56,7 @@ pub(crate) fn key(token: &str, question: &Question<'_>) -> Key {
     add(token);
     match question {
         Question::Who => add("who"),
-        Question::Path(path) => ["path", path].into_iter().for_each(add),
+        Question::Path(verb, path) => ["path", verb, path].into_iter().for_each(add),
         Question::Session(grant) => [
             "session",
             grant.namespace,
@@ -117,13 +117,15 @@ mod tests {
                 }),
             ),
             key("token", &Question::Who),
-            key("token", &Question::Path("/metrics")),
-            key("token", &Question::Path("/metric")),
+            key("token", &Question::Path("get", "/metrics")),
+            key("token", &Question::Path("get", "/metric")),
+            key("token", &Question::Path("put", "/metrics")),
         ];
         for (at, other) in others.iter().enumerate() {
             assert_ne!(*other, of("token"), "{at}");
         }
         assert_ne!(others[6], others[7]);
+        assert_ne!(others[6], others[8]);
     }
 
     #[test]

@@ -133,8 +133,8 @@ pub(crate) enum Question<'a> {
     Who,
     /// Whether they have a right to a session.
     Session(&'a Grant<'a>),
-    /// Whether they may `get` a path that is no resource.
-    Path(&'a str),
+    /// Whether they may do this with a path that is no resource: the verb and the path.
+    Path(&'a str, &'a str),
 }
 
 /// Why a request is not let through.
@@ -185,7 +185,12 @@ impl Reviewer {
 
     /// The name of the caller, if they may `get` a path that is no resource, such as `/metrics`.
     pub async fn review_path(&self, credentials: &Credentials<'_>, path: &str) -> Result<Arc<str>, Denied> {
-        self.answer(credentials, Question::Path(path)).await
+        self.answer(credentials, Question::Path("get", path)).await
+    }
+
+    /// The name of the caller, if they may `put` under a path that is no resource.
+    pub async fn review_put(&self, credentials: &Credentials<'_>, path: &str) -> Result<Arc<str>, Denied> {
+        self.answer(credentials, Question::Path("put", path)).await
     }
 
     /// The name of the caller, whatever they may.
@@ -273,10 +278,10 @@ impl Reviewer {
         };
         match question {
             Question::Who => return Ok(()),
-            Question::Path(path) => {
+            Question::Path(verb, path) => {
                 spec.non_resource_attributes = Some(NonResourceAttributes {
                     path: Some(path.to_owned()),
-                    verb: Some("get".to_owned()),
+                    verb: Some(verb.to_owned()),
                 });
             }
             Question::Session(grant) => {

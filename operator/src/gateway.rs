@@ -4,10 +4,13 @@
 //! deleted with their own token. Artifacts come from the agent of the node, as they are: nothing foreign is parsed here.
 
 mod agents;
+mod analyses;
 mod api_server;
+mod bring;
 mod cookie;
 mod deliver;
 mod directory;
+mod document;
 mod messages;
 mod node_tokens;
 mod places;

@@ -1,15 +1,22 @@
-//! Forms that were made of a capture's timeline: kept beside the capture, within bounds, and gone with it.
+//! Results of analyses: kept beside the (first) capture that they were made of, within bounds, and gone with it.
 //!
 //! ```text
-//! derived/<namespace>/<capture>.json   the forms of a capture: of what they were made, when, and which objects they are
+//! derived/<namespace>/<capture>.json   the results of a capture: of which analysis and timelines, when, and which objects they are
 //! ```
+//!
+//! A result is found by the digests of its timelines, in their order, and [`Request::key`], which names the analysis with its version and
+//! its parameters: one that an older version made is never served, and goes like any other.
 //!
 //! Everything here can be made again, so what cannot be read is removed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
 
+use flopwatch_analysis::Request;
 use flopwatch_api::artifact::Artifact;
-use flopwatch_api::form::Form;
 use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use object_store::path::Path;
@@ -17,60 +24,75 @@ use object_store::{GetOptions, ObjectStoreExt};
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 
-use super::{Source, SourceFile, Store, StoreError, io_error};
-use crate::manifest::{CaptureId, MAX_MANIFEST_BYTES, Manifest, ManifestError, check_name, is_sha256};
+use super::{CHUNK_BYTES, Source, SourceFile, Store, StoreError, io_error};
+use crate::input::Inputs;
+use crate::manifest::{CaptureId, MAX_MANIFEST_BYTES, ManifestError, check_name, is_sha256};
 
-/// Version of the layout. Forms of another version are made again.
-const VERSION: u32 = 1;
+/// Version of the layout. Results of another version are made again.
+const VERSION: u32 = 2;
 
-/// The forms of one capture.
+/// The results of one capture.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Forms {
+pub(super) struct Derived {
     version: u32,
     capture: CaptureId,
-    /// Set where the capture is of another node and its artifacts come from the bucket.
+    /// Set where the capture is of another node.
     #[serde(default)]
     guest: bool,
     kept: Vec<Kept>,
 }
 
-/// A form that was made.
+/// A result that was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Kept {
-    /// SHA-256 of what it was made of.
-    of: String,
+    /// [`Request::key`].
+    key: String,
+    /// SHA-256 of each timeline that it was made of, in order.
+    of: Vec<String>,
     /// When it was made.
     made: Timestamp,
     /// Its content, as that of an artifact.
     artifact: Artifact,
 }
 
-impl Forms {
+impl Derived {
     fn read(text: &[u8], place: &(String, String)) -> Option<Self> {
-        let forms: Self = serde_json::from_slice(text).ok()?;
+        let derived: Self = serde_json::from_slice(text).ok()?;
         let whole = |kept: &Kept| {
             let artifact = &kept.artifact;
-            Form::from_name(&artifact.name).is_some() && is_sha256(&artifact.sha256) && artifact.bytes >= 0
+            is_sha256(&artifact.sha256) && artifact.bytes >= 0
         };
-        let fits = forms.version == VERSION
-            && (&forms.capture.namespace, &forms.capture.name) == (&place.0, &place.1)
-            && forms.kept.iter().all(whole);
-        fits.then_some(forms)
+        let fits = derived.version == VERSION
+            && (&derived.capture.namespace, &derived.capture.name) == (&place.0, &place.1)
+            && derived.kept.iter().all(whole);
+        fits.then_some(derived)
     }
 }
 
-/// A form and whose it is, for the choice of what goes.
+impl Kept {
+    /// Tells the results of a capture apart.
+    fn id(&self) -> String {
+        format!("{} {}", self.key, self.of.join(" "))
+    }
+
+    /// Whether the result of `request` on the same captures replaces this one: the first may have been published anew.
+    fn is_replaced_by(&self, request: &Request, of: &[String]) -> bool {
+        self.key == request.key() && self.of.get(1..) == of.get(1..)
+    }
+}
+
+/// A result and whose it is, for the choice of what goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Candidate {
     place: (String, String),
-    name: String,
+    id: String,
     made: Timestamp,
     bytes: u64,
 }
 
-/// Which forms go: those that are too old, and then the oldest until the rest fit into `bytes`. The one at `kept` stays.
+/// Which results go: those that are too old, and then the oldest until the rest fit into `bytes`. The one at `kept` stays.
 fn outlived(
     mut all: Vec<Candidate>,
     oldest: Timestamp,
@@ -80,7 +102,7 @@ fn outlived(
     all.sort_by_key(|candidate| candidate.made);
     let mut total: u64 = all.iter().map(|candidate| candidate.bytes).fold(0, u64::saturating_add);
     all.retain(|candidate| {
-        let stays = kept.is_some_and(|(place, name)| *place == candidate.place && name == candidate.name);
+        let stays = kept.is_some_and(|(place, id)| *place == candidate.place && id == candidate.id);
         let goes = !stays && (candidate.made < oldest || total > bytes);
         if goes {
             total = total.saturating_sub(candidate.bytes);
@@ -91,31 +113,23 @@ fn outlived(
 }
 
 impl Store {
-    /// A form of a capture's artifact that was made before and may still be used.
-    pub(crate) async fn form(
-        &self,
-        manifest: &Manifest,
-        of: &Artifact,
-        form: Form,
-    ) -> Result<Option<Artifact>, StoreError> {
-        let oldest = self.oldest_form();
-        let Some(forms) = self.forms(&place_of(&manifest.capture)).await? else {
+    /// The result of `request` on captures, where it was made before and may still be used.
+    pub(crate) async fn derived(&self, request: &Request, inputs: &Inputs) -> Result<Option<Artifact>, StoreError> {
+        let (oldest, capture, of) = (self.oldest_result(), inputs.first.capture(), inputs.digests());
+        let Some(derived) = self.record(&place_of(capture)).await? else {
             return Ok(None);
         };
-        let fits = |kept: &&Kept| kept.artifact.name == form.name() && kept.of == of.sha256 && kept.made >= oldest;
-        let found = forms.kept.iter().find(fits).map(|kept| kept.artifact.clone());
-        Ok(found.filter(|_| forms.capture == manifest.capture))
+        let fits = |kept: &&Kept| kept.key == request.key() && kept.of == of && kept.made >= oldest;
+        let found = derived.kept.iter().find(fits).map(|kept| kept.artifact.clone());
+        Ok(found.filter(|_| derived.capture == *capture))
     }
 
-    /// Keeps a copy of `file` as the form of a capture's artifact, and lets go of others where the bounds ask for it. `guest`:
-    /// the capture is of another node.
-    pub(crate) async fn keep_form(
+    /// Keeps a copy of `file` as the result of `request` on captures, and removes others where the bounds ask for it.
+    pub(crate) async fn keep_derived(
         &self,
-        manifest: &Manifest,
-        of: &Artifact,
-        form: Form,
+        request: &Request,
+        inputs: &Inputs,
         file: &SourceFile,
-        guest: bool,
     ) -> Result<Artifact, StoreError> {
         let bytes = file.bytes()?;
         if bytes > self.options.form_bytes {
@@ -127,58 +141,62 @@ impl Store {
         self.refuse_below_floor(bytes)?;
         // Shared with publications: no removal comes between the content and what refers to it.
         let contents = self.contents.read().await;
-        let changing = self.forms_change.lock().await;
-        let capture = &manifest.capture;
-        // It may have been removed, or have been published anew, while the form was made.
-        let now = self.get(&capture.namespace, &capture.name).await?;
-        if !guest && now.as_ref() != Some(manifest) {
-            return Err(StoreError::CaptureChanged {
-                namespace: capture.namespace.clone(),
-                name: capture.name.clone(),
-            });
+        let changing = self.derived_change.lock().await;
+        for input in inputs.iter().filter(|input| matches!(input.source, Source::Node)) {
+            // It may have been removed, or have been published anew, while the result was made.
+            let CaptureId { namespace, name, .. } = input.capture();
+            if self.get(namespace, name).await?.as_ref() != Some(&input.manifest) {
+                return Err(StoreError::CaptureChanged {
+                    namespace: namespace.clone(),
+                    name: name.clone(),
+                });
+            }
         }
         let artifact = Artifact {
-            name: form.name().to_owned(),
-            type_: of.type_,
+            name: file.name.clone(),
+            type_: file.output,
             bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
             sha256: self.copy_in(file, bytes).await?,
-            media_type: form.media_type().to_owned(),
-            sensitive: of.sensitive,
+            media_type: file.media_type.clone(),
+            sensitive: inputs.are_sensitive(),
         };
+        let (capture, of) = (inputs.first.capture(), inputs.digests());
         let place = place_of(capture);
-        let found = self.forms(&place).await?;
-        let mut forms = found
-            .filter(|forms| forms.capture == *capture)
-            .unwrap_or_else(|| Forms {
+        let found = self.record(&place).await?;
+        let mut derived = found
+            .filter(|derived| derived.capture == *capture)
+            .unwrap_or_else(|| Derived {
                 version: VERSION,
                 capture: capture.clone(),
-                guest,
+                guest: inputs.are_of_another_node(),
                 kept: Vec::new(),
             });
-        forms.kept.retain(|kept| kept.artifact.name != form.name());
-        forms.kept.push(Kept {
-            of: of.sha256.clone(),
+        derived.kept.retain(|kept| !kept.is_replaced_by(request, &of));
+        let kept = Kept {
+            key: request.key().to_owned(),
+            of,
             made: Timestamp::now(),
             artifact: artifact.clone(),
-        });
-        self.write_forms(&place, &forms).await?;
+        };
+        let id = kept.id();
+        derived.kept.push(kept);
+        self.write_record(&place, &derived).await?;
         drop(changing);
         drop(contents);
-        let kept = self.let_go(Some((&place, form.name()))).await;
-        if let Err(error) = kept {
-            tracing::warn!(%error, "forms that outlived their bounds stay until the next sweep");
+        if let Err(error) = self.trim(Some((&place, &id))).await {
+            tracing::warn!(%error, "results that outlived their bounds stay until the next sweep");
         }
         Ok(artifact)
     }
 
-    /// Forgets a form whose content turned out to be damaged. Safe to repeat.
-    pub(crate) async fn forget_form(&self, manifest: &Manifest, form: Form) -> Result<(), StoreError> {
+    /// Forgets a result whose content turned out to be damaged. Safe to repeat.
+    pub(crate) async fn forget_derived(&self, request: &Request, inputs: &Inputs) -> Result<(), StoreError> {
         let contents = self.contents.write().await;
-        let changing = self.forms_change.lock().await;
-        let place = place_of(&manifest.capture);
-        if let Some(mut forms) = self.forms(&place).await? {
-            forms.kept.retain(|kept| kept.artifact.name != form.name());
-            self.write_forms(&place, &forms).await?;
+        let changing = self.derived_change.lock().await;
+        let (place, of) = (place_of(inputs.first.capture()), inputs.digests());
+        if let Some(mut derived) = self.record(&place).await? {
+            derived.kept.retain(|kept| !kept.is_replaced_by(request, &of));
+            self.write_record(&place, &derived).await?;
         }
         drop(changing);
         let removed = self.remove_unreferenced().await;
@@ -201,6 +219,9 @@ impl Store {
                 let content = bucket.read(stored, artifact, 0..bytes).await?;
                 content.map_err(StoreError::from).boxed()
             }
+            // It was checked when it came.
+            Source::Received(Some(file)) => return copy(Arc::clone(file), bytes, path).await,
+            Source::Received(None) => return Err(StoreError::InputBroken("its content is gone".to_owned())),
         };
         let mut file = tokio::fs::File::create_new(path).await.map_err(io_error(path))?;
         while let Some(chunk) = content.next().await {
@@ -209,59 +230,62 @@ impl Store {
         file.flush().await.map_err(io_error(path))
     }
 
-    /// Removes forms that are too old or too many.
-    async fn let_go(&self, kept: Option<(&(String, String), &str)>) -> Result<(), StoreError> {
+    /// Removes results that are too old or too many.
+    async fn trim(&self, kept: Option<(&(String, String), &str)>) -> Result<(), StoreError> {
         let contents = self.contents.write().await;
-        self.let_go_of(kept).await?;
+        self.trim_records(kept).await?;
         self.remove_unreferenced().await?;
         drop(contents);
         self.usage().await.map(drop)
     }
 
-    /// Takes forms that are too old or too many out of the records; whoever has `contents` alone removes their objects.
-    pub(super) async fn let_go_of(&self, kept: Option<(&(String, String), &str)>) -> Result<(), StoreError> {
-        let changing = self.forms_change.lock().await;
-        let mut records = self.all_forms().await?;
-        let all = records.iter().flat_map(|(place, forms)| {
-            forms.kept.iter().map(|kept| Candidate {
+    /// Takes results that are too old or too many out of the records; whoever has `contents` alone removes their objects.
+    pub(super) async fn trim_records(&self, kept: Option<(&(String, String), &str)>) -> Result<(), StoreError> {
+        let changing = self.derived_change.lock().await;
+        let mut records = self.all_derived().await?;
+        let all = records.iter().flat_map(|(place, derived)| {
+            derived.kept.iter().map(|kept| Candidate {
                 place: place.clone(),
-                name: kept.artifact.name.clone(),
+                id: kept.id(),
                 made: kept.made,
                 bytes: u64::try_from(kept.artifact.bytes).unwrap_or_default(),
             })
         });
-        let gone = outlived(all.collect(), self.oldest_form(), self.options.form_bytes, kept);
+        let gone = outlived(all.collect(), self.oldest_result(), self.options.form_bytes, kept);
         let changed: BTreeSet<_> = gone.iter().map(|candidate| candidate.place.clone()).collect();
         for candidate in gone {
-            if let Some(forms) = records.get_mut(&candidate.place) {
-                forms.kept.retain(|kept| kept.artifact.name != candidate.name);
+            if let Some(derived) = records.get_mut(&candidate.place) {
+                derived.kept.retain(|kept| kept.id() != candidate.id);
             }
         }
         for place in changed {
-            if let Some(forms) = records.get(&place) {
-                self.write_forms(&place, forms).await?;
+            if let Some(derived) = records.get(&place) {
+                self.write_record(&place, derived).await?;
             }
         }
         drop(changing);
         Ok(())
     }
 
-    /// Captures of other nodes of which forms are kept here.
+    /// Captures of other nodes of which results are kept here.
     pub async fn guests(&self) -> Result<Vec<CaptureId>, StoreError> {
-        let records = self.all_forms().await?.into_values();
-        Ok(records.filter(|forms| forms.guest).map(|forms| forms.capture).collect())
+        let records = self.all_derived().await?.into_values();
+        Ok(records
+            .filter(|derived| derived.guest)
+            .map(|derived| derived.capture)
+            .collect())
     }
 
-    /// Lets go of the forms of a capture of another node. Safe to repeat.
+    /// Removes the results of a capture of another node. Safe to repeat.
     pub async fn forget_guest(&self, capture: &CaptureId) -> Result<(), StoreError> {
         let contents = self.contents.write().await;
         let place = place_of(capture);
         if self
-            .forms(&place)
+            .record(&place)
             .await?
-            .is_some_and(|forms| forms.guest && forms.capture == *capture)
+            .is_some_and(|derived| derived.guest && derived.capture == *capture)
         {
-            self.remove_forms(&place).await?;
+            self.remove_derived(&place).await?;
             self.remove_unreferenced().await?;
         }
         drop(contents);
@@ -269,36 +293,36 @@ impl Store {
     }
 
     /// The places of records of this node's captures that are not among `captures`.
-    pub(super) async fn forms_of_others(
+    pub(super) async fn derived_of_others(
         &self,
         captures: &BTreeSet<&CaptureId>,
     ) -> Result<Vec<(String, String)>, StoreError> {
-        let mut records = self.all_forms().await?;
-        records.retain(|_, forms| !forms.guest && !captures.contains(&forms.capture));
+        let mut records = self.all_derived().await?;
+        records.retain(|_, derived| !derived.guest && !captures.contains(&derived.capture));
         Ok(records.into_keys().collect())
     }
 
     /// Removes a capture's record.
-    pub(super) async fn remove_forms(&self, place: &(String, String)) -> Result<(), StoreError> {
-        self.remove(&forms_path(place)).await
+    pub(super) async fn remove_derived(&self, place: &(String, String)) -> Result<(), StoreError> {
+        self.remove(&record_path(place)).await
     }
 
-    /// The objects that forms are.
-    pub(super) async fn objects_of_forms(&self) -> Result<BTreeSet<String>, StoreError> {
-        let records = self.all_forms().await?;
-        let kept = records.into_values().flat_map(|forms| forms.kept);
+    /// The objects that kept results are.
+    pub(super) async fn derived_objects(&self) -> Result<BTreeSet<String>, StoreError> {
+        let records = self.all_derived().await?;
+        let kept = records.into_values().flat_map(|derived| derived.kept);
         Ok(kept.map(|kept| kept.artifact.sha256).collect())
     }
 
-    /// Made before this, a form is too old. Clocks that stand at the beginning of time make none so.
-    fn oldest_form(&self) -> Timestamp {
+    /// Made before this, a result is too old. Clocks that stand at the beginning of time make none so.
+    fn oldest_result(&self) -> Timestamp {
         let oldest = Timestamp::now().saturating_sub(self.options.form_age);
         oldest.unwrap_or(Timestamp::MIN)
     }
 
     /// The record at a place; one that cannot be read is none.
-    async fn forms(&self, place: &(String, String)) -> Result<Option<Forms>, StoreError> {
-        let found = match self.objects.get_opts(&forms_path(place), GetOptions::default()).await {
+    async fn record(&self, place: &(String, String)) -> Result<Option<Derived>, StoreError> {
+        let found = match self.objects.get_opts(&record_path(place), GetOptions::default()).await {
             Ok(found) => found,
             Err(object_store::Error::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
@@ -306,19 +330,19 @@ impl Store {
         if found.meta.size > MAX_MANIFEST_BYTES {
             return Ok(None);
         }
-        Ok(Forms::read(&found.bytes().await?, place))
+        Ok(Derived::read(&found.bytes().await?, place))
     }
 
     /// Every record. One that cannot be read is removed: what it named can be made again.
-    async fn all_forms(&self) -> Result<BTreeMap<(String, String), Forms>, StoreError> {
+    pub(super) async fn all_derived(&self) -> Result<BTreeMap<(String, String), Derived>, StoreError> {
         let metas: Vec<_> = self.objects.list(Some(&Path::from("derived"))).try_collect().await?;
         let mut records = BTreeMap::new();
         for place in metas.iter().filter_map(|meta| place_at(&meta.location)) {
-            match self.forms(&place).await? {
-                Some(forms) => drop(records.insert(place, forms)),
+            match self.record(&place).await? {
+                Some(derived) => drop(records.insert(place, derived)),
                 None => {
-                    if let Err(error) = self.remove_forms(&place).await {
-                        tracing::warn!(capture = place.1, %error, "a record of forms that cannot be read stays for now");
+                    if let Err(error) = self.remove_derived(&place).await {
+                        tracing::warn!(capture = place.1, %error, "a record of results that cannot be read stays for now");
                     }
                 }
             }
@@ -326,21 +350,42 @@ impl Store {
         Ok(records)
     }
 
-    async fn write_forms(&self, place: &(String, String), forms: &Forms) -> Result<(), StoreError> {
-        if forms.kept.is_empty() {
-            return self.remove_forms(place).await;
+    async fn write_record(&self, place: &(String, String), derived: &Derived) -> Result<(), StoreError> {
+        if derived.kept.is_empty() {
+            return self.remove_derived(place).await;
         }
-        let text = serde_json::to_vec(forms).map_err(ManifestError::from)?;
-        self.objects.put(&forms_path(place), text.into()).await?;
+        let text = serde_json::to_vec(derived).map_err(ManifestError::from)?;
+        self.objects.put(&record_path(place), text.into()).await?;
         Ok(())
     }
+}
+
+/// Copies a file from its beginning; others may read the same open file.
+async fn copy(file: Arc<File>, bytes: u64, path: &std::path::Path) -> Result<(), StoreError> {
+    let to = path.to_path_buf();
+    let copied = tokio::task::spawn_blocking(move || {
+        let failed = || io_error(&to);
+        let mut out = File::create_new(&to).map_err(failed())?;
+        let mut buffer = vec![0; CHUNK_BYTES];
+        let mut at = 0;
+        while at < bytes {
+            let read = file.read_at(&mut buffer, at).map_err(failed())?;
+            let Some(chunk) = buffer.get(..read).filter(|chunk| !chunk.is_empty()) else {
+                break;
+            };
+            out.write_all(chunk).map_err(failed())?;
+            at = at.saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
+        }
+        Ok(())
+    });
+    copied.await?
 }
 
 fn place_of(capture: &CaptureId) -> (String, String) {
     (capture.namespace.clone(), capture.name.clone())
 }
 
-fn forms_path((namespace, capture): &(String, String)) -> Path {
+fn record_path((namespace, capture): &(String, String)) -> Path {
     Path::from(format!("derived/{namespace}/{capture}.json"))
 }
 
@@ -361,20 +406,20 @@ mod tests {
     fn candidate(name: &str, second: i64, bytes: u64) -> Candidate {
         Candidate {
             place: ("team".to_owned(), "train".to_owned()),
-            name: name.to_owned(),
+            id: name.to_owned(),
             made: Timestamp::from_second(second).unwrap(),
             bytes,
         }
     }
 
     #[test]
-    fn the_oldest_forms_go_until_the_rest_fit() {
+    fn the_oldest_results_go_until_the_rest_fit() {
         let all = vec![candidate("b", 20, 4), candidate("a", 10, 4), candidate("c", 30, 4)];
         let place = all[0].place.clone();
         let gone = |oldest: i64, bytes: u64, kept: Option<&str>| -> Vec<String> {
             let oldest = Timestamp::from_second(oldest).unwrap();
             let gone = outlived(all.clone(), oldest, bytes, kept.map(|name| (&place, name)));
-            gone.into_iter().map(|candidate| candidate.name).collect()
+            gone.into_iter().map(|candidate| candidate.id).collect()
         };
         assert!(gone(0, 12, None).is_empty());
         assert_eq!(gone(0, 11, None), ["a"]);
@@ -388,7 +433,7 @@ mod tests {
     fn a_record_in_another_place_or_of_another_version_is_none() {
         let place = ("team".to_owned(), "train".to_owned());
         let record = |version: u32, name: &str| {
-            let forms = Forms {
+            let derived = Derived {
                 version,
                 capture: CaptureId {
                     namespace: "team".to_owned(),
@@ -398,11 +443,11 @@ mod tests {
                 guest: false,
                 kept: Vec::new(),
             };
-            serde_json::to_vec(&forms).unwrap()
+            serde_json::to_vec(&derived).unwrap()
         };
-        assert!(Forms::read(&record(VERSION, "train"), &place).is_some());
-        assert!(Forms::read(&record(VERSION, "other"), &place).is_none());
-        assert!(Forms::read(&record(VERSION + 1, "train"), &place).is_none());
-        assert!(Forms::read(b"{", &place).is_none());
+        assert!(Derived::read(&record(VERSION, "train"), &place).is_some());
+        assert!(Derived::read(&record(VERSION, "other"), &place).is_none());
+        assert!(Derived::read(&record(VERSION + 1, "train"), &place).is_none());
+        assert!(Derived::read(b"{", &place).is_none());
     }
 }

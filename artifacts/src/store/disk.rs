@@ -65,10 +65,15 @@ impl Disk {
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
+    /// Where files are that nothing refers to yet.
+    pub(super) fn incoming(&self) -> PathBuf {
+        self.root.join("incoming")
+    }
+
     /// Removes unfinished copies: everything in `incoming`, and `object_store`'s own staging files (`NAME#NUMBER`) that a
     /// crash left elsewhere. Only while nothing is being published. Says of each whether it was there and could be removed.
     pub(super) fn remove_temporary(&self) -> Result<Vec<Result<bool, StoreError>>, StoreError> {
-        let mut found = files(&self.root.join("incoming"))?;
+        let mut found = files(&self.incoming())?;
         let mut places = vec![self.root.join("objects")];
         for folder in ["captures", "derived"] {
             let namespaces = entries(&self.root.join(folder))?;

@@ -58,10 +58,10 @@ impl Store {
             tracing::warn!(%namespace, capture = %name, %reason, "manifest cannot be read; no object is removed");
         }
         let captures = listing.manifests.iter().map(|manifest| &manifest.capture).collect();
-        for place in self.forms_of_others(&captures).await? {
-            self.succeeded(self.remove_forms(&place).await);
+        for place in self.derived_of_others(&captures).await? {
+            self.succeeded(self.remove_derived(&place).await);
         }
-        self.succeeded(self.let_go_of(None).await);
+        self.succeeded(self.trim_records(None).await);
         // A manifest that stays keeps its objects: they are asked for anew.
         for (sha256, bytes) in self.unreferenced().await? {
             if self.succeeded(self.remove(&object_path(&sha256)).await) {

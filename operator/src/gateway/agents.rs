@@ -6,14 +6,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::body::{Body, Bytes};
-use axum::http::header::{AUTHORIZATION, HOST, IF_NONE_MATCH, IF_RANGE, RANGE};
-use axum::http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode};
+use axum::body::Body;
+use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, IF_NONE_MATCH, IF_RANGE, RANGE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use flopwatch_api::agent_server_name;
 use flopwatch_api::reason::ArtifactReason;
 use futures::TryStreamExt as _;
-use http_body_util::{BodyDataStream, Empty};
+use http_body_util::BodyDataStream;
 use hyper::body::Incoming;
+use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
 use kube::Client;
 use rustls::pki_types::pem::PemObject as _;
@@ -25,6 +26,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
+use crate::gateway::bring::Bringing;
 use crate::gateway::directory::{AgentPlace, Directory};
 use crate::gateway::node_tokens::{GatewayIdentity, NodeTokens};
 
@@ -34,6 +36,8 @@ const CONNECT: Duration = Duration::from_secs(5);
 const HEAD: Duration = Duration::from_secs(30);
 /// Between two pieces of a body.
 const STALL: Duration = Duration::from_mins(1);
+/// Longest hand-over of a timeline; an agent that waits for one gives up as late.
+const GIVE: Duration = Duration::from_mins(10);
 /// Longest wait for a free transfer.
 const TURN: Duration = Duration::from_secs(10);
 
@@ -48,7 +52,7 @@ pub struct AgentOptions {
     pub identity: GatewayIdentity,
     /// Most transfers at once.
     pub transfers: usize,
-    /// The agents' Service, in the gateway's namespace: any of them makes forms of copies in the object store.
+    /// The agents' Service, in the gateway's namespace: any of them runs analyses of copies in the object store.
     pub service: String,
 }
 
@@ -86,13 +90,19 @@ pub(crate) enum AgentError {
         /// The reason in its problem details, where it is one that this version knows.
         reason: Option<ArtifactReason>,
     },
-    /// It is making the form that was asked for.
+    /// It lacks these captures of other nodes, by their UIDs.
+    #[error("captures of other nodes are on their way; ask again")]
+    MissingInputs(Vec<String>),
+    /// A capture of another node could not be handed to it.
+    #[error("a capture of another node cannot be brought to the one that runs the analysis: {0}")]
+    NotBrought(String),
+    /// It is making the result that was asked for.
     #[error("it is being made; ask again")]
     Converting,
     /// As many conversions as may be are waiting there.
     #[error("as many conversions as may be are waiting on the node; try again")]
     Conversions,
-    /// The form that was asked for cannot be made.
+    /// The result that was asked for cannot be made.
     #[error("{0}")]
     Unconvertible(String),
     /// As many transfers as may be are under way.
@@ -113,12 +123,15 @@ impl AgentError {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Own(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Unreachable { .. } | Self::Nobody(_) | Self::Busy | Self::Converting | Self::Conversions => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Self::Unreachable { .. }
+            | Self::Nobody(_)
+            | Self::Busy
+            | Self::Converting
+            | Self::Conversions
+            | Self::MissingInputs(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Slow(_) => StatusCode::GATEWAY_TIMEOUT,
             Self::Gone | Self::NotCaptured(_) => StatusCode::NOT_FOUND,
-            Self::Failed { .. } | Self::Unconvertible(_) => StatusCode::BAD_GATEWAY,
+            Self::Failed { .. } | Self::Unconvertible(_) | Self::NotBrought(_) => StatusCode::BAD_GATEWAY,
         }
     }
 
@@ -131,7 +144,8 @@ impl AgentError {
             Self::NotCaptured(_) => "NotCaptured",
             Self::Failed { .. } => "Agent",
             Self::Busy | Self::Conversions => "Busy",
-            Self::Converting => "Converting",
+            Self::Converting | Self::MissingInputs(_) => "Converting",
+            Self::NotBrought(_) => "NotBrought",
             Self::Unconvertible(_) => "ConversionFailed",
         }
     }
@@ -146,6 +160,8 @@ pub(crate) struct Agents {
     transfers: Arc<Semaphore>,
     /// Agents that could not be reached, and when.
     missed: Mutex<BTreeMap<SocketAddr, Instant>>,
+    /// Timelines that are being handed over.
+    pub(crate) bringing: Bringing,
 }
 
 /// How long an agent that could not be reached is passed by, where another way leads to the same.
@@ -154,7 +170,7 @@ const MISSED: Duration = Duration::from_secs(30);
 const REMEMBERED: usize = 1024;
 /// Longest look-up of the agents' addresses.
 const LOOK_UP: Duration = Duration::from_secs(5);
-/// Agents that are tried for one form.
+/// Agents that are tried for one result.
 const TRIED: usize = 3;
 
 /// Headers of a request that the agent decides on.
@@ -171,6 +187,7 @@ impl Agents {
             options,
             transfers,
             missed: Mutex::default(),
+            bringing: Bringing::default(),
         }
     }
 
@@ -212,16 +229,9 @@ impl Agents {
         }
     }
 
-    /// Asks one agent after the other, but for the one that is known not to answer, for a form of the capture of that UID. Whoever
-    /// asks again comes to the same agent, which has it by then.
-    pub(crate) async fn fetch_from_any(
-        &self,
-        uid: &str,
-        but: Option<&AgentPlace>,
-        method: &Method,
-        path: &str,
-        asked: &HeaderMap,
-    ) -> Result<Response<Body>, AgentError> {
+    /// Other agents that may run an analysis of the capture of that UID, but for the one that is known not to answer, a few at most.
+    /// Whoever asks again comes to the same agent first, which has the result by then.
+    pub(crate) async fn others(&self, uid: &str, but: Option<&AgentPlace>) -> Result<Vec<AgentPlace>, AgentError> {
         let nobody = |reason: String| AgentError::Nobody(reason);
         let found = timeout(LOOK_UP, self.directory.agents()).await;
         let found = found.map_err(|_elapsed| nobody("their addresses cannot be looked up in time".to_owned()))?;
@@ -234,15 +244,35 @@ impl Agents {
             )
         });
         agents.dedup();
-        let path = format!("{path}?uid={uid}");
-        let mut last = nobody("there is no other".to_owned());
-        for agent in agents.iter().take(TRIED) {
-            match self.fetch(agent, method.clone(), &path, asked).await {
-                Err(error @ (AgentError::Unreachable { .. } | AgentError::Slow(_))) => last = nobody(error.to_string()),
-                other => return other,
-            }
+        agents.truncate(TRIED);
+        Ok(agents)
+    }
+
+    /// Hands the agent at `place` a timeline of so many bytes, which must come within [`GIVE`].
+    pub(crate) async fn give(
+        &self,
+        place: &AgentPlace,
+        path: &str,
+        bytes: u64,
+        content: Body,
+    ) -> Result<(), AgentError> {
+        let sending = async {
+            let mut request = self.request(place, Method::PUT, path, content).await?;
+            request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(bytes));
+            let mut sender = self.connect(place).await?;
+            let failed = |error: hyper::Error| AgentError::NotBrought(error.to_string());
+            sender.send_request(request).await.map_err(failed)
+        };
+        let answer = timeout(GIVE, sending)
+            .await
+            .map_err(|_elapsed| AgentError::Slow(place.address))??;
+        if answer.status().is_success() {
+            return Ok(());
         }
-        Err(last)
+        let status = answer.status();
+        let details = details_of(answer).await;
+        let said = details["detail"].as_str().unwrap_or("no reason");
+        Err(AgentError::NotBrought(format!("the agent answers {status}: {said}")))
     }
 
     async fn ask(
@@ -253,8 +283,46 @@ impl Agents {
         asked: &HeaderMap,
         turn: OwnedSemaphorePermit,
     ) -> Result<Response<Body>, AgentError> {
-        let (name, connector) = self.identity(&place.node).await?;
+        let address = place.address;
+        let mut request = self.request(place, method, path, Body::empty()).await?;
+        for name in ASKED {
+            for value in asked.get_all(&name) {
+                request.headers_mut().append(name.clone(), value.clone());
+            }
+        }
+        let mut sender = self.connect(place).await?;
+        let answer = timeout(HEAD, sender.send_request(request))
+            .await
+            .map_err(|_elapsed| AgentError::Slow(address))?
+            .map_err(|error| AgentError::Unreachable {
+                address,
+                reason: error.to_string(),
+            })?;
+        judge(answer, turn).await
+    }
+
+    /// A request that shows the agent a token of its node.
+    async fn request(
+        &self,
+        place: &AgentPlace,
+        method: Method,
+        path: &str,
+        body: Body,
+    ) -> Result<Request<Body>, AgentError> {
         let bearer = self.tokens.of(&place.node).await?;
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, &self.options.server_name)
+            .body(body)
+            .map_err(|error| AgentError::Own(error.to_string()))?;
+        request.headers_mut().insert(AUTHORIZATION, bearer);
+        Ok(request)
+    }
+
+    /// A connection to an agent that has the certificate of its node. It ends with the answer's body, or with whoever reads it.
+    async fn connect(&self, place: &AgentPlace) -> Result<SendRequest<Body>, AgentError> {
+        let (name, connector) = self.identity(&place.node).await?;
         let address = place.address;
         let unreachable = |reason: String| AgentError::Unreachable { address, reason };
         let connect = async {
@@ -265,32 +333,15 @@ impl Agents {
             .await
             .map_err(|_elapsed| AgentError::Slow(address))?
             .map_err(|error| unreachable(error.to_string()))?;
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|error| unreachable(error.to_string()))?;
-        // It ends with the answer's body, or with whoever reads it.
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection to an agent broke");
             }
         });
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(HOST, &self.options.server_name)
-            .body(Empty::<Bytes>::new())
-            .map_err(|error| AgentError::Own(error.to_string()))?;
-        request.headers_mut().insert(AUTHORIZATION, bearer);
-        for name in ASKED {
-            for value in asked.get_all(&name) {
-                request.headers_mut().append(name.clone(), value.clone());
-            }
-        }
-        let answer = timeout(HEAD, sender.send_request(request))
-            .await
-            .map_err(|_elapsed| AgentError::Slow(address))?
-            .map_err(|error| unreachable(error.to_string()))?;
-        judge(answer, turn).await
+        Ok(sender)
     }
 
     /// What the agent of a node must show, and who says so.
@@ -318,6 +369,20 @@ impl Agents {
     }
 }
 
+/// The problem details of an answer; null where there are none.
+async fn details_of(answer: Response<Incoming>) -> serde_json::Value {
+    let body = http_body_util::Limited::new(answer.into_body(), 16 << 10);
+    let said = timeout(HEAD, http_body_util::BodyExt::collect(body)).await;
+    let said = said.ok().and_then(Result::ok).map(http_body_util::Collected::to_bytes);
+    said.and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default()
+}
+
+fn texts(list: &serde_json::Value) -> Vec<String> {
+    let texts = list.as_array().into_iter().flatten();
+    texts.filter_map(|text| text.as_str().map(str::to_owned)).collect()
+}
+
 /// Passes on what a client may see of an agent's answer; the transfer's turn ends with its body.
 async fn judge(answer: Response<Incoming>, turn: OwnedSemaphorePermit) -> Result<Response<Body>, AgentError> {
     let status = answer.status();
@@ -328,17 +393,15 @@ async fn judge(answer: Response<Incoming>, turn: OwnedSemaphorePermit) -> Result
         StatusCode::RANGE_NOT_SATISFIABLE,
     ];
     if !fine.contains(&status) {
-        let body = http_body_util::Limited::new(answer.into_body(), 16 << 10);
-        let said = timeout(HEAD, http_body_util::BodyExt::collect(body)).await;
-        let said = said.ok().and_then(Result::ok).map(http_body_util::Collected::to_bytes);
-        let details: serde_json::Value = said
-            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-            .unwrap_or_default();
+        let details = details_of(answer).await;
         let reason = details["reason"].as_str().and_then(ArtifactReason::from_name);
         let detail = || details["detail"].as_str().unwrap_or("no reason").to_owned();
         return Err(match (status, reason) {
             (StatusCode::NOT_FOUND, Some(ArtifactReason::NotCaptured)) => AgentError::NotCaptured(detail()),
             (StatusCode::NOT_FOUND, _) => AgentError::Gone,
+            (StatusCode::CONFLICT, Some(ArtifactReason::MissingInputs)) => {
+                AgentError::MissingInputs(texts(&details["missing"]))
+            }
             (StatusCode::SERVICE_UNAVAILABLE, Some(ArtifactReason::Converting)) => AgentError::Converting,
             (StatusCode::SERVICE_UNAVAILABLE, Some(ArtifactReason::Busy)) => AgentError::Conversions,
             (StatusCode::INTERNAL_SERVER_ERROR, Some(ArtifactReason::ConversionFailed)) => {

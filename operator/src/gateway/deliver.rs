@@ -5,9 +5,9 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::header::CONTENT_DISPOSITION;
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
-use flopwatch_api::artifact::{Output, artifacts_path};
+use flopwatch_analysis::catalogue;
+use flopwatch_api::artifact::{Artifact, Output, TIMELINE, artifacts_path};
 use flopwatch_api::capture::Capture;
-use flopwatch_api::form::{Form, TIMELINE};
 use flopwatch_api::phase::Phase;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_http::Verb;
@@ -19,26 +19,48 @@ use crate::gateway::problem::Problem;
 use crate::gateway::routes::{Gateway, published};
 use crate::gateway::token::Token;
 
+/// A capture that an answer is made of: the caller may read its session, and its raw captures where its timeline is as sensitive.
+#[derive(Clone, Debug)]
+pub(crate) struct Chosen {
+    pub(crate) session: Arc<ProfilingSession>,
+    pub(crate) capture: Arc<Capture>,
+    /// The artifact that is read.
+    pub(crate) artifact: Artifact,
+}
+
+impl Chosen {
+    pub(crate) fn namespace(&self) -> String {
+        self.session.namespace().unwrap_or_default()
+    }
+
+    pub(crate) fn uid(&self) -> String {
+        self.capture.uid().unwrap_or_default()
+    }
+
+    fn has_copy(&self) -> bool {
+        let status = self.capture.status.as_ref();
+        status.is_some_and(|status| status.store_url.is_some())
+    }
+}
+
+/// Where a result is, at the agent of its first capture's node and at any other.
+pub(crate) struct ResultPath {
+    pub(crate) at_home: String,
+    pub(crate) elsewhere: String,
+}
+
 impl Gateway {
-    /// Passes an artifact, or a form of the timeline, on from whoever holds it.
-    pub(crate) async fn stream(
+    /// An artifact of a capture whose session the caller may read, if they may read the artifact too.
+    pub(crate) async fn choose(
         &self,
         token: &Token,
         (session, capture): (Arc<ProfilingSession>, Arc<Capture>),
         name: &str,
-        method: Method,
-        headers: &HeaderMap,
-    ) -> Result<Response<Body>, Problem> {
-        let (artifact, is_form) = match (published(&capture, name), Form::from_name(name)) {
-            (Some(artifact), _) => (artifact, false),
-            (None, Some(_form)) => (
-                published(&capture, TIMELINE).ok_or_else(|| nothing_of_that_name(&capture))?,
-                true,
-            ),
-            (None, None) => return Err(nothing_of_that_name(&capture)),
-        };
-        let namespace = session.namespace().unwrap_or_default();
+    ) -> Result<Chosen, Problem> {
+        let artifact = published(&capture, name).ok_or_else(|| nothing_of_that_name(&capture))?;
+        let artifact = artifact.clone();
         if artifact.type_ == Output::Raw || artifact.sensitive {
+            let namespace = session.namespace().unwrap_or_default();
             let allowed = self
                 .allow(token, Verb::Get, &namespace, Some(&session.name_any()), true)
                 .await;
@@ -47,38 +69,104 @@ impl Gateway {
                 other => other,
             })?;
         }
-        let path = format!("{}/{name}", artifacts_path(&namespace, &capture.name_any()));
-        let place = agent_of(&capture);
-        let has_copy = capture.status.as_ref().is_some_and(|status| status.store_url.is_some());
-        let mut answer = match (&place, self.store.as_ref().filter(|_| has_copy)) {
-            (None, None) => {
-                let words = "The capture does not say which agent holds it, and there is no copy in an object store.";
-                return Err(Problem::NotReady(words.to_owned()));
-            }
-            (Some(place), None) => self.agents.fetch(place, method, &path, headers).await?,
+        Ok(Chosen {
+            session,
+            capture,
+            artifact,
+        })
+    }
+
+    /// Passes on an artifact, or a file that is made of the timeline, from whoever holds it.
+    pub(crate) async fn stream(
+        self: &Arc<Self>,
+        token: &Token,
+        (session, capture): (Arc<ProfilingSession>, Arc<Capture>),
+        name: &str,
+        method: Method,
+        headers: &HeaderMap,
+    ) -> Result<Response<Body>, Problem> {
+        let is_made = published(&capture, name).is_none() && catalogue::artifact(name).is_some();
+        let source = if is_made { TIMELINE } else { name };
+        let chosen = self.choose(token, (session, capture), source).await?;
+        let path = format!(
+            "{}/{name}",
+            artifacts_path(&chosen.namespace(), &chosen.capture.name_any())
+        );
+        let answer = if is_made {
+            let paths = ResultPath {
+                elsewhere: format!("{path}?uid={}", chosen.uid()),
+                at_home: path,
+            };
+            self.result(&[chosen], &paths, &method, headers).await?
+        } else {
+            self.read(&chosen, &path, &method, headers).await?
+        };
+        Ok(saved_as(answer, name))
+    }
+
+    /// An artifact that was published, from the agent of its node or from the object store.
+    pub(crate) async fn read(
+        &self,
+        chosen: &Chosen,
+        path: &str,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Result<Response<Body>, Problem> {
+        let place = agent_of(&chosen.capture);
+        match (&place, self.store.as_ref().filter(|_| chosen.has_copy())) {
+            (None, None) => Err(nobody_has_it()),
+            (Some(place), None) => Ok(self.agents.fetch(place, method.clone(), path, headers).await?),
             (place, Some(store)) => {
-                match self.ask_agent(place.as_ref(), &method, &path, headers).await {
-                    Some(answer) => answer?,
-                    // Whichever agent there is makes a form of the copy.
-                    None if is_form => {
-                        let uid = capture.uid().unwrap_or_default();
-                        self.agents
-                            .fetch_from_any(&uid, place.as_ref(), &method, &path, headers)
-                            .await?
+                if let Some(answer) = self.ask_agent(place.as_ref(), method, path, headers).await {
+                    return Ok(answer?);
+                }
+                let turn = self.agents.turn().await?;
+                store
+                    .fetch(&chosen.capture, &chosen.artifact, method, headers, turn)
+                    .await
+            }
+        }
+    }
+
+    /// The result of an analysis, from the agent that holds the first capture, or from any that can read its copy.
+    pub(crate) async fn result(
+        self: &Arc<Self>,
+        inputs: &[Chosen],
+        paths: &ResultPath,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Result<Response<Body>, Problem> {
+        let first = inputs.first().ok_or_else(nobody_has_it)?;
+        let place = agent_of(&first.capture);
+        let has_copy = self.store.is_some() && first.has_copy();
+        match &place {
+            None if !has_copy => return Err(nobody_has_it()),
+            Some(place) if !has_copy || !self.agents.is_missed(place.address) => {
+                match self
+                    .ask_for_result(place, inputs, &paths.at_home, method, headers)
+                    .await
+                {
+                    Err(error) if has_copy && error.is_absence() => {
+                        tracing::info!(%error, "a result is made of the copy in the object store instead");
                     }
-                    None => {
-                        let turn = self.agents.turn().await?;
-                        store.fetch(&capture, artifact, &method, headers, turn).await?
-                    }
+                    other => return Ok(other?),
                 }
             }
-        };
-        if answer.status() != StatusCode::NOT_MODIFIED
-            && let Ok(value) = HeaderValue::try_from(format!("attachment; filename=\"{name}\""))
-        {
-            answer.headers_mut().insert(CONTENT_DISPOSITION, value);
+            _ => {}
         }
-        Ok(answer)
+        let mut last = AgentError::Nobody("there is no other".to_owned());
+        for agent in self.agents.others(&first.uid(), place.as_ref()).await? {
+            match self
+                .ask_for_result(&agent, inputs, &paths.elsewhere, method, headers)
+                .await
+            {
+                Err(error @ (AgentError::Unreachable { .. } | AgentError::Slow(_))) => {
+                    last = AgentError::Nobody(error.to_string());
+                }
+                other => return Ok(other?),
+            }
+        }
+        Err(last.into())
     }
 
     /// The agent's answer; None where it has none and the object store may have.
@@ -98,6 +186,21 @@ impl Gateway {
             other => Some(other),
         }
     }
+}
+
+/// Says under which name a browser saves it.
+pub(crate) fn saved_as(mut answer: Response<Body>, name: &str) -> Response<Body> {
+    if answer.status() != StatusCode::NOT_MODIFIED
+        && let Ok(value) = HeaderValue::try_from(format!("attachment; filename=\"{name}\""))
+    {
+        answer.headers_mut().insert(CONTENT_DISPOSITION, value);
+    }
+    answer
+}
+
+fn nobody_has_it() -> Problem {
+    let words = "The capture does not say which agent holds it, and there is no copy in an object store.";
+    Problem::NotReady(words.to_owned())
 }
 
 fn nothing_of_that_name(capture: &Capture) -> Problem {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_analysis::Definition;
 use flopwatch_api::artifact::{Artifact, Output};
 use flopwatch_api::capture::Capture;
-use flopwatch_api::form::Form;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::SessionCondition;
 use flopwatch_api::requirement::Requirement;
@@ -416,11 +416,11 @@ pub(crate) struct FormItem {
 }
 
 impl FormItem {
-    pub(crate) fn of(form: Form) -> Self {
+    pub(crate) fn of(name: &'static str, definition: &Definition) -> Self {
         Self {
-            name: form.name(),
-            media_type: form.media_type(),
-            about: form.about(),
+            name,
+            media_type: definition.media_type(),
+            about: definition.about,
         }
     }
 }

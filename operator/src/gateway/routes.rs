@@ -11,24 +11,21 @@ use axum::extract::{Path, Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, Method, Response, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
-use flopwatch_api::artifact::Artifact;
+use flopwatch_analysis::catalogue;
+use flopwatch_api::artifact::{Artifact, TIMELINE};
 use flopwatch_api::capture::Capture;
-use flopwatch_api::form::{Form, TIMELINE};
 use flopwatch_api::phase::Phase;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_http::{Credentials, Grant, Reviewer, Verb};
 use futures::Stream;
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, PostParams};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
-use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::gateway::agents::Agents;
 use crate::gateway::api_server::{ApiServer, asked};
-use crate::gateway::cookie::{self, Cookies};
+use crate::gateway::cookie::Cookies;
 use crate::gateway::messages::{
     ArtifactItem, ArtifactList, CaptureItem, CaptureQuery, Content, Deleted, FormItem, KernelCounters, ListQuery,
     ModeList, RunAccepted, RunRequest, SessionDetail, SessionItem, SessionList, SessionPath, SessionState,
@@ -36,12 +33,12 @@ use crate::gateway::messages::{
 };
 use crate::gateway::places::Places;
 use crate::gateway::problem::{Guarded, OfCapture, OfSession, Problem, ProblemDetails, Transfer};
-use crate::gateway::progress::{Listener, Notice, ServerSentEvent};
+use crate::gateway::progress::{Listener, ServerSentEvent};
 use crate::gateway::request::{is_namespace, session_of};
 use crate::gateway::sessions::{Cursor, Filter, Sessions, id_of};
 use crate::gateway::store::ObjectStore;
 use crate::gateway::token::Token;
-use crate::gateway::{sign_in, stop, targets};
+use crate::gateway::{analyses, document, sign_in, stop, targets};
 
 /// Time between two looks for it.
 const LOOK: Duration = Duration::from_millis(50);
@@ -49,6 +46,11 @@ const LOOK: Duration = Duration::from_millis(50);
 const PAGE: u16 = 50;
 /// Most sessions on a page.
 const LARGEST_PAGE: u16 = 500;
+
+/// File name of the earliest events.
+const EVENTS: &str = "events.json";
+/// File name of the counters of kernels.
+const KERNELS: &str = "kernels.json";
 
 /// What every request has at hand.
 pub(crate) struct Gateway {
@@ -70,35 +72,8 @@ pub(crate) struct Gateway {
 
 type Shared = State<Arc<Gateway>>;
 
-#[derive(OpenApi)]
-#[openapi(
-    info(
-        title = "Flopwatch",
-        description = "Profiles GPU pods in place and serves the results. Errors are problem details (RFC 9457) with a `reason` of a closed set.",
-        license(name = "Apache-2.0", identifier = "Apache-2.0")
-    ),
-    modifiers(&Schemes),
-    components(schemas(Notice)),
-    security(("bearer" = []), ("browser" = []))
-)]
-struct Document;
-
-struct Schemes;
-
-impl Modify for Schemes {
-    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        let mut http = Http::new(HttpAuthScheme::Bearer);
-        http.description = Some("A token of the cluster, such as `kubectl create token` makes.".to_owned());
-        let components = document.components.get_or_insert_default();
-        components.add_security_scheme("bearer", SecurityScheme::Http(http));
-        let words = "A browser that signed in at /api/sign-in; counts only with `Sec-Fetch-Site: same-origin`.";
-        let cookie = ApiKey::Cookie(ApiKeyValue::with_description(cookie::NAME, words));
-        components.add_security_scheme("browser", SecurityScheme::ApiKey(cookie));
-    }
-}
-
 fn documented() -> (axum::Router<Arc<Gateway>>, utoipa::openapi::OpenApi) {
-    let (router, mut document) = OpenApiRouter::with_openapi(Document::openapi())
+    let (router, mut document) = OpenApiRouter::with_openapi(document::declared())
         .routes(routes!(modes))
         .routes(routes!(run))
         .routes(routes!(list))
@@ -112,42 +87,22 @@ fn documented() -> (axum::Router<Arc<Gateway>>, utoipa::openapi::OpenApi) {
         .routes(routes!(timeline))
         .routes(routes!(timeline_status))
         .routes(routes!(kernels))
+        .routes(routes!(analyses::analyses))
+        .routes(routes!(analyses::analysis))
         .split_for_parts();
-    describe(&mut document);
+    document::describe(&mut document);
     (router, document)
-}
-
-/// Says of every answer that has no words of its own what its status is, and gives `HEAD` an id beside that of `GET`: the standard asks
-/// for both.
-fn describe(document: &mut utoipa::openapi::OpenApi) {
-    for item in document.paths.paths.values_mut() {
-        if let Some(id) = item.head.as_mut().and_then(|head| head.operation_id.as_mut()) {
-            id.insert_str(0, "head_");
-        }
-        let operations = [&mut item.get, &mut item.head, &mut item.post, &mut item.delete];
-        for operation in operations.into_iter().flatten() {
-            for (status, response) in &mut operation.responses.responses {
-                let words = StatusCode::from_bytes(status.as_bytes());
-                let words = words.ok().and_then(|status| status.canonical_reason());
-                if let (RefOr::T(response), Some(words)) = (response, words)
-                    && response.description.is_empty()
-                {
-                    words.clone_into(&mut response.description);
-                }
-            }
-        }
-    }
 }
 
 /// The OpenAPI 3.1 document, as it is served and committed.
 pub fn openapi() -> Result<String, serde_json::Error> {
-    documented().1.to_pretty_json()
+    document::complete(&documented().1)
 }
 
 /// The paths, with the document at `/api/openapi.json`.
 pub(crate) fn router(gateway: Arc<Gateway>) -> Result<axum::Router, serde_json::Error> {
     let (router, document) = documented();
-    let document = axum::body::Bytes::from(document.to_pretty_json()?);
+    let document = axum::body::Bytes::from(document::complete(&document)?);
     let serve = move || {
         let document = document.clone();
         async move { ([(CONTENT_TYPE, "application/json")], document) }
@@ -221,7 +176,7 @@ impl Gateway {
     }
 
     /// The session and the one capture that the request is about.
-    async fn capture(
+    pub(crate) async fn capture(
         &self,
         token: &Token,
         id: &str,
@@ -432,7 +387,12 @@ async fn artifacts(
     let (id, which) = (path(id)?, query(which)?);
     let (_, capture) = gateway.capture(&token, &id, which.capture.as_deref()).await?;
     let status = capture.status.clone().unwrap_or_default();
-    let forms = published(&capture, TIMELINE).map(|_timeline| Form::ALL.map(FormItem::of).to_vec());
+    let forms = published(&capture, TIMELINE).map(|_timeline| {
+        let exports = catalogue::artifacts();
+        exports
+            .map(|(name, definition)| FormItem::of(name, definition))
+            .collect()
+    });
     Ok(Json(ArtifactList {
         session_id: id,
         capture: capture.name_any(),
@@ -504,7 +464,7 @@ async fn timeline(
             let places = "the timeline file is at SESSION_ID.h5, its events at SESSION_ID";
             return Err(Problem::BadRequest(places.to_owned()));
         }
-        None => (file.as_str(), Form::EventsJson.name()),
+        None => (file.as_str(), EVENTS),
     };
     let found = gateway.capture(&token, id, which.capture.as_deref()).await?;
     gateway.stream(&token, found, name, method, &headers).await
@@ -530,9 +490,7 @@ async fn kernels(
 ) -> Result<Response<Body>, Problem> {
     let (id, which) = (path(id)?, query(which)?);
     let found = gateway.capture(&token, &id, which.capture.as_deref()).await?;
-    gateway
-        .stream(&token, found, Form::Kernels.name(), method, &headers)
-        .await
+    gateway.stream(&token, found, KERNELS, method, &headers).await
 }
 
 /// Whether the timeline file can be fetched.

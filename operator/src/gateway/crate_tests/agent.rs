@@ -47,6 +47,7 @@ pub(super) struct Agent {
     /// What it published.
     pub(super) manifest: Manifest,
     pub(super) stop: CancellationToken,
+    registry: Registry,
 }
 
 impl Agent {
@@ -54,9 +55,10 @@ impl Agent {
     pub(super) async fn publishing(timeline: &[u8], setup: AgentSetup<'_>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         write_certificate(folder.path());
-        let (store, metrics) = open_store(folder.path()).await;
-        let manifest = publish(&store, folder.path(), timeline).await;
-        Self::serve(NODE, folder, store, manifest, metrics, setup).await
+        let registry = Registry::new();
+        let (store, metrics) = open_store(folder.path(), &registry).await;
+        let manifest = publish(&store, folder.path(), timeline, "train-a", ("train", "0badcafe")).await;
+        Self::serve(NODE, folder, store, manifest, (metrics, registry), setup).await
     }
 
     /// That of [`OTHER_NODE`], which holds nothing, with the certificate of this one.
@@ -65,8 +67,17 @@ impl Agent {
         for file in ["tls.crt", "tls.key", "ca.crt"] {
             std::fs::copy(self.folder.path().join(file), folder.path().join(file)).unwrap();
         }
-        let (store, metrics) = open_store(folder.path()).await;
-        Self::serve(OTHER_NODE, folder, store, self.manifest.clone(), metrics, setup).await
+        let registry = Registry::new();
+        let (store, metrics) = open_store(folder.path(), &registry).await;
+        Self::serve(
+            OTHER_NODE,
+            folder,
+            store,
+            self.manifest.clone(),
+            (metrics, registry),
+            setup,
+        )
+        .await
     }
 
     async fn serve(
@@ -74,7 +85,7 @@ impl Agent {
         folder: TempDir,
         store: Store,
         manifest: Manifest,
-        metrics: ArtifactMetrics,
+        (metrics, registry): (ArtifactMetrics, Registry),
         setup: AgentSetup<'_>,
     ) -> Self {
         let store = Arc::new(store);
@@ -99,7 +110,23 @@ impl Agent {
             store,
             manifest,
             stop,
+            registry,
         }
+    }
+
+    /// Publishes another capture, of that session.
+    pub(super) async fn publish(&self, timeline: &[u8], capture: &str, session: (&str, &str)) -> Manifest {
+        publish(&self.store, self.folder.path(), timeline, capture, session).await
+    }
+
+    /// Timelines of other nodes that it took.
+    pub(super) fn inputs_taken(&self) -> u64 {
+        let text = prometheus::TextEncoder::new()
+            .encode_to_string(&self.registry.gather())
+            .unwrap();
+        let series = "flopwatch_artifact_inputs_total{result=\"taken\"} ";
+        let line = text.lines().find_map(|line| line.strip_prefix(series));
+        line.unwrap().parse().unwrap()
     }
 
     /// Closes its port, as if its node were gone.
@@ -144,8 +171,8 @@ fn write_certificate(folder: &Path) {
     }
 }
 
-async fn open_store(folder: &Path) -> (Store, ArtifactMetrics) {
-    let metrics = ArtifactMetrics::register(&Registry::new()).unwrap();
+async fn open_store(folder: &Path, registry: &Registry) -> (Store, ArtifactMetrics) {
+    let metrics = ArtifactMetrics::register(registry).unwrap();
     let options = StoreOptions {
         free_bytes_floor: 0,
         ..StoreOptions::default()
@@ -154,7 +181,13 @@ async fn open_store(folder: &Path) -> (Store, ArtifactMetrics) {
     (store.unwrap(), metrics)
 }
 
-async fn publish(store: &Store, folder: &Path, timeline: &[u8]) -> Manifest {
+async fn publish(
+    store: &Store,
+    folder: &Path,
+    timeline: &[u8],
+    capture: &str,
+    (session, id): (&str, &str),
+) -> Manifest {
     let file = |name: &str, output: Output, media_type: &str, content: &[u8]| {
         let path = folder.join(name);
         std::fs::write(&path, content).unwrap();
@@ -173,12 +206,12 @@ async fn publish(store: &Store, folder: &Path, timeline: &[u8]) -> Manifest {
     let publication = Publication {
         capture: CaptureId {
             namespace: "team".into(),
-            name: "train-a".into(),
-            uid: "uid-of-train-a".into(),
+            name: capture.into(),
+            uid: format!("uid-of-{capture}"),
         },
         session: SessionReference {
-            name: "train".into(),
-            id: "0badcafe".into(),
+            name: session.into(),
+            id: id.into(),
         },
         created: Timestamp::UNIX_EPOCH,
     };

@@ -7,7 +7,6 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use clap::Parser as _;
-use flopwatch_api::form::Form;
 use flopwatch_artifacts::ConversionLimits;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -151,10 +150,10 @@ async fn every_form_that_is_fetched_holds_the_same_events() {
     let mut files = Vec::new();
     for name in [
         "timeline.h5",
-        Form::EventsCsv.name(),
-        Form::Chrome.name(),
-        Form::EventsParquet.name(),
-        Form::Perfetto.name(),
+        "timeline.csv",
+        "timeline.json.gz",
+        "timeline.parquet",
+        "timeline.pftrace",
     ] {
         let path = format!("/api/profiling/session/0badcafe/artifacts/{name}");
         let mut answer = rig.get(&path, "reader").await;

@@ -84,6 +84,7 @@ impl Cluster {
         for right in [
             sessions("get"),
             raw,
+            Right::path("put", "/v1/inputs"),
             Right::resource("create", "authentication.k8s.io", "tokenreviews"),
             Right::resource("create", "authorization.k8s.io", "subjectaccessreviews"),
             Right::resource("create", "", "serviceaccounts/token")

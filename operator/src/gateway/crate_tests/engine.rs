@@ -1,19 +1,16 @@
-//! Forms made by the trace engine itself, which an agent runs in a sandboxed child.
+//! Analyses run by the engine itself, which an agent runs in a sandboxed child.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use flopwatch_analysis::export::{ExportFormat, Table, export};
-use flopwatch_api::form::Form;
+use flopwatch_analysis::{Input, Request};
 use flopwatch_artifacts::{ConversionError, Converter};
 use flopwatch_trace::{ReadLimits, timeline_file};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-/// Makes forms in this process.
+/// Runs analyses in this process.
 #[derive(Debug)]
 pub(super) struct Engine {
     folder: PathBuf,
@@ -25,26 +22,18 @@ impl Engine {
     }
 }
 
-fn write(form: Form, timeline: &Path, output: &Path) {
-    let timeline = timeline_file::read(timeline, &ReadLimits::default()).unwrap();
-    let (format, table) = match form {
-        Form::EventsCsv => (ExportFormat::Csv, Table::Events),
-        Form::EventsParquet => (ExportFormat::Parquet, Table::Events),
-        Form::SamplesCsv => (ExportFormat::Csv, Table::Samples),
-        Form::SamplesParquet => (ExportFormat::Parquet, Table::Samples),
-        Form::Chrome => (ExportFormat::Chrome, Table::Events),
-        Form::Perfetto => (ExportFormat::Perfetto, Table::Events),
-        Form::EventsJson => (ExportFormat::Json, Table::Events),
-        Form::Kernels => (ExportFormat::Kernels, Table::Events),
-    };
-    let file = File::create(output).unwrap();
-    if form == Form::Chrome {
-        let mut packed = GzEncoder::new(file, Compression::fast());
-        export(&timeline, format, table, &mut packed).unwrap();
-        packed.finish().unwrap();
-    } else {
-        export(&timeline, format, table, file).unwrap();
-    }
+fn write(request: &Request, timelines: &[PathBuf], output: &Path) {
+    let needs = &request.definition().needs;
+    let read = |path: &PathBuf| timeline_file::read_for(path, &ReadLimits::default(), needs).unwrap();
+    let parts: Vec<_> = timelines.iter().map(read).collect();
+    let inputs: Vec<Input<'_>> = parts
+        .iter()
+        .map(|part| Input {
+            timeline: &part.timeline,
+            totals: part.totals,
+        })
+        .collect();
+    request.run(&inputs, &mut File::create(output).unwrap()).unwrap();
 }
 
 impl Converter for Engine {
@@ -53,10 +42,15 @@ impl Converter for Engine {
         std::future::ready(Ok(self.folder.clone())).boxed()
     }
 
-    fn convert<'a>(&'a self, form: Form, timeline: &'a Path) -> BoxFuture<'a, Result<File, ConversionError>> {
-        let (timeline, output) = (timeline.to_owned(), timeline.with_file_name("form"));
+    fn convert<'a>(
+        &'a self,
+        request: &'a Request,
+        inputs: &'a [&'a Path],
+    ) -> BoxFuture<'a, Result<File, ConversionError>> {
+        let timelines: Vec<PathBuf> = inputs.iter().map(|input| (*input).to_owned()).collect();
+        let (request, output) = (request.clone(), inputs[0].with_file_name("result"));
         let written = tokio::task::spawn_blocking(move || {
-            write(form, &timeline, &output);
+            write(&request, &timelines, &output);
             File::open(output).unwrap()
         });
         async { Ok(written.await.unwrap()) }.boxed()

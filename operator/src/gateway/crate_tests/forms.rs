@@ -5,7 +5,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use flopwatch_api::form::Form;
+use flopwatch_analysis::model::Timeline;
+use flopwatch_analysis::{Input, Request, ResultType, catalogue};
 use flopwatch_artifacts::{ConversionError, Converter};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -13,7 +14,14 @@ use serde_json::{Value, json};
 
 use super::rig::{Rig, artifacts, timeline_content};
 
-/// Writes how large the timeline is; as a Chrome trace that fails.
+const EVENTS_CSV: &str = "timeline.csv";
+const EVENTS_PARQUET: &str = "timeline.parquet";
+const CHROME: &str = "timeline.json.gz";
+const PERFETTO: &str = "timeline.pftrace";
+const EVENTS_JSON: &str = "events.json";
+const KERNELS: &str = "kernels.json";
+
+/// Writes how large the timelines are; as a Chrome trace that fails.
 #[derive(Debug)]
 pub(super) struct Sizes {
     pub(super) folder: PathBuf,
@@ -27,24 +35,37 @@ impl Converter for Sizes {
         std::future::ready(Ok(self.folder.clone())).boxed()
     }
 
-    fn convert<'a>(&'a self, form: Form, timeline: &'a Path) -> BoxFuture<'a, Result<File, ConversionError>> {
+    fn convert<'a>(
+        &'a self,
+        request: &'a Request,
+        inputs: &'a [&'a Path],
+    ) -> BoxFuture<'a, Result<File, ConversionError>> {
         async move {
-            match form {
-                Form::Chrome => return Err(ConversionError::Failed("the child was ended".to_owned())),
-                Form::Perfetto => match self.perfetto {
+            let form = request.definition().file_name();
+            match form.as_str() {
+                CHROME => return Err(ConversionError::Failed("the child was ended".to_owned())),
+                PERFETTO => match self.perfetto {
                     Some(time) => tokio::time::sleep(time).await,
                     None => std::future::pending().await,
                 },
                 _ => {}
             }
-            let bytes = std::fs::metadata(timeline).unwrap().len();
-            let said = match form {
-                Form::EventsJson => earliest(bytes).to_string(),
-                Form::Kernels => String::new(),
+            let sizes = inputs.iter().map(|timeline| std::fs::metadata(timeline).unwrap().len());
+            let bytes: u64 = sizes.sum();
+            let said = match form.as_str() {
+                EVENTS_JSON => earliest(bytes).to_string(),
+                KERNELS => String::new(),
                 _ => format!("{bytes} bytes"),
             };
-            let output = timeline.with_file_name("form");
-            std::fs::write(&output, said).unwrap();
+            let output = inputs[0].with_file_name("form");
+            if let ResultType::Json { .. } = request.definition().result {
+                // As of captures that hold nothing.
+                let empty = Timeline::default();
+                let inputs: Vec<Input<'_>> = inputs.iter().map(|_input| Input::whole(&empty)).collect();
+                request.run(&inputs, &mut File::create(&output).unwrap()).unwrap();
+            } else {
+                std::fs::write(&output, said).unwrap();
+            }
             Ok(File::open(output).unwrap())
         }
         .boxed()
@@ -61,8 +82,8 @@ fn earliest(bytes: u64) -> Value {
     json!({"session_id": "0badcafe", "total_duration_ns": bytes, "total_events": 0, "events": []})
 }
 
-fn path(form: Form) -> String {
-    format!("/api/profiling/session/0badcafe/artifacts/{}", form.name())
+fn path(form: &str) -> String {
+    format!("/api/profiling/session/0badcafe/artifacts/{form}")
 }
 
 #[tokio::test]
@@ -78,10 +99,10 @@ async fn a_form_comes_from_the_agent_like_an_artifact() {
     });
     assert_eq!(
         (list["forms"].as_array().unwrap().len(), &list["forms"][0]),
-        (Form::ALL.len(), &expected)
+        (catalogue::artifacts().count(), &expected)
     );
 
-    let path = path(Form::EventsCsv);
+    let path = path(EVENTS_CSV);
     let content = format!("{} bytes", timeline_content().len());
     let whole = rig.get(&path, "reader").await;
     assert_eq!((whole.status, whole.body.as_slice()), (200, content.as_bytes()));
@@ -116,14 +137,14 @@ async fn a_form_comes_from_the_agent_like_an_artifact() {
 #[tokio::test]
 async fn a_form_that_cannot_be_made_or_not_yet_says_so() {
     let rig = Rig::new().await;
-    let failed = rig.get(&path(Form::Chrome), "reader").await;
+    let failed = rig.get(&path(CHROME), "reader").await;
     assert_eq!((failed.status, failed.reason().as_str()), (502, "ConversionFailed"));
     let detail = failed.json()["detail"].as_str().unwrap().to_owned();
     assert_eq!(detail, "It could not be made: the child was ended.");
-    let waiting = rig.get(&path(Form::Perfetto), "reader").await;
+    let waiting = rig.get(&path(PERFETTO), "reader").await;
     assert_eq!((waiting.status, waiting.reason().as_str()), (503, "Converting"));
     assert_eq!(waiting.header("retry-after"), "2");
-    let full = rig.get(&path(Form::EventsParquet), "reader").await;
+    let full = rig.get(&path(EVENTS_PARQUET), "reader").await;
     assert_eq!((full.status, full.reason().as_str()), (503, "Busy"));
 }
 
@@ -133,7 +154,7 @@ async fn a_capture_without_a_timeline_has_no_forms() {
     let mut bare = artifacts();
     bare.as_array_mut().unwrap().remove(0);
     rig.capture("train-a", &format!("https://{}/x", rig.agent.address), &bare);
-    assert_eq!(rig.get(&path(Form::EventsCsv), "reader").await.status, 404);
+    assert_eq!(rig.get(&path(EVENTS_CSV), "reader").await.status, 404);
     let list = rig
         .get("/api/profiling/session/0badcafe/artifacts", "reader")
         .await

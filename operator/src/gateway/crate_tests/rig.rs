@@ -64,7 +64,14 @@ impl Rig {
     /// Likewise, with an object store that gateway and agents know, and the agent of a second node.
     pub(super) async fn with_store(bucket: Bucket) -> Self {
         let sizes = |folder| -> Arc<dyn Converter> { Arc::new(Sizes { folder, perfetto: None }) };
-        Self::build(&timeline_content(), sizes, ConversionLimits::default(), Some(bucket)).await
+        Self::build(
+            &timeline_content(),
+            sizes,
+            ConversionLimits::default(),
+            Some(bucket),
+            true,
+        )
+        .await
     }
 
     /// Likewise, with what makes forms in a folder that it is given.
@@ -73,7 +80,12 @@ impl Rig {
         converter: impl Fn(PathBuf) -> Arc<dyn Converter>,
         limits: ConversionLimits,
     ) -> Self {
-        Self::build(timeline, converter, limits, None).await
+        Self::build(timeline, converter, limits, None, false).await
+    }
+
+    /// Likewise, with the agent of a second node and no object store.
+    pub(super) async fn on_two_nodes(timeline: &[u8], converter: impl Fn(PathBuf) -> Arc<dyn Converter>) -> Self {
+        Self::build(timeline, converter, ConversionLimits::default(), None, true).await
     }
 
     async fn build(
@@ -81,6 +93,7 @@ impl Rig {
         converter: impl Fn(PathBuf) -> Arc<dyn Converter>,
         limits: ConversionLimits,
         bucket: Option<Bucket>,
+        two_nodes: bool,
     ) -> Self {
         let metrics = Metrics::new().unwrap();
         let sessions = Sessions::new(metrics.gateway_notices.clone());
@@ -94,9 +107,10 @@ impl Rig {
             bucket: bucket.clone(),
         };
         let agent = Agent::publishing(timeline, setup.clone()).await;
-        let other = match &bucket {
-            Some(_) => Some(agent.another(setup).await),
-            None => None,
+        let other = if two_nodes {
+            Some(agent.another(setup).await)
+        } else {
+            None
         };
         match &other {
             Some(other) => cluster.add_agent(OTHER_NODE, other.address),
@@ -219,6 +233,26 @@ impl Rig {
 
     pub(super) fn agent_url(&self) -> String {
         format!("https://{}/v1/anything", self.agent.address)
+    }
+
+    /// Where the second node's agent is.
+    pub(super) fn other_url(&self) -> String {
+        format!("https://{}/v1/anything", self.other.as_ref().unwrap().address)
+    }
+
+    /// Has the second node's agent publish a capture of a session in `team`, and says so in its status, which is given back.
+    pub(super) async fn publish_on_the_other(&self, name: &str, session: &str, id: &str, timeline: &[u8]) -> Value {
+        let other = self.other.as_ref().unwrap();
+        let manifest = other.publish(timeline, name, (session, id)).await;
+        let status = finished(&self.other_url(), &serde_json::to_value(manifest.artifacts).unwrap());
+        self.capture_on(OTHER_NODE, session, id, name, &status);
+        status
+    }
+
+    /// Timelines of other nodes that the agents took.
+    pub(super) fn inputs_taken(&self) -> u64 {
+        let agents = std::iter::once(&self.agent).chain(&self.other);
+        agents.map(Agent::inputs_taken).sum()
     }
 
     /// Adds a finished capture of the session `team/train` whose artifacts are at `url`.

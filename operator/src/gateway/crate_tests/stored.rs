@@ -1,7 +1,6 @@
 //! Artifacts whose node is gone, out of a real server of S3.
 
 use clap::Parser;
-use flopwatch_api::form::Form;
 use flopwatch_artifacts::CaptureId;
 use flopwatch_artifacts::object_store::{Bucket, Limits, StoreArguments};
 use flopwatch_bucket_rig::{BUCKET, S3Server};
@@ -201,7 +200,7 @@ async fn a_store_that_fails_has_a_reason_of_its_own() {
 async fn any_nodes_agent_makes_a_form_of_a_copy() {
     let server = S3Server::start().await;
     let (rig, bucket) = copied(&server).await;
-    let form = format!("/api/profiling/session/0badcafe/artifacts/{}", Form::EventsCsv.name());
+    let form = format!("/api/profiling/session/0badcafe/artifacts/{}", "timeline.csv");
     rig.agent.stop();
     let made = rig.get(&form, "reader").await;
     let content = format!("{} bytes", timeline_content().len());

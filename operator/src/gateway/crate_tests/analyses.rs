@@ -1,0 +1,189 @@
+//! Analyses through the gateway: of one capture, and of two that lie on different nodes. The timelines are empty; what runs is the real
+//! engine.
+
+use flopwatch_analysis::catalogue;
+use flopwatch_analysis::model::Timeline;
+use flopwatch_artifacts::ConversionLimits;
+use flopwatch_bucket_rig::{S3Server, SECRET_KEY};
+use flopwatch_trace::timeline_file;
+use serde_json::{Value, json};
+
+use super::client::Answer;
+use super::engine::Engine;
+use super::rig::{OTHER_NODE, Rig, artifacts, finished};
+use super::stored::bucket;
+
+const ANALYSES: &str = "/api/profiling/session/0badcafe/analyses";
+
+/// A timeline file that holds nothing.
+fn empty() -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("timeline.h5");
+    timeline_file::write(&Timeline::default(), &path).unwrap();
+    std::fs::read(path).unwrap()
+}
+
+async fn rig() -> Rig {
+    Rig::converting(&empty(), Engine::converter, ConversionLimits::default()).await
+}
+
+/// Two nodes without an object store. The other holds the capture `train-b` of the session `team/other` (00000bad), whose timeline is the
+/// same but for its capture.
+async fn two_nodes() -> (Rig, Value) {
+    let rig = Rig::on_two_nodes(&empty(), Engine::converter).await;
+    rig.session("team", "other", "00000bad", 1, "True");
+    let status = rig.publish_on_the_other("train-b", "other", "00000bad", &empty()).await;
+    (rig, status)
+}
+
+fn detail(answer: &Answer) -> String {
+    answer.json()["detail"].as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_analysis_of_one_capture_comes_from_its_agent() {
+    let rig = rig().await;
+    let path = format!("{ANALYSES}/kernels-per-stream");
+    let answer = rig.get(&path, "reader").await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.header("content-type"), "application/json");
+    let named = "attachment; filename=\"kernels-per-stream.json\"";
+    assert_eq!(answer.header("content-disposition"), named);
+    assert_eq!(answer.json(), json!({"captured": false, "rows": []}));
+    let tag = answer.header("etag").to_owned();
+    let again = rig
+        .ask("GET", &path, Some("reader"), &[("If-None-Match", &tag)], "")
+        .await;
+    assert_eq!(again.status, 304);
+    assert_eq!(rig.ask("HEAD", &path, Some("reader"), &[], "").await.status, 200);
+    assert_eq!(rig.get(&path, "stranger").await.status, 403);
+    assert_eq!(rig.ask("GET", &path, None, &[], "").await.status, 401);
+}
+
+#[tokio::test]
+async fn the_catalogue_is_listed_for_everybody() {
+    let rig = Rig::new().await;
+    let list = rig.ask("GET", "/api/profiling/analyses", None, &[], "").await.json();
+    let names: Vec<&str> = list["analyses"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one["name"].as_str())
+        .collect();
+    let known: Vec<&str> = catalogue::CATALOGUE.iter().map(|definition| definition.name).collect();
+    assert_eq!(names, known);
+    let changes = list["analyses"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["name"] == "kernel-changes")
+        .unwrap();
+    assert_eq!((&changes["inputs"], &changes["version"]), (&json!("two"), &json!(1)));
+    assert!(changes["parameters"]["properties"]["limit"].is_object(), "{changes}");
+}
+
+#[tokio::test]
+async fn what_is_no_request_of_the_catalogue_says_what_is() {
+    let rig = Rig::new().await;
+    for (path, status, words) in [
+        (
+            "flame-graph",
+            404,
+            vec!["flame-graph", "kernels-per-stream", "kernel-changes"],
+        ),
+        ("kernels-per-stream?colour=red", 400, vec!["colour", "it has none"]),
+        (
+            "kernel-changes?with=0badcafe&colour=red",
+            400,
+            vec!["colour", "limit", "name_contains"],
+        ),
+        ("kernel-changes?with=0badcafe&limit=0", 400, vec!["limit", "1"]),
+        ("kernel-changes", 400, vec!["two captures", "with=SESSION_ID/CAPTURE"]),
+        ("kernels-per-stream?with=0badcafe", 400, vec!["one capture"]),
+    ] {
+        let answer = rig.get(&format!("{ANALYSES}/{path}"), "reader").await;
+        assert_eq!(answer.status, status, "{path}: {answer:?}");
+        for word in words {
+            assert!(detail(&answer).contains(word), "{path}: {answer:?}");
+        }
+        assert_eq!(
+            rig.get(&format!("{ANALYSES}/{path}"), "stranger").await.status,
+            403,
+            "{path}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_captures_of_different_nodes_meet_on_the_first_ones() {
+    let (rig, _) = two_nodes().await;
+    let path = format!("{ANALYSES}/kernel-changes?capture=train-a&with=00000bad/train-b");
+    let answer = rig.get(&path, "reader").await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(
+        (&answer.json()["captured"], &answer.json()["rows"]),
+        (&json!(false), &json!([]))
+    );
+    assert_eq!(rig.inputs_taken(), 1);
+    assert_eq!(rig.get(&path, "reader").await.json(), answer.json());
+    assert_eq!(rig.ask("HEAD", &path, Some("reader"), &[], "").await.status, 200);
+    assert_eq!(rig.inputs_taken(), 1, "a kept result needs no content");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_not_read_the_second_session_has_nothing_brought() {
+    let (rig, _) = two_nodes().await;
+    rig.session("closed", "secret", "00005ec1", 2, "True");
+    let mut status = finished(&rig.other_url(), &artifacts());
+    status["artifacts"][0]["sensitive"] = json!(true);
+    rig.capture_on(OTHER_NODE, "other", "00000bad", "train-b", &status);
+    for (with, user, reason) in [
+        ("00005ec1", "reader", "Forbidden"),
+        ("12345678", "reader", "Forbidden"),
+        ("00000bad", "stranger", "Forbidden"),
+        ("00000bad", "reader", "RawForbidden"),
+    ] {
+        let answer = rig.get(&format!("{ANALYSES}/kernel-changes?with={with}"), user).await;
+        assert_eq!(
+            (answer.status, answer.reason().as_str()),
+            (403, reason),
+            "{with} {user}: {answer:?}"
+        );
+    }
+    assert_eq!(rig.inputs_taken(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_capture_that_is_not_what_its_status_says_is_not_taken() {
+    let (rig, mut status) = two_nodes().await;
+    status["artifacts"][0]["sha256"] = json!("0".repeat(64));
+    rig.capture_on(OTHER_NODE, "other", "00000bad", "train-b", &status);
+    let answer = rig
+        .get(&format!("{ANALYSES}/kernel-changes?with=00000bad"), "reader")
+        .await;
+    assert_eq!(
+        (answer.status, answer.reason().as_str()),
+        (502, "NotBrought"),
+        "{answer:?}"
+    );
+    assert!(detail(&answer).contains("SHA-256"), "{answer:?}");
+    assert_eq!(rig.inputs_taken(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_reads_a_copy_in_the_object_store_itself() {
+    let server = S3Server::start().await;
+    let bucket = bucket(&server, SECRET_KEY);
+    let rig = Rig::with_store(bucket.clone()).await;
+    rig.agent.copy_to(&bucket).await;
+    rig.copied(None, Some("s3://x"));
+    // The one agent that is left holds neither capture: both are read from the store.
+    let path = format!("{ANALYSES}/kernel-changes?with=0badcafe/train-a");
+    let answer = rig.get(&path, "reader").await;
+    assert_eq!(
+        (answer.status, answer.json()["rows"].clone()),
+        (200, Value::Array(vec![])),
+        "{answer:?}"
+    );
+    assert_eq!(rig.inputs_taken(), 0);
+}

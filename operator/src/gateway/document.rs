@@ -1,0 +1,282 @@
+//! The OpenAPI document: what the handlers declare, and a path for each analysis of the catalogue.
+
+use std::collections::BTreeMap;
+
+use axum::http::StatusCode;
+use flopwatch_analysis::{Definition, InputCount, ResultType, catalogue};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{Info, OpenApiVersion, PathItem, RefOr, Schema};
+use utoipa::{Modify, OpenApi};
+
+use crate::gateway::cookie;
+use crate::gateway::progress::Notice;
+
+/// The path that stands for those of all analyses.
+const TEMPLATE: &str = "/api/profiling/session/{id}/analyses/{name}";
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Flopwatch",
+        description = "Profiles GPU pods in place and serves the results. Errors are problem details (RFC 9457) with a `reason` of a closed set.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0")
+    ),
+    modifiers(&Schemes),
+    components(schemas(Notice)),
+    security(("bearer" = []), ("browser" = []))
+)]
+struct Document;
+
+struct Schemes;
+
+impl Modify for Schemes {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let mut http = Http::new(HttpAuthScheme::Bearer);
+        http.description = Some("A token of the cluster, such as `kubectl create token` makes.".to_owned());
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("bearer", SecurityScheme::Http(http));
+        let words = "A browser that signed in at /api/sign-in; counts only with `Sec-Fetch-Site: same-origin`.";
+        let cookie = ApiKey::Cookie(ApiKeyValue::with_description(cookie::NAME, words));
+        components.add_security_scheme("browser", SecurityScheme::ApiKey(cookie));
+    }
+}
+
+/// What the document holds before the handlers' part.
+pub(super) fn declared() -> utoipa::openapi::OpenApi {
+    Document::openapi()
+}
+
+/// Says of every answer that has no words of its own what its status is, and gives `HEAD` an id beside that of `GET`: the standard asks
+/// for both.
+pub(super) fn describe(document: &mut utoipa::openapi::OpenApi) {
+    for item in document.paths.paths.values_mut() {
+        if let Some(id) = item.head.as_mut().and_then(|head| head.operation_id.as_mut()) {
+            id.insert_str(0, "head_");
+        }
+        let operations = [&mut item.get, &mut item.head, &mut item.post, &mut item.delete];
+        for operation in operations.into_iter().flatten() {
+            for (status, response) in &mut operation.responses.responses {
+                let words = StatusCode::from_bytes(status.as_bytes());
+                let words = words.ok().and_then(|status| status.canonical_reason());
+                if let (RefOr::T(response), Some(words)) = (response, words)
+                    && response.description.is_empty()
+                {
+                    words.clone_into(&mut response.description);
+                }
+            }
+        }
+    }
+}
+
+/// A part that a handler declares, or one that comes of the catalogue.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Part<'a, T> {
+    Declared(&'a T),
+    Generated(Value),
+}
+
+#[derive(Serialize)]
+struct Whole<'a> {
+    openapi: &'a OpenApiVersion,
+    info: &'a Info,
+    paths: BTreeMap<String, Part<'a, PathItem>>,
+    components: Parts<'a>,
+    security: &'a Option<Vec<SecurityRequirement>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Parts<'a> {
+    schemas: BTreeMap<String, Part<'a, RefOr<Schema>>>,
+    security_schemes: BTreeMap<&'a String, &'a RefOr<SecurityScheme>>,
+}
+
+/// The document with a path for each analysis in the place of the one that stands for them.
+pub(super) fn complete(declared: &utoipa::openapi::OpenApi) -> Result<String, serde_json::Error> {
+    let mut paths = BTreeMap::new();
+    let (mut schemas, mut security_schemes) = (BTreeMap::new(), BTreeMap::new());
+    if let Some(components) = &declared.components {
+        for (name, schema) in &components.schemas {
+            schemas.insert(name.clone(), Part::Declared(schema));
+        }
+        security_schemes.extend(&components.security_schemes);
+    }
+    for (path, item) in &declared.paths.paths {
+        if path != TEMPLATE {
+            paths.insert(path.clone(), Part::Declared(item));
+            continue;
+        }
+        for definition in catalogue::CATALOGUE {
+            let item = path_of(definition, serde_json::to_value(item)?, &mut schemas);
+            paths.insert(path.replace("{name}", definition.name), Part::Generated(item));
+        }
+    }
+    serde_json::to_string_pretty(&Whole {
+        openapi: &declared.openapi,
+        info: &declared.info,
+        paths,
+        components: Parts {
+            schemas,
+            security_schemes,
+        },
+        security: &declared.security,
+    })
+}
+
+/// The path of an analysis: the template with its words, its parameters and its result.
+fn path_of(definition: &Definition, mut item: Value, schemas: &mut BTreeMap<String, Part<'_, RefOr<Schema>>>) -> Value {
+    let (id, result) = (definition.name.replace('-', "_"), result_of(definition, schemas));
+    let added = parameters_of(definition, schemas);
+    for (method, prefix) in [("get", "analysis_"), ("head", "head_analysis_")] {
+        let Some(Value::Object(operation)) = item.get_mut(method) else {
+            continue;
+        };
+        operation.insert("operationId".to_owned(), json!(format!("{prefix}{id}")));
+        let how = operation.remove("summary");
+        operation.insert("summary".to_owned(), json!(definition.about));
+        if let Some(how) = how {
+            operation.insert("description".to_owned(), how);
+        }
+        if let Some(Value::Array(parameters)) = operation.get_mut("parameters") {
+            parameters.extend(added.iter().cloned());
+        }
+        if let Some(found) = operation.get_mut("responses").and_then(|all| all.get_mut("200")) {
+            found["content"] = result.clone();
+        }
+    }
+    item
+}
+
+/// The content of a result.
+fn result_of(definition: &Definition, schemas: &mut BTreeMap<String, Part<'_, RefOr<Schema>>>) -> Value {
+    let schema = match definition.result {
+        ResultType::Json { schema } => {
+            let name = component(definition.name);
+            let schema = hoist(&name, schema().to_value(), schemas);
+            schemas.insert(name.clone(), Part::Generated(schema));
+            json!({"$ref": format!("#/components/schemas/{name}")})
+        }
+        ResultType::File { .. } => json!({}),
+    };
+    let mut content = Map::new();
+    content.insert(definition.media_type().to_owned(), json!({"schema": schema}));
+    Value::Object(content)
+}
+
+/// The further captures and the parameters, as parameters of the query.
+fn parameters_of(definition: &Definition, schemas: &mut BTreeMap<String, Part<'_, RefOr<Schema>>>) -> Vec<Value> {
+    let mut all = Vec::new();
+    let others = match definition.inputs {
+        InputCount::One => None,
+        InputCount::Two => Some((1, 1)),
+        InputCount::Many => Some((0, InputCount::MOST.saturating_sub(1))),
+    };
+    if let Some((least, most)) = others {
+        all.push(json!({
+            "name": "with", "in": "query", "required": least > 0, "style": "form", "explode": true,
+            "description": "A further capture, as its session's `session_id` and, where that has several, `/` and the capture's name; \
+                            once for each.",
+            "schema": {
+                "type": "array", "minItems": least, "maxItems": most,
+                "items": {"type": "string", "pattern": r"^[0-9a-f]{8}(/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$"}
+            }
+        }));
+    }
+    let name = format!("{}Parameters", component(definition.name));
+    let schema = hoist(&name, (definition.parameters)().to_value(), schemas);
+    let properties = schema.get("properties").and_then(Value::as_object);
+    for (parameter, schema) in properties.into_iter().flatten() {
+        all.push(json!({
+            "name": parameter, "in": "query", "required": false,
+            "description": schema.get("description").cloned().unwrap_or_default(),
+            "schema": schema
+        }));
+    }
+    all
+}
+
+/// The name of an analysis among the components: `kernel-changes` is `KernelChanges`.
+fn component(name: &str) -> String {
+    let words = name.split('-').map(|word| {
+        let mut letters = word.chars();
+        let first = letters.next().map(|first| first.to_ascii_uppercase());
+        first.into_iter().chain(letters).collect::<String>()
+    });
+    format!("Analysis{}", words.collect::<String>())
+}
+
+/// Moves the definitions of a schema among the components, under names of its own, and turns its references to them.
+fn hoist(name: &str, mut schema: Value, schemas: &mut BTreeMap<String, Part<'_, RefOr<Schema>>>) -> Value {
+    let definitions = schema.as_object_mut().and_then(|schema| {
+        schema.remove("$schema");
+        schema.remove("$defs")
+    });
+    if let Some(Value::Object(definitions)) = definitions {
+        for (inner, mut definition) in definitions {
+            turn(name, &mut definition);
+            schemas.insert(format!("{name}{inner}"), Part::Generated(definition));
+        }
+    }
+    turn(name, &mut schema);
+    schema
+}
+
+fn turn(name: &str, schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if let Some(Value::String(target)) = map.get_mut("$ref")
+                && let Some(inner) = target.strip_prefix("#/$defs/")
+            {
+                *target = format!("#/components/schemas/{name}{inner}");
+            }
+            map.values_mut().for_each(|value| turn(name, value));
+        }
+        Value::Array(list) => list.iter_mut().for_each(|value| turn(name, value)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reference_of_the_document_leads_somewhere() {
+        fn references(value: &Value, found: &mut Vec<String>) {
+            match value {
+                Value::Object(map) => {
+                    found.extend(map.get("$ref").and_then(Value::as_str).map(str::to_owned));
+                    map.values().for_each(|value| references(value, found));
+                }
+                Value::Array(list) => list.iter().for_each(|value| references(value, found)),
+                _ => {}
+            }
+        }
+        let document: Value = serde_json::from_str(&crate::gateway::openapi().unwrap()).unwrap();
+        let mut found = Vec::new();
+        references(&document, &mut found);
+        assert!(!found.is_empty());
+        for target in found {
+            let pointer = target.strip_prefix('#').unwrap();
+            assert!(document.pointer(pointer).is_some(), "{target}");
+        }
+        for definition in catalogue::CATALOGUE {
+            let path = TEMPLATE.replace("{name}", definition.name);
+            let operation = &document["paths"][&path]["get"];
+            assert_eq!(operation["summary"], definition.about, "{path}");
+            let schema = (definition.parameters)().to_value();
+            let known = schema["properties"].as_object().map_or(0, Map::len);
+            let named: Vec<_> = operation["parameters"].as_array().unwrap().iter().collect();
+            let of_query = named.iter().filter(|one| one["in"] == "query").count();
+            let others = usize::from(definition.inputs != InputCount::One);
+            assert_eq!(
+                of_query,
+                known + others + 1,
+                "{path}: its parameters, further captures, and the first"
+            );
+        }
+    }
+}
