@@ -1,4 +1,4 @@
-//! How a capture goes on that an earlier life of this agent began: a pure function of its spec, of what that agent wrote down,
+//! How a capture that an earlier agent process began is resumed: a pure function of its spec, of what that agent wrote down,
 //! and of what is found.
 //!
 //! The journal is written before the status, so it is never behind it. What can be had again (a running window, a raw capture
@@ -217,7 +217,7 @@ mod tests {
         let other = SessionState::Other("Stop".to_owned());
         let rows = [
             (
-                "stopped by the keeper",
+                "stopped by the supervisor",
                 Some((SessionState::Idle, true)),
                 Adoption::Fetch,
             ),

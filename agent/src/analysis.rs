@@ -10,7 +10,7 @@ use flopwatch_analysis::summary::{SummaryError, TransformedOn};
 use flopwatch_analysis::{AnalysisError, Input, Request, Totals};
 use flopwatch_api::session::TransformDevice;
 use flopwatch_trace::convert::LOCAL_SESSION;
-use flopwatch_trace::model::{Drop, Timeline};
+use flopwatch_trace::model::{Loss, Timeline};
 use flopwatch_trace::timeline_file::{self, OpenError, Part};
 use flopwatch_trace::transform::TransformOptions;
 use flopwatch_trace::transform::device::{DeviceError, transform_beside};
@@ -48,7 +48,7 @@ pub struct Report {
     /// Samples of series in it.
     pub samples: u64,
     /// What the format, or the table, does not hold.
-    pub left_out: Vec<Drop>,
+    pub left_out: Vec<Loss>,
     /// Where the first capture was transformed; null of a timeline file, which is transformed already.
     pub transformed_on: Option<TransformedOn>,
 }

@@ -37,8 +37,8 @@ impl Said {
     pub fn last_words(&self) -> String {
         let output = self.output.get(self.output.len().saturating_sub(KEEP)..);
         let both = [self.errors.as_slice(), output.unwrap_or_default()].map(one_line);
-        let said: Vec<String> = both.into_iter().filter(|text| !text.is_empty()).collect();
-        said.join("; ")
+        let message: Vec<String> = both.into_iter().filter(|text| !text.is_empty()).collect();
+        message.join("; ")
     }
 }
 
@@ -76,14 +76,14 @@ pub enum Error {
         what: String,
     },
     /// The program ended with another exit code than 0, or by a signal.
-    #[error("{what} failed ({status}): {said}")]
+    #[error("{what} failed ({status}): {message}")]
     Failed {
         /// What the program was to do.
         what: String,
         /// How it ended.
         status: ExitStatus,
         /// The end of its output.
-        said: String,
+        message: String,
     },
 }
 
@@ -104,7 +104,7 @@ pub async fn run(what: &str, mut command: Command, limit: Duration) -> Result<St
             source: io::Error::other(error),
         })
     });
-    ran.map(|said| said.last_words())
+    ran.map(|message| message.last_words())
 }
 
 /// Set when whoever waits is dropped.
@@ -132,7 +132,7 @@ fn run_until(what: &str, command: &mut Command, bounds: &Bounds, given_up: &Atom
     let mut child = Running(command.spawn().map_err(started)?);
     let output = reader(child.0.stdout.take(), bounds.most_bytes);
     let errors = reader(child.0.stderr.take(), None);
-    let mut said = Said::default();
+    let mut message = Said::default();
     let (mut ended, mut whole) = (None, [false; 2]);
     while ended.is_none() || whole.contains(&false) {
         if given_up.load(Ordering::Relaxed) {
@@ -145,13 +145,13 @@ fn run_until(what: &str, command: &mut Command, bounds: &Bounds, given_up: &Atom
         if ended.is_none() {
             ended = child.0.try_wait().map_err(started)?;
         }
-        let streams = [(&output, &mut said.output), (&errors, &mut said.errors)];
+        let streams = [(&output, &mut message.output), (&errors, &mut message.errors)];
         for ((stream, kept), whole) in streams.into_iter().zip(&mut whole) {
             if !*whole && let Ok(read) = stream.recv_timeout(LOOK.min(left)) {
                 (*kept, *whole) = (read, true);
             }
         }
-        if let Some(limit) = bounds.most_bytes.filter(|most| length(&said.output) > *most) {
+        if let Some(limit) = bounds.most_bytes.filter(|most| length(&message.output) > *most) {
             return Err(Error::TooLong { what: what(), limit });
         }
         if ended.is_none() && whole == [true; 2] {
@@ -162,9 +162,9 @@ fn run_until(what: &str, command: &mut Command, bounds: &Bounds, given_up: &Atom
         Some(status) if !status.success() => Err(Error::Failed {
             what: what(),
             status,
-            said: said.last_words(),
+            message: message.last_words(),
         }),
-        _ => Ok(said),
+        _ => Ok(message),
     }
 }
 
@@ -262,7 +262,7 @@ mod crate_tests {
 
     #[test]
     fn a_program_is_bounded_in_time_and_output() {
-        let said = |script: &str, limit, most_bytes| {
+        let message = |script: &str, limit, most_bytes| {
             let bounds = Bounds {
                 limit,
                 most_bytes: Some(most_bytes),
@@ -270,11 +270,13 @@ mod crate_tests {
             run_here("the reader", &mut shell(script), &bounds)
         };
         let long = Duration::from_secs(20);
-        assert_eq!(said("echo hello", long, 1000).unwrap().output, b"hello\n");
-        assert!(matches!(said("echo no >&2; exit 3", long, 1000), Err(Error::Failed { said, .. }) if said == "no"));
-        let short = said("sleep 30", Duration::from_millis(100), 1000);
+        assert_eq!(message("echo hello", long, 1000).unwrap().output, b"hello\n");
+        assert!(
+            matches!(message("echo no >&2; exit 3", long, 1000), Err(Error::Failed { message, .. }) if message == "no")
+        );
+        let short = message("sleep 30", Duration::from_millis(100), 1000);
         assert!(matches!(short, Err(Error::Deadline { .. })), "{short:?}");
-        let endless = said("while echo yes; do :; done", long, 1000);
+        let endless = message("while echo yes; do :; done", long, 1000);
         assert!(
             matches!(endless, Err(Error::TooLong { limit: 1000, .. })),
             "{endless:?}"

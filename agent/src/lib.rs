@@ -2,14 +2,14 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`plan`], [`choice`], [`bound`], [`verify`], [`status`], [`digest`] | what to do and what to say: functions of data |
+//! | [`plan`], [`choice`], [`bound`], [`verify`], [`status`], [`status_summary`] | what to do and what to say: functions of data |
 //! | [`profilers`] | the profilers, one folder or file each |
 //! | [`pipeline`], [`steps`], [`workplace`] | from raw files to published ones: what is run, and the sandboxed children that do it |
 //! | [`transform`] | exports and samples into the published files; runs in a child process |
 //! | [`node`] | `run`: the captures and pods of one node |
 //! | [`source`], [`analysis`] | `convert`, `analyze`, `export` and `summary`: any file that is read, through the same children |
-//! | [`forms`] | results of analyses of published timelines on demand, through the same children |
-//! | [`dropped`] | files that are dropped onto the viewer, through the same children |
+//! | [`derived`] | results of analyses of published timelines on demand, through the same children |
+//! | [`upload`] | files that are dropped onto the viewer, through the same children |
 //! | [`record`] | `record`: the same on one machine, without a cluster |
 //! | [`manifest`] | the request that `record` reads |
 //! | [`metrics`], [`observability`] | what it tells about itself |
@@ -22,11 +22,9 @@ pub mod child;
 pub mod choice;
 pub mod cli;
 pub mod commands;
-pub mod digest;
+pub mod derived;
 pub mod disk;
-pub mod dropped;
 pub mod failure;
-pub mod forms;
 pub mod gpus;
 pub mod manifest;
 pub mod metrics;
@@ -43,9 +41,11 @@ pub mod reentry;
 pub mod serve;
 pub mod source;
 pub mod status;
+pub mod status_summary;
 pub mod steps;
 pub mod toolbox;
 pub mod tools;
 pub mod transform;
+pub mod upload;
 pub mod verify;
 pub mod workplace;

@@ -90,8 +90,8 @@ pub(crate) fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, Error> {
         limit: VERSION,
         most_bytes: Some(VERSION_BYTES),
     };
-    let said = child::run_here("ncu --version", alone(&program).arg("--version"), &bounds).unwrap_or_default();
-    let installed = Version::said(&said.output);
+    let message = child::run_here("ncu --version", alone(&program).arg("--version"), &bounds).unwrap_or_default();
+    let installed = Version::message(&message.output);
     let bounds = Bounds {
         limit: limits.max_query_time,
         most_bytes: Some(most_bytes(limits)),
@@ -105,7 +105,7 @@ pub(crate) fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, Error> {
         };
         let ran = child::run_here("ncu --import", alone(&program).args(arguments), &bounds);
         match ran {
-            Ok(said) if !said.output.starts_with(REFUSAL) => return Ok(said.output),
+            Ok(message) if !message.output.starts_with(REFUSAL) => return Ok(message.output),
             Err(child::Error::TooLong { limit, .. }) => {
                 return Err(Error::Pages(ReadError::TooMany {
                     path: path.to_owned(),
@@ -131,8 +131,9 @@ pub(crate) fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, Error> {
             });
         }
         Err(refused(match ran {
-            Ok(said) => {
-                String::from_utf8_lossy(said.output.get(..said.output.len().min(300)).unwrap_or_default()).into_owned()
+            Ok(message) => {
+                String::from_utf8_lossy(message.output.get(..message.output.len().min(300)).unwrap_or_default())
+                    .into_owned()
             }
             Err(error) => error.to_string(),
         }))
@@ -152,8 +153,8 @@ fn alone(program: &Path) -> Command {
 }
 
 /// What the program said, fit for a message.
-fn shown(said: &str) -> String {
-    let (clean, _) = redact(said);
+fn shown(message: &str) -> String {
+    let (clean, _) = redact(message);
     clean
         .chars()
         .filter(|letter| !letter.is_control())

@@ -48,9 +48,9 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use crate::derived::DerivedArtifacts;
 use crate::disk::{self, Floor};
 use crate::failure::chain;
-use crate::forms::Forms;
 use crate::gpus::Gpus;
 use crate::metrics::Metrics;
 use crate::observability::{self, Health, start_logging};
@@ -223,7 +223,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
 
     let (certifying, certified) = certify(&options, &client, &metrics, &give_up).await?;
     let bucket = open_bucket(&options, &client).await?;
-    let forms = open_forms(&options, children).await?;
+    let forms = open_derived(&options, children).await?;
     let series = series(registry, &client, &metrics);
     let server = bind(
         &options,
@@ -287,7 +287,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
     info!("stopping");
     stop.cancel();
     if timeout(DRAIN, captures.end_all(Interrupt::Shutdown)).await.is_err() {
-        warn!("captures did not let go in time; they are adopted at the next start all the same");
+        warn!("drain timeout passed; the next agent resumes the remaining captures");
     }
     give_up.cancel();
     for task in [
@@ -332,7 +332,7 @@ fn start(options: &Options) {
     );
 }
 
-/// Waits until no other agent has the data folder: one that is being replaced may still be letting go of its captures.
+/// Waits until no other agent has the data folder: one that is being replaced may still be releasing its captures.
 async fn lock(folder: &Path) -> Result<File, Error> {
     let path = folder.join(LOCK_FILE);
     let failed = || format!("cannot lock {}", path.display());
@@ -359,7 +359,7 @@ async fn open_store(options: &Options, metrics: ArtifactMetrics) -> Result<Arc<S
     let store_options = StoreOptions {
         free_bytes_floor: options.floor().of(volume.bytes),
         form_bytes: options.max_form_bytes,
-        form_age: Duration::from_hours(options.form_hours.into()),
+        derived_age: Duration::from_hours(options.form_hours.into()),
     };
     Ok(Arc::new(Store::open(&folder, store_options, metrics).await?))
 }
@@ -378,8 +378,8 @@ async fn open_bucket(options: &Options, client: &Client) -> Result<Option<Bucket
     Ok(bucket)
 }
 
-/// What makes forms of timelines: children with the bounds of a transform, whose files are no larger than forms may be.
-async fn open_forms(options: &Options, children: steps::Limits) -> Result<Forms, Error> {
+/// What makes derived artifacts of timelines: children with the bounds of a transform, whose files are no larger than derived artifacts may be.
+async fn open_derived(options: &Options, children: steps::Limits) -> Result<DerivedArtifacts, Error> {
     let own = std::env::current_exe().map_err(io_error("the path of this program cannot be found"))?;
     let limits = steps::Limits {
         file_bytes: children.file_bytes.min(options.max_form_bytes),
@@ -387,7 +387,7 @@ async fn open_forms(options: &Options, children: steps::Limits) -> Result<Forms,
     };
     let folder = options.data_dir.join("conversions");
     let failed = format!("cannot make {}", folder.display());
-    Forms::open(Steps::new(own, None, limits), folder)
+    DerivedArtifacts::open(Steps::new(own, None, limits), folder)
         .await
         .map_err(io_error(failed))
 }
@@ -423,7 +423,7 @@ async fn bind(
     options: &Options,
     client: &Client,
     store: &Arc<Store>,
-    forms: Forms,
+    forms: DerivedArtifacts,
     bucket: Option<Bucket>,
     metrics: ArtifactMetrics,
     series: Router,
@@ -504,7 +504,7 @@ async fn ready_and_sweep(
                     health.ready();
                 }
                 sweep::sweep_store(&node.store, &listed.all).await;
-                sweep::sweep_guests(&node.store, node.storage.bucket()).await;
+                sweep::sweep_remote_captures(&node.store, node.storage.bucket()).await;
                 let keep = |uid: &str| listed.undecided.contains(uid) || captures.is_live(uid);
                 sweep::sweep_spool(&node.spool, &node.steps, keep).await;
                 let (watched, undecided) = (Arc::clone(&captures), listed.undecided);

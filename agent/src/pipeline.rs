@@ -17,9 +17,9 @@ use flopwatch_api::session::TransformDevice;
 use flopwatch_attach::sandbox::product::ProductError;
 use futures::FutureExt as _;
 
-use crate::digest::digest;
 use crate::failure::Failure;
 use crate::profilers::Recipe;
+use crate::status_summary::status_summary;
 use crate::steps::{self, Steps, ToolStep};
 use crate::transform::{self, Job, read_summary};
 use crate::verify::{holds_cuda, required, verify};
@@ -204,7 +204,7 @@ pub async fn run<'a>(
     Ok(Products {
         place,
         report: recipe.report,
-        digest: digest(&summary),
+        digest: status_summary(&summary),
         summary,
     })
 }

@@ -1,6 +1,6 @@
 //! What to do about a capture next: a pure function of its spec, its status and what the agent observes.
 //!
-//! The status on the API server is the memory of this machine; a live task is what carries a capture through its
+//! The status on the API server is the memory of this machine; a live task takes a capture through its
 //! stages. [`plan`] never waits and never acts, so every situation, an agent's restart included, is one row of a table.
 
 use std::time::Duration;
@@ -24,13 +24,13 @@ pub struct Observed<'a> {
     pub created: Timestamp,
     /// The capture is being deleted.
     pub deleting: bool,
-    /// A task of this process carries the capture.
+    /// A task of this process runs the capture.
     pub live: bool,
     /// The store holds artifacts of the capture.
     pub stored: bool,
-    /// Captures that this agent carries now.
+    /// Captures that this agent runs now.
     pub live_on_node: usize,
-    /// Most captures that it carries at once.
+    /// Most captures that it runs at once.
     pub max_live: usize,
     /// Captures of this node that wait for a turn and are older than this one.
     pub ahead: usize,
@@ -58,7 +58,7 @@ pub enum Interrupt {
     Deleted,
     /// End and throw away: the operator gave this node up.
     Lost,
-    /// Let go of it as it is, for the agent that comes next: this one is asked to exit.
+    /// Release it as it is, for the agent that comes next: this one is asked to exit.
     Shutdown,
 }
 
@@ -98,9 +98,9 @@ pub enum Step {
         /// When to look again at the latest.
         recheck: Duration,
     },
-    /// Start the task that carries it.
+    /// Start the task that runs it.
     Start,
-    /// It was at work in an earlier life of this agent: go on with it, or end it, as [`crate::adoption`] decides.
+    /// An earlier agent process began it: resume it, or end it, as [`crate::adoption`] decides.
     Adopt,
     /// It is being deleted: delete its artifacts, end it if it has not ended, report that nothing is left.
     Release,

@@ -19,10 +19,10 @@ use prometheus::Registry;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::dropped::{DropLimits, Dropped};
-use crate::forms::Forms;
+use crate::derived::DerivedArtifacts;
 use crate::steps::{Limits, Steps};
 use crate::tools;
+use crate::upload::{UploadLimits, Uploads};
 
 /// Namespace under which local files are served.
 const NAMESPACE: &str = "local";
@@ -100,7 +100,7 @@ impl Service {
         };
         let own = std::env::current_exe().map_err(io)?;
         let steps = Steps::new(own, None, Limits::default());
-        let forms = Forms::open(steps, folder.path().join("conversions"))
+        let forms = DerivedArtifacts::open(steps, folder.path().join("conversions"))
             .await
             .map_err(io)?;
         let store = Store::open(folder.path(), options, metrics.clone()).await?;
@@ -120,11 +120,11 @@ impl Service {
         let incoming = folder.path().join("dropped");
         tokio::fs::create_dir(&incoming).await.map_err(io)?;
         let store = Arc::new(store);
-        let dropped = Dropped::new(Arc::clone(&store), incoming, NAMESPACE, tools, DropLimits::default());
+        let uploads = Uploads::new(Arc::clone(&store), incoming, NAMESPACE, tools, UploadLimits::default());
         let (access, limits) = (Access::LoopbackOnly, ConversionLimits::default());
         let service = ArtifactService::converting(store, access, metrics, Arc::new(forms), limits, None);
         let server = Server::bind_plain_loopback(&service, address, ServerLimits::default())?;
-        let server = server.merge(flopwatch_viewer::router()).merge(dropped.router());
+        let server = server.merge(flopwatch_viewer::router()).merge(uploads.router());
         let names = manifest.artifacts.into_iter().map(|artifact| artifact.name).collect();
         Ok(Self {
             server,

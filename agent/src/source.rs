@@ -88,7 +88,7 @@ pub enum Error {
         installed: Version,
     },
     /// The installed profiler could not read the report, though it is not older than it.
-    #[error("{path}: made by Nsight Systems {report}, and the installed {installed} cannot read it: {said}")]
+    #[error("{path}: made by Nsight Systems {report}, and the installed {installed} cannot read it: {message}")]
     Refused {
         /// Report that was given.
         path: PathBuf,
@@ -97,7 +97,7 @@ pub enum Error {
         /// The version that is installed.
         installed: String,
         /// What it says.
-        said: String,
+        message: String,
     },
     /// What the child that read the file says.
     #[error("{0}")]
@@ -379,10 +379,10 @@ async fn exported(
 /// A child of ours says in its last line what is wrong with the file: that is the error, and not how the child ended.
 fn own_words(error: pipeline::Error) -> Error {
     match error {
-        pipeline::Error::Transform(steps::Error::Failed { how, said, .. })
-            if how == "exit code 1" && !said.is_empty() =>
+        pipeline::Error::Transform(steps::Error::Failed { how, message, .. })
+            if how == "exit code 1" && !message.is_empty() =>
         {
-            Error::Unreadable(said.trim_start_matches("flopwatch-agent: ").to_owned())
+            Error::Unreadable(message.trim_start_matches("flopwatch-agent: ").to_owned())
         }
         other => Error::Pipeline(other),
     }
@@ -397,7 +397,7 @@ struct Versions {
 impl Versions {
     async fn of(report: &Path, steps: &Steps) -> Result<Self, Error> {
         let installed = match steps.version().await {
-            Ok(said) => Version::parse(&said),
+            Ok(message) => Version::parse(&message),
             Err(steps::Error::NoVersion { .. }) => None,
             Err(error) => return Err(error.into()),
         };
@@ -419,7 +419,7 @@ impl Versions {
     }
 
     fn explain(&self, path: &Path, error: pipeline::Error) -> Error {
-        let pipeline::Error::Import(steps::Error::Failed { said, .. }) = error else {
+        let pipeline::Error::Import(steps::Error::Failed { message, .. }) = error else {
             return Error::Pipeline(error);
         };
         let text =
@@ -428,7 +428,7 @@ impl Versions {
             path: path.to_owned(),
             report: text(self.report),
             installed: text(self.installed),
-            said,
+            message,
         }
     }
 }

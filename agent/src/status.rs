@@ -231,7 +231,7 @@ impl Draft {
         self.status.url = Some(url);
     }
 
-    /// Copies of the artifacts are to be in the object store, and are not yet.
+    /// Replicas of the artifacts are to be in the object store, and are not yet.
     pub fn storing(&mut self) {
         let (status, reason) = (ConditionStatus::Unknown, CaptureReason::Progressing);
         self.set(CaptureCondition::Stored, status, reason, "");
@@ -250,7 +250,7 @@ impl Draft {
         self.set(CaptureCondition::Stored, status, failure.reason, &failure.message);
     }
 
-    /// The node removed the artifacts to keep within its limits. Without copies elsewhere they are lost, and it says so.
+    /// The node removed the artifacts to keep within its limits. Without replicas elsewhere they are lost, and it says so.
     pub fn evict(&mut self, message: &str) {
         self.status.url = None;
         if self.status.store_url.is_none() {

@@ -125,14 +125,14 @@ pub enum Error {
         limit: Duration,
     },
     /// The step's child failed.
-    #[error("{step} failed ({how}): {said}")]
+    #[error("{step} failed ({how}): {message}")]
     Failed {
         /// What was to be done.
         step: &'static str,
         /// How the child ended.
         how: String,
         /// The last that it said.
-        said: String,
+        message: String,
     },
     /// The caller ended it before its end.
     #[error("{step} was interrupted")]
@@ -149,12 +149,12 @@ pub enum Error {
         step: &'static str,
     },
     /// It said something else than a version.
-    #[error("{step} gave no version: {said:?}")]
+    #[error("{step} gave no version: {message:?}")]
     NoVersion {
         /// What was to be done.
         step: &'static str,
         /// What was said.
-        said: String,
+        message: String,
     },
     /// There is no pipe to end the child with.
     #[error("{step} cannot be run: {source}")]
@@ -245,11 +245,13 @@ impl Steps {
             .map_err(|source| Error::Place { step, source })?;
         let child = Step::new(step, line, VERSION, Floor::default());
         let output = self.run(child, &place, std::future::pending()).await?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        parse_version(&said).map(str::to_owned).ok_or_else(|| Error::NoVersion {
-            step,
-            said: output.last_words(),
-        })
+        let message = String::from_utf8_lossy(&output.stdout);
+        parse_version(&message)
+            .map(str::to_owned)
+            .ok_or_else(|| Error::NoVersion {
+                step,
+                message: output.last_words(),
+            })
     }
 
     /// Runs one child of the tools.
@@ -517,10 +519,10 @@ fn judge(step: &'static str, output: &Output, limit: Duration) -> Result<(), Err
         End::Signaled(signal) => format!("signal {signal}"),
         End::Detached => "it ran away".to_owned(),
     };
-    warn!(step, how, said = output.last_words(), "a step failed");
+    warn!(step, how, last_words = output.last_words(), "a step failed");
     Err(Error::Failed {
         step,
         how,
-        said: output.last_words(),
+        message: output.last_words(),
     })
 }

@@ -10,7 +10,7 @@ use flopwatch_analysis::summary::{self, Summary, SummaryError, summarise};
 use flopwatch_api::session::TransformDevice;
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::convert::LOCAL_SESSION;
-use flopwatch_trace::model::{Capture, Category, CounterSeries, DropReason};
+use flopwatch_trace::model::{Capture, Category, CounterSeries, LossReason};
 use flopwatch_trace::timeline_file::{self, WriteError};
 use flopwatch_trace::transform::TransformOptions;
 use flopwatch_trace::transform::choice::Wanted;
@@ -272,9 +272,9 @@ fn add_samples(capture: &mut Capture, samples: Samples) {
     }
     capture
         .drops
-        .add(DropReason::Skipped, "NVML samples outside of the window", outside);
+        .add(LossReason::Skipped, "NVML samples outside of the window", outside);
     capture.drops.add(
-        DropReason::Dropped,
+        LossReason::Dropped,
         "NVML samples that were due and not taken",
         samples.missed,
     );

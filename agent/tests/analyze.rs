@@ -206,10 +206,10 @@ fn what_is_no_analysis_or_no_parameter_is_refused_with_what_there_is() {
         (vec!["kernels-per-stream"], "<FILES>"),
     ];
     for (arguments, expected) in cases {
-        let said = refusal(&analyze(folder.path(), &arguments));
+        let message = refusal(&analyze(folder.path(), &arguments));
         assert!(
-            said.contains(expected) && !said.contains("panicked"),
-            "{arguments:?}: {said}"
+            message.contains(expected) && !message.contains("panicked"),
+            "{arguments:?}: {message}"
         );
     }
 }

@@ -164,9 +164,12 @@ fn what_cannot_be_read_is_named_and_leaves_nothing_behind() {
         let before = listing(folder.path());
         let output = agent(&["convert", "--quiet"], &[&input, &folder.path().join("out.h5")]);
         assert_eq!(output.status.code(), Some(1), "{name}: {}", text(&output));
-        let said = text(&output);
-        assert!(said.contains(expected) && !said.contains("panicked"), "{name}: {said}");
-        assert_eq!(said.trim().lines().count(), 1, "{name}: {said}");
+        let message = text(&output);
+        assert!(
+            message.contains(expected) && !message.contains("panicked"),
+            "{name}: {message}"
+        );
+        assert_eq!(message.trim().lines().count(), 1, "{name}: {message}");
         assert_eq!(listing(folder.path()), before, "{name}");
     }
     let missing = folder.path().join("missing");
@@ -236,10 +239,10 @@ fn a_report_that_is_newer_than_the_nsys_is_refused_with_both_versions() {
     }
     let refused = agent(&["summary"], &[&input]);
     assert_eq!(refused.status.code(), Some(1));
-    let said = text(&refused);
+    let message = text(&refused);
     assert!(
-        said.contains("2024.4.1.61") && said.contains("newer than the installed 20"),
-        "{said}"
+        message.contains("2024.4.1.61") && message.contains("newer than the installed 20"),
+        "{message}"
     );
 }
 
@@ -249,10 +252,10 @@ fn a_report_without_an_nsys_says_what_to_install() {
     let input = folder.path().join("x.nsys-rep");
     std::fs::write(&input, b"NVIDIA Tegra Profiler Report 1.\n").unwrap();
     let refused = agent(&["summary", "--nsys", "/nowhere/nsys"], &[&input]);
-    let said = text(&refused);
+    let message = text(&refused);
     assert!(
-        said.contains("x.nsys-rep") && said.contains("nsight-systems-target"),
-        "{said}"
+        message.contains("x.nsys-rep") && message.contains("nsight-systems-target"),
+        "{message}"
     );
 }
 
@@ -327,14 +330,14 @@ fn reports_of_nsight_compute_are_opened_by_its_own_program() {
     ];
     for (report, version) in reports {
         let Some(path) = corpus(report) else { continue };
-        let said = agent(&["summary", "--quiet", "--format", "json"], &[&path]);
-        if said.status.success() {
-            let summary: Summary = serde_json::from_slice(&said.stdout).unwrap();
+        let message = agent(&["summary", "--quiet", "--format", "json"], &[&path]);
+        if message.status.success() {
+            let summary: Summary = serde_json::from_slice(&message.stdout).unwrap();
             assert!(!summary.profiled_kernels.rows.is_empty(), "{report}");
             continue;
         }
         // Without the program, or with one that is too old, the error says so.
-        let error = text(&said);
+        let error = text(&message);
         assert!(error.contains(report) && error.contains(version), "{error}");
         assert!(
             std::env::var_os("FLOPWATCH_NCU").is_none() || error.contains("newer than the installed ncu 2"),
@@ -363,14 +366,14 @@ esac
 "#;
     std::fs::write(at("ncu"), script).unwrap();
     std::fs::set_permissions(at("ncu"), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let said = Command::new(env!("CARGO_BIN_EXE_flopwatch-agent"))
+    let message = Command::new(env!("CARGO_BIN_EXE_flopwatch-agent"))
         .env("FLOPWATCH_NCU", at("ncu"))
         .args(["summary", "--quiet", "--format", "json"])
         .arg(at("kernels.ncu-rep"))
         .output()
         .unwrap();
-    assert!(said.status.success(), "{}", text(&said));
-    let summary: Summary = serde_json::from_slice(&said.stdout).unwrap();
+    assert!(message.status.success(), "{}", text(&message));
+    let summary: Summary = serde_json::from_slice(&message.stdout).unwrap();
     let kernels = &summary.profiled_kernels.rows;
     assert!(kernels.iter().any(|kernel| kernel.name == "gemm"), "{kernels:?}");
 }

@@ -315,9 +315,9 @@ fn record_over_a_dead_list(test: &str, prepare: &str) -> Option<Output> {
         println!("skipped: {test}: a /dev/shm of its own needs root");
         return None;
     }
-    let said = Command::new(&tools.nsys).arg("--version").output().unwrap();
-    let said = String::from_utf8_lossy(&said.stdout).into_owned();
-    let version = flopwatch_attach::nsys::parse_version(&said).and_then(flopwatch_launcher::manager_lock::version);
+    let message = Command::new(&tools.nsys).arg("--version").output().unwrap();
+    let message = String::from_utf8_lossy(&message.stdout).into_owned();
+    let version = flopwatch_attach::nsys::parse_version(&message).and_then(flopwatch_launcher::manager_lock::version);
     let folder = tempfile::tempdir().unwrap();
     let script = format!(
         "mount -t tmpfs -o mode=1777 none /dev/shm\n\
@@ -370,12 +370,12 @@ fn a_dead_list_that_cannot_be_removed_is_named_with_its_users() {
         return;
     };
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
-    for said in [
+    for message in [
         "/dev/shm/NSys-",
         "does not answer within 3s",
         "(sleep)",
         "in /dev/shm: NSys-",
     ] {
-        assert!(text(&output).contains(said), "{said}: {}", text(&output));
+        assert!(text(&output).contains(message), "{message}: {}", text(&output));
     }
 }

@@ -223,14 +223,14 @@ fn captures_that_are_dropped_onto_the_viewer_are_converted_and_shown() {
         .args(files.iter().map(|(path, _)| path))
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let message = String::from_utf8_lossy(&output.stdout);
     let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}\n{complaints}");
-    let told: Vec<&str> = said.lines().collect();
+    assert!(output.status.success(), "{message}\n{complaints}");
+    let told: Vec<&str> = message.lines().collect();
     assert_eq!(
         (told.len(), told.last().copied()),
         (files.len() + 1, Some("reloaded")),
-        "{said}"
+        "{message}"
     );
     for ((path, words), line) in files.iter().zip(told) {
         assert!(line.contains(words), "{}: {line}", path.display());
@@ -269,19 +269,25 @@ fn h1_a_file_of_a_served_folder_that_leads_elsewhere_is_refused() {
         )
     };
     std::os::unix::fs::symlink(secret.path(), &timeline).unwrap();
-    let (code, said) = serve();
+    let (code, message) = serve();
     assert!(
-        code == Some(1) && said.contains("timeline.h5: is a symbolic link"),
-        "{said}"
+        code == Some(1) && message.contains("timeline.h5: is a symbolic link"),
+        "{message}"
     );
     std::fs::remove_file(&timeline).unwrap();
     std::fs::hard_link(secret.path(), &timeline).unwrap();
-    let (code, said) = serve();
-    assert!(code == Some(1) && said.contains("timeline.h5: has 2 names"), "{said}");
+    let (code, message) = serve();
+    assert!(
+        code == Some(1) && message.contains("timeline.h5: has 2 names"),
+        "{message}"
+    );
     std::fs::remove_file(&timeline).unwrap();
     nix::unistd::mkfifo(&timeline, nix::sys::stat::Mode::S_IRUSR).unwrap();
-    let (code, said) = serve();
-    assert!(code == Some(1) && said.contains("timeline.h5: is a pipe"), "{said}");
+    let (code, message) = serve();
+    assert!(
+        code == Some(1) && message.contains("timeline.h5: is a pipe"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -302,14 +308,14 @@ fn the_printed_address_shows_the_timeline_in_a_browser() {
         .arg(url)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let message = String::from_utf8_lossy(&output.stdout);
     let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}\n{complaints}");
+    assert!(output.status.success(), "{message}\n{complaints}");
     for line in [
         "local - Flopwatch, kernels: 6000, drawn: true",
         "dropped file: open",
         "demo, kernels: 6000",
     ] {
-        assert!(said.contains(line), "{said}");
+        assert!(message.contains(line), "{message}");
     }
 }

@@ -43,7 +43,7 @@ struct Outcome {
     /// How long its command took to begin; none when it never did.
     begun: Option<Duration>,
     took: Duration,
-    said: String,
+    message: String,
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn whatever_process_of_the_profiler_is_killed_the_next_record_works() {
     report(&outcomes);
 
     for outcome in outcomes.iter().filter(|outcome| outcome.struck.is_none()) {
-        assert_eq!(outcome.code, Some(0), "record {}: {}", outcome.number, outcome.said);
+        assert_eq!(outcome.code, Some(0), "record {}: {}", outcome.number, outcome.message);
         let begun = outcome.begun.unwrap();
         assert!(begun < BEGIN, "record {} began after {begun:?}", outcome.number);
     }
@@ -103,7 +103,7 @@ fn whatever_process_of_the_profiler_is_killed_the_next_record_works() {
     assert!(left.is_empty(), "processes that stayed: {left:?}");
     // The last that was struck may have left names: the next record, as any other, removes them.
     let last = record(tools, workload, place, count, seed, false);
-    assert_eq!(last.code, Some(0), "{}", last.said);
+    assert_eq!(last.code, Some(0), "{}", last.message);
     let stayed: Vec<String> = names_of_the_profiler()
         .into_iter()
         .filter(|name| !before.contains(name))
@@ -158,7 +158,7 @@ fn record(tools: &HostTools, workload: &Path, folder: &Path, number: u64, seed: 
         begun = Some(start.elapsed());
     }
     let took = start.elapsed();
-    let said = fs::read_to_string(&err).unwrap_or_default();
+    let message = fs::read_to_string(&err).unwrap_or_default();
     fs::remove_dir_all(&own).unwrap();
     Outcome {
         number,
@@ -167,7 +167,7 @@ fn record(tools: &HostTools, workload: &Path, folder: &Path, number: u64, seed: 
         code,
         begun,
         took,
-        said,
+        message,
     }
 }
 
@@ -296,7 +296,7 @@ fn report(outcomes: &[Outcome]) {
     {
         println!(
             "record {}, spared, ended with {:?} after {:?}: {}",
-            outcome.number, outcome.code, outcome.took, outcome.said
+            outcome.number, outcome.code, outcome.took, outcome.message
         );
     }
 }

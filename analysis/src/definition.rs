@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::export::Export;
 use crate::input::{Input, Inputs};
-use crate::model::Drop;
+use crate::model::Loss;
 use crate::needs::Needs;
 use crate::parameters::Parameters;
 use crate::tabular::Tabular;
@@ -112,7 +112,7 @@ pub struct Report {
     /// Samples of series in it.
     pub samples: u64,
     /// What the capture holds and the format, or the table, does not.
-    pub left_out: Vec<Drop>,
+    pub left_out: Vec<Loss>,
 }
 
 /// Why an analysis has no result.

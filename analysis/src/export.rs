@@ -33,7 +33,7 @@ mod writers;
 use std::io;
 
 use crate::definition::Definition;
-use crate::model::Drops;
+use crate::model::Losses;
 use crate::needs::Needs;
 
 #[cfg(feature = "export")]
@@ -160,7 +160,7 @@ pub struct Exported {
     /// Launches that a kernel profiler measured.
     pub profiles: u64,
     /// What the timeline holds and this format, or this table, does not.
-    pub left_out: Drops,
+    pub left_out: Losses,
 }
 
 /// Why nothing whole was written.

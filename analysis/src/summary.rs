@@ -19,7 +19,7 @@ pub use statistics::Statistics;
 pub use table::{Measure, Table, TableRow};
 pub use tables::{TABLES, TableDefinition};
 
-use crate::model::{Category, Drop, Events, Source, Timeline};
+use crate::model::{Category, Events, Loss, Source, Timeline};
 
 /// Version of the JSON. Fields are added without changing it; it changes when one changes its meaning. Since 2, the events of a
 /// category that was not captured are null.
@@ -87,7 +87,7 @@ pub struct Summary {
     #[serde(default)]
     pub profiled_kernels: Table,
     /// What was dropped, truncated, skipped or is unsupported.
-    pub drops: Vec<Drop>,
+    pub drops: Vec<Loss>,
     /// Secrets that were replaced in names.
     pub redactions: u64,
     /// What did the heavy steps of the transform, and why that; null where the caller did not say.

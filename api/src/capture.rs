@@ -1,4 +1,4 @@
-//! Capture: one target container's share of a session, handed to the agent of one node.
+//! Capture: one target container's part of a session, handed to the agent of one node.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub const MAX_STATUS_INTERVAL_SECONDS: i32 = 60;
     status = "CaptureStatus",
     derive = "PartialEq",
     selectable = ".spec.nodeName",
-    doc = "One container's share of a ProfilingSession. Made by the operator and carried out by the agent of spec.nodeName; create a ProfilingSession rather than one of these.",
+    doc = "One container's part of a ProfilingSession. Made by the operator and carried out by the agent of spec.nodeName; create a ProfilingSession rather than one of these.",
     printcolumn(
         name = "Pod",
         type_ = "string",
@@ -217,7 +217,7 @@ pub struct CaptureStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]
     pub url: Option<String>,
-    /// Where copies of the artifacts are in the cluster's object store, as a URL without credentials; absent while there are
+    /// Where replicas of the artifacts are in the cluster's object store, as a URL without credentials; absent while there are
     /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]

@@ -1,7 +1,7 @@
 //! Flopwatch's custom resources: what a user asks for, what the operator hands to a node, and what comes back.
 //!
 //! * [`session::ProfilingSession`] is a user's request: a target in the same namespace, a goal, a window.
-//! * [`capture::Capture`] is one target container's share of it, handed to the agent of one node.
+//! * [`capture::Capture`] is one target container's part of it, handed to the agent of one node.
 //! * [`requirement`] says what a capture must hold to succeed, in the categories of the timeline.
 //! * [`reason`] holds every condition type and every reason, as closed sets: the program, the documentation and the
 //!   metrics labels read the same list.
@@ -62,7 +62,7 @@ pub const SESSION_LABEL: &str = "flopwatch.dev/session";
 pub const SESSION_ID_LABEL: &str = "flopwatch.dev/session-id";
 /// Annotation on sessions, set by admission from the authenticated user: who asked. Users cannot set it themselves.
 pub const REQUESTED_BY_ANNOTATION: &str = "flopwatch.dev/requested-by";
-/// Finalizer on captures, held by the operator until the agent has let go of the target and of the artifacts.
+/// Finalizer on captures, held by the operator until the agent has release the target and of the artifacts.
 pub const CAPTURE_FINALIZER: &str = "flopwatch.dev/capture";
 /// Prefix of annotations on sessions that hold the further fields of a request to the gateway, such as `solver`.
 pub const REQUEST_ANNOTATION_PREFIX: &str = "request.flopwatch.dev/";

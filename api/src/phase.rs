@@ -153,7 +153,8 @@ mod tests {
 
     #[test]
     fn a_capture_has_ended_when_it_was_decided_or_its_node_is_gone() {
-        let rows: [(&[(&str, &str)], bool, &str, bool); 6] = [
+        type Conditions = &'static [(&'static str, &'static str)];
+        let rows: [(Conditions, bool, &str, bool); 6] = [
             (&[], false, "waiting", false),
             (&[("Succeeded", "Unknown"), ("Lost", "False")], true, "capturing", false),
             (&[("Succeeded", "True")], true, "succeeded", true),

@@ -29,7 +29,7 @@ pub const PREPARED_VERSION_ANNOTATION: &str = "flopwatch.dev/prepared-version";
 
 /// Annotation set by admission on a pod whose ephemeral storage is limited: bytes of it that the run folder of one prepared
 /// container may take, so that a capture does not get its own pod evicted. Absent where nothing limits the pod.
-pub const CAPTURE_ROOM_ANNOTATION: &str = "flopwatch.dev/prepared-capture-bytes";
+pub const CAPTURE_BYTES_ANNOTATION: &str = "flopwatch.dev/prepared-capture-bytes";
 
 /// Annotation set by the operator on pods that a session made, with the value `true`: a container stays for its capture
 /// when its program has ended. Without it a container ends as it would unprepared.

@@ -59,7 +59,7 @@ closed_set! {
         Transformed,
         /// The artifacts are stored and served.
         Published,
-        /// Copies of the artifacts are in the cluster's object store; absent where none are to be.
+        /// Replicas of the artifacts are in the cluster's object store; absent where none are to be.
         Stored,
         /// The summary: True when artifacts with the required events are published, Unknown until the capture ended.
         Succeeded,
@@ -183,7 +183,7 @@ closed_set! {
         NvmlUnavailable,
         /// Storing the artifacts on the node failed.
         StoreFailed,
-        /// Copies of the artifacts are in the object store.
+        /// Replicas of the artifacts are in the object store.
         Stored,
         /// The session asks for storage Durable and the cluster has no object store. Ask the administrator for one, or for
         /// other storage.
@@ -194,7 +194,7 @@ closed_set! {
         /// The object store cannot be reached, fails or is too slow. The artifacts stay on the node, and the agent goes on
         /// trying.
         ObjectStoreUnavailable,
-        /// The node removed the artifacts, which had no copies elsewhere, to keep within its limits of size and age.
+        /// The node removed the artifacts, which had no replicas elsewhere, to keep within its limits of size and age.
         Evicted,
         /// The capture was deleted, and its node's agent did not remove in time what it kept of it. The operator let the
         /// capture go; the Event says what was left, which the agent's sweep removes.

@@ -95,7 +95,7 @@ impl From<StoreError> for ConversionError {
         match error {
             StoreError::Corrupt { .. } | StoreError::Bucket(BucketError::Corrupt { .. }) => Self::Corrupt,
             StoreError::Bucket(error) if error.is_passing() => Self::ObjectStore(error.to_string()),
-            StoreError::NoSpace { .. } | StoreError::FormTooLarge { .. } | StoreError::CaptureChanged { .. } => {
+            StoreError::NoSpace { .. } | StoreError::DerivedTooLarge { .. } | StoreError::CaptureChanged { .. } => {
                 Self::Failed(error.to_string())
             }
             other => {
@@ -177,7 +177,7 @@ impl ConversionQueue {
         let (tell, outcome) = watch::channel(None);
         under_way.insert(key.clone(), outcome.clone());
         drop(under_way);
-        let place = Place {
+        let slot = Slot {
             under_way: Arc::clone(&self.under_way),
             key,
         };
@@ -204,7 +204,7 @@ impl ConversionQueue {
                 tracing::warn!(%namespace, capture = name, analysis, %error, "a conversion failed");
             }
             // First out of the map: who comes now finds the result in the store.
-            drop(place);
+            drop(slot);
             drop(tell.send(Some(made)));
         });
         Ok(outcome)
@@ -225,12 +225,12 @@ fn locked(under_way: &Mutex<UnderWay>) -> MutexGuard<'_, UnderWay> {
 }
 
 /// A conversion's place among those under way, given free however it ends.
-struct Place {
+struct Slot {
     under_way: Arc<Mutex<UnderWay>>,
     key: Key,
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         locked(&self.under_way).remove(&self.key);
     }

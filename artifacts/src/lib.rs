@@ -41,5 +41,5 @@ pub use self::{
     conversion::{ConversionError, ConversionLimits, Converter},
     metrics::ArtifactMetrics,
     service::ArtifactService,
-    store::{Listing, Publication, RoomLimits, SourceFile, Store, StoreError, StoreOptions, Swept, Usage},
+    store::{EvictionLimits, Listing, Publication, SourceFile, Store, StoreError, StoreOptions, Swept, Usage},
 };

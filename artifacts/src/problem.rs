@@ -14,7 +14,6 @@ use crate::conversion::ConversionError;
 use crate::manifest::{CaptureId, ManifestError};
 use crate::object_store::BucketError;
 use crate::store::StoreError;
-use flopwatch_api::reason::ArtifactReason;
 
 /// An answer other than success. Each variant is one closed reason.
 #[derive(Debug)]
@@ -70,7 +69,7 @@ impl From<ConversionError> for Problem {
             ConversionError::NotCaptured => Self::NotCaptured,
             ConversionError::MissingInputs(missing) => Self::MissingInputs(missing),
             ConversionError::Corrupt => Self::Corrupt("the timeline".to_owned()),
-            ConversionError::ObjectStore(said) => Self::ObjectStore(said),
+            ConversionError::ObjectStore(text) => Self::ObjectStore(text),
             ConversionError::Store => Self::Store,
             other => Self::Conversion(other),
         }
@@ -155,7 +154,7 @@ impl Problem {
                     format!("It could not be made: {failed}."),
                 ),
             },
-            Self::ObjectStore(said) => (StatusCode::BAD_GATEWAY, ArtifactReason::ObjectStore, format!("It cannot be read: {said}.")),
+            Self::ObjectStore(text) => (StatusCode::BAD_GATEWAY, ArtifactReason::ObjectStore, format!("It cannot be read: {text}.")),
             Self::Store => {
                 (StatusCode::INTERNAL_SERVER_ERROR, ArtifactReason::Store, "The artifact store failed; the agent's log says how.".into())
             }

@@ -75,13 +75,13 @@ struct ArtifactList<'a> {
     session: &'a SessionReference,
     created: Timestamp,
     artifacts: Vec<Link<'a>>,
-    forms: Vec<FormLink>,
+    forms: Vec<DerivedLink>,
 }
 
 /// A file that is made on demand, and where it is.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct FormLink {
+struct DerivedLink {
     name: &'static str,
     media_type: &'static str,
     path: String,
@@ -217,7 +217,7 @@ async fn list(
     let exports = timeline
         .filter(|_| inner.queue.is_some())
         .map(|_timeline| catalogue::artifacts());
-    let forms = exports.into_iter().flatten().map(|(name, definition)| FormLink {
+    let forms = exports.into_iter().flatten().map(|(name, definition)| DerivedLink {
         name,
         media_type: definition.media_type(),
         path: format!("{base}/{name}"),

@@ -1,11 +1,11 @@
-//! Publishing, reading and removing what captures left behind.
+//! Publishes, reads and removes the artifacts of captures.
 
-mod copies;
 mod derived;
 mod disk;
+mod eviction;
 mod integrity;
 mod received;
-mod room;
+mod replicas;
 mod sweep;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ use crate::manifest::{
 use crate::metrics::ArtifactMetrics;
 use crate::object_store::{Bucket, BucketError, Stored};
 
-pub use room::RoomLimits;
+pub use eviction::EvictionLimits;
 pub use sweep::Swept;
 
 /// Bytes that are read, hashed and handed on at once.
@@ -48,7 +48,7 @@ pub struct StoreOptions {
     /// Bytes of all results that were made on demand; the oldest go first. Timelines that are handed over for one may take as much.
     pub form_bytes: u64,
     /// How long a result is kept.
-    pub form_age: Duration,
+    pub derived_age: Duration,
 }
 
 impl Default for StoreOptions {
@@ -57,7 +57,7 @@ impl Default for StoreOptions {
         Self {
             free_bytes_floor: 1 << 30,
             form_bytes: 4 << 30,
-            form_age: Duration::from_hours(24),
+            derived_age: Duration::from_hours(24),
         }
     }
 }
@@ -155,14 +155,14 @@ pub enum StoreError {
         reason: String,
     },
     /// A result is larger than all together may be. It was not kept.
-    #[error("a form of {bytes} bytes is more than the {limit} that all forms may take")]
-    FormTooLarge {
+    #[error("a derived artifact of {bytes} bytes is more than the {limit} that all derived artifacts may take")]
+    DerivedTooLarge {
         /// Bytes of this one.
         bytes: u64,
-        /// Bytes that all forms may take.
+        /// Bytes that all derived artifacts may take.
         limit: u64,
     },
-    /// The capture was removed, or published anew, while a form of it was made.
+    /// The capture was removed, or published anew, while a derived artifact of it was made.
     #[error("the capture {namespace}/{name} was removed or published anew meanwhile")]
     CaptureChanged {
         /// Namespace of the capture.

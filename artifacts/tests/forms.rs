@@ -1,4 +1,4 @@
-//! Forms on demand, over real HTTP. What makes them here writes the timeline backwards; the agent's own tests have the real one.
+//! Derived artifacts on demand, over real HTTP. What makes them here writes the timeline backwards; the agent's own tests have the real one.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -332,7 +332,7 @@ async fn a_form_of_what_was_published_anew_is_made_anew() {
 }
 
 #[tokio::test]
-async fn forms_that_outlive_their_bounds_are_let_go() {
+async fn forms_that_outlive_their_bounds_are_released() {
     for (bytes, age, kept) in [
         (72, Duration::from_mins(1), 2),
         (71, Duration::from_mins(1), 1),
@@ -343,7 +343,7 @@ async fn forms_that_outlive_their_bounds_are_let_go() {
         let options = StoreOptions {
             free_bytes_floor: 0,
             form_bytes: bytes,
-            form_age: age,
+            derived_age: age,
         };
         let rig = rig.within(&folder, options).await;
         let listening = rig.open();
@@ -396,10 +396,10 @@ async fn a_form_that_was_damaged_is_made_anew() {
 #[tokio::test]
 async fn a_form_needs_the_right_to_what_it_is_made_of() {
     let rig = Rig::new(9).await;
-    // An artifact under a form's name is no form.
+    // An artifact under a derived artifact's name is no derived artifact.
     let named = rig.captures.file("timeline.csv", Output::Raw, "", b"secret");
     rig.captures.publish("named", &[named]).await;
-    // Nor is a form of something sensitive less so.
+    // Nor is a derived artifact of something sensitive less so.
     let file = rig.captures.file("timeline.h5", Output::Raw, "", b"abc");
     rig.captures.publish("sensitive", &[file]).await;
     let api = api_server(

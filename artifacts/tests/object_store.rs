@@ -292,10 +292,10 @@ async fn credentials_that_are_refused_and_a_bucket_that_is_missing_have_reasons_
             matches!(refused, BucketError::Refused { .. }) && !refused.is_passing(),
             "{refused}"
         );
-        let said = format!("{refused} {refused:?}");
+        let message = format!("{refused} {refused:?}");
         assert!(
-            !said.contains("wrong-secret") && !said.contains("rig-access-key"),
-            "{said}"
+            !message.contains("wrong-secret") && !message.contains("rig-access-key"),
+            "{message}"
         );
         let unread = bucket.find(&id("a")).await.unwrap_err();
         assert!(matches!(unread, BucketError::Refused { .. }), "{unread}");

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::SessionReference;
 use flopwatch_artifacts::{
-    ArtifactMetrics, CaptureId, Publication, RoomLimits, SourceFile, Store, StoreError, StoreOptions, Swept,
+    ArtifactMetrics, CaptureId, EvictionLimits, Publication, SourceFile, Store, StoreError, StoreOptions, Swept,
 };
 use jiff::Timestamp;
 use prometheus::Registry;
@@ -373,19 +373,19 @@ async fn the_limits_of_a_node_remove_the_oldest_and_keep_what_is_busy() {
             .unwrap();
     }
     let (none, busy) = (HashSet::new(), HashSet::from([id("a")]));
-    let limits = |bytes: u64| RoomLimits {
+    let limits = |bytes: u64| EvictionLimits {
         bytes: Some(bytes),
         oldest: None,
     };
-    assert!(store.make_room(limits(12), &none, &busy).await.unwrap().is_empty());
-    assert_eq!(store.make_room(limits(8), &none, &busy).await.unwrap(), [id("b")]);
+    assert!(store.evict_captures(limits(12), &none, &busy).await.unwrap().is_empty());
+    assert_eq!(store.evict_captures(limits(8), &none, &busy).await.unwrap(), [id("b")]);
     assert_eq!(store.usage().await.unwrap().bytes, 8);
-    assert_eq!(store.make_room(limits(0), &none, &busy).await.unwrap(), [id("c")]);
+    assert_eq!(store.evict_captures(limits(0), &none, &busy).await.unwrap(), [id("c")]);
     assert!(store.get("team", "a").await.unwrap().is_some(), "what is busy stays");
-    let old = RoomLimits {
+    let old = EvictionLimits {
         bytes: None,
         oldest: Some(Timestamp::from_second(11).unwrap()),
     };
-    assert_eq!(store.make_room(old, &none, &none).await.unwrap(), [id("a")]);
+    assert_eq!(store.evict_captures(old, &none, &none).await.unwrap(), [id("a")]);
     assert!(rig.stored().is_empty(), "{:?}", rig.stored());
 }

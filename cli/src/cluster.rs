@@ -261,8 +261,8 @@ mod tests {
                 status["details"] = details;
             }
             let status: Status = serde_json::from_value(status).unwrap();
-            let said = of_status("list sessions", &status).to_string();
-            assert!(said.contains(expected), "{code}: {said}");
+            let reply = of_status("list sessions", &status).to_string();
+            assert!(reply.contains(expected), "{code}: {reply}");
         }
     }
 

@@ -32,7 +32,7 @@ const ANSWER: Duration = Duration::from_secs(2);
 
 /// What a word stands for, where the cluster knows the candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Position {
     /// Name of a session.
     Session,
     /// Name of a pod.
@@ -45,7 +45,7 @@ enum Place {
 pub async fn answer(words: &[OsString]) -> String {
     let mut candidates = of_command_line(words);
     let names = match place(words) {
-        Place::Other => Vec::new(),
+        Position::Other => Vec::new(),
         place => tokio::time::timeout(ANSWER, names(place, words))
             .await
             .unwrap_or_default(),
@@ -136,19 +136,19 @@ fn previous(words: &[OsString]) -> Option<String> {
 }
 
 /// What the word that is being typed stands for.
-fn place(words: &[OsString]) -> Place {
+fn place(words: &[OsString]) -> Position {
     let typed = words.last().is_some_and(|word| word.to_string_lossy().starts_with('-'));
     if typed || previous(words).is_some_and(|word| takes_value(&word)) {
-        return Place::Other;
+        return Position::Other;
     }
     let positional = positional(words);
     match positional.as_slice() {
         [command] => match command.as_str() {
-            "describe" | "watch" | "wait" | "stop" | "fetch" | "open" => Place::Session,
-            "profile" | "doctor" => Place::Pod,
-            _ => Place::Other,
+            "describe" | "watch" | "wait" | "stop" | "fetch" | "open" => Position::Session,
+            "profile" | "doctor" => Position::Pod,
+            _ => Position::Other,
         },
-        _ => Place::Other,
+        _ => Position::Other,
     }
 }
 
@@ -168,7 +168,7 @@ fn option(words: &[OsString], names: &[&str]) -> Option<String> {
     found.filter(|value| !value.is_empty())
 }
 
-async fn names(place: Place, words: &[OsString]) -> Vec<String> {
+async fn names(place: Position, words: &[OsString]) -> Vec<String> {
     let arguments = ConnectionArguments {
         namespace: option(words, &["--namespace", "-n"]),
         context: option(words, &["--context"]),
@@ -181,7 +181,7 @@ async fn names(place: Place, words: &[OsString]) -> Vec<String> {
     };
     let params = ListParams::default().limit(500);
     match place {
-        Place::Session => {
+        Position::Session => {
             let sessions: Api<ProfilingSession> = cluster.api();
             let found = sessions
                 .list(&params)
@@ -190,7 +190,7 @@ async fn names(place: Place, words: &[OsString]) -> Vec<String> {
                 .unwrap_or_default();
             found.iter().map(ResourceExt::name_any).collect()
         }
-        Place::Pod => {
+        Position::Pod => {
             let pods: Api<Pod> = cluster.api();
             let found = pods
                 .list_metadata(&params)
@@ -209,7 +209,7 @@ async fn names(place: Place, words: &[OsString]) -> Vec<String> {
             };
             found.iter().map(name).collect()
         }
-        Place::Other => Vec::new(),
+        Position::Other => Vec::new(),
     }
 }
 
@@ -223,12 +223,12 @@ mod tests {
 
     #[tokio::test]
     async fn subcommands_options_and_values_are_offered_with_what_they_are() {
-        let said = answer(&words("prof")).await;
-        assert_eq!(said, "profile\tProfile a pod\n:4\n");
-        let said = answer(&words("profile trainer --prof")).await;
-        assert!(said.starts_with("--profiler\tWhat to profile with"), "{said}");
-        let said = answer(&words("profile trainer --profiler m")).await;
-        assert!(said.starts_with("metrics"), "{said}");
+        let message = answer(&words("prof")).await;
+        assert_eq!(message, "profile\tProfile a pod\n:4\n");
+        let message = answer(&words("profile trainer --prof")).await;
+        assert!(message.starts_with("--profiler\tWhat to profile with"), "{message}");
+        let message = answer(&words("profile trainer --profiler m")).await;
+        assert!(message.starts_with("metrics"), "{message}");
         assert!(
             answer(&words("sessions --kubeconfig ")).await.ends_with(":0\n"),
             "a file"
@@ -238,15 +238,15 @@ mod tests {
     #[test]
     fn the_cluster_is_asked_only_where_it_knows_the_names() {
         let rows = [
-            ("describe ", Place::Session),
-            ("-n team fetch fi", Place::Session),
-            ("profile tr", Place::Pod),
-            ("doctor --container main ", Place::Pod),
-            ("fetch first ", Place::Other),
-            ("fetch -o ", Place::Other),
-            ("fetch --fo", Place::Other),
-            ("sessions ", Place::Other),
-            ("", Place::Other),
+            ("describe ", Position::Session),
+            ("-n team fetch fi", Position::Session),
+            ("profile tr", Position::Pod),
+            ("doctor --container main ", Position::Pod),
+            ("fetch first ", Position::Other),
+            ("fetch -o ", Position::Other),
+            ("fetch --fo", Position::Other),
+            ("sessions ", Position::Other),
+            ("", Position::Other),
         ];
         for (line, expected) in rows {
             assert_eq!(place(&words(line)), expected, "{line}");

@@ -43,11 +43,11 @@ pub fn render(session: &ProfilingSession, captures: &[Capture], now: Timestamp, 
             verdict.message.as_str(),
         )
     });
-    let said = match reason {
+    let reply = match reason {
         "" => succeeded.to_owned(),
         reason => format!("{succeeded} ({})", line(reason)),
     };
-    field("Succeeded:", &paint.tone(tone(succeeded), &said));
+    field("Succeeded:", &paint.tone(tone(succeeded), &reply));
     field("", &line(message));
     let found = session.condition(SessionCondition::TargetsFound);
     if let Some(found) = found.filter(|found| found.status != "True") {
@@ -80,17 +80,17 @@ fn render_capture(text: &mut String, capture: &Capture, paint: Paint) {
     let verdict = capture.condition(CaptureCondition::Succeeded);
     let ended = Phase::of(capture).has_ended();
     if let Some(progress) = status.progress.as_ref().filter(|_| !ended) {
-        let said = format!(
+        let reply = format!(
             "{} {} % {}",
             progress.stage.as_str(),
             progress.percent,
             line(&progress.message)
         );
-        put(text, 2, "Stage:", said.trim_end());
+        put(text, 2, "Stage:", reply.trim_end());
     }
     if let Some(verdict) = verdict.filter(|_| ended) {
-        let said = format!("{} ({})", verdict.status, line(&verdict.reason));
-        put(text, 2, "Succeeded:", &paint.tone(tone(&verdict.status), &said));
+        let reply = format!("{} ({})", verdict.status, line(&verdict.reason));
+        put(text, 2, "Succeeded:", &paint.tone(tone(&verdict.status), &reply));
         if !verdict.message.is_empty() {
             put(text, 2, "", &line(&verdict.message));
         }
@@ -105,21 +105,21 @@ fn render_capture(text: &mut String, capture: &Capture, paint: Paint) {
         } else {
             ""
         };
-        let said = format!("{} ({}{raw})", line(&artifact.name), bytes(size));
-        put(text, 2, if place == 0 { "Artifacts:" } else { "" }, &said);
+        let reply = format!("{} ({}{raw})", line(&artifact.name), bytes(size));
+        put(text, 2, if place == 0 { "Artifacts:" } else { "" }, &reply);
     }
     let mut first = true;
     // Of the others no session can make use yet.
     let usable = |capability: &&Capability| capability.profiler.is_usable();
     let closed = status.capabilities.iter().filter(|capability| !capability.available);
     for closed in closed.filter(usable) {
-        let mut said = format!("{} is closed: {}", closed.profiler.as_str(), line(&closed.reason));
+        let mut reply = format!("{} is closed: {}", closed.profiler.as_str(), line(&closed.reason));
         if !closed.remedy.is_empty() {
-            said.push_str(". ");
-            said.push_str(&line(&closed.remedy));
+            reply.push_str(". ");
+            reply.push_str(&line(&closed.remedy));
         }
         let name = if std::mem::take(&mut first) { "Closed ways:" } else { "" };
-        put(text, 2, name, &paint.tone(Tone::Note, &said));
+        put(text, 2, name, &paint.tone(Tone::Note, &reply));
     }
 }
 
@@ -153,17 +153,17 @@ fn render_summary(text: &mut String, summary: &CaptureSummary) {
         put(text, 2, "GPU busy:", &format!("{busy} % of the window"));
     }
     for (place, kernel) in summary.top_kernels.iter().enumerate() {
-        let said = format!(
+        let reply = format!(
             "{} in {} calls  {}",
             seconds(kernel.total_nanoseconds),
             kernel.calls,
             line(&kernel.name)
         );
-        put(text, 2, if place == 0 { "Kernels:" } else { "" }, &said);
+        put(text, 2, if place == 0 { "Kernels:" } else { "" }, &reply);
     }
     if summary.dropped > 0 {
-        let said = format!("{} events are not in it; summary.json says which", summary.dropped);
-        put(text, 2, "Dropped:", &said);
+        let reply = format!("{} events are not in it; summary.json says which", summary.dropped);
+        put(text, 2, "Dropped:", &reply);
     }
 }
 

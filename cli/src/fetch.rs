@@ -139,11 +139,11 @@ pub async fn run(cluster: &Cluster, arguments: &FetchArguments) -> Result<(), Er
     for wanted in &wanted {
         let outcome = fetch(&gateway, wanted, arguments.force).await?;
         let size = bytes(wanted.bytes);
-        let said = match outcome {
+        let message = match outcome {
             Outcome::Fetched => format!("{} ({size})\n", line(&wanted.to.display().to_string())),
             Outcome::AlreadyThere => format!("{} ({size}, unchanged)\n", line(&wanted.to.display().to_string())),
         };
-        say(&said)?;
+        say(&message)?;
     }
     Ok(())
 }

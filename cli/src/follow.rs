@@ -24,7 +24,7 @@ const TICK: Duration = Duration::from_millis(120);
 
 /// Where a session stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct Progress {
     /// How far all its captures are together, 0 to 100.
     pub percent: u64,
     /// What is being done.
@@ -48,7 +48,7 @@ pub enum End {
 }
 
 /// Where a session stands, by what is known of it and of its captures.
-pub fn standing<'a>(session: &ProfilingSession, captures: impl Iterator<Item = &'a Capture> + Clone) -> Standing {
+pub fn progress<'a>(session: &ProfilingSession, captures: impl Iterator<Item = &'a Capture> + Clone) -> Progress {
     let verdict = session.condition(SessionCondition::Succeeded);
     let end = verdict.and_then(|verdict| match verdict.status.as_str() {
         "True" => Some(End::Succeeded),
@@ -58,7 +58,7 @@ pub fn standing<'a>(session: &ProfilingSession, captures: impl Iterator<Item = &
         }),
         _ => None,
     });
-    Standing {
+    Progress {
         percent: if end.is_some() { 100 } else { percent(captures.clone()) },
         message: message(session, captures),
         end,
@@ -82,8 +82,8 @@ fn message<'a>(session: &ProfilingSession, captures: impl Iterator<Item = &'a Ca
     let (all, done) = (captures.clone().count(), captures.clone().filter(ended).count());
     let at_work = captures.filter(|capture| !ended(capture)).find_map(|capture| {
         let progress = capture.status.as_ref()?.progress.as_ref()?;
-        let said = format!("{} {}", progress.stage.as_str(), line(&progress.message));
-        Some(said.trim_end().to_owned())
+        let text = format!("{} {}", progress.stage.as_str(), line(&progress.message));
+        Some(text.trim_end().to_owned())
     });
     let count = if all > 1 {
         format!(" ({done} of {all} captures ended)")
@@ -109,12 +109,12 @@ fn message<'a>(session: &ProfilingSession, captures: impl Iterator<Item = &'a Ca
 }
 
 /// What a session that failed says, with the first captures that failed.
-fn why<'a>(said: &str, captures: impl Iterator<Item = &'a Capture>) -> String {
-    let mut words = vec![line(said)];
+fn why<'a>(text: &str, captures: impl Iterator<Item = &'a Capture>) -> String {
+    let mut words = vec![line(text)];
     let failed = captures.filter_map(|capture| {
         let verdict = capture.condition(CaptureCondition::Succeeded)?;
         // The session's own words may hold them already.
-        let untold = verdict.message.is_empty() || !said.contains(verdict.message.trim());
+        let untold = verdict.message.is_empty() || !text.contains(verdict.message.trim());
         (verdict.status == "False" && untold).then(|| {
             let pod = &capture.spec.pod_ref.name;
             format!("pod {pod}: {}: {}", line(&verdict.reason), line(&verdict.message))
@@ -150,20 +150,20 @@ impl Display {
     }
 
     /// Shows where the session is.
-    pub fn show(&mut self, standing: &Standing) {
+    pub fn show(&mut self, progress: &Progress) {
         match self {
             Self::Bar(bar) => {
-                bar.set_position(standing.percent);
-                bar.set_message(standing.message.clone());
+                bar.set_position(progress.percent);
+                bar.set_message(progress.message.clone());
             }
-            Self::Lines(last) if *last != standing.message => {
+            Self::Lines(last) if *last != progress.message => {
                 drop(writeln!(
                     std::io::stderr(),
                     "{:>3} % {}",
-                    standing.percent,
-                    standing.message
+                    progress.percent,
+                    progress.message
                 ));
-                last.clone_from(&standing.message);
+                last.clone_from(&progress.message);
             }
             Self::Lines(_) => {}
         }
@@ -178,7 +178,7 @@ impl Display {
 }
 
 /// Waits for the session's end and says where it stands meanwhile; `seconds` 0: for ever.
-pub async fn until_end(cluster: &Cluster, name: &str, seconds: u32, mut display: Display) -> Result<Standing, Error> {
+pub async fn until_end(cluster: &Cluster, name: &str, seconds: u32, mut display: Display) -> Result<Progress, Error> {
     let waiting = Box::pin(wait(cluster, name, &mut display));
     let result = tokio::select! {
         result = async {
@@ -206,7 +206,7 @@ enum News {
     Capture(watcher::Event<Capture>),
 }
 
-async fn wait(cluster: &Cluster, name: &str, display: &mut Display) -> Result<Standing, Error> {
+async fn wait(cluster: &Cluster, name: &str, display: &mut Display) -> Result<Progress, Error> {
     let sessions: Api<ProfilingSession> = cluster.api();
     // A session that is not there is told at once, and so is one that may not be read.
     let doing = format!("read session {name}");
@@ -222,16 +222,16 @@ async fn wait(cluster: &Cluster, name: &str, display: &mut Display) -> Result<St
     let mut captures: BTreeMap<String, Capture> = BTreeMap::new();
     let mut listed = false;
     loop {
-        let standing = standing(&session, captures.values());
+        let progress = progress(&session, captures.values());
         if listed {
-            display.show(&standing);
+            display.show(&progress);
         }
-        if standing.end.is_some() && listed {
+        if progress.end.is_some() && listed {
             // The session's end may be heard of before that of its captures, whose reasons are told with it.
             let labels = format!("{SESSION_LABEL}={name}");
             let doing = format!("list captures of session {name}");
             let ended = cluster.list(&doing, &cluster.api::<Capture>(), Some(&labels)).await?;
-            return Ok(self::standing(&session, ended.iter()));
+            return Ok(self::progress(&session, ended.iter()));
         }
         match news.next().await {
             Some(Ok(News::Session(watcher::Event::Apply(now) | watcher::Event::InitApply(now)))) => {
@@ -292,31 +292,31 @@ mod tests {
                 &json!({"progress": {"stage": "Collecting", "percent": 31, "message": "3 s left"}}),
             ),
         ];
-        let now = standing(&session, captures.iter());
+        let now = progress(&session, captures.iter());
         assert_eq!((now.percent, now.end), (65, None));
         let ended = [capture("a", &published()), captures[1].clone()];
-        let now = standing(&session, ended.iter());
+        let now = progress(&session, ended.iter());
         assert_eq!(now.message, "Collecting 3 s left (1 of 2 captures ended)");
     }
 
     #[test]
     fn before_there_are_captures_the_session_says_what_it_waits_for() {
         let nothing = session("first", CREATED, &json!(null));
-        assert_eq!(standing(&nothing, [].iter()).message, "Waiting for the controller");
+        assert_eq!(progress(&nothing, [].iter()).message, "Waiting for the controller");
         let waiting = json!({"conditions": [{
             "type": "TargetsFound", "status": "Unknown", "reason": "WaitingForTargets",
             "message": "pod trainer is not running", "lastTransitionTime": CREATED
         }]});
-        let waiting = standing(&session("first", CREATED, &waiting), [].iter());
+        let waiting = progress(&session("first", CREATED, &waiting), [].iter());
         assert_eq!(waiting.message, "WaitingForTargets: pod trainer is not running");
-        let taken = standing(&nothing, [capture("a", &json!(null))].iter());
+        let taken = progress(&nothing, [capture("a", &json!(null))].iter());
         assert_eq!(taken.message, "Waiting for the agent");
     }
 
     #[test]
     fn the_end_is_told_with_the_reasons_of_the_captures() {
         let done = session("first", CREATED, &verdict("True", "Succeeded", ""));
-        let now = standing(&done, [capture("a", &published())].iter());
+        let now = progress(&done, [capture("a", &published())].iter());
         assert_eq!((now.percent, now.end), (100, Some(End::Succeeded)));
 
         let failed = json!({"conditions": [{
@@ -328,7 +328,7 @@ mod tests {
             CREATED,
             &verdict("False", "Failed", "0 of 1 succeeded; failed: NotPrepared: label it"),
         );
-        let Some(End::Failed { message, .. }) = standing(&told, [capture("a", &failed)].iter()).end else {
+        let Some(End::Failed { message, .. }) = progress(&told, [capture("a", &failed)].iter()).end else {
             panic!("it has failed");
         };
         assert_eq!(
@@ -336,7 +336,7 @@ mod tests {
             "nothing is told twice"
         );
         let session = session("first", CREATED, &verdict("False", "Failed", "no capture succeeded"));
-        let now = standing(&session, [capture("a", &failed)].iter());
+        let now = progress(&session, [capture("a", &failed)].iter());
         assert_eq!(
             now.end,
             Some(End::Failed {

@@ -297,9 +297,9 @@ impl Gateway {
                 match (spoken, refused) {
                     // What the kubelet says of the port explains more than the end of the stream.
                     (Err(error), Some(refused)) => match timeout(Duration::from_secs(1), refused).await {
-                        Ok(Some(said)) => Err(GatewayError::Unreachable {
+                        Ok(Some(text)) => Err(GatewayError::Unreachable {
                             place: self.place(),
-                            reason: said.trim().to_owned(),
+                            reason: text.trim().to_owned(),
                         }),
                         _ => Err(error),
                     },

@@ -183,8 +183,8 @@ async fn show(cluster: &Cluster, arguments: &DescribeArguments, paint: Paint) ->
 }
 
 async fn follow(cluster: &Cluster, name: &str, seconds: u32) -> Result<(), Error> {
-    let standing = until_end(cluster, name, seconds, Display::of_stderr()).await?;
-    match standing.end {
+    let progress = until_end(cluster, name, seconds, Display::of_stderr()).await?;
+    match progress.end {
         Some(End::Failed { reason, message }) => Err(Error::SessionFailed {
             name: name.to_owned(),
             reason,

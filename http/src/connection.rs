@@ -1,4 +1,4 @@
-//! What one connection may hold: a place among so many, and only while its peer takes what it is sent.
+//! Limits on connections: how many at once, and how long a peer may stall.
 
 use std::future::{Future, Ready, ready};
 use std::io;

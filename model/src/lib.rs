@@ -5,11 +5,11 @@
 mod allocation;
 mod category;
 mod counter;
-mod drops;
 mod events;
 mod figures;
 mod kernel_profile;
 mod lod;
+mod losses;
 mod memory_kind;
 mod parents;
 mod program;
@@ -19,11 +19,11 @@ mod row_major;
 pub use allocation::Allocation;
 pub use category::{Category, ColumnId, Width};
 pub use counter::CounterSeries;
-pub use drops::{Drop, DropReason, Drops};
 pub use events::{Column, Event, Events, NameDetail, Values, index};
 pub use figures::{Figures, approximate, figures_by_key};
 pub use kernel_profile::{KernelProfile, Metric};
 pub use lod::{Lod, LodLevel};
+pub use losses::{Loss, LossReason, Losses};
 pub use memory_kind::MemoryKind;
 pub use program::Program;
 pub use row::{Row, Track};
@@ -97,7 +97,7 @@ pub struct Capture {
     /// Counters per profiled kernel launch, of a source that has no timeline.
     pub profiles: Vec<KernelProfile>,
     /// Everything of the source that did not make it into `events` unchanged.
-    pub drops: Drops,
+    pub drops: Losses,
     /// Secrets that were replaced in strings.
     pub redactions: u64,
 }

@@ -1,4 +1,4 @@
-//! Captures: how they stand, when one is lost with its node, and when its finalizer may go.
+//! Captures: when one is lost with its node, and when its finalizer may be removed.
 
 pub mod deletions;
 pub mod node;

@@ -33,9 +33,9 @@ use crate::controller::context::{Context, Suspension};
 use crate::controller::pace::Pace;
 use crate::controller::watches::{Queues, Receivers};
 use crate::metrics::Metrics;
+use crate::preparation_failure::announce;
 use crate::probes::{Listen, Probes, Readiness};
 use crate::serve::follow_secret;
-use crate::trouble::announce;
 
 /// Key of the ConfigMap whose value `true` suspends new captures.
 pub const SUSPENDED_KEY: &str = "capturesSuspended";
@@ -53,7 +53,7 @@ pub struct ControllerOptions {
     pub tls_secret: String,
     /// Name of the lease, or None to lead without one.
     pub lease: Option<String>,
-    /// Who this process is among the candidates for the lease.
+    /// Unique replica identity for leader election.
     pub identity: String,
     /// How long a node or its agent may be gone.
     pub node_lost: Duration,
@@ -160,7 +160,7 @@ pub async fn run(
     };
     let ready = async {
         watches::synced(&context.stores).await;
-        tracing::info!("watches are in step");
+        tracing::info!("watch caches synced");
         readiness.set(true);
         std::future::pending::<()>().await;
     };
@@ -239,7 +239,7 @@ async fn lead(
         () = sweep::keep(client, &options.store, &context.metrics) => ControllerError::Ended("sweep of the object store"),
         () = sessions => ControllerError::Ended("session controller"),
         () = captures => ControllerError::Ended("capture controller"),
-        () = announce::keep(context, &receivers.troubles) => ControllerError::Ended("loop over held-up pods"),
+        () = announce::keep(context, &receivers.failed_preparations) => ControllerError::Ended("loop over held-up pods"),
         () = certificates => ControllerError::Ended("certificate loop"),
     }
 }

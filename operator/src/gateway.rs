@@ -13,7 +13,6 @@ mod directory;
 mod document;
 mod messages;
 mod node_tokens;
-mod places;
 mod problem;
 mod progress;
 mod request;
@@ -21,6 +20,7 @@ mod routes;
 mod seat;
 mod sessions;
 mod sign_in;
+mod slots;
 mod sockets;
 mod stop;
 mod store;
@@ -60,9 +60,9 @@ pub use routes::openapi;
 use crate::gateway::agents::Agents;
 use crate::gateway::api_server::ApiServer;
 use crate::gateway::cookie::Cookies;
-use crate::gateway::places::Places;
 use crate::gateway::routes::Gateway;
 use crate::gateway::sessions::Sessions;
+use crate::gateway::slots::Slots;
 use crate::gateway::store::ObjectStore;
 use crate::metrics::Metrics;
 use crate::probes::{Listen, Probes, Readiness};
@@ -195,8 +195,8 @@ pub async fn run(
         agents: Agents::new(client.clone(), options.agents.clone()),
         store: bucket.map(|bucket| ObjectStore::new(bucket, metrics.store.reads.clone())),
         cookies: Cookies::new().map_err(GatewayError::Key)?,
-        listeners: Places::new(MOST_LISTENERS, MOST_LISTENERS_EACH),
-        visitors: Places::new(MOST_VISITORS, MOST_VISITORS_EACH),
+        listeners: Slots::new(MOST_LISTENERS, MOST_LISTENERS_EACH),
+        visitors: Slots::new(MOST_VISITORS, MOST_VISITORS_EACH),
         taken_up: TAKEN_UP,
     };
     let router = guarded(gateway, &options.origins, &metrics).map_err(GatewayError::Document)?;

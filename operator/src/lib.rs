@@ -4,8 +4,8 @@
 //!   gives up captures whose node is gone and takes finalizers off, [`certificates`] are made and rotated.
 //! * [`admission`] prepares pods that opted in and writes down who asked for a session.
 //! * [`gateway`] serves sessions and their artifacts over HTTP to those who may.
-//! * [`trouble`] finds prepared pods that the preparation keeps from starting, and says so on them.
-//! * [`release`] lets go of every capture before all of this is uninstalled.
+//! * [`preparation_failure`] finds prepared pods that the preparation keeps from starting, and says so on them.
+//! * [`release`] releases every capture before all of this is uninstalled.
 //!
 //! What to do is decided by pure functions (`plan`, `select`, `decide`, `prepare`); the modules named `reconcile`,
 //! `publish` and `server` carry it out.
@@ -19,9 +19,9 @@ pub mod crds;
 pub mod deadline;
 pub mod gateway;
 pub mod metrics;
+pub mod preparation_failure;
 pub mod probes;
 pub mod release;
 mod serve;
 pub mod session;
-pub mod trouble;
 pub mod watch;

@@ -186,7 +186,7 @@ impl Metrics {
 fn deletions_overdue(registry: &Registry) -> Result<IntCounter, prometheus::Error> {
     let overdue = IntCounter::new(
         "flopwatch_capture_deletions_overdue_total",
-        "Deleted captures let go though their agent had not removed in time what it kept of them.",
+        "Deleted captures released though their agent had not removed in time what it kept of them.",
     )?;
     register(registry, overdue)
 }

@@ -186,14 +186,14 @@ mod tests {
             (Some("tenant-a"), StatusCode::FORBIDDEN),
             (Some("tenant-b"), StatusCode::FORBIDDEN),
         ] {
-            let (status, said) = ask(&router, "/metrics", token).await;
+            let (status, message) = ask(&router, "/metrics", token).await;
             assert_eq!(status, expected, "{token:?}");
-            assert!(!said.contains("flopwatch_leader"), "{token:?}: {said}");
+            assert!(!message.contains("flopwatch_leader"), "{token:?}: {message}");
         }
         for _ in 0..3 {
-            let (status, said) = ask(&router, "/metrics", Some("prometheus")).await;
+            let (status, message) = ask(&router, "/metrics", Some("prometheus")).await;
             assert_eq!(status, StatusCode::OK);
-            assert!(said.contains("flopwatch_leader 1"), "{said}");
+            assert!(message.contains("flopwatch_leader 1"), "{message}");
         }
         let calls = server.calls().into_iter();
         for review in calls.filter(|call| call.path.ends_with("/subjectaccessreviews")) {

@@ -1,4 +1,4 @@
-//! Lets go of every capture before the operator, which would do it later, is uninstalled: a finalizer that nobody is
+//! Releases every capture before the operator, which would do it later, is uninstalled: a finalizer that nobody is
 //! left to take off keeps captures, sessions and namespaces from being deleted for ever.
 
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Wait between two rounds, in which a capture that the controller was about to create while it was suspended appears.
 const SETTLE: Duration = Duration::from_secs(2);
 
-/// How captures are let go.
+/// How captures are released.
 #[derive(Clone, Debug)]
 pub struct ReleaseOptions {
     /// Namespace of the operator.
@@ -54,14 +54,14 @@ pub struct Released {
     pub released: usize,
 }
 
-/// Why not every capture was let go. It is safe to begin again.
+/// Why not every capture was released. It is safe to begin again.
 #[derive(Debug, thiserror::Error)]
 pub enum ReleaseError {
     /// New captures could not be suspended, or captures could not be listed.
     #[error(transparent)]
     Call(#[from] CallError),
     /// The process was asked to end before it was done.
-    #[error("asked to end before every capture was let go; run it again")]
+    #[error("interrupted before every capture was released; run it again")]
     Interrupted,
     /// Captures kept their finalizer in every round; the log names each with its reason.
     #[error("{count} captures still hold the finalizer {CAPTURE_FINALIZER}; run it again")]
@@ -95,11 +95,11 @@ struct Release {
 impl Release {
     async fn all(&self, options: &ReleaseOptions) -> Result<Released, ReleaseError> {
         let Some(held) = self.held().await? else {
-            tracing::info!("captures are not defined in this cluster: nothing to let go");
+            tracing::info!("captures are not defined in this cluster: nothing to release");
             return Ok(Released::default());
         };
-        tracing::info!(held = held.len(), "letting go of captures");
-        // While this runs the controller still does, and would make captures that nobody lets go.
+        tracing::info!(held = held.len(), "releasing captures");
+        // While this runs the controller still does, and would make captures that nobody releases.
         self.suspend(options).await?;
         let mut done = Released::default();
         self.end(options.grace, &mut done).await?;
@@ -112,12 +112,12 @@ impl Release {
                     asked = done.asked,
                     at_work = done.at_work,
                     released = done.released,
-                    "every capture was let go"
+                    "every capture was released"
                 );
                 return Ok(done);
             }
             if round < ROUNDS {
-                done.released += self.let_go_of(held).await;
+                done.released += self.release_all(held).await;
                 sleep(SETTLE).await;
             }
         }
@@ -148,7 +148,7 @@ impl Release {
 
     /// Every capture with the finalizer; None when the API server knows no captures.
     async fn held(&self) -> Result<Option<Vec<DynamicObject>>, CallError> {
-        // Untyped: a capture that another version wrote and this one cannot read is let go all the same.
+        // Untyped: a capture that another version wrote and this one cannot read is released all the same.
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &self.captures);
         let mut held = Vec::new();
         let mut parameters = ListParams::default().limit(PAGE);
@@ -192,7 +192,7 @@ impl Release {
                 tracing::warn!(
                     at_work = at_work.len(),
                     grace_seconds = grace.as_secs(),
-                    "captures did not end in time; letting go of them as they are"
+                    "captures did not end in time; releasing them as they are"
                 );
                 return Ok(());
             }
@@ -200,7 +200,7 @@ impl Release {
         }
     }
 
-    /// Asks one capture to stop. One that cannot be asked is let go as it is.
+    /// Asks one capture to stop. One that cannot be asked is released as it is.
     async fn ask(&self, capture: &Capture) -> bool {
         let (namespace, name) = (capture.namespace().unwrap_or_default(), capture.name_any());
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &namespace, &self.captures);
@@ -216,14 +216,14 @@ impl Release {
     }
 
     /// Takes the finalizer off each, and answers how many that were.
-    async fn let_go_of(&self, held: Vec<DynamicObject>) -> usize {
+    async fn release_all(&self, held: Vec<DynamicObject>) -> usize {
         stream::iter(held)
             .map(|capture| async move {
                 let (namespace, name) = (capture.namespace().unwrap_or_default(), capture.name_any());
-                match self.let_go(&namespace, &name, capture).await {
+                match self.release_one(&namespace, &name, capture).await {
                     Ok(released) => released,
                     Err(error) => {
-                        tracing::warn!(namespace, name, %error, "cannot let go of a capture");
+                        tracing::warn!(namespace, name, %error, "cannot release a capture");
                         false
                     }
                 }
@@ -236,7 +236,7 @@ impl Release {
 
     /// Takes the finalizer off the version that was read, and reads again when that is not the newest: finalizers of
     /// others are never lost.
-    async fn let_go(&self, namespace: &str, name: &str, mut capture: DynamicObject) -> Result<bool, CallError> {
+    async fn release_one(&self, namespace: &str, name: &str, mut capture: DynamicObject) -> Result<bool, CallError> {
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &self.captures);
         let mut tries = 1;
         while is_held(&capture) {
@@ -281,7 +281,7 @@ fn at_work(capture: DynamicObject) -> Option<Capture> {
     match capture.try_parse::<Capture>() {
         Ok(capture) => (!Phase::of(&capture).has_ended()).then_some(capture),
         Err(error) => {
-            tracing::warn!(namespace, name, %error, "cannot read a capture; it is let go without waiting for it");
+            tracing::warn!(namespace, name, %error, "cannot read a capture; it is released without waiting for it");
             None
         }
     }

@@ -3,7 +3,7 @@
 pub mod budget;
 pub mod own_pod;
 pub mod plan;
+pub mod quota;
 pub mod reconcile;
-pub mod share;
 pub mod summary;
 pub mod targets;

@@ -1,4 +1,4 @@
-//! Watches that nothing can stop: an object that does not parse is counted and skipped, a broken stream is reopened.
+//! Resilient watches: an object that does not parse is counted and skipped, a broken stream is reopened.
 
 use std::fmt::Debug;
 use std::hash::Hash;

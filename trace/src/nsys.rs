@@ -23,7 +23,7 @@ use rayon::prelude::*;
 
 use crate::hdf5_io::{StringBudget, TableError, TableLimits};
 use crate::limits::ReadLimits;
-use crate::model::{Capture, Category, DropReason, Events, Row, Track};
+use crate::model::{Capture, Category, Events, LossReason, Row, Track};
 pub use gpu::copy_category;
 use names::Names;
 use tables::Table;
@@ -327,7 +327,7 @@ impl<'a> Reader<'a> {
                 let rows = u64::try_from(table.rows()).unwrap_or(u64::MAX);
                 self.capture
                     .drops
-                    .add(DropReason::Unsupported, &format!("table {name}"), rows);
+                    .add(LossReason::Unsupported, &format!("table {name}"), rows);
             }
         }
     }

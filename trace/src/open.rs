@@ -1,4 +1,4 @@
-//! The one entry for every format.
+//! Opens a file of any format that is read.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -54,14 +54,14 @@ pub(crate) fn find(variable: &str, name: &str) -> Option<Tool> {
             .map(|folder| folder.join(name))
             .find(|path| path.is_file())
     })?;
-    let said = run(
+    let message = run(
         &program,
         &["--version".as_ref()],
         Duration::from_secs(30),
         LONGEST_SAYING,
     )
     .unwrap_or_default();
-    let version = version_in(&said);
+    let version = version_in(&message);
     Some(Tool { program, version })
 }
 
@@ -154,8 +154,8 @@ fn reader<R: Read + Send + 'static>(pipe: Option<R>, longest: u64) -> thread::Jo
 }
 
 /// The end of what a program said, in one line.
-fn last_lines(said: &[u8]) -> String {
-    let text = String::from_utf8_lossy(said);
+fn last_lines(message: &[u8]) -> String {
+    let text = String::from_utf8_lossy(message);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let tail = lines.len().saturating_sub(3);
     let joined = lines.get(tail..).unwrap_or_default().join("; ");
@@ -215,15 +215,15 @@ mod tests {
         #[test]
         fn a_program_is_bounded_in_time_and_output() {
             let shell = Path::new("/bin/sh");
-            let said = |script: &str, deadline| run(shell, &["-c".as_ref(), script.as_ref()], deadline, 1000);
+            let message = |script: &str, deadline| run(shell, &["-c".as_ref(), script.as_ref()], deadline, 1000);
             let long = Duration::from_secs(20);
-            assert_eq!(said("echo hello", long).unwrap(), b"hello\n");
-            assert!(matches!(said("echo no >&2; exit 3", long), Err(ToolError::Failed(why)) if why == "no"));
+            assert_eq!(message("echo hello", long).unwrap(), b"hello\n");
+            assert!(matches!(message("echo no >&2; exit 3", long), Err(ToolError::Failed(why)) if why == "no"));
             assert!(matches!(
-                said("sleep 30", Duration::from_millis(100)),
+                message("sleep 30", Duration::from_millis(100)),
                 Err(ToolError::Deadline(_))
             ));
-            let endless = said("while echo yes; do :; done", long);
+            let endless = message("while echo yes; do :; done", long);
             assert!(
                 matches!(endless, Err(ToolError::TooLong(1000) | ToolError::Failed(_))),
                 "{endless:?}"

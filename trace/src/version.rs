@@ -39,7 +39,7 @@ impl Version {
     }
 
     /// The first version in what a program says of itself, such as `NVIDIA Nsight Systems version 2022.4.2.1-df9881f`.
-    pub fn said(bytes: &[u8]) -> Option<Self> {
+    pub fn message(bytes: &[u8]) -> Option<Self> {
         let found = SAID.as_ref()?.captures(bytes)?.get(1)?;
         Self::parse(&String::from_utf8_lossy(found.as_bytes()))
     }
@@ -50,7 +50,7 @@ impl Version {
         let mut window = Vec::new();
         loop {
             let read = Read::by_ref(&mut file).take(1 << 20).read_to_end(&mut window).ok()?;
-            if let Some(version) = Self::said(&window) {
+            if let Some(version) = Self::message(&window) {
                 return Some(version);
             }
             if read == 0 {
@@ -96,7 +96,7 @@ mod tests {
             ),
             ("python 2023.1 of 2022-11-30", None),
         ] {
-            let found = Version::said(text.as_bytes()).map(|version| version.to_string());
+            let found = Version::message(text.as_bytes()).map(|version| version.to_string());
             assert_eq!(found.as_deref(), version, "{text}");
         }
     }

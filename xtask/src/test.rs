@@ -12,7 +12,7 @@ use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::command::{acknowledge_interrupt, interrupted};
 use flopwatch_toolchain::progress::{human, result, say, step};
 use flopwatch_toolchain::{nsys, project};
-use skip::Place;
+use skip::Machine;
 pub(crate) use skip::{Kind, Skip};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -88,7 +88,7 @@ impl TestOptions {
 /// Runs them, adds them up, and fails when anything failed.
 pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
     let begin = Instant::now();
-    let place = Place::here()?;
+    let place = Machine::here()?;
     let mut round = Round {
         cache,
         outcome: Outcome::default(),
@@ -147,8 +147,8 @@ pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
     let interrupted = interrupted();
     say(format_args!("all steps took {}", human(begin.elapsed())));
     // At the end, where whoever sees only the end of a long log finds them.
-    for Failure { test, said } in &round.outcome.failures {
-        say(format_args!("{test} failed:\n    {}", said.join("\n    ")));
+    for Failure { test, output } in &round.outcome.failures {
+        say(format_args!("{test} failed:\n    {}", output.join("\n    ")));
     }
     if place.refuses_any(&round.outcome.skips) {
         round.failed.push("skips".to_owned());
@@ -322,7 +322,7 @@ mod tests {
     fn failed(tests: &[&str], count: u32) -> Outcome {
         let failure = |test: &&str| Failure {
             test: (*test).to_owned(),
-            said: Vec::new(),
+            output: Vec::new(),
         };
         Outcome {
             tally: Tally {

@@ -63,8 +63,8 @@ pub(crate) fn run(cache: &Cache, options: &WebOptions) -> Result<()> {
         return Ok(());
     }
     let Outcome { tally, failures, .. } = test(cache);
-    for Failure { test, said } in &failures {
-        say(format_args!("{test} failed:\n    {}", said.join("\n    ")));
+    for Failure { test, output } in &failures {
+        say(format_args!("{test} failed:\n    {}", output.join("\n    ")));
     }
     result(&tally);
     if tally.failed > 0 {
@@ -181,9 +181,9 @@ fn parse(report: &str) -> Option<Outcome> {
             line: text(test, "status").to_owned(),
         }));
         for test in failed {
-            let said = test.get("failureMessages").and_then(Value::as_array);
-            let said = said.and_then(|all| all.first()).and_then(Value::as_str);
-            failures.push(failure(text(test, "fullName"), said.unwrap_or_default()));
+            let output = test.get("failureMessages").and_then(Value::as_array);
+            let output = output.and_then(|all| all.first()).and_then(Value::as_str);
+            failures.push(failure(text(test, "fullName"), output.unwrap_or_default()));
         }
     }
     Some(Outcome { tally, failures, skips })
@@ -193,10 +193,10 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn failure(test: &str, said: &str) -> Failure {
+fn failure(test: &str, output: &str) -> Failure {
     Failure {
         test: test.to_owned(),
-        said: said.lines().take(SAID).map(str::to_owned).collect(),
+        output: output.lines().take(SAID).map(str::to_owned).collect(),
     }
 }
 
@@ -265,7 +265,7 @@ mod tests {
         let Outcome { tally, failures, skips } = parse(report).unwrap();
         assert_eq!((tally.passed, tally.failed, tally.skipped), (3, 2, 1));
         let told = [("it adds up", "expected 3 to be 4"), ("b.test.ts", "no such module")];
-        assert_eq!(failures, told.map(|(test, said)| failure(test, said)));
+        assert_eq!(failures, told.map(|(test, output)| failure(test, output)));
         let skips: Vec<(Kind, &str)> = skips.iter().map(|skip| (skip.kind, skip.test.as_str())).collect();
         assert_eq!(skips, [(Kind::Other, "it waits")]);
     }

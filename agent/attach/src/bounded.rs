@@ -1,4 +1,4 @@
-//! Work that may never come back: each piece on a thread of its own, at most one for each key.
+//! Calls that may block for ever: each on a thread of its own, at most one per key.
 //!
 //! A file of a container may lie on a file system whose server is gone, and procfs waits for the memory of a process that waits for
 //! such a file. Nobody can end a thread that the kernel holds: it is left behind, its key stays taken until it returns, and
@@ -45,26 +45,26 @@ impl Gate {
         self.among(key, 1, limit, work)
     }
 
-    /// The same, where up to `places` pieces of work for a key may be under way at once.
+    /// The same, where up to `slots` pieces of work for a key may be under way at once.
     pub fn among<T: Send + 'static>(
         &self,
         key: &str,
-        places: u32,
+        slots: u32,
         limit: Duration,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Late> {
-        let mut places = (0..places).map(|place| match place {
+        let mut slots = (0..slots).map(|slot| match slot {
             0 => key.to_owned(),
-            place => format!("{key} {place}"),
+            slot => format!("{key} {slot}"),
         });
-        let place = places.find_map(|key| self.take(key)).ok_or(Late::Busy)?;
+        let slot = slots.find_map(|key| self.take(key)).ok_or(Late::Busy)?;
         let (told, answer) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("flopwatch-look".into())
             .stack_size(STACK)
             .spawn(move || {
                 let found = work();
-                drop(place);
+                drop(slot);
                 // Nobody listens any more where it came too late.
                 told.send(found).ok();
             });
@@ -82,9 +82,9 @@ impl Gate {
         lock(&self.taken).contains(key)
     }
 
-    fn take(&self, key: String) -> Option<Place> {
+    fn take(&self, key: String) -> Option<Slot> {
         let mut taken = lock(&self.taken);
-        (taken.len() < MOST && taken.insert(key.clone())).then(|| Place {
+        (taken.len() < MOST && taken.insert(key.clone())).then(|| Slot {
             taken: Arc::clone(&self.taken),
             key,
         })
@@ -92,12 +92,12 @@ impl Gate {
 }
 
 /// A key that is taken; given back however the thread ends.
-struct Place {
+struct Slot {
     taken: Arc<Mutex<BTreeSet<String>>>,
     key: String,
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         lock(&self.taken).remove(&self.key);
     }

@@ -277,8 +277,8 @@ mod tests {
             );
             let shell = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
             std::fs::remove_file(&node).unwrap();
-            let said = String::from_utf8_lossy(&shell.stderr);
-            assert!(shell.status.success() || said.contains("not permitted"), "{said}");
+            let message = String::from_utf8_lossy(&shell.stderr);
+            assert!(shell.status.success() || message.contains("not permitted"), "{message}");
             shell.status.success()
         }
     }

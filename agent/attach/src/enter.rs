@@ -28,7 +28,7 @@ use crate::reexec::{self, Output, Reexec, ReexecError, Report};
 use crate::seccomp::{self, Profile};
 use crate::volumes::{KubeletVolumes, VolumeError};
 
-/// How long a command may take to obey SIGTERM before it is killed: a keeper ends its tree in this time.
+/// How long a command may take to obey SIGTERM before it is killed: a supervisor ends its tree in this time.
 const OBEY: Duration = Duration::from_secs(4);
 
 /// A program to run inside a container.

@@ -1,4 +1,4 @@
-//! A second process of this program, and its end.
+//! Forks this process, and waits for the child.
 #![allow(
     unsafe_code,
     reason = "fork copies one thread of a process, and whether there are others is not in its type"

@@ -1,6 +1,6 @@
 //! The agent's side of the graft: finds waiting launchers, starts their sessions, controls collections.
 //!
-//! Every command inside a container runs below a keeper (a child subreaper), so that nothing of ours ever becomes a child of
+//! Every command inside a container runs below a supervisor (a child subreaper), so that nothing of ours ever becomes a child of
 //! the workload. The run folder's files and their order are in [`flopwatch_launcher::run_dir`].
 
 mod scan;
@@ -113,11 +113,11 @@ pub struct LauncherState {
 /// Bounds of a collection that hold even when the agent is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// From the start on; the keeper stops the collection then.
+    /// From the start on; the supervisor stops the collection then.
     pub limit: Duration,
-    /// Bytes by which the run folder may grow; the keeper stops the collection then.
+    /// Bytes by which the run folder may grow; the supervisor stops the collection then.
     pub max_bytes: u64,
-    /// Free bytes of its volume; below, the keeper throws the collection away.
+    /// Free bytes of its volume; below, the supervisor throws the collection away.
     pub min_free_bytes: u64,
 }
 
@@ -157,7 +157,7 @@ impl Target {
         enter::run(&self.reexec, &entry)
     }
 
-    /// Runs a control command of the profiler below a keeper that bounds it.
+    /// Runs a control command of the profiler below a supervisor that bounds it.
     fn control(
         &self,
         verb: &'static str,
@@ -173,7 +173,7 @@ impl Target {
         arguments.extend_from_slice(options);
         arguments.push("--".into());
         arguments.extend(line);
-        // The keeper's deadline comes first, so that it, not this program, ends the profiler's processes.
+        // The supervisor's deadline comes first, so that it, not this program, ends the profiler's processes.
         let output = self.enter(arguments, limit + Duration::from_secs(5), false)?;
         if output.success() {
             Ok(output)
@@ -186,7 +186,7 @@ impl Target {
         }
     }
 
-    /// Claims the launcher and starts a session for it; returns when the keeper runs. What comes of it tells
+    /// Claims the launcher and starts a session for it; returns when the supervisor runs. What comes of it tells
     /// [`Target::await_state`].
     pub fn start_session(&self, options: &LaunchOptions) -> Result<(), GraftError> {
         self.launch(options, run_dir::ENV)
@@ -223,7 +223,7 @@ impl Target {
         self.tell("release")
     }
 
-    /// Has the keeper end a session that hangs on its way to its end ([`SessionState::Ending`]); the workload runs on. Safe to run
+    /// Has the supervisor end a session that hangs on its way to its end ([`SessionState::Ending`]); the workload runs on. Safe to run
     /// twice.
     pub fn end_hanging_session(&self) -> Result<(), GraftError> {
         self.tell("shutdown")
@@ -261,7 +261,7 @@ impl Target {
         tracing::debug!(
             pid = self.process.pid,
             session = options.session,
-            "session keeper started"
+            "session supervisor started"
         );
         Ok(())
     }
@@ -311,7 +311,7 @@ impl Target {
         }
     }
 
-    /// Why there is no session, in the keeper's or the agent's words.
+    /// Why there is no session, in the supervisor's or the agent's words.
     pub fn failure(&self) -> Option<String> {
         let bytes = self
             .root()
@@ -321,7 +321,7 @@ impl Target {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// What the keeper ended by itself, since the last start of a collection.
+    /// What the supervisor ended by itself, since the last start of a collection.
     pub fn guard_verdict(&self) -> Option<flopwatch_launcher::guard::Verdict> {
         let bytes = self
             .root()
@@ -374,7 +374,7 @@ impl Target {
         self.run_dir.join(run_dir::OUT).join(format!("{name}.qdstrm"))
     }
 
-    /// Ends a collection; returns the raw capture's path in the container. Where the keeper was faster, its capture is
+    /// Ends a collection; returns the raw capture's path in the container. Where the supervisor was faster, its capture is
     /// returned.
     pub fn stop_collection(&self, session: &str, name: &str) -> Result<PathBuf, GraftError> {
         let options = ["--end-collecting".into(), text(&self.run_dir)];
@@ -470,7 +470,7 @@ fn stem(file: &Path) -> Option<String> {
     is_raw.then(|| file.file_stem()?.to_str().map(str::to_owned)).flatten()
 }
 
-/// A keeper with a deadline holds a control command; one without holds the session. The guard runs its stop without one.
+/// A supervisor with a deadline holds a control command; one without holds the session. The guard runs its stop without one.
 fn is_control(words: &[String]) -> bool {
     let word = |index: usize| words.get(index).map(String::as_str);
     match word(1) {

@@ -40,7 +40,7 @@ pub struct OwnCgroup {
 const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
 
 /// A folder of a cgroup in one hierarchy.
-struct Place {
+struct CgroupFolder {
     /// Where the hierarchy is mounted.
     hierarchy: PathBuf,
     folder: PathBuf,
@@ -48,7 +48,7 @@ struct Place {
     unified: bool,
 }
 
-impl Place {
+impl CgroupFolder {
     fn has(&self, file: &str) -> bool {
         self.folder.join(file).exists()
     }
@@ -73,9 +73,9 @@ fn below_its_root(name: &str) -> Result<&Path, String> {
 }
 
 /// The folders of that name, one per hierarchy.
-fn places(root: &Path, name: &str) -> Result<Vec<Place>, String> {
+fn places(root: &Path, name: &str) -> Result<Vec<CgroupFolder>, String> {
     let name = below_its_root(name)?;
-    let place = |hierarchy: PathBuf| Place {
+    let place = |hierarchy: PathBuf| CgroupFolder {
         folder: hierarchy.join(name),
         unified: hierarchy.join("cgroup.controllers").exists(),
         hierarchy,
@@ -90,7 +90,7 @@ fn places(root: &Path, name: &str) -> Result<Vec<Place>, String> {
             .ok()
             .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
     });
-    let places: Vec<Place> = roots
+    let places: Vec<CgroupFolder> = roots
         .map(|entry| entry.path())
         .filter(|path| path.join("cgroup.procs").exists())
         .map(place)
@@ -111,7 +111,7 @@ pub fn make_parent(root: &Path, name: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn make(place: &Place) -> Result<(), String> {
+fn make(place: &CgroupFolder) -> Result<(), String> {
     std::fs::create_dir_all(&place.folder).map_err(|error| say(&place.folder, &error))?;
     if place.unified {
         return share_controllers(place);
@@ -123,7 +123,7 @@ fn make(place: &Place) -> Result<(), String> {
 }
 
 /// The folders above a cgroup, the hierarchy's own first.
-fn above(place: &Place) -> Vec<&Path> {
+fn above(place: &CgroupFolder) -> Vec<&Path> {
     let mut above: Vec<&Path> = place
         .folder
         .ancestors()
@@ -135,7 +135,7 @@ fn above(place: &Place) -> Vec<&Path> {
 }
 
 /// A cgroup of version 2 has the controllers that each cgroup above it shares.
-fn share_controllers(place: &Place) -> Result<(), String> {
+fn share_controllers(place: &CgroupFolder) -> Result<(), String> {
     for folder in above(place) {
         let list = |file: &str| {
             let file = folder.join(file);
@@ -155,7 +155,7 @@ fn share_controllers(place: &Place) -> Result<(), String> {
 
 /// A new cpuset of version 1 is empty and takes no process until it is told which processors and memory are its own: here,
 /// those of its parents.
-fn inherit_cpuset(place: &Place) -> std::io::Result<()> {
+fn inherit_cpuset(place: &CgroupFolder) -> std::io::Result<()> {
     let ours = above(place).into_iter().skip(1).chain([place.folder.as_path()]);
     for folder in ours {
         let Some(parent) = folder.parent() else { continue };
@@ -191,7 +191,7 @@ impl OwnCgroup {
     }
 
     /// Sets the limits whose controllers are in this hierarchy.
-    fn bound(&self, place: &Place) -> Result<(), String> {
+    fn bound(&self, place: &CgroupFolder) -> Result<(), String> {
         let memory = self.limits.memory_bytes.to_string();
         let quota = u64::from(self.limits.cpu_millis) * PERIOD_US / 1000;
         if place.has("memory.max") {
@@ -243,7 +243,7 @@ pub fn remove(root: &Path, name: &str) -> Result<bool, String> {
 }
 
 /// Device rules are in one of the hierarchies; without them nothing enters.
-fn bound_devices(places: &[Place], procfs: &Procfs, pid: i32) -> Result<(), String> {
+fn bound_devices(places: &[CgroupFolder], procfs: &Procfs, pid: i32) -> Result<(), String> {
     let devices = procfs.root().join("devices");
     let gpus = std::fs::read_to_string(&devices).map_err(|error| say(&devices, &error))?;
     let gpus: BTreeSet<u32> = devices::gpu_majors(&gpus);
@@ -262,7 +262,7 @@ fn bound_devices(places: &[Place], procfs: &Procfs, pid: i32) -> Result<(), Stri
 }
 
 /// The container's own folder in that hierarchy, from the text of its `/proc/PID/cgroup`.
-fn theirs(place: &Place, lines: &str, is_ours: impl Fn(&str) -> bool) -> Result<PathBuf, String> {
+fn theirs(place: &CgroupFolder, lines: &str, is_ours: impl Fn(&str) -> bool) -> Result<PathBuf, String> {
     let path = lines.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
         let (controllers, path) = (parts.next()?, parts.next()?);
@@ -280,8 +280,8 @@ fn theirs(place: &Place, lines: &str, is_ours: impl Fn(&str) -> bool) -> Result<
 mod tests {
     use super::*;
 
-    fn place() -> Place {
-        Place {
+    fn place() -> CgroupFolder {
+        CgroupFolder {
             hierarchy: "/sys/fs/cgroup/devices".into(),
             folder: "/sys/fs/cgroup/devices/flopwatch/x".into(),
             unified: false,

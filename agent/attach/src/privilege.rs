@@ -1,4 +1,4 @@
-//! Giving rights up, for good.
+//! Drops privileges permanently.
 
 use rustix::io;
 use rustix::process::{Gid, Uid};

@@ -324,8 +324,8 @@ fn run_exact(
         Some(Ok(Report::Signaled(signal))) => End::Signaled(signal),
         Some(Ok(Report::TimedOut)) => End::TimedOut,
         Some(Ok(Report::Detached)) => End::Detached,
-        Some(Ok(Report::Tool { end, missing: said })) => {
-            missing = said;
+        Some(Ok(Report::Tool { end, missing: reply })) => {
+            missing = reply;
             end.into()
         }
         Some(Ok(Report::Failed { stage, message })) => return Err(ReexecError::Stage { stage, message }),

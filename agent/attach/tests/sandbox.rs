@@ -188,30 +188,39 @@ fn running_as(user: u32) -> Vec<i32> {
 }
 
 /// What a curious tool must have said.
-fn assert_saw_only_its_own(said: &str) {
-    assert!(!said.contains("the key") && !said.contains("another's"), "{said}");
-    assert!(!said.contains("reads ") && !said.contains("sees /etc"), "{said}");
+fn assert_saw_only_its_own(message: &str) {
     assert!(
-        !said.contains("entry secret") && !said.contains("entry other"),
-        "{said}"
+        !message.contains("the key") && !message.contains("another's"),
+        "{message}"
     );
-    assert!(said.contains("foreign\n"), "its own input: {said}");
-    assert!(said.matches("read-only").count() >= 2, "{said}");
+    assert!(
+        !message.contains("reads ") && !message.contains("sees /etc"),
+        "{message}"
+    );
+    assert!(
+        !message.contains("entry secret") && !message.contains("entry other"),
+        "{message}"
+    );
+    assert!(message.contains("foreign\n"), "its own input: {message}");
+    assert!(message.matches("read-only").count() >= 2, "{message}");
 }
 
 #[test]
 fn h1_a_converter_sees_no_process_no_key_and_no_other_capture() {
     let Some(rig) = Rig::new() else { return };
     let output = sandbox::run(&rig.agent(), &rig.curious()).unwrap();
-    let said = text(&output);
-    assert!(output.missing.is_empty(), "{said}");
-    assert_saw_only_its_own(&said);
-    assert!(said.contains("process reexec"), "{said}");
-    let processes: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("process ")).collect();
+    let message = text(&output);
+    assert!(output.missing.is_empty(), "{message}");
+    assert_saw_only_its_own(&message);
+    assert!(message.contains("process reexec"), "{message}");
+    let processes: Vec<&str> = message
+        .lines()
+        .filter_map(|line| line.strip_prefix("process "))
+        .collect();
     // The sandbox's first process, the shell, and what the shell runs to ask.
     assert!(
         (2..=4).contains(&processes.len()) && processes.iter().all(|name| ["reexec", "sh", "cat"].contains(name)),
-        "{said}"
+        "{message}"
     );
     assert_eq!(std::fs::read_to_string(rig.at("spool/own/work/made")).unwrap(), "out\n");
     assert_eq!(std::fs::read_to_string(rig.at("spool/own/input")).unwrap(), "foreign\n");
@@ -258,10 +267,10 @@ for family, address in [(socket.AF_INET, (\"127.0.0.1\", {port})), (socket.AF_IN
 '"
     );
     let output = sandbox::run(&rig.agent(), &rig.tool(&script)).unwrap();
-    let said = text(&output);
+    let message = text(&output);
     assert!(
-        !said.contains("reached") && said.lines().filter(|line| line.starts_with("refused")).count() == 4,
-        "{said}"
+        !message.contains("reached") && message.lines().filter(|line| line.starts_with("refused")).count() == 4,
+        "{message}"
     );
 }
 
@@ -285,10 +294,10 @@ except BlockingIOError as error:
     chown(&tool.directory, Some(tool.user), Some(tool.user)).unwrap();
     let output = sandbox::run(&rig.agent(), &tool).unwrap();
     // The first process, the shell and Python are three of the sixteen.
-    let said = text(&output);
+    let message = text(&output);
     assert!(
-        said.contains("refused after 13") || said.contains("refused after 14"),
-        "{said}"
+        message.contains("refused after 13") || message.contains("refused after 14"),
+        "{message}"
     );
     assert_eq!(running_as(USER + 1).len(), 0, "they end with it");
 }
@@ -310,10 +319,10 @@ for name, number in [(\"ptrace\", 101), (\"process_vm_readv\", 310), (\"bpf\", 3
 '
         grep -E '^(Uid|Gid|Groups|CapPrm|CapBnd|NoNewPrivs|Seccomp|SigBlk):' /proc/self/status; hostname; umask";
     let output = sandbox::run(&rig.agent(), &rig.tool(script)).unwrap();
-    let said = text(&output);
+    let message = text(&output);
     assert!(
-        !said.contains("got a") && !said.contains("mounted") && !said.contains("made a"),
-        "{said}"
+        !message.contains("got a") && !message.contains("mounted") && !message.contains("made a"),
+        "{message}"
     );
     for (name, errno) in [
         ("ptrace", 1),
@@ -322,7 +331,7 @@ for name, number in [(\"ptrace\", 101), (\"process_vm_readv\", 310), (\"bpf\", 3
         ("keyctl", 1),
         ("io_uring_setup", 1),
     ] {
-        assert!(said.contains(&format!("{name} {errno}\n")), "{name}: {said}");
+        assert!(message.contains(&format!("{name} {errno}\n")), "{name}: {message}");
     }
     for line in [
         &format!("Uid:\t{USER}\t{USER}\t{USER}\t{USER}\n"),
@@ -335,7 +344,7 @@ for name, number in [(\"ptrace\", 101), (\"process_vm_readv\", 310), (\"bpf\", 3
         "SigBlk:\t0000000000000000\n",
         "sandbox\n",
     ] {
-        assert!(said.contains(line), "{line}: {said}");
+        assert!(message.contains(line), "{line}: {message}");
     }
 }
 
@@ -481,9 +490,9 @@ fn a_readable_folder_may_hold_the_tools_own() {
             ..tool.clone()
         };
         let output = sandbox::run(&rig.started_by(name, &line), &tool).unwrap();
-        let said = text(&output);
+        let message = text(&output);
         if output.missing.len() > 1 {
-            println!("skipped: this system gives ordinary users no namespaces: {said}");
+            println!("skipped: this system gives ordinary users no namespaces: {message}");
             continue;
         }
         let told = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -494,7 +503,7 @@ fn a_readable_folder_may_hold_the_tools_own() {
         assert_eq!(
             told.collect::<String>(),
             format!("beside\nrefused\nmine\n{left}made\n"),
-            "{name}: {said}"
+            "{name}: {message}"
         );
     }
     assert!(!spool.join("own/planted").exists());
@@ -530,12 +539,12 @@ fn h1_an_ordinary_users_converter_sees_only_its_own_too_or_what_lacks_is_told() 
         ..rig.curious()
     };
     let output = sandbox::run(&ordinary, &tool).unwrap();
-    let said = text(&output);
-    assert!(output.missing[0].starts_with("a user of its own"), "{said}");
+    let message = text(&output);
+    assert!(output.missing[0].starts_with("a user of its own"), "{message}");
     if output.missing.len() == 1 {
-        assert_saw_only_its_own(&said);
+        assert_saw_only_its_own(&message);
     } else {
-        println!("skipped: this system gives ordinary users no namespaces: {said}");
+        println!("skipped: this system gives ordinary users no namespaces: {message}");
     }
 }
 
@@ -549,9 +558,12 @@ fn h1_where_a_container_covers_parts_of_proc_a_converter_has_none() {
         ..rig.tool("ls -A /proc; cat ../input; echo done")
     };
     let output = sandbox::run(&covered, &tool).unwrap();
-    let said = text(&output);
-    assert!(output.missing.iter().any(|missing| missing.contains("/proc")), "{said}");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "foreign\ndone\n", "{said}");
+    let message = text(&output);
+    assert!(
+        output.missing.iter().any(|missing| missing.contains("/proc")),
+        "{message}"
+    );
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "foreign\ndone\n", "{message}");
 }
 
 #[test]
@@ -568,15 +580,15 @@ fn root_without_the_agents_rights_runs_what_it_can_and_says_what_lacks() {
         };
         chown(&tool.directory, Some(0), Some(0)).unwrap();
         let output = sandbox::run(&root, &tool).unwrap();
-        let said = text(&output);
-        assert!(output.missing.len() <= missing, "{said}");
+        let message = text(&output);
+        assert!(output.missing.len() <= missing, "{message}");
         for line in [
             "CapPrm:\t0000000000000000\n",
             "CapBnd:\t0000000000000000\n",
             "Seccomp:\t2\n",
             "wrote\n",
         ] {
-            assert!(said.contains(line), "{line}: {said}");
+            assert!(message.contains(line), "{line}: {message}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::{copy, hold, keeper, run, run_dir, stub, warden};
+use crate::{copy, hold, reaper, run, run_dir, stub, supervisor};
 
 /// How the program is called.
 const USAGE: &str = "usage:
@@ -46,8 +46,8 @@ pub fn dispatch(arguments: &[CString], environment: &[CString]) -> i32 {
             done(asked, "shut down the session of", dir)
         }
         (b"stub", [file]) => stub::stub(file, environment),
-        (b"keeper", rest) => match keeper_options(rest) {
-            Ok((options, command)) => warden::keep(&options, command, environment),
+        (b"keeper", rest) => match supervisor_options(rest) {
+            Ok((options, command)) => reaper::keep(&options, command, environment),
             Err(error) => misused(&error),
         },
         (b"write", [file, text]) => done(run_dir::write_atomically(path(file), text.to_bytes()), "write", file),
@@ -184,10 +184,10 @@ pub fn hold_options(words: &[CString]) -> Result<(hold::Options, &[CString]), St
     Ok((options, words.command))
 }
 
-/// Reads the arguments of `keeper`.
-pub fn keeper_options(words: &[CString]) -> Result<(keeper::Options, &[CString]), String> {
+/// Reads the arguments of `supervisor`.
+pub fn supervisor_options(words: &[CString]) -> Result<(supervisor::Options, &[CString]), String> {
     let mut words = Words::split(words)?;
-    let mut options = keeper::Options::default();
+    let mut options = supervisor::Options::default();
     let (mut run_dir, mut nsys, mut beside_others) = (None, None, false);
     while let Some(option) = words.options.next() {
         match option.to_bytes() {
@@ -204,7 +204,7 @@ pub fn keeper_options(words: &[CString]) -> Result<(keeper::Options, &[CString])
         }
     }
     options.session = match (run_dir, nsys) {
-        (Some(run_dir), Some(nsys)) => Some(keeper::Session {
+        (Some(run_dir), Some(nsys)) => Some(supervisor::Session {
             run_dir,
             nsys,
             beside_others,
@@ -257,7 +257,7 @@ mod tests {
         for (line, error) in cases {
             assert_eq!(run_options(&words(line)).unwrap_err(), error);
         }
-        assert!(keeper_options(&words(&["--nsys", "/n", "--", "a"])).is_err());
+        assert!(supervisor_options(&words(&["--nsys", "/n", "--", "a"])).is_err());
         assert!(hold_options(&words(&["--claim-seconds", "1", "--", "a"])).is_err());
     }
 }

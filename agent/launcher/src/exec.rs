@@ -1,4 +1,4 @@
-//! Becoming another program: `execve` with the search that `execvp` does.
+//! Replaces this process by another program: `execve` with the search that `execvp` does.
 
 use std::convert::Infallible;
 use std::ffi::CString;

@@ -1,6 +1,6 @@
 //! No runaway: what ends a collection when nobody else does.
 //!
-//! The agent writes `collecting` into the run folder with every start; the session's keeper reads it and ends the
+//! The agent writes `collecting` into the run folder with every start; the session's supervisor reads it and ends the
 //! collection itself when its deadline passes, its output outgrows its bound or the volume runs short. The agent may
 //! be dead by then.
 
@@ -14,7 +14,7 @@ use crate::run_dir::{self, RunDir};
 pub struct Collecting {
     /// Name of the profiler's session.
     pub session: String,
-    /// When the keeper ends it, Unix milliseconds: the window's end plus a grace for the agent's own stop.
+    /// When the supervisor ends it, Unix milliseconds: the window's end plus a grace for the agent's own stop.
     pub deadline_unix_ms: u64,
     /// Bytes by which the run folder may grow before it is stopped.
     pub max_bytes: u64,

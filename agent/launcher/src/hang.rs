@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Whether `pid` has `file` mapped and one of its threads sleeps for a time at most looks, for as long as `time`, and `goes_on`
 /// holds at each. A process that works, or waits for the processor, does not sleep. False where it may not be looked at.
-#[expect(clippy::disallowed_methods, reason = "a keeper has no runtime")]
+#[expect(clippy::disallowed_methods, reason = "a supervisor has no runtime")]
 pub(crate) fn polls(pid: i32, file: &fs::Metadata, time: Duration, goes_on: impl Fn() -> bool) -> bool {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     if !maps.lines().any(|line| maps_file(line, file)) {

@@ -7,8 +7,8 @@
 //! In a pod that a session made for itself, [`hold`] comes before all that: the program's end must not take the capture of
 //! it along.
 //!
-//! The same file serves as the stub that a session is started around ([`stub`]), as the [`keeper`] that holds the
-//! session (below its [`warden`]), and as the tool that puts itself and the profiler into the pod's volume ([`copy`]).
+//! The same file serves as the stub that a session is started around ([`stub`]), as the [`supervisor`] that holds the
+//! session (below its [`reaper`]), and as the tool that puts itself and the profiler into the pod's volume ([`copy`]).
 
 pub mod arguments;
 mod aside;
@@ -21,17 +21,17 @@ pub mod graftable;
 pub mod guard;
 mod hang;
 pub mod hold;
-pub mod keeper;
 mod lease;
 mod list;
 pub mod manager_lock;
 pub mod marker;
-pub mod place;
+pub mod reaper;
 pub mod run;
 pub mod run_dir;
 pub mod signals;
+pub mod slot;
 mod spawn;
 pub mod state;
 pub mod stub;
+pub mod supervisor;
 pub mod tree;
-pub mod warden;

@@ -23,7 +23,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::geteuid;
 
 use crate::spawn::{self, Streams};
-use crate::{aside, hang, lease, manager_lock, place};
+use crate::{aside, hang, lease, manager_lock, slot};
 
 /// How the name of the list begins; its version follows.
 const LIST: &[u8] = b"NSys-";
@@ -149,7 +149,7 @@ pub(crate) fn sweep(folder: &Path, has_place: bool, tmp: &Path) -> Vec<OsString>
     let _turn = if has_place {
         None
     } else {
-        match place::take(folder, TURN) {
+        match slot::take(folder, TURN) {
             Ok(Some(turn)) => Some(turn),
             _ => return Vec::new(),
         }
@@ -353,7 +353,7 @@ fn has_open(pid: i32, file: &fs::Metadata) -> bool {
     fs::read_dir(format!("/proc/{pid}/fd")).is_ok_and(|descriptors| descriptors.filter_map(Result::ok).any(is_file))
 }
 
-#[expect(clippy::disallowed_methods, reason = "a keeper has no runtime")]
+#[expect(clippy::disallowed_methods, reason = "a supervisor has no runtime")]
 fn pause(time: Duration) {
     std::thread::sleep(time);
 }

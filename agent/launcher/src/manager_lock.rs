@@ -57,8 +57,8 @@ pub(crate) fn make(tmp: &Path, version: &str) -> io::Result<()> {
 }
 
 /// The version in the lock's name, of what `nsys --version` says (`2022.4.2.1-df9881f`); none when it is not one.
-pub fn version(said: &str) -> Option<&str> {
-    let number = said.split('-').next()?;
+pub fn version(message: &str) -> Option<&str> {
+    let number = message.split('-').next()?;
     let is_number = number
         .split('.')
         .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
@@ -111,7 +111,7 @@ fn open(path: &Path) -> io::Result<File> {
 
 /// Takes the lock of the sessions whose temporary folder is `tmp`, waiting for at most `patience`. None: it is held for
 /// longer, or there is none.
-#[expect(clippy::disallowed_methods, reason = "a keeper has no runtime")]
+#[expect(clippy::disallowed_methods, reason = "a supervisor has no runtime")]
 pub(crate) fn hold(tmp: &Path, patience: Duration) -> Option<ManagerLock> {
     let until = Instant::now() + patience;
     let file = open(&find(tmp)?).ok()?;
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_send_a_keeper_elsewhere_or_make_it_wait() {
+    fn nobody_can_send_a_supervisor_elsewhere_or_make_it_wait() {
         let tmp = tempfile::tempdir().unwrap();
         make_folders(tmp.path()).unwrap();
         let lock = tmp.path().join(BELOW).join("SessionManager-1.lock");

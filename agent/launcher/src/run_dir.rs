@@ -1,4 +1,4 @@
-//! The folder by which a launcher, its keeper and the node's agent speak to each other.
+//! The folder through which a launcher, its supervisor and the node's agent communicate.
 //!
 //! One folder per container: containers that share one would take each other's sessions. Every file in it is written
 //! under a temporary name and renamed, so that a reader sees all of it or nothing.
@@ -35,7 +35,7 @@ pub const PROTOCOL: u32 = 2;
 
 /// The launcher waits: its PID in the container, its start in Unix milliseconds, its protocol.
 pub const WAITING: &str = "waiting";
-/// A keeper has taken the launcher on and is starting a session.
+/// A supervisor has taken the launcher on and is starting a session.
 pub const CLAIMED: &str = "claimed";
 /// The environment that the session gave to its stub, NUL-separated.
 pub const ENV: &str = "env";
@@ -53,9 +53,9 @@ pub const MARKER: &str = "marker";
 pub const COLLECTING: &str = "collecting";
 /// What the guard did last ([`crate::guard::Verdict`]).
 pub const GUARD: &str = "guard";
-/// The keeper is asked to end its session, which hangs.
+/// The supervisor is asked to end its session, which hangs.
 pub const SHUTDOWN: &str = "shutdown";
-/// Output of the session's keeper and of what it runs.
+/// Output of the session's supervisor and of what it runs.
 pub const LOG: &str = "keeper.log";
 /// Temporary folder of the session (TMPDIR and HOME of the profiler).
 pub const TMP: &str = "tmp";
@@ -201,7 +201,7 @@ impl RunDir {
         }
     }
 
-    /// Asks the keeper to end its session. Safe to run twice.
+    /// Asks the supervisor to end its session. Safe to run twice.
     pub fn shut_down(&self) -> io::Result<()> {
         // A full volume has no room for a file, but for another name of one that is there.
         if self.has(SHUTDOWN) || self.link(ENV, SHUTDOWN).is_ok() {

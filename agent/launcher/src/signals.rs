@@ -1,4 +1,4 @@
-//! Waiting with an ear for signals, without a handler that could leak into the workload.
+//! Waits that a signal can interrupt, without a handler that could leak into the workload.
 //!
 //! The signals are blocked and read from a signalfd: as PID 1 of a container, where a signal without a handler is
 //! discarded, a blocked one still arrives. What the process was told to ignore stays ignored.

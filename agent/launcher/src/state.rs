@@ -13,7 +13,7 @@ pub enum Reason {
     RunDirUnusable,
     /// No agent claimed the launcher within its bound.
     Unclaimed,
-    /// The keeper or the agent said that there will be no session.
+    /// The supervisor or the agent said that there will be no session.
     SessionFailed,
     /// Claimed, but no environment came within its bound.
     SessionTimeout,

@@ -81,7 +81,7 @@ fn is_stub(line: &[u8]) -> bool {
 
 /// Whether a process below this one was started with that argument. One that is in the middle of execve(2) shows no arguments: it is
 /// looked at again, for a tenth of a second at most.
-#[expect(clippy::disallowed_methods, reason = "a keeper has no runtime")]
+#[expect(clippy::disallowed_methods, reason = "a supervisor has no runtime")]
 pub fn has(argument: &str) -> bool {
     let own = i32::try_from(std::process::id()).unwrap_or_default();
     let deadline = Instant::now() + EXEC;

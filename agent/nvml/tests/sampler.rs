@@ -102,13 +102,13 @@ fn in_own_process(test: &str, body: fn(&Rig)) {
         .env(LIBRARY, library())
         .output()
         .unwrap();
-    let said = format!(
+    let reply = format!(
         "{}{}",
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     );
-    assert!(output.status.success(), "{said}");
-    assert!(said.contains("1 passed"), "the test did not run again: {said}");
+    assert!(output.status.success(), "{reply}");
+    assert!(reply.contains("1 passed"), "the test did not run again: {reply}");
 }
 
 fn everybody(pod: &'static str) -> Resolver {

@@ -1,4 +1,4 @@
-//! The captures of this node: watched, planned, and carried by one task each.
+//! The captures of this node: watched, planned, and run by one task each.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -50,7 +50,7 @@ pub enum Error {
     StoreTimeout,
 }
 
-/// A capture that a task carries.
+/// A capture that a task runs.
 #[derive(Debug)]
 struct Live {
     /// Namespace and name, for people.
@@ -61,7 +61,7 @@ struct Live {
     interrupt: watch::Sender<Option<Interrupt>>,
 }
 
-/// The captures of a node that are carried now.
+/// The captures of a node that run now.
 #[derive(Debug)]
 pub struct Captures {
     node: Arc<Node>,
@@ -121,7 +121,7 @@ impl Captures {
     }
 
     /// Ends captures that are gone altogether, until the node is told to stop. The watch says nothing of one that was deleted
-    /// while this node was cut off, and the operator lets go of captures of lost nodes without their agent.
+    /// while this node was cut off, and the operator releases captures of lost nodes without their agent.
     pub async fn end_gone(self: Arc<Self>) {
         let mut ticks = interval(LOOK_FOR_GONE);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -243,7 +243,7 @@ impl Captures {
         self.watched.state().iter().find(left).map(|other| display_name(other))
     }
 
-    /// Whether a task of this process carries the capture of that UID.
+    /// Whether a task of this process runs the capture of that UID.
     pub fn is_live(&self, uid: &str) -> bool {
         self.live().contains_key(uid)
     }
@@ -287,7 +287,7 @@ impl Captures {
             .count()
     }
 
-    /// Starts the task that carries a claimed capture to its end.
+    /// Starts the task that runs a claimed capture to its end.
     fn spawn(self: &Arc<Self>, capture: Capture, step: &Step, interrupts: Interrupts) {
         // It outlives the reconciliation that starts it.
         let span = info_span!(
@@ -302,7 +302,7 @@ impl Captures {
             if adopt {
                 work::adopt(&node, &capture, interrupts).await;
             } else {
-                work::carry(&node, &capture, interrupts).await;
+                work::run(&node, &capture, interrupts).await;
             }
         };
         // A task of its own, so that a panic in it is seen here and the claim is given back.

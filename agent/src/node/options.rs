@@ -101,13 +101,13 @@ pub struct Options {
     /// pods.
     #[arg(long, value_name = "PERCENT", default_value_t = 15, value_parser = clap::value_parser!(u8).range(..=90))]
     pub min_free_percent: u8,
-    /// Space for forms of timelines that were made on demand; the oldest go first.
+    /// Space for derived artifacts of timelines that were made on demand; the oldest go first.
     #[arg(long, value_name = "BYTES", default_value = "4GiB", value_parser = bytes)]
     pub max_form_bytes: u64,
-    /// How long such a form is kept.
+    /// How long such a derived artifact is kept.
     #[arg(long, value_name = "HOURS", default_value_t = 24)]
     pub form_hours: u16,
-    /// Space for artifacts of ended captures; the oldest go first, those with copies in the object store before others. 0: as
+    /// Space for artifacts of ended captures; the oldest go first, those with replicas in the object store before others. 0: as
     /// much as the disk has, but for what is left free.
     #[arg(long, value_name = "BYTES", default_value = "20GiB", value_parser = bytes)]
     pub max_artifact_bytes: u64,

@@ -1,6 +1,6 @@
 //! Raw captures and collections in prepared containers that belong to no capture any more.
 //!
-//! They stay where an agent died and its captures were gone before the next one came. The session's keeper ends such a
+//! They stay where an agent died and its captures were gone before the next one came. The session's supervisor ends such a
 //! collection by itself; what it wrote lies in the pod's volume, and is removed here.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Where a container that waits for its first instruction meets the capture that wants it.
+//! Hands containers that wait for their first instruction to the captures that start them.
 //!
 //! The launcher of such a container has a session and is held back; the task of its capture starts the collection and
 //! says so. Whoever comes first waits for the other, bounded on both sides.
@@ -34,7 +34,7 @@ struct Offer {
     reply: oneshot::Sender<oneshot::Receiver<()>>,
 }
 
-/// A held container that a capture took. It is let go when this is dropped.
+/// A held container that a capture took. It is released when this is dropped.
 #[derive(Debug)]
 pub struct Held {
     /// The container, as the runtime names it.
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_container_that_no_capture_asks_for_is_let_go() {
+    async fn a_container_that_no_capture_asks_for_is_released() {
         let starts = Arc::new(Starts::default());
         let waiting = offered(&starts);
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_container_whose_capture_fails_or_takes_too_long_is_let_go() {
+    async fn a_container_whose_capture_fails_or_takes_too_long_is_released() {
         let starts = Arc::new(Starts::default());
         let waiting = offered(&starts);
         drop(take(&starts).await);

@@ -1,4 +1,4 @@
-//! Where artifacts are kept: copies in the object store, and the limits of the node's own disk.
+//! Where artifacts are kept: replicas in the object store, and the limits of the node's own disk.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use flopwatch_api::capture::{Capture, CaptureSpec, CaptureStatus};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StorageMode;
 use flopwatch_artifacts::object_store::{Bucket, BucketError};
-use flopwatch_artifacts::{CaptureId, RoomLimits, StoreError};
+use flopwatch_artifacts::{CaptureId, EvictionLimits, StoreError};
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::jiff::Timestamp;
@@ -40,7 +40,7 @@ pub struct Storage {
     patience: Duration,
     bytes: Option<u64>,
     age: Option<Duration>,
-    nudged: Notify,
+    notify: Notify,
 }
 
 impl Storage {
@@ -53,7 +53,7 @@ impl Storage {
             patience: Duration::from_secs(options.store_patience_seconds.into()),
             bytes: (options.max_artifact_bytes > 0).then_some(options.max_artifact_bytes),
             age: (!age.is_zero()).then_some(age),
-            nudged: Notify::new(),
+            notify: Notify::new(),
         }
     }
 
@@ -93,24 +93,24 @@ impl Storage {
     }
 
     /// There may be something to copy.
-    pub fn nudge(&self) {
-        self.nudged.notify_one();
+    pub fn notify(&self) {
+        self.notify.notify_one();
     }
 
-    /// Removes the copies of a capture, as far as the object store lets it at once.
+    /// Removes the replicas of a capture, as far as the object store lets it at once.
     pub async fn forget(&self, capture: &CaptureId) {
         let Some(bucket) = &self.bucket else { return };
         match timeout(REMOVAL, bucket.remove(capture)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                warn!(capture = capture.name, error = %chain(&error), "copies of a capture stay until the sweep");
+                warn!(capture = capture.name, error = %chain(&error), "replicas of a capture stay until the sweep");
             }
-            Err(_) => warn!(capture = capture.name, limit = ?REMOVAL, "copies of a capture stay until the sweep"),
+            Err(_) => warn!(capture = capture.name, limit = ?REMOVAL, "replicas of a capture stay until the sweep"),
         }
     }
 
-    fn limits(&self) -> RoomLimits {
-        RoomLimits {
+    fn limits(&self) -> EvictionLimits {
+        EvictionLimits {
             bytes: self.bytes,
             oldest: self.age.and_then(|age| Timestamp::now().checked_sub(age).ok()),
         }
@@ -135,7 +135,7 @@ pub(super) fn too_slow() -> Failure {
     Failure::new(CaptureReason::ObjectStoreUnavailable, message)
 }
 
-/// Whether copies of a capture are still to be made.
+/// Whether replicas of a capture are still to be made.
 fn is_due(status: &CaptureStatus, mode: StorageMode) -> bool {
     mode != StorageMode::Node && !status.artifacts.is_empty() && status.store_url.is_none() && status.url.is_some()
 }
@@ -148,7 +148,7 @@ pub(super) async fn keep(node: Arc<Node>, captures: Arc<Captures>) {
         let next = async {
             tokio::select! {
                 _ = ticks.tick() => {}
-                () = node.storage.nudged.notified() => {}
+                () = node.storage.notify.notified() => {}
             }
         };
         if node.stop.run_until_cancelled(next).await.is_none() {
@@ -157,7 +157,7 @@ pub(super) async fn keep(node: Arc<Node>, captures: Arc<Captures>) {
         let ended = captures.ended();
         let work = async {
             readdress(&node, &ended).await;
-            make_room(&node, &captures, &ended).await;
+            evict(&node, &captures, &ended).await;
             copy(&node, &ended).await;
         };
         if node.stop.run_until_cancelled(work).await.is_none() {
@@ -178,9 +178,9 @@ async fn readdress(node: &Node, ended: &[Arc<Capture>]) {
 }
 
 /// Keeps the node's limits.
-async fn make_room(node: &Node, captures: &Captures, ended: &[Arc<Capture>]) {
+async fn evict(node: &Node, captures: &Captures, ended: &[Arc<Capture>]) {
     let limits = node.storage.limits();
-    if limits == RoomLimits::default() {
+    if limits == EvictionLimits::default() {
         return;
     }
     let copied = ended.iter().filter(|capture| {
@@ -188,7 +188,7 @@ async fn make_room(node: &Node, captures: &Captures, ended: &[Arc<Capture>]) {
         status.is_some_and(|status| status.store_url.is_some())
     });
     let copied: HashSet<CaptureId> = copied.map(|capture| capture_id(capture.as_ref())).collect();
-    match node.store.make_room(limits, &copied, &captures.busy()).await {
+    match node.store.evict_captures(limits, &copied, &captures.busy()).await {
         Ok(gone) => {
             for id in gone {
                 info!(
@@ -209,7 +209,7 @@ async fn make_room(node: &Node, captures: &Captures, ended: &[Arc<Capture>]) {
     }
 }
 
-/// Copies what has no copies yet and is to have some.
+/// Copies what has no replicas yet and is to have some.
 async fn copy(node: &Node, ended: &[Arc<Capture>]) {
     let Some(bucket) = node.storage.bucket() else {
         return;

@@ -75,22 +75,22 @@ pub(super) async fn sweep_store(store: &Store, live: &HashSet<CaptureId>) {
     }
 }
 
-/// Lets go of forms of other nodes' captures that the object store holds no longer.
-pub(super) async fn sweep_guests(store: &Store, bucket: Option<&Bucket>) {
+/// Releases derived artifacts of other nodes' captures that the object store holds no longer.
+pub(super) async fn sweep_remote_captures(store: &Store, bucket: Option<&Bucket>) {
     let Some(bucket) = bucket else { return };
-    let guests = match store.guests().await {
-        Ok(guests) => guests,
+    let remote_captures = match store.remote_captures().await {
+        Ok(remote_captures) => remote_captures,
         Err(error) => {
-            warn!(error = %chain(&error), "forms of other nodes' captures cannot be swept");
+            warn!(error = %chain(&error), "derived artifacts of other nodes' captures cannot be swept");
             return;
         }
     };
-    for guest in guests {
+    for remote in remote_captures {
         // What cannot be told goes when it is too old.
-        if matches!(bucket.find(&guest).await, Ok(None))
-            && let Err(error) = store.forget_guest(&guest).await
+        if matches!(bucket.find(&remote).await, Ok(None))
+            && let Err(error) = store.forget_remote_capture(&remote).await
         {
-            warn!(capture = guest.name, error = %chain(&error), "forms of another node's capture stay for now");
+            warn!(capture = remote.name, error = %chain(&error), "derived artifacts of another node's capture stay for now");
         }
     }
 }

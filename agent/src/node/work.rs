@@ -19,7 +19,7 @@ use flopwatch_api::artifact::Artifact;
 use flopwatch_api::capability::Capability;
 use flopwatch_api::capture::{Capture, CaptureSummary, Stage};
 use flopwatch_api::pod;
-use flopwatch_api::preparation::CAPTURE_ROOM_ANNOTATION;
+use flopwatch_api::preparation::CAPTURE_BYTES_ANNOTATION;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StartMode;
 use flopwatch_artifacts::{Manifest, StoreError};
@@ -65,12 +65,12 @@ struct Published {
     /// What they hold; none where an agent's record of it is lost.
     summary: Option<CaptureSummary>,
     message: String,
-    /// Whether it has copies in the object store, or is to have.
-    storage: Copies,
+    /// Whether it has replicas in the object store, or is to have.
+    storage: Replication,
 }
 
 /// Copies of a capture's artifacts in the object store.
-enum Copies {
+enum Replication {
     /// There are to be none.
     None,
     /// There are to be some, by and by.
@@ -111,13 +111,13 @@ struct Work<'a> {
 }
 
 /// Carries a new capture to its end.
-pub async fn carry(node: &Arc<Node>, capture: &Capture, interrupts: Interrupts) {
+pub async fn run(node: &Arc<Node>, capture: &Capture, interrupts: Interrupts) {
     let mut work = Work::new(node, capture, interrupts, None);
     let ended = work.begin().await;
     work.finish(ended).await;
 }
 
-/// Carries a capture to its end that an earlier life of this agent began.
+/// Runs a capture to its end that an earlier agent process began.
 pub async fn adopt(node: &Arc<Node>, capture: &Capture, interrupts: Interrupts) {
     let kept = journal::read(&journal::path(&node.spool, &capture.uid().unwrap_or_default()));
     let mut work = Work::new(node, capture, interrupts, kept.clone());
@@ -256,7 +256,7 @@ impl<'a> Work<'a> {
         // What admission did not write leaves no room.
         let pod_room = pod
             .as_ref()
-            .and_then(|pod| pod::annotation(pod, CAPTURE_ROOM_ANNOTATION))
+            .and_then(|pod| pod::annotation(pod, CAPTURE_BYTES_ANNOTATION))
             .map(|room| room.parse().unwrap_or(0));
         Site {
             containers: Arc::clone(&self.node.containers),
@@ -311,8 +311,8 @@ impl<'a> Work<'a> {
             ),
         };
         let storage = match self.store(&manifest).await {
-            // Whoever ended it wants no copies either.
-            Err(_) if self.interrupted().is_err() => Copies::None,
+            // Whoever ended it wants no replicas either.
+            Err(_) if self.interrupted().is_err() => Replication::None,
             Err(failure) => {
                 return Err(Failed {
                     failure,
@@ -453,9 +453,9 @@ impl<'a> Work<'a> {
             }) => {
                 info!(result = message, "succeeded");
                 match storage {
-                    Copies::None => {}
-                    Copies::Due => self.draft.storing(),
-                    Copies::Stored(place) => self.draft.stored(place),
+                    Replication::None => {}
+                    Replication::Due => self.draft.storing(),
+                    Replication::Stored(place) => self.draft.stored(place),
                 }
                 self.draft.succeed(artifacts, summary, Some(url), &message, now);
                 CaptureReason::Succeeded
@@ -473,7 +473,7 @@ impl<'a> Work<'a> {
         self.node.metrics.capture_ended(reason);
         self.write();
         let delivery = self.writer.finish().await;
-        self.node.storage.nudge();
+        self.node.storage.notify();
         delivery
     }
 
@@ -501,7 +501,7 @@ impl<'a> Work<'a> {
             Ok(Ok(())) => {}
             Ok(Err(error)) => warn!(%error, "cleaning up in the container failed"),
             Err(_) => {
-                warn!(limit = ?CLEAN_UP, "cleaning up in the container takes too long; the session's keeper ends what is left");
+                warn!(limit = ?CLEAN_UP, "cleaning up in the container takes too long; the session's supervisor ends what is left");
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Nsight Systems: a session in a prepared container, and one raw capture for each collection in it.
 //!
-//! The session is started with the container ([`crate::node::graft`]), and what it traces is fixed from then on. A keeper beside it
+//! The session is started with the container ([`crate::node::graft`]), and what it traces is fixed from then on. A supervisor beside it
 //! bounds every collection, whatever becomes of the agent.
 
 mod capability;
@@ -166,7 +166,7 @@ pub(crate) fn observed(found: Option<&(SessionState, bool)>) -> Observed {
             Observed::Gone(Some(Failure::new(CaptureReason::ContainerRestarted, message)))
         }
         Some((SessionState::Collecting, _)) => Observed::Collecting,
-        // Where the keeper ended the collection by itself, the stop says so.
+        // Where the supervisor ended the collection by itself, the stop says so.
         Some((SessionState::Idle, _) | (_, true)) => Observed::Done,
         Some((SessionState::Gone | SessionState::Ending | SessionState::Other(_), false)) => {
             let message = "the profiler's session ended while the agent of the node was away; it comes back when the container \

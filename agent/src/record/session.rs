@@ -1,6 +1,6 @@
 //! The profiler's session around a local command: the same graft as in a pod, on this machine.
 //!
-//! A keeper (the launcher's) holds the session in a process group of its own, so that a Ctrl-C of the terminal ends the
+//! A supervisor (the launcher's) holds the session in a process group of its own, so that a Ctrl-C of the terminal ends the
 //! command and not the recording. The command becomes our own child with the session's environment added to its own.
 
 use std::ffi::{CString, OsString};
@@ -31,7 +31,7 @@ const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 const CONTROL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest time that stopping a collection may take: the profiler may import its capture then.
 const STOP_TIMEOUT: Duration = Duration::from_mins(5);
-/// Beyond the window's end, the keeper ends the collection by itself.
+/// Beyond the window's end, the supervisor ends the collection by itself.
 const GUARD_GRACE: Duration = Duration::from_secs(30);
 /// Pause between two looks for a file.
 const LOOK: Duration = Duration::from_millis(20);
@@ -83,7 +83,7 @@ pub struct Session {
     name: String,
     nsys: PathBuf,
     run_dir: RunDir,
-    keeper: Child,
+    supervisor: Child,
 }
 
 impl Session {
@@ -133,14 +133,14 @@ impl Session {
             .stderr(Stdio::null())
             .process_group(0)
             .envs(temporary_folder(&run_dir));
-        let keeper = command
+        let supervisor = command
             .spawn()
-            .map_err(io_error("the session's keeper cannot be started"))?;
+            .map_err(io_error("the session's supervisor cannot be started"))?;
         let mut session = Self {
             name: name.to_owned(),
             nsys: tools.nsys.clone(),
             run_dir,
-            keeper,
+            supervisor,
         };
         match session.wait_for_environment().await {
             Ok(()) => Ok(session),
@@ -154,11 +154,11 @@ impl Session {
     async fn wait_for_environment(&mut self) -> Result<(), Error> {
         let deadline = Instant::now() + SESSION_TIMEOUT;
         while !self.run_dir.has(run_dir::ENV) {
-            if self.run_dir.has(run_dir::FAILED) || !matches!(self.keeper.try_wait(), Ok(None)) {
+            if self.run_dir.has(run_dir::FAILED) || !matches!(self.supervisor.try_wait(), Ok(None)) {
                 let why = self
                     .run_dir
                     .read_text(run_dir::FAILED)
-                    .unwrap_or_else(|_| "the keeper ended".to_owned());
+                    .unwrap_or_else(|_| "the supervisor ended".to_owned());
                 let log = self.run_dir.read_text(run_dir::LOG).unwrap_or_default();
                 return Err(Error::NoSession(format!(
                     "{}; {}",
@@ -190,7 +190,7 @@ impl Session {
         Ok(entries.iter().filter_map(|entry| split(entry.as_bytes())).collect())
     }
 
-    /// Starts collecting; the keeper ends it when this process does not.
+    /// Starts collecting; the supervisor ends it when this process does not.
     pub async fn collect(&self, window: Duration) -> Result<(), Error> {
         let until = SystemTime::now() + window + GUARD_GRACE;
         let deadline = until.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
@@ -251,11 +251,11 @@ impl Session {
         }
         let shutdown = nsys::shutdown(&self.nsys, &self.name);
         drop(self.control("ending the session", shutdown, CONTROL_TIMEOUT).await);
-        if let Some(pid) = self.keeper.id().and_then(|pid| i32::try_from(pid).ok()) {
+        if let Some(pid) = self.supervisor.id().and_then(|pid| i32::try_from(pid).ok()) {
             kill(Pid::from_raw(pid), Signal::SIGTERM).ok();
         }
-        if timeout(CONTROL_TIMEOUT, self.keeper.wait()).await.is_err() {
-            drop(self.keeper.kill().await);
+        if timeout(CONTROL_TIMEOUT, self.supervisor.wait()).await.is_err() {
+            drop(self.supervisor.kill().await);
         }
     }
 
@@ -272,16 +272,16 @@ impl Session {
 }
 
 /// Has the session change the machine's list of sessions in turn with all others. Without it a session starts all the same: the
-/// keeper looks after a list that was spoilt.
+/// supervisor looks after a list that was spoilt.
 async fn share_lock(tools: &HostTools, run_dir: &RunDir) {
     let mut command = std::process::Command::new(&tools.nsys);
     command
         .arg("--version")
         .process_group(0)
         .envs(temporary_folder(run_dir));
-    let said = child::run("asking the profiler's version", command, VERSION_TIMEOUT).await;
-    let said = said.unwrap_or_default();
-    let Some(version) = nsys::parse_version(&said).and_then(manager_lock::version) else {
+    let message = child::run("asking the profiler's version", command, VERSION_TIMEOUT).await;
+    let message = message.unwrap_or_default();
+    let Some(version) = nsys::parse_version(&message).and_then(manager_lock::version) else {
         return;
     };
     if let Err(error) = manager_lock::share(&run_dir.file(run_dir::TMP), version) {

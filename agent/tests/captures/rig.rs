@@ -67,7 +67,7 @@ pub(crate) struct Inside {
     pub(crate) nsys: bool,
     /// What the kernel says of the volume that captures are written to.
     pub(crate) volume: Volume,
-    /// What the session's keeper said.
+    /// What the session's supervisor said.
     pub(crate) verdict: Option<Verdict>,
     /// Whether the session hangs on its way to its end.
     pub(crate) hangs: bool,

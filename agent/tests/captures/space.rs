@@ -11,7 +11,7 @@ use crate::rig::Rig;
 const MEBIBYTE: u64 = 1 << 20;
 
 #[tokio::test]
-async fn h3_a_collection_is_bounded_by_what_the_pods_limit_leaves_and_ends_as_soon_as_the_keeper_ended_it() {
+async fn h3_a_collection_is_bounded_by_what_the_pods_limit_leaves_and_ends_as_soon_as_the_supervisor_ended_it() {
     let rig = Rig::prepared(Some("37748736"));
     let life = rig.collecting("c", 300).await;
     // 36 MiB, a third of it: the stop writes the capture once more.
@@ -21,7 +21,7 @@ async fn h3_a_collection_is_bounded_by_what_the_pods_limit_leaves_and_ends_as_so
         let mut inside = rig.containers.inside();
         inside.verdict = Some(Verdict::TooLarge);
         let name = inside.collecting.take().unwrap();
-        inside.raw.insert(name, b"what the keeper stopped");
+        inside.raw.insert(name, b"what the supervisor stopped");
     }
     let (reason, message) = rig.end_of("c").await;
     assert_eq!(reason, "CaptureTooLarge");
@@ -41,7 +41,7 @@ async fn a_session_that_hangs_after_a_stop_without_room_is_ended_with_its_captur
         inside.hangs = true;
     }
     assert_eq!(rig.end_of("c").await.0, "DiskSpace");
-    crate::rig::eventually("the keeper to be told", || {
+    crate::rig::eventually("the supervisor to be told", || {
         (!rig.containers.inside().hangs).then_some(())
     })
     .await;

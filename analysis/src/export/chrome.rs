@@ -9,7 +9,7 @@ use super::json::Microseconds;
 use super::nesting::{ByRow, Placed, Step};
 use super::tracks::{self, ProcessKey};
 use super::{ExportError, Exported};
-use crate::model::{CounterSeries, DropReason, Row, Timeline, index};
+use crate::model::{CounterSeries, LossReason, Row, Timeline, index};
 
 pub(super) fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportError> {
     let mut writer = Writer {
@@ -151,7 +151,7 @@ impl<W: Write> Writer<W> {
             // JSON has no text for these.
             if !value.is_finite() {
                 let left_out = &mut self.exported.left_out;
-                left_out.add(DropReason::Unsupported, "samples that are no finite numbers", 1);
+                left_out.add(LossReason::Unsupported, "samples that are no finite numbers", 1);
                 continue;
             }
             self.next()?;

@@ -211,18 +211,18 @@ impl<'a, W: Write> Writer<'a, W> {
             Some((column.id.name(), value))
         });
         for (name, value) in correlation.into_iter().chain(own) {
-            let said = Message::new()
+            let reply = Message::new()
                 .number(annotation::NAME, self.annotations.get(name))
                 .number(annotation::UINT, value);
-            message = message.message(event::ANNOTATION, &said);
+            message = message.message(event::ANNOTATION, &reply);
         }
         let texts = events.columns.iter().filter(|column| column.id.is_text());
         for id in texts.map(|column| column.id) {
             if let Some(text) = events.text(id, at) {
-                let said = Message::new()
+                let reply = Message::new()
                     .number(annotation::NAME, self.annotations.get(id.name()))
                     .text(annotation::STRING, text);
-                message = message.message(event::ANNOTATION, &said);
+                message = message.message(event::ANNOTATION, &reply);
             }
         }
         // A flow has the number of its call, from 1 on.

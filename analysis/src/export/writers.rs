@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::{ExportError, ExportFormat, Exported, Table, chrome, csv, events, kernels, parquet, perfetto};
 use crate::input::Input;
-use crate::model::{DropReason, Timeline};
+use crate::model::{LossReason, Timeline};
 
 /// Writes `timeline` as `format` to `out`; `table` chooses where the format is one table. After an error `out` holds a part.
 pub fn export<W: Write + Send>(
@@ -38,7 +38,7 @@ pub(super) fn write<W: Write + Send>(
         ("events", totals.events.saturating_sub(exported.events)),
     ];
     for (what, count) in rest {
-        exported.left_out.add(DropReason::Unsupported, what, count);
+        exported.left_out.add(LossReason::Unsupported, what, count);
     }
     Ok(exported)
 }

@@ -10,23 +10,23 @@ use crate::manifest::ManifestError;
 #[derive(Debug, thiserror::Error)]
 pub enum BucketError {
     /// It refuses the credentials, or they may not do this.
-    #[error("the object store refuses {what} ({said}): check the credentials of the store and what they may do")]
+    #[error("the object store refuses {what} ({message}): check the credentials of the store and what they may do")]
     Refused {
         /// What was asked of it.
         what: &'static str,
         /// The code that it gave.
-        said: String,
+        message: String,
     },
     /// It has no such bucket.
     #[error("the object store has no bucket {0:?}: make it, or correct the URL of the store")]
     NoBucket(String),
     /// It cannot be reached, or fails.
-    #[error("the object store fails {what}: {said}")]
+    #[error("the object store fails {what}: {message}")]
     Unavailable {
         /// What was asked of it.
         what: &'static str,
         /// What is known of the reason.
-        said: String,
+        message: String,
     },
     /// It did not answer in time.
     #[error("{what} in the object store took longer than {limit:?}")]
@@ -68,8 +68,8 @@ impl BucketError {
 
     pub(crate) fn of(what: &'static str, bucket: &str, error: &object_store::Error) -> Self {
         let text = chain(error);
-        let said = code(&text);
-        if said.as_deref() == Some("NoSuchBucket") {
+        let message = code(&text);
+        if message.as_deref() == Some("NoSuchBucket") {
             return Self::NoBucket(bucket.to_owned());
         }
         let refused = [
@@ -79,28 +79,28 @@ impl BucketError {
             "ExpiredToken",
             "InvalidToken",
         ];
-        if said.as_deref().is_some_and(|said| refused.contains(&said)) {
+        if message.as_deref().is_some_and(|message| refused.contains(&message)) {
             return Self::Refused {
                 what,
-                said: said.unwrap_or_default(),
+                message: message.unwrap_or_default(),
             };
         }
         match error {
             object_store::Error::PermissionDenied { .. } => Self::Refused {
                 what,
-                said: said.unwrap_or_else(|| "403".to_owned()),
+                message: message.unwrap_or_else(|| "403".to_owned()),
             },
             object_store::Error::Unauthenticated { .. } => Self::Refused {
                 what,
-                said: said.unwrap_or_else(|| "401".to_owned()),
+                message: message.unwrap_or_else(|| "401".to_owned()),
             },
-            object_store::Error::NotFound { .. } if said.is_none() && what != READING => {
+            object_store::Error::NotFound { .. } if message.is_none() && what != READING => {
                 Self::NoBucket(bucket.to_owned())
             }
             object_store::Error::NotFound { path, .. } => Self::Missing(path.clone()),
             _ => Self::Unavailable {
                 what,
-                said: said.unwrap_or_else(|| innermost(error)),
+                message: message.unwrap_or_else(|| innermost(error)),
             },
         }
     }

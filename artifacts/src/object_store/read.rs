@@ -1,4 +1,4 @@
-//! Reading, and never handing on what was not checked.
+//! Reads artifacts from the object store, and returns only blocks whose digest was checked.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -114,7 +114,7 @@ impl Inner {
         let found = match self.within(READING, self.objects.get_opts(key, options)).await {
             Ok(found) => found,
             Err(BucketError::Missing(_)) => return Err(corrupt("it is missing".to_owned())),
-            Err(BucketError::Unavailable { said, .. }) if said == "InvalidRange" => {
+            Err(BucketError::Unavailable { message, .. }) if message == "InvalidRange" => {
                 return Err(corrupt(format!("it is shorter than {bytes} bytes")));
             }
             Err(error) => return Err(error),

@@ -1,4 +1,4 @@
-//! Removing what is not wanted any more, and finding what nobody wants.
+//! Removes the objects of captures, and lists the captures that a sweep has to look at.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Publishing: the contents first, the manifest last.
+//! Uploads artifacts: contents first, the manifest last.
 
 use std::collections::BTreeMap;
 

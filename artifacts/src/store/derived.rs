@@ -39,7 +39,8 @@ pub(super) struct Derived {
     capture: CaptureId,
     /// Set where the capture is of another node.
     #[serde(default)]
-    guest: bool,
+    #[serde(rename = "guest")]
+    remote: bool,
     kept: Vec<Kept>,
 }
 
@@ -58,14 +59,14 @@ struct Kept {
 }
 
 impl Derived {
-    fn read(text: &[u8], place: &(String, String)) -> Option<Self> {
+    fn read(text: &[u8], key: &(String, String)) -> Option<Self> {
         let derived: Self = serde_json::from_slice(text).ok()?;
         let whole = |kept: &Kept| {
             let artifact = &kept.artifact;
             is_sha256(&artifact.sha256) && artifact.bytes >= 0
         };
         let fits = derived.version == VERSION
-            && (&derived.capture.namespace, &derived.capture.name) == (&place.0, &place.1)
+            && (&derived.capture.namespace, &derived.capture.name) == (&key.0, &key.1)
             && derived.kept.iter().all(whole);
         fits.then_some(derived)
     }
@@ -86,7 +87,7 @@ impl Kept {
 /// A result and whose it is, for the choice of what goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Candidate {
-    place: (String, String),
+    key: (String, String),
     id: String,
     made: Timestamp,
     bytes: u64,
@@ -102,7 +103,7 @@ fn outlived(
     all.sort_by_key(|candidate| candidate.made);
     let mut total: u64 = all.iter().map(|candidate| candidate.bytes).fold(0, u64::saturating_add);
     all.retain(|candidate| {
-        let stays = kept.is_some_and(|(place, id)| *place == candidate.place && id == candidate.id);
+        let stays = kept.is_some_and(|(key, id)| *key == candidate.key && id == candidate.id);
         let goes = !stays && (candidate.made < oldest || total > bytes);
         if goes {
             total = total.saturating_sub(candidate.bytes);
@@ -133,7 +134,7 @@ impl Store {
     ) -> Result<Artifact, StoreError> {
         let bytes = file.bytes()?;
         if bytes > self.options.form_bytes {
-            return Err(StoreError::FormTooLarge {
+            return Err(StoreError::DerivedTooLarge {
                 bytes,
                 limit: self.options.form_bytes,
             });
@@ -161,14 +162,14 @@ impl Store {
             sensitive: inputs.are_sensitive(),
         };
         let (capture, of) = (inputs.first.capture(), inputs.digests());
-        let place = place_of(capture);
-        let found = self.record(&place).await?;
+        let key = place_of(capture);
+        let found = self.record(&key).await?;
         let mut derived = found
             .filter(|derived| derived.capture == *capture)
             .unwrap_or_else(|| Derived {
                 version: VERSION,
                 capture: capture.clone(),
-                guest: inputs.are_of_another_node(),
+                remote: inputs.are_of_another_node(),
                 kept: Vec::new(),
             });
         derived.kept.retain(|kept| !kept.is_replaced_by(request, &of));
@@ -180,10 +181,10 @@ impl Store {
         };
         let id = kept.id();
         derived.kept.push(kept);
-        self.write_record(&place, &derived).await?;
+        self.write_record(&key, &derived).await?;
         drop(changing);
         drop(contents);
-        if let Err(error) = self.trim(Some((&place, &id))).await {
+        if let Err(error) = self.trim(Some((&key, &id))).await {
             tracing::warn!(%error, "results that outlived their bounds stay until the next sweep");
         }
         Ok(artifact)
@@ -193,10 +194,10 @@ impl Store {
     pub(crate) async fn forget_derived(&self, request: &Request, inputs: &Inputs) -> Result<(), StoreError> {
         let contents = self.contents.write().await;
         let changing = self.derived_change.lock().await;
-        let (place, of) = (place_of(inputs.first.capture()), inputs.digests());
-        if let Some(mut derived) = self.record(&place).await? {
+        let (key, of) = (place_of(inputs.first.capture()), inputs.digests());
+        if let Some(mut derived) = self.record(&key).await? {
             derived.kept.retain(|kept| !kept.is_replaced_by(request, &of));
-            self.write_record(&place, &derived).await?;
+            self.write_record(&key, &derived).await?;
         }
         drop(changing);
         let removed = self.remove_unreferenced().await;
@@ -243,24 +244,24 @@ impl Store {
     pub(super) async fn trim_records(&self, kept: Option<(&(String, String), &str)>) -> Result<(), StoreError> {
         let changing = self.derived_change.lock().await;
         let mut records = self.all_derived().await?;
-        let all = records.iter().flat_map(|(place, derived)| {
+        let all = records.iter().flat_map(|(key, derived)| {
             derived.kept.iter().map(|kept| Candidate {
-                place: place.clone(),
+                key: key.clone(),
                 id: kept.id(),
                 made: kept.made,
                 bytes: u64::try_from(kept.artifact.bytes).unwrap_or_default(),
             })
         });
         let gone = outlived(all.collect(), self.oldest_result(), self.options.form_bytes, kept);
-        let changed: BTreeSet<_> = gone.iter().map(|candidate| candidate.place.clone()).collect();
+        let changed: BTreeSet<_> = gone.iter().map(|candidate| candidate.key.clone()).collect();
         for candidate in gone {
-            if let Some(derived) = records.get_mut(&candidate.place) {
+            if let Some(derived) = records.get_mut(&candidate.key) {
                 derived.kept.retain(|kept| kept.id() != candidate.id);
             }
         }
-        for place in changed {
-            if let Some(derived) = records.get(&place) {
-                self.write_record(&place, derived).await?;
+        for key in changed {
+            if let Some(derived) = records.get(&key) {
+                self.write_record(&key, derived).await?;
             }
         }
         drop(changing);
@@ -268,24 +269,24 @@ impl Store {
     }
 
     /// Captures of other nodes of which results are kept here.
-    pub async fn guests(&self) -> Result<Vec<CaptureId>, StoreError> {
+    pub async fn remote_captures(&self) -> Result<Vec<CaptureId>, StoreError> {
         let records = self.all_derived().await?.into_values();
         Ok(records
-            .filter(|derived| derived.guest)
+            .filter(|derived| derived.remote)
             .map(|derived| derived.capture)
             .collect())
     }
 
     /// Removes the results of a capture of another node. Safe to repeat.
-    pub async fn forget_guest(&self, capture: &CaptureId) -> Result<(), StoreError> {
+    pub async fn forget_remote_capture(&self, capture: &CaptureId) -> Result<(), StoreError> {
         let contents = self.contents.write().await;
-        let place = place_of(capture);
+        let key = place_of(capture);
         if self
-            .record(&place)
+            .record(&key)
             .await?
-            .is_some_and(|derived| derived.guest && derived.capture == *capture)
+            .is_some_and(|derived| derived.remote && derived.capture == *capture)
         {
-            self.remove_derived(&place).await?;
+            self.remove_derived(&key).await?;
             self.remove_unreferenced().await?;
         }
         drop(contents);
@@ -298,13 +299,13 @@ impl Store {
         captures: &BTreeSet<&CaptureId>,
     ) -> Result<Vec<(String, String)>, StoreError> {
         let mut records = self.all_derived().await?;
-        records.retain(|_, derived| !derived.guest && !captures.contains(&derived.capture));
+        records.retain(|_, derived| !derived.remote && !captures.contains(&derived.capture));
         Ok(records.into_keys().collect())
     }
 
     /// Removes a capture's record.
-    pub(super) async fn remove_derived(&self, place: &(String, String)) -> Result<(), StoreError> {
-        self.remove(&record_path(place)).await
+    pub(super) async fn remove_derived(&self, key: &(String, String)) -> Result<(), StoreError> {
+        self.remove(&record_path(key)).await
     }
 
     /// The objects that kept results are.
@@ -316,13 +317,13 @@ impl Store {
 
     /// Made before this, a result is too old. Clocks that stand at the beginning of time make none so.
     fn oldest_result(&self) -> Timestamp {
-        let oldest = Timestamp::now().saturating_sub(self.options.form_age);
+        let oldest = Timestamp::now().saturating_sub(self.options.derived_age);
         oldest.unwrap_or(Timestamp::MIN)
     }
 
     /// The record at a place; one that cannot be read is none.
-    async fn record(&self, place: &(String, String)) -> Result<Option<Derived>, StoreError> {
-        let found = match self.objects.get_opts(&record_path(place), GetOptions::default()).await {
+    async fn record(&self, key: &(String, String)) -> Result<Option<Derived>, StoreError> {
+        let found = match self.objects.get_opts(&record_path(key), GetOptions::default()).await {
             Ok(found) => found,
             Err(object_store::Error::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
@@ -330,19 +331,19 @@ impl Store {
         if found.meta.size > MAX_MANIFEST_BYTES {
             return Ok(None);
         }
-        Ok(Derived::read(&found.bytes().await?, place))
+        Ok(Derived::read(&found.bytes().await?, key))
     }
 
     /// Every record. One that cannot be read is removed: what it named can be made again.
     pub(super) async fn all_derived(&self) -> Result<BTreeMap<(String, String), Derived>, StoreError> {
         let metas: Vec<_> = self.objects.list(Some(&Path::from("derived"))).try_collect().await?;
         let mut records = BTreeMap::new();
-        for place in metas.iter().filter_map(|meta| place_at(&meta.location)) {
-            match self.record(&place).await? {
-                Some(derived) => drop(records.insert(place, derived)),
+        for key in metas.iter().filter_map(|meta| place_at(&meta.location)) {
+            match self.record(&key).await? {
+                Some(derived) => drop(records.insert(key, derived)),
                 None => {
-                    if let Err(error) = self.remove_derived(&place).await {
-                        tracing::warn!(capture = place.1, %error, "a record of results that cannot be read stays for now");
+                    if let Err(error) = self.remove_derived(&key).await {
+                        tracing::warn!(capture = key.1, %error, "a record of results that cannot be read stays for now");
                     }
                 }
             }
@@ -350,12 +351,12 @@ impl Store {
         Ok(records)
     }
 
-    async fn write_record(&self, place: &(String, String), derived: &Derived) -> Result<(), StoreError> {
+    async fn write_record(&self, key: &(String, String), derived: &Derived) -> Result<(), StoreError> {
         if derived.kept.is_empty() {
-            return self.remove_derived(place).await;
+            return self.remove_derived(key).await;
         }
         let text = serde_json::to_vec(derived).map_err(ManifestError::from)?;
-        self.objects.put(&record_path(place), text.into()).await?;
+        self.objects.put(&record_path(key), text.into()).await?;
         Ok(())
     }
 }
@@ -405,7 +406,7 @@ mod tests {
 
     fn candidate(name: &str, second: i64, bytes: u64) -> Candidate {
         Candidate {
-            place: ("team".to_owned(), "train".to_owned()),
+            key: ("team".to_owned(), "train".to_owned()),
             id: name.to_owned(),
             made: Timestamp::from_second(second).unwrap(),
             bytes,
@@ -415,10 +416,10 @@ mod tests {
     #[test]
     fn the_oldest_results_go_until_the_rest_fit() {
         let all = vec![candidate("b", 20, 4), candidate("a", 10, 4), candidate("c", 30, 4)];
-        let place = all[0].place.clone();
+        let key = all[0].key.clone();
         let gone = |oldest: i64, bytes: u64, kept: Option<&str>| -> Vec<String> {
             let oldest = Timestamp::from_second(oldest).unwrap();
-            let gone = outlived(all.clone(), oldest, bytes, kept.map(|name| (&place, name)));
+            let gone = outlived(all.clone(), oldest, bytes, kept.map(|name| (&key, name)));
             gone.into_iter().map(|candidate| candidate.id).collect()
         };
         assert!(gone(0, 12, None).is_empty());
@@ -431,7 +432,7 @@ mod tests {
 
     #[test]
     fn a_record_in_another_place_or_of_another_version_is_none() {
-        let place = ("team".to_owned(), "train".to_owned());
+        let key = ("team".to_owned(), "train".to_owned());
         let record = |version: u32, name: &str| {
             let derived = Derived {
                 version,
@@ -440,14 +441,14 @@ mod tests {
                     name: name.to_owned(),
                     uid: "u".to_owned(),
                 },
-                guest: false,
+                remote: false,
                 kept: Vec::new(),
             };
             serde_json::to_vec(&derived).unwrap()
         };
-        assert!(Derived::read(&record(VERSION, "train"), &place).is_some());
-        assert!(Derived::read(&record(VERSION, "other"), &place).is_none());
-        assert!(Derived::read(&record(VERSION + 1, "train"), &place).is_none());
-        assert!(Derived::read(b"{", &place).is_none());
+        assert!(Derived::read(&record(VERSION, "train"), &key).is_some());
+        assert!(Derived::read(&record(VERSION, "other"), &key).is_none());
+        assert!(Derived::read(&record(VERSION + 1, "train"), &key).is_none());
+        assert!(Derived::read(b"{", &key).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! The node's disk under the store: what `object_store` has no word for.
+//! The node's disk under the store: operations that the crate `object_store` lacks.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

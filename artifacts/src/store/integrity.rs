@@ -1,4 +1,4 @@
-//! Reading objects, and never serving one whose content is not what its name says.
+//! Reads objects, and serves only those whose content matches the digest in their name.
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -65,7 +65,7 @@ impl Entry {
 }
 
 impl State {
-    /// Lets go of what came too long ago.
+    /// Releases what came too long ago.
     fn expire(&mut self, now: Instant) {
         for entry in self.captures.values_mut() {
             if now.saturating_duration_since(entry.since) >= LIFETIME {

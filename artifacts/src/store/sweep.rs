@@ -1,4 +1,4 @@
-//! Removing what belongs to no capture.
+//! Removes files that belong to no capture.
 
 use std::collections::{BTreeSet, HashSet};
 

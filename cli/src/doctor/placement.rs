@@ -15,7 +15,7 @@ pub(super) fn examine(world: &World) -> Vec<Finding> {
         return findings;
     };
     match &world.node {
-        Seen::Found(object) => findings.extend(node_trouble(object)),
+        Seen::Found(object) => findings.extend(unready_node(object)),
         Seen::Absent => findings.push(Finding::new(
             Level::BlocksAll,
             format!("node {node} is not in the cluster any more"),
@@ -85,7 +85,7 @@ fn stuck(status: &ContainerStatus) -> Option<String> {
     (!matches!(reason, "PodInitializing" | "ContainerCreating")).then(|| reason.to_owned())
 }
 
-fn node_trouble(node: &Node) -> Option<Finding> {
+fn unready_node(node: &Node) -> Option<Finding> {
     let name = node.name_any();
     let status = node.status.as_ref()?;
     let ready = status

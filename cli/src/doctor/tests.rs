@@ -90,14 +90,14 @@ fn a_prepared_pod_in_a_healthy_cluster_has_nothing_in_the_way() {
         "{report:?}"
     );
     assert_eq!(report.containers, ["main"]);
-    let said = render(&report, Paint::new(false));
+    let message = render(&report, Paint::new(false));
     assert!(
-        said.contains("ok    container main is prepared and can trace cuda,nvtx\n"),
-        "{said}"
+        message.contains("ok    container main is prepared and can trace cuda,nvtx\n"),
+        "{message}"
     );
     assert!(
-        said.ends_with("\nNsight Systems: open\nNVML metrics:   open\n"),
-        "{said}"
+        message.ends_with("\nNsight Systems: open\nNVML metrics:   open\n"),
+        "{message}"
     );
 }
 

@@ -292,7 +292,7 @@ mod tests {
     fn what_cannot_be_fetched_says_what_there_is() {
         let one = [capture("a", &with_artifacts())];
         let other = ["report".to_owned()];
-        let said = planned(
+        let text = planned(
             &one,
             &Choice {
                 capture: Some("z"),
@@ -300,8 +300,8 @@ mod tests {
             },
         )
         .unwrap_err();
-        assert_eq!(said, "session first has no capture z; it has a");
-        let said = planned(
+        assert_eq!(text, "session first has no capture z; it has a");
+        let text = planned(
             &one,
             &Choice {
                 artifacts: &other,
@@ -310,19 +310,19 @@ mod tests {
         )
         .unwrap_err();
         assert_eq!(
-            said,
+            text,
             "session first published no report; it published summary.json, timeline.h5"
         );
-        let said = planned(&[], &Choice::default()).unwrap_err();
-        assert_eq!(said, "session first has published nothing: its artifacts are gone");
+        let text = planned(&[], &Choice::default()).unwrap_err();
+        assert_eq!(text, "session first has published nothing: its artifacts are gone");
         let running = session("first", CREATED, &json!({"id": "0badcafe"}));
         let captures = [capture("a", &json!({}))];
-        let said = plan(&running, &captures, &Choice::default(), |_| false)
+        let text = plan(&running, &captures, &Choice::default(), |_| false)
             .unwrap_err()
             .to_string();
         assert!(
-            said.ends_with("it has not ended; kubectl flopwatch watch first"),
-            "{said}"
+            text.ends_with("it has not ended; kubectl flopwatch watch first"),
+            "{text}"
         );
     }
 
@@ -333,8 +333,8 @@ mod tests {
             "mediaType": "application/octet-stream", "sensitive": true
         }]});
         let captures = [capture("a", &raw)];
-        let said = planned(&captures, &Choice::default()).unwrap_err();
-        assert!(said.ends_with("--artifact capture.nsys-rep"), "{said}");
+        let text = planned(&captures, &Choice::default()).unwrap_err();
+        assert!(text.ends_with("--artifact capture.nsys-rep"), "{text}");
         let named = ["capture.nsys-rep".to_owned()];
         assert!(
             planned(
@@ -354,10 +354,10 @@ mod tests {
             let status = json!({"artifacts": [{
                 "name": name, "type": "Summary", "bytes": 1, "sha256": "c".repeat(64), "mediaType": "text/plain"
             }]});
-            let said = planned(&[capture("a", &status)], &Choice::default()).unwrap_err();
+            let text = planned(&[capture("a", &status)], &Choice::default()).unwrap_err();
             assert!(
-                said.starts_with("capture a lists an artifact that cannot be one"),
-                "{name}: {said}"
+                text.starts_with("capture a lists an artifact that cannot be one"),
+                "{name}: {text}"
             );
         }
     }

@@ -101,9 +101,9 @@ mod tests {
             (json!({"token": "own"}), Some(" "), "--token is empty"),
         ];
         for (user, given, expected) in rows {
-            let said = bearer(&cluster(&user), given).await.unwrap_err().to_string();
-            assert!(said.contains(expected), "{said}");
-            assert!(said.contains("kubectl create token"), "{said}");
+            let message = bearer(&cluster(&user), given).await.unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+            assert!(message.contains("kubectl create token"), "{message}");
         }
         let certificate: AuthInfo = serde_json::from_value(json!({"client-certificate": "c.pem"})).unwrap();
         assert_eq!(how(&certificate), "it authenticates with a certificate");

@@ -4,13 +4,13 @@
 //! share of quotas and its Pod Security level do not change. Preparing a prepared pod changes nothing.
 
 mod candidates;
+mod capture_bytes;
 mod injected;
-mod room;
 
 use std::collections::BTreeMap;
 
 use flopwatch_api::preparation::{
-    CAPTURE_ROOM_ANNOTATION, HOLD_ANNOTATION, LAUNCHER, LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, PREPARED_ANNOTATION,
+    CAPTURE_BYTES_ANNOTATION, HOLD_ANNOTATION, LAUNCHER, LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, PREPARED_ANNOTATION,
     PREPARED_VERSION_ANNOTATION, TOOLS_INIT_CONTAINER, UNPREPARED_ANNOTATION,
 };
 use json_patch::jsonptr::PointerBuf;
@@ -250,11 +250,11 @@ fn annotate(
     unprepared: &[(String, Refusal)],
     operations: &mut Vec<PatchOperation>,
 ) {
-    let room = pod
+    let capture_bytes = pod
         .spec
         .as_ref()
         .filter(|_| !prepared.is_empty())
-        .and_then(|spec| room::of_each(spec, prepared.len(), options));
+        .and_then(|spec| capture_bytes::of_each(spec, prepared.len(), options));
     let lines: Vec<String> = unprepared.iter().map(|(name, why)| format!("{name}: {why}")).collect();
     let wanted = [
         (PREPARED_ANNOTATION, (!prepared.is_empty()).then(|| prepared.join(","))),
@@ -262,7 +262,7 @@ fn annotate(
             PREPARED_VERSION_ANNOTATION,
             (!prepared.is_empty()).then(|| options.version.clone()),
         ),
-        (CAPTURE_ROOM_ANNOTATION, room.map(|bytes| bytes.to_string())),
+        (CAPTURE_BYTES_ANNOTATION, capture_bytes.map(|bytes| bytes.to_string())),
         (UNPREPARED_ANNOTATION, (!lines.is_empty()).then(|| lines.join("\n"))),
     ];
     let mut missing = pod.metadata.annotations.is_none();

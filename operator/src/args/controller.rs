@@ -26,7 +26,7 @@ pub struct ControllerArgs {
     /// Name of the lease.
     #[arg(long, env = "FLOPWATCH_LEASE_NAME", default_value = "flopwatch-controller")]
     lease_name: String,
-    /// Who this process is among the candidates for the lease, unique: the pod's name.
+    /// Unique replica identity for leader election. Default: the pod's name.
     #[arg(long, env = "POD_NAME", default_value_t = default_identity())]
     identity: String,
     /// How long a node may be gone, or without an agent, before its captures are lost, in seconds.

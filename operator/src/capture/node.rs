@@ -1,4 +1,4 @@
-//! Whether anybody is left on a node to carry captures out.
+//! Whether a node still has an agent that can run captures.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -59,8 +59,8 @@ pub fn plan(capture: &Capture, surroundings: Surroundings) -> CapturePlan {
         if !held {
             return CapturePlan::default();
         }
-        let let_go = agent_ended && status.is_none_or(|status| status.artifacts.is_empty());
-        if let_go || gone || already_lost {
+        let may_release = agent_ended && status.is_none_or(|status| status.artifacts.is_empty());
+        if may_release || gone || already_lost {
             return CapturePlan {
                 release: true,
                 ..CapturePlan::default()
@@ -121,7 +121,7 @@ fn left(capture: &Capture, agent_ended: bool, deleting: Duration) -> String {
         "has neither ended the capture nor removed"
     };
     format!(
-        "the capture was let go after {seconds} s of being deleted: the agent on node {node} is there and {why} {what}; its sweep \
+        "the capture was released after {seconds} s of being deleted: the agent on node {node} is there and {why} {what}; its sweep \
          removes them when it can, its log says why it cannot"
     )
 }

@@ -1,4 +1,4 @@
-//! Carries a capture's plan out.
+//! Carries out a capture's plan.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -81,7 +81,7 @@ async fn say_what_is_left(capture: &Capture, left: String, context: &Context) {
         capture = capture.name_any(),
         node = capture.spec.node_name,
         left,
-        "let go of a capture"
+        "released a capture"
     );
     let event = Event {
         type_: EventType::Warning,

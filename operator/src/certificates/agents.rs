@@ -293,8 +293,8 @@ mod tests {
             (request(USER, Some("a"), &[], &[ANY, OWN]), "agents serve"),
         ];
         for (request, expected) in cases {
-            let said = refusal(&request);
-            assert!(said.contains(expected), "{expected}: {said}");
+            let text = refusal(&request);
+            assert!(text.contains(expected), "{expected}: {text}");
         }
         let mut junk = request(USER, Some("a"), &SERVES, &[ANY, OWN]);
         junk.spec.request = ByteString(b"junk".to_vec());

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::*;
-use crate::trouble::tests::{exited, prepared, waiting};
+use crate::preparation_failure::tests::{exited, prepared, waiting};
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/flopwatch/leases/controller";
 /// Longest wait for something that is to happen.

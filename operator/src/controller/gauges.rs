@@ -6,8 +6,8 @@ use flopwatch_api::session::ProfilingSessionStatus;
 
 use crate::controller::context::{Stores, Suspension};
 use crate::metrics::Metrics;
-use crate::trouble::unprepared::{UnpreparedReason, unprepared};
-use crate::trouble::{TroubleReason, trouble};
+use crate::preparation_failure::unprepared::{UnpreparedReason, unprepared};
+use crate::preparation_failure::{PreparationFailureReason, preparation_failure};
 
 /// States of sessions, for the gauge.
 fn state(status: Option<&ProfilingSessionStatus>) -> &'static str {
@@ -56,11 +56,11 @@ pub(super) fn refresh(metrics: &Metrics, stores: &Stores, suspension: &Suspensio
             .with_label_values(&[Phase::of(&capture).as_str()])
             .inc();
     }
-    let held_up = stores.pods.state_filter(|pod| trouble(pod).is_some());
-    for reason in TroubleReason::ALL {
+    let held_up = stores.pods.state_filter(|pod| preparation_failure(pod).is_some());
+    for reason in PreparationFailureReason::ALL {
         let pods = held_up
             .iter()
-            .filter(|pod| trouble(pod).is_some_and(|trouble| trouble.reason() == reason))
+            .filter(|pod| preparation_failure(pod).is_some_and(|failure| failure.reason() == reason))
             .count();
         metrics
             .unprepared_pods
@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
     use crate::controller::rig;
-    use crate::trouble::tests::{exited, parsed, prepared, waiting};
+    use crate::preparation_failure::tests::{exited, parsed, prepared, waiting};
 
     #[test]
     fn pods_that_the_preparation_holds_up_are_counted_by_reason() {
@@ -93,7 +93,8 @@ mod tests {
         let metrics = Metrics::new().unwrap();
         let seen = || {
             refresh(&metrics, &stores, &Suspension::default());
-            TroubleReason::ALL.map(|reason| metrics.unprepared_pods.with_label_values(&[reason.label()]).get())
+            PreparationFailureReason::ALL
+                .map(|reason| metrics.unprepared_pods.with_label_values(&[reason.label()]).get())
         };
         for (name, launcher, tools) in [
             ("a", waiting("ErrImagePull"), json!({})),

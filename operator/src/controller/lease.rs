@@ -1,4 +1,4 @@
-//! Does not wait for a leader that cannot be there any more.
+//! Takes over the lease of a leader that is gone.
 //!
 //! A leader that ends gives its lease back; one whose rights go first (an uninstall) cannot, and whoever comes next would
 //! wait for the lease to run out, in which time no pod is prepared after a new install. A holder whose pod is gone from

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{
 };
 use kube::{Resource, ResourceExt as _};
 
-use crate::trouble::InitContainer;
+use crate::preparation_failure::InitContainer;
 
 /// Drops who manages which field.
 pub(super) fn unmanaged<K: Resource>(mut object: K) -> K {
@@ -111,8 +111,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::trouble::tests::{exited, parsed, prepared, waiting};
-    use crate::trouble::trouble;
+    use crate::preparation_failure::preparation_failure;
+    use crate::preparation_failure::tests::{exited, parsed, prepared, waiting};
 
     #[test]
     fn a_pruned_pod_is_in_the_same_trouble_as_the_whole_one_and_no_larger_than_needed() {
@@ -128,8 +128,8 @@ mod tests {
                     whole["status"]["reason"] = json!(reason);
                     let whole = parsed(&whole);
                     assert_eq!(
-                        trouble(&pod(whole.clone())),
-                        trouble(&whole),
+                        preparation_failure(&pod(whole.clone())),
+                        preparation_failure(&whole),
                         "{tools} {phase} {reason:?}"
                     );
                 }

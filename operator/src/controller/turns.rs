@@ -1,4 +1,4 @@
-//! Turns of namespaces: one session of a namespace at a time counts its places and takes them.
+//! Turns of namespaces: one session of a namespace at a time counts its captures and adds its own.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ pub struct Turns {
 struct Line {
     turn: Arc<tokio::sync::Mutex<()>>,
     /// Passes that have the turn or wait for it.
-    standing: usize,
+    queued: usize,
 }
 
 /// A namespace's turn, until it is dropped.
@@ -31,12 +31,12 @@ struct Line {
 pub struct Turn<'a> {
     // Dropped first: the line may go only when nobody has its turn.
     _held: OwnedMutexGuard<()>,
-    _place: Place<'a>,
+    _place: Slot<'a>,
 }
 
 /// A place in a namespace's line; left when it is dropped, also by a pass that was cut off while it waited.
 #[derive(Debug)]
-struct Place<'a> {
+struct Slot<'a> {
     turns: &'a Turns,
     namespace: String,
 }
@@ -44,27 +44,27 @@ struct Place<'a> {
 impl Turns {
     /// Waits for the namespace's turn. None when its line is full: come again after [`AGAIN`].
     pub async fn take(&self, namespace: &str) -> Option<Turn<'_>> {
-        let (place, turn) = self.stand_in_line(namespace)?;
+        let (slot, turn) = self.stand_in_line(namespace)?;
         Some(Turn {
             _held: turn.lock_owned().await,
-            _place: place,
+            _place: slot,
         })
     }
 
-    fn stand_in_line(&self, namespace: &str) -> Option<(Place<'_>, Arc<tokio::sync::Mutex<()>>)> {
+    fn stand_in_line(&self, namespace: &str) -> Option<(Slot<'_>, Arc<tokio::sync::Mutex<()>>)> {
         let mut lines = self.lines();
         let line = lines.entry(namespace.to_owned()).or_default();
-        if line.standing >= IN_LINE {
+        if line.queued >= IN_LINE {
             return None;
         }
-        line.standing += 1;
+        line.queued += 1;
         let turn = Arc::clone(&line.turn);
         drop(lines);
-        let place = Place {
+        let slot = Slot {
             turns: self,
             namespace: namespace.to_owned(),
         };
-        Some((place, turn))
+        Some((slot, turn))
     }
 
     fn lines(&self) -> MutexGuard<'_, BTreeMap<String, Line>> {
@@ -73,12 +73,12 @@ impl Turns {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Slot<'_> {
     fn drop(&mut self) {
         let mut lines = self.turns.lines();
         if let Some(line) = lines.get_mut(&self.namespace) {
-            line.standing = line.standing.saturating_sub(1);
-            if line.standing == 0 {
+            line.queued = line.queued.saturating_sub(1);
+            if line.queued == 0 {
                 lines.remove(&self.namespace);
             }
         }

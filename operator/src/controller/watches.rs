@@ -18,9 +18,9 @@ use tokio::sync::{Notify, mpsc};
 use crate::capture::reconcile::is_being_released;
 use crate::controller::context::{Context, Stores};
 use crate::controller::{ControllerOptions, SUSPENDED_KEY, prune};
+use crate::preparation_failure::preparation_failure;
+use crate::preparation_failure::unprepared::unprepared;
 use crate::session::plan::is_choosing;
-use crate::trouble::trouble;
-use crate::trouble::unprepared::unprepared;
 use crate::watch::{Change, follow};
 
 /// Objects to look at that may wait for a controller; more wait in the watches.
@@ -34,7 +34,7 @@ pub(super) struct Queues {
     captures: mpsc::Sender<ObjectRef<Capture>>,
     every_session: Arc<Notify>,
     every_capture: Arc<Notify>,
-    troubles: Arc<Notify>,
+    failed_preparations: Arc<Notify>,
 }
 
 /// The other end of [`Queues`].
@@ -43,7 +43,7 @@ pub(super) struct Receivers {
     pub(super) captures: mpsc::Receiver<ObjectRef<Capture>>,
     pub(super) every_session: Arc<Notify>,
     pub(super) every_capture: Arc<Notify>,
-    pub(super) troubles: Arc<Notify>,
+    pub(super) failed_preparations: Arc<Notify>,
 }
 
 impl Queues {
@@ -56,14 +56,14 @@ impl Queues {
             captures,
             every_session: Arc::default(),
             every_capture: Arc::default(),
-            troubles: Arc::default(),
+            failed_preparations: Arc::default(),
         };
         let receivers = Receivers {
             sessions: session_queue,
             captures: capture_queue,
             every_session: Arc::clone(&queues.every_session),
             every_capture: Arc::clone(&queues.every_capture),
-            troubles: Arc::clone(&queues.troubles),
+            failed_preparations: Arc::clone(&queues.failed_preparations),
         };
         (queues, receivers)
     }
@@ -90,7 +90,7 @@ impl Queues {
     fn all(&self) {
         self.every_session.notify_one();
         self.every_capture.notify_one();
-        self.troubles.notify_one();
+        self.failed_preparations.notify_one();
     }
 }
 
@@ -136,7 +136,7 @@ pub(super) async fn synced(stores: &Stores) {
         stores.agents.wait_until_ready(),
     );
     if ready.0.is_err() || ready.1.is_err() || ready.2.is_err() || ready.3.is_err() || ready.4.is_err() {
-        tracing::error!("a watch ended before it was in step");
+        tracing::error!("a watch ended before its cache was synced");
         std::future::pending::<()>().await;
     }
 }
@@ -224,8 +224,8 @@ async fn watch_pods(client: &Client, writer: Writer<Pod>, context: &Context, que
         context.metrics.clone(),
     );
     each(changes, queues, async |pod: Pod| {
-        if trouble(&pod).is_some() || unprepared(&pod).is_some() {
-            queues.troubles.notify_one();
+        if preparation_failure(&pod).is_some() || unprepared(&pod).is_some() {
+            queues.failed_preparations.notify_one();
         }
         let waits =
             |session: &ProfilingSession| session.metadata.namespace == pod.metadata.namespace && is_choosing(session);

@@ -27,7 +27,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use crate::gateway::bring::Bringing;
-use crate::gateway::directory::{AgentPlace, Directory};
+use crate::gateway::directory::{AgentAddress, Directory};
 use crate::gateway::node_tokens::{GatewayIdentity, NodeTokens};
 
 /// Until there is a connection.
@@ -52,7 +52,7 @@ pub struct AgentOptions {
     pub identity: GatewayIdentity,
     /// Most transfers at once.
     pub transfers: usize,
-    /// The agents' Service, in the gateway's namespace: any of them runs analyses of copies in the object store.
+    /// The agents' Service, in the gateway's namespace: any of them runs analyses of replicas in the object store.
     pub service: String,
 }
 
@@ -194,7 +194,7 @@ impl Agents {
     /// Asks the agent at `place` for `path`; its answer is passed on with its headers, the body as it comes.
     pub(crate) async fn fetch(
         &self,
-        place: &AgentPlace,
+        place: &AgentAddress,
         method: Method,
         path: &str,
         asked: &HeaderMap,
@@ -231,13 +231,13 @@ impl Agents {
 
     /// Other agents that may run an analysis of the capture of that UID, but for the one that is known not to answer, a few at most.
     /// Whoever asks again comes to the same agent first, which has the result by then.
-    pub(crate) async fn others(&self, uid: &str, but: Option<&AgentPlace>) -> Result<Vec<AgentPlace>, AgentError> {
+    pub(crate) async fn others(&self, uid: &str, but: Option<&AgentAddress>) -> Result<Vec<AgentAddress>, AgentError> {
         let nobody = |reason: String| AgentError::Nobody(reason);
         let found = timeout(LOOK_UP, self.directory.agents()).await;
         let found = found.map_err(|_elapsed| nobody("their addresses cannot be looked up in time".to_owned()))?;
         let mut agents = found.map_err(|error| nobody(format!("their addresses cannot be looked up: {error}")))?;
         agents.retain(|agent| but.is_none_or(|but| agent.address != but.address));
-        agents.sort_by_cached_key(|AgentPlace { node, address }| {
+        agents.sort_by_cached_key(|AgentAddress { node, address }| {
             (
                 self.is_missed(*address),
                 Sha256::digest(format!("{uid} {node} {address}")).to_vec(),
@@ -251,7 +251,7 @@ impl Agents {
     /// Hands the agent at `place` a timeline of so many bytes, which must come within [`GIVE`].
     pub(crate) async fn give(
         &self,
-        place: &AgentPlace,
+        place: &AgentAddress,
         path: &str,
         bytes: u64,
         content: Body,
@@ -271,13 +271,13 @@ impl Agents {
         }
         let status = answer.status();
         let details = details_of(answer).await;
-        let said = details["detail"].as_str().unwrap_or("no reason");
-        Err(AgentError::NotBrought(format!("the agent answers {status}: {said}")))
+        let message = details["detail"].as_str().unwrap_or("no reason");
+        Err(AgentError::NotBrought(format!("the agent answers {status}: {message}")))
     }
 
     async fn ask(
         &self,
-        place: &AgentPlace,
+        place: &AgentAddress,
         method: Method,
         path: &str,
         asked: &HeaderMap,
@@ -304,7 +304,7 @@ impl Agents {
     /// A request that shows the agent a token of its node.
     async fn request(
         &self,
-        place: &AgentPlace,
+        place: &AgentAddress,
         method: Method,
         path: &str,
         body: Body,
@@ -321,7 +321,7 @@ impl Agents {
     }
 
     /// A connection to an agent that has the certificate of its node. It ends with the answer's body, or with whoever reads it.
-    async fn connect(&self, place: &AgentPlace) -> Result<SendRequest<Body>, AgentError> {
+    async fn connect(&self, place: &AgentAddress) -> Result<SendRequest<Body>, AgentError> {
         let (name, connector) = self.identity(&place.node).await?;
         let address = place.address;
         let unreachable = |reason: String| AgentError::Unreachable { address, reason };
@@ -372,9 +372,13 @@ impl Agents {
 /// The problem details of an answer; null where there are none.
 async fn details_of(answer: Response<Incoming>) -> serde_json::Value {
     let body = http_body_util::Limited::new(answer.into_body(), 16 << 10);
-    let said = timeout(HEAD, http_body_util::BodyExt::collect(body)).await;
-    let said = said.ok().and_then(Result::ok).map(http_body_util::Collected::to_bytes);
-    said.and_then(|bytes| serde_json::from_slice(&bytes).ok())
+    let message = timeout(HEAD, http_body_util::BodyExt::collect(body)).await;
+    let message = message
+        .ok()
+        .and_then(Result::ok)
+        .map(http_body_util::Collected::to_bytes);
+    message
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
         .unwrap_or_default()
 }
 

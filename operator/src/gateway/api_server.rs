@@ -50,7 +50,7 @@ pub(crate) async fn asked<T>(question: impl Future<Output = kube::Result<T>>) ->
                 message: status.message.clone(),
             }),
             _ => {
-                tracing::warn!(message = status.message, "the API server failed");
+                tracing::warn!(answer = status.message, "the API server failed");
                 Err(Problem::ApiServer)
             }
         },

@@ -20,7 +20,7 @@ use url::form_urlencoded::Serializer;
 
 use crate::gateway::agents::AgentError;
 use crate::gateway::deliver::Chosen;
-use crate::gateway::directory::AgentPlace;
+use crate::gateway::directory::AgentAddress;
 use crate::gateway::problem::Problem;
 use crate::gateway::routes::Gateway;
 
@@ -60,7 +60,7 @@ impl Gateway {
     /// Asks an agent for a result, and brings it the captures of `inputs` that it lacks.
     pub(crate) async fn ask_for_result(
         self: &Arc<Self>,
-        place: &AgentPlace,
+        place: &AgentAddress,
         inputs: &[Chosen],
         path: &str,
         method: &Method,
@@ -84,17 +84,17 @@ impl Gateway {
     }
 
     /// Brings a capture to an agent, or waits for whoever does.
-    async fn bring(self: &Arc<Self>, place: &AgentPlace, chosen: &Chosen) -> Result<(), AgentError> {
+    async fn bring(self: &Arc<Self>, place: &AgentAddress, chosen: &Chosen) -> Result<(), AgentError> {
         let mut outcome = self.begin(place, chosen)?;
         let waited = timeout(PATIENCE, outcome.wait_for(Option::is_some)).await;
         match waited.map_err(|_elapsed| AgentError::Converting)?.as_deref() {
             Ok(Some(Ok(()))) => Ok(()),
-            Ok(Some(Err(said))) => Err(AgentError::NotBrought(said.clone())),
+            Ok(Some(Err(message))) => Err(AgentError::NotBrought(message.clone())),
             Ok(None) | Err(_) => Err(AgentError::NotBrought("it ended early".to_owned())),
         }
     }
 
-    fn begin(self: &Arc<Self>, place: &AgentPlace, chosen: &Chosen) -> Result<watch::Receiver<Outcome>, AgentError> {
+    fn begin(self: &Arc<Self>, place: &AgentAddress, chosen: &Chosen) -> Result<watch::Receiver<Outcome>, AgentError> {
         let bringing = self.agents.bringing.clone();
         let key = (place.address, chosen.uid());
         let mut under_way = bringing.locked();
@@ -111,11 +111,11 @@ impl Gateway {
         let (gateway, place, chosen) = (Arc::clone(self), place.clone(), chosen.clone());
         tokio::spawn(async move {
             let brought = gateway.carry(&place, &chosen).await;
-            if let Err(said) = &brought {
+            if let Err(message) = &brought {
                 tracing::warn!(
                     capture = chosen.capture.name_any(),
                     node = place.node,
-                    said,
+                    message,
                     "a capture was not brought"
                 );
             }
@@ -126,12 +126,12 @@ impl Gateway {
     }
 
     /// Reads the timeline where it is, and hands it over as it comes.
-    async fn carry(&self, to: &AgentPlace, chosen: &Chosen) -> Result<(), String> {
+    async fn carry(&self, to: &AgentAddress, chosen: &Chosen) -> Result<(), String> {
         let (namespace, capture) = (chosen.namespace(), chosen.capture.name_any());
         let artifact = &chosen.artifact;
         let from = format!("{}/{}", artifacts_path(&namespace, &capture), artifact.name);
         let read = self.read(chosen, &from, &Method::GET, &HeaderMap::new()).await;
-        let content = read.map_err(|problem| problem.said())?;
+        let content = read.map_err(|problem| problem.in_one_line())?;
         let id = chosen.session.status.as_ref().and_then(|status| status.id.as_deref());
         let named = Serializer::new(String::new())
             .append_pair("session", &chosen.session.name_any())
@@ -143,6 +143,6 @@ impl Gateway {
         let path = format!("{INPUTS_PATH}/{namespace}/{capture}/{}?{named}", chosen.uid());
         let bytes = u64::try_from(artifact.bytes).unwrap_or_default();
         let given = self.agents.give(to, &path, bytes, content.into_body()).await;
-        given.map_err(|error| Problem::from(error).said())
+        given.map_err(|error| Problem::from(error).in_one_line())
     }
 }

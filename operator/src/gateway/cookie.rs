@@ -35,7 +35,7 @@ pub enum CookieError {
     Seal,
 }
 
-/// Seals and opens.
+/// Encrypts and decrypts sign-in cookies (AES-256-GCM, per-process key).
 pub(crate) struct Cookies {
     key: LessSafeKey,
     random: SystemRandom,

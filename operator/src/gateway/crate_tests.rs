@@ -494,16 +494,19 @@ async fn progress_is_told_as_it_changes_and_taken_up_where_it_was_left() {
     let rig = Rig::new().await;
     rig.session("team", "train", "0badcafe", 0, "Unknown");
     let mut ears = rig.listen("").await;
-    let said = ears.until(r#""status":"pending""#).await;
+    let message = ears.until(r#""status":"pending""#).await;
     assert!(
-        said.starts_with("HTTP/1.1 200") && said.contains("content-type: text/event-stream"),
-        "{said}"
+        message.starts_with("HTTP/1.1 200") && message.contains("content-type: text/event-stream"),
+        "{message}"
     );
-    let greeting = said.find("event: profiling_started").unwrap();
-    assert!(greeting < said.find("event: profiling_progress").unwrap(), "{said}");
+    let greeting = message.find("event: profiling_started").unwrap();
     assert!(
-        said.contains(r#""solver":"cg""#) && said.contains(r#""mode":"nsys""#),
-        "{said}"
+        greeting < message.find("event: profiling_progress").unwrap(),
+        "{message}"
+    );
+    assert!(
+        message.contains(r#""solver":"cg""#) && message.contains(r#""mode":"nsys""#),
+        "{message}"
     );
     // The end of the event.
     ears.until("id: ").await;
@@ -516,10 +519,10 @@ async fn progress_is_told_as_it_changes_and_taken_up_where_it_was_left() {
     assert_eq!((full.status, full.reason().as_str()), (503, "Busy"));
     rig.session("team", "train", "0badcafe", 0, "True");
     for ears in [&mut ears, &mut again] {
-        let said = ears.until("").await;
+        let message = ears.until("").await;
         assert!(
-            said.contains(r#"{"session_id":"0badcafe","status":"completed"}"#),
-            "{said}"
+            message.contains(r#"{"session_id":"0badcafe","status":"completed"}"#),
+            "{message}"
         );
     }
     assert_eq!(again.ids(), ears.ids()[1..]);

@@ -14,7 +14,7 @@ use flopwatch_http::Verb;
 use kube::ResourceExt as _;
 
 use crate::gateway::agents::AgentError;
-use crate::gateway::directory::AgentPlace;
+use crate::gateway::directory::AgentAddress;
 use crate::gateway::problem::Problem;
 use crate::gateway::routes::{Gateway, published};
 use crate::gateway::token::Token;
@@ -172,7 +172,7 @@ impl Gateway {
     /// The agent's answer; None where it has none and the object store may have.
     async fn ask_agent(
         &self,
-        place: Option<&AgentPlace>,
+        place: Option<&AgentAddress>,
         method: &Method,
         path: &str,
         headers: &HeaderMap,
@@ -213,10 +213,10 @@ fn nothing_of_that_name(capture: &Capture) -> Problem {
 
 /// The agent that serves a capture's artifacts: of the node that the controller chose, at the address that it says itself. Nothing else
 /// of its URL counts: the path is known, only a holder of that node's certificate is talked to, and what is shown is good at that node alone.
-fn agent_of(capture: &Capture) -> Option<AgentPlace> {
+fn agent_of(capture: &Capture) -> Option<AgentAddress> {
     let url = capture.status.as_ref()?.url.as_deref()?;
     let authority = url.strip_prefix("https://")?.split('/').next()?;
-    Some(AgentPlace {
+    Some(AgentAddress {
         node: capture.spec.node_name.clone(),
         address: authority.parse().ok()?,
     })

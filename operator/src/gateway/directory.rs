@@ -8,7 +8,7 @@ use kube::api::{Api, ListParams};
 
 /// An agent, and the node that it must be of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct AgentPlace {
+pub(crate) struct AgentAddress {
     /// Node that the agent runs on.
     pub(crate) node: String,
     /// Where it listens.
@@ -31,14 +31,14 @@ impl Directory {
     }
 
     /// The agents that are ready now.
-    pub(crate) async fn agents(&self) -> kube::Result<Vec<AgentPlace>> {
+    pub(crate) async fn agents(&self) -> kube::Result<Vec<AgentAddress>> {
         let of_service = ListParams::default().labels(&format!("kubernetes.io/service-name={}", self.service));
         let slices = self.slices.list(&of_service).await?;
         Ok(slices.items.iter().flat_map(agents_of).collect())
     }
 }
 
-fn agents_of(slice: &EndpointSlice) -> Vec<AgentPlace> {
+fn agents_of(slice: &EndpointSlice) -> Vec<AgentAddress> {
     let ports = slice.ports.as_deref().unwrap_or_default();
     let port = ports.iter().find(|port| port.name.as_deref() == Some("https"));
     let Some(port) = port.and_then(|port| u16::try_from(port.port?).ok()) else {
@@ -50,7 +50,7 @@ fn agents_of(slice: &EndpointSlice) -> Vec<AgentPlace> {
     });
     let places = ready.filter_map(|endpoint| {
         let address: IpAddr = endpoint.addresses.first()?.parse().ok()?;
-        Some(AgentPlace {
+        Some(AgentAddress {
             node: endpoint.node_name.clone()?,
             address: SocketAddr::new(address, port),
         })

@@ -1,4 +1,4 @@
-//! What goes over the wire.
+//! Bodies of requests and answers.
 
 use std::collections::BTreeMap;
 
@@ -401,12 +401,12 @@ pub(crate) struct ArtifactList {
     pub(crate) capture: String,
     pub(crate) artifacts: Vec<ArtifactItem>,
     /// What is made of the timeline on demand.
-    pub(crate) forms: Vec<FormItem>,
+    pub(crate) forms: Vec<DerivedItem>,
 }
 
-/// A form of a timeline.
+/// A derived artifact of a timeline.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct FormItem {
+pub(crate) struct DerivedItem {
     /// Its name, for paths.
     name: &'static str,
     /// Media type.
@@ -415,7 +415,7 @@ pub(crate) struct FormItem {
     about: &'static str,
 }
 
-impl FormItem {
+impl DerivedItem {
     pub(crate) fn of(name: &'static str, definition: &Definition) -> Self {
         Self {
             name,

@@ -100,7 +100,7 @@ impl From<AgentError> for Problem {
 
 impl Problem {
     /// In one line, where there is no room for more.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn in_one_line(&self) -> String {
         let (_, reason, detail) = self.describe();
         format!("{reason}: {detail}")
     }

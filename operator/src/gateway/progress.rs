@@ -20,8 +20,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 use utoipa::ToSchema;
 
 use crate::gateway::messages::{Mode, SessionState, reason_of, state_of};
-use crate::gateway::places::Place;
 use crate::gateway::sessions::id_of;
+use crate::gateway::slots::Slot;
 
 /// How long one stream lasts: a client that comes back has its rights looked at again.
 pub(super) const LIFE: Duration = Duration::from_mins(5);
@@ -114,12 +114,12 @@ fn started(session: &ProfilingSession) -> Notice {
 fn present(session: &ProfilingSession, captures: &[Arc<Capture>]) -> Notice {
     let session_id = id_of(session).unwrap_or_default().to_owned();
     let status = state_of(session);
-    let (reason, said) = reason_of(session).unwrap_or_default();
+    let (reason, reply) = reason_of(session).unwrap_or_default();
     match status {
         SessionState::Completed => Notice::Complete { session_id, status },
         SessionState::Failed => Notice::Error {
             session_id,
-            error: format!("{reason}: {said}"),
+            error: format!("{reason}: {reply}"),
         },
         SessionState::Pending | SessionState::Running => {
             let progress = captures
@@ -134,7 +134,7 @@ fn present(session: &ProfilingSession, captures: &[Arc<Capture>]) -> Notice {
                     .as_str()
                     .to_owned(),
                 percent: behind.map_or(0, |progress| progress.percent),
-                message: behind.map_or(said, |progress| progress.message.as_str()).to_owned(),
+                message: behind.map_or(reply, |progress| progress.message.as_str()).to_owned(),
             }
         }
     }
@@ -150,7 +150,7 @@ fn gone(id: &str) -> Notice {
 
 /// What is to be told of a session: made with each change, once, and shared by all who listen.
 #[derive(Debug)]
-pub(crate) struct Standing {
+pub(crate) struct Snapshot {
     /// The session's id.
     pub(crate) id: String,
     /// Namespace of the session.
@@ -165,7 +165,7 @@ pub(crate) struct Standing {
     pub(crate) is_gone: bool,
 }
 
-impl Standing {
+impl Snapshot {
     /// As session and captures say.
     pub(crate) fn of(session: &ProfilingSession, captures: &[Arc<Capture>]) -> Self {
         let now = present(session, captures);
@@ -206,15 +206,15 @@ impl Standing {
 /// One client that listens.
 pub(crate) struct Listener {
     /// Where its session stands.
-    pub(crate) standing: watch::Receiver<Arc<Standing>>,
+    pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
     /// What it heard last, if it was here before.
     pub(crate) heard: Option<String>,
     /// Its place among those who may listen at once.
-    pub(crate) place: Place,
+    pub(crate) slot: Slot,
 }
 
 struct Listening {
-    standing: watch::Receiver<Arc<Standing>>,
+    snapshot: watch::Receiver<Arc<Snapshot>>,
     heard: Option<String>,
     greets: bool,
     until: Instant,
@@ -224,17 +224,17 @@ struct Listening {
 impl Listener {
     /// What it is told, until the session ended or its time is over.
     pub(crate) fn listen(self) -> impl Stream<Item = Result<Event, Infallible>> + Send {
-        let Self { standing, heard, place } = self;
+        let Self { snapshot, heard, slot } = self;
         let listening = Listening {
-            standing,
+            snapshot,
             greets: heard.is_none(),
             heard,
             until: Instant::now() + LIFE,
             over: false,
         };
-        futures::stream::unfold((listening, place), async |(mut listening, place)| {
+        futures::stream::unfold((listening, slot), async |(mut listening, slot)| {
             let event = listening.next().await?;
-            Some((Ok(event), (listening, place)))
+            Some((Ok(event), (listening, slot)))
         })
     }
 }
@@ -242,20 +242,20 @@ impl Listener {
 impl Listening {
     async fn next(&mut self) -> Option<Event> {
         if std::mem::take(&mut self.greets) {
-            let standing = Arc::clone(&self.standing.borrow());
-            return event(&standing.started, None);
+            let snapshot = Arc::clone(&self.snapshot.borrow());
+            return event(&snapshot.started, None);
         }
         while !self.over {
-            let standing = Arc::clone(&self.standing.borrow_and_update());
-            self.over = standing.now.is_last();
-            if self.heard.as_ref() != Some(&standing.digest) {
-                self.heard = Some(standing.digest.clone());
-                return event(&standing.now, Some(&standing.digest));
+            let snapshot = Arc::clone(&self.snapshot.borrow_and_update());
+            self.over = snapshot.now.is_last();
+            if self.heard.as_ref() != Some(&snapshot.digest) {
+                self.heard = Some(snapshot.digest.clone());
+                return event(&snapshot.now, Some(&snapshot.digest));
             }
             if self.over {
                 break;
             }
-            timeout_at(self.until, self.standing.changed()).await.ok()?.ok()?;
+            timeout_at(self.until, self.snapshot.changed()).await.ok()?.ok()?;
             sleep(COALESCE).await;
         }
         None

@@ -1,4 +1,4 @@
-//! From a request over HTTP to a ProfilingSession. What a session may say is checked by the API server, which knows the schema.
+//! Makes a ProfilingSession of a request over HTTP. What a session may say is checked by the API server, which knows the schema.
 
 use std::collections::BTreeMap;
 
@@ -204,8 +204,8 @@ mod tests {
             (too_many, "16"),
         ];
         for (request, expected) in cases {
-            let said = made(request).unwrap_err();
-            assert!(said.contains(expected), "{expected}: {said}");
+            let message = made(request).unwrap_err();
+            assert!(message.contains(expected), "{expected}: {message}");
         }
     }
 }

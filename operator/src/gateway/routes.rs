@@ -27,15 +27,15 @@ use crate::gateway::agents::Agents;
 use crate::gateway::api_server::{ApiServer, asked};
 use crate::gateway::cookie::Cookies;
 use crate::gateway::messages::{
-    ArtifactItem, ArtifactList, CaptureItem, CaptureQuery, Content, Deleted, FormItem, KernelCounters, ListQuery,
+    ArtifactItem, ArtifactList, CaptureItem, CaptureQuery, Content, Deleted, DerivedItem, KernelCounters, ListQuery,
     ModeList, RunAccepted, RunRequest, SessionDetail, SessionItem, SessionList, SessionPath, SessionState,
     TimelineEvents, TimelineState, TimelineStatus, TransferHeaders,
 };
-use crate::gateway::places::Places;
 use crate::gateway::problem::{Guarded, OfCapture, OfSession, Problem, ProblemDetails, Transfer};
 use crate::gateway::progress::{Listener, ServerSentEvent};
 use crate::gateway::request::{is_namespace, session_of};
 use crate::gateway::sessions::{Cursor, Filter, Sessions, id_of};
+use crate::gateway::slots::Slots;
 use crate::gateway::store::ObjectStore;
 use crate::gateway::token::Token;
 use crate::gateway::{analyses, document, sign_in, stop, targets};
@@ -63,9 +63,9 @@ pub(crate) struct Gateway {
     /// What browsers keep of whoever signed in.
     pub(crate) cookies: Cookies,
     /// Places for clients that listen, by their users' names.
-    pub(crate) listeners: Places,
+    pub(crate) listeners: Slots,
     /// Places for connections of Socket.IO that showed no token yet, by address.
-    pub(crate) visitors: Places,
+    pub(crate) visitors: Slots,
     /// Longest wait for the controller to give a session its id.
     pub(crate) taken_up: Duration,
 }
@@ -332,12 +332,12 @@ async fn events(
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     let id = path(id)?;
     let (user, _) = gateway.session_as(&token, &id).await?;
-    let standing = gateway.sessions.watch(&id);
+    let snapshot = gateway.sessions.watch(&id);
     let heard = headers.get("last-event-id").and_then(|value| value.to_str().ok());
     let listener = Listener {
-        standing: standing.ok_or_else(|| Problem::NotFound("session of that id".to_owned()))?,
+        snapshot: snapshot.ok_or_else(|| Problem::NotFound("session of that id".to_owned()))?,
         heard: heard.map(str::to_owned),
-        place: gateway.listeners.take(&user)?,
+        slot: gateway.listeners.take(&user)?,
     };
     Ok(Sse::new(listener.listen()).keep_alive(KeepAlive::default()))
 }
@@ -390,7 +390,7 @@ async fn artifacts(
     let forms = published(&capture, TIMELINE).map(|_timeline| {
         let exports = catalogue::artifacts();
         exports
-            .map(|(name, definition)| FormItem::of(name, definition))
+            .map(|(name, definition)| DerivedItem::of(name, definition))
             .collect()
     });
     Ok(Json(ArtifactList {
@@ -401,9 +401,9 @@ async fn artifacts(
     }))
 }
 
-/// An artifact of a capture, or a form of its timeline: a single range, `If-Range` and `If-None-Match` are understood.
+/// An artifact of a capture, or a derived artifact of its timeline: a single range, `If-Range` and `If-None-Match` are understood.
 ///
-/// Forms (`timeline.csv`, `timeline.parquet`, `samples.csv`, `samples.parquet`, `timeline.json.gz`, `timeline.pftrace`, `events.json`, `kernels.json`) are made on the
+/// Derived artifacts (`timeline.csv`, `timeline.parquet`, `samples.csv`, `samples.parquet`, `timeline.json.gz`, `timeline.pftrace`, `events.json`, `kernels.json`) are made on the
 /// first request and kept for a time. One that takes long answers 503 with the reason `Converting`: ask again after `Retry-After`.
 #[utoipa::path(method(get, head), path = "/api/profiling/session/{id}/artifacts/{name}", tag = "artifacts",
     params(
@@ -471,7 +471,7 @@ async fn timeline(
 }
 
 /// Counters of the launches that Nsight Compute measured: bandwidth and FLOP/s against their peaks, load and store efficiency, hit rates
-/// of L1 and L2, occupancy, and every metric under its own name. Made like a form of the timeline, also under the name `kernels.json`. A
+/// of L1 and L2, occupancy, and every metric under its own name. Made like a derived artifact of the timeline, also under the name `kernels.json`. A
 /// capture without any answers 404 with the reason `NotCaptured`.
 #[utoipa::path(method(get, head), path = "/api/profiling/kernels/{id}", tag = "artifacts",
     params(SessionPath, CaptureQuery, TransferHeaders),

@@ -9,9 +9,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use flopwatch_http::{Credentials, bearer};
 
-use crate::gateway::places::{Place, Places};
 use crate::gateway::problem::Problem;
 use crate::gateway::routes::Gateway;
+use crate::gateway::slots::{Slot, Slots};
 
 /// Path of Socket.IO.
 const PATH: &str = "/socket.io";
@@ -19,14 +19,14 @@ const PATH: &str = "/socket.io";
 /// The place of a connection, which lasts as long as it: first among those of unknown visitors, by address, and once it showed a
 /// token among those of its user.
 #[derive(Clone, Debug)]
-pub(super) struct Seat(Arc<Mutex<Place>>);
+pub(super) struct Seat(Arc<Mutex<Slot>>);
 
 impl Seat {
     /// Takes a place of the user's own, unless it has one, and gives that of a visitor free.
-    pub(super) fn change(&self, places: &Places, user: &Arc<str>) -> Result<(), Problem> {
-        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !places.has(&place, user) {
-            *place = places.take(user)?;
+    pub(super) fn change(&self, slots: &Slots, user: &Arc<str>) -> Result<(), Problem> {
+        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !slots.has(&slot, user) {
+            *slot = slots.take(user)?;
         }
         Ok(())
     }
@@ -41,7 +41,7 @@ pub(super) async fn seat(State(gateway): State<Arc<Gateway>>, mut request: Reque
             .get::<ConnectInfo<SocketAddr>>()
             .map(|peer| peer.0.ip());
         match of_visitor(&gateway, token.as_deref(), peer).await {
-            Ok(place) => drop(request.extensions_mut().insert(Seat(Arc::new(Mutex::new(place))))),
+            Ok(slot) => drop(request.extensions_mut().insert(Seat(Arc::new(Mutex::new(slot))))),
             Err(problem) => return problem.into_response(),
         }
     }
@@ -54,7 +54,7 @@ fn is_handshake(uri: &Uri) -> bool {
     uri.path().starts_with(PATH) && !parameters.any(|parameter| parameter.starts_with("sid="))
 }
 
-async fn of_visitor(gateway: &Gateway, token: Option<&str>, peer: Option<IpAddr>) -> Result<Place, Problem> {
+async fn of_visitor(gateway: &Gateway, token: Option<&str>, peer: Option<IpAddr>) -> Result<Slot, Problem> {
     if let Some(token) = token
         && let Ok(user) = gateway.reviewer.identify(&Credentials::new(token)).await
     {

@@ -16,7 +16,7 @@ use prometheus::IntCounter;
 use tokio::sync::{broadcast, watch};
 
 use crate::gateway::messages::{Mode, SessionState, state_of};
-use crate::gateway::progress::Standing;
+use crate::gateway::progress::Snapshot;
 
 /// Changes that wait for whoever listens to several sessions; one who falls behind looks at all of them anew.
 const CHANGES: usize = 1024;
@@ -27,7 +27,7 @@ pub(crate) struct Sessions(Arc<Shared>);
 
 struct Shared {
     known: RwLock<Known>,
-    changes: broadcast::Sender<Arc<Standing>>,
+    changes: broadcast::Sender<Arc<Snapshot>>,
     /// Whether the first list of sessions and that of captures is there.
     first: watch::Sender<(bool, bool)>,
     /// Notices that were made.
@@ -52,7 +52,7 @@ struct Known {
 struct Entry {
     session: Arc<ProfilingSession>,
     /// What there is to tell of it, for whoever listens to this one.
-    standing: watch::Sender<Arc<Standing>>,
+    snapshot: watch::Sender<Arc<Snapshot>>,
 }
 
 /// The session that a capture is of: namespace, name and id.
@@ -219,25 +219,25 @@ impl Sessions {
     }
 
     /// What is to be told of the session of that id, now and with every change.
-    pub(crate) fn watch(&self, id: &str) -> Option<watch::Receiver<Arc<Standing>>> {
+    pub(crate) fn watch(&self, id: &str) -> Option<watch::Receiver<Arc<Snapshot>>> {
         let known = self.0.read();
-        known.entry(id).map(|entry| entry.standing.subscribe())
+        known.entry(id).map(|entry| entry.snapshot.subscribe())
     }
 
     /// What is to be told of every session with its next change.
-    pub(crate) fn changes(&self) -> broadcast::Receiver<Arc<Standing>> {
+    pub(crate) fn changes(&self) -> broadcast::Receiver<Arc<Snapshot>> {
         self.0.changes.subscribe()
     }
 
     /// What is to be told now of the sessions of one namespace or all.
-    pub(crate) fn standings(&self, namespace: Option<&str>) -> Vec<Arc<Standing>> {
+    pub(crate) fn snapshots(&self, namespace: Option<&str>) -> Vec<Arc<Snapshot>> {
         let known = self.0.read();
-        let standings = known
+        let snapshots = known
             .sessions
             .values()
-            .map(|entry| Arc::clone(&entry.standing.borrow()));
-        standings
-            .filter(|standing| namespace.is_none_or(|wanted| standing.namespace == wanted))
+            .map(|entry| Arc::clone(&entry.snapshot.borrow()));
+        snapshots
+            .filter(|snapshot| namespace.is_none_or(|wanted| snapshot.namespace == wanted))
             .collect()
     }
 
@@ -307,25 +307,25 @@ impl Shared {
             self.retell(known, [owner]);
             return;
         }
-        let standing = self.stand(&session, &known.captures_of(&owner));
+        let snapshot = self.stand(&session, &known.captures_of(&owner));
         let entry = Entry {
             session,
-            standing: watch::Sender::new(Arc::clone(&standing)),
+            snapshot: watch::Sender::new(Arc::clone(&snapshot)),
         };
         known.by_id.insert(cursor.id.clone(), cursor.clone());
         known.by_uid.insert(uid, cursor.clone());
         known.sessions.insert(cursor, entry);
         // Nobody may be there to hear it.
-        drop(self.changes.send(standing));
+        drop(self.changes.send(snapshot));
     }
 
     fn remove_session(&self, known: &mut Known, uid: &str) {
         let Some(cursor) = known.by_uid.remove(uid) else { return };
         known.by_id.remove(&cursor.id);
         if let Some(entry) = known.sessions.remove(&cursor) {
-            let gone = Arc::new(Standing::gone(&entry.standing.borrow()));
+            let gone = Arc::new(Snapshot::gone(&entry.snapshot.borrow()));
             self.notices.inc();
-            entry.standing.send_replace(Arc::clone(&gone));
+            entry.snapshot.send_replace(Arc::clone(&gone));
             drop(self.changes.send(gone));
         }
     }
@@ -336,17 +336,17 @@ impl Shared {
             let Some(entry) = known.entry(&owner.2).filter(|entry| Owner::of(&entry.session) == owner) else {
                 continue;
             };
-            let standing = self.stand(&entry.session, &known.captures_of(&owner));
-            if entry.standing.borrow().digest != standing.digest {
-                entry.standing.send_replace(Arc::clone(&standing));
-                drop(self.changes.send(standing));
+            let snapshot = self.stand(&entry.session, &known.captures_of(&owner));
+            if entry.snapshot.borrow().digest != snapshot.digest {
+                entry.snapshot.send_replace(Arc::clone(&snapshot));
+                drop(self.changes.send(snapshot));
             }
         }
     }
 
-    fn stand(&self, session: &ProfilingSession, captures: &[Arc<Capture>]) -> Arc<Standing> {
+    fn stand(&self, session: &ProfilingSession, captures: &[Arc<Capture>]) -> Arc<Snapshot> {
         self.notices.inc();
-        Arc::new(Standing::of(session, captures))
+        Arc::new(Snapshot::of(session, captures))
     }
 }
 

@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::gateway::problem::Problem;
-use crate::gateway::progress::{COALESCE, LIFE, Notice, Standing};
+use crate::gateway::progress::{COALESCE, LIFE, Notice, Snapshot};
 use crate::gateway::routes::Gateway;
 use crate::gateway::seat::Seat;
 use crate::gateway::sessions::Sessions;
@@ -80,10 +80,10 @@ impl Scope {
     }
 
     /// Where what is meant stands now.
-    fn standings(&self, sessions: &Sessions) -> Vec<Arc<Standing>> {
+    fn snapshots(&self, sessions: &Sessions) -> Vec<Arc<Snapshot>> {
         match self {
-            Self::All => sessions.standings(None),
-            Self::Namespace(namespace) => sessions.standings(Some(namespace)),
+            Self::All => sessions.snapshots(None),
+            Self::Namespace(namespace) => sessions.snapshots(Some(namespace)),
             Self::One(id) => {
                 let watched = sessions.watch(id);
                 watched
@@ -94,11 +94,11 @@ impl Scope {
         }
     }
 
-    fn means(&self, standing: &Standing) -> bool {
+    fn means(&self, snapshot: &Snapshot) -> bool {
         match self {
             Self::All => true,
-            Self::Namespace(namespace) => standing.namespace == *namespace,
-            Self::One(id) => standing.id == *id,
+            Self::Namespace(namespace) => snapshot.namespace == *namespace,
+            Self::One(id) => snapshot.id == *id,
         }
     }
 }
@@ -115,7 +115,7 @@ struct Refused(Problem);
 
 impl fmt::Display for Refused {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0.said())
+        out.write_str(&self.0.in_one_line())
     }
 }
 
@@ -210,7 +210,7 @@ async fn keep_telling(gateway: &Gateway, socket: SocketRef, admitted: Admitted) 
                 sleep(COALESCE).await;
                 loop {
                     let next = match changes.try_recv() {
-                        Ok(standing) => Ok(standing),
+                        Ok(snapshot) => Ok(snapshot),
                         Err(TryRecvError::Lagged(missed)) => Err(RecvError::Lagged(missed)),
                         // What else there is comes with the next look.
                         Err(TryRecvError::Empty | TryRecvError::Closed) => break,
@@ -240,7 +240,7 @@ enum Heard {
 struct Told {
     heard: BTreeMap<String, Heard>,
     /// The last word on each session of which there is news.
-    due: BTreeMap<String, Arc<Standing>>,
+    due: BTreeMap<String, Arc<Snapshot>>,
     /// Whether what was there when it came was looked at.
     begun: bool,
 }
@@ -248,13 +248,13 @@ struct Told {
 impl Told {
     /// Looks at everything that is meant: when a client comes, and when more changed than it was told of.
     fn look(&mut self, scope: &Scope, sessions: &Sessions) {
-        let there = scope.standings(sessions);
-        for id in there.iter().map(|standing| &standing.id) {
+        let there = scope.snapshots(sessions);
+        for id in there.iter().map(|snapshot| &snapshot.id) {
             self.due.remove(id);
         }
         // What is due of others is that they are gone.
-        self.due.retain(|_, standing| standing.is_gone);
-        let ids: BTreeSet<&str> = there.iter().map(|standing| standing.id.as_str()).collect();
+        self.due.retain(|_, snapshot| snapshot.is_gone);
+        let ids: BTreeSet<&str> = there.iter().map(|snapshot| snapshot.id.as_str()).collect();
         let missing: Vec<String> = self
             .heard
             .keys()
@@ -264,22 +264,22 @@ impl Told {
         for id in missing {
             self.due
                 .entry(id.clone())
-                .or_insert_with(|| Arc::new(Standing::lost(&id)));
+                .or_insert_with(|| Arc::new(Snapshot::lost(&id)));
         }
-        for standing in &there {
-            if !self.begun && standing.now.is_last() && !matches!(scope, Scope::One(_)) {
-                self.heard.insert(standing.id.clone(), Heard::Over);
+        for snapshot in &there {
+            if !self.begun && snapshot.now.is_last() && !matches!(scope, Scope::One(_)) {
+                self.heard.insert(snapshot.id.clone(), Heard::Over);
             } else {
-                self.hear(Arc::clone(standing));
+                self.hear(Arc::clone(snapshot));
             }
         }
         self.begun = true;
     }
 
     /// Takes a change in; false where none will come any more.
-    fn take(&mut self, changed: Result<Arc<Standing>, RecvError>, scope: &Scope, sessions: &Sessions) -> bool {
+    fn take(&mut self, changed: Result<Arc<Snapshot>, RecvError>, scope: &Scope, sessions: &Sessions) -> bool {
         match changed {
-            Ok(standing) if scope.means(&standing) => self.hear(standing),
+            Ok(snapshot) if scope.means(&snapshot) => self.hear(snapshot),
             Ok(_) => {}
             Err(RecvError::Lagged(_)) => self.look(scope, sessions),
             Err(RecvError::Closed) => return false,
@@ -287,40 +287,40 @@ impl Told {
         true
     }
 
-    fn hear(&mut self, standing: Arc<Standing>) {
-        let known = self.heard.get(&standing.id);
+    fn hear(&mut self, snapshot: Arc<Snapshot>) {
+        let known = self.heard.get(&snapshot.id);
         let is_news = match known {
-            Some(Heard::At(digest)) => *digest != standing.digest,
+            Some(Heard::At(digest)) => *digest != snapshot.digest,
             // Nothing but that it is gone, which makes room.
-            Some(Heard::Over) => standing.is_gone,
-            None => !standing.is_gone,
+            Some(Heard::Over) => snapshot.is_gone,
+            None => !snapshot.is_gone,
         };
         if is_news {
-            self.due.insert(standing.id.clone(), standing);
+            self.due.insert(snapshot.id.clone(), snapshot);
         } else {
             // It went back to what is known already.
-            self.due.remove(&standing.id);
+            self.due.remove(&snapshot.id);
         }
     }
 
     /// Tells what is due. What there was no room for stays so.
     fn tell(&mut self, mut emit: impl FnMut(&Notice) -> Result<(), Full>) -> Result<(), Full> {
-        while let Some((id, standing)) = self.due.first_key_value() {
+        while let Some((id, snapshot)) = self.due.first_key_value() {
             let id = id.clone();
             let known = self.heard.get(&id);
             if known != Some(&Heard::Over) {
                 if known.is_none() {
-                    emit(&standing.started)?;
+                    emit(&snapshot.started)?;
                     self.heard.insert(id.clone(), Heard::At(String::new()));
                 }
-                emit(&standing.now)?;
+                emit(&snapshot.now)?;
             }
-            let heard = if standing.now.is_last() {
+            let heard = if snapshot.now.is_last() {
                 Heard::Over
             } else {
-                Heard::At(standing.digest.clone())
+                Heard::At(snapshot.digest.clone())
             };
-            if standing.is_gone {
+            if snapshot.is_gone {
                 self.heard.remove(&id);
             } else {
                 self.heard.insert(id.clone(), heard);
@@ -356,7 +356,7 @@ mod tests {
 
     struct World {
         sessions: Sessions,
-        changes: broadcast::Receiver<Arc<Standing>>,
+        changes: broadcast::Receiver<Arc<Snapshot>>,
     }
 
     impl World {
@@ -398,7 +398,7 @@ mod tests {
         }
     }
 
-    fn said(name: &'static str, id: &str) -> (&'static str, String) {
+    fn in_one_line(name: &'static str, id: &str) -> (&'static str, String) {
         (name, id.to_owned())
     }
 
@@ -406,8 +406,8 @@ mod tests {
     fn what_ended_before_a_client_came_is_told_only_of_the_one_it_named() {
         let mut world = World::new(&[("00000001", "True"), ("00000002", "Unknown")]);
         let live = [
-            said("profiling_started", "00000002"),
-            said("profiling_progress", "00000002"),
+            in_one_line("profiling_started", "00000002"),
+            in_one_line("profiling_progress", "00000002"),
         ];
         for scope in [Scope::All, Scope::Namespace("team".to_owned())] {
             let mut told = Told::default();
@@ -418,8 +418,8 @@ mod tests {
         assert!(world.told(&mut Told::default(), &elsewhere, 9).is_empty());
         let named = Scope::One("00000001".to_owned());
         let ended = [
-            said("profiling_started", "00000001"),
-            said("profiling_complete", "00000001"),
+            in_one_line("profiling_started", "00000001"),
+            in_one_line("profiling_complete", "00000001"),
         ];
         assert_eq!(world.told(&mut Told::default(), &named, 9), ended);
     }
@@ -433,11 +433,11 @@ mod tests {
         world.stands("00000002", "True");
         world.stands("00000003", "Unknown");
         let expected = [
-            said("profiling_complete", "00000002"),
-            said("profiling_error", "00000001"),
-            said("profiling_progress", "00000003"),
-            said("profiling_started", "00000002"),
-            said("profiling_started", "00000003"),
+            in_one_line("profiling_complete", "00000002"),
+            in_one_line("profiling_error", "00000001"),
+            in_one_line("profiling_progress", "00000003"),
+            in_one_line("profiling_started", "00000002"),
+            in_one_line("profiling_started", "00000003"),
         ];
         let mut heard = world.told(&mut told, &scope, 9);
         heard.sort();
@@ -445,7 +445,10 @@ mod tests {
         for id in ["00000001", "00000003"] {
             world.sessions.session_event(Event::Delete(session(id, "Unknown")));
         }
-        assert_eq!(world.told(&mut told, &scope, 9), [said("profiling_error", "00000003")]);
+        assert_eq!(
+            world.told(&mut told, &scope, 9),
+            [in_one_line("profiling_error", "00000003")]
+        );
         assert!(world.told(&mut told, &scope, 9).is_empty());
     }
 
@@ -456,12 +459,12 @@ mod tests {
         assert!(world.told(&mut told, &scope, 0).is_empty());
         assert_eq!(
             world.told(&mut told, &scope, 1),
-            [said("profiling_started", "00000001")]
+            [in_one_line("profiling_started", "00000001")]
         );
         world.stands("00000001", "True");
         assert_eq!(
             world.told(&mut told, &scope, 1),
-            [said("profiling_complete", "00000001")]
+            [in_one_line("profiling_complete", "00000001")]
         );
     }
 
@@ -479,10 +482,10 @@ mod tests {
         world.changes = world.sessions.changes();
         assert!(told.take(Err(RecvError::Lagged(3)), &scope, &world.sessions));
         let expected = [
-            said("profiling_complete", "00000001"),
-            said("profiling_error", "00000002"),
-            said("profiling_started", "00000003"),
-            said("profiling_progress", "00000003"),
+            in_one_line("profiling_complete", "00000001"),
+            in_one_line("profiling_error", "00000002"),
+            in_one_line("profiling_started", "00000003"),
+            in_one_line("profiling_progress", "00000003"),
         ];
         assert_eq!(world.told(&mut told, &scope, 9), expected);
         assert!(world.told(&mut told, &scope, 9).is_empty());

@@ -82,7 +82,7 @@ fn writes(server: &ApiServer) -> Vec<Call> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn captures_at_work_are_stopped_and_then_every_page_is_let_go_without_touching_other_finalizers() {
+async fn captures_at_work_are_stopped_and_then_every_page_is_released_without_touching_other_finalizers() {
     let work = json!({});
     let server = world(&[
         capture("at-work", &work),
@@ -129,7 +129,7 @@ async fn a_second_run_finds_nothing_left_to_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_capture_that_no_agent_ends_is_let_go_when_the_time_is_over() {
+async fn a_capture_that_no_agent_ends_is_released_when_the_time_is_over() {
     let mut kept = capture("kept", &json!({}));
     kept["spec"]["stop"] = json!("Keep");
     let mut deleted = capture("deleted", &json!({}));
@@ -154,7 +154,7 @@ async fn a_capture_that_no_agent_ends_is_let_go_when_the_time_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_capture_that_a_pass_in_flight_creates_is_let_go_too() {
+async fn a_capture_that_a_pass_in_flight_creates_is_released_too() {
     let server = world(&[capture("one", &ended())]);
     // The controller creates it after it was suspended, with a pass that it had begun before.
     server.after(|server, call| {
@@ -195,7 +195,7 @@ async fn a_conflict_is_read_again_and_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_capture_that_cannot_be_read_is_let_go_without_waiting_for_it() {
+async fn a_capture_that_cannot_be_read_is_released_without_waiting_for_it() {
     let mut strange = capture("strange", &json!({}));
     strange["spec"] = json!({"from": "another version"});
     let server = world(&[strange]);

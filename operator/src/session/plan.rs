@@ -23,7 +23,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::session::budget::Budget;
 use crate::session::own_pod::{self, Attempt};
-use crate::session::share::Share;
+use crate::session::quota::Quota;
 use crate::session::summary::{Summary, shorten};
 use crate::session::targets::{Selection, Target, left_out, not_prepared, select};
 
@@ -44,7 +44,7 @@ pub struct World<'a> {
     /// Whether new captures are suspended.
     pub suspended: bool,
     /// What the namespace may have at once, and has.
-    pub share: Share,
+    pub quota: Quota,
     /// What the captures of the cluster leave of the writes of statuses that it allows.
     pub budget: Budget,
     /// What came of making the session's own pod in this pass.
@@ -186,7 +186,7 @@ impl Step<'_> {
         };
         // What a pass that was cut off had begun was admitted as a whole.
         if kept.is_empty()
-            && let Err(over) = admit(self.world.share, targets.len())
+            && let Err(over) = admit(self.world.quota, targets.len())
         {
             return match over {
                 Over::Now(message) => self.wait(SessionReason::NamespaceLimit, message),
@@ -489,14 +489,14 @@ enum Over {
 }
 
 /// Whether `wanted` more captures have room in the namespace.
-fn admit(share: Share, wanted: usize) -> Result<(), Over> {
-    let Some(limit) = share.limit else { return Ok(()) };
+fn admit(quota: Quota, wanted: usize) -> Result<(), Over> {
+    let Some(limit) = quota.limit else { return Ok(()) };
     if wanted > limit {
         return Err(Over::Ever(format!(
             "the session asks for {wanted} captures, and a namespace may have {limit} at once: lower spec.target.maxPods or name fewer containers"
         )));
     }
-    if share.taken.saturating_add(wanted) > limit {
+    if quota.taken.saturating_add(wanted) > limit {
         // Without the number at work: each end would have to be told to all that wait.
         return Err(Over::Now(format!(
             "the namespace may have {limit} captures at once: the session asks for {wanted} and waits until others have ended"

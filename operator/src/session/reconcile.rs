@@ -1,4 +1,4 @@
-//! Carries a session's plan out.
+//! Carries out a session's plan.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::controller::turns;
 use crate::deadline::{CallError, bounded};
 use crate::session::own_pod;
 use crate::session::plan::{Plan, World, is_choosing, plan};
-use crate::session::share::Share;
+use crate::session::quota::Quota;
 
 /// One pass over a session.
 pub async fn reconcile(session: Arc<ProfilingSession>, context: Arc<Context>) -> Action {
@@ -46,7 +46,7 @@ async fn pass(session: &ProfilingSession, context: &Context) -> Result<Action, C
         .stores
         .captures
         .state_filter(|capture| capture.metadata.namespace.as_deref() == Some(&namespace));
-    let share = Share::of(session, &all, &around, context);
+    let quota = Quota::of(session, &all, &around, context);
     let captures = owned(session, all);
     let fresh_id = fresh_id(context);
     let world = World {
@@ -54,7 +54,7 @@ async fn pass(session: &ProfilingSession, context: &Context) -> Result<Action, C
         pods: &pods,
         captures: &captures,
         suspended: context.suspension.get(),
-        share,
+        quota,
         // Nothing is made of what is planned here.
         budget: context.pace.whole(),
         attempt: None,
@@ -88,16 +88,16 @@ async fn pass(session: &ProfilingSession, context: &Context) -> Result<Action, C
     let api: Api<Capture> = Api::namespaced(context.client.clone(), &namespace);
     let listed = bounded("listing captures", api.list(&selector)).await?;
     let all: Vec<Arc<Capture>> = listed.items.into_iter().map(Arc::new).collect();
-    let share = if counts {
+    let quota = if counts {
         let made = own_pod::list(&namespace, context).await?;
-        Share::of(&fresh, &all, &made, context)
+        Quota::of(&fresh, &all, &made, context)
     } else {
-        Share::default()
+        Quota::default()
     };
     let captures = owned(&fresh, all);
     let world = World {
         captures: &captures,
-        share,
+        quota,
         ..world
     };
     let step = paced(&fresh, world, context);
@@ -324,10 +324,10 @@ fn news(before: Option<&ProfilingSessionStatus>, now: &ProfilingSessionStatus) -
         let known = before
             .and_then(find)
             .is_some_and(|old| old.status == condition.status && old.reason == condition.reason);
-        let said = events
+        let text = events
             .iter()
             .any(|event| event.note.as_deref() == Some(condition.message.as_str()));
-        if known || said {
+        if known || text {
             continue;
         }
         let patient = [SessionReason::WaitingForTargets, SessionReason::NamespaceLimit];

@@ -11,8 +11,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt as _;
 use kube::core::{ParseExpressionError, Selector, SelectorExt as _};
 
-use crate::trouble::trouble;
-use crate::trouble::unprepared::{self, unprepared};
+use crate::preparation_failure::preparation_failure;
+use crate::preparation_failure::unprepared::{self, unprepared};
 
 /// One container to profile.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,7 +54,7 @@ pub fn select(target: &TargetSpec, namespace: &str, pods: &[Arc<Pod>], kept: &BT
                 ));
             };
             if !is_running(pod) {
-                let why = trouble(pod).map_or_else(String::new, |trouble| format!("; {}", trouble.note()));
+                let why = preparation_failure(pod).map_or_else(String::new, |failure| format!("; {}", failure.note()));
                 return Selection::Waiting(format!("pod {name} is not running (phase {}){why}", pod::phase(pod)));
             }
             vec![pod.as_ref()]
@@ -165,7 +165,7 @@ fn matching<'a>(selector: &LabelSelector, pods: &'a [Arc<Pod>]) -> Result<Vec<&'
 fn held_up(pods: &[&Pod]) -> Option<String> {
     let mut held_up: Vec<(&Pod, String)> = pods
         .iter()
-        .filter_map(|pod| Some((*pod, trouble(pod)?.note())))
+        .filter_map(|pod| Some((*pod, preparation_failure(pod)?.note())))
         .collect();
     held_up.sort_by_cached_key(|(pod, _)| pod.name_any());
     let (_, note) = held_up.first()?;
@@ -276,7 +276,7 @@ mod tests {
     use super::*;
     use flopwatch_api::preparation::PREPARED_ANNOTATION;
 
-    use crate::trouble::tests::{exited, parsed, prepared, waiting};
+    use crate::preparation_failure::tests::{exited, parsed, prepared, waiting};
 
     fn pod(name: &str, created: &str, phase: &str, containers: &Value) -> Arc<Pod> {
         Arc::new(
@@ -424,12 +424,12 @@ mod tests {
             ),
         ];
         for (spec, expected) in cases {
-            let said = match select(&target(spec.clone()), "team", &pods, &BTreeSet::new()) {
+            let text = match select(&target(spec.clone()), "team", &pods, &BTreeSet::new()) {
                 Selection::Found(targets) => panic!("{spec} found {targets:?}"),
                 Selection::Waiting(message) => format!("waiting: {message}"),
                 Selection::Impossible { reason, message } => format!("{reason}: {message}"),
             };
-            assert_eq!(said, expected);
+            assert_eq!(text, expected);
         }
     }
 }

@@ -114,11 +114,11 @@ mod tests {
             chart: None,
             helm: vec!["--set".to_owned(), "gateway.enabled=false".to_owned()],
         };
-        let said = helm(&reach, &options).unwrap().describe();
-        let (ours, theirs) = said.split_once("local-cluster.yaml ").unwrap();
+        let message = helm(&reach, &options).unwrap().describe();
+        let (ours, theirs) = message.split_once("local-cluster.yaml ").unwrap();
         assert!(
             ours.contains("charts/flopwatch --namespace flopwatch-system --wait"),
-            "{said}"
+            "{message}"
         );
         assert_eq!(theirs, "--set gateway.enabled=false");
     }

@@ -229,9 +229,9 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let files = ["a", "b"].map(|name| folder.path().join(name));
             let args = enter(files.to_vec(), ["sh", "-c", "echo $$"].map(OsString::from));
-            let said = Run::new("sh").args(args).output().unwrap();
+            let message = Run::new("sh").args(args).output().unwrap();
             for file in files {
-                assert_eq!(fs::read_to_string(file).unwrap(), said, "another process entered");
+                assert_eq!(fs::read_to_string(file).unwrap(), message, "another process entered");
             }
         }
 

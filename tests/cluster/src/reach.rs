@@ -126,12 +126,12 @@ mod tests {
                 "{}\nprintf '%s|%s|%s' \"$KUBECONFIG\" \"$PATH\" \"$FLOPWATCH_XTASK\"",
                 exports(strange, &["/x y".to_owned()], Some("/z"), true)
             );
-            let said = Run::new("/bin/sh")
+            let message = Run::new("/bin/sh")
                 .args(["-c", &script])
                 .env("PATH", "/bin")
                 .output()
                 .unwrap();
-            assert_eq!(said, format!("{strange}|/x y:/bin|/z"));
+            assert_eq!(message, format!("{strange}|/x y:/bin|/z"));
         }
     }
 
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn another_cluster_is_told_apart() {
-        let said = exports("/k", &[], None, false);
-        assert_eq!(said, "export KUBECONFIG='/k'\nexport FLOPWATCH_USE_KUBECONFIG=1");
+        let message = exports("/k", &[], None, false);
+        assert_eq!(message, "export KUBECONFIG='/k'\nexport FLOPWATCH_USE_KUBECONFIG=1");
     }
 }

@@ -29,13 +29,13 @@ pub(crate) fn profile(output: &Path) -> Result<CountersResult> {
         });
     };
     let version = Command::new(&ncu).arg("--version").output();
-    let version = version.map(|said| last_line(&said.stdout)).unwrap_or_default();
+    let version = version.map(|message| last_line(&message.stdout)).unwrap_or_default();
     let mut result = CountersResult {
         ncu: Some(format!("{} {version}", ncu.display())),
         ..CountersResult::default()
     };
     let report = output.join("kernels.ncu-rep");
-    let said = Command::new(&ncu)
+    let message = Command::new(&ncu)
         .args([
             "--set",
             "basic",
@@ -48,8 +48,8 @@ pub(crate) fn profile(output: &Path) -> Result<CountersResult> {
         .arg(std::env::current_exe()?)
         .args(["kernels", "1000000"])
         .output()?;
-    if !said.status.success() || !report.exists() {
-        let both = [said.stdout, said.stderr].concat();
+    if !message.status.success() || !report.exists() {
+        let both = [message.stdout, message.stderr].concat();
         let text = String::from_utf8_lossy(&both);
         let reason = text
             .lines()

@@ -15,7 +15,7 @@ use flopwatch_attach::nsys::{HostTools, SessionState};
 use serde::Serialize;
 
 use crate::machine;
-use program::{Keepers, Program, Started, session_process};
+use program::{Program, Started, Supervisors, session_process};
 use report::GraftResults;
 use window::{WindowResult, capture};
 
@@ -203,7 +203,7 @@ fn graft(options: &GraftOptions, bundle: &Path, tools: &HostTools, subject: &Sub
     let plain_end = plain.end()?.to_string();
 
     let place = folder.path().join("grafted");
-    let _keepers = Keepers::of(&place);
+    let _supervisors = Supervisors::of(&place);
     let (started, target, state) = Program::grafted(bundle, &place, &subject.command, &session)?;
     let program = match started {
         Started::Running(program) => program,

@@ -44,13 +44,13 @@ pub(crate) fn run(python: &Path, script: Option<&Path>, events: u64) -> Result<C
     let sorted = expected.categories.values().next().context("the sample is empty")?;
     // About the width of the finest level, so that both make a similar number of entries.
     let shift = sorted.lod.levels.first().map_or(16, |level| level.shift);
-    let said = Command::new(python)
+    let message = Command::new(python)
         .arg(&script)
         .arg(folder.path())
         .arg(shift.to_string())
         .output();
-    let said = match said {
-        Ok(said) => said,
+    let message = match message {
+        Ok(message) => message,
         Err(error) => {
             return Ok(CupyResult {
                 unavailable: Some(format!("{}: {error}", python.display())),
@@ -58,11 +58,11 @@ pub(crate) fn run(python: &Path, script: Option<&Path>, events: u64) -> Result<C
             });
         }
     };
-    let line = String::from_utf8_lossy(&said.stdout);
+    let line = String::from_utf8_lossy(&message.stdout);
     let parsed = serde_json::from_str(line.trim());
     let mut result: CupyResult = parsed.unwrap_or_else(|_| CupyResult {
         unavailable: Some(
-            String::from_utf8_lossy(&said.stderr)
+            String::from_utf8_lossy(&message.stderr)
                 .lines()
                 .last()
                 .unwrap_or("no result")

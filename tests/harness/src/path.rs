@@ -2,7 +2,7 @@
 
 /// The parts of a path of the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ResourcePath {
     /// `v1` or `group/version`.
     pub(crate) api: String,
     pub(crate) namespace: Option<String>,
@@ -12,7 +12,7 @@ pub(crate) struct Place {
     pub(crate) subresource: Option<String>,
 }
 
-impl Place {
+impl ResourcePath {
     /// Reads a path such as `/apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE/NAME/SUBRESOURCE`; none of what is no resource.
     pub(crate) fn parse(path: &str) -> Option<Self> {
         let mut parts = path.trim_matches('/').split('/').map(str::to_owned);
@@ -89,15 +89,15 @@ mod tests {
         ];
         for (path, (api, namespace, resource, name, subresource)) in rows {
             let owned = |part: Option<&str>| part.map(str::to_owned);
-            let place = Place {
+            let place = ResourcePath {
                 api: api.to_owned(),
                 namespace: owned(namespace),
                 resource: resource.to_owned(),
                 name: owned(name),
                 subresource: owned(subresource),
             };
-            assert_eq!(Place::parse(path), Some(place), "{path}");
+            assert_eq!(ResourcePath::parse(path), Some(place), "{path}");
         }
-        assert_eq!(Place::parse("/version"), None);
+        assert_eq!(ResourcePath::parse("/version"), None);
     }
 }

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::fault::Verb;
-use crate::path::Place;
+use crate::path::ResourcePath;
 use crate::rights::Right;
 use crate::server::ApiServer;
 use crate::state::{Answer, refusal};
@@ -107,7 +107,12 @@ impl Reviews {
     }
 
     /// Who makes a call; the refusal where they are nobody or may not.
-    pub(crate) fn let_through(&self, caller: Option<Identity>, verb: Verb, place: &Place) -> Result<Identity, Answer> {
+    pub(crate) fn let_through(
+        &self,
+        caller: Option<Identity>,
+        verb: Verb,
+        place: &ResourcePath,
+    ) -> Result<Identity, Answer> {
         let caller = caller.ok_or_else(|| refusal(401, "Unauthorized", "Unauthorized"))?;
         // Whoever is known may ask about themselves.
         let about_self = verb == Verb::Create && place.resource.starts_with("selfsubject");
@@ -132,7 +137,7 @@ impl Reviews {
     }
 
     /// Answers the creation of a review; none when it is something else that is created.
-    pub(crate) fn review(&self, caller: &Identity, place: &Place, review: &Value) -> Option<Answer> {
+    pub(crate) fn review(&self, caller: &Identity, place: &ResourcePath, review: &Value) -> Option<Answer> {
         let spec = &review["spec"];
         let status = match place.named().as_str() {
             "tokenreviews" => Ok(self.token_status(spec)),
@@ -189,7 +194,7 @@ impl Reviews {
     }
 
     /// Answers a request for a token of a service account.
-    pub(crate) fn token_request(&mut self, place: &Place, request: &Value, now: Timestamp) -> Answer {
+    pub(crate) fn token_request(&mut self, place: &ResourcePath, request: &Value, now: Timestamp) -> Answer {
         let namespace = place.namespace.as_deref().unwrap_or_default();
         let account = place.name.as_deref().unwrap_or_default();
         let user = format!("system:serviceaccount:{namespace}:{account}");

@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::fault::Verb;
-use crate::path::Place;
+use crate::path::ResourcePath;
 
 /// Stands for every verb, API group or resource.
 const ALL: &str = "*";
@@ -66,7 +66,7 @@ impl Right {
     }
 
     /// What a call needs.
-    pub(crate) fn needed(verb: Verb, place: &Place) -> Self {
+    pub(crate) fn needed(verb: Verb, place: &ResourcePath) -> Self {
         let verb = match verb {
             Verb::Replace => "update".to_owned(),
             other => other.to_string(),

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::fault::{Fault, Rule, Verb};
-use crate::path::Place;
+use crate::path::ResourcePath;
 use crate::reviews::ADMINISTRATOR;
 use crate::state::{Answer, Call, State, about, is_selected, refused};
 
@@ -186,7 +186,7 @@ impl ApiServer {
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         let path = parts.uri.path().to_owned();
         let query = pairs(parts.uri.query().unwrap_or_default());
-        let Some(place) = Place::parse(&path) else {
+        let Some(place) = ResourcePath::parse(&path) else {
             return self.answered((200, json!({"major": "1", "minor": "33"})));
         };
         let watches = query.get("watch").is_some_and(|value| value == "true" || value == "1");
@@ -260,7 +260,7 @@ impl ApiServer {
     }
 
     /// What happens from a revision on, line by line.
-    fn watch(&self, place: Place, query: BTreeMap<String, String>) -> Response<Body> {
+    fn watch(&self, place: ResourcePath, query: BTreeMap<String, String>) -> Response<Body> {
         let (epoch, now) = {
             let state = self.state();
             (state.epoch, state.revision())
@@ -287,7 +287,7 @@ impl ApiServer {
 /// A watch of a client.
 struct Watch {
     server: ApiServer,
-    place: Place,
+    place: ResourcePath,
     query: BTreeMap<String, String>,
     epoch: u64,
     /// The last revision that the client knows.

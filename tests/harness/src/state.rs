@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::apply::apply;
 use crate::fault::{Fault, Rule, Verb};
-use crate::path::{Place, plural};
+use crate::path::{ResourcePath, plural};
 use crate::reviews::{Identity, Reviews};
 use crate::schema::out_of_bounds;
 use crate::server::ApiServer;
@@ -86,7 +86,7 @@ pub(crate) fn refusal(code: u16, reason: &str, message: &str) -> Answer {
 }
 
 /// An answer in which a refusal says what it is about. One of a caller whom nobody knows does not.
-pub(crate) fn about(place: &Place, (code, mut answer): Answer) -> Answer {
+pub(crate) fn about(place: &ResourcePath, (code, mut answer): Answer) -> Answer {
     if code >= 400 && code != 401 {
         let name = place.name.as_deref().unwrap_or_default();
         answer["details"] = json!({"name": name, "group": place.group(), "kind": place.resource});
@@ -110,12 +110,12 @@ pub(crate) fn refused(code: u16, message: &str) -> Answer {
     refusal(code, reason, message)
 }
 
-fn not_found(place: &Place) -> Answer {
+fn not_found(place: &ResourcePath) -> Answer {
     let name = place.name.as_deref().unwrap_or_default();
     refusal(404, "NotFound", &format!("{} \"{name}\" not found", place.qualified()))
 }
 
-fn key(place: &Place, name: &str) -> Key {
+fn key(place: &ResourcePath, name: &str) -> Key {
     (place.resource.clone(), place.namespace.clone(), name.to_owned())
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn is_selected(object: &Value, query: &BTreeMap<String, String>) -> b
 
 impl State {
     /// The fault that this call is to have, if any.
-    pub(crate) fn fault(&mut self, verb: Verb, place: &Place) -> Option<Fault> {
+    pub(crate) fn fault(&mut self, verb: Verb, place: &ResourcePath) -> Option<Fault> {
         let named = place.named();
         let rule = self.rules.iter_mut().find(|rule| {
             let one = rule.name.is_none() || rule.name == place.name;
@@ -167,7 +167,7 @@ impl State {
         Some(rule.fault)
     }
 
-    pub(crate) fn serves(&self, place: &Place) -> bool {
+    pub(crate) fn serves(&self, place: &ResourcePath) -> bool {
         !self.removed_groups.contains(place.group())
     }
 
@@ -298,7 +298,7 @@ impl State {
         &mut self,
         caller: &Identity,
         verb: Verb,
-        place: &Place,
+        place: &ResourcePath,
         query: &BTreeMap<String, String>,
         kind_of_patch: &str,
         body: &Value,
@@ -356,7 +356,7 @@ impl State {
         }
     }
 
-    fn list(&self, place: &Place, query: &BTreeMap<String, String>) -> Answer {
+    fn list(&self, place: &ResourcePath, query: &BTreeMap<String, String>) -> Answer {
         let of = self.objects.iter().filter(|((resource, namespace, _), object)| {
             let there = place.namespace.is_none() || *namespace == place.namespace;
             *resource == place.resource && there && is_selected(object, query)
@@ -379,7 +379,13 @@ impl State {
         (200, page)
     }
 
-    fn create(&mut self, caller: &Identity, place: &Place, query: &BTreeMap<String, String>, body: &Value) -> Answer {
+    fn create(
+        &mut self,
+        caller: &Identity,
+        place: &ResourcePath,
+        query: &BTreeMap<String, String>,
+        body: &Value,
+    ) -> Answer {
         if let Some(answer) = self.reviews.review(caller, place, body) {
             return answer;
         }
@@ -416,12 +422,12 @@ impl State {
 }
 
 /// Whether a call is about the status: who is not asked about it cannot change it, and who is changes nothing else.
-fn is_about_status(place: &Place) -> bool {
+fn is_about_status(place: &ResourcePath) -> bool {
     place.subresource.as_deref() == Some("status")
 }
 
 /// What of an apply is applied.
-fn applied_part(place: &Place, body: &Value) -> Value {
+fn applied_part(place: &ResourcePath, body: &Value) -> Value {
     let mut wanted = body.clone();
     without_own(&mut wanted);
     if is_about_status(place) {
@@ -432,7 +438,7 @@ fn applied_part(place: &Place, body: &Value) -> Value {
 }
 
 /// The object as a replacement or a patch that is no apply makes it.
-fn changed(place: &Place, object: &Value, how: &str, body: &Value) -> Value {
+fn changed(place: &ResourcePath, object: &Value, how: &str, body: &Value) -> Value {
     let mut changed = object.clone();
     let mut wanted = body.clone();
     without_own(&mut wanted);

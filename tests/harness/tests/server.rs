@@ -281,8 +281,8 @@ async fn what_is_done_for_trial_is_answered_and_not_done() {
     let apply = Patch::Apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"x": "4"}}));
     let params = PatchParams::apply("test").dry_run();
     let applied = api.patch("a", &params, &apply).await.unwrap();
-    let said: Vec<_> = [&replaced, &merged, &applied].into_iter().filter_map(x).collect();
-    assert_eq!(said, ["2", "3", "4"]);
+    let text: Vec<_> = [&replaced, &merged, &applied].into_iter().filter_map(x).collect();
+    assert_eq!(text, ["2", "3", "4"]);
     let params = DeleteParams::default().dry_run();
     api.delete("a", &params).await.unwrap();
     assert_eq!(api.get("a").await.unwrap(), stored);
@@ -316,9 +316,9 @@ async fn reviews_tell_whom_a_token_belongs_to_and_what_they_may() {
         let status = reviewed.status.unwrap();
         assert_eq!(status.authenticated, Some(expected.is_some()), "{token}");
         let user = status.user.and_then(|user| user.username);
-        let said = user.zip(status.audiences.and_then(|audiences| audiences.into_iter().next()));
-        let said = said.as_ref().map(|(user, audience)| (user.as_str(), audience.as_str()));
-        assert_eq!(said, expected, "{token}");
+        let text = user.zip(status.audiences.and_then(|audiences| audiences.into_iter().next()));
+        let text = text.as_ref().map(|(user, audience)| (user.as_str(), audience.as_str()));
+        assert_eq!(text, expected, "{token}");
     }
 
     let rights: Api<SubjectAccessReview> = Api::all(client);
@@ -370,9 +370,9 @@ async fn a_client_with_a_token_may_what_its_user_may_and_learns_it() {
     server.disallow("ada", &create);
     assert!(!may().await);
     let own: Api<SelfSubjectReview> = Api::all(client);
-    let said = own.create(&PostParams::default(), &SelfSubjectReview::default()).await;
+    let text = own.create(&PostParams::default(), &SelfSubjectReview::default()).await;
     assert_eq!(
-        said.unwrap().status.unwrap().user_info.unwrap().username.unwrap(),
+        text.unwrap().status.unwrap().user_info.unwrap().username.unwrap(),
         "ada"
     );
 

@@ -225,7 +225,7 @@ mod crate_tests {
     use super::*;
 
     #[test]
-    fn a_process_is_held_and_let_go() {
+    fn a_process_is_held_and_released() {
         let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
         let process = Process::find(i32::try_from(child.id()).unwrap()).unwrap();
         let held = Held::hold(process).unwrap();

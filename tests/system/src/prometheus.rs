@@ -61,7 +61,7 @@ scrape_configs:
                 targets.display()
             ),
         )?;
-        // A free port: bound and let go, since Prometheus cannot be asked which one it took.
+        // A free port: bound and released, since Prometheus cannot be asked which one it took.
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let address = format!("127.0.0.1:{port}");
         let log = std::fs::File::create(folder.path().join("log"))?;

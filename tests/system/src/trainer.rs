@@ -13,9 +13,9 @@ use crate::cluster::{PATIENCE, TestNamespace, eventually};
 use crate::gate::Gate;
 use crate::node::{self, Held, Process};
 use crate::parts::{Running, SPOOL};
+use crate::pod_state::PodState;
 use crate::pods::workload;
 use crate::sessions::capture_condition;
-use crate::standing::Standing;
 
 /// The raw capture, which the agent itself puts into the capture's folder.
 const RAW: &str = "capture.qdstrm";
@@ -29,7 +29,7 @@ pub struct Trainer {
     pub pod: Pod,
     /// PID 1 of its container.
     pub process: Process,
-    before: Standing,
+    before: PodState,
     /// The profiler's session beside it.
     session: Vec<Process>,
 }
@@ -76,7 +76,7 @@ impl Trainer {
             client: namespace.client.clone(),
             name: name.to_owned(),
             process: node::first_process(&pod)?,
-            before: Standing::of(namespace, name).await?,
+            before: PodState::of(namespace, name).await?,
             session: node::sessions_of(&pod)?,
             pod,
         })
@@ -277,7 +277,7 @@ impl Trainer {
     /// When the fault left a mark on anything else.
     pub async fn outlives_its_session(&self, namespace: &TestNamespace, end: &End) -> Result<()> {
         self.nothing_stays_of(&end.uid).await?;
-        eventually("the session's keeper to end with it", || async {
+        eventually("the session's supervisor to end with it", || async {
             let left = node::sessions_of(&self.pod)?;
             ensure!(left.is_empty(), "{left:?}");
             Ok(Some(()))

@@ -5,9 +5,9 @@ use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::CAPTURE_FINALIZER;
 use flopwatch_system_tests::chart;
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually, run};
+use flopwatch_system_tests::pod_state::PodState;
 use flopwatch_system_tests::pods::workload;
 use flopwatch_system_tests::sessions::{capture_condition, condition_of};
-use flopwatch_system_tests::standing::Standing;
 use kube::ResourceExt as _;
 use serde_json::json;
 
@@ -47,7 +47,7 @@ async fn taken_away(namespace: TestNamespace) -> Result<()> {
         );
     }
 
-    let before = Standing::of(&namespace, "trainer").await?;
+    let before = PodState::of(&namespace, "trainer").await?;
     chart::uninstall().await?;
 
     for (session, status, reason) in [("finished", "True", None), ("running", "False", Some("Discarded"))] {

@@ -48,7 +48,7 @@ pub(crate) fn make(out: &Path, events: u32) -> Result<()> {
     Ok(file.flush()?)
 }
 
-/// Reads raw columns into a capture; what is read is let go of column by column.
+/// Reads raw columns into a capture; what is read is released column by column.
 fn read(input: &Path) -> Result<Capture> {
     let mut file = std::fs::File::open(input)?;
     let count = usize::try_from(file.metadata()?.len())? / EVENT_BYTES;

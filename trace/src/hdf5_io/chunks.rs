@@ -47,7 +47,7 @@ pub(super) fn raw_file(group: &Group) -> Result<File, ChunkError> {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Position {
     address: u64,
     bytes: u64,
     mask: u32,
@@ -63,7 +63,7 @@ pub(super) struct Chunks {
     /// The filters in the order of writing: shuffle, deflate.
     filters: Vec<Filter>,
     /// A chunk that was never written holds zeros.
-    places: Vec<Option<Place>>,
+    places: Vec<Option<Position>>,
 }
 
 /// A chunk as it was before it was deflated.
@@ -99,7 +99,7 @@ impl Chunks {
         dataset.chunks_visit(|chunk| {
             let at = chunk.offset.first().and_then(|row| usize::try_from(*row).ok());
             if let Some(slot) = at.and_then(|row| places.get_mut(row / rows.max(1))) {
-                *slot = Some(Place {
+                *slot = Some(Position {
                     address: chunk.addr,
                     bytes: chunk.size,
                     mask: chunk.filter_mask,

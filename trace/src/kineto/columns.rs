@@ -31,7 +31,7 @@ impl<'a> Texts<'a> {
 pub(super) struct Sparse<'a> {
     pub(super) id: ColumnId,
     /// Which events, and their values: in a column of texts their numbers in `texts`.
-    pub(super) said: Vec<(u32, u64)>,
+    pub(super) message: Vec<(u32, u64)>,
     pub(super) texts: Texts<'a>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Columns<'a> {
             return;
         };
         let at = u32::try_from(at).unwrap_or(u32::MAX);
-        for (id, said) in further {
+        for (id, message) in further {
             if !category.optional_columns().contains(id) {
                 continue;
             }
@@ -66,17 +66,17 @@ impl<'a> Columns<'a> {
             let place = place.unwrap_or_else(|| {
                 self.sparse.push(Sparse {
                     id: *id,
-                    said: Vec::new(),
+                    message: Vec::new(),
                     texts: Texts::default(),
                 });
                 self.sparse.len() - 1
             });
             if let Some(sparse) = self.sparse.get_mut(place) {
-                let value = match said {
+                let value = match message {
                     Said::Number(number) => *number,
                     Said::Text(text) => sparse.texts.number(text).into(),
                 };
-                sparse.said.push((at, value));
+                sparse.message.push((at, value));
             }
         }
     }

@@ -6,7 +6,7 @@ use super::Failure;
 use super::columns::Sparse;
 use super::gather::Gather;
 use super::json::unescape;
-use crate::model::{Category, ColumnId, DropReason, Events, index};
+use crate::model::{Category, ColumnId, Events, LossReason, index};
 
 /// What part of the bytes that all strings may take one column may have: without shapes a trace is worth reading, too.
 const SHARE: u64 = 16;
@@ -21,7 +21,7 @@ pub(super) struct Dictionary {
 impl Gather<'_> {
     /// Adds what the last events of `category`, from `first` on, say in columns that few events have.
     pub(super) fn say(&mut self, category: Category, first: usize, all: Vec<Sparse<'_>>) -> Result<(), Failure> {
-        for Sparse { id, said, texts } in all {
+        for Sparse { id, message, texts } in all {
             let mut numbers = Vec::with_capacity(texts.list.len());
             for raw in &texts.list {
                 numbers.push(u64::from(self.text(category, id, raw)?));
@@ -35,7 +35,7 @@ impl Gather<'_> {
                 continue;
             };
             column.values.resize(count, id.missing());
-            for (at, value) in said {
+            for (at, value) in message {
                 let value = match usize::try_from(value) {
                     Ok(number) if id.is_text() => numbers.get(number).copied().unwrap_or(0),
                     _ => value,
@@ -57,7 +57,7 @@ impl Gather<'_> {
             .bytes
             .saturating_add(u64::try_from(raw.len()).unwrap_or(u64::MAX));
         if bytes > most {
-            self.lose(DropReason::Truncated, &format!("texts of {}", id.name()));
+            self.lose(LossReason::Truncated, &format!("texts of {}", id.name()));
             return Ok(0);
         }
         dictionary.bytes = bytes;

@@ -5,11 +5,11 @@ use super::input::{Block, Input, join};
 use super::json::{Cursor, Scan, Stop};
 use super::part::End;
 use super::{Failure, split};
-use crate::model::DropReason;
+use crate::model::LossReason;
 
 /// Where in the file it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Position {
     Begin,
     /// Between members of the outer object.
     Members,
@@ -69,12 +69,12 @@ pub(super) fn read(input: &mut Input, gather: &mut Gather<'_>, longest: u64) -> 
         offset: 0,
     };
     text.more();
-    let mut place = Place::Begin;
+    let mut place = Position::Begin;
     let mut found = false;
-    while place != Place::End {
+    while place != Position::End {
         text.check()?;
         place = match place {
-            Place::Events { member } => {
+            Position::Events { member } => {
                 found = true;
                 let place = events(&mut text, gather, longest, member)?;
                 // A list of anything else is JSON as well.
@@ -90,7 +90,7 @@ pub(super) fn read(input: &mut Input, gather: &mut Gather<'_>, longest: u64) -> 
         return Err(Failure::NoEvents);
     }
     if !text.block.text().trim_ascii().is_empty() {
-        gather.lose(DropReason::Skipped, "text behind the end");
+        gather.lose(LossReason::Skipped, "text behind the end");
     }
     if let Some(error) = text.input.broken() {
         gather.broken(error);
@@ -99,7 +99,7 @@ pub(super) fn read(input: &mut Input, gather: &mut Gather<'_>, longest: u64) -> 
 }
 
 /// Reads the list of events to its end, or to that of the file.
-fn events(text: &mut Text<'_>, gather: &mut Gather<'_>, longest: usize, member: bool) -> Result<Place, Failure> {
+fn events(text: &mut Text<'_>, gather: &mut Gather<'_>, longest: usize, member: bool) -> Result<Position, Failure> {
     let mut trusted = true;
     loop {
         text.check()?;
@@ -121,7 +121,7 @@ fn events(text: &mut Text<'_>, gather: &mut Gather<'_>, longest: usize, member: 
             gather.add(part)?;
         }
         if end == End::More && block.text().len() - taken > longest {
-            gather.lose(DropReason::Skipped, "damaged events");
+            gather.lose(LossReason::Skipped, "damaged events");
             taken = block.text().len();
             trusted = false;
         }
@@ -130,13 +130,13 @@ fn events(text: &mut Text<'_>, gather: &mut Gather<'_>, longest: usize, member: 
             text.append_spare();
         }
         match end {
-            End::Closed if member => return Ok(Place::Members),
-            End::Closed => return Ok(Place::End),
+            End::Closed if member => return Ok(Position::Members),
+            End::Closed => return Ok(Position::End),
             End::More | End::Reached if is_whole => {
                 let what = "list of events: the file ends before it does";
-                gather.lose(DropReason::Truncated, what);
+                gather.lose(LossReason::Truncated, what);
                 text.take(text.block.text().len());
-                return Ok(Place::End);
+                return Ok(Position::End);
             }
             End::More | End::Reached => {}
         }
@@ -148,9 +148,9 @@ fn members(
     text: &mut Text<'_>,
     gather: &mut Gather<'_>,
     longest: usize,
-    place: Place,
+    place: Position,
     found: bool,
-) -> Result<Place, Failure> {
+) -> Result<Position, Failure> {
     let is_whole = text.input.is_over();
     let stop = match member(text.block.text(), place, gather) {
         Ok((taken, place)) => {
@@ -167,21 +167,21 @@ fn members(
         }
         Stop::More if found => {
             let what = "members behind the events: the file ends before they do";
-            gather.lose(DropReason::Truncated, what);
+            gather.lose(LossReason::Truncated, what);
             text.take(text.block.text().len());
-            Ok(Place::End)
+            Ok(Position::End)
         }
         Stop::More => Err(Failure::NoEvents),
-        Stop::Bad(at) if place == Place::Begin => Err(Failure::NotJson { offset: text.at(at) }),
+        Stop::Bad(at) if place == Position::Begin => Err(Failure::NotJson { offset: text.at(at) }),
         Stop::Bad(at) => {
-            gather.lose(DropReason::Skipped, "damaged members beside the events");
+            gather.lose(LossReason::Skipped, "damaged members beside the events");
             skip_to_events(text, at, found)
         }
     }
 }
 
 /// Finds the list of events behind damage, in this text or in what follows.
-fn skip_to_events(text: &mut Text<'_>, damage: usize, found: bool) -> Result<Place, Failure> {
+fn skip_to_events(text: &mut Text<'_>, damage: usize, found: bool) -> Result<Position, Failure> {
     const KEY: &[u8] = b"\"traceEvents\"";
     let mut from = damage;
     loop {
@@ -192,12 +192,16 @@ fn skip_to_events(text: &mut Text<'_>, damage: usize, found: bool) -> Result<Pla
             if cursor.expect(b':').and_then(|()| cursor.expect(b'[')).is_ok() {
                 let taken = cursor.at();
                 text.take(taken);
-                return Ok(Place::Events { member: true });
+                return Ok(Position::Events { member: true });
             }
         }
         if text.input.is_over() {
             text.take(text.block.text().len());
-            return if found { Ok(Place::End) } else { Err(Failure::NoEvents) };
+            return if found {
+                Ok(Position::End)
+            } else {
+                Err(Failure::NoEvents)
+            };
         }
         // The name of the list, and what stands behind it, may be cut in two.
         let taken = text.block.text().len().saturating_sub(64);
@@ -208,30 +212,30 @@ fn skip_to_events(text: &mut Text<'_>, damage: usize, found: bool) -> Result<Pla
 }
 
 /// Steps over one member, or into the list of events; how much of the text that was, and where it led.
-fn member(text: &[u8], place: Place, gather: &mut Gather<'_>) -> Scan<(usize, Place)> {
+fn member(text: &[u8], place: Position, gather: &mut Gather<'_>) -> Scan<(usize, Position)> {
     let mut cursor = Cursor::new(text, 0);
-    if place == Place::Begin {
+    if place == Position::Begin {
         if text.starts_with(b"\xef\xbb\xbf") {
             cursor = Cursor::new(text, 3);
         }
         match cursor.token()? {
-            b'[' => return Ok((cursor.at() + 1, Place::Events { member: false })),
-            b'{' => return Ok((cursor.at() + 1, Place::Members)),
+            b'[' => return Ok((cursor.at() + 1, Position::Events { member: false })),
+            b'{' => return Ok((cursor.at() + 1, Position::Members)),
             _ => return Err(Stop::Bad(cursor.at())),
         }
     }
     match cursor.token()? {
         b',' => cursor.step(),
-        b'}' => return Ok((cursor.at() + 1, Place::End)),
+        b'}' => return Ok((cursor.at() + 1, Position::End)),
         _ => {}
     }
     let key = cursor.key()?;
     if key == b"traceEvents" && cursor.token()? == b'[' {
-        return Ok((cursor.at() + 1, Place::Events { member: true }));
+        return Ok((cursor.at() + 1, Position::Events { member: true }));
     }
     let value = cursor.value()?;
     // A number could go on in text that is still to come.
     cursor.token()?;
     gather.member(key, value);
-    Ok((cursor.at(), Place::Members))
+    Ok((cursor.at(), Position::Members))
 }

@@ -204,7 +204,7 @@ fn arguments<'a>(cursor: &mut Cursor<'a>, further: &mut Further<'a>) -> Scan<Arg
             b"Device Type" => found.device_type = number(cursor)?,
             b"name" => found.name = text(cursor)?,
             key => match further_column(key) {
-                Some(column) => further.extend(said(cursor, column)?),
+                Some(column) => further.extend(message(cursor, column)?),
                 None => drop(cursor.value()?),
             },
         }
@@ -239,7 +239,7 @@ fn further_column(key: &[u8]) -> Option<(ColumnId, i32)> {
 }
 
 /// What stands here for `column`; nothing where it is empty or of another kind.
-fn said<'a>(cursor: &mut Cursor<'a>, (column, scale): (ColumnId, i32)) -> Scan<Option<(ColumnId, Said<'a>)>> {
+fn message<'a>(cursor: &mut Cursor<'a>, (column, scale): (ColumnId, i32)) -> Scan<Option<(ColumnId, Said<'a>)>> {
     let first = cursor.token()?;
     let is_list = matches!(first, b'{' | b'[');
     if column.is_text() {

@@ -6,7 +6,7 @@ use super::Failure;
 use super::decimal::decimal;
 use super::gather::{Gather, OwnId, OwnRow};
 use super::part::BIAS;
-use crate::model::{Capture, Category, Device, DropReason, Row, Track, index};
+use crate::model::{Capture, Category, Device, LossReason, Row, Track, index};
 
 /// What the profiler was asked to record: members that are 1 where it was.
 const OPTIONS: [&str; 5] = [
@@ -56,7 +56,7 @@ impl Gather<'_> {
         let small = value.len() <= LONGEST_PROPERTIES;
         let list = small.then(|| serde_json::from_slice::<Vec<serde_json::Value>>(value).ok());
         let Some(list) = list.flatten() else {
-            self.lose(DropReason::Skipped, "deviceProperties");
+            self.lose(LossReason::Skipped, "deviceProperties");
             return;
         };
         self.capture.devices.clear();

@@ -12,7 +12,7 @@ use super::json::unescape;
 use super::part::{Edge, Part, RowKey, no_events};
 use super::series::Series;
 use crate::limits::ReadLimits;
-use crate::model::{Capture, Category, ColumnId, DropReason, Events, Track, Values, index};
+use crate::model::{Capture, Category, ColumnId, Events, LossReason, Track, Values, index};
 use crate::redact;
 
 /// An [`Id`] that outlives its text.
@@ -143,14 +143,14 @@ impl<'a> Gather<'a> {
     }
 
     /// Counts one loss.
-    pub(super) fn lose(&mut self, reason: DropReason, what: &str) {
+    pub(super) fn lose(&mut self, reason: LossReason, what: &str) {
         self.capture.drops.add(reason, what, 1);
     }
 
     /// Notes that the text could not be read to its end.
     pub(super) fn broken(&mut self, error: &std::io::Error) {
         let what = format!("rest of the file: {}", error.kind());
-        self.lose(DropReason::Truncated, &what);
+        self.lose(LossReason::Truncated, &what);
     }
 
     /// Adds the events of a part; parts come in the order of the text.
@@ -312,7 +312,7 @@ impl<'a> Gather<'a> {
                 open.end = at;
                 closed.push(open);
             } else {
-                self.lose(DropReason::Skipped, "ends of ranges that did not begin");
+                self.lose(LossReason::Skipped, "ends of ranges that did not begin");
             }
         }
         self.add_ranges(&closed)
@@ -335,7 +335,7 @@ impl<'a> Gather<'a> {
         let count = u64::try_from(left.len()).unwrap_or(u64::MAX);
         self.capture
             .drops
-            .add(DropReason::Truncated, "ranges that had not ended", count);
+            .add(LossReason::Truncated, "ranges that had not ended", count);
         for open in &mut left {
             open.end = self.last;
         }

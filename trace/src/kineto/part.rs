@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use super::columns::Columns;
 use super::event::{Event, Further, Id};
 use super::json::{Cursor, Stop};
-use crate::model::{self, Category, ColumnId, DropReason, Drops, Events, Track};
+use crate::model::{self, Category, ColumnId, Events, LossReason, Losses, Track};
 
 /// Starts are kept with this added until the smallest one is known.
 pub(super) const BIAS: u64 = 1 << 63;
@@ -49,7 +49,7 @@ pub(super) struct Part<'a> {
     pub(super) samples: Vec<Sample<'a>>,
     /// Names of processes, and of threads.
     pub(super) descriptions: Vec<Event<'a>>,
-    pub(super) drops: Drops,
+    pub(super) drops: Losses,
     /// Whether a bracket that comes next closes the list of events: behind damage it may be one of an event's own.
     pub(super) trusted: bool,
     /// What the event at hand says beside its arguments.
@@ -108,7 +108,7 @@ impl<'a> Part<'a> {
                 },
                 _ => {
                     if self.trusted {
-                        self.drops.add(DropReason::Skipped, "text between events", 1);
+                        self.drops.add(LossReason::Skipped, "text between events", 1);
                     }
                     self.trusted = false;
                     cursor = Cursor::new(text, next_event(text, begin + 1));
@@ -125,18 +125,18 @@ impl<'a> Part<'a> {
             match super::event::event(&mut cursor, &mut self.further) {
                 Ok(event) if event.phase != 0 => {
                     self.drops
-                        .add(DropReason::Truncated, "events whose quotes were not escaped", 1);
+                        .add(LossReason::Truncated, "events whose quotes were not escaped", 1);
                     self.add(&event);
                     return Ok(cursor.at());
                 }
                 Err(Stop::More) if !is_whole && text.len() - begin < REPAIR => return Err(None),
                 _ => {}
             }
-            self.drops.add(DropReason::Skipped, "damaged events", 1);
+            self.drops.add(LossReason::Skipped, "damaged events", 1);
             return Err(Some(next_event(text, bad.max(begin + 1))));
         }
         self.drops
-            .add(DropReason::Skipped, "events cut off at the end of the file", 1);
+            .add(LossReason::Skipped, "events cut off at the end of the file", 1);
         Err(Some(text.len()))
     }
 
@@ -148,22 +148,22 @@ impl<'a> Part<'a> {
             b'C' => self.sample(event, "counters without a time"),
             b'M' => self.descriptions.push(*event),
             b'i' | b'I' if event.arguments.of_allocator() => self.sample(event, "instant events without a time"),
-            b'i' | b'I' | b'R' => self.drops.add(DropReason::Unsupported, "instant events", 1),
+            b'i' | b'I' | b'R' => self.drops.add(LossReason::Unsupported, "instant events", 1),
             // The flows from a call to its kernel and from a forward operator to its backward one repeat what the columns
             // correlation and sequence say.
             b's' | b't' | b'f' if matches!(event.category, b"ac2g" | b"async" | b"async_cpu_to_gpu" | b"fwdbwd") => {}
-            b's' | b't' | b'f' => self.drops.add(DropReason::Unsupported, "flows", 1),
+            b's' | b't' | b'f' => self.drops.add(LossReason::Unsupported, "flows", 1),
             b'b' | b'n' | b'e' | b'S' | b'T' | b'p' | b'F' => {
-                self.drops.add(DropReason::Unsupported, "asynchronous events", 1);
+                self.drops.add(LossReason::Unsupported, "asynchronous events", 1);
             }
-            0 => self.drops.add(DropReason::Skipped, "events without a phase", 1),
-            _ => self.drops.add(DropReason::Unsupported, "events of unknown phase", 1),
+            0 => self.drops.add(LossReason::Skipped, "events without a phase", 1),
+            _ => self.drops.add(LossReason::Unsupported, "events of unknown phase", 1),
         }
     }
 
     fn edge(&mut self, begins: bool, event: &Event<'a>) {
         if event.start.is_none() {
-            self.drops.add(DropReason::Skipped, "events without a time", 1);
+            self.drops.add(LossReason::Skipped, "events without a time", 1);
         } else {
             self.edges.push(Edge { begins, event: *event });
         }
@@ -172,19 +172,19 @@ impl<'a> Part<'a> {
     fn sample(&mut self, event: &Event<'a>, otherwise: &str) {
         match event.start {
             Some(at) => self.samples.push(Sample { at, event: *event }),
-            None => self.drops.add(DropReason::Skipped, otherwise, 1),
+            None => self.drops.add(LossReason::Skipped, otherwise, 1),
         }
     }
 
     /// Adds an event that has a start and a duration.
     pub(super) fn complete(&mut self, event: &Event<'a>) {
         let Some(start) = event.start else {
-            self.drops.add(DropReason::Skipped, "events without a time", 1);
+            self.drops.add(LossReason::Skipped, "events without a time", 1);
             return;
         };
         let Ok(duration_ns) = u64::try_from(event.duration.unwrap_or(0)) else {
             self.drops
-                .add(DropReason::Skipped, "events that end before they start", 1);
+                .add(LossReason::Skipped, "events that end before they start", 1);
             return;
         };
         let category = category(event);

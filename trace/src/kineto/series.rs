@@ -7,7 +7,7 @@ use super::event::{Event, Id};
 use super::gather::Gather;
 use super::json::{Cursor, unescape};
 use super::part::BIAS;
-use crate::model::{Allocation, CounterSeries, DropReason};
+use crate::model::{Allocation, CounterSeries, LossReason};
 
 /// Letters of a name in a file.
 const LONGEST: usize = 128;
@@ -85,7 +85,7 @@ impl Gather<'_> {
             let key = self.file_name(key);
             let metric = clipped(format!("{counter}.{key}"));
             if matches!(cursor.token(), Ok(b'{' | b'[')) {
-                self.lose(DropReason::Skipped, "samples that are no numbers");
+                self.lose(LossReason::Skipped, "samples that are no numbers");
                 if cursor.value().is_err() {
                     break;
                 }
@@ -123,7 +123,7 @@ impl Gather<'_> {
 
     fn push(&mut self, device: &str, metric: &str, unit: &'static str, at: i64, value: &str) -> Result<(), Failure> {
         let Some(value) = value.parse::<f64>().ok().filter(|value| value.is_finite()) else {
-            self.lose(DropReason::Skipped, "samples that are no numbers");
+            self.lose(LossReason::Skipped, "samples that are no numbers");
             return Ok(());
         };
         let key = (device.to_owned(), metric.to_owned());

@@ -1,4 +1,4 @@
-//! Records of CSV to profiles of launches.
+//! Turns CSV records into kernel profiles.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 
 use super::{Failure, header};
 use crate::limits::ReadLimits;
-use crate::model::{Capture, DropReason, KernelProfile, Metric};
+use crate::model::{Capture, KernelProfile, LossReason, Metric};
 use crate::redact;
 
 /// The section of metrics that were asked for by their own names.
@@ -99,7 +99,7 @@ impl<'a> Profiles<'a> {
         let Some(id) = self.launch(at)? else { return Ok(()) };
         let metric = at.text("Metric Name");
         if metric.is_empty() {
-            self.capture.drops.add(DropReason::Unsupported, "results of rules", 1);
+            self.capture.drops.add(LossReason::Unsupported, "results of rules", 1);
             return Ok(());
         }
         let section = at.text("Section Name");
@@ -149,7 +149,7 @@ impl<'a> Profiles<'a> {
         let Ok(id) = at.text("ID").parse::<u64>() else {
             self.capture
                 .drops
-                .add(DropReason::Skipped, "records without a number of a launch", 1);
+                .add(LossReason::Skipped, "records without a number of a launch", 1);
             return Ok(None);
         };
         if self.launches.contains_key(&id) {
@@ -189,7 +189,7 @@ impl<'a> Profiles<'a> {
         else {
             self.capture
                 .drops
-                .add(DropReason::Unsupported, "values that are no numbers", 1);
+                .add(LossReason::Unsupported, "values that are no numbers", 1);
             return Ok(());
         };
         self.metrics += 1;

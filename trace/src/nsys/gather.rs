@@ -11,7 +11,7 @@ use super::tables::{Piece, Table};
 use super::{BIAS, Failure, Reader, RowKey};
 use crate::hdf5_io::StringBudget;
 use crate::limits::ReadLimits;
-use crate::model::{Category, ColumnId, DropReason, Events, Values, index};
+use crate::model::{Category, ColumnId, Events, LossReason, Values, index};
 
 /// Rows of a table whose columns are made at once.
 const MOST_ROWS: usize = 1 << 24;
@@ -264,10 +264,10 @@ impl Reader<'_> {
             let mut place = self.capture.events.get(first).map_or(0, Events::len);
             for (note, class) in notes.iter_mut().zip(columns.class.chunks(piece_rows)) {
                 let backwards = format!("{}: end before start", table.name());
-                self.capture.drops.add(DropReason::Skipped, &backwards, note.backwards);
+                self.capture.drops.add(LossReason::Skipped, &backwards, note.backwards);
                 for (number, count) in &note.unsupported {
                     let what = (plan.unsupported)(*number);
-                    self.capture.drops.add(DropReason::Unsupported, &what, *count);
+                    self.capture.drops.add(LossReason::Unsupported, &what, *count);
                 }
                 told.domains.append(&mut note.domains);
                 told.range_categories.append(&mut note.range_categories);
@@ -390,7 +390,7 @@ impl Reader<'_> {
     fn close(&mut self, table: &Table, category: Category, open: &[usize], last: i64) {
         let count = u64::try_from(open.len()).unwrap_or(u64::MAX);
         let what = format!("{}: not ended", table.name());
-        self.capture.drops.add(DropReason::Truncated, &what, count);
+        self.capture.drops.add(LossReason::Truncated, &what, count);
         let Some(events) = self.capture.events.get_mut(&category) else {
             return;
         };

@@ -9,7 +9,7 @@ use super::keys::RowWords;
 use super::names::Text;
 use super::tables::{Piece, Table};
 use super::{Failure, GlobalId, Reader, RowKey};
-use crate::model::{Category, ColumnId, DropReason, MemoryKind, Row, Track};
+use crate::model::{Category, ColumnId, LossReason, MemoryKind, Row, Track};
 
 const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
 const MEMCPY: &str = "CUPTI_ACTIVITY_KIND_MEMCPY";
@@ -232,9 +232,9 @@ impl Reader<'_> {
             return Ok(());
         };
         let columns = ["srcKind", "dstKind"];
-        let said = columns.iter().all(|column| table.has(column));
+        let message = columns.iter().all(|column| table.has(column));
         let optional = [ColumnId::SrcMemoryKind, ColumnId::DstMemoryKind];
-        let categories = (&Category::MEMCPY[..], if said { &optional[..] } else { &[] });
+        let categories = (&Category::MEMCPY[..], if message { &optional[..] } else { &[] });
         self.gather_activity(&table, categories, on_stream, |hand, piece, slot| {
             read_bytes(piece, slot)?;
             read_memory_kinds(piece, slot, Category::CudaMemcpyOther.columns().len(), &columns)?;
@@ -276,8 +276,8 @@ impl Reader<'_> {
         let Some(table) = self.table(MEMSET)? else {
             return Ok(());
         };
-        let said = table.has("memKind");
-        let optional = if said { &[ColumnId::DstMemoryKind][..] } else { &[] };
+        let message = table.has("memKind");
+        let optional = if message { &[ColumnId::DstMemoryKind][..] } else { &[] };
         let categories = (&[Category::CudaMemset][..], optional);
         self.gather_activity(&table, categories, on_stream, |hand, piece, slot| {
             read_bytes(piece, slot)?;
@@ -349,6 +349,6 @@ impl Reader<'_> {
             .drops
             .list()
             .iter()
-            .any(|drop| drop.reason == DropReason::Unsupported && drop.what == graphs)
+            .any(|drop| drop.reason == LossReason::Unsupported && drop.what == graphs)
     }
 }

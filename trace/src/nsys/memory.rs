@@ -1,7 +1,7 @@
 //! Memory that the CUDA driver gave out or took back (`--cuda-memory-usage=true`).
 
 use super::{Failure, GlobalId, Reader};
-use crate::model::{Allocation, DropReason};
+use crate::model::{Allocation, LossReason};
 
 const USAGE: &str = "CUDA_GPU_MEMORY_USAGE_EVENTS";
 
@@ -54,7 +54,7 @@ impl Reader<'_> {
             }
         }
         let what = format!("{USAGE}: rows before the session");
-        self.capture.drops.add(DropReason::Skipped, &what, early);
+        self.capture.drops.add(LossReason::Skipped, &what, early);
         Ok(())
     }
 }

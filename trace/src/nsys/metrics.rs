@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 
 use super::{Failure, Reader};
 use crate::hdf5_io::Number as _;
-use crate::model::{CounterSeries, DropReason};
+use crate::model::{CounterSeries, LossReason};
 
 const SAMPLES: &str = "GPU_METRICS";
 const METRICS: &str = "TARGET_INFO_GPU_METRICS";
@@ -48,7 +48,7 @@ impl Reader<'_> {
             self.check_series(found.len())?;
         }
         let what = format!("{SAMPLES}: samples before the session");
-        self.capture.drops.add(DropReason::Skipped, &what, early);
+        self.capture.drops.add(LossReason::Skipped, &what, early);
         let names = self.metric_names(&found)?;
         // By GPU and name: the unit and the samples.
         let mut series: BTreeMap<(u64, String), (String, Samples)> = BTreeMap::new();

@@ -12,8 +12,8 @@ use super::{NONE_U32, NONE_U64, SCHEMA_VERSION};
 use crate::ReadLimits;
 use crate::hdf5_io::{Number, Open, StringBudget, Table, TableError, TableLimits};
 use crate::model::{
-    Capture, Category, Column, ColumnId, CounterSeries, Device, Drop, DropReason, Drops, Events, KernelProfile, Metric,
-    NameDetail, Row, Timeline, Track, Values, Width, index,
+    Capture, Category, Column, ColumnId, CounterSeries, Device, Events, KernelProfile, Loss, LossReason, Losses,
+    Metric, NameDetail, Row, Timeline, Track, Values, Width, index,
 };
 
 /// Why a file cannot be read as a timeline.
@@ -148,9 +148,9 @@ fn open(path: &Path, limits: &ReadLimits, needs: &Needs) -> Result<Part, Failure
             .and_then(|start| start.read_scalar())
             .ok(),
         duration_ns: meta.attr("total_duration_ns")?.read_scalar()?,
-        drops: from_json::<Vec<Drop>>(&attribute_text(&meta, "drops")?)?
+        drops: from_json::<Vec<Loss>>(&attribute_text(&meta, "drops")?)?
             .into_iter()
-            .collect::<Drops>(),
+            .collect::<Losses>(),
         redactions: meta.attr("redactions")?.read_scalar()?,
         devices: reader.devices(&hard_group(&meta, "devices")?)?,
         counters: reader.counters(&hard_group(&file, "counters")?)?,
@@ -174,7 +174,7 @@ fn open(path: &Path, limits: &ReadLimits, needs: &Needs) -> Result<Part, Failure
         let Some(category) = Category::from_name(&name) else {
             capture
                 .drops
-                .add(DropReason::Unsupported, &format!("category {name}"), 1);
+                .add(LossReason::Unsupported, &format!("category {name}"), 1);
             continue;
         };
         capture.captured.insert(category);

@@ -1,4 +1,4 @@
-//! The seam between the transform and the machine that does its heavy steps.
+//! The interface between the transform and the device that runs its heavy steps.
 //!
 //! # What an engine does
 //!

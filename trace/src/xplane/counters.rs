@@ -6,7 +6,7 @@ use super::Failure;
 use super::fill::{Fill, Owner, too_many};
 use super::plane::{Plane, Stat};
 use super::wire::Message;
-use crate::model::{CounterSeries, DropReason};
+use crate::model::{CounterSeries, LossReason};
 
 /// Letters of a name in the file.
 const LONGEST: usize = 128;
@@ -78,7 +78,7 @@ impl Fill<'_> {
         }
         if !found {
             let what = "samples that are no numbers";
-            self.capture.drops.add(DropReason::Skipped, what, 1);
+            self.capture.drops.add(LossReason::Skipped, what, 1);
         }
         Ok(())
     }

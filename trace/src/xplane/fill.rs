@@ -1,4 +1,4 @@
-//! From planes to columns.
+//! Turns planes into columns.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::plane::{Kind, Plane, Stat};
 use super::program::{Said, is_column};
 use super::wire::{Damage, Message};
 use crate::limits::ReadLimits;
-use crate::model::{Capture, Category, ColumnId, Device, DropReason, Event, Events, Row, Track};
+use crate::model::{Capture, Category, ColumnId, Device, Event, Events, LossReason, Row, Track};
 use crate::redact;
 
 /// Starts are kept with this added until the smallest one is known.
@@ -100,7 +100,7 @@ struct Found {
     kernel: Option<Vec<u8>>,
     copy: Option<Vec<u8>>,
     memset: Option<Vec<u8>>,
-    said: Said,
+    reply: Said,
 }
 
 impl Found {
@@ -114,7 +114,7 @@ impl Found {
                     // What all events of the kind say comes before what this one says.
                     for stat in plane.kind(found.kind).into_iter().flat_map(Kind::stats) {
                         if let Some((name, value)) = plane.stat(stat?, is_column)? {
-                            found.said.take(name, value);
+                            found.reply.take(name, value);
                         }
                     }
                 }
@@ -145,7 +145,7 @@ impl Found {
             Some((b"kernel_details", Stat::Text(text))) => self.kernel = Some(text),
             Some((b"memcpy_details", Stat::Text(text))) => self.copy = Some(text),
             Some((b"memset_details", Stat::Text(text))) => self.memset = Some(text),
-            Some((name, value)) => self.said.take(name, value),
+            Some((name, value)) => self.reply.take(name, value),
             None => {}
         }
         Ok(())
@@ -192,7 +192,7 @@ impl<'a> Fill<'a> {
 
     /// Counts a message that says that something went wrong; its text may name anything.
     pub(super) fn message_of_the_profiler(&mut self, what: &str) {
-        self.capture.drops.add(DropReason::Dropped, what, 1);
+        self.capture.drops.add(LossReason::Dropped, what, 1);
     }
 
     /// Adds the events of a plane.
@@ -220,13 +220,13 @@ impl<'a> Fill<'a> {
         for message in &line.events {
             let found = Found::read(*message, plane)?;
             if found.aggregated {
-                self.capture.drops.add(DropReason::Unsupported, "aggregated events", 1);
+                self.capture.drops.add(LossReason::Unsupported, "aggregated events", 1);
                 continue;
             }
             let Some((start, duration_ns)) = found.span(line) else {
                 self.capture
                     .drops
-                    .add(DropReason::Skipped, "events that end before they start", 1);
+                    .add(LossReason::Skipped, "events that end before they start", 1);
                 continue;
             };
             self.events += 1;
@@ -284,9 +284,9 @@ impl<'a> Fill<'a> {
             _ => events.push(event, &[]),
         }
         for text in [&found.kernel, &found.copy, &found.memset].into_iter().flatten() {
-            found.said.take_details(text);
+            found.reply.take_details(text);
         }
-        for (id, stat) in found.said.of(category) {
+        for (id, stat) in found.reply.of(category) {
             self.say(category, id, stat)?;
         }
         Ok(())

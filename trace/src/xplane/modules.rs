@@ -3,7 +3,7 @@
 use super::Failure;
 use super::fill::Fill;
 use super::plane::{Kind, Plane, Stat};
-use crate::model::{DropReason, Program};
+use crate::model::{LossReason, Program};
 use crate::redact;
 
 /// The plane that holds them.
@@ -24,10 +24,10 @@ impl Fill<'_> {
                 let held: usize = self.capture.programs.iter().map(|program| program.proto.len()).sum();
                 if held.saturating_add(proto.len()) > MOST_BYTES {
                     let what = "HLO modules beyond 32 MiB in all";
-                    self.capture.drops.add(DropReason::Truncated, what, 1);
+                    self.capture.drops.add(LossReason::Truncated, what, 1);
                 } else if redact::redact(&String::from_utf8_lossy(&proto)).1 > 0 {
                     let what = "HLO modules with what looks like a secret";
-                    self.capture.drops.add(DropReason::Skipped, what, 1);
+                    self.capture.drops.add(LossReason::Skipped, what, 1);
                 } else {
                     self.module(kind, proto)?;
                 }

@@ -46,8 +46,8 @@ impl Said {
     /// What it says in the columns that `category` may have.
     pub(super) fn of(&self, category: Category) -> impl Iterator<Item = (ColumnId, &Stat)> {
         let columns = category.optional_columns();
-        let said = self.0.iter().filter(|(id, _)| columns.contains(id));
-        said.map(|(id, stat)| (*id, stat))
+        let message = self.0.iter().filter(|(id, _)| columns.contains(id));
+        message.map(|(id, stat)| (*id, stat))
     }
 }
 
@@ -96,10 +96,10 @@ mod tests {
     #[test]
     fn the_name_of_an_operation_wins_over_its_type() {
         let text = |text: &str| Stat::Text(text.as_bytes().to_vec());
-        let mut said = Said::default();
-        said.take(b"name", text("jit(f)/dot_general"));
-        said.take(b"tf_op", text("XlaModule:"));
-        let found: Vec<_> = said.of(Category::CudaKernel).collect();
+        let mut message = Said::default();
+        message.take(b"name", text("jit(f)/dot_general"));
+        message.take(b"tf_op", text("XlaModule:"));
+        let found: Vec<_> = message.of(Category::CudaKernel).collect();
         assert_eq!(found, [(ColumnId::TfOp, &text("jit(f)/dot_general"))]);
     }
 }

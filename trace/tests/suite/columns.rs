@@ -410,10 +410,10 @@ proptest! {
         prop_assert_eq!(&column.texts[0], "");
         prop_assert!(column.texts.is_sorted_by(|a, b| a < b), "{:?}", column.texts);
         let list = [None, Some("[[2]]"), Some("[]"), Some("[[1]]"), Some("[]")];
-        let said = |(start, text, external): (u64, u32, u64)| {
+        let message = |(start, text, external): (u64, u32, u64)| {
             (start, external, list[usize::try_from(text.min(4)).unwrap()].map(str::to_owned))
         };
-        let mut expected: Vec<_> = all.iter().copied().map(said).collect();
+        let mut expected: Vec<_> = all.iter().copied().map(message).collect();
         let external = numbers(events, ColumnId::ExternalId).unwrap();
         let text = |at| events.text(ColumnId::InputShapes, at).map(str::to_owned);
         let mut found: Vec<_> = (0..events.len()).map(|at| (events.start_ns[at], external[at], text(at))).collect();
@@ -607,8 +607,8 @@ fn a_column_with_too_many_texts_keeps_the_first_ones_and_says_so() {
     let capture = flopwatch_trace::kineto::read(&path, &limits).unwrap();
     let operators = &capture.events[&Category::CpuOp];
     assert_eq!(operators.len(), 200);
-    let said = texts(operators, ColumnId::InputShapes);
-    assert_eq!((said[9], said[10], said[199]), (Some("[[109]]"), None, None));
+    let message = texts(operators, ColumnId::InputShapes);
+    assert_eq!((message[9], message[10], message[199]), (Some("[[109]]"), None, None));
     let drops: Vec<_> = capture
         .drops
         .list()
@@ -651,21 +651,21 @@ fn traces_of_the_corpus_say_their_shapes_collectives_and_occupancy() {
         Some(transform(capture, TransformOptions::default()))
     };
     // What Python counts in the traces.
-    let said = |timeline: &Timeline, category, id| {
+    let message = |timeline: &Timeline, category, id| {
         let events = &timeline.capture.events[&category];
         texts(events, id).into_iter().flatten().count()
     };
     if let Some(timeline) = read("hta/nccl_parser_config-nccl_data.json.gz") {
-        assert_eq!(said(&timeline, Category::CudaKernel, ColumnId::Collective), 21);
-        assert_eq!(said(&timeline, Category::CpuOp, ColumnId::Collective), 27);
+        assert_eq!(message(&timeline, Category::CudaKernel, ColumnId::Collective), 21);
+        assert_eq!(message(&timeline, Category::CpuOp, ColumnId::Collective), 27);
         let kernels = &timeline.capture.events[&Category::CudaKernel];
         let occupied = numbers(kernels, ColumnId::AchievedOccupancy).unwrap();
         assert!(occupied.iter().all(|share| *share <= 1_000_000));
         through_a_file(&timeline);
     }
     if let Some(timeline) = read("tracelens-h100/gaunernst_bert-small-uncased__1016001.json.gz") {
-        assert_eq!(said(&timeline, Category::CpuOp, ColumnId::InputShapes), 479);
-        assert_eq!(said(&timeline, Category::CpuOp, ColumnId::InputTypes), 479);
+        assert_eq!(message(&timeline, Category::CpuOp, ColumnId::InputShapes), 479);
+        assert_eq!(message(&timeline, Category::CpuOp, ColumnId::InputTypes), 479);
         let allocations = &timeline.capture.allocations;
         assert_eq!(allocations.len(), 236);
         let devices: Vec<_> = allocations.iter().map(|of| of.device).collect();

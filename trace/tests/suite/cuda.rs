@@ -65,7 +65,7 @@ fn host_kernels() -> Option<&'static Kernels> {
         let folder = tempfile::tempdir().unwrap();
         let library = folder.path().join("libhost.so");
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("cuda");
-        let said = Command::new("c++")
+        let message = Command::new("c++")
             .args(["-std=c++17", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"])
             .arg(format!("-DFLOPWATCH_SOURCE={}", kernels::source_hash()))
             .arg("-I")
@@ -73,11 +73,11 @@ fn host_kernels() -> Option<&'static Kernels> {
             .arg("-o")
             .args([&library, &sources.join("tests/host/kernels.cpp")])
             .output();
-        let Ok(said) = said else {
+        let Ok(message) = message else {
             eprintln!("skipped: c++ is not installed");
             return None;
         };
-        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        assert!(message.status.success(), "{}", String::from_utf8_lossy(&message.stderr));
         Some((Kernels::load(&library).unwrap(), folder))
     });
     built.as_ref().map(|(kernels, _)| kernels)

@@ -111,8 +111,8 @@ impl Work {
 
     /// The other side: what the worker did, or in which round and how it failed.
     fn watch(&self) -> Result<String, (u64, String)> {
-        let said = self.folder.join("said");
-        let file = std::fs::File::create(&said).unwrap();
+        let message = self.folder.join("said");
+        let file = std::fs::File::create(&message).unwrap();
         let mut worker = Command::new("sh")
             .args(["-c", "ulimit -v \"$0\" && exec \"$@\"", &MEMORY.to_string()])
             .arg(std::env::current_exe().unwrap())
@@ -147,8 +147,11 @@ impl Work {
         }
         let round = std::fs::read_to_string(self.round()).unwrap_or_default();
         let how = status.map_or_else(|| "hangs".to_owned(), |status| status.to_string());
-        let said = std::fs::read_to_string(said).unwrap_or_default();
-        Err((round.parse().unwrap_or(self.first), format!("{how}: {}", said.trim())))
+        let message = std::fs::read_to_string(message).unwrap_or_default();
+        Err((
+            round.parse().unwrap_or(self.first),
+            format!("{how}: {}", message.trim()),
+        ))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use flopwatch_trace::model::{Capture, Category, ColumnId, DropReason, Track};
+use flopwatch_trace::model::{Capture, Category, ColumnId, LossReason, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, kineto};
 
@@ -43,7 +43,7 @@ pub(crate) fn read_text(text: &str) -> Result<Capture, String> {
     kineto::read(&path, &ReadLimits::default()).map_err(|error| error.to_string())
 }
 
-fn losses(capture: &Capture) -> Vec<(DropReason, String, u64)> {
+fn losses(capture: &Capture) -> Vec<(LossReason, String, u64)> {
     capture
         .drops
         .list()
@@ -170,7 +170,7 @@ fn a_trace_of_2021_has_the_same_categories() {
     assert_eq!(capture.session_start_utc_ns, Some(1_621_401_187_223_000_000));
     assert_eq!(
         losses(&capture),
-        [(DropReason::Skipped, "samples that are no numbers".to_owned(), 1)]
+        [(LossReason::Skipped, "samples that are no numbers".to_owned(), 1)]
     );
     let other = &capture.events[&Category::Other];
     let row = &capture.rows[usize::try_from(other.row[0]).unwrap()];
@@ -213,7 +213,7 @@ fn a_list_of_events_alone_is_a_trace_also_without_its_end() {
             .drops
             .list()
             .iter()
-            .any(|drop| drop.reason == DropReason::Truncated);
+            .any(|drop| drop.reason == LossReason::Truncated);
         assert_eq!(cut, !text.ends_with(']'));
     }
 }
@@ -230,7 +230,7 @@ fn a_truncated_trace_keeps_what_it_has_and_says_so() {
         let capture = read_text(&text[..end]).unwrap();
         let lost = capture.drops.list();
         assert!(
-            lost.iter().any(|drop| drop.reason == DropReason::Truncated),
+            lost.iter().any(|drop| drop.reason == LossReason::Truncated),
             "{end}: {lost:?}"
         );
         let events = capture.events.values().map(flopwatch_trace::model::Events::count).sum();
@@ -247,7 +247,7 @@ fn a_truncated_trace_keeps_what_it_has_and_says_so() {
     assert!(
         losses(&capture)
             .iter()
-            .any(|(reason, what, _)| *reason == DropReason::Truncated && what.starts_with("rest of the file"))
+            .any(|(reason, what, _)| *reason == LossReason::Truncated && what.starts_with("rest of the file"))
     );
 }
 
@@ -265,7 +265,7 @@ fn an_event_whose_quotes_are_not_escaped_is_repaired_and_counted() {
     assert_eq!(
         losses(&capture),
         [(
-            DropReason::Truncated,
+            LossReason::Truncated,
             "events whose quotes were not escaped".to_owned(),
             1
         )]
@@ -289,7 +289,7 @@ fn a_damaged_event_costs_itself_and_not_its_neighbours() {
         let capture = read_text(&document(&format!("{damage}{EVENTS}"))).unwrap();
         let lost = losses(&capture);
         assert!(
-            !lost.is_empty() && lost.iter().all(|(reason, ..)| *reason == DropReason::Skipped),
+            !lost.is_empty() && lost.iter().all(|(reason, ..)| *reason == LossReason::Skipped),
             "{damage}: {lost:?}"
         );
         for category in [
@@ -324,8 +324,8 @@ fn begins_and_ends_become_ranges() {
         [("elsewhere", 2000, 4000), ("inner", 1000, 2000), ("outer", 0, 5000)]
     );
     let lost = losses(&capture);
-    assert!(lost.contains(&(DropReason::Truncated, "ranges that had not ended".to_owned(), 1)));
-    assert!(lost.contains(&(DropReason::Skipped, "ends of ranges that did not begin".to_owned(), 1)));
+    assert!(lost.contains(&(LossReason::Truncated, "ranges that had not ended".to_owned(), 1)));
+    assert!(lost.contains(&(LossReason::Skipped, "ends of ranges that did not begin".to_owned(), 1)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use flopwatch_analysis::summary::summarise;
 use flopwatch_trace::ReadLimits;
-use flopwatch_trace::model::{Category, ColumnId, Drop, DropReason, Events, Timeline, Track};
+use flopwatch_trace::model::{Category, ColumnId, Events, Loss, LossReason, Timeline, Track};
 use flopwatch_trace::nsys_hdf::ReadError;
 use flopwatch_trace::transform::{TransformOptions, transform};
 
@@ -117,19 +117,19 @@ fn ranges_carry_their_domain_and_unfinished_ones_end_with_the_table() {
 #[test]
 fn what_is_cut_or_left_out_is_counted() {
     let timeline = sample(Schema::V2022, false).timeline();
-    let drop = |reason, what: &str, count| Drop {
+    let drop = |reason, what: &str, count| Loss {
         reason,
         what: what.to_owned(),
         count,
     };
     let expected = [
-        drop(DropReason::Truncated, "CUPTI_ACTIVITY_KIND_RUNTIME: not ended", 1),
-        drop(DropReason::Truncated, "NVTX_EVENTS: not ended", 1),
-        drop(DropReason::Skipped, "CUPTI_ACTIVITY_KIND_KERNEL: end before start", 1),
-        drop(DropReason::Unsupported, "NVTX events of type 44", 1),
-        drop(DropReason::Unsupported, "NVTX marks", 1),
-        drop(DropReason::Unsupported, "OSRT_API: events of class 31", 1),
-        drop(DropReason::Unsupported, "table SCHED_EVENTS", 2),
+        drop(LossReason::Truncated, "CUPTI_ACTIVITY_KIND_RUNTIME: not ended", 1),
+        drop(LossReason::Truncated, "NVTX_EVENTS: not ended", 1),
+        drop(LossReason::Skipped, "CUPTI_ACTIVITY_KIND_KERNEL: end before start", 1),
+        drop(LossReason::Unsupported, "NVTX events of type 44", 1),
+        drop(LossReason::Unsupported, "NVTX marks", 1),
+        drop(LossReason::Unsupported, "OSRT_API: events of class 31", 1),
+        drop(LossReason::Unsupported, "table SCHED_EVENTS", 2),
     ];
     assert_eq!(timeline.capture.drops.list(), expected);
     let text = summarise(&timeline).render(5);
@@ -471,7 +471,7 @@ fn which_core_reads_which_piece_of_a_table_changes_nothing() {
     let reasons: Vec<_> = alone.drops.list().iter().map(|drop| drop.reason).collect();
     assert_eq!(
         reasons,
-        [DropReason::Truncated, DropReason::Skipped, DropReason::Unsupported]
+        [LossReason::Truncated, LossReason::Skipped, LossReason::Unsupported]
     );
     for cores in [2, 3, 8] {
         for _ in 0..5 {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use flopwatch_trace::model::{Capture, Category, ColumnId, DropReason, Events, MemoryKind, Track};
+use flopwatch_trace::model::{Capture, Category, ColumnId, Events, LossReason, MemoryKind, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, xplane};
 
@@ -181,8 +181,8 @@ fn a_profile_becomes_columns() {
         .map(|drop| (drop.reason, drop.what, drop.count))
         .collect();
     let expected = [
-        (DropReason::Dropped, "errors of the profiler"),
-        (DropReason::Unsupported, "aggregated events"),
+        (LossReason::Dropped, "errors of the profiler"),
+        (LossReason::Unsupported, "aggregated events"),
     ];
     assert_eq!(lost, expected.map(|(reason, what)| (reason, what.to_owned(), 1)));
     let timeline = transform(capture, TransformOptions::default());
@@ -353,10 +353,10 @@ fn work_says_its_program_and_counters_become_series() {
     let capture = read_bytes(&new().message(1, &gpu).message(1, &tpu).0, &ReadLimits::default()).unwrap();
 
     let kernels = &capture.events[&Category::CudaKernel];
-    let said = |id| [0, 1].map(|at| kernels.text(id, at));
-    assert_eq!(said(ColumnId::HloOp), [Some("fusion.3"), None]);
-    assert_eq!(said(ColumnId::HloModule), [Some("jit_f"), None]);
-    assert_eq!(said(ColumnId::TfOp), [Some("jit(f)/dot_general"), None]);
+    let reply = |id| [0, 1].map(|at| kernels.text(id, at));
+    assert_eq!(reply(ColumnId::HloOp), [Some("fusion.3"), None]);
+    assert_eq!(reply(ColumnId::HloModule), [Some("jit_f"), None]);
+    assert_eq!(reply(ColumnId::TfOp), [Some("jit(f)/dot_general"), None]);
     assert_eq!(
         [0, 1].map(|at| own(kernels, at, ColumnId::ProgramId)),
         [Some(15), Some(0)]

@@ -52,19 +52,6 @@ export interface Changes {
 /** Where the steps are done. */
 export type Device = "gpu" | "cpu";
 
-/** One entry of the list. */
-export interface Drop {
-  /** How many. */
-  readonly count: number;
-  /** What became of them, of a closed set. */
-  readonly reason: DropReason;
-  /** What, e.g. a table's name or `NVTX marks`. */
-  readonly what: string;
-}
-
-/** Why something of the source is missing or changed. */
-export type DropReason = "dropped" | "truncated" | "skipped" | "unsupported";
-
 /** How long a GPU was busy. */
 export interface GpuBusy {
   /** Length in ns of the union of its kernels, copies and memsets. */
@@ -86,6 +73,19 @@ export interface Launches {
   /** Those whose call is not. */
   readonly unmatched: number;
 }
+
+/** One entry of the list. */
+export interface Loss {
+  /** How many. */
+  readonly count: number;
+  /** What became of them, of a closed set. */
+  readonly reason: LossReason;
+  /** What, e.g. a table's name or `NVTX marks`. */
+  readonly what: string;
+}
+
+/** Why something of the source is missing or changed. */
+export type LossReason = "dropped" | "truncated" | "skipped" | "unsupported";
 
 /** What the figures of a table measure. */
 export type Measure = "ns" | "bytes";
@@ -142,7 +142,7 @@ export interface Summary {
   /** Operations of an accelerator that has no streams (TPU), by name. */
   readonly device_ops?: Table;
   /** What was dropped, truncated, skipped or is unsupported. */
-  readonly drops: readonly Drop[];
+  readonly drops: readonly Loss[];
   /** Length in ns from the start of the first event to the end of the last: the part of the window in which the program was seen at work. 0 without events. */
   readonly events_span_ns: number;
   /** Per GPU that had work, how long it was busy. */

@@ -66,8 +66,8 @@ pub(super) fn add(cache: &Cache, bundle: &mut Bundle) -> Result<()> {
             continue;
         }
         bundle.add(&file, &format!("nsys/host-linux-x64/{name}"))?;
-        let said = Run::new("ldd").arg(&file).output()?;
-        libraries.extend(linked(&said));
+        let message = Run::new("ldd").arg(&file).output()?;
+        libraries.extend(linked(&message));
     }
     let host = found.host.canonicalize().context("the host half of Nsight Systems")?;
     for (name, path) in &libraries {
@@ -132,8 +132,8 @@ mod tests {
 
     #[test]
     fn libraries_are_read_from_what_ldd_says() {
-        let said = "\tlinux-vdso.so.1 (0x1)\n\tlibssh.so => /opt/a b/libssh.so (0x2)\n\tlibx.so => not found\n";
-        let found: Vec<_> = linked(said).into_iter().collect();
+        let message = "\tlinux-vdso.so.1 (0x1)\n\tlibssh.so => /opt/a b/libssh.so (0x2)\n\tlibx.so => not found\n";
+        let found: Vec<_> = linked(message).into_iter().collect();
         assert_eq!(found, [("libssh.so".to_owned(), PathBuf::from("/opt/a b/libssh.so"))]);
     }
 }

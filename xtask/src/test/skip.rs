@@ -47,14 +47,14 @@ impl fmt::Display for Skip {
 
 /// Where tests run, as far as skips depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Machine {
     /// `CI=true`: the machine has everything that the recipe installs.
     ci: bool,
     /// `../shared/corpus` is there.
     corpus: bool,
 }
 
-impl Place {
+impl Machine {
     /// Looks at this machine.
     pub(crate) fn here() -> Result<Self> {
         Ok(Self {
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn ci_takes_skips_for_a_gpu_and_for_a_corpus_that_is_absent_and_no_other() {
-        let place = |ci, corpus| Place { ci, corpus };
+        let place = |ci, corpus| Machine { ci, corpus };
         for (place, taken) in [
             (place(true, true), [true, false, false]),
             (place(true, false), [true, true, false]),

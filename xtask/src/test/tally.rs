@@ -38,7 +38,7 @@ pub(crate) struct Failure {
     /// Its name in its program.
     pub(crate) test: String,
     /// The beginning of what it said, where an error stands; at most [`SAID`] lines.
-    pub(crate) said: Vec<String>,
+    pub(crate) output: Vec<String>,
 }
 
 /// What became of a run of tests.
@@ -167,15 +167,15 @@ impl Reader {
         if let Some(test) = headed(line) {
             self.failures.push(Failure {
                 test: test.to_owned(),
-                said: Vec::new(),
+                output: Vec::new(),
             });
         } else if let Some(failure) = self.failures.last_mut()
             && line != "failures:"
             && line.trim() != failure.test
             && !line.is_empty()
-            && failure.said.len() < SAID
+            && failure.output.len() < SAID
         {
-            failure.said.push(line.to_owned());
+            failure.output.push(line.to_owned());
         }
     }
 }
@@ -249,9 +249,9 @@ mod tests {
         assert_eq!(tally.failed, 2);
         let names: Vec<&str> = failures.iter().map(|failure| failure.test.as_str()).collect();
         assert_eq!(names, ["a::b", "c"]);
-        assert_eq!(failures[0].said, ["Error: it broke"]);
-        assert_eq!(failures[1].said.len(), SAID);
-        assert_eq!(failures[1].said[0], "line");
+        assert_eq!(failures[0].output, ["Error: it broke"]);
+        assert_eq!(failures[1].output.len(), SAID);
+        assert_eq!(failures[1].output[0], "line");
     }
 
     #[test]

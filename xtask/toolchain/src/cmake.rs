@@ -44,8 +44,8 @@ mod tests {
     fn a_new_enough_cmake_of_the_machine_is_taken() {
         for version in ["3.26.0", "3.31.6", "4.0.1"] {
             let machine = tempfile::tempdir().unwrap();
-            let said = on_a_machine_with(version, machine.path()).unwrap();
-            assert_eq!(said, format!("cmake version {version}\n"));
+            let message = on_a_machine_with(version, machine.path()).unwrap();
+            assert_eq!(message, format!("cmake version {version}\n"));
             assert!(!machine.path().join("cache").exists(), "{version}");
         }
     }
@@ -55,8 +55,8 @@ mod tests {
         let machine = tempfile::tempdir().unwrap();
         let fetched = machine.path().join("cache/cmake-3.31.6/cmake/data/bin/cmake");
         program(&fetched, "echo cmake version 3.31.6, fetched");
-        let said = on_a_machine_with("3.25.1", machine.path()).unwrap();
-        assert_eq!(said, "cmake version 3.31.6, fetched\n");
+        let message = on_a_machine_with("3.25.1", machine.path()).unwrap();
+        assert_eq!(message, "cmake version 3.31.6, fetched\n");
     }
 
     #[test]

@@ -196,12 +196,12 @@ impl Run {
         let status = child.wait().with_context(|| what.clone())?;
         watch.stop(&what)?;
         // What the caller has seen already is not repeated.
-        let said = match errors.map(|thread| thread.join().unwrap_or_default()) {
+        let message = match errors.map(|thread| thread.join().unwrap_or_default()) {
             None => String::new(),
             Some(errors) if errors.trim().is_empty() => output.clone(),
             Some(errors) => errors,
         };
-        check(status, &what, &said)?;
+        check(status, &what, &message)?;
         Ok(output)
     }
 
@@ -255,15 +255,15 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn check(status: ExitStatus, what: &str, said: &str) -> Result<()> {
+fn check(status: ExitStatus, what: &str, message: &str) -> Result<()> {
     if status.success() {
         return Ok(());
     }
-    let said = last_lines(said, 30);
-    if said.is_empty() {
+    let message = last_lines(message, 30);
+    if message.is_empty() {
         bail!("`{what}`: {status}");
     }
-    bail!("`{what}`: {status}\n{said}")
+    bail!("`{what}`: {status}\n{message}")
 }
 
 /// The last lines of a file; empty when it cannot be read.

@@ -77,8 +77,11 @@ fn fetched(venv: &Path) -> Option<Node> {
 }
 
 fn usable(node: &Node) -> bool {
-    let said = Run::new(&node.program).arg("--version").output();
-    said.ok().and_then(|text| parse_version(&text)).is_some_and(new_enough)
+    let message = Run::new(&node.program).arg("--version").output();
+    message
+        .ok()
+        .and_then(|text| parse_version(&text))
+        .is_some_and(new_enough)
 }
 
 /// Odd versions are not kept up; of the even ones those that the viewer's tools name.

@@ -198,8 +198,8 @@ pub fn ensure(cache: &Cache) -> Result<Nsys> {
 /// Sees to it that there is an Nsight Systems of 2023, which opens the reports of the corpus that one of 2022 cannot.
 pub fn ensure_newer(cache: &Cache) -> Result<()> {
     let own = ensure(cache)?;
-    let said = Run::new(own.program()).arg("--version").output()?;
-    if year(&said).is_some_and(|year| year >= 2023) {
+    let message = Run::new(own.program()).arg("--version").output()?;
+    if year(&message).is_some_and(|year| year >= 2023) {
         return Ok(());
     }
     TRIXIE.fetched(cache, NEWER).map(drop)
@@ -212,8 +212,8 @@ pub(crate) fn newer_environment(cache: &Cache) -> Option<(String, String)> {
 }
 
 /// `NVIDIA Nsight Systems version 2022.4.2.1-df9881f`
-fn year(said: &str) -> Option<u32> {
-    said.split_once("version ")?.1.split('.').next()?.parse().ok()
+fn year(message: &str) -> Option<u32> {
+    message.split_once("version ")?.1.split('.').next()?.parse().ok()
 }
 
 /// Debian spreads the two halves; NVIDIA's own layout has them side by side, and they find each other only there.
@@ -269,11 +269,11 @@ fn check_libraries(nsys: &Nsys) -> Result<()> {
             continue;
         }
         // A library of the importer's need not say where the others are: the program that loads it does.
-        let said = Run::new("ldd")
+        let message = Run::new("ldd")
             .arg(&program)
             .env("LD_LIBRARY_PATH", &nsys.host)
             .output()?;
-        let absent = missing_libraries(&said);
+        let absent = missing_libraries(&message);
         if !absent.is_empty() {
             bail!(
                 "{} needs libraries that this machine lacks: {}",

@@ -1,4 +1,4 @@
-//! Out of the machine's namespaces, as far as the caller's rights go.
+//! Leaves the machine's namespaces, as far as the caller's rights allow.
 
 use nix::sched::{CloneFlags, unshare};
 use rustix::thread::{CapabilitySet, capabilities};

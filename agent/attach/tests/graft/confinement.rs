@@ -153,7 +153,7 @@ fn a_session_has_a_cgroup_of_its_own_which_can_be_removed() {
     let path = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
     assert!(!path(init).contains(&cgroup.name), "the workload was moved");
     let ours = members(init);
-    assert!(ours.len() > 2, "no keeper, no session");
+    assert!(ours.len() > 2, "no supervisor, no session");
     for pid in ours {
         let text = path(pid);
         assert!(

@@ -66,7 +66,7 @@ fn c1_a_forged_launcher_in_a_container_is_never_executed() {
     std::fs::set_permissions(&launcher, Permissions::from_mode(0o755)).unwrap();
     let target = container.way_in(rig, candidate.process);
     target.start_session(&options()).unwrap();
-    let failed = wait_for("the keeper's last word", || target.failure());
+    let failed = wait_for("the supervisor's last word", || target.failure());
     assert!(failed.contains("exit code 1"), "{failed}");
     target.release().ok();
     target.refuse("no session").unwrap();

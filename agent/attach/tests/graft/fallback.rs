@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 
 use super::container::{Container, Rig, Spec, WORKLOAD, rig, wait_for};
-use super::harm::keepers;
+use super::harm::supervisors;
 use super::{graft, members, options};
 
 /// Waits until it is told to go on, then starts programs of every kind and says what each of them sees of itself.
@@ -57,7 +57,7 @@ fn folder() -> TempDir {
     folder
 }
 
-fn let_go(container: &Container) {
+fn release_held(container: &Container) {
     wait_for("the workload", || {
         container.stdout().starts_with("ready\n").then_some(())
     });
@@ -69,10 +69,10 @@ fn let_go(container: &Container) {
         .unwrap();
 }
 
-/// Kills the keeper, whose warden then ends the session and itself.
+/// Kills the supervisor, whose reaper then ends the session and itself.
 fn kill_the_session(init: i32) {
-    kill(Pid::from_raw(keepers(init)[1]), Signal::SIGKILL).unwrap();
-    wait_for("the end of all that the keeper kept", || {
+    kill(Pid::from_raw(supervisors(init)[1]), Signal::SIGKILL).unwrap();
+    wait_for("the end of all that the supervisor kept", || {
         members(init).is_empty().then_some(())
     });
 }
@@ -103,12 +103,12 @@ fn grafted(rig: &Rig) -> Container {
 fn programs_that_start_after_the_session_has_died_start_as_they_do_unprepared() {
     let Some(rig) = rig() else { return };
     let mut plain = starts(rig, None);
-    let_go(&plain);
+    release_held(&plain);
     assert_eq!(plain.end().code(), Some(6));
 
     let mut container = grafted(rig);
     kill_the_session(container.init().pid);
-    let_go(&container);
+    release_held(&container);
     let code = container.end().code();
     assert_eq!(container.stdout(), plain.stdout());
     assert_eq!(code, Some(6));
@@ -163,7 +163,7 @@ fn a_session_that_does_not_answer_does_not_hold_a_program_up_for_ever() {
     for pid in members(init) {
         kill(Pid::from_raw(pid), Signal::SIGCONT).unwrap();
     }
-    let_go(&container);
+    release_held(&container);
     assert_eq!(container.end().code(), Some(6));
 }
 
@@ -176,7 +176,7 @@ fn a_program_in_a_network_of_its_own_starts_beside_a_session_that_lives() {
     // As a sandbox that the workload makes for a child of its own would have it: everything but the network is the container's.
     let output = beside(init, &[], &environment, &["/bin/echo", "started"]);
     assert_eq!(output, "started\n");
-    let_go(&container);
+    release_held(&container);
     assert_eq!(container.end().code(), Some(6));
     let stderr = std::fs::read_to_string(container.file("out/stderr")).unwrap();
     assert!(

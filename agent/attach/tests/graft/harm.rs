@@ -12,7 +12,7 @@ use super::container::{Container, PATIENT, Rig, Spec, Tools, WORKLOAD, rig, wait
 use super::{graft, members};
 
 /// The container's processes that were started as `launcher keeper`, the outermost first.
-pub(crate) fn keepers(init: i32) -> Vec<i32> {
+pub(crate) fn supervisors(init: i32) -> Vec<i32> {
     let procfs = Procfs::default();
     let mut found: Vec<i32> = members(init)
         .into_iter()
@@ -80,17 +80,17 @@ fn a_session_that_is_asked_to_end_does_and_the_workload_runs_on() {
 }
 
 #[test]
-fn a_killed_keeper_leaves_the_workload_nothing_to_wait_for() {
+fn a_killed_supervisor_leaves_the_workload_nothing_to_wait_for() {
     let Some(rig) = rig() else { return };
     let mut container = Container::workload(rig);
     assert!(graft(rig, &container).1.grafted);
     container.reports();
     let init = container.init().pid;
-    let ours = keepers(init);
-    assert_eq!(ours.len(), 2, "a warden and its keeper");
+    let ours = supervisors(init);
+    assert_eq!(ours.len(), 2, "a reaper and its supervisor");
     assert!(members(init).len() > 3, "the profiler runs beside the workload");
     kill(Pid::from_raw(ours[1]), Signal::SIGKILL).unwrap();
-    wait_for("the end of all that the keeper kept", || {
+    wait_for("the end of all that the supervisor kept", || {
         members(init).is_empty().then_some(())
     });
     // Ten more reports of the workload, each with what waitpid answers.
@@ -103,21 +103,21 @@ fn a_killed_keeper_leaves_the_workload_nothing_to_wait_for() {
 }
 
 #[test]
-fn a_killed_warden_takes_everything_along() {
+fn a_killed_reaper_takes_everything_along() {
     let Some(rig) = rig() else { return };
     let mut container = Container::workload(rig);
     assert!(graft(rig, &container).1.grafted);
     container.reports();
     let init = container.init().pid;
-    let ours = keepers(init);
+    let ours = supervisors(init);
     kill(Pid::from_raw(ours[0]), Signal::SIGKILL).unwrap();
-    wait_for("the end of all that the warden had", || {
+    wait_for("the end of all that the reaper had", || {
         members(init).is_empty().then_some(())
     });
     container.works_for(Duration::from_millis(500));
     container.signal(Signal::SIGTERM);
     assert_eq!(container.end().code(), Some(0));
-    // The keeper itself may have been met once; after that the workload is childless again.
+    // The supervisor itself may have been met once; after that the workload is childless again.
     let stdout = container.stdout();
     let met = stdout
         .lines()

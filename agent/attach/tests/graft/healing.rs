@@ -132,8 +132,8 @@ fn a_list_that_nobody_uses_and_that_never_answers_is_made_anew() {
         .arg("--version")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&version.stdout).into_owned();
-    let version = said
+    let message = String::from_utf8_lossy(&version.stdout).into_owned();
+    let version = message
         .trim()
         .rsplit_once("version ")
         .unwrap()

@@ -262,7 +262,7 @@ fn tools_that_are_missing_hang_or_crash_mean_a_plain_start() {
         assert_eq!((state.grafted, state.reason.as_str()), (false, reason), "{what}");
         // Nothing of ours stays beside the workload.
         let init = container.init();
-        wait_for("the keeper's end", || members(init.pid).is_empty().then_some(()));
+        wait_for("the supervisor's end", || members(init.pid).is_empty().then_some(()));
         container.reports();
         container.signal(Signal::SIGTERM);
         assert_eq!(container.end().code(), Some(0));

@@ -33,7 +33,7 @@ fn a_session_whose_launch_is_gone_records_all_the_same() {
             && words.get(1).is_some_and(|word| word == "launch")
     });
     kill(Pid::from_raw(launch.unwrap()), Signal::SIGKILL).unwrap();
-    // The keeper looks several times in that time.
+    // The supervisor looks several times in that time.
     container.works_for(Duration::from_millis(1500));
     target.start_collection(SESSION, "after", false, LOOSE).unwrap();
     container.works_for(Duration::from_millis(500));
@@ -167,7 +167,7 @@ fn the_death_of_the_session_leaves_the_workload_running() {
 }
 
 #[test]
-fn the_keeper_ends_a_collection_whose_agent_never_returns() {
+fn the_supervisor_ends_a_collection_whose_agent_never_returns() {
     let Some(rig) = rig() else { return };
     let mut container = Container::workload(rig);
     let (target, state) = graft(rig, &container);
@@ -225,7 +225,7 @@ fn the_keeper_ends_a_collection_whose_agent_never_returns() {
         target.discard_collection(SESSION, "unwanted").unwrap();
         assert!(!container.file("run/out/unwanted.qdstrm").exists());
     }
-    // What the keeper saved is still there for an agent that comes back late.
+    // What the supervisor saved is still there for an agent that comes back late.
     assert!(
         target
             .stop_collection(SESSION, "time")

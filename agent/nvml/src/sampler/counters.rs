@@ -1,4 +1,4 @@
-//! What the sampler counts about itself.
+//! The sampler's own counters.
 
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;

@@ -1,4 +1,4 @@
-//! The loop: what is due, read it, hand it out; and the way back when NVML is lost.
+//! The sampling loop: reads what is due, passes samples on, and reopens NVML after it was lost.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

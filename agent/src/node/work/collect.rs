@@ -33,7 +33,7 @@ impl Work<'_> {
         self.journal.opened_utc_ns = Some(utc_ns());
         self.remember().await?;
         if let Some(held) = held {
-            self.let_go(held, attached).await?;
+            self.release_held(held, attached).await?;
         }
         let attached = self.journal.attached.clone().unwrap_or_else(|| attached.clone());
         self.close(&attached, self.length()).await

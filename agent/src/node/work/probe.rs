@@ -269,7 +269,7 @@ fn preparation(grafted: &Target, toolbox: &Toolbox) -> Result<Prepared, Failure>
         let detail = if state.detail.is_empty() {
             grafted
                 .failure()
-                .map(|said| printable(&said, FAILURE))
+                .map(|text| printable(&text, FAILURE))
                 .unwrap_or_default()
         } else {
             state.detail
@@ -304,14 +304,14 @@ fn attach_failed(error: GraftError) -> Failure {
 }
 
 /// The beginning of what comes out of a container.
-fn printable(said: &str, most: usize) -> String {
-    said.chars().filter(|letter| !letter.is_control()).take(most).collect()
+fn printable(text: &str, most: usize) -> String {
+    text.chars().filter(|letter| !letter.is_control()).take(most).collect()
 }
 
 /// A session that answers, if what it collects can be read here.
 fn live(grafted: &Target, toolbox: &Toolbox) -> Result<Prepared, Failure> {
-    let said = grafted.tools_version().map_err(attach_failed)?.unwrap_or_default();
-    let tools = printable(&said, VERSION);
+    let text = grafted.tools_version().map_err(attach_failed)?.unwrap_or_default();
+    let tools = printable(&text, VERSION);
     if toolbox.is_empty() || toolbox.get(&tools).is_some() {
         return Ok(Prepared {
             tools,
@@ -399,8 +399,8 @@ mod tests {
             ),
         ];
         for (labels, annotations, expected) in rows {
-            let said = remedy(labels, annotations);
-            assert!(said.contains(expected), "{said}");
+            let text = remedy(labels, annotations);
+            assert!(text.contains(expected), "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! From what was collected to what is published.
+//! Makes the published files of what was collected.
 
 use flopwatch_api::capture::CaptureSummary;
 use flopwatch_api::reason::CaptureReason;

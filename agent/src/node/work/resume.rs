@@ -1,4 +1,4 @@
-//! Goes on with a capture that an earlier life of this agent began.
+//! Resumes a capture that an earlier agent process began.
 
 use std::time::Duration;
 

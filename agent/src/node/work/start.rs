@@ -17,8 +17,8 @@ use crate::node::starts::Held;
 
 /// Time between two looks whether the container has started without its collection.
 const MISSED: Duration = Duration::from_secs(1);
-/// How long the launcher may take to become the program once it is let go.
-const LET_GO: Duration = Duration::from_secs(10);
+/// How long the launcher may take to become the program once it is released.
+const RELEASE: Duration = Duration::from_secs(10);
 
 impl Work<'_> {
     /// Waits until the container is held for its collection; fails once its program runs without.
@@ -118,12 +118,12 @@ impl Work<'_> {
     }
 
     /// Lets a held container go now that its collection runs, and makes sure that its program is in it.
-    pub(super) async fn let_go(&self, held: Held, attached: &Attached) -> Result<(), Failure> {
+    pub(super) async fn release_held(&self, held: Held, attached: &Attached) -> Result<(), Failure> {
         held.started();
         let collector = self.node.containers.collector(&attached.container_id, attached.process);
         let state = blocking(CaptureReason::AttachFailed, move || {
             collector
-                .await_launcher(LET_GO)
+                .await_launcher(RELEASE)
                 .map_err(|error| Failure::new(CaptureReason::AttachFailed, chain(&error)))
         })
         .await?;

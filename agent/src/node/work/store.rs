@@ -1,4 +1,4 @@
-//! Sees to copies of what was published.
+//! Waits until published artifacts are replicated to the object store.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use flopwatch_artifacts::Manifest;
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::warn;
 
-use super::{Copies, Work};
+use super::{Replication, Work};
 use crate::failure::Failure;
 use crate::node::storage::{failure_of, too_slow};
 
@@ -17,13 +17,13 @@ const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 impl Work<'_> {
-    /// Waits for copies in the object store where the capture succeeds only with them. What was published stays on the node
+    /// Waits for replicas in the object store where the capture succeeds only with them. What was published stays on the node
     /// whatever comes of it.
-    pub(super) async fn store(&mut self, manifest: &Manifest) -> Result<Copies, Failure> {
+    pub(super) async fn store(&mut self, manifest: &Manifest) -> Result<Replication, Failure> {
         let storage = &self.node.storage;
         let bucket = match (storage.mode(&self.capture.spec), storage.bucket()) {
-            (StorageMode::Node, _) | (StorageMode::Replicated, None) => return Ok(Copies::None),
-            (StorageMode::Replicated, Some(_)) => return Ok(Copies::Due),
+            (StorageMode::Node, _) | (StorageMode::Replicated, None) => return Ok(Replication::None),
+            (StorageMode::Replicated, Some(_)) => return Ok(Replication::Due),
             (StorageMode::Durable, None) => return Err(storage.refusal()),
             (StorageMode::Durable, Some(bucket)) => bucket.clone(),
         };
@@ -39,7 +39,7 @@ impl Work<'_> {
             let (failure, passing) = match tried {
                 Ok(Ok(())) => {
                     self.node.metrics.upload(None);
-                    return Ok(Copies::Stored(bucket.place(&manifest.capture)));
+                    return Ok(Replication::Stored(bucket.place(&manifest.capture)));
                 }
                 Ok(Err(error)) => failure_of(&error),
                 Err(_elapsed) => (too_slow(), false),

@@ -18,7 +18,7 @@ use crate::bound::{Bound, BoundBy};
 use crate::failure::{Failure, chain};
 use crate::profilers::{Observed, Site};
 
-/// Beyond the window's end, the session's keeper stops the collection by itself.
+/// Beyond the window's end, the session's supervisor stops the collection by itself.
 const GUARD_GRACE: Duration = Duration::from_secs(30);
 /// How often a session is asked again that does not answer.
 const ATTEMPTS: u32 = 3;
@@ -70,7 +70,7 @@ pub(super) fn start(site: &Site, bound: Bound, min_free_bytes: u64) -> Result<()
         .map_err(attach_failure)
 }
 
-/// Fails when the session's keeper has ended the collection before its time.
+/// Fails when the session's supervisor has ended the collection before its time.
 pub(super) fn check(site: &Site, bound: Bound) -> Result<(), Failure> {
     match collector(site).verdict() {
         Some(verdict) if verdict != Verdict::Deadline => Err(verdict_failure(verdict, bound)),
@@ -105,7 +105,7 @@ fn look(collector: &dyn Collector, name: &str) -> Result<(SessionState, bool), G
 pub(super) fn stop(site: &Site, bound: Bound, goes_on: &dyn Fn() -> bool) -> Result<(), Failure> {
     let (collector, name) = (collector(site), file_name(&site.capture));
     let path = collector.stop(&name).map_err(|error| match collector.verdict() {
-        // A stop that failed because the keeper had ended the collection says why the keeper did.
+        // A stop that failed because the supervisor had ended the collection says why the supervisor did.
         Some(verdict) if verdict != Verdict::Deadline => verdict_failure(verdict, bound),
         _ => Failure::new(CaptureReason::CollectionFailed, chain(&error)),
     })?;
@@ -120,7 +120,7 @@ pub(super) fn stop(site: &Site, bound: Bound, goes_on: &dyn Fn() -> bool) -> Res
 }
 
 /// Ends a collection that may run and removes the capture's file. Says only in the log what did not work: the session's
-/// keeper ends what is left.
+/// supervisor ends what is left.
 pub(crate) fn clean(collector: &dyn Collector, name: &str) {
     // A control command goes on when the helper that brought it into the container dies, and may write the capture yet.
     if let Err(error) = collector.await_quiet() {
@@ -133,7 +133,7 @@ pub(crate) fn clean(collector: &dyn Collector, name: &str) {
             }
         }
         Ok(SessionState::Ending) => match collector.end_session() {
-            Ok(()) => warn!("the profiler's session hangs; its keeper ends it"),
+            Ok(()) => warn!("the profiler's session hangs; its supervisor ends it"),
             Err(error) => warn!(error = %chain(&error), "the profiler's session hangs and was not ended"),
         },
         Ok(_) => {}
@@ -187,7 +187,7 @@ fn verdict_failure(verdict: Verdict, bound: Bound) -> Failure {
         Verdict::TooLarge => bound.outgrown(),
         Verdict::NoSpace => Failure::new(CaptureReason::DiskSpace, NO_SPACE),
         Verdict::Deadline | Verdict::Malformed => {
-            let message = "the session's keeper ended the collection by itself";
+            let message = "the session's supervisor ended the collection by itself";
             Failure::new(CaptureReason::CollectionFailed, message)
         }
     }
@@ -202,7 +202,7 @@ mod tests {
         for (verdict, reason, setting) in [
             (Verdict::TooLarge, CaptureReason::CaptureTooLarge, "--max-capture-bytes"),
             (Verdict::NoSpace, CaptureReason::DiskSpace, "--min-free-bytes"),
-            (Verdict::Malformed, CaptureReason::CollectionFailed, "keeper"),
+            (Verdict::Malformed, CaptureReason::CollectionFailed, "supervisor"),
         ] {
             let (bytes, by) = (7, BoundBy::Agent);
             let failure = verdict_failure(verdict, Bound { bytes, by });

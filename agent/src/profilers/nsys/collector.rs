@@ -24,13 +24,13 @@ pub trait Collector: Send + Sync {
     /// Ends it and throws it away. Safe to run twice.
     fn discard(&self, name: &str) -> Result<(), GraftError>;
 
-    /// Why the session's keeper ended the collection by itself; none where it did not.
+    /// Why the session's supervisor ended the collection by itself; none where it did not.
     fn verdict(&self) -> Option<Verdict>;
 
     /// State of the session.
     fn session(&self) -> Result<SessionState, GraftError>;
 
-    /// Has the session's keeper end a session that hangs on its way to its end. Safe to run twice.
+    /// Has the session's supervisor end a session that hangs on its way to its end. Safe to run twice.
     fn end_session(&self) -> Result<(), GraftError>;
 
     /// Waits until no control command is at work.

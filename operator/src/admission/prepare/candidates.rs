@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::ResourceExt as _;
 
-use crate::admission::prepare::{PrepareOptions, room};
+use crate::admission::prepare::{PrepareOptions, capture_bytes};
 use crate::admission::quantity;
 use crate::admission::refusal::Refusal;
 use crate::session::targets::asks_for_gpu;
@@ -141,8 +141,8 @@ fn refuse_names(spec: &PodSpec) -> Option<Refusal> {
 }
 
 fn refuse_storage(spec: &PodSpec, options: &PrepareOptions) -> Option<Refusal> {
-    let limit = room::limit(spec)?;
-    let needed = room::needed(options);
+    let limit = capture_bytes::limit(spec)?;
+    let needed = capture_bytes::needed(options);
     (limit < needed).then_some(Refusal::EphemeralStorage { limit, needed })
 }
 

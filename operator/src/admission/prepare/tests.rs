@@ -331,8 +331,8 @@ fn what_cannot_be_prepared_says_why_and_what_to_do() {
         ),
         ("memory", pod(Value::Null, limited(json!({"memory": "32Mi"})))),
     ];
-    let said: BTreeMap<&str, String> = refusals.iter().map(|(name, pod)| (*name, unprepared(pod))).collect();
-    insta::assert_yaml_snapshot!("refusals", said);
+    let message: BTreeMap<&str, String> = refusals.iter().map(|(name, pod)| (*name, unprepared(pod))).collect();
+    insta::assert_yaml_snapshot!("refusals", message);
 }
 
 #[test]
@@ -341,12 +341,14 @@ fn h3_a_pod_with_limited_storage_says_how_much_of_it_a_capture_may_take() {
         let mut container = gpu_container();
         json_patch::merge(&mut container["resources"]["limits"], &limits);
         let pod = pod(
-            json!({CAPTURE_ROOM_ANNOTATION: forged}),
+            json!({CAPTURE_BYTES_ANNOTATION: forged}),
             json!({"containers": [container]}),
         );
         let (patched, preparation) = stored(&pod, &options(), &Entrypoints::new());
         assert_eq!(preparation.prepared, ["main"]);
-        patched["metadata"]["annotations"].get(CAPTURE_ROOM_ANNOTATION).cloned()
+        patched["metadata"]["annotations"]
+            .get(CAPTURE_BYTES_ANNOTATION)
+            .cloned()
     };
     let limited = json!({"ephemeral-storage": "300Mi"});
     assert_eq!(room(limited, "999999999999"), Some(json!((36 << 20).to_string())));

@@ -46,7 +46,7 @@ fn context(server: &ApiServer, capture: &Capture) -> Context {
 }
 
 #[tokio::test]
-async fn m6_a_capture_whose_healthy_agent_cannot_delete_is_let_go_with_an_event_that_names_what_is_left() {
+async fn m6_a_capture_whose_healthy_agent_cannot_delete_is_released_with_an_event_that_names_what_is_left() {
     let server = ApiServer::new();
     let capture = Arc::new(deleting(&server));
     let context = Arc::new(context(&server, &capture));

@@ -29,7 +29,7 @@ pub(super) const NODE: &str = "node";
 /// The other node, where there is one.
 pub(super) const OTHER_NODE: &str = "other-node";
 
-/// What agents make forms with, and where they keep copies.
+/// What agents make derived artifacts with, and where they keep copies.
 #[derive(Clone)]
 pub(super) struct AgentSetup<'a> {
     pub(super) client: Client,

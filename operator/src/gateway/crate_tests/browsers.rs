@@ -249,9 +249,9 @@ async fn a_user_signs_in_profiles_and_opens_a_timeline_in_a_browser() {
         output = driven => output.unwrap(),
         never = infer_runs(&rig) => match never {},
     };
-    let said = String::from_utf8_lossy(&output.stdout);
+    let message = String::from_utf8_lossy(&output.stdout);
     let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}\n{complaints}");
+    assert!(output.status.success(), "{message}\n{complaints}");
     let [made, changed, deleted] = WRITES.map(|verb| rig.cluster.done(verb));
     let run = &made[0].body["spec"];
     assert_eq!(

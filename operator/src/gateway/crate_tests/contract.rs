@@ -37,7 +37,11 @@ async fn the_gateway_answers_as_its_document_says() {
         .await
         .expect("an end within the deadline")
         .unwrap();
-    let said = String::from_utf8_lossy(&ran.stdout);
-    assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
-    println!("{said}");
+    let message = String::from_utf8_lossy(&ran.stdout);
+    assert!(
+        ran.status.success(),
+        "{message}{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
+    println!("{message}");
 }

@@ -1,4 +1,4 @@
-//! Forms of a timeline through the gateway. What makes them here writes how large the timeline is; the agent's own tests have the real
+//! Derived artifacts of a timeline through the gateway. What makes them here writes how large the timeline is; the agent's own tests have the real
 //! one.
 
 use std::fs::File;
@@ -25,7 +25,7 @@ const KERNELS: &str = "kernels.json";
 #[derive(Debug)]
 pub(super) struct Sizes {
     pub(super) folder: PathBuf,
-    /// How long the form for Perfetto takes; without it, it never ends.
+    /// How long the derived artifact for Perfetto takes; without it, it never ends.
     pub(super) perfetto: Option<Duration>,
 }
 
@@ -52,7 +52,7 @@ impl Converter for Sizes {
             }
             let sizes = inputs.iter().map(|timeline| std::fs::metadata(timeline).unwrap().len());
             let bytes: u64 = sizes.sum();
-            let said = match form.as_str() {
+            let message = match form.as_str() {
                 EVENTS_JSON => earliest(bytes).to_string(),
                 KERNELS => String::new(),
                 _ => format!("{bytes} bytes"),
@@ -64,7 +64,7 @@ impl Converter for Sizes {
                 let inputs: Vec<Input<'_>> = inputs.iter().map(|_input| Input::whole(&empty)).collect();
                 request.run(&inputs, &mut File::create(&output).unwrap()).unwrap();
             } else {
-                std::fs::write(&output, said).unwrap();
+                std::fs::write(&output, message).unwrap();
             }
             Ok(File::open(output).unwrap())
         }

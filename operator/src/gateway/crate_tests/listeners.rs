@@ -68,15 +68,15 @@ async fn m5_a_change_is_made_into_one_notice_however_many_listen() {
     );
 
     let id = "00000007";
-    let places = Places::new(CLIENTS, CLIENTS);
+    let slots = Slots::new(CLIENTS, CLIENTS);
     let listen = || -> Ears {
-        let place = places.take(&"reader".into()).unwrap();
-        let standing = sessions.watch(id).unwrap();
+        let slot = slots.take(&"reader".into()).unwrap();
+        let snapshot = sessions.watch(id).unwrap();
         Box::pin(
             Listener {
-                standing,
+                snapshot,
                 heard: None,
-                place,
+                slot,
             }
             .listen(),
         )

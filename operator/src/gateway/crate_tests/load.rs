@@ -248,11 +248,11 @@ async fn no_path_leads_out_of_the_sessions() {
             let answer = rig.send(request.as_bytes()).await;
             assert!(answer.status < 500, "{path}: {}", answer.status);
             assert_eq!(answer.header("x-injected"), "", "{path}");
-            let said = String::from_utf8_lossy(&answer.body);
-            assert!(!said.contains("root:"), "{path}");
+            let message = String::from_utf8_lossy(&answer.body);
+            assert!(!message.contains("root:"), "{path}");
             assert!(
-                answer.status >= 300 || path.contains('?') || said.contains("flopwatch"),
-                "{path}: {} {said:.200}",
+                answer.status >= 300 || path.contains('?') || message.contains("flopwatch"),
+                "{path}: {} {message:.200}",
                 answer.status
             );
         }

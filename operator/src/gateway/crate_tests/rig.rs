@@ -137,8 +137,8 @@ impl Rig {
             ),
             store: bucket.map(|bucket| ObjectStore::new(bucket, Metrics::new().unwrap().store.reads)),
             cookies: Cookies::new().unwrap(),
-            listeners: Places::new(LISTENERS, LISTENERS),
-            visitors: Places::new(VISITORS, VISITORS),
+            listeners: Slots::new(LISTENERS, LISTENERS),
+            visitors: Slots::new(VISITORS, VISITORS),
             // Sessions have their ids before they are answered, or never get one.
             taken_up: Duration::from_millis(200),
         };

@@ -46,10 +46,10 @@ impl<'a> Poller<'a> {
         loop {
             let packets = self.ask("GET", "").await;
             // A ping is the server's own.
-            let said = packets.split('\x1e').filter(|packet| *packet != "2");
-            let said: Vec<String> = said.map(str::to_owned).collect();
-            if !said.is_empty() {
-                return said;
+            let text = packets.split('\x1e').filter(|packet| *packet != "2");
+            let text: Vec<String> = text.map(str::to_owned).collect();
+            if !text.is_empty() {
+                return text;
             }
         }
     }
@@ -159,9 +159,9 @@ async fn a_handshake_is_counted_before_it_shows_a_token_and_ends_without_one() {
         "Authorization: Bearer nobody\r\n",
         "Authorization: Basic cmVhZGVyOng=\r\n",
     ] {
-        let (status, said) = handshake(&rig, headers).await;
+        let (status, text) = handshake(&rig, headers).await;
         assert_eq!(status, 503, "{headers}");
-        assert!(said.contains("\"reason\":\"Busy\""), "{said}");
+        assert!(text.contains("\"reason\":\"Busy\""), "{text}");
     }
     // Whoever shows a token at once needs no place of a visitor, and has so many of their own.
     for _ in 0..LISTENERS {

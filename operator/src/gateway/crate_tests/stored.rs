@@ -34,7 +34,7 @@ pub(super) fn bucket(server: &S3Server, secret: &str) -> Bucket {
     flags.store.open_with("cluster", limits, variable).unwrap().unwrap()
 }
 
-/// A gateway whose capture has copies in the store.
+/// A gateway whose capture has replicas in the store.
 async fn copied(server: &S3Server) -> (Rig, Bucket) {
     let bucket = bucket(server, flopwatch_bucket_rig::SECRET_KEY);
     let rig = Rig::with_store(bucket.clone()).await;
@@ -220,7 +220,7 @@ async fn any_nodes_agent_makes_a_form_of_a_copy() {
     );
     // It is kept there, and goes when the copy is gone.
     let other = rig.other.as_ref().unwrap();
-    assert_eq!(other.store.guests().await.unwrap(), [capture()]);
+    assert_eq!(other.store.remote_captures().await.unwrap(), [capture()]);
     server.fail_after(2);
     let kept = rig.get(&form, "reader").await;
     server.recover();
@@ -228,8 +228,8 @@ async fn any_nodes_agent_makes_a_form_of_a_copy() {
     bucket.remove(&capture()).await.unwrap();
     assert_eq!(rig.get(&form, "reader").await.status, 404);
     for _ in 0..2 {
-        other.store.forget_guest(&capture()).await.unwrap();
-        assert!(other.store.guests().await.unwrap().is_empty());
+        other.store.forget_remote_capture(&capture()).await.unwrap();
+        assert!(other.store.remote_captures().await.unwrap().is_empty());
     }
     other.stop();
     let nobody = rig.get(&form, "reader").await;

@@ -10,9 +10,9 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 
 use super::{Over, Plan, Step, admit};
+use crate::preparation_failure::preparation_failure;
 use crate::session::own_pod::{self, Attempt};
 use crate::session::targets::{Selection, choose_among};
-use crate::trouble::trouble;
 
 impl Step<'_> {
     /// The session's own pod, if it has made one and it is seen.
@@ -58,7 +58,7 @@ impl Step<'_> {
         };
         let manifest = own_pod::manifest(self.session, template);
         let wanted = own_pod::typed(manifest.clone()).map_or(1, |pod| own_pod::captures(self.session, &pod));
-        match admit(self.world.share, wanted) {
+        match admit(self.world.quota, wanted) {
             Err(Over::Now(message)) => self.wait(SessionReason::NamespaceLimit, message),
             Err(Over::Ever(message)) => {
                 self.end_without_captures(SessionReason::NamespaceLimit, SessionReason::Failed, &message)
@@ -98,7 +98,7 @@ impl Step<'_> {
             StartMode::Now => scheduled && pod::phase(pod) == "Running",
         };
         if !ready && kept.is_empty() {
-            let why = trouble(pod).map_or_else(String::new, |trouble| format!("; {}", trouble.note()));
+            let why = preparation_failure(pod).map_or_else(String::new, |failure| format!("; {}", failure.note()));
             let message = format!("pod {name} is not running (phase {}){why}", pod::phase(pod));
             return self.wait(SessionReason::WaitingForTargets, message);
         }

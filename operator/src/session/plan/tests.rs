@@ -4,7 +4,7 @@ mod template;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::trouble::tests::{exited, parsed, prepared, waiting};
+use crate::preparation_failure::tests::{exited, parsed, prepared, waiting};
 
 const NOW: &str = "2026-01-01T00:01:00Z";
 
@@ -40,7 +40,7 @@ fn world<'a>(pods: &'a [Arc<Pod>], captures: &'a [Arc<Capture>]) -> World<'a> {
         pods,
         captures,
         suspended: false,
-        share: Share::default(),
+        quota: Quota::default(),
         budget: Budget::new(50, []),
         attempt: None,
         fresh_id: "00c0ffee",
@@ -323,9 +323,9 @@ fn targets_that_were_found_say_which_pod_the_preparation_held_up() {
     let selector = json!({"target": {"podName": null, "podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 2}});
     let step = plan(&begun(&selector), &world(&pods, &[]));
     assert_eq!(step.create.len(), 1);
-    let said = condition(&step.status, SessionCondition::TargetsFound);
+    let text = condition(&step.status, SessionCondition::TargetsFound);
     let start = "True TargetsFound: 1 container; pod b: image registry/nsys:1 of init container flopwatch-tools cannot";
-    assert!(said.starts_with(start), "{said}");
+    assert!(text.starts_with(start), "{text}");
 }
 
 #[test]
@@ -335,11 +335,11 @@ fn a_target_that_asked_to_be_prepared_and_was_not_seen_is_named() {
         .labels_mut()
         .insert("flopwatch.dev/prepare".into(), "nsys".into());
     let step = plan(&begun(&json!({})), &world(&[Arc::new(unseen)], &[]));
-    let said = condition(&step.status, SessionCondition::TargetsFound);
+    let text = condition(&step.status, SessionCondition::TargetsFound);
     let start = "True TargetsFound: 1 container; pod p: the pod asks to be prepared for profiling";
     assert!(
-        said.starts_with(start) && said.contains("Create the pod anew"),
-        "{said}"
+        text.starts_with(start) && text.contains("Create the pod anew"),
+        "{text}"
     );
 }
 

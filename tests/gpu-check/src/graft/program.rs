@@ -145,8 +145,8 @@ impl Program {
                 return Ok(Started::Running(self));
             }
             if let Some(status) = self.child.try_wait()? {
-                let said = self.output();
-                let reason = said.lines().find_map(|line| line.strip_prefix(UNAVAILABLE));
+                let message = self.output();
+                let reason = message.lines().find_map(|line| line.strip_prefix(UNAVAILABLE));
                 return match reason {
                     Some(reason) if status.code() == Some(CANNOT_RUN) => Ok(Started::Unavailable(reason.to_owned())),
                     _ => bail!("the program ended with {status}: {}", self.last_words()),
@@ -162,8 +162,8 @@ impl Program {
     }
 
     fn last_words(&self) -> String {
-        let said = std::fs::read_to_string(self.folder.join("stderr")).unwrap_or_default();
-        said.lines().last().unwrap_or_default().to_owned()
+        let message = std::fs::read_to_string(self.folder.join("stderr")).unwrap_or_default();
+        message.lines().last().unwrap_or_default().to_owned()
     }
 
     /// What it has said so far.
@@ -238,13 +238,13 @@ pub(crate) fn session_process(folder: &Path) -> Result<Option<ProcessId>> {
     Ok(None)
 }
 
-/// Ends what a graft leaves running when this value goes: here no container's end takes the keepers along.
+/// Ends what a graft leaves running when this value goes: here no container's end takes the supervisors along.
 #[derive(Debug)]
-pub(crate) struct Keepers {
+pub(crate) struct Supervisors {
     run: String,
 }
 
-impl Keepers {
+impl Supervisors {
     /// Of programs that are grafted in `folder`.
     pub(crate) fn of(folder: &Path) -> Self {
         Self {
@@ -255,20 +255,20 @@ impl Keepers {
     fn running(&self) -> Vec<i32> {
         let procfs = Procfs::default();
         let pids = procfs.pids().unwrap_or_default();
-        let is_keeper =
+        let is_supervisor =
             |words: &[String]| words.get(1).is_some_and(|word| word == "keeper") && words.contains(&self.run);
         pids.into_iter()
-            .filter(|pid| procfs.command_line(*pid).is_ok_and(|words| is_keeper(&words)))
+            .filter(|pid| procfs.command_line(*pid).is_ok_and(|words| is_supervisor(&words)))
             .collect()
     }
 }
 
-impl Drop for Keepers {
+impl Drop for Supervisors {
     fn drop(&mut self) {
         let begin = Instant::now();
         let mut running = self.running();
         for pid in &running {
-            // A keeper ends its tree on this signal; one that has ended meanwhile is no error.
+            // A supervisor ends its tree on this signal; one that has ended meanwhile is no error.
             nix::sys::signal::kill(nix::unistd::Pid::from_raw(*pid), nix::sys::signal::Signal::SIGTERM).ok();
         }
         while !running.is_empty() && begin.elapsed() < PATIENCE {

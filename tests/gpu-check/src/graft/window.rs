@@ -84,9 +84,9 @@ pub(crate) fn capture(
     }
     let run = |what: &str, command: Vec<String>| -> Result<f64> {
         let begin = Instant::now();
-        let said = sandbox::run(&Reexec::default(), &sandboxed(tools, command, scratch.path()))?;
-        if !said.success() {
-            bail!("{what} failed ({:?}): {}", said.end, said.last_words());
+        let message = sandbox::run(&Reexec::default(), &sandboxed(tools, command, scratch.path()))?;
+        if !message.success() {
+            bail!("{what} failed ({:?}): {}", message.end, message.last_words());
         }
         Ok(begin.elapsed().as_secs_f64())
     };

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use nvml_wrapper_sys::bindings as sys;
 use sys::{nvmlDevice_t, nvmlReturn_t};
 
-use crate::library::{Library, Place, Unit, running, supported, supported_u32};
+use crate::library::{Library, Position, Unit, running, supported, supported_u32};
 use crate::state::Device;
 
 type Answer<T> = Result<T, nvmlReturn_t>;
@@ -86,7 +86,7 @@ unsafe fn put_all<T: Copy>(to: *mut T, count: *mut c_uint, items: &[T]) -> Answe
 
 /// What `ask` says about the unit of `handle`.
 fn of_unit<T>(function: &str, handle: nvmlDevice_t, ask: impl FnOnce(Unit<'_>) -> Answer<T>) -> Answer<T> {
-    let place = Place::of_handle(handle)?;
+    let place = Position::of_handle(handle)?;
     let mut library = Library::lock();
     let (state, _) = library.state(function)?;
     ask(state.unit(place)?)
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn nvmlDeviceGetCount_v2(count: *mut c_uint) -> nvmlReturn
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(index: c_uint, device: *mut nvmlDevice_t) -> nvmlReturn_t {
     let found = usize::try_from(index).or(Err(INVALID)).and_then(|index| {
-        let place = Place {
+        let place = Position {
             device: index,
             partition: None,
         };
@@ -164,7 +164,7 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(index: c_uint, device: *m
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetIndex(device: nvmlDevice_t, index: *mut c_uint) -> nvmlReturn_t {
     let found = of_device("nvmlDeviceGetIndex", device, |_| {
-        Place::of_handle(device).and_then(|place| c_uint::try_from(place.device).or(Err(INVALID)))
+        Position::of_handle(device).and_then(|place| c_uint::try_from(place.device).or(Err(INVALID)))
     });
     // SAFETY: nvml.h: `index` is the caller's `unsigned int`.
     code(found.and_then(|found| unsafe { put(index, found) }))
@@ -309,7 +309,7 @@ pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
     /// `NVML_VALUE_NOT_AVAILABLE` as the field has it.
     const UNKNOWN: c_ulonglong = c_ulonglong::MAX;
     let collect = || {
-        let place = Place::of_handle(device)?;
+        let place = Position::of_handle(device)?;
         let mut library = Library::lock();
         let (state, processes) = library.state("nvmlDeviceGetComputeRunningProcesses_v3")?;
         let instance = place
@@ -338,7 +338,7 @@ pub unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
     last_seen: c_ulonglong,
 ) -> nvmlReturn_t {
     let collect = || {
-        let place = Place::of_handle(device)?;
+        let place = Position::of_handle(device)?;
         let mut library = Library::lock();
         let (state, processes) = library.state("nvmlDeviceGetProcessUtilization")?;
         let unit = Unit::Device(state.unit(place)?.device()?);
@@ -403,9 +403,9 @@ pub unsafe extern "C" fn nvmlDeviceGetMigDeviceHandleByIndex(
             .partitions
             .get(index)
             .ok_or(sys::nvmlReturn_enum_NVML_ERROR_NOT_FOUND)?;
-        Ok(Place {
+        Ok(Position {
             partition: Some(index),
-            ..Place::of_handle(device)?
+            ..Position::of_handle(device)?
         }
         .to_handle())
     });

@@ -30,13 +30,13 @@ static LIBRARY: Mutex<Library> = Mutex::new(Library {
 
 /// Which GPU or partition a handle stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     pub(crate) device: usize,
     pub(crate) partition: Option<usize>,
 }
 
 /// A handle is a number, never an address: 1 + GPU, with 1 + partition in the upper half.
-impl Place {
+impl Position {
     pub(crate) const fn to_handle(self) -> sys::nvmlDevice_t {
         let partition = match self.partition {
             Some(partition) => partition + 1,
@@ -137,7 +137,7 @@ impl Library {
 }
 
 impl State {
-    pub(crate) fn unit(&self, place: Place) -> Result<Unit<'_>, sys::nvmlReturn_t> {
+    pub(crate) fn unit(&self, place: Position) -> Result<Unit<'_>, sys::nvmlReturn_t> {
         let invalid = sys::nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT;
         let device = self.devices.get(place.device).ok_or(invalid)?;
         match place.partition {
@@ -180,25 +180,25 @@ mod tests {
     #[test]
     fn a_handle_stands_for_one_place() {
         for place in [
-            Place {
+            Position {
                 device: 0,
                 partition: None,
             },
-            Place {
+            Position {
                 device: 7,
                 partition: None,
             },
-            Place {
+            Position {
                 device: 7,
                 partition: Some(0),
             },
-            Place {
+            Position {
                 device: 0,
                 partition: Some(6),
             },
         ] {
-            assert_eq!(Place::of_handle(place.to_handle()), Ok(place));
+            assert_eq!(Position::of_handle(place.to_handle()), Ok(place));
         }
-        assert!(Place::of_handle(std::ptr::null_mut()).is_err());
+        assert!(Position::of_handle(std::ptr::null_mut()).is_err());
     }
 }

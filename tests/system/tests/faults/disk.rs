@@ -95,7 +95,7 @@ async fn a_target_whose_disk_fills_up_in_the_window_is_left_alone() -> Result<()
 
     trainer.open_window(&namespace, "struck").await?;
     disk.fill(0)?;
-    eventually("the keeper to end the collection", || async {
+    eventually("the supervisor to end the collection", || async {
         Ok((!trainer.path("/flopwatch/run/collecting").exists()).then_some(()))
     })
     .await?;

@@ -56,9 +56,9 @@ async fn every_path_asks_for_the_right(
         ensure!(none.status == 401, "{path}: {none:?}");
         for path in [path.clone(), path.replace(id, "00000000")] {
             let refused = client.request(&path, Some(stranger), &[]).await?;
-            let said = String::from_utf8_lossy(&refused.body);
+            let message = String::from_utf8_lossy(&refused.body);
             ensure!(
-                refused.status == 403 && !said.contains("trainer"),
+                refused.status == 403 && !message.contains("trainer"),
                 "{path}: {refused:?}"
             );
         }

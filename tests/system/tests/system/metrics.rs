@@ -69,8 +69,8 @@ async fn ask(url: &str, token: Option<&str>) -> Result<(String, String)> {
         arguments.extend(["--header", header]);
     }
     arguments.push(url);
-    let said = run("curl", &arguments).await?;
-    let (body, status) = said.trim_end().rsplit_once('\n').context("no status")?;
+    let message = run("curl", &arguments).await?;
+    let (body, status) = message.trim_end().rsplit_once('\n').context("no status")?;
     Ok((status.to_owned(), body.to_owned()))
 }
 
@@ -114,30 +114,30 @@ async fn m4_two_tenants_and_metrics() -> Result<()> {
             (tenants.last().map(String::as_str), "403"),
         ];
         for (token, expected) in who {
-            let (status, said) = ask(&url, token).await?;
+            let (status, message) = ask(&url, token).await?;
             ensure!(
                 status == expected,
-                "{}: {status} instead of {expected}: {said}",
+                "{}: {status} instead of {expected}: {message}",
                 pod.name_any()
             );
             ensure!(
-                !said.contains("flopwatch_"),
-                "{}: a refusal tells series: {said}",
+                !message.contains("flopwatch_"),
+                "{}: a refusal tells series: {message}",
                 pod.name_any()
             );
         }
-        let (status, said) = ask(&url, Some(&prometheus)).await?;
+        let (status, message) = ask(&url, Some(&prometheus)).await?;
         ensure!(
-            status == "200" && said.contains("flopwatch_"),
-            "{}: {status} {said}",
+            status == "200" && message.contains("flopwatch_"),
+            "{}: {status} {message}",
             pod.name_any()
         );
         // What is open to all says nothing but how the pod is.
         for (path, expected) in [("healthz", "200"), ("readyz", "200"), ("metrics", "404")] {
-            let (status, said) = ask(&format!("http://{address}:9465/{path}"), None).await?;
+            let (status, message) = ask(&format!("http://{address}:9465/{path}"), None).await?;
             ensure!(
-                status == expected && said.len() < 64,
-                "{}: /{path}: {status} {said}",
+                status == expected && message.len() < 64,
+                "{}: /{path}: {status} {message}",
                 pod.name_any()
             );
         }

@@ -64,13 +64,13 @@ async fn a_pod_template_session_sees_the_programs_first_range_and_its_pod_goes_w
 
     let code = namespace.exit_code(&name).await?;
     ensure!(code == 3, "the program's own exit code, not {code}");
-    let said = total(&namespace.logs(&name).await?)?;
+    let text = total(&namespace.logs(&name).await?)?;
     let file = download(&cluster, &namespace, &capture).await?;
     let timeline = flopwatch_trace::timeline_file::read(file.path(), &ReadLimits::default())?.capture;
     let ranges = timeline.events.get(&Category::NvtxRange).context("no NVTX ranges")?;
     ensure!(
-        ranges.count() == said,
-        "{} ranges in the timeline, the program made {said}",
+        ranges.count() == text,
+        "{} ranges in the timeline, the program made {text}",
         ranges.count()
     );
     let first = (0..ranges.len())

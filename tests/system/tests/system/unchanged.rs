@@ -119,9 +119,9 @@ async fn a_prepared_pod_takes_no_more_of_a_quota_and_cannot_write_to_its_tools()
 
     let state = namespace.launch_state("prepared").await?;
     ensure!(state["grafted"] == json!(true), "{state}");
-    let said = namespace
+    let message = namespace
         .shell("prepared", "touch /flopwatch/tools/x 2>&1 || true")
         .await?;
-    ensure!(said.contains("Read-only file system"), "{said}");
+    ensure!(message.contains("Read-only file system"), "{message}");
     namespace.delete().await
 }

@@ -49,10 +49,10 @@ async fn c1_an_agent_executes_nothing_that_a_container_names() -> Result<()> {
     tokio::time::sleep(PATIENCE).await;
     for node in &nodes {
         let name = format!("on-{node}");
-        let said = namespace
+        let message = namespace
             .shell(&name, "cat /tmp/forged 2>/dev/null || echo nothing")
             .await?;
-        ensure!(said.trim() == "nothing", "{name}: {said}");
+        ensure!(message.trim() == "nothing", "{name}: {message}");
     }
     namespace.delete().await
 }

@@ -87,7 +87,7 @@ async fn a_capture_that_grows_without_end_is_too_large() -> Result<()> {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     });
-    // Where the disk is slow, the session's keeper sees it and removes it before it has grown that far.
+    // Where the disk is slow, the session's supervisor sees it and removes it before it has grown that far.
     eventually("the capture to be larger than it may be", || async {
         Ok(std::fs::metadata(&file)
             .map_or(true, |metadata| metadata.len() > TOO_LARGE)

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn share(limit: usize, taken: usize) -> Share {
-    Share {
+fn quota(limit: usize, taken: usize) -> Quota {
+    Quota {
         limit: Some(limit),
         taken,
     }
@@ -13,20 +13,20 @@ fn share(limit: usize, taken: usize) -> Share {
 fn a_session_waits_while_its_namespace_is_full_and_takes_the_place_that_becomes_free() {
     let session = begun(&json!({}));
     let pods = [pod("p", "Running")];
-    let with = |share| {
+    let with = |quota| {
         plan(
             &session,
             &World {
-                share,
+                quota,
                 ..world(&pods, &[])
             },
         )
     };
-    let full = with(share(2, 2));
+    let full = with(quota(2, 2));
     assert!(full.create.is_empty() && full.status.completion_time.is_none());
     insta::assert_snapshot!(condition(&full.status, SessionCondition::TargetsFound), @"False NamespaceLimit: the namespace may have 2 captures at once: the session asks for 1 and waits until others have ended");
-    assert_eq!(with(share(2, 1)).create.len(), 1);
-    assert_eq!(with(Share::default()).create.len(), 1, "no limit");
+    assert_eq!(with(quota(2, 1)).create.len(), 1);
+    assert_eq!(with(Quota::default()).create.len(), 1, "no limit");
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn a_session_that_waited_too_long_for_its_namespace_says_that_it_was_full() {
     let step = plan(
         &session,
         &World {
-            share: share(1, 1),
+            quota: quota(1, 1),
             ..world(&pods, &[])
         },
     );
@@ -52,7 +52,7 @@ fn a_session_that_asks_for_more_than_a_namespace_may_have_is_refused_at_once() {
     let step = plan(
         &session,
         &World {
-            share: share(2, 0),
+            quota: quota(2, 0),
             ..world(&pods, &[])
         },
     );
@@ -68,7 +68,7 @@ fn a_pass_that_was_cut_off_finishes_what_was_admitted() {
     let step = plan(
         &session,
         &World {
-            share: share(2, 2),
+            quota: quota(2, 2),
             ..world(&pods, &captures)
         },
     );

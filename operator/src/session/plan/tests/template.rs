@@ -160,7 +160,7 @@ fn a_pod_that_somebody_else_made_is_neither_profiled_nor_deleted() {
 fn a_pod_is_made_neither_while_captures_are_suspended_nor_while_the_namespace_is_full() {
     let session = begun(&spec("Now"));
     let full = World {
-        share: Share {
+        quota: Quota {
             limit: Some(1),
             taken: 1,
         },
@@ -179,7 +179,7 @@ fn a_pod_is_made_neither_while_captures_are_suspended_nor_while_the_namespace_is
         &session,
         &World {
             suspended: true,
-            share: full.share,
+            quota: full.quota,
             ..world(&pods, &[])
         },
     );

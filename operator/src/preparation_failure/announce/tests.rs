@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::controller::context::Stores;
 use crate::controller::rig::{self, filled};
-use crate::trouble::tests::{exited, parsed, prepared, waiting};
+use crate::preparation_failure::tests::{exited, parsed, prepared, waiting};
 
 struct World {
     server: ApiServer,

@@ -14,7 +14,7 @@ struct Rig {
 }
 
 impl Rig {
-    async fn new(limits: DropLimits) -> Self {
+    async fn new(limits: UploadLimits) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let incoming = folder.path().join("incoming-files");
         std::fs::create_dir(&incoming).unwrap();
@@ -26,7 +26,7 @@ impl Rig {
         let store = Store::open(&folder.path().join("store"), options, metrics)
             .await
             .unwrap();
-        let dropped = Dropped::new(
+        let uploads = Uploads::new(
             Arc::new(store),
             incoming,
             "local",
@@ -35,7 +35,7 @@ impl Rig {
         );
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(async move { axum::serve(listener, dropped.router()).await.unwrap() });
+        tokio::spawn(async move { axum::serve(listener, uploads.router()).await.unwrap() });
         Self { address, folder }
     }
 
@@ -73,25 +73,25 @@ const BYTES: &str = "Content-Type: application/octet-stream\r\n";
 
 #[tokio::test]
 async fn what_is_taken_is_told() {
-    let rig = Rig::new(DropLimits::default()).await;
-    let (status, said) = rig.send("GET /v1/dropped HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"").await;
+    let rig = Rig::new(UploadLimits::default()).await;
+    let (status, message) = rig.send("GET /v1/dropped HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"").await;
     assert_eq!(
-        (status, &said["most_bytes"]),
+        (status, &message["most_bytes"]),
         (StatusCode::OK, &Value::from(8_u64 << 30))
     );
 }
 
 #[tokio::test]
 async fn a_page_of_another_site_cannot_have_a_file_taken() {
-    let rig = Rig::new(DropLimits::default()).await;
+    let rig = Rig::new(UploadLimits::default()).await;
     for headers in [
         "Host: evil.example\r\nContent-Type: application/octet-stream\r\n",
         "Sec-Fetch-Site: cross-site\r\nContent-Type: application/octet-stream\r\n",
         "Sec-Fetch-Site: same-site\r\nContent-Type: application/octet-stream\r\n",
     ] {
-        let (status, said) = rig.post(headers, 2, b"{}").await;
+        let (status, message) = rig.post(headers, 2, b"{}").await;
         assert_eq!(
-            (status, &said["reason"]),
+            (status, &message["reason"]),
             (StatusCode::FORBIDDEN, &Value::from("Foreign")),
             "{headers}"
         );
@@ -103,40 +103,40 @@ async fn a_page_of_another_site_cannot_have_a_file_taken() {
 
 #[tokio::test]
 async fn a_file_that_is_too_large_or_stalls_leaves_nothing_behind() {
-    let limits = DropLimits {
+    let limits = UploadLimits {
         bytes: 4,
         stall: Duration::from_millis(50),
-        ..DropLimits::default()
+        ..UploadLimits::default()
     };
     let rig = Rig::new(limits).await;
-    let (status, said) = rig.post(BYTES, 5, b"").await;
+    let (status, message) = rig.post(BYTES, 5, b"").await;
     assert_eq!(
-        (status, &said["reason"]),
+        (status, &message["reason"]),
         (StatusCode::PAYLOAD_TOO_LARGE, &Value::from("TooLarge"))
     );
     let chunked = format!("POST /v1/dropped HTTP/1.1\r\nHost: localhost\r\n{BYTES}Transfer-Encoding: chunked\r\n");
     let (status, _) = rig.send(&chunked, b"5\r\n12345\r\n0\r\n\r\n").await;
     assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
-    let (status, said) = rig.post(BYTES, 4, b"12").await;
+    let (status, message) = rig.post(BYTES, 4, b"12").await;
     assert_eq!(
-        (status, &said["reason"]),
+        (status, &message["reason"]),
         (StatusCode::REQUEST_TIMEOUT, &Value::from("Stalled"))
     );
     assert_eq!(rig.left(), 0);
 }
 
 #[tokio::test]
-async fn a_second_file_waits_for_the_first_and_one_whose_sender_left_is_let_go() {
-    let rig = Rig::new(DropLimits::default()).await;
+async fn a_second_file_waits_for_the_first_and_one_whose_sender_left_is_released() {
+    let rig = Rig::new(UploadLimits::default()).await;
     let mut first = TcpStream::connect(rig.address).await.unwrap();
     let head = format!("POST /v1/dropped HTTP/1.1\r\nHost: localhost\r\n{BYTES}Content-Length: 100\r\n\r\n{{");
     first.write_all(head.as_bytes()).await.unwrap();
     while rig.left() == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let (status, said) = rig.post(BYTES, 2, b"{}").await;
+    let (status, message) = rig.post(BYTES, 2, b"{}").await;
     assert_eq!(
-        (status, &said["reason"]),
+        (status, &message["reason"]),
         (StatusCode::SERVICE_UNAVAILABLE, &Value::from("Busy"))
     );
     drop(first);

@@ -12,8 +12,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::controller::context::Context;
-use crate::trouble::unprepared::{self, unprepared};
-use crate::trouble::{InitContainer, trouble};
+use crate::preparation_failure::unprepared::{self, unprepared};
+use crate::preparation_failure::{InitContainer, preparation_failure};
 
 /// Shortest time between two Events about one pod and one cause.
 pub const RESEND: Duration = Duration::from_mins(10);
@@ -64,16 +64,20 @@ pub async fn keep(context: &Context, changed: &Notify) {
 pub async fn round(context: &Context, told: &mut Told) -> bool {
     let now = Instant::now();
     told.forget_old(now);
-    for pod in context.stores.pods.state_filter(|pod| trouble(pod).is_some()) {
-        let (Some(trouble), Some(uid)) = (trouble(&pod), pod.uid()) else {
+    for pod in context
+        .stores
+        .pods
+        .state_filter(|pod| preparation_failure(pod).is_some())
+    {
+        let (Some(failure), Some(uid)) = (preparation_failure(&pod), pod.uid()) else {
             continue;
         };
-        if trouble.ended.is_some_and(|ended| is_older(ended, RESEND)) {
+        if failure.ended.is_some_and(|ended| is_older(ended, RESEND)) {
             continue;
         }
-        let reason = trouble.reason().as_str();
-        let subject = (uid, Some(trouble.container), reason);
-        if told.due(&subject, now, RESEND) && !tell(context, &pod, reason, trouble.note()).await {
+        let reason = failure.reason().as_str();
+        let subject = (uid, Some(failure.container), reason);
+        if told.due(&subject, now, RESEND) && !tell(context, &pod, reason, failure.note()).await {
             told.0.remove(&subject);
             return false;
         }

@@ -2,10 +2,10 @@
 //!
 //! Version 2022.4 names what it keeps in `/dev/shm` by PIDs. The containers of a pod have that folder in common and begin to
 //! count their processes at 1, each for itself: a second session would take over the names of the first, and both would lose
-//! their captures. So a keeper takes the pod's one place before it launches a session, and keeps it until it ends. Versions
-//! that leave nothing of theirs there (they keep it in their temporary folder) need no place, and give it back.
+//! their captures. So a supervisor takes the pod's one slot before it launches a session, and keeps it until it ends. Versions
+//! that leave nothing of theirs there (they keep it in their temporary folder) need no slot, and give it back.
 //!
-//! The place is the lock of the folder itself: it has no file that could stay behind.
+//! The slot is the lock of the folder itself: it has no file that could stay behind.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -19,19 +19,19 @@ use crate::list;
 
 /// The folder of shared memory, as POSIX has it on Linux.
 pub const SHARED_MEMORY: &str = "/dev/shm";
-/// How often a place that is taken is asked for again.
+/// How often a slot that is taken is asked for again.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A place, until it is dropped or this process ends.
+/// A slot, until it is dropped or this process ends.
 #[derive(Debug)]
-pub struct Place {
+pub struct Slot {
     _lock: Flock<File>,
 }
 
-/// Takes the place of those who share the memory at `folder`, waiting for at most `patience`. None: another has it. A folder
+/// Takes the slot of those who share the memory at `folder`, waiting for at most `patience`. None: another has it. A folder
 /// that is not there, or cannot be opened, has nothing to share: an error.
-#[expect(clippy::disallowed_methods, reason = "a keeper has no runtime")]
-pub fn take(folder: &Path, patience: Duration) -> io::Result<Option<Place>> {
+#[expect(clippy::disallowed_methods, reason = "a supervisor has no runtime")]
+pub fn take(folder: &Path, patience: Duration) -> io::Result<Option<Slot>> {
     let until = Instant::now() + patience;
     let mut file = OpenOptions::new()
         .read(true)
@@ -39,7 +39,7 @@ pub fn take(folder: &Path, patience: Duration) -> io::Result<Option<Place>> {
         .open(folder)?;
     loop {
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(lock) => return Ok(Some(Place { _lock: lock })),
+            Ok(lock) => return Ok(Some(Slot { _lock: lock })),
             Err((_, nix::errno::Errno::EWOULDBLOCK)) if Instant::now() >= until => return Ok(None),
             Err((again, nix::errno::Errno::EWOULDBLOCK)) => file = again,
             Err((_, error)) => return Err(error.into()),
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "tests of a keeper have no runtime")]
+    #[expect(clippy::disallowed_methods, reason = "tests of a supervisor have no runtime")]
     fn who_waits_gets_the_place_that_is_given_back() {
         let folder = tempfile::tempdir().unwrap();
         let first = take(folder.path(), SOON).unwrap();

@@ -7,7 +7,7 @@ pub mod unprepared;
 use std::fmt;
 
 use flopwatch_api::pod;
-use flopwatch_api::preparation::{LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, PREPARED_ANNOTATION, TOOLS_INIT_CONTAINER};
+use flopwatch_api::preparation::{LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, TOOLS_INIT_CONTAINER};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -84,7 +84,7 @@ impl Cause {
 
 /// Closed set of reasons for Events and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TroubleReason {
+pub enum PreparationFailureReason {
     /// The image with the launcher does not come onto the node.
     LauncherImageUnavailable,
     /// The tools image does not come onto the node.
@@ -93,7 +93,7 @@ pub enum TroubleReason {
     PreparationFailed,
 }
 
-impl TroubleReason {
+impl PreparationFailureReason {
     /// All of them.
     pub const ALL: [Self; 3] = [
         Self::LauncherImageUnavailable,
@@ -122,7 +122,7 @@ impl TroubleReason {
 
 /// Why a prepared pod does not start. It reads as a statement, without the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct PreparationFailure {
     /// The init container that holds the pod up.
     pub container: InitContainer,
     /// Image of the init container.
@@ -133,13 +133,15 @@ pub struct Trouble {
     pub ended: Option<Timestamp>,
 }
 
-impl Trouble {
+impl PreparationFailure {
     /// Which of the closed set it is.
-    pub const fn reason(&self) -> TroubleReason {
+    pub const fn reason(&self) -> PreparationFailureReason {
         match (self.cause, self.container) {
-            (Cause::Pull | Cause::Image(_), InitContainer::Launcher) => TroubleReason::LauncherImageUnavailable,
-            (Cause::Pull | Cause::Image(_), InitContainer::Tools) => TroubleReason::ToolsImageUnavailable,
-            (Cause::Start(_) | Cause::Exit(_), _) => TroubleReason::PreparationFailed,
+            (Cause::Pull | Cause::Image(_), InitContainer::Launcher) => {
+                PreparationFailureReason::LauncherImageUnavailable
+            }
+            (Cause::Pull | Cause::Image(_), InitContainer::Tools) => PreparationFailureReason::ToolsImageUnavailable,
+            (Cause::Start(_) | Cause::Exit(_), _) => PreparationFailureReason::PreparationFailed,
         }
     }
 
@@ -160,7 +162,7 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for PreparationFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, image) = (self.container.as_str(), &self.image);
         match self.cause {
@@ -173,7 +175,7 @@ impl fmt::Display for Trouble {
 }
 
 /// Why a prepared pod does not start, if the preparation is what holds it up.
-pub fn trouble(pod: &Pod) -> Option<Trouble> {
+pub fn preparation_failure(pod: &Pod) -> Option<PreparationFailure> {
     pod::prepared_containers(pod).next()?;
     let status = pod.status.as_ref()?;
     let failed = status.phase.as_deref() == Some("Failed");
@@ -185,7 +187,7 @@ pub fn trouble(pod: &Pod) -> Option<Trouble> {
     InitContainer::ALL.into_iter().find_map(|container| {
         let status = statuses.iter().find(|status| status.name == container.as_str())?;
         let (cause, finished) = held_up(status)?;
-        Some(Trouble {
+        Some(PreparationFailure {
             container,
             image: image(pod, container),
             cause,
@@ -225,6 +227,7 @@ pub(crate) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use flopwatch_api::preparation::PREPARED_ANNOTATION;
 
     /// A prepared pod whose init containers are in these states.
     pub(crate) fn prepared(name: &str, launcher: &Value, tools: &Value) -> Value {
@@ -344,16 +347,16 @@ pub(crate) mod tests {
             (&done, json!({}), String::new()),
         ];
         for (launcher, tools, expected) in cases {
-            let said = trouble(&parsed(&prepared("p", launcher, &tools)))
-                .map(|trouble| format!("{}: {trouble}", trouble.reason().as_str()));
-            assert_eq!(said.unwrap_or_default(), expected, "{launcher} {tools}");
+            let message = preparation_failure(&parsed(&prepared("p", launcher, &tools)))
+                .map(|failure| format!("{}: {failure}", failure.reason().as_str()));
+            assert_eq!(message.unwrap_or_default(), expected, "{launcher} {tools}");
         }
     }
 
     #[test]
     fn a_pod_that_was_not_prepared_or_was_ended_as_a_whole_is_none_of_our_trouble() {
         let pod = prepared("p", &exited(0), &exited(1));
-        assert!(trouble(&parsed(&pod)).is_some());
+        assert!(preparation_failure(&parsed(&pod)).is_some());
         let changes = [
             json!({"metadata": {"annotations": {PREPARED_ANNOTATION: null}}}),
             json!({"metadata": {"annotations": {PREPARED_ANNOTATION: " ,"}}}),
@@ -365,22 +368,22 @@ pub(crate) mod tests {
         for change in changes {
             let mut pod = pod.clone();
             json_patch::merge(&mut pod, &change);
-            assert_eq!(trouble(&parsed(&pod)), None, "{change}");
+            assert_eq!(preparation_failure(&parsed(&pod)), None, "{change}");
         }
     }
 
     #[test]
     fn a_pod_that_failed_for_good_says_when() {
         let mut pod = prepared("p", &exited(0), &exited(1));
-        assert_eq!(trouble(&parsed(&pod)).unwrap().ended, None);
+        assert_eq!(preparation_failure(&parsed(&pod)).unwrap().ended, None);
         pod["status"]["phase"] = json!("Failed");
-        let ended = trouble(&parsed(&pod)).unwrap().ended.unwrap();
+        let ended = preparation_failure(&parsed(&pod)).unwrap().ended.unwrap();
         assert_eq!(ended.to_string(), "2026-01-01T00:00:00Z");
     }
 
     #[test]
     fn the_note_names_the_remedy_and_stays_short_enough_for_an_event() {
-        let note = |pod: &Value| trouble(&parsed(pod)).unwrap().note();
+        let note = |pod: &Value| preparation_failure(&parsed(pod)).unwrap().note();
         assert_eq!(
             note(&prepared("p", &exited(0), &waiting("ErrImagePull"))),
             "image registry/nsys:1 of init container flopwatch-tools cannot be pulled: give the pod's service account pull secrets for it, or correct images.tools of Flopwatch or remove the label flopwatch.dev/prepare and create the pod anew"

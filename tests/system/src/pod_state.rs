@@ -14,7 +14,7 @@ const SILENCE: Duration = Duration::from_secs(15);
 
 /// How a workload stood at one moment.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct PodState {
     pod: String,
     /// When PID 1 started, in clock ticks since boot.
     start_ticks: String,
@@ -23,7 +23,7 @@ pub struct Standing {
     ranges: u64,
 }
 
-impl Standing {
+impl PodState {
     /// Looks at the sample workload in a pod.
     ///
     /// # Errors

@@ -49,7 +49,7 @@ const NAME_LETTERS: usize = 200;
 
 /// Bounds of what is taken in.
 #[derive(Clone, Debug)]
-pub struct DropLimits {
+pub struct UploadLimits {
     /// Largest file, in bytes.
     pub bytes: u64,
     /// Longest wait for the next bytes of a file.
@@ -60,7 +60,7 @@ pub struct DropLimits {
     pub kept: usize,
 }
 
-impl Default for DropLimits {
+impl Default for UploadLimits {
     /// Files of 8 GiB, a minute without bytes, 10 minutes for a step, eight timelines.
     fn default() -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Default for DropLimits {
 
 /// Takes files in.
 #[derive(Debug)]
-pub struct Dropped {
+pub struct Uploads {
     store: Arc<Store>,
     /// Where files lie while they are converted.
     folder: PathBuf,
@@ -82,7 +82,7 @@ pub struct Dropped {
     namespace: &'static str,
     /// The Nsight Systems for reports, or why there is none.
     tools: Result<HostTools, tools::Error>,
-    limits: DropLimits,
+    limits: UploadLimits,
     turn: Semaphore,
     published: Mutex<VecDeque<String>>,
     next: AtomicU64,
@@ -109,14 +109,14 @@ struct Named {
     name: String,
 }
 
-impl Dropped {
+impl Uploads {
     /// Takes files into `folder`, which is there, and publishes their timelines in `namespace` of `store`.
     pub fn new(
         store: Arc<Store>,
         folder: PathBuf,
         namespace: &'static str,
         tools: Result<HostTools, tools::Error>,
-        limits: DropLimits,
+        limits: UploadLimits,
     ) -> Self {
         Self {
             store,
@@ -186,8 +186,8 @@ impl Dropped {
         let made = source::convert(&source, &timeline, false, until).await;
         // What says its path says where this process keeps files, which tells nobody anything.
         let named = |error: source::Error| {
-            let said = crate::failure::chain(&error);
-            Refusal::Unreadable(said.replace(&file.display().to_string(), name))
+            let message = crate::failure::chain(&error);
+            Refusal::Unreadable(message.replace(&file.display().to_string(), name))
         };
         let summary = made.map_err(named)?;
         let capture = self.publish(&timeline, &summary, work).await?;
@@ -256,14 +256,14 @@ fn is_own(headers: &HeaderMap) -> bool {
         .all(|site| site == HeaderValue::from_static("same-origin"))
 }
 
-async fn taken(State(dropped): State<Arc<Dropped>>) -> Json<Taken> {
+async fn taken(State(uploads): State<Arc<Uploads>>) -> Json<Taken> {
     Json(Taken {
-        most_bytes: dropped.limits.bytes,
+        most_bytes: uploads.limits.bytes,
     })
 }
 
 async fn take(
-    State(dropped): State<Arc<Dropped>>,
+    State(uploads): State<Arc<Uploads>>,
     Query(Named { name }): Query<Named>,
     request: Request,
 ) -> Result<Json<Converted>, Refusal> {
@@ -273,7 +273,7 @@ async fn take(
     }
     let length = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     if let Some(length) = length.and_then(|length| length.parse().ok()) {
-        dropped.check(length)?;
+        uploads.check(length)?;
     }
     let name: String = match name.trim() {
         "" => "the file".to_owned(),
@@ -288,13 +288,13 @@ async fn take(
     let _ended_with_this = gone.clone().drop_guard();
     let until = gone.clone();
     let work = tokio::spawn(async move {
-        let _turn = dropped.turn.try_acquire().map_err(|_taken| Refusal::Busy)?;
-        let work = tempfile::tempdir_in(&dropped.folder).map_err(Refusal::Disk)?;
+        let _turn = uploads.turn.try_acquire().map_err(|_taken| Refusal::Busy)?;
+        let work = tempfile::tempdir_in(&uploads.folder).map_err(Refusal::Disk)?;
         let received = tokio::select! {
-            received = dropped.receive(body, &work) => received?,
+            received = uploads.receive(body, &work) => received?,
             () = gone.cancelled() => return Err(Refusal::Broken),
         };
-        dropped.convert(&received, &name, &work, until.cancelled()).await
+        uploads.convert(&received, &name, &work, until.cancelled()).await
     });
     Ok(Json(work.await.map_err(Refusal::Task)??))
 }

@@ -6,7 +6,7 @@ use flopwatch_analysis::summary::Summary;
 use flopwatch_api::capture::{CaptureSummary, CategoryCount, CopiedBytes, CopyKind, KernelTime, TransformedOn};
 use flopwatch_api::session::TransformDevice;
 use flopwatch_trace::copy_category;
-use flopwatch_trace::model::{Category, DropReason};
+use flopwatch_trace::model::{Category, LossReason};
 use flopwatch_trace::transform::choice::Device;
 
 /// Kernels in the status.
@@ -17,9 +17,9 @@ const MAX_NAME: usize = 256;
 const MAX_REASON: usize = 512;
 
 /// Shortens a summary.
-pub fn digest(summary: &Summary) -> CaptureSummary {
+pub fn status_summary(summary: &Summary) -> CaptureSummary {
     // What was cut is still there; everything else did not make it.
-    let lost = summary.drops.iter().filter(|drop| drop.reason != DropReason::Truncated);
+    let lost = summary.drops.iter().filter(|drop| drop.reason != LossReason::Truncated);
     CaptureSummary {
         window_nanoseconds: signed(summary.window_ns),
         events: signed(summary.total_events),
@@ -99,7 +99,7 @@ fn signed(value: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use flopwatch_analysis::summary::{GpuBusy, Statistics, Table, TableRow, summarise};
-    use flopwatch_trace::model::{Category, Drop, Timeline};
+    use flopwatch_trace::model::{Category, Loss, Timeline};
 
     use super::*;
 
@@ -113,26 +113,26 @@ mod tests {
         for count in &mut summary.categories {
             count.events = (count.category == Category::NvtxRange).then_some(0);
         }
-        let digest = digest(&summary);
+        let short = status_summary(&summary);
         assert_eq!(
-            digest.categories,
+            short.categories,
             [CategoryCount {
                 category: "nvtx_range".to_owned(),
                 events: 0
             }]
         );
-        assert_eq!(digest.gpu_busy_percent, None);
+        assert_eq!(short.gpu_busy_percent, None);
     }
 
     #[test]
     fn the_status_says_where_the_transform_ran_and_why() {
         let mut summary = empty();
-        assert_eq!(digest(&summary).transformed_on, None);
+        assert_eq!(status_summary(&summary).transformed_on, None);
         summary.transformed_on = Some(flopwatch_analysis::summary::TransformedOn {
             device: Device::Cpu,
             reason: "no NVIDIA driver".to_owned(),
         });
-        let on = digest(&summary).transformed_on.unwrap();
+        let on = status_summary(&summary).transformed_on.unwrap();
         assert_eq!(
             (on.device, on.reason.as_str()),
             (TransformDevice::Cpu, "no NVIDIA driver")
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn copies_are_summed_by_kind_and_the_time_of_all_kernels_is_kept() {
         let mut summary = empty();
-        let none = digest(&summary);
+        let none = status_summary(&summary);
         assert_eq!((none.kernel_nanoseconds, none.copies.len()), (None, 0));
         let kernels: Vec<_> = ["a", "b", "c", "d", "e", "f"].map(|name| (name, 10)).to_vec();
         summary.kernels = table(&kernels);
@@ -175,9 +175,9 @@ mod tests {
             ("[CUDA memcpy Peer-to-Peer]", 7),
             ("a name of a later version", 4),
         ]);
-        let digest = digest(&summary);
-        assert_eq!((digest.kernel_nanoseconds, digest.top_kernels.len()), (Some(60), 5));
-        let copies: Vec<_> = digest
+        let short = status_summary(&summary);
+        assert_eq!((short.kernel_nanoseconds, short.top_kernels.len()), (Some(60), 5));
+        let copies: Vec<_> = short
             .copies
             .iter()
             .map(|copy| (copy.kind.label(), copy.bytes))
@@ -198,22 +198,22 @@ mod tests {
                 busy_ratio_of_events_span: 0.0,
             })
             .to_vec();
-        assert_eq!(digest(&summary).gpu_busy_percent, Some(50));
+        assert_eq!(status_summary(&summary).gpu_busy_percent, Some(50));
     }
 
     #[test]
     fn cut_events_are_not_counted_as_dropped() {
         let mut summary = empty();
-        let drop = |reason, count| Drop {
+        let drop = |reason, count| Loss {
             reason,
             what: String::new(),
             count,
         };
         summary.drops = vec![
-            drop(DropReason::Truncated, 5),
-            drop(DropReason::Dropped, 2),
-            drop(DropReason::Unsupported, 1),
+            drop(LossReason::Truncated, 5),
+            drop(LossReason::Dropped, 2),
+            drop(LossReason::Unsupported, 1),
         ];
-        assert_eq!(digest(&summary).dropped, 3);
+        assert_eq!(status_summary(&summary).dropped, 3);
     }
 }

@@ -14,7 +14,7 @@ use crate::session::plan::is_choosing;
 
 /// What a namespace may have at once, and has.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Share {
+pub struct Quota {
     /// Most captures at once; None: no limit.
     pub limit: Option<usize>,
     /// Captures of the namespace that have not ended, this session's included once it has any, and those that other sessions
@@ -22,7 +22,7 @@ pub struct Share {
     pub taken: usize,
 }
 
-impl Share {
+impl Quota {
     /// As the session's namespace has it, by its captures and its pods.
     pub fn of(session: &ProfilingSession, captures: &[Arc<Capture>], pods: &[Arc<Pod>], context: &Context) -> Self {
         let Some(limit) = context.namespace_limit else {

@@ -1,7 +1,7 @@
 //! The parent of everything of ours in a container.
 //!
 //! A profiler's daemons fork twice; without a subreaper the workload, PID 1, would inherit and have to reap them. The
-//! keeper stays until the last of its descendants is gone, and ends them all before it ends itself.
+//! supervisor stays until the last of its descendants is gone, and ends them all before it ends itself.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -16,13 +16,13 @@ use nix::unistd::{Pid, getppid};
 use crate::guard::{Collecting, Guard};
 use crate::list::{self, Profiler};
 use crate::marker::{Marker, SHORT_LIFE};
-use crate::place::{self, Place};
 use crate::run_dir::{self, RunDir};
 use crate::signals::{self, SignalWatch};
+use crate::slot::{self, Slot};
 use crate::spawn::{self, Streams};
 use crate::{manager_lock, state, tree};
 
-/// How often a keeper looks around when no signal wakes it.
+/// How often a supervisor looks around when no signal wakes it.
 const TICK: Duration = Duration::from_millis(100);
 /// How long a stop of the guard may take before the whole session is ended.
 const GUARD_COMMAND: Duration = Duration::from_mins(1);
@@ -47,7 +47,7 @@ const ORDERLY: Duration = Duration::from_secs(1);
 const CHANGE: Duration = Duration::from_secs(1);
 /// Log bytes after which the log starts anew.
 const LOG_LIMIT: u64 = 1 << 20;
-/// How long a keeper waits for the pod's place: a session that needs none gives it back as soon as it has started.
+/// How long a supervisor waits for the pod's place: a session that needs none gives it back as soon as it has started.
 const PLACE_PATIENCE: Duration = Duration::from_secs(3);
 /// Exit code when the deadline passed, as `timeout` has it.
 const TIMED_OUT: i32 = 124;
@@ -55,7 +55,7 @@ const TIMED_OUT: i32 = 124;
 const TAKEN: &str = "another container of this pod has a session of Nsight Systems, and this version keeps only one in the shared \
                      memory of a pod; prepare one container, or profile this one with another profiler";
 
-/// What a keeper is to do beside waiting.
+/// What a supervisor is to do beside waiting.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Ends the command's tree after this long; what the command leaves behind is ended soon after it.
@@ -68,7 +68,7 @@ pub struct Options {
     pub end_collecting: Option<PathBuf>,
 }
 
-/// A profiler's session that a keeper holds and guards.
+/// A profiler's session that a supervisor holds and guards.
 #[derive(Debug, Clone)]
 pub struct Session {
     /// The run folder.
@@ -81,32 +81,32 @@ pub struct Session {
 
 /// Runs `command` in `environment` and keeps it; returns its exit code as a shell has it, 124 when the deadline passed.
 pub fn keep(options: &Options, command: &[CString], environment: &[CString]) -> i32 {
-    match prepare(options, environment).and_then(|keeper| keeper.hold(options, command)) {
+    match prepare(options, environment).and_then(|supervisor| supervisor.hold(options, command)) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("flopwatch-launcher: keeper: {error}");
+            eprintln!("flopwatch-launcher: supervisor: {error}");
             126
         }
     }
 }
 
-struct Keeper<'a> {
+struct Supervisor<'a> {
     watch: SignalWatch,
     environment: &'a [CString],
     /// The profiler's temporary folder.
     tmp: PathBuf,
-    /// The warden. Once it is gone this process is a child of the workload.
+    /// The reaper. Once it is gone this process is a child of the workload.
     parent: Pid,
     held: Option<Held>,
 }
 
-/// What a keeper knows of the session that it holds.
+/// What a supervisor knows of the session that it holds.
 struct Held {
     run_dir: RunDir,
     nsys: PathBuf,
     guard: Guard,
     /// The pod's place for a session, where there is one to take.
-    place: Option<Place>,
+    slot: Option<Slot>,
     place_judged: bool,
     /// The guard's own stop while it runs.
     ending: Option<Ending>,
@@ -128,7 +128,7 @@ struct Ending {
     discard: bool,
 }
 
-fn prepare<'a>(options: &Options, environment: &'a [CString]) -> std::io::Result<Keeper<'a>> {
+fn prepare<'a>(options: &Options, environment: &'a [CString]) -> std::io::Result<Supervisor<'a>> {
     nix::sys::prctl::set_child_subreaper(true)?;
     let mut watched = signals::ENDING.to_vec();
     watched.push(Signal::SIGCHLD);
@@ -141,7 +141,7 @@ fn prepare<'a>(options: &Options, environment: &'a [CString]) -> std::io::Result
             run_dir.make_out()?;
             run_dir.write(run_dir::CLAIMED, std::process::id().to_string().as_bytes())?;
             let guard = Guard::new(run_dir.clone());
-            let place = if session.beside_others {
+            let slot = if session.beside_others {
                 None
             } else {
                 take_place(&run_dir)?
@@ -150,8 +150,8 @@ fn prepare<'a>(options: &Options, environment: &'a [CString]) -> std::io::Result
                 run_dir,
                 nsys: session.nsys.clone(),
                 guard,
-                place_judged: place.is_none(),
-                place,
+                place_judged: slot.is_none(),
+                slot,
                 ending: None,
                 failed: 0,
                 next: None,
@@ -165,23 +165,23 @@ fn prepare<'a>(options: &Options, environment: &'a [CString]) -> std::io::Result
         folder.remove(run_dir::GUARD)?;
         folder.write(run_dir::COLLECTING, bounds.as_bytes())?;
     }
-    let keeper = Keeper {
+    let supervisor = Supervisor {
         watch,
         environment,
         tmp: temporary_folder(options, environment),
         parent: getppid(),
         held,
     };
-    if let Err(why) = keeper.look_after_list() {
+    if let Err(why) = supervisor.look_after_list() {
         drop(
-            keeper
+            supervisor
                 .held
                 .as_ref()
                 .map(|held| held.run_dir.write(run_dir::FAILED, why.as_bytes())),
         );
         return Err(std::io::Error::other(why));
     }
-    Ok(keeper)
+    Ok(supervisor)
 }
 
 /// Where the profiler keeps its files: a session's folder, else what the environment says.
@@ -204,16 +204,16 @@ pub(crate) fn temporary_folder(options: &Options, environment: &[CString]) -> Pa
 pub(crate) fn end_below(tmp: &Path) {
     let change = manager_lock::hold(tmp, CHANGE);
     if change.is_none() {
-        list::remove_spoilt(Path::new(place::SHARED_MEMORY), tmp);
+        list::remove_spoilt(Path::new(slot::SHARED_MEMORY), tmp);
     }
     tree::end_all();
     drop(change);
 }
 
 /// The pod's place, or none where there is no shared memory to have it in. Fails when another container has it.
-fn take_place(run_dir: &RunDir) -> std::io::Result<Option<Place>> {
-    match place::take(Path::new(place::SHARED_MEMORY), PLACE_PATIENCE) {
-        Ok(Some(place)) => Ok(Some(place)),
+fn take_place(run_dir: &RunDir) -> std::io::Result<Option<Slot>> {
+    match slot::take(Path::new(slot::SHARED_MEMORY), PLACE_PATIENCE) {
+        Ok(Some(slot)) => Ok(Some(slot)),
         Ok(None) => {
             run_dir.write(run_dir::FAILED, TAKEN.as_bytes())?;
             Err(std::io::Error::other(TAKEN))
@@ -222,7 +222,7 @@ fn take_place(run_dir: &RunDir) -> std::io::Result<Option<Place>> {
     }
 }
 
-impl Keeper<'_> {
+impl Supervisor<'_> {
     fn hold(mut self, options: &Options, command: &[CString]) -> std::io::Result<i32> {
         let start = Instant::now();
         let mut launches = 1;
@@ -308,7 +308,7 @@ impl Keeper<'_> {
             end_below(&self.tmp);
         }
         if let Some(held) = &self.held {
-            list::sweep(Path::new(place::SHARED_MEMORY), held.place.is_some(), &self.tmp);
+            list::sweep(Path::new(slot::SHARED_MEMORY), held.slot.is_some(), &self.tmp);
         }
     }
 
@@ -321,12 +321,12 @@ impl Keeper<'_> {
             environment: self.environment,
             mask: self.watch.before(),
         };
-        match list::look_after(Path::new(place::SHARED_MEMORY), held.place.is_some(), profiler) {
+        match list::look_after(Path::new(slot::SHARED_MEMORY), held.slot.is_some(), profiler) {
             Ok(removed) => {
                 for list in removed {
                     self.say(&format!(
                         "removed the profiler's list of sessions {}, which no living process used",
-                        Path::new(place::SHARED_MEMORY).join(list).display()
+                        Path::new(slot::SHARED_MEMORY).join(list).display()
                     ));
                 }
                 Ok(())
@@ -405,8 +405,7 @@ impl Keeper<'_> {
         let started = || held.run_dir.has(run_dir::ENV) || held.run_dir.has(run_dir::ENV_HELD);
         if !held.place_judged && started() {
             held.place_judged = true;
-            held.place
-                .take_if(|_| !place::is_needed(Path::new(place::SHARED_MEMORY)));
+            held.slot.take_if(|_| !slot::is_needed(Path::new(slot::SHARED_MEMORY)));
         }
     }
 
@@ -414,12 +413,12 @@ impl Keeper<'_> {
     fn follow_launcher(&mut self, launch_ended: bool) -> bool {
         let Some(held) = &mut self.held else { return true };
         if !held.decided {
-            let said = held
+            let message = held
                 .run_dir
                 .read_text(run_dir::STATE)
                 .ok()
                 .and_then(|text| state::grafted(&text));
-            match said {
+            match message {
                 Some(false) => return false,
                 Some(true) => {
                     held.decided = true;

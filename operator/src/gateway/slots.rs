@@ -1,13 +1,13 @@
-//! Places for those who stay: so many in all, and so many for each of them.
+//! Limits on long-lived connections: a number in all, and a number per user.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::gateway::problem::Problem;
 
-/// The places, shared by clones.
+/// The slots, shared by clones.
 #[derive(Clone, Debug)]
-pub(crate) struct Places(Arc<Shared>);
+pub(crate) struct Slots(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -22,15 +22,15 @@ struct Taken {
     each: HashMap<Arc<str>, usize>,
 }
 
-/// A place; it is given free when it is dropped.
+/// A slot; it is given free when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
-    places: Arc<Shared>,
+pub(crate) struct Slot {
+    slots: Arc<Shared>,
     whose: Arc<str>,
 }
 
-impl Places {
-    /// `most` places, of which nobody has more than `most_each`.
+impl Slots {
+    /// `most` slots, of which nobody has more than `most_each`.
     pub(crate) fn new(most: usize, most_each: usize) -> Self {
         Self(Arc::new(Shared {
             most,
@@ -39,8 +39,8 @@ impl Places {
         }))
     }
 
-    /// A place for whoever it is, if there is one for them.
-    pub(crate) fn take(&self, whose: &Arc<str>) -> Result<Place, Problem> {
+    /// A slot for whoever it is, if there is one for them.
+    pub(crate) fn take(&self, whose: &Arc<str>) -> Result<Slot, Problem> {
         let mut taken = self.0.taken();
         let own = taken.each.get(whose).copied().unwrap_or_default();
         if own >= self.0.most_each {
@@ -52,15 +52,15 @@ impl Places {
         taken.all += 1;
         taken.each.insert(Arc::clone(whose), own + 1);
         drop(taken);
-        Ok(Place {
-            places: Arc::clone(&self.0),
+        Ok(Slot {
+            slots: Arc::clone(&self.0),
             whose: Arc::clone(whose),
         })
     }
 
-    /// Whether it is one of these places, and theirs.
-    pub(crate) fn has(&self, place: &Place, whose: &str) -> bool {
-        Arc::ptr_eq(&self.0, &place.places) && *place.whose == *whose
+    /// Whether it is one of these slots, and theirs.
+    pub(crate) fn has(&self, slot: &Slot, whose: &str) -> bool {
+        Arc::ptr_eq(&self.0, &slot.slots) && *slot.whose == *whose
     }
 }
 
@@ -70,9 +70,9 @@ impl Shared {
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
-        let mut taken = self.places.taken();
+        let mut taken = self.slots.taken();
         taken.all = taken.all.saturating_sub(1);
         if let Some(own) = taken.each.get_mut(&self.whose) {
             *own = own.saturating_sub(1);
@@ -89,20 +89,20 @@ mod tests {
 
     #[test]
     fn nobody_takes_the_places_of_all_and_all_no_more_than_there_are() {
-        let places = Places::new(3, 2);
+        let slots = Slots::new(3, 2);
         let [alice, bob] = ["alice", "bob"].map(Arc::<str>::from);
-        let first = places.take(&alice).unwrap();
-        let second = places.take(&alice).unwrap();
-        assert!(matches!(places.take(&alice), Err(Problem::BusyCaller)));
-        let third = places.take(&bob).unwrap();
-        assert!(matches!(places.take(&bob), Err(Problem::Busy)));
-        assert!(places.has(&third, "bob") && !places.has(&third, "alice"));
-        assert!(!Places::new(3, 2).has(&third, "bob"));
+        let first = slots.take(&alice).unwrap();
+        let second = slots.take(&alice).unwrap();
+        assert!(matches!(slots.take(&alice), Err(Problem::BusyCaller)));
+        let third = slots.take(&bob).unwrap();
+        assert!(matches!(slots.take(&bob), Err(Problem::Busy)));
+        assert!(slots.has(&third, "bob") && !slots.has(&third, "alice"));
+        assert!(!Slots::new(3, 2).has(&third, "bob"));
         drop(first);
-        let again = places.take(&bob).unwrap();
-        assert!(matches!(places.take(&alice), Err(Problem::Busy)));
+        let again = slots.take(&bob).unwrap();
+        assert!(matches!(slots.take(&alice), Err(Problem::Busy)));
         drop((second, third, again));
-        let taken = places.0.taken();
+        let taken = slots.0.taken();
         assert_eq!((taken.all, taken.each.len()), (0, 0));
     }
 }

@@ -20,13 +20,13 @@ use crate::workplace::{self, Workplace};
 
 /// Makes results in a folder of its own.
 #[derive(Debug)]
-pub struct Forms {
+pub struct DerivedArtifacts {
     steps: Steps,
     folder: PathBuf,
     next: AtomicU64,
 }
 
-impl Forms {
+impl DerivedArtifacts {
     /// With `steps`, whose bounds hold, in `folder`. What an earlier process left there is removed.
     pub async fn open(steps: Steps, folder: PathBuf) -> std::io::Result<Self> {
         sweep::remove_folder(&folder, &steps).await;
@@ -59,7 +59,7 @@ impl Forms {
     }
 }
 
-impl Converter for Forms {
+impl Converter for DerivedArtifacts {
     fn folder(&self) -> BoxFuture<'_, Result<PathBuf, ConversionError>> {
         async {
             let folder = self.folder.join(self.next.fetch_add(1, Ordering::Relaxed).to_string());
@@ -95,7 +95,7 @@ mod tests {
         std::fs::create_dir_all(left.join("0")).unwrap();
         std::fs::write(left.join("0/timeline.h5"), "x").unwrap();
         let steps = Steps::new("/nonexistent".into(), None, Limits::default());
-        let forms = Forms::open(steps, left.clone()).await.unwrap();
+        let forms = DerivedArtifacts::open(steps, left.clone()).await.unwrap();
         assert_eq!(std::fs::read_dir(&left).unwrap().count(), 0);
         let first = forms.folder().await.unwrap();
         let second = forms.folder().await.unwrap();

@@ -9,18 +9,18 @@ use super::{Store, StoreError};
 
 /// What a node's artifacts may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RoomLimits {
+pub struct EvictionLimits {
     /// Bytes of all artifacts, forms aside; None: no limit but the disk's.
     pub bytes: Option<u64>,
     /// Published before this, artifacts are too old; None: none are.
     pub oldest: Option<Timestamp>,
 }
 
-/// Which captures go: those that are too old, and then the oldest until the rest fit, first those that have copies elsewhere.
+/// Which captures go: those that are too old, and then the oldest until the rest fit, first those that have replicas elsewhere.
 /// What is `busy` stays whatever the limits say.
 fn outlived<'a>(
     manifests: &'a [Manifest],
-    limits: RoomLimits,
+    limits: EvictionLimits,
     copied: &HashSet<CaptureId>,
     busy: &HashSet<CaptureId>,
 ) -> Vec<&'a CaptureId> {
@@ -62,11 +62,11 @@ fn outlived<'a>(
 }
 
 impl Store {
-    /// Removes captures until the limits hold, the oldest first, and returns them. `copied` have copies elsewhere and go before
+    /// Removes captures until the limits hold, the oldest first, and returns them. `copied` have replicas elsewhere and go before
     /// others; `busy` stay.
-    pub async fn make_room(
+    pub async fn evict_captures(
         &self,
-        limits: RoomLimits,
+        limits: EvictionLimits,
         copied: &HashSet<CaptureId>,
         busy: &HashSet<CaptureId>,
     ) -> Result<Vec<CaptureId>, StoreError> {
@@ -124,7 +124,7 @@ mod tests {
         let set = |names: &[&str]| -> HashSet<CaptureId> { names.iter().map(|name| id(name)).collect() };
         let gone = |bytes: Option<u64>, oldest: Option<i64>, copied: &[&str], busy: &[&str]| -> Vec<String> {
             let oldest = oldest.map(|second| Timestamp::from_second(second).unwrap());
-            let gone = outlived(&all, RoomLimits { bytes, oldest }, &set(copied), &set(busy));
+            let gone = outlived(&all, EvictionLimits { bytes, oldest }, &set(copied), &set(busy));
             gone.into_iter().map(|capture| capture.name.clone()).collect()
         };
         assert!(gone(None, None, &[], &[]).is_empty());

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Why something of the source is missing or changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum DropReason {
+pub enum LossReason {
     /// The profiler itself says that it lost it.
     Dropped,
     /// Kept, but cut: e.g. a range that was still open when the capture ended gets the end of the capture.
@@ -20,9 +20,9 @@ pub enum DropReason {
 
 /// One entry of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Drop {
+pub struct Loss {
     /// What became of them, of a closed set.
-    pub reason: DropReason,
+    pub reason: LossReason,
     /// What, e.g. a table's name or `NVTX marks`.
     pub what: String,
     /// How many.
@@ -34,11 +34,11 @@ const MOST: usize = 256;
 
 /// Counts by reason and thing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Drops(BTreeMap<(DropReason, String), u64>);
+pub struct Losses(BTreeMap<(LossReason, String), u64>);
 
-impl Drops {
+impl Losses {
     /// Adds `count` of `what`; nothing when the count is zero. The list has a bound, behind which things become `others`.
-    pub fn add(&mut self, reason: DropReason, what: &str, count: u64) {
+    pub fn add(&mut self, reason: LossReason, what: &str, count: u64) {
         if count == 0 {
             return;
         }
@@ -53,10 +53,10 @@ impl Drops {
     }
 
     /// The list, by reason and thing.
-    pub fn list(&self) -> Vec<Drop> {
+    pub fn list(&self) -> Vec<Loss> {
         self.0
             .iter()
-            .map(|((reason, what), count)| Drop {
+            .map(|((reason, what), count)| Loss {
                 reason: *reason,
                 what: what.clone(),
                 count: *count,
@@ -65,8 +65,8 @@ impl Drops {
     }
 }
 
-impl FromIterator<Drop> for Drops {
-    fn from_iter<I: IntoIterator<Item = Drop>>(list: I) -> Self {
+impl FromIterator<Loss> for Losses {
+    fn from_iter<I: IntoIterator<Item = Loss>>(list: I) -> Self {
         let mut drops = Self::default();
         for drop in list {
             drops.add(drop.reason, &drop.what, drop.count);
