@@ -296,7 +296,7 @@ impl JsonSchema for StorageMode {
         "StorageMode".into()
     }
 
-    /// The former name is in the list so that a rule can answer a new session with [`FORMER_STORAGE`]: the API server evaluates no
+    /// The former name is in the list so that a rule can answer a new session with `FORMER_STORAGE`: the API server evaluates no
     /// rule where a value is outside of its list.
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({

@@ -1,9 +1,9 @@
 //! What Flopwatch's HTTP servers share: the agents', the gateway's, the plugin's on loopback.
 //!
-//! - who may read a profiling session: [reviews](Reviewer) by the Kubernetes API, remembered for a moment, and [bearer] tokens;
+//! - who may read a profiling session: [reviews](Reviewer) by the Kubernetes API, remembered for a moment, and [bearer](bearer()) tokens;
 //! - how much of a server one [connection](Limit) may hold;
 //! - a [server](Server) over TLS, whose certificate is read again when it changes, or without TLS on loopback alone;
-//! - which bytes of an artifact a request is after, and the head of the [answer];
+//! - which bytes of an artifact a request is after, and the head of the [answer](answer());
 //! - errors as [problem details](problem).
 
 mod answer;

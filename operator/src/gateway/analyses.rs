@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, Method, Response};
-use flopwatch_analysis::{Definition, Request, RequestError, catalogue};
+use flopwatch_analysis::{Definition, Request, catalogue};
 use flopwatch_api::artifact::{TIMELINE, analysis_path};
 use kube::ResourceExt as _;
 use serde::Serialize;
@@ -106,18 +106,14 @@ impl Asked {
         Ok(asked)
     }
 
-    /// The analysis of that name with the parameters, if it is made of as many captures.
-    fn request(&self, name: &str) -> Result<Request, Problem> {
+    /// The analysis with the parameters, if it is made of as many captures.
+    fn request(&self, definition: &Definition) -> Result<Request, Problem> {
+        let name = definition.name;
         let pairs = self
             .parameters
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()));
-        let request = Request::from_pairs(name, pairs).map_err(|error| match error {
-            RequestError::Unknown { name, names } => {
-                Problem::NotFound(format!("analysis {name:?}; there are {}", names.join(", ")))
-            }
-            other => Problem::BadRequest(other.to_string()),
-        })?;
+        let request = Request::from_pairs(name, pairs).map_err(|error| Problem::BadRequest(error.to_string()))?;
         let (wanted, found) = (request.definition().inputs, self.with.len().saturating_add(1));
         if wanted.accepts(found) {
             return Ok(request);
@@ -127,6 +123,14 @@ impl Asked {
             wanted.as_str()
         )))
     }
+}
+
+/// The analysis of that name. The catalogue is public, so whoever asks for one that it lacks learns that before any right is asked for.
+fn known(name: &str) -> Result<&'static Definition, Problem> {
+    catalogue::find(name).ok_or_else(|| {
+        let names: Vec<&str> = catalogue::CATALOGUE.iter().map(|definition| definition.name).collect();
+        Problem::NotFound(format!("analysis {name:?}; there are {}", names.join(", ")))
+    })
 }
 
 /// The result of an analysis. It is made on the first request and kept for a time; one that takes long answers 503 with the reason
@@ -147,8 +151,9 @@ pub(crate) async fn analysis(
     headers: HeaderMap,
 ) -> Result<Response<Body>, Problem> {
     let ((id, name), asked) = (path(place)?, Asked::read(query(asked_for)?)?);
+    let definition = known(&name)?;
     let found = gateway.capture(&token, &id, asked.capture.as_deref()).await?;
-    let request = asked.request(&name)?;
+    let request = asked.request(definition)?;
     let mut inputs = vec![gateway.choose(&token, found, TIMELINE).await?];
     for (session, capture) in &asked.with {
         let found = gateway.capture(&token, session, capture.as_deref()).await?;

@@ -55,6 +55,7 @@ impl Converter for Sizes {
             let message = match form.as_str() {
                 EVENTS_JSON => earliest(bytes).to_string(),
                 KERNELS => String::new(),
+                _ if request.definition().media_type() == "application/json" => json!({ "bytes": bytes }).to_string(),
                 _ => format!("{bytes} bytes"),
             };
             let output = inputs[0].with_file_name("form");
