@@ -6,6 +6,8 @@ use flopwatch_trace::model::{Capture, Category, ColumnId, Events, LossReason, Me
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, xplane};
 
+use crate::nsys::corpus;
+
 /// A message that is being written.
 #[derive(Default, Clone)]
 pub(crate) struct Message(Vec<u8>);
@@ -439,12 +441,9 @@ fn compiled_programs_are_kept_unless_they_may_hold_a_secret() {
 
 #[test]
 fn profiles_of_the_corpus_say_the_programs_of_their_kernels() {
-    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus");
-    let path = corpus.join("tracelens-jax/jax_conv_minimal_08.xplane.pb");
-    if !path.exists() {
-        println!("skipped: there is no {}", path.display());
+    let Some(path) = corpus("tracelens-jax/jax_conv_minimal_08.xplane.pb") else {
         return;
-    }
+    };
     let capture = xplane::read(&path, &ReadLimits::default()).unwrap();
     let kernels = &capture.events[&Category::CudaKernel];
     let of = |at: &usize| own(kernels, *at, ColumnId::ProgramId).filter(|id| *id != 0);

@@ -21,13 +21,17 @@ async fn documented(client: &ArtifactClient, gateway: &str, namespace: &str, id:
         get.is_object() && get["security"].is_null()
     });
     Ok(read
-        .map(|(path, _)| {
+        .map(|(path, operations)| {
+            let takes_two = operations["get"]["parameters"]
+                .as_array()
+                .is_some_and(|all| all.iter().any(|one| one["name"] == "with" && one["required"] == true));
             let path = path
                 .replace("{file}", &format!("{id}.h5"))
                 .replace("{id}", id)
                 .replace("{name}", "timeline.csv");
             match path.rsplit('/').next() {
                 Some("sessions" | "targets") => format!("{root}{path}?namespace={namespace}"),
+                _ if takes_two => format!("{root}{path}?with={id}"),
                 _ => format!("{root}{path}"),
             }
         })
@@ -47,7 +51,7 @@ async fn every_path_asks_for_the_right(
         let allowed = client.request(path, Some(user), &[]).await?;
         let expected = match path {
             // The workload of the tests has no counters, and the user may not list pods.
-            _ if path.contains("/kernels/") => 404,
+            _ if path.contains("/kernels/") || path.ends_with("/kernel-counters") => 404,
             _ if path.contains("/targets") => 403,
             _ => 200,
         };

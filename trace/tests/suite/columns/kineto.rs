@@ -1,0 +1,196 @@
+//! What traces of Kineto say in these columns.
+
+use flopwatch_trace::ReadLimits;
+use flopwatch_trace::model::{Allocation, Category, ColumnId, MemoryKind, Timeline};
+use flopwatch_trace::transform::{TransformOptions, transform};
+
+use super::{numbers, texts, through_a_file};
+use crate::kineto::{document, read_text};
+use crate::nsys::corpus;
+
+/// An operator with inputs, a collective with its kernel, and a kernel that says how full it makes the device.
+pub(super) const OPERATORS: &str = r#"
+  {"ph": "X", "cat": "cpu_op", "name": "aten::conv2d", "pid": 100, "tid": 101, "ts": 10, "dur": 5,
+   "args": {"External id": 1, "Input Dims": [[64, 3, 7, 7], []], "Input type": ["float", "signed char"], "flops": 1024}},
+  {"ph": "X", "cat": "cpu_op", "name": "aten::relu", "pid": 100, "tid": 101, "ts": 20, "dur": 5, "args": {"External id": 2}},
+  {"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 100, "tid": 101, "ts": 30, "dur": 5,
+   "args": {"External id": 3, "Input Dims": [[64,3,7,7], []], "Collective name": "allreduce", "In msg nelems": 6563840,
+    "Out msg nelems": 6563840, "Group size": 2, "dtype": "Float", "Process Group Name": "0", "Process Group Ranks": [0, 1]}},
+  {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0, "tid": 7, "ts": 40, "dur": 5,
+   "args": {"device": 0, "stream": 7, "Collective name": "allreduce", "dtype": "Float", "Group size": 2,
+    "Process Group Ranks": "[0, 1]", "est. achieved occupancy %": 0}},
+  {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 50, "dur": 5, "args": {"device": 0, "stream": 7,
+   "blocks per SM": 2.3703704, "warps per SM": 37.925926, "est. achieved occupancy %": 59, "Input Dims": [[1]]}},
+  {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy DtoH (Device -> Pinned)", "pid": 0, "tid": 7, "ts": 60, "dur": 5,
+   "args": {"device": 0, "stream": 7, "bytes": 4}},
+  {"ph": "X", "cat": "gpu_memset", "name": "Memset (Device)", "pid": 0, "tid": 7, "ts": 70, "dur": 5,
+   "args": {"device": 0, "stream": 7, "bytes": 4}}"#;
+
+#[test]
+fn a_trace_of_kineto_fills_them() {
+    let capture = read_text(&document(OPERATORS)).unwrap();
+    let timeline = transform(capture, TransformOptions::default());
+    let of = |category| &timeline.capture.events[&category];
+    let none = u64::from(ColumnId::NOT_SAID);
+
+    let operators = of(Category::CpuOp);
+    let shapes = Some("[[64,3,7,7],[]]");
+    assert_eq!(texts(operators, ColumnId::InputShapes), [shapes, None, shapes]);
+    assert_eq!(
+        texts(operators, ColumnId::InputTypes),
+        [Some(r#"["float","signed char"]"#), None, None]
+    );
+    assert_eq!(numbers(operators, ColumnId::Flops), Some(vec![1024, 0, 0]));
+    let last = |id| operators.text(id, 2);
+    assert_eq!(
+        [
+            ColumnId::Collective,
+            ColumnId::ElementType,
+            ColumnId::ProcessGroup,
+            ColumnId::GroupRanks
+        ]
+        .map(last),
+        [Some("allreduce"), Some("Float"), Some("0"), Some("[0,1]")]
+    );
+    assert_eq!(numbers(operators, ColumnId::InElements), Some(vec![0, 0, 6_563_840]));
+    assert_eq!(numbers(operators, ColumnId::GroupSize), Some(vec![0, 0, 2]));
+
+    let kernels = of(Category::CudaKernel);
+    assert_eq!(texts(kernels, ColumnId::Collective), [Some("allreduce"), None]);
+    assert_eq!(texts(kernels, ColumnId::GroupRanks), [Some("[0,1]"), None]);
+    assert_eq!(numbers(kernels, ColumnId::BlocksPerSm), Some(vec![none, 2370]));
+    assert_eq!(numbers(kernels, ColumnId::WarpsPerSm), Some(vec![none, 37_926]));
+    assert_eq!(numbers(kernels, ColumnId::AchievedOccupancy), Some(vec![0, 590_000]));
+    // A kernel has no inputs in the list of its columns.
+    assert_eq!(kernels.column(ColumnId::InputShapes), None);
+
+    let number = |kind: MemoryKind| Some(vec![u64::from(kind.number())]);
+    let copies = of(Category::CudaMemcpyD2h);
+    assert_eq!(numbers(copies, ColumnId::SrcMemoryKind), number(MemoryKind::Device));
+    assert_eq!(numbers(copies, ColumnId::DstMemoryKind), number(MemoryKind::Pinned));
+    let sets = of(Category::CudaMemset);
+    assert_eq!(sets.column(ColumnId::SrcMemoryKind), None);
+    assert_eq!(numbers(sets, ColumnId::DstMemoryKind), number(MemoryKind::Device));
+    through_a_file(&timeline);
+}
+
+/// What PyTorch says of its allocators: with totals since 1.11, without before.
+const MEMORY: &str = r#"
+  {"ph": "X", "cat": "cpu_op", "name": "aten::empty", "pid": 100, "tid": 101, "ts": 10, "dur": 50, "args": {}},
+  {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 100, "tid": 101, "ts": 30, "args": {"Bytes": -512,
+   "Addr": 140000000000000, "Device Id": 1, "Device Type": 1, "Total Allocated": 0, "Total Reserved": 2097152}},
+  {"ph": "i", "s": "t", "name": "[memory]", "pid": 100, "tid": 101, "ts": 20, "args": {"Bytes": 512, "Device Id": -1, "Device Type": 0}}"#;
+
+#[test]
+fn what_an_allocator_did_is_kept_beside_the_events() {
+    let capture = read_text(&document(MEMORY)).unwrap();
+    assert_eq!(capture.drops.list(), []);
+    let timeline = transform(capture, TransformOptions::default());
+    let host = Allocation {
+        t_ns: 10_000,
+        process: 100,
+        bytes: 512,
+        ..Allocation::default()
+    };
+    let device = Allocation {
+        t_ns: 20_000,
+        process: 100,
+        device: Some(1),
+        address: 140_000_000_000_000,
+        bytes: -512,
+        allocated: Some(0),
+        reserved: Some(2_097_152),
+    };
+    assert_eq!(timeline.capture.allocations, [host, device]);
+    assert_eq!(timeline.total_events(), 1);
+    through_a_file(&timeline);
+}
+
+#[test]
+fn a_secret_in_a_text_of_a_column_is_replaced() {
+    let event = r#"{"ph": "X", "cat": "cpu_op", "name": "op", "pid": 1, "tid": 1, "ts": 1, "dur": 1,
+        "args": {"Process Group Name": "MY_TOKEN=t0ps3cret"}}"#;
+    let capture = read_text(&document(event)).unwrap();
+    let operators = &capture.events[&Category::CpuOp];
+    assert_eq!(operators.text(ColumnId::ProcessGroup, 0), Some("MY_TOKEN=[redacted]"));
+    assert_eq!(capture.redactions, 1);
+}
+
+#[test]
+fn a_column_with_too_many_texts_keeps_the_first_ones_and_says_so() {
+    let event = |at: u32| {
+        format!(
+            r#"{{"ph": "X", "cat": "cpu_op", "name": "op", "pid": 1, "tid": 1, "ts": {at}, "dur": 1, "args": {{"Input Dims": [[{at}]]}}}}"#
+        )
+    };
+    let events: Vec<String> = (100..300).map(event).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.json");
+    std::fs::write(&path, document(&events.join(","))).unwrap();
+    let limits = ReadLimits {
+        // A sixteenth of it is ten texts of seven bytes.
+        max_string_bytes: 70 * 16,
+        ..ReadLimits::default()
+    };
+    let capture = flopwatch_trace::kineto::read(&path, &limits).unwrap();
+    let operators = &capture.events[&Category::CpuOp];
+    assert_eq!(operators.len(), 200);
+    let message = texts(operators, ColumnId::InputShapes);
+    assert_eq!((message[9], message[10], message[199]), (Some("[[109]]"), None, None));
+    let drops: Vec<_> = capture
+        .drops
+        .list()
+        .into_iter()
+        .map(|drop| (drop.what, drop.count))
+        .collect();
+    assert_eq!(drops, [("texts of input_shapes".to_owned(), 190)]);
+}
+
+#[test]
+fn columns_of_texts_do_not_depend_on_the_order_of_events() {
+    let events: Vec<&str> = OPERATORS
+        .split("\n  {\"ph\"")
+        .filter(|event| !event.is_empty())
+        .collect();
+    let of = |events: Vec<&str>| {
+        let events: Vec<String> = events
+            .iter()
+            .map(|event| format!("{{\"ph\"{}", event.trim_end().trim_end_matches(',')))
+            .collect();
+        let capture = read_text(&document(&events.join(","))).unwrap();
+        transform(capture, TransformOptions::default())
+    };
+    assert_eq!(events.len(), 7);
+    let reversed = events.iter().rev().copied().collect();
+    assert_eq!(of(events), of(reversed));
+}
+
+#[test]
+fn traces_of_the_corpus_say_their_shapes_collectives_and_occupancy() {
+    let read = |name: &str| {
+        let path = corpus(name)?;
+        let capture = flopwatch_trace::kineto::read(&path, &ReadLimits::default()).unwrap();
+        Some(transform(capture, TransformOptions::default()))
+    };
+    // What Python counts in the traces.
+    let message = |timeline: &Timeline, category, id| {
+        let events = &timeline.capture.events[&category];
+        texts(events, id).into_iter().flatten().count()
+    };
+    if let Some(timeline) = read("hta/nccl_parser_config-nccl_data.json.gz") {
+        assert_eq!(message(&timeline, Category::CudaKernel, ColumnId::Collective), 21);
+        assert_eq!(message(&timeline, Category::CpuOp, ColumnId::Collective), 27);
+        let kernels = &timeline.capture.events[&Category::CudaKernel];
+        let occupied = numbers(kernels, ColumnId::AchievedOccupancy).unwrap();
+        assert!(occupied.iter().all(|share| *share <= 1_000_000));
+        through_a_file(&timeline);
+    }
+    if let Some(timeline) = read("tracelens-h100/gaunernst_bert-small-uncased__1016001.json.gz") {
+        assert_eq!(message(&timeline, Category::CpuOp, ColumnId::InputShapes), 479);
+        assert_eq!(message(&timeline, Category::CpuOp, ColumnId::InputTypes), 479);
+        let allocations = &timeline.capture.allocations;
+        assert_eq!(allocations.len(), 236);
+        let devices: Vec<_> = allocations.iter().map(|of| of.device).collect();
+        assert!(devices.contains(&Some(0)) && allocations.iter().all(|of| of.bytes != 0));
+    }
+}

@@ -1,0 +1,336 @@
+//! What exports of Nsight Systems say in these columns.
+
+use flopwatch_trace::ReadLimits;
+use flopwatch_trace::model::{Category, ColumnId, MemoryKind, NameDetail};
+use flopwatch_trace::transform::{TransformOptions, transform};
+use hdf5::H5Type as DeriveH5Type;
+use hdf5::types::VarLenAscii;
+use rusqlite::types::Value;
+
+use super::{numbers, texts, through_a_file};
+use crate::export::{Export, Finished, Kernel, Runtime, Schema, SqlCell, TableRow, global, table_row, text};
+use crate::nsys::corpus;
+
+table_row!(Copy {
+    start: i64,
+    end: i64,
+    deviceId: u32,
+    contextId: u64,
+    streamId: u64,
+    correlationId: u32,
+    globalPid: u64,
+    bytes: u64,
+    copyKind: u64,
+    srcKind: u32,
+    dstKind: u32,
+});
+table_row!(Set {
+    start: i64,
+    end: i64,
+    deviceId: u32,
+    contextId: u64,
+    streamId: u64,
+    correlationId: u32,
+    globalPid: u64,
+    bytes: u64,
+    memKind: u32,
+});
+table_row!(Range {
+    start: i64,
+    end: i64,
+    eventType: u32,
+    category: u32,
+    text: VarLenAscii,
+    globalTid: u64,
+    textId: u32,
+    domainId: u64,
+});
+table_row!(GpuSample {
+    timestamp: i64,
+    typeId: u64,
+    metricId: u32,
+    value: i64,
+});
+table_row!(GpuMetric {
+    typeId: u64,
+    metricId: u32,
+    metricName: VarLenAscii,
+});
+
+table_row!(Usage {
+    start: i64,
+    globalPid: u64,
+    deviceId: u32,
+    address: u64,
+    bytes: u64,
+    memKind: u32,
+    memoryOperationType: u32,
+});
+
+pub(super) const STRINGS: &[(i32, &str)] = &[
+    (1, "void gemm<float>(float*, int)"),
+    (2, "gemm"),
+    (3, "_Z4gemmIfEvPfi"),
+    (4, "void relu<half>(half*)"),
+    (5, "relu"),
+    (6, "cudaMalloc_v3020"),
+    (7, "cudaFree_v3020"),
+];
+
+pub(super) fn kernels() -> Vec<Kernel> {
+    let kernel = |start, names: [u64; 3]| Kernel {
+        start,
+        end: start + 10,
+        contextId: 1,
+        streamId: 7,
+        globalPid: global(100, 0),
+        demangledName: names[0],
+        shortName: names[1],
+        mangledName: names[2],
+        ..Kernel::default()
+    };
+    // The symbol of the second one is not known.
+    vec![kernel(100, [1, 2, 3]), kernel(200, [4, 5, 0]), kernel(300, [1, 2, 3])]
+}
+
+fn copies() -> Vec<Copy> {
+    let copy = |start, kind, from, to| Copy {
+        start,
+        end: start + 5,
+        contextId: 1,
+        streamId: 7,
+        globalPid: global(100, 0),
+        bytes: 8,
+        copyKind: kind,
+        srcKind: from,
+        dstKind: to,
+        ..Copy::default()
+    };
+    vec![copy(10, 1, 0, 2), copy(20, 1, 1, 2), copy(30, 2, 2, 99)]
+}
+
+fn calls(returned: u32) -> Vec<Runtime> {
+    let call = |start, name, returned| Runtime {
+        start,
+        end: start + 1,
+        globalTid: global(100, 101),
+        nameId: name,
+        returnValue: returned,
+        ..Runtime::default()
+    };
+    vec![call(1, 6, returned), call(3, 7, 0)]
+}
+
+fn ranges() -> Vec<Range> {
+    let range = |start, kind, category, name: &str, domain| Range {
+        start,
+        end: start + 1,
+        eventType: kind,
+        category,
+        text: text(name),
+        globalTid: global(100, 101),
+        domainId: domain,
+        ..Range::default()
+    };
+    vec![
+        range(0, 75, 0, "NCCL", 3),
+        range(0, 33, 5, "collective", 3),
+        range(10, 59, 5, "ncclAllReduce", 3),
+        range(20, 59, 5, "ncclAllReduce", 0),
+        range(30, 59, 0, "step", 0),
+    ]
+}
+
+fn samples() -> Vec<GpuSample> {
+    let sample = |timestamp, kind, metric, value| GpuSample {
+        timestamp,
+        typeId: kind,
+        metricId: metric,
+        value,
+    };
+    vec![
+        sample(500, 0x0100_0001, 2, 75),
+        sample(400, 0x0100_0001, 2, 50),
+        sample(400, 0x0100_0001, 9, -3),
+        sample(-7, 0x0100_0001, 2, 1),
+    ]
+}
+
+fn metrics() -> Vec<GpuMetric> {
+    let metric = |kind, metric, name: &str| GpuMetric {
+        typeId: kind,
+        metricId: metric,
+        metricName: text(name),
+    };
+    vec![
+        metric(0x0100_0001, 2, "SMs Active [Throughput %]"),
+        metric(0x0100_0001, 3, "nobody sampled this"),
+    ]
+}
+
+pub(super) fn export(returned: u32) -> Finished {
+    let set = Set {
+        start: 50,
+        end: 60,
+        contextId: 1,
+        streamId: 7,
+        globalPid: global(100, 0),
+        bytes: 4,
+        memKind: 4,
+        ..Set::default()
+    };
+    Export::new(Schema::V2023, STRINGS)
+        .table("CUPTI_ACTIVITY_KIND_KERNEL", &kernels())
+        .table("CUPTI_ACTIVITY_KIND_MEMCPY", &copies())
+        .table("CUPTI_ACTIVITY_KIND_MEMSET", &[set])
+        .table("CUPTI_ACTIVITY_KIND_RUNTIME", &calls(returned))
+        .table("NVTX_EVENTS", &ranges())
+        .table("GPU_METRICS", &samples())
+        .table("TARGET_INFO_GPU_METRICS", &metrics())
+        .finish()
+}
+
+#[test]
+fn an_export_of_nsys_fills_them_whichever_container_it_is() {
+    let export = export(2);
+    let capture = export.read().unwrap();
+    assert_eq!(export.read_sqlite().unwrap(), capture);
+    let timeline = transform(capture, TransformOptions::default());
+    let of = |category| &timeline.capture.events[&category];
+
+    let kernels = of(Category::CudaKernel);
+    let detail = |detail| -> Vec<Option<&str>> { (0..3).map(|at| kernels.name_detail(detail, at)).collect() };
+    assert_eq!(detail(NameDetail::Short), [Some("gemm"), Some("relu"), Some("gemm")]);
+    assert_eq!(
+        detail(NameDetail::Mangled),
+        [Some("_Z4gemmIfEvPfi"), None, Some("_Z4gemmIfEvPfi")]
+    );
+
+    let number = |kind: MemoryKind| u64::from(kind.number());
+    let [pageable, pinned, device] = [MemoryKind::Pageable, MemoryKind::Pinned, MemoryKind::Device].map(number);
+    let up = of(Category::CudaMemcpyH2d);
+    assert_eq!(numbers(up, ColumnId::SrcMemoryKind), Some(vec![pageable, pinned]));
+    assert_eq!(numbers(up, ColumnId::DstMemoryKind), Some(vec![device; 2]));
+    let down = of(Category::CudaMemcpyD2h);
+    assert_eq!(
+        numbers(down, ColumnId::DstMemoryKind),
+        Some(vec![number(MemoryKind::Unknown)])
+    );
+    let set = of(Category::CudaMemset);
+    assert_eq!(
+        numbers(set, ColumnId::DstMemoryKind),
+        Some(vec![number(MemoryKind::Managed)])
+    );
+
+    assert_eq!(numbers(of(Category::CudaApi), ColumnId::ReturnValue), Some(vec![2, 0]));
+
+    let ranges = of(Category::NvtxRange);
+    assert_eq!(
+        texts(ranges, ColumnId::RangeCategory),
+        [Some("collective"), Some("5"), None]
+    );
+    let domains: Vec<_> = (0..3).map(|at| ranges.name_detail(NameDetail::Domain, at)).collect();
+    assert_eq!(domains, [Some("NCCL"), None, None]);
+    assert_eq!(ranges.name_of(0), "NCCL:ncclAllReduce");
+    through_a_file(&timeline);
+}
+
+#[test]
+fn hardware_counters_of_an_export_become_series() {
+    let export = export(0);
+    let capture = export.read().unwrap();
+    assert_eq!(export.read_sqlite().unwrap(), capture);
+    let found: Vec<_> = capture
+        .counters
+        .iter()
+        .map(|series| {
+            assert!(series.is_well_formed());
+            let name = (series.source.as_str(), series.device.as_str(), series.metric.as_str());
+            (
+                name,
+                series.unit.as_str(),
+                series.t_ns.as_slice(),
+                series.value.as_slice(),
+            )
+        })
+        .collect();
+    let active = ("nsys", "gpu1", "SMs_Active_Throughput_pct");
+    assert_eq!(
+        found,
+        [
+            (active, "%", &[400, 500][..], &[50.0, 75.0][..]),
+            (("nsys", "gpu1", "metric_9"), "", &[400][..], &[-3.0][..]),
+        ]
+    );
+    let drops: Vec<_> = capture
+        .drops
+        .list()
+        .into_iter()
+        .map(|drop| (drop.what, drop.count))
+        .collect();
+    assert_eq!(drops, [("GPU_METRICS: samples before the session".to_owned(), 1)]);
+}
+
+#[test]
+fn what_the_driver_gave_out_and_took_back_is_kept_beside_the_events() {
+    let usage = |start, kind, operation| Usage {
+        start,
+        globalPid: global(100, 0),
+        deviceId: 1,
+        address: 0x7f00_0000_0000,
+        bytes: 2_097_152,
+        memKind: kind,
+        memoryOperationType: operation,
+    };
+    let export = Export::new(Schema::V2023, STRINGS)
+        .table("CUPTI_ACTIVITY_KIND_KERNEL", &kernels())
+        .table(
+            "CUDA_GPU_MEMORY_USAGE_EVENTS",
+            &[usage(90, 2, 1), usage(10, 2, 0), usage(20, 1, 0)],
+        )
+        .finish();
+    let capture = export.read().unwrap();
+    assert_eq!(export.read_sqlite().unwrap(), capture);
+    assert_eq!(capture.drops.list(), []);
+    let timeline = transform(capture, TransformOptions::default());
+    let found: Vec<_> = timeline
+        .capture
+        .allocations
+        .iter()
+        .map(|of| (of.t_ns, of.process, of.device, of.address, of.bytes))
+        .collect();
+    let address = 0x7f00_0000_0000;
+    assert_eq!(
+        found,
+        [
+            (10, 100, Some(1), address, 2_097_152),
+            (20, 100, None, address, 2_097_152),
+            (90, 100, Some(1), address, -2_097_152),
+        ]
+    );
+    through_a_file(&timeline);
+}
+
+#[test]
+fn an_export_of_the_corpus_says_the_peak_rates_of_its_gpu() {
+    let Some(path) = corpus("nsightful/power_iteration__baseline.sqlite") else {
+        return;
+    };
+    let capture = flopwatch_trace::nsys_sqlite::read(&path, &ReadLimits::default()).unwrap();
+    let gpu = &capture.devices[0];
+    assert_eq!(gpu.name, "Tesla T4");
+    // 40 multiprocessors of 64 units at 1.59 GHz; the data sheet has 8.1 TFLOP/s.
+    let rates: Vec<_> = gpu
+        .peak_flops
+        .iter()
+        .map(|(name, rate)| (name.as_str(), *rate))
+        .collect();
+    assert_eq!(rates, [("fp32", 8_140_800_000_000)]);
+    assert!(gpu.figures_from.starts_with("TARGET_INFO_GPU; "));
+    // Kernels say their short names, copies the kinds of their memory.
+    let kernels = &capture.events[&Category::CudaKernel];
+    assert!((0..kernels.len()).all(|at| kernels.name_detail(NameDetail::Short, at).is_some()));
+    let copies = &capture.events[&Category::CudaMemcpyD2h];
+    let device = u64::from(MemoryKind::Device.number());
+    assert_eq!(numbers(copies, ColumnId::SrcMemoryKind), Some(vec![device; 89]));
+}
