@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use crate::model::{Capture, Category, Events, RowMajor, Timeline, Values, index};
+use crate::model::{Capture, Category, Events, Timeline, Values, index};
 use engine::{Columns, Engine, Input, Sorted};
 
 /// What the caller decides.
@@ -106,7 +106,7 @@ pub(crate) fn derive(events: &Events, rows: u32) -> (crate::model::Lod, Vec<crat
         name: events.name.clone(),
         names: u32::try_from(events.names.len()).unwrap_or(u32::MAX),
     };
-    let by_row = RowMajor::new(&columns.row, rows);
+    let by_row = crate::model::RowMajor::new(&columns.row, rows);
     let lane = by_row.gather(&events.lane);
     (lod::lod(&columns, &by_row, &lane), figures::by_name(&columns))
 }

@@ -32,6 +32,7 @@ impl Export {
 
     /// Refuses: there are no writers.
     #[cfg(not(feature = "export"))]
+    #[expect(clippy::unused_self, reason = "the same call as with the writers")]
     pub(crate) fn write(self, _input: Input<'_>, _out: &mut (dyn Write + Send)) -> Result<Report, ExportError> {
         Err(ExportError::NotBuilt)
     }
