@@ -80,13 +80,8 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The analysis fails.
-    #[error("{path}: {source}")]
-    Analysis {
-        /// The file that was to be made.
-        path: PathBuf,
-        /// What the analysis said.
-        source: AnalysisError,
-    },
+    #[error(transparent)]
+    Analysis(#[from] AnalysisError),
     /// The report cannot be written or read.
     #[error("{path}: {source}")]
     Report {
@@ -149,10 +144,7 @@ pub fn run(job: &Job) -> Result<(), Error> {
     });
     let inputs: Vec<Input<'_>> = inputs.collect();
     let mut file = File::create(&job.output).map_err(io(&job.output))?;
-    let made = job.request.run(&inputs, &mut file).map_err(|source| Error::Analysis {
-        path: job.output.clone(),
-        source,
-    })?;
+    let made = job.request.run(&inputs, &mut file)?;
     let report = Report {
         total_events: captures.iter().map(|capture| capture.totals.events).sum(),
         events: made.events,

@@ -117,6 +117,16 @@ pub enum Error {
     /// The child's report cannot be read.
     #[error(transparent)]
     Analysis(#[from] analysis::Error),
+    /// More or fewer captures were named than the analysis is made of.
+    #[error("{name} is made of {wanted}, not of {found}")]
+    Inputs {
+        /// The analysis.
+        name: &'static str,
+        /// How many it is made of.
+        wanted: &'static str,
+        /// How many there were.
+        found: usize,
+    },
     /// The analysis or its parameters are none.
     #[error(transparent)]
     Request(#[from] RequestError),
@@ -289,6 +299,14 @@ async fn analyzed(
     until: impl Future<Output = ()>,
 ) -> Result<(File, Report), Error> {
     let first = sources.first().ok_or(Error::NoSource)?;
+    let definition = request.definition();
+    if !definition.inputs.accepts(sources.len()) {
+        return Err(Error::Inputs {
+            name: definition.name,
+            wanted: definition.inputs.as_str(),
+            found: sources.len(),
+        });
+    }
     let steps = steps_for(first)?;
     let mut until = std::pin::pin!(until);
     let place = Workplace::make(work.path().join(workplace::NAME), &steps.limits().users)?;

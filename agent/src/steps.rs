@@ -462,7 +462,7 @@ impl Step {
 
     /// Lets the child read a file; what lies in its own folder it can read as it is.
     fn reads(&mut self, place: &Workplace, file: &Path) -> Result<(), Error> {
-        if !file.starts_with(place.path()) {
+        if !file.starts_with(place.path()) && !self.readable.iter().any(|shown| shown == file) {
             let step = self.name;
             place.show(file).map_err(|source| Error::Prepare { step, source })?;
             self.readable.push(file.to_owned());

@@ -156,11 +156,23 @@ fn two_captures_are_compared_in_their_order_with_parameters() {
         (&"gone".into(), &"before".into())
     );
     let one = analyze(folder.path(), &["kernel-changes", "before.h5", "--quiet"]);
-    assert!(
-        refusal(&one).contains("made of two captures, not of 1"),
-        "{}",
-        refusal(&one)
+    assert_eq!(
+        refusal(&one).trim(),
+        "flopwatch-agent: kernel-changes is made of two captures, not of 1"
     );
+    let same = analyze(
+        folder.path(),
+        &[
+            "kernel-changes",
+            "before.h5",
+            "before.h5",
+            "--quiet",
+            "--format",
+            "json",
+        ],
+    );
+    let json: serde_json::Value = serde_json::from_str(&stdout(&same)).unwrap();
+    assert_eq!(json["before_total_ns"], json["after_total_ns"]);
 }
 
 #[test]
