@@ -12,8 +12,13 @@ pub(super) fn decimal(text: &[u8], scale: i32) -> Option<i64> {
     let mut at = 0;
     while let Some(byte) = digits.get(at).copied() {
         match byte {
-            b'0'..=b'9' => {
+            // Nineteen digits always fit.
+            b'0'..=b'9' if at < 19 => {
                 seen = true;
+                mantissa = mantissa * 10 + u64::from(byte - b'0');
+                exponent -= i32::from(fraction);
+            }
+            b'0'..=b'9' => {
                 let grown = mantissa
                     .checked_mul(10)
                     .and_then(|ten| ten.checked_add(u64::from(byte - b'0')));
@@ -45,6 +50,9 @@ pub(super) fn decimal(text: &[u8], scale: i32) -> Option<i64> {
 }
 
 fn scaled(mantissa: u64, exponent: i32) -> Option<i64> {
+    if exponent == 0 {
+        return i64::try_from(mantissa).ok();
+    }
     if mantissa == 0 {
         return Some(0);
     }

@@ -126,12 +126,13 @@ pub(super) struct Event<'a> {
     pub(super) members: &'a [u8],
 }
 
-/// Reads the event that begins here, and what else it says into `further`.
-pub(super) fn event<'a>(cursor: &mut Cursor<'a>, further: &mut Further<'a>) -> Scan<Event<'a>> {
-    let mut event = Event::default();
+/// Reads the event that begins here into `event`, and what else it says into `further`; both are emptied before. They are the caller's
+/// because an event has 500 bytes, which would be copied once for each function that returns it.
+pub(super) fn event<'a>(cursor: &mut Cursor<'a>, event: &mut Event<'a>, further: &mut Further<'a>) -> Scan<()> {
+    *event = Event::default();
     further.clear();
     if !cursor.enter(b'{', b'}')? {
-        return Ok(event);
+        return Ok(());
     }
     loop {
         match cursor.key()? {
@@ -148,7 +149,8 @@ pub(super) fn event<'a>(cursor: &mut Cursor<'a>, further: &mut Further<'a>) -> S
                     if event.phase == b'C' {
                         event.members = cursor.value()?;
                     } else {
-                        event.arguments = arguments(cursor, further)?;
+                        event.arguments = Arguments::default();
+                        arguments(cursor, &mut event.arguments, further)?;
                     }
                     if event.phase == 0 {
                         event.members = inside.value()?;
@@ -160,7 +162,7 @@ pub(super) fn event<'a>(cursor: &mut Cursor<'a>, further: &mut Further<'a>) -> S
             _ => drop(cursor.value()?),
         }
         if cursor.follows(b'}')? {
-            return Ok(event);
+            return Ok(());
         }
     }
 }
@@ -175,10 +177,9 @@ fn text<'a>(cursor: &mut Cursor<'a>) -> Scan<&'a [u8]> {
     }
 }
 
-fn arguments<'a>(cursor: &mut Cursor<'a>, further: &mut Further<'a>) -> Scan<Arguments<'a>> {
-    let mut found = Arguments::default();
+fn arguments<'a>(cursor: &mut Cursor<'a>, found: &mut Arguments<'a>, further: &mut Further<'a>) -> Scan<()> {
     if !cursor.enter(b'{', b'}')? {
-        return Ok(found);
+        return Ok(());
     }
     loop {
         match cursor.key()? {
@@ -209,7 +210,7 @@ fn arguments<'a>(cursor: &mut Cursor<'a>, further: &mut Further<'a>) -> Scan<Arg
             },
         }
         if cursor.follows(b'}')? {
-            return Ok(found);
+            return Ok(());
         }
     }
 }
@@ -297,8 +298,8 @@ mod tests {
         let text = br#"{ "ph": "X", "cat": "Kernel", "name": "gemm", "pid": 0, "tid": "stream 7", "ts": 10.5, "dur": 2,
             "args": {"queued": 0, "device": 3, "context": 1, "stream": 7, "correlation": 44, "grid": [5, 6, 7], "block": [32, 1],
             "deep": {"correlation": 9, "x": [1, {}]}, "registers per thread": 40, "warps per SM": 9.185185 } }, "#;
-        let mut further = Further::new();
-        let found = event(&mut Cursor::new(text, 0), &mut further).unwrap();
+        let (mut found, mut further) = (Event::default(), Further::new());
+        event(&mut Cursor::new(text, 0), &mut found, &mut further).unwrap();
         assert_eq!(further, [(ColumnId::WarpsPerSm, Said::Number(9_185))]);
         assert_eq!(
             (found.phase, found.category, found.name),
@@ -317,7 +318,8 @@ mod tests {
     #[test]
     fn values_of_the_wrong_kind_are_skipped() {
         let text = br#"{"ph": "X", "name": {"a": 1}, "cat": 5, "ts": "7", "dur": null, "args": [1], "tid": "24572"}"#;
-        let found = event(&mut Cursor::new(text, 0), &mut Further::new()).unwrap();
+        let mut found = Event::default();
+        event(&mut Cursor::new(text, 0), &mut found, &mut Further::new()).unwrap();
         assert_eq!((found.name, found.category), (&b""[..], &b""[..]));
         assert_eq!(
             (found.start, found.duration, found.thread),

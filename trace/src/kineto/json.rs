@@ -37,8 +37,40 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\t' | b'\r')
 }
 
+/// Which bytes numbers and words are made of: one load each, where ranges are six comparisons.
+static TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        #[expect(clippy::cast_possible_truncation, reason = "a byte is below 256")]
+        let letter = byte as u8;
+        table[byte] = letter.is_ascii_alphanumeric() || matches!(letter, b'+' | b'-' | b'.' | b'_');
+        byte += 1;
+    }
+    table
+};
+
 fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.' | b'_')
+    TOKEN.get(usize::from(byte)).copied().unwrap_or(false)
+}
+
+/// Where the first quote or backslash stands. Most strings are keys of a few letters, shorter than the search of many bytes at once
+/// takes to begin, so the first eight are looked at as one number.
+#[inline]
+fn quote_or_backslash(text: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH: u64 = ONES << 7;
+    let Some(first) = text.first_chunk::<8>() else {
+        return memchr::memchr2(b'"', b'\\', text);
+    };
+    let eight = u64::from_le_bytes(*first);
+    // The lowest marked byte is zero for certain; only those above it may be marked by a borrow.
+    let zero_bytes = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
+    let found = zero_bytes(eight ^ (ONES * u64::from(b'"'))) | zero_bytes(eight ^ (ONES * u64::from(b'\\')));
+    if found != 0 {
+        return usize::try_from(found.trailing_zeros() / 8).ok();
+    }
+    memchr::memchr2(b'"', b'\\', text.get(8..)?).map(|at| at + 8)
 }
 
 impl<'a> Cursor<'a> {
@@ -105,7 +137,7 @@ impl<'a> Cursor<'a> {
         let first = self.at;
         loop {
             let rest = self.bytes.get(self.at..).unwrap_or_default();
-            let Some(found) = memchr::memchr2(b'"', b'\\', rest) else {
+            let Some(found) = quote_or_backslash(rest) else {
                 return Err(Stop::More);
             };
             let at = self.at + found;
@@ -254,6 +286,22 @@ mod tests {
         ] {
             let mut cursor = Cursor::new(text.as_bytes(), 0);
             assert_eq!(cursor.value().map(<[u8]>::len), Ok(length), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_quote_is_found_wherever_it_stands() {
+        for filler in [b'a', b'!', b'#', b'[', b']', 0, 0x7f, 0x80, 0xa2, 0xdc, 0xff] {
+            for length in 0..24 {
+                for (at, mark) in (0..length).flat_map(|at| [(at, b'"'), (at, b'\\')]) {
+                    let mut text = vec![filler; length];
+                    text[at] = mark;
+                    text[length - 1] = b'"';
+                    let expected = text.iter().position(|byte| matches!(byte, b'"' | b'\\'));
+                    assert_eq!(quote_or_backslash(&text), expected, "{text:?}");
+                }
+            }
+            assert_eq!(quote_or_backslash(&[filler; 20]), None);
         }
     }
 

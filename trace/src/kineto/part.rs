@@ -82,6 +82,7 @@ impl<'a> Part<'a> {
     /// Reads the events that begin in `from..until`, from text that goes on behind that. Gives where it ended and why.
     pub(super) fn read(&mut self, text: &'a [u8], from: usize, until: usize, is_whole: bool) -> (usize, End) {
         let mut cursor = Cursor::new(text, from);
+        let mut event = Event::default();
         loop {
             let Ok(byte) = cursor.token() else {
                 return (cursor.at(), End::More);
@@ -91,8 +92,8 @@ impl<'a> Part<'a> {
                 b',' => cursor.step(),
                 b']' if self.trusted => return (begin + 1, End::Closed),
                 _ if begin >= until => return (begin, End::Reached),
-                b'{' => match super::event::event(&mut cursor, &mut self.further) {
-                    Ok(event) => {
+                b'{' => match super::event::event(&mut cursor, &mut event, &mut self.further) {
+                    Ok(()) => {
                         self.trusted |= event.phase != 0;
                         self.add(&event);
                     }
@@ -122,8 +123,9 @@ impl<'a> Part<'a> {
     fn repair(&mut self, text: &'a [u8], begin: usize, stop: Stop, is_whole: bool) -> Result<usize, Option<usize>> {
         if let Stop::Bad(bad) = stop {
             let mut cursor = Cursor::repairing(text, begin);
-            match super::event::event(&mut cursor, &mut self.further) {
-                Ok(event) if event.phase != 0 => {
+            let mut event = Event::default();
+            match super::event::event(&mut cursor, &mut event, &mut self.further) {
+                Ok(()) if event.phase != 0 => {
                     self.drops
                         .add(LossReason::Truncated, "events whose quotes were not escaped", 1);
                     self.add(&event);
