@@ -11,6 +11,7 @@ use crate::export::Export;
 use crate::input::{Input, Inputs};
 use crate::model::Loss;
 use crate::needs::Needs;
+use crate::page::Page;
 use crate::parameters::Parameters;
 use crate::tabular::Tabular;
 
@@ -35,6 +36,18 @@ pub trait Analysis {
 
     /// Runs it.
     fn run(inputs: &Inputs<'_>, params: &Self::Params) -> Result<Self::Output, AnalysisError>;
+
+    /// The result as people read it. Without words of its own an analysis whose result is a table (see [`Tabular`]) has that table, and
+    /// any other has its JSON.
+    fn page(output: &Self::Output) -> Result<Page, AnalysisError> {
+        let value = serde_json::to_value(output).map_err(AnalysisError::Json)?;
+        Ok(crate::tabular::page_of(
+            Self::NAME,
+            Self::ABOUT,
+            &schema_of::<Self::Output>(),
+            &value,
+        ))
+    }
 
     /// Writes the result: compact JSON and a line's end, unless an analysis has older clients that know it otherwise.
     fn write(output: &Self::Output, out: &mut dyn Write) -> Result<(), AnalysisError> {

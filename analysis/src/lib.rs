@@ -12,13 +12,18 @@ pub mod catalogue;
 mod definition;
 pub mod export;
 mod input;
+pub mod interval;
+pub mod kernel_class;
 mod listing;
 mod needs;
+mod not_captured;
+pub mod page;
 mod parameters;
 mod request;
 pub mod summary;
 mod tabular;
 pub mod typescript;
+pub mod work;
 
 pub use flopwatch_model as model;
 
@@ -27,5 +32,7 @@ pub use definition::{Analysis, AnalysisError, Definition, InputCount, NoParamete
 pub use input::{Input, Inputs, Totals};
 pub use listing::Listing;
 pub use needs::{Needs, Selection};
+pub use not_captured::NotCaptured;
+pub use page::Page;
 pub use request::{Request, RequestError};
 pub use tabular::{CellType, Column, Tabular};

@@ -4,6 +4,9 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::not_captured::NotCaptured;
+use crate::page::{self, Cell, Page, Unit};
+
 /// Property of a result that holds the rows of its table.
 const ROWS: &str = "rows";
 
@@ -75,6 +78,68 @@ impl Tabular {
         let rows = result.get(ROWS).and_then(Value::as_array);
         let row = |row: &Value| self.columns.iter().map(|column| text(row.get(&column.name))).collect();
         rows.into_iter().flatten().map(row).collect()
+    }
+}
+
+/// The page of a result that has no words of its own: its table, with not captured said where `captured` is false; or its JSON.
+pub(crate) fn page_of(name: &str, about: &str, schema: &Schema, result: &Value) -> Page {
+    let mut page = Page::new(name, about);
+    if result.get("captured") == Some(&Value::Bool(false)) {
+        let reason = "the profiler did not record such events, which says nothing about whether they happened";
+        page.not_captured.push(NotCaptured::new(name, reason));
+    }
+    let Some(tabular) = Tabular::of(schema) else {
+        page.text("", serde_json::to_string_pretty(result).unwrap_or_default());
+        return page;
+    };
+    let mut table = page::Table {
+        columns: tabular.columns.iter().map(head).collect(),
+        ..page::Table::default()
+    };
+    let rows = result.get(ROWS).and_then(Value::as_array);
+    for row in rows.into_iter().flatten() {
+        table.push(tabular.columns.iter().map(|column| cell(row.get(&column.name))));
+    }
+    page.table(table);
+    page
+}
+
+/// The head of a column: its name without the unit, which is the name's ending.
+fn head(column: &Column) -> page::TableColumn {
+    let units = [
+        ("_ns", Unit::Ns),
+        ("_bytes_per_second", Unit::BytesPerSecond),
+        ("_bytes", Unit::Bytes),
+        ("_flop_per_second", Unit::FlopPerSecond),
+        ("_ratio", Unit::Ratio),
+        ("_percent", Unit::Percent),
+    ];
+    let found = units
+        .into_iter()
+        .find_map(|(ending, unit)| Some((column.name.strip_suffix(ending)?, unit)));
+    let (name, unit) = found.unwrap_or((&column.name, Unit::None));
+    let mut title = name.replace('_', " ");
+    if let Some(first) = title.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    page::TableColumn {
+        title,
+        unit,
+        about: column.about.clone(),
+    }
+}
+
+fn cell(value: Option<&Value>) -> Cell {
+    match value {
+        None | Some(Value::Null) => Cell::Nothing,
+        Some(Value::Bool(flag)) => Cell::Flag(*flag),
+        Some(Value::String(text)) => Cell::Text(text.clone()),
+        Some(Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => Cell::Integer(whole),
+            (None, Some(number)) => Cell::Number(number),
+            (None, None) => Cell::Nothing,
+        },
+        Some(other) => Cell::Text(other.to_string()),
     }
 }
 

@@ -1,0 +1,325 @@
+//! A result as people read it: key figures, tables, charts and sentences, each with a place in the timeline where it has one.
+//!
+//! An analysis says in [`crate::Analysis::page`] how its result is read. The terminal, the self-contained HTML file, CSV and the
+//! viewer's page all show the same [`Page`], so that a figure is the same wherever it is read.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::not_captured::NotCaptured;
+
+/// A page of blocks, in the order in which they are read.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Page {
+    /// Its heading.
+    pub title: String,
+    /// What it tells, in a sentence.
+    pub about: String,
+    /// What it cannot tell of these captures, shown before everything else.
+    pub not_captured: Vec<NotCaptured>,
+    /// What it holds.
+    pub blocks: Vec<Block>,
+}
+
+/// A part of a page.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Block {
+    /// A paragraph.
+    Text(Text),
+    /// Key figures side by side.
+    Tiles(Tiles),
+    /// A table.
+    Table(Table),
+    /// Bars of values per label, stacked or side by side.
+    Bars(Bars),
+    /// Values over time.
+    Lines(Lines),
+}
+
+/// A paragraph.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Text {
+    /// Its heading; may be empty.
+    pub title: String,
+    /// Plain text.
+    pub text: String,
+}
+
+/// Key figures.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Tiles {
+    /// Each of them.
+    pub tiles: Vec<Tile>,
+}
+
+/// A key figure.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Tile {
+    /// What it is.
+    pub label: String,
+    /// Its value.
+    pub value: Cell,
+    /// How the value is shown.
+    pub unit: Unit,
+    /// How it is defined; may be empty.
+    pub about: String,
+}
+
+/// How a number is shown. The number itself is exact, in the unit that its name says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// A number, as it is.
+    #[default]
+    None,
+    /// Nanoseconds.
+    Ns,
+    /// Bytes.
+    Bytes,
+    /// Bytes per second.
+    BytesPerSecond,
+    /// Floating-point operations per second.
+    FlopPerSecond,
+    /// A share from 0 to 1, shown in percent.
+    Ratio,
+    /// A number of percent.
+    Percent,
+}
+
+/// A value.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Cell {
+    /// Not known, or not captured.
+    #[default]
+    Nothing,
+    /// Yes or no.
+    Flag(bool),
+    /// A whole number. Larger ones than 2^53 are rounded by readers that know doubles alone.
+    Integer(i64),
+    /// A number.
+    Number(f64),
+    /// Text.
+    Text(String),
+}
+
+impl From<u64> for Cell {
+    fn from(value: u64) -> Self {
+        i64::try_from(value).map_or(Self::Integer(i64::MAX), Self::Integer)
+    }
+}
+
+impl From<u32> for Cell {
+    fn from(value: u32) -> Self {
+        Self::Integer(value.into())
+    }
+}
+
+impl From<usize> for Cell {
+    fn from(value: usize) -> Self {
+        i64::try_from(value).map_or(Self::Integer(i64::MAX), Self::Integer)
+    }
+}
+
+impl From<i64> for Cell {
+    fn from(value: i64) -> Self {
+        Self::Integer(value)
+    }
+}
+
+impl From<f64> for Cell {
+    fn from(value: f64) -> Self {
+        if value.is_finite() {
+            Self::Number(value)
+        } else {
+            Self::Nothing
+        }
+    }
+}
+
+impl From<bool> for Cell {
+    fn from(value: bool) -> Self {
+        Self::Flag(value)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(value: &str) -> Self {
+        Self::Text(value.to_owned())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(value: String) -> Self {
+        Self::Text(value)
+    }
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Nothing, Into::into)
+    }
+}
+
+/// A place in the timeline, which the viewer opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Place {
+    /// Which input, counted from 0 in the order in which they were named.
+    pub input: u32,
+    /// Start in ns since the session's start.
+    pub start_ns: u64,
+    /// End in ns.
+    pub end_ns: u64,
+    /// The timeline's row, where it is one.
+    pub row: Option<u32>,
+}
+
+/// A table.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Table {
+    /// Its heading; may be empty.
+    pub title: String,
+    /// What it tells; may be empty.
+    pub about: String,
+    /// Its columns.
+    pub columns: Vec<TableColumn>,
+    /// Its rows, each with as many cells as there are columns.
+    pub rows: Vec<TableRow>,
+    /// Rows that were left out behind these.
+    pub left_out: u64,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TableColumn {
+    /// Its head, as people read it and as CSV has it.
+    pub title: String,
+    /// How its numbers are shown.
+    pub unit: Unit,
+    /// What it says; may be empty.
+    pub about: String,
+}
+
+/// A row of a table.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct TableRow {
+    /// Its cells.
+    pub cells: Vec<Cell>,
+    /// Where it is in the timeline.
+    pub place: Option<Place>,
+}
+
+impl Table {
+    /// A table without rows. Columns are `(head, unit)`.
+    pub fn new(title: &str, columns: &[(&str, Unit)]) -> Self {
+        let columns = columns.iter().map(|(title, unit)| TableColumn {
+            title: (*title).to_owned(),
+            unit: *unit,
+            about: String::new(),
+        });
+        Self {
+            title: title.to_owned(),
+            columns: columns.collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.rows.push(TableRow {
+            cells: cells.into_iter().collect(),
+            place: None,
+        });
+    }
+
+    /// Adds a row that is at a place.
+    pub fn push_at(&mut self, place: Place, cells: impl IntoIterator<Item = Cell>) {
+        self.rows.push(TableRow {
+            cells: cells.into_iter().collect(),
+            place: Some(place),
+        });
+    }
+}
+
+/// Bars: a value per label and series.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Bars {
+    /// Its heading.
+    pub title: String,
+    /// How values are shown.
+    pub unit: Unit,
+    /// Whether the values of a label add up to a whole; otherwise they stand side by side.
+    pub stacked: bool,
+    /// What each bar is, in order.
+    pub labels: Vec<String>,
+    /// The series, each with a value per label.
+    pub series: Vec<Series>,
+}
+
+/// Values that belong together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Series {
+    /// Its name.
+    pub name: String,
+    /// Its values; null is not known.
+    pub values: Vec<Option<f64>>,
+}
+
+/// Values over time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Lines {
+    /// Its heading.
+    pub title: String,
+    /// How values are shown.
+    pub unit: Unit,
+    /// Times in ns since the session's start, rising.
+    pub times_ns: Vec<u64>,
+    /// The series, each with a value per time, which holds up to the next.
+    pub series: Vec<Series>,
+}
+
+impl Page {
+    /// A page without blocks.
+    pub fn new(title: &str, about: &str) -> Self {
+        Self {
+            title: title.to_owned(),
+            about: about.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a paragraph.
+    pub fn text(&mut self, title: &str, text: impl Into<String>) {
+        self.blocks.push(Block::Text(Text {
+            title: title.to_owned(),
+            text: text.into(),
+        }));
+    }
+
+    /// Adds key figures: `(label, value, unit)`.
+    pub fn tiles(&mut self, tiles: impl IntoIterator<Item = (&'static str, Cell, Unit)>) {
+        let tiles = tiles.into_iter().map(|(label, value, unit)| Tile {
+            label: label.to_owned(),
+            value,
+            unit,
+            about: String::new(),
+        });
+        self.blocks.push(Block::Tiles(Tiles { tiles: tiles.collect() }));
+    }
+
+    /// Adds a table.
+    pub fn table(&mut self, table: Table) {
+        self.blocks.push(Block::Table(table));
+    }
+
+    /// Adds bars.
+    pub fn bars(&mut self, bars: Bars) {
+        self.blocks.push(Block::Bars(bars));
+    }
+
+    /// Adds values over time.
+    pub fn lines(&mut self, lines: Lines) {
+        self.blocks.push(Block::Lines(lines));
+    }
+}
