@@ -40,12 +40,10 @@ fn is_space(byte: u8) -> bool {
 /// Which bytes numbers and words are made of: one load each, where ranges are six comparisons.
 static TOKEN: [bool; 256] = {
     let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        #[expect(clippy::cast_possible_truncation, reason = "a byte is below 256")]
-        let letter = byte as u8;
-        table[byte] = letter.is_ascii_alphanumeric() || matches!(letter, b'+' | b'-' | b'.' | b'_');
-        byte += 1;
+    let (mut at, mut byte) = (0, 0_u8);
+    while at < table.len() {
+        table[at] = byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.' | b'_');
+        (at, byte) = (at + 1, byte.wrapping_add(1));
     }
     table
 };

@@ -1,0 +1,13 @@
+//! Analyses of real captures: figures held against those of the tools that the captures come from.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and says on its output why it skips; helpers are outside of #[test] functions"
+)]
+
+mod captures;
+#[allow(dead_code, reason = "the suite of the readers uses all of it")]
+#[path = "../suite/nsys.rs"]
+mod nsys;
