@@ -22,6 +22,9 @@ mod parameters;
 mod request;
 pub mod summary;
 mod tabular;
+#[cfg(test)]
+#[allow(dead_code, reason = "analyses come one by one, and each uses what it needs")]
+mod testing;
 pub mod typescript;
 pub mod work;
 
