@@ -197,6 +197,9 @@ pub struct TableColumn {
     pub title: String,
     /// How its numbers are shown.
     pub unit: Unit,
+    /// Digits behind the point of its [`Cell::Number`]s, on paper, on screen and in CSV; null shows as many as the unit needs. A number that
+    /// lies in the middle between two is rounded before it becomes a cell, as the table defines.
+    pub decimals: Option<u8>,
     /// What it says; may be empty.
     pub about: String,
 }
@@ -216,7 +219,7 @@ impl Table {
         let columns = columns.iter().map(|(title, unit)| TableColumn {
             title: (*title).to_owned(),
             unit: *unit,
-            about: String::new(),
+            ..TableColumn::default()
         });
         Self {
             title: title.to_owned(),

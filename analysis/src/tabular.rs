@@ -125,6 +125,7 @@ fn head(column: &Column) -> page::TableColumn {
     page::TableColumn {
         title,
         unit,
+        decimals: None,
         about: column.about.clone(),
     }
 }
