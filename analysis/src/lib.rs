@@ -10,6 +10,7 @@
 mod analyses;
 pub mod catalogue;
 mod definition;
+pub mod enclosing;
 pub mod export;
 mod input;
 pub mod interval;

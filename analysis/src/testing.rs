@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Category, ColumnId, Device, Event, Events, Row, Timeline, Track, index};
+use crate::model::{Allocation, Category, ColumnId, Device, Event, Events, Row, Timeline, Track, index};
 
 /// An event that was added, so that others can refer to it before all are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,7 @@ pub(crate) struct Trace {
     devices: Vec<Device>,
     captured: Vec<Category>,
     events: BTreeMap<Category, Vec<Pending>>,
+    allocations: Vec<Allocation>,
 }
 
 impl Trace {
@@ -98,6 +99,26 @@ impl Trace {
         self.event(Category::CudaApi, thread, name, start_ns, end_ns)
     }
 
+    /// A call of the CUDA API, and GPU work of `category` that it launches.
+    pub(crate) fn launch(&mut self, call: (u32, u64, u64), category: Category, work: (u32, &str, u64, u64)) -> Added {
+        let call = self.call(call.0, "cudaLaunchKernel", call.1, call.2);
+        let work = self.event(category, work.0, work.1, work.2, work.3);
+        self.launched_by(work, call);
+        work
+    }
+
+    /// What an allocator of device memory did: bytes below 0 are taken back.
+    pub(crate) fn allocation(&mut self, process: u32, device: u32, t_ns: u64, bytes: i64, allocated: Option<u64>) {
+        self.allocations.push(Allocation {
+            t_ns,
+            process,
+            device: Some(device),
+            bytes,
+            allocated,
+            ..Allocation::default()
+        });
+    }
+
     /// Says which call launched `work`.
     pub(crate) fn launched_by(&mut self, work: Added, call: Added) {
         assert_eq!(call.category, Category::CudaApi);
@@ -138,6 +159,8 @@ impl Trace {
         timeline.capture.captured.extend(self.captured);
         timeline.capture.rows = self.rows;
         timeline.capture.devices = self.devices;
+        self.allocations.sort();
+        timeline.capture.allocations = self.allocations;
         timeline
     }
 }
