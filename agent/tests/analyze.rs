@@ -84,7 +84,7 @@ fn the_list_tells_every_analysis_to_people_and_to_programs() {
     ));
     assert_eq!(one.lines().count(), 2, "{one}");
     assert!(
-        one.contains("kernel-changes,1,two captures,limit name_contains,"),
+        one.contains("kernel-changes,2,two captures,limit name_contains,"),
         "{one}"
     );
     let none = analyze(folder.path(), &["nothing", "--list"]);

@@ -9,12 +9,14 @@
 
 mod analyses;
 pub mod catalogue;
+pub mod counterpart;
 mod definition;
 pub mod enclosing;
 pub mod export;
 mod input;
 pub mod interval;
 pub mod kernel_class;
+pub mod kernel_name;
 mod listing;
 mod needs;
 mod not_captured;

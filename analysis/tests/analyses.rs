@@ -106,6 +106,9 @@ fn changes_are_in_the_order_of_their_size_and_say_what_is_new_and_gone() {
         [json!(75.0), json!(30.0), json!(null), json!(10.0)]
     );
     assert_eq!(told("after_launches"), [1, 0, 1, 1]);
+    // slow: one launch less of 75 ns, and one that took 325 ns longer.
+    assert_eq!(told("count_part_ns"), [-75, -30, 20, 0]);
+    assert_eq!(told("duration_part_ns"), [325, 0, 0, 0]);
     assert_eq!(
         (&changes["before_total_ns"], &changes["after_total_ns"]),
         (&json!(190), &json!(430))

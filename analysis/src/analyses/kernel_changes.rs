@@ -1,13 +1,13 @@
 //! How the kernels of two captures differ: before and after a change.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::counterpart::{Counterpart, MatchedBy, Named, Parts, Presence, Tally, Units, counterparts};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::model::{Category, Figures, Timeline, approximate, figures_by_key};
+use crate::kernel_name;
+use crate::model::{Category, Timeline, approximate, figures_by_key};
 use crate::needs::{Needs, Selection};
 
 /// Time, launches and mean of each kernel in two captures.
@@ -53,16 +53,22 @@ pub struct Changes {
 /// One kernel in both captures.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Change {
-    /// The kernel's name.
+    /// The kernel's name; its short name where several of a side are one.
     pub name: String,
     /// Which captures it is in.
     pub presence: Presence,
+    /// By what the two sides were matched. Kernels whose whole name has no counterpart are matched by their short name.
+    pub matched_by: MatchedBy,
     /// Total time in ns before.
     pub before_total_ns: u64,
     /// Total time in ns after.
     pub after_total_ns: u64,
     /// `after_total_ns` less `before_total_ns`.
     pub difference_ns: i64,
+    /// The part of the difference in ns that comes from more or fewer launches: their change times the mean before, rounded once.
+    pub count_part_ns: i64,
+    /// The rest, in ns: launches after times the change of the mean.
+    pub duration_part_ns: i64,
     /// Launches before.
     pub before_launches: u64,
     /// Launches after.
@@ -73,27 +79,15 @@ pub struct Change {
     pub after_mean_ns: Option<f64>,
 }
 
-/// Which captures a kernel is in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Presence {
-    /// Both.
-    Both,
-    /// The first alone: it is gone.
-    Before,
-    /// The second alone: it is new.
-    After,
-}
-
 impl Analysis for KernelChanges {
     const NAME: &'static str = "kernel-changes";
-    const VERSION: u32 = 1;
-    const ABOUT: &'static str =
-        "Time, launches and mean of each kernel in two captures, before and after, and the difference.";
+    const VERSION: u32 = 2;
+    const ABOUT: &'static str = "Time, launches and mean of each kernel in two captures, before and after, and what comes of launches and of their length.";
     const INPUTS: InputCount = InputCount::Two;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(&[Category::CudaKernel]),
         names: true,
+        name_details: true,
         ..Needs::NOTHING
     };
     type Params = KernelChangesParams;
@@ -101,25 +95,17 @@ impl Analysis for KernelChanges {
 
     fn run(inputs: &Inputs<'_>, params: &KernelChangesParams) -> Result<Changes, AnalysisError> {
         let (before, after) = (inputs.first(), inputs.second());
-        let mut kernels: BTreeMap<&str, (Figures, Figures)> = BTreeMap::new();
-        for (name, figures) in by_name(before) {
-            kernels.entry(name).or_default().0 = figures;
-        }
-        for (name, figures) in by_name(after) {
-            kernels.entry(name).or_default().1 = figures;
-        }
-        kernels.retain(|name, _| name.contains(&params.name_contains));
-        let sum = |figures: fn(&(Figures, Figures)) -> u128| narrow(kernels.values().map(figures).sum());
+        let mut kernels = counterparts(&by_name(before), &by_name(after));
+        kernels.retain(|kernel| kernel.name.contains(&params.name_contains));
+        let sum =
+            |tally: fn(&Counterpart<'_>) -> Tally| narrow(kernels.iter().map(|kernel| tally(kernel).total_ns).sum());
         let captured = |timeline: &Timeline| timeline.capture.captured.contains(&Category::CudaKernel);
         let mut changes = Changes {
             captured: captured(before) && captured(after),
-            before_total_ns: sum(|(before, _)| before.total),
-            after_total_ns: sum(|(_, after)| after.total),
+            before_total_ns: sum(|kernel| kernel.before),
+            after_total_ns: sum(|kernel| kernel.after),
             kernels: kernels.len(),
-            rows: kernels
-                .iter()
-                .map(|(name, (before, after))| Change::of(name, before, after))
-                .collect(),
+            rows: kernels.iter().map(Change::of).collect(),
         };
         changes.rows.sort_by(|a, b| {
             let size = |change: &Change| change.difference_ns.unsigned_abs();
@@ -133,27 +119,25 @@ impl Analysis for KernelChanges {
 }
 
 impl Change {
-    fn of(name: &str, before: &Figures, after: &Figures) -> Self {
-        let mean = |figures: &Figures| {
-            let count = approximate(u128::from(figures.count));
-            (figures.count > 0).then(|| approximate(figures.total) / count)
+    fn of(kernel: &Counterpart<'_>) -> Self {
+        let mean = |tally: Tally| {
+            let count = approximate(tally.count.into());
+            (tally.count > 0).then(|| approximate(tally.total_ns) / count)
         };
-        let (before_total_ns, after_total_ns) = (narrow(before.total), narrow(after.total));
-        let difference = i128::from(after_total_ns) - i128::from(before_total_ns);
+        let parts = Parts::of(kernel.before, kernel.after, Units::WHOLE);
         Self {
-            name: name.to_owned(),
-            presence: match (before.count, after.count) {
-                (_, 0) => Presence::Before,
-                (0, _) => Presence::After,
-                _ => Presence::Both,
-            },
-            before_total_ns,
-            after_total_ns,
-            difference_ns: i64::try_from(difference).unwrap_or(if difference < 0 { i64::MIN } else { i64::MAX }),
-            before_launches: before.count,
-            after_launches: after.count,
-            before_mean_ns: mean(before),
-            after_mean_ns: mean(after),
+            name: kernel.name.to_owned(),
+            presence: kernel.presence(),
+            matched_by: kernel.matched_by,
+            before_total_ns: parts.before_ns,
+            after_total_ns: parts.after_ns,
+            difference_ns: parts.difference_ns,
+            count_part_ns: parts.count_ns,
+            duration_part_ns: parts.duration_ns,
+            before_launches: kernel.before.count,
+            after_launches: kernel.after.count,
+            before_mean_ns: mean(kernel.before),
+            after_mean_ns: mean(kernel.after),
         }
     }
 }
@@ -162,13 +146,21 @@ fn narrow(total: u128) -> u64 {
     u64::try_from(total).unwrap_or(u64::MAX)
 }
 
-/// The figures of each kernel that ran.
-fn by_name(timeline: &Timeline) -> Vec<(&str, Figures)> {
+/// The kernels that ran, each name once.
+fn by_name(timeline: &Timeline) -> Vec<Named<'_>> {
     let Some(kernels) = timeline.capture.events.get(&Category::CudaKernel) else {
         return Vec::new();
     };
     let count = u32::try_from(kernels.names.len()).unwrap_or(u32::MAX);
     let figures = figures_by_key(count, &kernels.name, kernels.duration_ns.iter().copied());
-    let named = kernels.names.iter().map(String::as_str).zip(figures);
-    named.filter(|(_, figures)| figures.count > 0).collect()
+    let named = kernels.names.iter().zip(figures).enumerate();
+    let named = named.map(|(place, (name, figures))| Named {
+        name,
+        short: kernel_name::short_of(kernels, place),
+        tally: Tally {
+            count: figures.count,
+            total_ns: figures.total,
+        },
+    });
+    named.filter(|named| named.tally.count > 0).collect()
 }
