@@ -8,6 +8,7 @@
 //! `export` adds the writers of formats for other programs; without it such requests can be named and are refused when run.
 
 mod analyses;
+pub mod api_call;
 pub mod catalogue;
 pub mod counterpart;
 mod definition;
@@ -20,6 +21,7 @@ pub mod kernel_name;
 mod listing;
 mod needs;
 mod not_captured;
+pub mod operation_name;
 pub mod page;
 mod parameters;
 mod request;

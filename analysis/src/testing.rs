@@ -181,13 +181,13 @@ fn row(process: u32, track: Track) -> Row {
 
 /// Sorts, and gives for each former place the new one.
 fn sort(events: &mut Vec<Pending>) -> Vec<u32> {
-    let mut placed: Vec<(usize, Pending)> = std::mem::take(events).into_iter().enumerate().collect();
-    placed.sort_by_key(|(_, event)| (event.start_ns, std::cmp::Reverse(event.end_ns)));
-    let mut places = vec![0; placed.len()];
-    for (new, (old, _)) in (0_u32..).zip(&placed) {
+    let mut sorted: Vec<(usize, Pending)> = std::mem::take(events).into_iter().enumerate().collect();
+    sorted.sort_by_key(|(_, event)| (event.start_ns, std::cmp::Reverse(event.end_ns)));
+    let mut places = vec![0; sorted.len()];
+    for (new, (old, _)) in (0_u32..).zip(&sorted) {
         places[*old] = new;
     }
-    events.extend(placed.into_iter().map(|(_, event)| event));
+    events.extend(sorted.into_iter().map(|(_, event)| event));
     places
 }
 
