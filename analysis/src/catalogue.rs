@@ -1,6 +1,6 @@
 //! Every analysis, a line each.
 
-use crate::analyses::{KernelChanges, KernelsPerStream};
+use crate::analyses::{Collectives, KernelChanges, KernelsPerStream};
 use crate::definition::{Definition, ResultType};
 use crate::export::entries;
 use crate::request::{Request, RequestError};
@@ -11,6 +11,7 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<SummaryAnalysis>(),
     &Definition::of::<KernelsPerStream>(),
     &Definition::of::<KernelChanges>(),
+    &Definition::of::<Collectives>(),
     &entries::EVENTS_CSV,
     &entries::EVENTS_PARQUET,
     &entries::SAMPLES_CSV,

@@ -10,10 +10,13 @@
 mod analyses;
 pub mod api_call;
 pub mod catalogue;
+pub mod collective;
 pub mod counterpart;
+pub mod coverage;
 mod definition;
 pub mod enclosing;
 pub mod export;
+pub mod holder;
 mod input;
 pub mod interval;
 pub mod kernel_class;
@@ -35,6 +38,7 @@ pub mod work;
 
 pub use flopwatch_model as model;
 
+pub use analyses::{Collectives, CollectivesParams, CollectivesResult};
 pub use analyses::{KernelChanges, KernelsPerStream};
 pub use definition::{Analysis, AnalysisError, Definition, InputCount, NoParameters, Report, ResultType};
 pub use input::{Input, Inputs, Totals};

@@ -1,0 +1,499 @@
+//! What each collective moved, how fast, and how much of its time computation hid.
+
+mod page;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::collective::{Collective, CollectiveOperation, Collectives as Found, bytes_per_second};
+use crate::coverage::Coverage;
+use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::input::Inputs;
+use crate::interval::Intervals;
+use crate::kernel_class::WorkClass;
+use crate::model::{Category, Figures, Timeline, approximate};
+use crate::needs::Needs;
+use crate::not_captured::NotCaptured;
+use crate::page::{Page, Place};
+use crate::work::GpuWork;
+
+/// Message sizes, bandwidth, outliers and hidden time of the collectives of one capture.
+#[derive(Debug)]
+pub struct Collectives;
+
+/// Parameters of [`Collectives`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CollectivesParams {
+    /// Most collectives in each list of single ones.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub limit: u32,
+    /// A collective is an outlier where it took more than so many percent of the median of its like: same operation, group and message size.
+    #[schemars(range(min = 101, max = 100_000))]
+    pub outlier_percent: u32,
+}
+
+impl Default for CollectivesParams {
+    fn default() -> Self {
+        Self {
+            limit: 50,
+            outlier_percent: 200,
+        }
+    }
+}
+
+/// Fewest collectives that are alike for one of them to be an outlier.
+const FEWEST_ALIKE: usize = 5;
+
+/// The collectives of a capture. Times of kernels hold the wait for other ranks, so that bandwidths are lower bounds; `stragglers` takes
+/// the wait away.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct CollectivesResult {
+    /// What has no figures, and why.
+    pub not_captured: Vec<NotCaptured>,
+    /// Kernels of collectives.
+    pub collectives: u64,
+    /// Those of which the source says the message's size.
+    pub sized_collectives: u64,
+    /// Time in ns in which a collective ran, per device counted once, summed over devices.
+    pub communication_ns: u64,
+    /// The part of it in which the device also computed.
+    pub hidden_ns: u64,
+    /// The rest: `communication_ns` less `hidden_ns`.
+    pub exposed_ns: u64,
+    /// `hidden_ns` of `communication_ns`; null without collectives.
+    pub hidden_ratio: Option<f64>,
+    /// The same per device.
+    pub devices: Vec<CollectiveDevice>,
+    /// Per operation, size of the group and power of two of the message's size; the longest total first.
+    pub rows: Vec<CollectiveRow>,
+    /// Outliers, those that lost most time first.
+    pub outliers: Vec<CollectiveOutlier>,
+    /// Outliers that were left out behind these.
+    pub outliers_left_out: u64,
+    /// The longest collectives.
+    pub longest: Vec<CollectiveCall>,
+    /// Collectives that were left out behind these.
+    pub longest_left_out: u64,
+}
+
+/// The collectives of a device.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct CollectiveDevice {
+    /// Ordinal of the device.
+    pub device: u32,
+    /// Kernels of collectives.
+    pub collectives: u64,
+    /// Time in ns in which one ran, counted once.
+    pub communication_ns: u64,
+    /// The part of it in which the device also computed.
+    pub hidden_ns: u64,
+    /// The rest.
+    pub exposed_ns: u64,
+    /// `hidden_ns` of `communication_ns`.
+    pub hidden_ratio: Option<f64>,
+}
+
+/// Collectives of one operation, group size and power of two of the message's size.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CollectiveRow {
+    /// What the ranks do.
+    pub operation: CollectiveOperation,
+    /// Ranks of the group; null where the source does not say it.
+    pub ranks: Option<u32>,
+    /// Smallest message of the bin in bytes, a power of two; null where the source does not say sizes.
+    pub from_bytes: Option<u64>,
+    /// How many.
+    pub collectives: u64,
+    /// Sum of their messages in bytes; null where the source does not say sizes.
+    pub total_bytes: Option<u64>,
+    /// Sum of their lengths in ns.
+    pub total_ns: u64,
+    /// The shortest.
+    pub min_ns: u64,
+    /// The middle one; of an even number the mean of the two.
+    pub median_ns: f64,
+    /// The longest.
+    pub max_ns: u64,
+    /// Algorithm bandwidth: `total_bytes` by `total_ns`.
+    pub algorithm_bytes_per_second: Option<f64>,
+    /// Bus bandwidth: the algorithm bandwidth times the operation's factor. Null where the group's size is not known.
+    pub bus_bytes_per_second: Option<f64>,
+    /// The largest bus bandwidth of one of them.
+    pub best_bus_bytes_per_second: Option<f64>,
+    /// Sum of the parts of their lengths in which their device also computed.
+    pub hidden_ns: u64,
+    /// `hidden_ns` of `total_ns`.
+    pub hidden_ratio: Option<f64>,
+}
+
+/// One collective.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CollectiveCall {
+    /// What the ranks do.
+    pub operation: CollectiveOperation,
+    /// Its kernel.
+    pub kernel: String,
+    /// Name of its process group; empty where the source does not say it.
+    pub group: String,
+    /// Ordinal of the device.
+    pub device: Option<u32>,
+    /// Start in ns.
+    pub start_ns: u64,
+    /// Length in ns.
+    pub duration_ns: u64,
+    /// The message in bytes.
+    pub message_bytes: Option<u64>,
+    /// Message by length.
+    pub algorithm_bytes_per_second: Option<f64>,
+    /// The same times the operation's factor.
+    pub bus_bytes_per_second: Option<f64>,
+    /// The part of its length in which its device also computed.
+    pub hidden_ns: u64,
+    /// Row of the timeline.
+    pub row: u32,
+}
+
+/// A collective that took much longer than its like.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CollectiveOutlier {
+    /// The collective.
+    pub call: CollectiveCall,
+    /// Median length in ns of its like.
+    pub median_ns: f64,
+    /// Its length less the median.
+    pub lost_ns: u64,
+}
+
+impl Analysis for Collectives {
+    const NAME: &'static str = "collectives";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str =
+        "Message sizes, algorithm and bus bandwidth, outliers and hidden time of NCCL's and other collectives.";
+    const INPUTS: InputCount = InputCount::One;
+    const NEEDS: Needs = Found::NEEDS;
+    type Params = CollectivesParams;
+    type Output = CollectivesResult;
+
+    fn run(inputs: &Inputs<'_>, params: &CollectivesParams) -> Result<CollectivesResult, AnalysisError> {
+        Ok(CollectivesResult::of(inputs.first(), *params))
+    }
+
+    fn page(output: &CollectivesResult) -> Result<Page, AnalysisError> {
+        Ok(page::page(Self::ABOUT, output))
+    }
+}
+
+/// A collective and how much of its time computation hid.
+struct Seen<'a> {
+    of: &'a Collective,
+    device: Option<u32>,
+    hidden_ns: u64,
+}
+
+impl CollectivesResult {
+    /// Of a timeline.
+    pub fn of(timeline: &Timeline, params: CollectivesParams) -> Self {
+        let found = Found::of(timeline);
+        let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);
+        let work = GpuWork::of(timeline).by_device(timeline);
+        let computing: BTreeMap<u32, Intervals> = work
+            .iter()
+            .map(|(device, work)| (*device, work.busy_with(WorkClass::Compute)))
+            .collect();
+        let hiding: BTreeMap<u32, Coverage> = computing
+            .iter()
+            .map(|(device, computing)| (*device, Coverage::of(computing)))
+            .collect();
+        let seen: Vec<Seen<'_>> = found
+            .all
+            .iter()
+            .map(|of| {
+                let device = timeline.row(of.row).and_then(|row| row.device);
+                let hiding = device.and_then(|device| hiding.get(&device));
+                let hidden_ns = hiding.map_or(0, |hiding| hiding.within(of.time));
+                Seen { of, device, hidden_ns }
+            })
+            .collect();
+        let devices = devices(&seen, &computing);
+        let sum = |of: fn(&CollectiveDevice) -> u64| devices.iter().map(of).sum();
+        let (communication_ns, hidden_ns) = (sum(|device| device.communication_ns), sum(|device| device.hidden_ns));
+        let sized = seen.iter().filter(|seen| seen.of.message_bytes.is_some()).count();
+        let mut by_length: Vec<&Seen<'_>> = seen.iter().collect();
+        by_length.sort_by_key(|seen| (std::cmp::Reverse(seen.of.time.len()), seen.of.time.start, seen.of.at));
+        let call = |seen: &Seen<'_>| CollectiveCall::of(timeline, &found, seen);
+        let (outliers, outliers_left_out) = outliers(&seen, params.outlier_percent, limit, &call);
+        Self {
+            not_captured: not_captured(timeline, seen.len(), sized),
+            collectives: count(seen.len()),
+            sized_collectives: count(sized),
+            communication_ns,
+            hidden_ns,
+            exposed_ns: communication_ns - hidden_ns,
+            hidden_ratio: ratio(hidden_ns, communication_ns),
+            devices,
+            rows: rows(&seen),
+            outliers,
+            outliers_left_out,
+            longest: by_length.iter().take(limit).map(|seen| call(seen)).collect(),
+            longest_left_out: count(by_length.len().saturating_sub(limit)),
+        }
+    }
+}
+
+impl CollectiveCall {
+    fn of(timeline: &Timeline, found: &Found, seen: &Seen<'_>) -> Self {
+        let Seen { of, device, hidden_ns } = *seen;
+        let kernels = timeline.capture.events.get(&Category::CudaKernel);
+        let kernel = kernels.map_or("", |kernels| kernels.name_of(crate::model::index(of.at)));
+        Self {
+            operation: of.operation,
+            kernel: kernel.to_owned(),
+            group: found
+                .groups
+                .get(of.group)
+                .map_or_else(String::new, |group| group.name.clone()),
+            device,
+            start_ns: of.time.start,
+            duration_ns: of.time.len(),
+            message_bytes: of.message_bytes,
+            algorithm_bytes_per_second: of
+                .message_bytes
+                .and_then(|bytes| bytes_per_second(bytes, of.time.len())),
+            bus_bytes_per_second: bus(of),
+            hidden_ns,
+            row: of.row,
+        }
+    }
+
+    /// Where it is in the timeline.
+    pub fn place(&self) -> Place {
+        Place {
+            input: 0,
+            start_ns: self.start_ns,
+            end_ns: self.start_ns.saturating_add(self.duration_ns),
+            row: Some(self.row),
+        }
+    }
+}
+
+fn bus(of: &Collective) -> Option<f64> {
+    let speed = bytes_per_second(of.message_bytes?, of.time.len())?;
+    Some(speed * of.operation.bus_factor(of.ranks?))
+}
+
+fn devices(seen: &[Seen<'_>], computing: &BTreeMap<u32, Intervals>) -> Vec<CollectiveDevice> {
+    let mut by_device: BTreeMap<u32, Vec<&Seen<'_>>> = BTreeMap::new();
+    for one in seen {
+        by_device.entry(one.device.unwrap_or(0)).or_default().push(one);
+    }
+    let devices = by_device.into_iter().map(|(device, seen)| {
+        let communicating: Intervals = seen.iter().map(|one| one.of.time).collect();
+        let communication_ns = communicating.len_ns();
+        let computing = computing.get(&device);
+        let hidden_ns = computing.map_or(0, |computing| communicating.intersect(computing).len_ns());
+        CollectiveDevice {
+            device,
+            collectives: count(seen.len()),
+            communication_ns,
+            hidden_ns,
+            exposed_ns: communication_ns - hidden_ns,
+            hidden_ratio: ratio(hidden_ns, communication_ns),
+        }
+    });
+    devices.collect()
+}
+
+fn rows(seen: &[Seen<'_>]) -> Vec<CollectiveRow> {
+    let mut bins: BTreeMap<_, Vec<&Seen<'_>>> = BTreeMap::new();
+    for one in seen {
+        let from_bytes = one.of.message_bytes.map(power_of_two);
+        bins.entry((one.of.operation, one.of.ranks, from_bytes))
+            .or_default()
+            .push(one);
+    }
+    let rows = bins.into_iter().map(|((operation, ranks, from_bytes), seen)| {
+        let mut lengths: Vec<u64> = seen.iter().map(|one| one.of.time.len()).collect();
+        let figures = Figures::of(&mut lengths);
+        let total_ns = narrow(figures.total);
+        let total_bytes: Option<u64> = seen.iter().map(|one| one.of.message_bytes).sum();
+        let speed = total_bytes.and_then(|bytes| bytes_per_second(bytes, total_ns));
+        let factor = ranks.map(|ranks| operation.bus_factor(ranks));
+        let hidden_ns = seen.iter().map(|one| one.hidden_ns).sum();
+        CollectiveRow {
+            operation,
+            ranks,
+            from_bytes,
+            collectives: figures.count,
+            total_bytes,
+            total_ns,
+            min_ns: figures.min,
+            median_ns: median(&figures),
+            max_ns: figures.max,
+            algorithm_bytes_per_second: speed,
+            bus_bytes_per_second: speed.zip(factor).map(|(speed, factor)| speed * factor),
+            best_bus_bytes_per_second: seen.iter().filter_map(|one| bus(one.of)).max_by(f64::total_cmp),
+            hidden_ns,
+            hidden_ratio: ratio(hidden_ns, total_ns),
+        }
+    });
+    let mut rows: Vec<CollectiveRow> = rows.collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.total_ns));
+    rows
+}
+
+fn outliers(
+    seen: &[Seen<'_>],
+    percent: u32,
+    limit: usize,
+    call: &dyn Fn(&Seen<'_>) -> CollectiveCall,
+) -> (Vec<CollectiveOutlier>, u64) {
+    let mut alike: BTreeMap<_, Vec<&Seen<'_>>> = BTreeMap::new();
+    for one in seen {
+        let key = (
+            one.device,
+            one.of.operation,
+            one.of.group,
+            one.of.ranks,
+            one.of.message_bytes,
+        );
+        alike.entry(key).or_default().push(one);
+    }
+    let mut found: Vec<(u64, f64, &Seen<'_>)> = Vec::new();
+    for group in alike.into_values().filter(|group| group.len() >= FEWEST_ALIKE) {
+        let mut lengths: Vec<u64> = group.iter().map(|one| one.of.time.len()).collect();
+        let figures = Figures::of(&mut lengths);
+        // Twice the median is an integer.
+        let twice = u128::from(figures.lower_median) + u128::from(figures.upper_median);
+        let is_outlier = |one: &&Seen<'_>| u128::from(one.of.time.len()) * 200 > twice * u128::from(percent);
+        for one in group.into_iter().filter(is_outlier) {
+            let lost = one.of.time.len().saturating_sub(narrow(twice.div_ceil(2)));
+            found.push((lost, median(&figures), one));
+        }
+    }
+    found.sort_by_key(|(lost, _, one)| (std::cmp::Reverse(*lost), one.of.time.start, one.of.at));
+    let left_out = count(found.len().saturating_sub(limit));
+    let listed = found.into_iter().take(limit);
+    let outliers = listed.map(|(lost_ns, median_ns, one)| CollectiveOutlier {
+        call: call(one),
+        median_ns,
+        lost_ns,
+    });
+    (outliers.collect(), left_out)
+}
+
+fn not_captured(timeline: &Timeline, collectives: usize, sized: usize) -> Vec<NotCaptured> {
+    let kernels = NotCaptured::unless_any(&timeline.capture, &[Category::CudaKernel], "collectives");
+    let without = (sized < collectives).then(|| {
+        NotCaptured::new(
+            format!("message sizes and bandwidth of {} of {collectives} collectives", collectives - sized),
+            "the kernels carry no message size; PyTorch 2.2 and later writes it into its own traces (torch.profiler), Nsight Systems does not",
+        )
+    });
+    kernels.into_iter().chain(without).collect()
+}
+
+/// The largest power of two that is not above `bytes`.
+fn power_of_two(bytes: u64) -> u64 {
+    bytes.checked_ilog2().map_or(0, |power| 1 << power)
+}
+
+/// Mean of the two middle values.
+pub(crate) fn median(figures: &Figures) -> f64 {
+    f64::midpoint(
+        approximate(figures.lower_median.into()),
+        approximate(figures.upper_median.into()),
+    )
+}
+
+/// A share, made of integers at the end; nothing of nothing.
+pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| approximate(part.into()) / approximate(whole.into()))
+}
+
+fn count(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}
+
+fn narrow(total: u128) -> u64 {
+    u64::try_from(total).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ColumnId;
+    use crate::testing::{Added, Trace};
+
+    fn all_reduce(trace: &mut Trace, stream: u32, start: u64, end: u64, elements: u64) -> Added {
+        let kernel = trace.kernel(stream, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", start, end);
+        trace.text(kernel, ColumnId::ElementType, "Float");
+        trace.number(kernel, ColumnId::InElements, elements);
+        trace.number(kernel, ColumnId::GroupSize, 4);
+        kernel
+    }
+
+    #[test]
+    fn bandwidth_is_bytes_by_time_times_the_factor_of_the_bus() {
+        let mut trace = Trace::new();
+        let stream = trace.stream(1, 0, 20);
+        // 4,000 bytes in 100 ns are 40 GB/s; of four ranks the links carry 2 * 3 / 4 of that, 60 GB/s.
+        all_reduce(&mut trace, stream, 0, 100, 1000);
+        let result = CollectivesResult::of(&trace.build(), CollectivesParams::default());
+        let [row] = &result.rows[..] else {
+            panic!("{result:?}");
+        };
+        assert_eq!((row.from_bytes, row.total_bytes), (Some(2048), Some(4000)));
+        assert!((row.algorithm_bytes_per_second.unwrap() - 40e9).abs() < 1.0);
+        assert!((row.bus_bytes_per_second.unwrap() - 60e9).abs() < 1.0);
+        assert!(result.not_captured.is_empty());
+    }
+
+    #[test]
+    fn only_computation_of_the_same_device_hides_a_collective() {
+        let mut trace = Trace::new();
+        let (network, compute) = (trace.stream(1, 0, 20), trace.stream(1, 0, 7));
+        let other = trace.stream(1, 1, 7);
+        all_reduce(&mut trace, network, 100, 200, 1000);
+        trace.kernel(compute, "gemm", 150, 180);
+        trace.kernel(compute, "gemm", 170, 210);
+        trace.kernel(other, "gemm", 100, 150);
+        let result = CollectivesResult::of(&trace.build(), CollectivesParams::default());
+        assert_eq!(
+            (result.communication_ns, result.hidden_ns, result.exposed_ns),
+            (100, 50, 50)
+        );
+        assert_eq!(result.hidden_ratio, Some(0.5));
+    }
+
+    #[test]
+    fn a_collective_much_longer_than_its_like_is_an_outlier() {
+        let mut trace = Trace::new();
+        let stream = trace.stream(1, 0, 20);
+        for at in 0..5 {
+            all_reduce(&mut trace, stream, at * 1000, at * 1000 + 100, 1000);
+        }
+        all_reduce(&mut trace, stream, 6000, 6201, 1000);
+        all_reduce(&mut trace, stream, 7000, 7900, 1_000_000);
+        let result = CollectivesResult::of(&trace.build(), CollectivesParams::default());
+        let found: Vec<_> = result
+            .outliers
+            .iter()
+            .map(|one| (one.call.start_ns, one.lost_ns))
+            .collect();
+        assert_eq!(found, [(6000, 101)]);
+    }
+
+    #[test]
+    fn a_source_that_says_no_sizes_has_no_bandwidth_and_says_so() {
+        let mut trace = Trace::new();
+        let stream = trace.stream(1, 0, 20);
+        trace.kernel(stream, "ncclDevKernel_SendRecv(x)", 0, 100);
+        let result = CollectivesResult::of(&trace.build(), CollectivesParams::default());
+        assert_eq!(result.rows[0].bus_bytes_per_second, None);
+        assert_eq!(result.sized_collectives, 0);
+        assert!(result.not_captured[0].what.contains("1 of 1"));
+    }
+}

@@ -1,0 +1,75 @@
+//! Collectives, ranks, synchronisation, modules, allocations and threads of real captures.
+
+use serde_json::{Value, json};
+
+use crate::captures::{analyze, timeline};
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap()
+}
+
+/// HTA's fixture of two A100s tells the sizes of its collectives, so that bandwidths can be divided by hand.
+#[test]
+fn collectives_of_a_pytorch_trace_have_the_bandwidth_of_a_division_by_hand() {
+    let Some(timeline) = timeline("hta/nccl_parser_config-nccl_data.json.gz") else {
+        return;
+    };
+    let result = analyze("collectives", &json!({"limit": 100}), &[&timeline]);
+    assert_eq!(result["collectives"], 21);
+    assert_eq!(result["sized_collectives"], 21);
+    assert_eq!(result["not_captured"], json!([]));
+    // The overlap that exact interval algebra finds: 15.61 %, of 46,879,381 ns of communication.
+    assert!(
+        (number(&result["hidden_ratio"]) - 0.1561).abs() < 5e-5,
+        "{}",
+        result["hidden_ratio"]
+    );
+    assert_eq!(result["exposed_ns"], 39_559_468);
+    let calls = result["longest"].as_array().unwrap();
+    // Elements, bytes of one, kernel's time in ns as the file has them, and the factor of the bus for two ranks.
+    for (elements, size, duration, factor) in [
+        (6_637_568_u64, 4_u64, 2_636_669_u64, 1.0),
+        (7_875_584, 4, 2_424_415, 1.0),
+        (53_120, 4, 30_975, 1.0),
+        (53, 8, 7_775, 1.0),
+    ] {
+        let call = calls.iter().find(|call| call["duration_ns"] == duration).unwrap();
+        assert_eq!(call["message_bytes"], elements * size);
+        let bytes = f64::from(u32::try_from(elements * size).unwrap());
+        let by_hand = bytes * 1e9 / f64::from(u32::try_from(duration).unwrap());
+        assert!((number(&call["algorithm_bytes_per_second"]) / by_hand - 1.0).abs() < 1e-12);
+        assert!((number(&call["bus_bytes_per_second"]) / (by_hand * factor) - 1.0).abs() < 1e-12);
+    }
+    let of = |operation: &str| {
+        let rows = result["rows"].as_array().unwrap().iter();
+        let counts = rows.filter(|row| row["operation"] == operation);
+        counts.map(|row| row["collectives"].as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!((of("all_reduce"), of("broadcast")), (15, 6));
+}
+
+/// NCCL's kernels for sends and receives are all-to-all where PyTorch's NVTX ranges say so.
+#[test]
+fn sends_and_receives_in_an_all_to_all_are_an_all_to_all() {
+    let Some(timeline) = timeline("nsys-ai/mfu_2gpu_before.sqlite") else {
+        return;
+    };
+    let result = analyze("collectives", &Value::Null, &[&timeline]);
+    assert_eq!(result["collectives"], 66);
+    let rows = result["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    assert_eq!(
+        (&rows[0]["operation"], &rows[0]["collectives"]),
+        (&json!("all_to_all"), &json!(64))
+    );
+    // The launches of these two lie outside of every range that the capture holds.
+    assert_eq!(
+        (&rows[1]["operation"], &rows[1]["collectives"]),
+        (&json!("send_receive"), &json!(2))
+    );
+    let total: u64 = rows.iter().map(|row| row["total_ns"].as_u64().unwrap()).sum();
+    assert_eq!(total, 17_172_652 + 8_229_100);
+    assert_eq!(rows[0]["bus_bytes_per_second"], Value::Null);
+    let missing = result["not_captured"][0]["what"].as_str().unwrap();
+    assert_eq!(missing, "message sizes and bandwidth of 66 of 66 collectives");
+}
