@@ -19,6 +19,7 @@ pub mod export;
 pub mod holder;
 mod input;
 pub mod interval;
+pub mod iteration;
 pub mod kernel_class;
 pub mod kernel_name;
 mod listing;

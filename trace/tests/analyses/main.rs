@@ -12,3 +12,4 @@ mod host;
 #[allow(dead_code, reason = "the suite of the readers uses all of it")]
 #[path = "../suite/nsys.rs"]
 mod nsys;
+mod steps;
