@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::export::Export;
+use crate::format::Format;
+use crate::group::Group;
 use crate::input::{Input, Inputs};
 use crate::model::Loss;
 use crate::needs::Needs;
-use crate::page::Page;
+use crate::page::{self, Document, Heading, Page};
 use crate::parameters::Parameters;
 use crate::tabular::Tabular;
 
@@ -24,12 +26,15 @@ pub trait Analysis {
     const VERSION: u32;
     /// What it tells, in a sentence for people.
     const ABOUT: &'static str;
+    /// What it is about, for lists.
+    const GROUP: Group = Group::Overview;
     /// How many captures it is made of.
     const INPUTS: InputCount;
     /// What it reads of each capture.
     const NEEDS: Needs;
     /// Its parameters: a struct of plain fields with `#[serde(default, deny_unknown_fields)]`, each documented. Bounds are said to schemars
-    /// (`#[schemars(range(min = 1, max = 100))]`) and are checked from there. `capture`, `uid` and `with` are no names: queries name captures by them.
+    /// (`#[schemars(range(min = 1, max = 100))]`) and are checked from there. `capture`, `uid`, `with` and
+    /// `format` are no names: queries name captures and the form of the result by them.
     type Params: DeserializeOwned + Serialize + JsonSchema + Default;
     /// Its result. A result whose one list holds plain fields is shown as a table; see [`Tabular`].
     type Output: Serialize + JsonSchema;
@@ -47,6 +52,16 @@ pub trait Analysis {
             &schema_of::<Self::Output>(),
             &value,
         ))
+    }
+
+    /// The result for a terminal: its page, unless an analysis has older readers that know it otherwise.
+    fn text(output: &Self::Output) -> Result<String, AnalysisError> {
+        Ok(page::text::render(&Self::page(output)?))
+    }
+
+    /// The result as CSV: the tables of its page, unless an analysis has older readers that know it otherwise.
+    fn csv(output: &Self::Output) -> Result<String, AnalysisError> {
+        Ok(page::csv::render(&Self::page(output)?))
     }
 
     /// Writes the result: compact JSON and a line's end, unless an analysis has older clients that know it otherwise.
@@ -149,6 +164,12 @@ pub enum AnalysisError {
         /// What is wrong with them.
         source: serde_json::Error,
     },
+    /// A file for another program has no page.
+    #[error("{name} is a file for another program and has no page")]
+    NoPage {
+        /// The analysis.
+        name: &'static str,
+    },
     /// The result cannot be written as JSON.
     #[error("the result cannot be written as JSON: {0}")]
     Json(serde_json::Error),
@@ -160,7 +181,7 @@ pub enum AnalysisError {
     Export(#[from] crate::export::ExportError),
 }
 
-type Run = fn(&Inputs<'_>, &Parameters, &mut (dyn Write + Send)) -> Result<Report, AnalysisError>;
+type Run = fn(&Inputs<'_>, &Parameters, Format, &mut (dyn Write + Send)) -> Result<Report, AnalysisError>;
 
 /// Who makes the result.
 #[derive(Debug, Clone, Copy)]
@@ -178,6 +199,8 @@ pub struct Definition {
     pub version: u32,
     /// [`Analysis::ABOUT`].
     pub about: &'static str,
+    /// [`Analysis::GROUP`].
+    pub group: Group,
     /// [`Analysis::INPUTS`].
     pub inputs: InputCount,
     /// [`Analysis::NEEDS`].
@@ -201,6 +224,7 @@ impl Definition {
             name: A::NAME,
             version: A::VERSION,
             about: A::ABOUT,
+            group: A::GROUP,
             inputs: A::INPUTS,
             needs: A::NEEDS,
             parameters: schema_of::<A::Params>,
@@ -218,6 +242,7 @@ impl Definition {
             name,
             version: crate::export::VERSION,
             about,
+            group: Group::Exports,
             inputs: InputCount::One,
             needs: export.needs(),
             parameters: schema_of::<NoParameters>,
@@ -240,6 +265,14 @@ impl Definition {
         match self.result {
             ResultType::Json { .. } => format!("{}.json", self.name),
             ResultType::File { file_name, .. } => file_name.to_owned(),
+        }
+    }
+
+    /// The formats that its result can be written in.
+    pub const fn formats(&self) -> &'static [Format] {
+        match self.result {
+            ResultType::Json { .. } => &Format::ALL,
+            ResultType::File { .. } => &[Format::Json],
         }
     }
 
@@ -267,6 +300,7 @@ impl Definition {
         &self,
         inputs: &[Input<'_>],
         parameters: &Parameters,
+        format: Format,
         out: &mut (dyn Write + Send),
     ) -> Result<Report, AnalysisError> {
         let wrong = || AnalysisError::Inputs {
@@ -277,7 +311,8 @@ impl Definition {
         let accepted = Inputs::new(inputs).filter(|_| self.inputs.accepts(inputs.len()));
         let inputs = accepted.ok_or_else(wrong)?;
         match self.maker {
-            Maker::Analysis(run) => run(&inputs, parameters, out),
+            Maker::Analysis(run) => run(&inputs, parameters, format, out),
+            Maker::Export(_) if format != Format::Json => Err(AnalysisError::NoPage { name: self.name }),
             Maker::Export(export) => Ok(export.write(inputs.first_input(), out)?),
         }
     }
@@ -294,12 +329,42 @@ fn complete<P: DeserializeOwned + Serialize>(given: Value) -> serde_json::Result
 fn run<A: Analysis>(
     inputs: &Inputs<'_>,
     parameters: &Parameters,
+    format: Format,
     out: &mut (dyn Write + Send),
 ) -> Result<Report, AnalysisError> {
     let wrong = |source| AnalysisError::Parameters { name: A::NAME, source };
     let params: A::Params = serde_json::from_value(parameters.to_value()).map_err(wrong)?;
-    let mut out = io::BufWriter::new(out);
-    A::write(&A::run(inputs, &params)?, &mut out)?;
-    out.flush()?;
+    let output = A::run(inputs, &params)?;
+    let headings = inputs.all().iter().map(Heading::of);
+    write_as::<A>(&output, &parameters.to_value(), headings.collect(), format, out)?;
     Ok(Report::default())
+}
+
+/// Writes a result of `A` on the captures `inputs` in a format.
+pub(crate) fn write_as<A: Analysis>(
+    output: &A::Output,
+    parameters: &Value,
+    inputs: Vec<Heading>,
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<(), AnalysisError> {
+    let document = || -> Result<Document, AnalysisError> {
+        Ok(Document {
+            analysis: A::NAME.to_owned(),
+            version: A::VERSION,
+            parameters: page::settings(parameters),
+            inputs,
+            page: A::page(output)?,
+        })
+    };
+    let mut out = io::BufWriter::new(out);
+    match format {
+        Format::Json => A::write(output, &mut out)?,
+        Format::Page => serde_json::to_writer(&mut out, &document()?).map_err(AnalysisError::Json)?,
+        Format::Html => out.write_all(page::html::render(&document()?).as_bytes())?,
+        Format::Csv => out.write_all(A::csv(output)?.as_bytes())?,
+        Format::Text => out.write_all(A::text(output)?.as_bytes())?,
+    }
+    out.flush()?;
+    Ok(())
 }

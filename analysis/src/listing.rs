@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use crate::catalogue::CATALOGUE;
 use crate::definition::{Definition, InputCount, ResultType};
+use crate::format::Format;
+use crate::group::Group;
 use crate::tabular::Column;
 
 /// An entry of the catalogue.
@@ -17,6 +19,8 @@ pub struct Listing {
     pub version: u32,
     /// What it tells, in a sentence.
     pub about: &'static str,
+    /// What it is about.
+    pub group: Group,
     /// How many captures it is made of.
     pub inputs: InputCount,
     /// JSON schema of the parameters (draft 2020-12).
@@ -25,6 +29,8 @@ pub struct Listing {
     pub media_type: &'static str,
     /// What a file of the result is called.
     pub file_name: String,
+    /// Formats that the result can be written in; the first is that of the media type and the file name.
+    pub formats: &'static [Format],
     /// JSON schema of the result (draft 2020-12); null of a result that is not JSON of a type.
     pub result: Option<Value>,
     /// Columns of the result's list `rows`; null where the result is no table.
@@ -38,10 +44,12 @@ impl Listing {
             name: definition.name,
             version: definition.version,
             about: definition.about,
+            group: definition.group,
             inputs: definition.inputs,
             parameters: (definition.parameters)().to_value(),
             media_type: definition.media_type(),
             file_name: definition.file_name(),
+            formats: definition.formats(),
             result: match definition.result {
                 ResultType::Json { schema } => Some(schema().to_value()),
                 ResultType::File { .. } => None,

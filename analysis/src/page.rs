@@ -3,13 +3,24 @@
 //! An analysis says in [`crate::Analysis::page`] how its result is read. The terminal, the self-contained HTML file, CSV and the
 //! viewer's page all show the same [`Page`], so that a figure is the same wherever it is read.
 
+pub mod csv;
+mod document;
+pub(crate) mod figure;
+pub mod html;
+mod printable;
+pub mod text;
+
 use schemars::JsonSchema;
 use serde::Serialize;
+
+pub(crate) use document::settings;
+pub use document::{Document, Heading, Setting};
 
 use crate::not_captured::NotCaptured;
 
 /// A page of blocks, in the order in which they are read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "PageContent")]
 pub struct Page {
     /// Its heading.
     pub title: String,
@@ -24,6 +35,7 @@ pub struct Page {
 /// A part of a page.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[schemars(rename = "PageBlock")]
 pub enum Block {
     /// A paragraph.
     Text(Text),
@@ -39,6 +51,7 @@ pub enum Block {
 
 /// A paragraph.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "PageText")]
 pub struct Text {
     /// Its heading; may be empty.
     pub title: String,
@@ -48,6 +61,7 @@ pub struct Text {
 
 /// Key figures.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "PageTiles")]
 pub struct Tiles {
     /// Each of them.
     pub tiles: Vec<Tile>,
@@ -55,6 +69,7 @@ pub struct Tiles {
 
 /// A key figure.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "PageTile")]
 pub struct Tile {
     /// What it is.
     pub label: String,
@@ -69,6 +84,7 @@ pub struct Tile {
 /// How a number is shown. The number itself is exact, in the unit that its name says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "PageUnit")]
 pub enum Unit {
     /// A number, as it is.
     #[default]
@@ -90,6 +106,7 @@ pub enum Unit {
 /// A value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "PageCell")]
 pub enum Cell {
     /// Not known, or not captured.
     #[default]
@@ -177,6 +194,7 @@ pub struct Place {
 
 /// A table.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "PageTable")]
 pub struct Table {
     /// Its heading; may be empty.
     pub title: String,
@@ -192,20 +210,45 @@ pub struct Table {
 
 /// A column of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "PageColumn")]
 pub struct TableColumn {
     /// Its head, as people read it and as CSV has it.
     pub title: String,
+    /// What programs know it by, as the head of its CSV; where it is empty that is the title with the unit.
+    pub name: String,
     /// How its numbers are shown.
     pub unit: Unit,
-    /// Digits behind the point of its [`Cell::Number`]s, on paper, on screen and in CSV; null shows as many as the unit needs. A number that
-    /// lies in the middle between two is rounded before it becomes a cell, as the table defines.
+    /// Digits behind the point of its [`Cell::Number`]s in CSV, and on screen and paper where the unit does not scale them; null is as
+    /// many as there are in CSV, and as the unit needs elsewhere. A number that lies in the middle between two is rounded before it
+    /// becomes a cell, as the table defines.
     pub decimals: Option<u8>,
     /// What it says; may be empty.
     pub about: String,
 }
 
+impl TableColumn {
+    /// The head where numbers are shown with their unit: the title without a unit of its own.
+    pub(crate) fn heading(&self) -> &str {
+        match self.unit {
+            Unit::Ns => self.title.trim_end_matches(" (ns)"),
+            Unit::Percent => self.title.trim_end_matches(" (%)"),
+            _ => &self.title,
+        }
+    }
+
+    /// A cell of it as people read it.
+    pub(crate) fn shown(&self, cell: &Cell) -> String {
+        match (cell, self.unit, self.decimals) {
+            (Cell::Number(value), Unit::None, Some(digits)) => format!("{value:.*}", usize::from(digits)),
+            (Cell::Number(value), Unit::Percent, Some(digits)) => format!("{value:.*} %", usize::from(digits)),
+            (cell, unit, _) => figure::shown(cell, unit),
+        }
+    }
+}
+
 /// A row of a table.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "PageRow")]
 pub struct TableRow {
     /// Its cells.
     pub cells: Vec<Cell>,
@@ -247,6 +290,7 @@ impl Table {
 
 /// Bars: a value per label and series.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "PageBars")]
 pub struct Bars {
     /// Its heading.
     pub title: String,
@@ -262,6 +306,7 @@ pub struct Bars {
 
 /// Values that belong together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "PageSeries")]
 pub struct Series {
     /// Its name.
     pub name: String,
@@ -271,6 +316,7 @@ pub struct Series {
 
 /// Values over time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "PageLines")]
 pub struct Lines {
     /// Its heading.
     pub title: String,

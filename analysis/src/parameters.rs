@@ -51,11 +51,25 @@ impl Properties {
         self.list.keys().cloned().collect()
     }
 
+    /// The schema of a parameter. A reference to a definition gives what it refers to, with the description and default of the
+    /// parameter itself.
     pub(crate) fn find(&self, name: &str) -> Option<Property> {
         let given = self.list.get(name)?;
         let target = given.get("$ref").and_then(Value::as_str);
         let target = target.and_then(|target| self.definitions.get(target.strip_prefix("#/$defs/")?));
-        Some(Property(target.unwrap_or(given).clone()))
+        let Some(Value::Object(target)) = target else {
+            return Some(Property(given.clone()));
+        };
+        let mut whole = target.clone();
+        for (key, value) in given
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(key, _)| *key != "$ref")
+        {
+            whole.insert(key.clone(), value.clone());
+        }
+        Some(Property(Value::Object(whole)))
     }
 }
 
@@ -63,6 +77,10 @@ impl Properties {
 pub(crate) struct Property(Value);
 
 impl Property {
+    pub(crate) const fn schema(&self) -> &Value {
+        &self.0
+    }
+
     fn is(&self, wanted: &str) -> bool {
         match self.0.get("type") {
             Some(Value::String(found)) => found == wanted,

@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::catalogue;
-use crate::definition::{AnalysisError, Definition, Report};
+use crate::definition::{AnalysisError, Definition, Report, ResultType};
+use crate::format::Format;
 use crate::input::Input;
 use crate::parameters::{Parameters, Properties};
 
@@ -50,6 +51,16 @@ pub enum RequestError {
         /// The parameter.
         parameter: String,
     },
+    /// The result is not written so.
+    #[error("{analysis} has no format {found:?}; it has {}", formats.join(", "))]
+    Format {
+        /// The analysis.
+        analysis: &'static str,
+        /// What was asked for.
+        found: String,
+        /// What there is.
+        formats: Vec<&'static str>,
+    },
     /// A word of a command line is no parameter.
     #[error("{text:?} is no parameter: write NAME=VALUE")]
     NoPair {
@@ -78,11 +89,12 @@ fn possible(names: &[String]) -> String {
     }
 }
 
-/// A definition and its checked parameters. Equal requests of equal inputs have the same result.
+/// A definition, its checked parameters, and how the result is written. Equal requests of equal inputs have the same result.
 #[derive(Debug, Clone)]
 pub struct Request {
     definition: &'static Definition,
     parameters: Parameters,
+    format: Format,
     key: String,
 }
 
@@ -106,7 +118,8 @@ impl Request {
         Self::checked(definition, given)
     }
 
-    /// The analysis `name` with parameters as texts, as command lines and addresses have them.
+    /// The analysis `name` with parameters as texts, as command lines and addresses have them. [`Format::PARAMETER`] among them is how
+    /// the result is written.
     pub fn from_pairs<'a>(
         name: &str,
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -114,18 +127,33 @@ impl Request {
         let definition = named(name)?;
         let properties = Properties::of(&(definition.parameters)());
         let mut given = Map::new();
+        let mut format = None;
+        let repeated = |parameter: &str| RequestError::Repeated {
+            analysis: definition.name,
+            parameter: parameter.to_owned(),
+        };
         for (parameter, text) in pairs {
+            if parameter == Format::PARAMETER {
+                if format.replace(text).is_some() {
+                    return Err(repeated(parameter));
+                }
+                continue;
+            }
             let property = properties
                 .find(parameter)
                 .ok_or_else(|| unknown_parameter(definition, parameter, &properties))?;
             if given.insert(parameter.to_owned(), property.read(text)).is_some() {
-                return Err(RequestError::Repeated {
-                    analysis: definition.name,
-                    parameter: parameter.to_owned(),
-                });
+                return Err(repeated(parameter));
             }
         }
-        Self::checked(definition, given)
+        let request = Self::checked(definition, given)?;
+        match format {
+            None => Ok(request),
+            Some(name) => match Format::from_name(name) {
+                Some(format) => request.written_as(format),
+                None => Err(request.no_format(name)),
+            },
+        }
     }
 
     /// The same of words `NAME=VALUE`.
@@ -170,13 +198,54 @@ impl Request {
         Ok(Self {
             definition,
             parameters,
+            format: Format::default(),
             key,
         })
+    }
+
+    /// The same, with the result written in `format`.
+    pub fn written_as(mut self, format: Format) -> Result<Self, RequestError> {
+        if !self.definition.formats().contains(&format) {
+            return Err(self.no_format(format.name()));
+        }
+        let plain = self.key.split('+').next().unwrap_or_default();
+        self.key = match format {
+            Format::Json => plain.to_owned(),
+            _ => format!("{plain}+{format}{}", Format::VERSION),
+        };
+        self.format = format;
+        Ok(self)
+    }
+
+    fn no_format(&self, found: &str) -> RequestError {
+        RequestError::Format {
+            analysis: self.definition.name,
+            found: found.to_owned(),
+            formats: self.definition.formats().iter().map(|format| format.name()).collect(),
+        }
     }
 
     /// The analysis.
     pub const fn definition(&self) -> &'static Definition {
         self.definition
+    }
+
+    /// How the result is written.
+    pub const fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Media type of the result.
+    pub fn media_type(&self) -> &'static str {
+        self.format.media_type().unwrap_or(self.definition.media_type())
+    }
+
+    /// What a file of the result is called.
+    pub fn file_name(&self) -> String {
+        match (self.definition.result, self.format) {
+            (ResultType::File { .. }, _) | (_, Format::Json) => self.definition.file_name(),
+            (ResultType::Json { .. }, format) => format!("{}.{}", self.definition.name, format.ending()),
+        }
     }
 
     /// Every parameter with its value, as a JSON object.
@@ -189,7 +258,8 @@ impl Request {
         self.parameters.canonical()
     }
 
-    /// Names the request within a store: `name@version`, and where parameters differ from their defaults a digest of them. Safe as
+    /// Names the request within a store: `name@version`, where parameters differ from their defaults a digest of them, and the format
+    /// unless it is [`Format::Json`]. Safe as
     /// the name of a file, at most 128 bytes. A kept result is of the digests of the inputs, in their order, and this.
     pub fn key(&self) -> &str {
         &self.key
@@ -197,7 +267,7 @@ impl Request {
 
     /// Runs the analysis on `inputs` and writes the result to `out`, which holds a part of it after an error.
     pub fn run(&self, inputs: &[Input<'_>], out: &mut (dyn Write + Send)) -> Result<Report, AnalysisError> {
-        self.definition.run(inputs, &self.parameters, out)
+        self.definition.run(inputs, &self.parameters, self.format, out)
     }
 }
 

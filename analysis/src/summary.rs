@@ -3,6 +3,7 @@
 mod busy;
 mod entry;
 mod launches;
+mod page;
 mod profiled_kernels;
 mod render;
 mod statistics;

@@ -124,6 +124,7 @@ fn head(column: &Column) -> page::TableColumn {
     }
     page::TableColumn {
         title,
+        name: column.name.clone(),
         unit,
         decimals: None,
         about: column.about.clone(),

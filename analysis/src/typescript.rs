@@ -7,6 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::catalogue::CATALOGUE;
 use crate::definition::{Definition, InputCount, ResultType};
+use crate::group::Group;
+use crate::page::Document;
+use crate::parameters::Properties;
 use crate::summary::TABLES;
 use crate::tabular::Column;
 
@@ -38,11 +41,20 @@ pub enum TypescriptError {
 struct Entry {
     name: &'static str,
     about: &'static str,
+    group: Group,
     inputs: InputCount,
-    /// Schema of each parameter by its name.
+    /// Whether it has a page; others are files for other programs.
+    page: bool,
+    /// Schema of each parameter by its name, without references.
     parameters: Value,
     /// Columns of the result's rows; null where it is no table.
     columns: Option<Vec<Column>>,
+}
+
+#[derive(Serialize)]
+struct GroupEntry {
+    name: &'static str,
+    title: &'static str,
 }
 
 #[derive(Serialize)]
@@ -64,6 +76,8 @@ pub fn typescript() -> Result<String, TypescriptError> {
             results.push_str(&line);
         }
     }
+    let document = schemars::schema_for!(Document);
+    collect(&mut types, document.as_value(), "page")?;
     let mut text = HEAD.to_owned();
     for (name, schema) in &types {
         text.push_str(&declaration(name, schema)?);
@@ -77,11 +91,20 @@ pub fn typescript() -> Result<String, TypescriptError> {
         title: table.title,
         categories: table.categories.iter().map(|category| category.name()).collect(),
     });
+    let groups = Group::ALL.map(|group| GroupEntry {
+        name: group.name(),
+        title: group.title(),
+    });
     let constants = [
         (
             "ANALYSES",
             "Every analysis, in published order.",
             serde_json::to_string_pretty(&entries)?,
+        ),
+        (
+            "GROUPS",
+            "What analyses are about, in the order of lists.",
+            serde_json::to_string_pretty(&groups)?,
         ),
         (
             "SUMMARY_TABLES",
@@ -97,14 +120,25 @@ pub fn typescript() -> Result<String, TypescriptError> {
 }
 
 fn entry(definition: &Definition) -> Entry {
-    let properties = (definition.parameters)().get("properties").cloned();
     Entry {
         name: definition.name,
         about: definition.about,
+        group: definition.group,
         inputs: definition.inputs,
-        parameters: properties.unwrap_or_else(|| Value::Object(Map::new())),
+        page: matches!(definition.result, ResultType::Json { .. }),
+        parameters: Value::Object(parameters(definition)),
         columns: definition.tabular().map(|table| table.columns),
     }
+}
+
+/// The schema of each parameter, in place of a reference what it refers to.
+fn parameters(definition: &Definition) -> Map<String, Value> {
+    let schema = (definition.parameters)();
+    let properties = Properties::of(&schema);
+    let names = properties.names().into_iter();
+    names
+        .filter_map(|name| Some((name.clone(), properties.find(&name)?.schema().clone())))
+        .collect()
 }
 
 /// Adds a root schema and its definitions to `types`; gives the root's name.
@@ -179,7 +213,13 @@ fn type_of(place: &str, schema: &Value, indent: &str) -> Result<String, Typescri
         schema: schema.to_string(),
     };
     if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
-        return Ok(target.trim_start_matches("#/$defs/").to_owned());
+        let target = target.trim_start_matches("#/$defs/");
+        // A member of a tagged union: the type, and the tag beside it.
+        return if schema.get("properties").is_some() {
+            Ok(format!("{target} & {}", object(place, schema, indent)?))
+        } else {
+            Ok(target.to_owned())
+        };
     }
     if let Some(Value::Array(words)) = schema.get("enum") {
         let words: Vec<String> = words.iter().map(Value::to_string).collect();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use flopwatch_analysis::catalogue::{CATALOGUE, artifact, artifacts, find};
-use flopwatch_analysis::{CellType, Definition, Listing, Request, RequestError, ResultType};
+use flopwatch_analysis::{CellType, Definition, Format, Listing, Request, RequestError, ResultType};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -159,6 +159,51 @@ fn a_key_tells_versions_and_parameters_apart() {
 }
 
 #[test]
+fn a_format_is_part_of_a_request_and_of_its_key() {
+    let asked = |format: &str| Request::from_pairs("kernel-changes", [("limit", "20"), ("format", format)]);
+    let plain = asked("json").unwrap();
+    assert_eq!(
+        plain.key(),
+        Request::from_words("kernel-changes", ["limit=20"]).unwrap().key()
+    );
+    let expected = [
+        ("page", "application/json", "kernel-changes.page.json"),
+        ("html", "text/html; charset=utf-8", "kernel-changes.html"),
+        ("csv", "text/csv; charset=utf-8", "kernel-changes.csv"),
+        ("text", "text/plain; charset=utf-8", "kernel-changes.txt"),
+    ];
+    for (format, media_type, file_name) in expected {
+        let request = asked(format).unwrap();
+        assert_eq!(request.key(), format!("{}+{format}1", plain.key()));
+        assert_eq!(
+            (request.media_type(), request.file_name().as_str()),
+            (media_type, file_name)
+        );
+        assert_eq!(request.parameters(), plain.parameters());
+    }
+    let refused = asked("pdf").unwrap_err().to_string();
+    assert!(refused.contains("json, page, html, csv, text"), "{refused}");
+    let file = Request::from_pairs("events-csv", [("format", "html")])
+        .unwrap_err()
+        .to_string();
+    assert!(file.ends_with("it has json"), "{file}");
+    let twice = Request::from_pairs("kernel-changes", [("format", "csv"), ("format", "csv")]);
+    assert!(matches!(twice, Err(RequestError::Repeated { .. })));
+}
+
+#[test]
+fn no_analysis_has_a_parameter_of_a_name_that_queries_use_otherwise() {
+    for definition in CATALOGUE {
+        let schema = (definition.parameters)();
+        let parameters = schema.get("properties").and_then(Value::as_object);
+        for reserved in ["capture", "uid", "with", Format::PARAMETER] {
+            let clashes = parameters.is_some_and(|parameters| parameters.contains_key(reserved));
+            assert!(!clashes, "{} has a parameter {reserved}", definition.name);
+        }
+    }
+}
+
+#[test]
 fn a_result_whose_rows_are_plain_is_a_table() {
     let columns = find("kernels-per-stream").unwrap().tabular().unwrap().columns;
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
@@ -213,6 +258,10 @@ proptest! {
         let key = request.key();
         prop_assert!(key.len() <= 128, "{}", key);
         prop_assert!(key.chars().all(|c| c.is_ascii_alphanumeric() || "-@".contains(c)), "{}", key);
+        let page = request.clone().written_as(Format::Page).unwrap();
+        prop_assert!(page.key().len() <= 128, "{}", page.key());
+        let plain = page.written_as(Format::Json).unwrap();
+        prop_assert_eq!(plain.key(), key);
         // What was canonical is so again, whatever the order of keys.
         let again: Value = serde_json::from_str(&request.canonical_parameters()).unwrap();
         let again = Request::parse("kernel-changes", &again).unwrap();

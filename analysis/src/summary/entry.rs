@@ -2,11 +2,18 @@
 
 use std::io::Write;
 
-use super::{Summary, VERSION, summarise};
-use crate::definition::{Analysis, AnalysisError, InputCount, NoParameters};
+use serde_json::{Map, Value};
+
+use super::{Summary, VERSION, page, summarise};
+use crate::definition::{Analysis, AnalysisError, InputCount, NoParameters, write_as};
+use crate::format::Format;
 use crate::input::Inputs;
 use crate::model::ColumnId;
 use crate::needs::{Needs, Selection};
+use crate::page::{Heading, Page};
+
+/// Rows per table of a summary that is printed for people.
+const TOP: usize = 10;
 
 /// The tables of a capture: [`summarise`].
 #[derive(Debug)]
@@ -34,8 +41,38 @@ impl Analysis for SummaryAnalysis {
         Ok(summarise(inputs.first()))
     }
 
+    fn page(output: &Summary) -> Result<Page, AnalysisError> {
+        Ok(page::page(output))
+    }
+
+    fn text(output: &Summary) -> Result<String, AnalysisError> {
+        Ok(output.render(TOP))
+    }
+
+    fn csv(output: &Summary) -> Result<String, AnalysisError> {
+        Ok(output.to_csv(usize::MAX))
+    }
+
     /// As the artifact is written.
     fn write(output: &Summary, out: &mut dyn Write) -> Result<(), AnalysisError> {
         serde_json::to_writer_pretty(out, output).map_err(AnalysisError::Json)
+    }
+}
+
+impl Summary {
+    /// Writes a summary that was read as the analysis writes one that it makes.
+    pub fn write_as(&self, format: Format, out: &mut dyn Write) -> Result<(), AnalysisError> {
+        let heading = Heading {
+            session: self.session_id.clone(),
+            tool: self.source.tool.clone(),
+            tool_version: self.source.tool_version.clone(),
+            gpus: self.gpus.iter().map(|gpu| gpu.name.clone()).collect(),
+            window_ns: self.window_ns,
+            session_start_utc_ns: self.session_start_utc_ns,
+            events: self.total_events,
+            drops: self.drops.clone(),
+            redactions: self.redactions,
+        };
+        write_as::<SummaryAnalysis>(self, &Value::Object(Map::new()), vec![heading], format, out)
     }
 }
