@@ -1,6 +1,6 @@
 //! Every analysis, a line each.
 
-use crate::analyses::{Collectives, KernelChanges, KernelsPerStream};
+use crate::analyses::{Collectives, Compare, KernelChanges, KernelsPerStream};
 use crate::definition::{Definition, ResultType};
 use crate::export::entries;
 use crate::request::{Request, RequestError};
@@ -12,6 +12,7 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<KernelsPerStream>(),
     &Definition::of::<KernelChanges>(),
     &Definition::of::<Collectives>(),
+    &Definition::of::<Compare>(),
     &entries::EVENTS_CSV,
     &entries::EVENTS_PARQUET,
     &entries::SAMPLES_CSV,

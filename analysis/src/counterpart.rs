@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::page::Place;
+
 /// How many there were of something, and their time together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -40,6 +42,8 @@ pub struct Named<'a> {
     pub short: &'a str,
     /// What it has; at least one.
     pub tally: Tally,
+    /// Its longest call, where that is known.
+    pub longest: Option<Place>,
 }
 
 /// Which captures something is in.
@@ -77,6 +81,10 @@ pub struct Counterpart<'a> {
     pub before: Tally,
     /// What it has after; zeros where it is gone.
     pub after: Tally,
+    /// Its longest call before.
+    pub longest_before: Option<Place>,
+    /// Its longest call after.
+    pub longest_after: Option<Place>,
 }
 
 impl Counterpart<'_> {
@@ -109,51 +117,72 @@ pub fn counterparts<'a>(before: &[Named<'a>], after: &[Named<'a>]) -> Vec<Counte
                 matched_by: MatchedBy::Name,
                 before: before.tally,
                 after: after.tally,
+                longest_before: before.longest,
+                longest_after: after.longest,
             }),
             [before, after] => {
-                for (side, named) in [before, after].into_iter().enumerate() {
-                    if let Some((named, list)) = named.and_then(|named| {
-                        let sides = left.entry(named.short).or_default();
-                        Some((named, sides.get_mut(side)?))
-                    }) {
-                        list.push(named);
-                    }
+                if let Some(named) = before {
+                    left.entry(named.short).or_default()[0].push(named);
+                }
+                if let Some(named) = after {
+                    left.entry(named.short).or_default()[1].push(named);
                 }
             }
         }
     }
-    for (short, [before, after]) in left {
+    for (short, sides) in left {
+        let [before, after] = &sides;
         if before.is_empty() || after.is_empty() {
-            let alone = |named: &Named<'a>, tallies: [Tally; 2]| Counterpart {
-                name: named.name,
-                matched_by: MatchedBy::Nothing,
-                before: tallies[0],
-                after: tallies[1],
-            };
-            found.extend(before.iter().map(|named| alone(named, [named.tally, Tally::default()])));
-            found.extend(after.iter().map(|named| alone(named, [Tally::default(), named.tally])));
+            found.extend(before.iter().map(|named| Counterpart {
+                before: named.tally,
+                longest_before: named.longest,
+                ..alone(named.name)
+            }));
+            found.extend(after.iter().map(|named| Counterpart {
+                after: named.tally,
+                longest_after: named.longest,
+                ..alone(named.name)
+            }));
             continue;
         }
-        let sum = |side: &[Named<'a>]| {
-            let mut sum = Tally::default();
-            for named in side {
-                sum.merge(named.tally);
-            }
-            sum
-        };
         let name = match (before.as_slice(), after.as_slice()) {
             ([_], [named]) => named.name,
             _ => short,
         };
+        let ((before, longest_before), (after, longest_after)) = (together(before), together(after));
         found.push(Counterpart {
             name,
             matched_by: MatchedBy::ShortName,
-            before: sum(&before),
-            after: sum(&after),
+            before,
+            after,
+            longest_before,
+            longest_after,
         });
     }
     found.sort_by(|a, b| a.name.cmp(b.name).then(a.matched_by.cmp(&b.matched_by)));
     found
+}
+
+/// A name without a counterpart.
+fn alone(name: &str) -> Counterpart<'_> {
+    Counterpart {
+        name,
+        matched_by: MatchedBy::Nothing,
+        before: Tally::default(),
+        after: Tally::default(),
+        longest_before: None,
+        longest_after: None,
+    }
+}
+
+/// The tally of several names, and the longest call of them.
+fn together(side: &[Named<'_>]) -> (Tally, Option<Place>) {
+    let mut sum = Tally::default();
+    for named in side {
+        sum.merge(named.tally);
+    }
+    let longest = side.iter().filter_map(|named| named.longest);
+    (sum, longest.max_by_key(|place| place.end_ns - place.start_ns))
 }
 
 /// How often what is compared happens on each side: iterations, or 1 for a whole capture. Times are compared per unit.
@@ -243,6 +272,7 @@ mod tests {
             name,
             short,
             tally: tally(count, total_ns),
+            longest: None,
         }
     }
 

@@ -31,6 +31,7 @@ pub mod operation_name;
 pub mod page;
 mod parameters;
 mod request;
+pub mod significance;
 pub mod summary;
 mod tabular;
 #[cfg(test)]
@@ -41,7 +42,7 @@ pub mod work;
 
 pub use flopwatch_model as model;
 
-pub use analyses::{Collectives, CollectivesParams, CollectivesResult};
+pub use analyses::{Collectives, CollectivesParams, CollectivesResult, Compare, compare};
 pub use analyses::{KernelChanges, KernelsPerStream};
 pub use definition::{Analysis, AnalysisError, Definition, InputCount, NoParameters, Report, ResultType};
 pub use format::Format;

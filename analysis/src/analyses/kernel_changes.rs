@@ -161,6 +161,7 @@ fn by_name(timeline: &Timeline) -> Vec<Named<'_>> {
             count: figures.count,
             total_ns: figures.total,
         },
+        longest: None,
     });
     named.filter(|named| named.tally.count > 0).collect()
 }

@@ -1,0 +1,264 @@
+//! Two captures of one program, before and after a change: whether they can be compared, what became slower or faster, and whether that is
+//! more than noise.
+
+mod comparability;
+mod differences;
+mod page;
+mod side;
+mod verdict;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use comparability::{Comparability, ComparabilityFactor};
+pub use differences::{CopyDifference, GpuTimeDifference, MemoryDifference, PeakMemory, TimeDifference};
+pub use verdict::{ComparedTime, ComparedTimeKind, ComparisonVerdict};
+
+use crate::analyses::compare::side::Side;
+use crate::counterpart::Units;
+use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::input::Inputs;
+use crate::model::{Category, ColumnId, Timeline};
+use crate::needs::{Needs, Selection};
+use crate::not_captured::NotCaptured;
+use crate::page::Page;
+
+/// Compares two captures, before and after.
+#[derive(Debug)]
+pub struct Compare;
+
+/// Parameters of [`Compare`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CompareParams {
+    /// What times are compared per.
+    pub per: ComparedPer,
+    /// Change of the compared time, in percent, from which on it is a regression or an improvement.
+    #[schemars(range(min = 0.0, max = 1000.0))]
+    pub threshold_percent: f64,
+    /// Change in percent below which one run a side cannot tell a change from noise, whatever the threshold.
+    #[schemars(range(min = 0.0, max = 1000.0))]
+    pub noise_floor_percent: f64,
+    /// Comparability below which there is no verdict, from 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub least_comparability: f64,
+    /// Confidence, in percent, of the test of iterations and of the interval of the change.
+    #[schemars(range(min = 50, max = 99))]
+    pub confidence_percent: u32,
+    /// Iterations at the beginning of each capture that are left out, as their warm-up.
+    #[schemars(range(min = 0, max = 100_000))]
+    pub skip_iterations: u32,
+    /// Most rows of each list, those that differ most.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub limit: u32,
+}
+
+impl Default for CompareParams {
+    fn default() -> Self {
+        Self {
+            per: ComparedPer::Auto,
+            threshold_percent: 5.0,
+            noise_floor_percent: 2.0,
+            least_comparability: 0.5,
+            confidence_percent: 95,
+            skip_iterations: 0,
+            limit: 200,
+        }
+    }
+}
+
+/// What times are compared per.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ComparedPer {
+    /// An iteration where both captures have some, else the whole capture.
+    #[default]
+    Auto,
+    /// The whole capture.
+    Capture,
+}
+
+/// What a time is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ComparedUnit {
+    /// An iteration: times of all of them, divided by their number.
+    Iteration,
+    /// The whole capture.
+    Capture,
+}
+
+/// The result. Differences are after less before: above 0 is slower, or more.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Comparison {
+    /// Whether the change is a regression, an improvement, none, or cannot be told.
+    pub verdict: ComparisonVerdict,
+    /// Why, in a sentence for people.
+    pub verdict_reason: String,
+    /// Time before divided by time after, of `time`: above 1 is faster. Null where no time can be compared.
+    pub speedup: Option<f64>,
+    /// Whether the captures can be compared at all.
+    pub comparability: Comparability,
+    /// The time that the verdict is about.
+    pub time: ComparedTime,
+    /// What the times below are per.
+    pub unit: ComparedUnit,
+    /// The captures.
+    pub before: ComparedCapture,
+    /// The second capture.
+    pub after: ComparedCapture,
+    /// How the GPUs spent the time: exclusive parts that add up to their window.
+    pub gpu_time: Vec<GpuTimeDifference>,
+    /// Kernels, the largest difference first.
+    pub kernels: Vec<TimeDifference>,
+    /// Kernels behind those.
+    pub kernels_left_out: u64,
+    /// Copies and memsets by direction.
+    pub copies: Vec<CopyDifference>,
+    /// NVTX ranges, annotations and operators by name, the largest difference first. Their times are inclusive: a range holds those inside it.
+    pub ranges: Vec<TimeDifference>,
+    /// Ranges behind those.
+    pub ranges_left_out: u64,
+    /// Peak of memory.
+    pub memory_diff: MemoryDifference,
+    /// What cannot be compared, and why.
+    pub not_captured: Vec<NotCaptured>,
+}
+
+/// One of the captures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ComparedCapture {
+    /// The session's identifier.
+    pub session_id: String,
+    /// The profiler.
+    pub tool: String,
+    /// Its version.
+    pub tool_version: String,
+    /// Length of the capture in ns.
+    pub duration_ns: u64,
+    /// The GPUs that did work, by their product names; an ordinal where the source names none.
+    pub gpus: Vec<String>,
+    /// Iterations that are compared; 0 where none were found, or none are compared.
+    pub iterations: u64,
+    /// Kernels that ran in what is compared.
+    pub kernels: u64,
+    /// Kernels of these that were counted by when they ran, because their launch was not recorded.
+    pub kernels_without_launch: u64,
+}
+
+impl Analysis for Compare {
+    const NAME: &'static str = "compare";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "Two captures, before and after a change: comparability, what differs per iteration and per kernel, and a verdict.";
+    const INPUTS: InputCount = InputCount::Two;
+    const NEEDS: Needs = Needs {
+        categories: Selection::Only(&[
+            Category::CudaKernel,
+            Category::CudaMemcpyH2d,
+            Category::CudaMemcpyD2h,
+            Category::CudaMemcpyD2d,
+            Category::CudaMemcpyP2p,
+            Category::CudaMemcpyOther,
+            Category::CudaMemset,
+            Category::CudaApi,
+            Category::NvtxRange,
+            Category::CpuOp,
+            Category::Annotation,
+            Category::Step,
+        ]),
+        columns: Selection::Only(&[
+            ColumnId::Bytes,
+            ColumnId::Launch,
+            ColumnId::StepNumber,
+            ColumnId::RangeStyle,
+        ]),
+        names: true,
+        name_details: true,
+        rows: true,
+        counters: true,
+        allocations: true,
+        ..Needs::NOTHING
+    };
+    type Params = CompareParams;
+    type Output = Comparison;
+
+    fn run(inputs: &Inputs<'_>, params: &CompareParams) -> Result<Comparison, AnalysisError> {
+        Ok(of(inputs.first(), inputs.second(), params))
+    }
+
+    fn page(output: &Comparison) -> Result<Page, AnalysisError> {
+        Ok(page::of(output))
+    }
+}
+
+/// Compares `before` with `after`. Needs [`Compare::NEEDS`].
+pub fn of(before: &Timeline, after: &Timeline, params: &CompareParams) -> Comparison {
+    let (mut before, mut after) = (Side::of(before, 0, params), Side::of(after, 1, params));
+    let both = !before.iterations.is_empty() && !after.iterations.is_empty();
+    let unit = if both && params.per == ComparedPer::Auto {
+        ComparedUnit::Iteration
+    } else {
+        before.compare_whole();
+        after.compare_whole();
+        ComparedUnit::Capture
+    };
+    let units = Units {
+        before: before.units(),
+        after: after.units(),
+    };
+    let kernels = differences::kernels(&before, &after, units);
+    let ranges = differences::ranges(&before, &after, units);
+    let comparability = comparability::of(&before, &after, units, &kernels);
+    let told = verdict::of(&before, &after, &comparability, params);
+    let limited = |mut rows: Vec<TimeDifference>| {
+        let most = usize::try_from(params.limit).unwrap_or(usize::MAX);
+        let left_out = rows.len().saturating_sub(most);
+        rows.truncate(most);
+        (rows, u64::try_from(left_out).unwrap_or(u64::MAX))
+    };
+    let mut not_captured = Vec::new();
+    let gpu_time = differences::gpu_time(&before, &after, units);
+    let copies = differences::copies(&before, &after, units);
+    let memory_diff = differences::memory(&before, &after);
+    for (side, which) in [(&before, "before"), (&after, "after")] {
+        let capture = &side.timeline.capture;
+        let missing = [
+            (&[Category::CudaKernel][..], "kernels"),
+            (
+                &[Category::NvtxRange, Category::CpuOp, Category::Annotation],
+                "ranges and operators",
+            ),
+        ];
+        for (categories, what) in missing {
+            not_captured.extend(NotCaptured::unless_any(capture, categories, &format!("{what} {which}")));
+        }
+        if side.peaks().is_empty() {
+            let reason = "neither allocations nor a series of memory in use were recorded; capture with profile_memory=True (PyTorch), \
+                          --cuda-memory-usage=true (Nsight Systems) or NVML samples";
+            not_captured.push(NotCaptured::new(format!("peak memory {which}"), reason));
+        }
+    }
+    let (kernels, kernels_left_out) = limited(kernels);
+    let (ranges, ranges_left_out) = limited(ranges);
+    Comparison {
+        verdict: told.verdict,
+        verdict_reason: told.reason,
+        speedup: told.time.speedup(),
+        comparability,
+        time: told.time,
+        unit,
+        before: before.about(),
+        after: after.about(),
+        gpu_time,
+        kernels,
+        kernels_left_out,
+        copies,
+        ranges,
+        ranges_left_out,
+        memory_diff,
+        not_captured,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,251 @@
+//! What differs, by kernel, range, copy, part of the GPUs' time, and memory.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::side::{Entry, Side};
+use crate::counterpart::{Counterpart, MatchedBy, Named, Parts, Presence, Tally, Units, counterparts};
+use crate::kernel_class::WorkClass;
+use crate::model::{Category, approximate};
+use crate::page::Place;
+
+/// Bytes of a megabyte in `peak_mb`.
+const MEGABYTE: f64 = 1e6;
+
+/// A kernel, range or operator in both captures. Times are per iteration or capture, as the result's `unit` says, in whole ns.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct TimeDifference {
+    /// Its name; the short name of a kernel of which a side has several variants.
+    pub name: String,
+    /// Its category, such as `cuda_kernel` or `nvtx_range`.
+    pub category: String,
+    /// What it is for, of a kernel.
+    pub class: Option<WorkClass>,
+    /// Which captures it is in.
+    pub presence: Presence,
+    /// By what the two sides were matched.
+    pub matched_by: MatchedBy,
+    /// Time in ns before.
+    pub before_ns: u64,
+    /// Time in ns after.
+    pub after_ns: u64,
+    /// `after_ns` less `before_ns`.
+    pub difference_ns: i64,
+    /// The part of the difference in ns that comes from more or fewer calls: their change times the mean length before, rounded once.
+    pub count_part_ns: i64,
+    /// The rest, in ns: calls after times the change of the mean length. Both parts add up to the difference.
+    pub duration_part_ns: i64,
+    /// Calls before, in all that is compared.
+    pub before_calls: u64,
+    /// Calls after, in all that is compared.
+    pub after_calls: u64,
+    /// Mean length of a call in ns before; null without any.
+    pub before_mean_ns: Option<f64>,
+    /// Mean length of a call in ns after; null without any.
+    pub after_mean_ns: Option<f64>,
+    /// The longest call before.
+    pub before_place: Option<Place>,
+    /// The longest call after.
+    pub after_place: Option<Place>,
+}
+
+/// Copies of one direction, or memsets. Times and bytes are per iteration or capture, as the result's `unit` says.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CopyDifference {
+    /// Its category, such as `cuda_memcpy_h2d`.
+    pub category: String,
+    /// Time in ns before.
+    pub before_ns: u64,
+    /// Time in ns after.
+    pub after_ns: u64,
+    /// `after_ns` less `before_ns`.
+    pub difference_ns: i64,
+    /// Bytes before.
+    pub before_bytes: u64,
+    /// Bytes after.
+    pub after_bytes: u64,
+    /// `after_bytes` less `before_bytes`.
+    pub difference_bytes: i64,
+    /// How many before, in all that is compared.
+    pub before_calls: u64,
+    /// How many after, in all that is compared.
+    pub after_calls: u64,
+}
+
+/// A part of the GPUs' time, of all devices together, per iteration or capture.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct GpuTimeDifference {
+    /// `compute`, `exposed_communication`, `exposed_memory` or `idle`, which add up to `window`.
+    pub part: String,
+    /// Time in ns before.
+    pub before_ns: u64,
+    /// Time in ns after.
+    pub after_ns: u64,
+    /// `after_ns` less `before_ns`.
+    pub difference_ns: i64,
+}
+
+/// Peak of memory in use.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct MemoryDifference {
+    /// The highest peak of a GPU after less that before, in megabytes (10^6 bytes); null where a side recorded none.
+    pub peak_mb: Option<f64>,
+    /// Per GPU.
+    pub rows: Vec<PeakMemory>,
+}
+
+/// Peak of memory of a GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PeakMemory {
+    /// The GPU, as its series or its allocator calls it.
+    pub device: String,
+    /// Peak in bytes before; null where none was recorded.
+    pub before_peak_bytes: Option<u64>,
+    /// Peak in bytes after; null where none was recorded.
+    pub after_peak_bytes: Option<u64>,
+}
+
+pub(super) fn kernels(before: &Side<'_>, after: &Side<'_>, units: Units) -> Vec<TimeDifference> {
+    let entries = [&before.kernels()[..], &after.kernels()];
+    let mut all = matched(Category::CudaKernel, [before, after], entries, units);
+    sort(&mut all);
+    all
+}
+
+pub(super) fn ranges(before: &Side<'_>, after: &Side<'_>, units: Units) -> Vec<TimeDifference> {
+    let categories = [Category::NvtxRange, Category::Annotation, Category::CpuOp];
+    let matched = categories.map(|category| {
+        let entries = [&before.ranges(category)[..], &after.ranges(category)];
+        matched(category, [before, after], entries, units)
+    });
+    let mut all: Vec<TimeDifference> = matched.into_iter().flatten().collect();
+    sort(&mut all);
+    all
+}
+
+fn sort(all: &mut [TimeDifference]) {
+    all.sort_by(|a, b| {
+        let size = |one: &TimeDifference| one.difference_ns.unsigned_abs();
+        let time = |one: &TimeDifference| one.before_ns.max(one.after_ns);
+        size(b)
+            .cmp(&size(a))
+            .then(time(b).cmp(&time(a)))
+            .then_with(|| a.name.cmp(&b.name))
+    });
+}
+
+/// The entries of both sides, matched.
+fn matched(
+    category: Category,
+    [before, after]: [&Side<'_>; 2],
+    [old, new]: [&[Entry<'_>]; 2],
+    units: Units,
+) -> Vec<TimeDifference> {
+    let old: Vec<Named<'_>> = old.iter().map(|entry| before.named(entry)).collect();
+    let new: Vec<Named<'_>> = new.iter().map(|entry| after.named(entry)).collect();
+    let found = counterparts(&old, &new);
+    found.iter().map(|one| difference(category, one, units)).collect()
+}
+
+fn difference(category: Category, one: &Counterpart<'_>, units: Units) -> TimeDifference {
+    let parts = Parts::of(one.before, one.after, units);
+    let mean = |tally: Tally| (tally.count > 0).then(|| approximate(tally.total_ns) / approximate(tally.count.into()));
+    TimeDifference {
+        name: one.name.to_owned(),
+        category: category.name().to_owned(),
+        class: WorkClass::of(category, one.name),
+        presence: one.presence(),
+        matched_by: one.matched_by,
+        before_ns: parts.before_ns,
+        after_ns: parts.after_ns,
+        difference_ns: parts.difference_ns,
+        count_part_ns: parts.count_ns,
+        duration_part_ns: parts.duration_ns,
+        before_calls: one.before.count,
+        after_calls: one.after.count,
+        before_mean_ns: mean(one.before),
+        after_mean_ns: mean(one.after),
+        before_place: one.longest_before,
+        after_place: one.longest_after,
+    }
+}
+
+/// A total per unit on both sides, in whole numbers.
+fn per_unit(before: u128, after: u128, units: Units) -> Parts {
+    let tally = |total_ns| Tally { count: 1, total_ns };
+    Parts::of(tally(before), tally(after), units)
+}
+
+pub(super) fn copies(before: &Side<'_>, after: &Side<'_>, units: Units) -> Vec<CopyDifference> {
+    let (old, new) = (before.copies(), after.copies());
+    let categories = Category::ALL
+        .into_iter()
+        .filter(|category| old.contains_key(category) || new.contains_key(category));
+    let told = categories.map(|category| {
+        let of = |side: &BTreeMap<Category, (Tally, u128)>| side.get(&category).copied().unwrap_or_default();
+        let ((old, old_bytes), (new, new_bytes)) = (of(&old), of(&new));
+        let (time, bytes) = (Parts::of(old, new, units), per_unit(old_bytes, new_bytes, units));
+        CopyDifference {
+            category: category.name().to_owned(),
+            before_ns: time.before_ns,
+            after_ns: time.after_ns,
+            difference_ns: time.difference_ns,
+            before_bytes: bytes.before_ns,
+            after_bytes: bytes.after_ns,
+            difference_bytes: bytes.difference_ns,
+            before_calls: old.count,
+            after_calls: new.count,
+        }
+    });
+    told.collect()
+}
+
+pub(super) fn gpu_time(before: &Side<'_>, after: &Side<'_>, units: Units) -> Vec<GpuTimeDifference> {
+    let (old, new) = (before.gpu_time(), after.gpu_time());
+    if old.window == 0 && new.window == 0 {
+        return Vec::new();
+    }
+    let parts = [
+        ("compute", old.compute, new.compute),
+        (
+            "exposed_communication",
+            old.exposed_communication,
+            new.exposed_communication,
+        ),
+        ("exposed_memory", old.exposed_memory, new.exposed_memory),
+        ("idle", old.idle, new.idle),
+        ("window", old.window, new.window),
+    ];
+    let told = parts.map(|(part, old, new)| {
+        let time = per_unit(old, new, units);
+        GpuTimeDifference {
+            part: part.to_owned(),
+            before_ns: time.before_ns,
+            after_ns: time.after_ns,
+            difference_ns: time.difference_ns,
+        }
+    });
+    told.into()
+}
+
+pub(super) fn memory(before: &Side<'_>, after: &Side<'_>) -> MemoryDifference {
+    let (old, new) = (before.peaks(), after.peaks());
+    let highest = |peaks: &BTreeMap<String, u64>| peaks.values().copied().max();
+    let mut devices: Vec<&String> = old.keys().chain(new.keys()).collect();
+    devices.sort();
+    devices.dedup();
+    let both = highest(&old).zip(highest(&new));
+    MemoryDifference {
+        peak_mb: both.map(|(old, new)| (approximate(new.into()) - approximate(old.into())) / MEGABYTE),
+        rows: devices
+            .into_iter()
+            .map(|device| PeakMemory {
+                device: device.clone(),
+                before_peak_bytes: old.get(device).copied(),
+                after_peak_bytes: new.get(device).copied(),
+            })
+            .collect(),
+    }
+}

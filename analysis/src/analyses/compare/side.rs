@@ -1,0 +1,328 @@
+//! What one of the captures holds of what is compared.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::{CompareParams, ComparedCapture};
+use crate::counterpart::{Named, Tally};
+use crate::interval::{Interval, Intervals};
+use crate::kernel_class::WorkClass;
+use crate::kernel_name;
+use crate::model::{Category, ColumnId, Events, LossReason, Timeline, index};
+use crate::operation_name;
+use crate::page::Place;
+use crate::work::{GpuWork, Work};
+
+/// One of the captures.
+pub(super) struct Side<'a> {
+    pub(super) timeline: &'a Timeline,
+    /// Which input it is.
+    input: u32,
+    pub(super) work: GpuWork,
+    /// The iterations that are compared; none where whole captures are.
+    pub(super) iterations: Vec<Interval>,
+    /// When they are.
+    scope: Intervals,
+}
+
+/// A name of a category with its tally and its longest event.
+#[derive(Debug, Clone)]
+pub(super) struct Entry<'a> {
+    name: Cow<'a, str>,
+    short: Cow<'a, str>,
+    tally: Tally,
+    longest: Interval,
+    row: u32,
+}
+
+/// How the GPUs spent their time, in ns of all devices together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct GpuTime {
+    pub(super) window: u128,
+    pub(super) compute: u128,
+    pub(super) exposed_communication: u128,
+    pub(super) exposed_memory: u128,
+    pub(super) idle: u128,
+}
+
+impl<'a> Side<'a> {
+    pub(super) fn of(timeline: &'a Timeline, input: u32, params: &CompareParams) -> Self {
+        let skip = usize::try_from(params.skip_iterations).unwrap_or(usize::MAX);
+        let iterations: Vec<Interval> = iterations(timeline).into_iter().skip(skip).collect();
+        Self {
+            timeline,
+            input,
+            work: GpuWork::of(timeline),
+            scope: iterations.iter().copied().collect(),
+            iterations,
+        }
+    }
+
+    /// Compares the whole capture in place of its iterations.
+    pub(super) fn compare_whole(&mut self) {
+        self.iterations.clear();
+        self.scope = Intervals::default();
+    }
+
+    /// How often what is compared happens.
+    pub(super) fn units(&self) -> u64 {
+        u64::try_from(self.iterations.len()).unwrap_or(u64::MAX).max(1)
+    }
+
+    /// Whether what begins at `start` belongs to what is compared.
+    fn holds(&self, start: u64) -> bool {
+        let scope = self.scope.as_slice();
+        let next = scope.partition_point(|interval| interval.start <= start);
+        let last = next.checked_sub(1).and_then(|last| scope.get(last));
+        scope.is_empty() || last.is_some_and(|interval| start < interval.end)
+    }
+
+    /// When a piece of work was launched; when it began, where its launch was not recorded.
+    fn counts_from(&self, work: Work) -> (u64, bool) {
+        let calls = self.timeline.capture.events.get(&Category::CudaApi);
+        let launch = calls.zip(work.launch(self.timeline));
+        let start = launch.and_then(|(calls, at)| calls.start_ns.get(at).copied());
+        (start.unwrap_or(work.time.start), start.is_some())
+    }
+
+    /// The kernels that were launched in what is compared.
+    fn compared_work(&self) -> impl Iterator<Item = Work> + '_ {
+        let all = self.work.all().iter().copied();
+        all.filter(|work| self.scope.is_empty() || self.holds(self.counts_from(*work).0))
+    }
+
+    /// Kernels by name.
+    pub(super) fn kernels(&self) -> Vec<Entry<'a>> {
+        let events = self.timeline.capture.events.get(&Category::CudaKernel);
+        let Some(events) = events else { return Vec::new() };
+        let kernels = self
+            .compared_work()
+            .filter(|work| work.category == Category::CudaKernel);
+        let tallies = tallies(events, kernels.map(|work| index(work.at)));
+        let named = events.names.iter().zip(tallies).enumerate();
+        let named = named.map(|(place, (name, (tally, longest, row)))| Entry {
+            name: name.into(),
+            short: kernel_name::short_of(events, place).into(),
+            tally,
+            longest,
+            row,
+        });
+        named.filter(|entry| entry.tally.count > 0).collect()
+    }
+
+    /// Ranges of a category by name, without the numbers that tell one from the next.
+    pub(super) fn ranges(&self, category: Category) -> Vec<Entry<'a>> {
+        let events = self.timeline.capture.events.get(&category);
+        let Some(events) = events else { return Vec::new() };
+        let starts = events.start_ns.iter().enumerate();
+        let within = starts.filter(|(_, start)| self.holds(**start)).map(|(at, _)| at);
+        let mut found: BTreeMap<Cow<'a, str>, Entry<'a>> = BTreeMap::new();
+        for (name, (tally, longest, row)) in events.names.iter().zip(tallies(events, within)) {
+            if tally.count == 0 {
+                continue;
+            }
+            let name = operation_name::normalised(name);
+            let entry = found.entry(name.clone()).or_insert_with(|| Entry {
+                short: name.clone(),
+                name,
+                tally: Tally::default(),
+                longest,
+                row,
+            });
+            if longest.len() > entry.longest.len() {
+                (entry.longest, entry.row) = (longest, row);
+            }
+            entry.tally.merge(tally);
+        }
+        found.into_values().collect()
+    }
+
+    /// Copies and memsets by direction: their tally and their bytes.
+    pub(super) fn copies(&self) -> BTreeMap<Category, (Tally, u128)> {
+        let mut copies: BTreeMap<Category, (Tally, u128)> = BTreeMap::new();
+        for work in self
+            .compared_work()
+            .filter(|work| work.category != Category::CudaKernel)
+        {
+            let bytes = work
+                .events(self.timeline)
+                .and_then(|events| events.column(ColumnId::Bytes)?.get(index(work.at)));
+            let (tally, sum) = copies.entry(work.category).or_default();
+            tally.add(work.time.len());
+            *sum = sum.saturating_add(bytes.unwrap_or(0).into());
+        }
+        copies
+    }
+
+    /// How the GPUs spent what is compared: of each device its iterations, or from its first work to its last.
+    pub(super) fn gpu_time(&self) -> GpuTime {
+        let mut time = GpuTime::default();
+        for work in self.work.by_device(self.timeline).values() {
+            let Some(span) = work.span() else { continue };
+            let whole = Intervals::union_of([span]);
+            let window = if self.scope.is_empty() { &whole } else { &self.scope };
+            let of = |class| work.busy_with(class).intersect(window);
+            let (compute, communication, memory) = (
+                of(WorkClass::Compute),
+                of(WorkClass::Communication),
+                of(WorkClass::Memory),
+            );
+            let kernels = compute.union(&communication);
+            let exposed_memory = memory.subtract(&kernels).len_ns();
+            time.window += u128::from(window.len_ns());
+            time.compute += u128::from(compute.len_ns());
+            time.exposed_communication += u128::from(communication.subtract(&compute).len_ns());
+            time.exposed_memory += u128::from(exposed_memory);
+            time.idle += u128::from(window.len_ns() - kernels.len_ns() - exposed_memory);
+        }
+        time
+    }
+
+    /// From the first GPU work to the last, of the device that has the longest such time.
+    pub(super) fn gpu_span_ns(&self) -> Option<u64> {
+        let devices = self.work.by_device(self.timeline);
+        devices.values().filter_map(|work| Some(work.span()?.len())).max()
+    }
+
+    /// The product names of the GPUs that did at least a hundredth of the work, sorted; empty texts where the source names none. A GPU that only
+    /// a library's start touched does not count.
+    pub(super) fn gpus(&self) -> Vec<String> {
+        let devices = self.work.by_device(self.timeline);
+        let busy: BTreeMap<u32, u64> = devices.iter().map(|(id, work)| (*id, work.busy().len_ns())).collect();
+        let all: u128 = busy.values().map(|busy| u128::from(*busy)).sum();
+        let named = busy
+            .iter()
+            .filter(|(_, busy)| u128::from(**busy) * 100 >= all)
+            .map(|(id, _)| {
+                let known = self.timeline.capture.devices.iter().find(|device| device.id == *id);
+                known.map(|device| device.name.clone()).unwrap_or_default()
+            });
+        let mut named: Vec<String> = named.collect();
+        named.sort();
+        named
+    }
+
+    /// The highest memory in use that was recorded, per device, in bytes: what allocators said, otherwise the series of memory in use.
+    pub(super) fn peaks(&self) -> BTreeMap<String, u64> {
+        let capture = &self.timeline.capture;
+        let mut peaks: BTreeMap<String, u64> = BTreeMap::new();
+        let mut running: BTreeMap<(u32, u32), i128> = BTreeMap::new();
+        for allocation in &capture.allocations {
+            let Some(device) = allocation.device else { continue };
+            // Where the allocator does not say what is in use, it is what was given out and not taken back since the capture began.
+            let sum = running.entry((allocation.process, device)).or_default();
+            *sum = (*sum + i128::from(allocation.bytes)).max(0);
+            let in_use = allocation
+                .allocated
+                .unwrap_or_else(|| u64::try_from(*sum).unwrap_or(u64::MAX));
+            let peak = peaks.entry(format!("gpu{device}")).or_default();
+            *peak = in_use.max(*peak);
+        }
+        if !peaks.is_empty() {
+            return peaks;
+        }
+        let memory = ["memory_used", "memory_allocated"];
+        let series = capture.counters.iter().filter(|series| {
+            series.unit == "bytes"
+                && series.device != "cpu"
+                && memory.iter().any(|name| series.metric.starts_with(name))
+        });
+        for series in series {
+            let highest = series
+                .value
+                .iter()
+                .copied()
+                .filter(|value| value.is_finite())
+                .fold(0.0_f64, f64::max);
+            let peak = peaks.entry(series.device.clone()).or_default();
+            *peak = whole(highest).max(*peak);
+        }
+        peaks
+    }
+
+    /// Events that the profiler says it lost.
+    pub(super) fn lost(&self) -> u64 {
+        let losses = self.timeline.capture.drops.list();
+        let dropped = losses.iter().filter(|loss| loss.reason == LossReason::Dropped);
+        dropped.map(|loss| loss.count).fold(0, u64::saturating_add)
+    }
+
+    /// An entry as it is matched with those of the other side.
+    pub(super) fn named<'e>(&self, entry: &'e Entry<'_>) -> Named<'e> {
+        Named {
+            name: &entry.name,
+            short: &entry.short,
+            tally: entry.tally,
+            longest: Some(Place {
+                input: self.input,
+                start_ns: entry.longest.start,
+                end_ns: entry.longest.end,
+                row: Some(entry.row),
+            }),
+        }
+    }
+
+    pub(super) fn about(&self) -> ComparedCapture {
+        let capture = &self.timeline.capture;
+        let kernels = self
+            .compared_work()
+            .filter(|work| work.category == Category::CudaKernel);
+        let (mut count, mut without_launch) = (0, 0);
+        for work in kernels {
+            count += 1;
+            without_launch += u64::from(!self.counts_from(work).1);
+        }
+        let named = |name: String| {
+            if name.is_empty() {
+                "a GPU without a name".to_owned()
+            } else {
+                name
+            }
+        };
+        ComparedCapture {
+            session_id: self.timeline.session_id.clone(),
+            tool: capture.source.tool.clone(),
+            tool_version: capture.source.tool_version.clone(),
+            duration_ns: capture.duration_ns,
+            gpus: self.gpus().into_iter().map(named).collect(),
+            iterations: u64::try_from(self.iterations.len()).unwrap_or(u64::MAX),
+            kernels: count,
+            kernels_without_launch: without_launch,
+        }
+    }
+}
+
+/// The iterations that the capture marks, by start.
+fn iterations(timeline: &Timeline) -> Vec<Interval> {
+    let Some(steps) = timeline.capture.events.get(&Category::Step) else {
+        return Vec::new();
+    };
+    let all = (0..steps.len()).map(|at| Interval::of(steps, at));
+    all.filter(|step| !step.is_empty()).collect()
+}
+
+/// For each name of the events at these places its tally, its longest event and the row of that.
+fn tallies(events: &Events, places: impl Iterator<Item = usize>) -> Vec<(Tally, Interval, u32)> {
+    let mut found = vec![(Tally::default(), Interval::default(), 0); events.names.len()];
+    for at in places {
+        let name = events.name.get(at).and_then(|name| found.get_mut(index(*name)));
+        let Some((tally, longest, row)) = name else { continue };
+        let time = Interval::of(events, at);
+        if tally.count == 0 || time.len() > longest.len() {
+            (*longest, *row) = (time, events.row.get(at).copied().unwrap_or(0));
+        }
+        tally.add(time.len());
+    }
+    found
+}
+
+/// A number of bytes that a series holds as a double.
+#[allow(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "there is no TryFrom for it; a cast saturates"
+)]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
