@@ -2,10 +2,18 @@
 
 mod collectives;
 pub mod compare;
+mod cpu_gpu;
+mod gpu_time;
 mod kernel_changes;
+mod kernel_types;
 mod kernels_per_stream;
+mod overlap;
 
 pub use collectives::{Collectives, CollectivesParams, CollectivesResult};
 pub use compare::Compare;
+pub use cpu_gpu::{CpuGpu, CpuGpuParams, CpuGpuTime};
+pub use gpu_time::{GpuTime, GpuTimeParams, GpuTimes, TimeOfGpu};
 pub use kernel_changes::KernelChanges;
+pub use kernel_types::{ClassOfWork, KernelTypes, KernelTypesParams, NamedWork, TypesOfWork};
 pub use kernels_per_stream::KernelsPerStream;
+pub use overlap::{Overlap, OverlapOfGpu, OverlapParams, Overlaps};

@@ -1,6 +1,7 @@
 //! Every analysis, a line each.
 
 use crate::analyses::{Collectives, Compare, KernelChanges, KernelsPerStream};
+use crate::analyses::{CpuGpu, GpuTime, KernelTypes, Overlap};
 use crate::definition::{Definition, ResultType};
 use crate::export::entries;
 use crate::request::{Request, RequestError};
@@ -13,6 +14,10 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<KernelChanges>(),
     &Definition::of::<Collectives>(),
     &Definition::of::<Compare>(),
+    &Definition::of::<GpuTime>(),
+    &Definition::of::<Overlap>(),
+    &Definition::of::<KernelTypes>(),
+    &Definition::of::<CpuGpu>(),
     &entries::EVENTS_CSV,
     &entries::EVENTS_PARQUET,
     &entries::SAMPLES_CSV,

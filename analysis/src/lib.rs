@@ -15,8 +15,10 @@ pub mod counterpart;
 pub mod coverage;
 mod definition;
 pub mod enclosing;
+pub mod exclusive_time;
 pub mod export;
 mod format;
+pub mod gpu;
 mod group;
 pub mod holder;
 mod input;
@@ -42,8 +44,12 @@ pub mod work;
 
 pub use flopwatch_model as model;
 
+pub use analyses::{ClassOfWork, KernelTypes, KernelTypesParams, NamedWork, TypesOfWork};
 pub use analyses::{Collectives, CollectivesParams, CollectivesResult, Compare, compare};
+pub use analyses::{CpuGpu, CpuGpuParams, CpuGpuTime};
+pub use analyses::{GpuTime, GpuTimeParams, GpuTimes, TimeOfGpu};
 pub use analyses::{KernelChanges, KernelsPerStream};
+pub use analyses::{Overlap, OverlapOfGpu, OverlapParams, Overlaps};
 pub use definition::{Analysis, AnalysisError, Definition, InputCount, NoParameters, Report, ResultType};
 pub use format::Format;
 pub use group::Group;

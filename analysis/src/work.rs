@@ -88,6 +88,11 @@ impl GpuWork {
         Self { all }
     }
 
+    /// Of pieces that are in the order of their starts.
+    pub(crate) fn sorted(all: Vec<Work>) -> Self {
+        Self { all }
+    }
+
     /// Every piece, by start.
     pub fn all(&self) -> &[Work] {
         &self.all

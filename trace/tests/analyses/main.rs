@@ -13,3 +13,4 @@ mod host;
 #[path = "../suite/nsys.rs"]
 mod nsys;
 mod steps;
+mod time;

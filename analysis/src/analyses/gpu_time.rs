@@ -1,0 +1,334 @@
+//! Where the time of each GPU went.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::exclusive_time::{BusyByClass, ExclusiveTime, ratio};
+use crate::gpu::{Gpu, Window};
+use crate::input::Inputs;
+use crate::interval::Interval;
+use crate::model::Timeline;
+use crate::needs::{Needs, Selection};
+use crate::not_captured::NotCaptured;
+use crate::page::{Bars, Cell, Page, Place, Series, Table, Unit};
+use crate::work::{GPU_WORK, GpuWork};
+
+/// Computation, exposed communication, exposed copies and idle time of each GPU.
+#[derive(Debug)]
+pub struct GpuTime;
+
+/// Parameters of [`GpuTime`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct GpuTimeParams {
+    /// Which time of each GPU is analysed.
+    pub window: Window,
+    /// Only what lies behind this time in ns since the session's start.
+    pub from_ns: Option<u64>,
+    /// Only what lies before this time in ns.
+    pub to_ns: Option<u64>,
+    /// Idle pieces shorter than this, in ns, are also reported apart: they are the price of one launch after another.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub micro_idle_below_ns: u64,
+}
+
+impl Default for GpuTimeParams {
+    fn default() -> Self {
+        Self {
+            window: Window::Gpu,
+            from_ns: None,
+            to_ns: None,
+            micro_idle_below_ns: 30_000,
+        }
+    }
+}
+
+/// The result.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct GpuTimes {
+    /// The GPUs.
+    pub gpus: Vec<TimeOfGpu>,
+    /// The parts of all GPUs together: sums over `gpus`, so that the window is as many times as long as there are GPUs.
+    pub all: ExclusiveTime,
+    /// Idle pieces below this many ns are `micro_idle_ns`.
+    pub micro_idle_below_ns: u64,
+    /// What has no figures, and why.
+    pub not_captured: Vec<NotCaptured>,
+}
+
+/// Where the time of one GPU went. `compute + exposed communication + exposed memory + idle = window`, exactly.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct TimeOfGpu {
+    /// Which.
+    pub gpu: Gpu,
+    /// Start of the window in ns since the session's start.
+    pub start_ns: u64,
+    /// End of the window in ns.
+    pub end_ns: u64,
+    /// Kernels, copies and memsets that ran in the window.
+    pub works: u64,
+    /// The parts.
+    pub parts: ExclusiveTime,
+    /// Time in ns in which anything ran.
+    pub busy_ns: u64,
+    /// `busy_ns` of the window.
+    pub busy_ratio: f64,
+    /// Time in ns in which something ran and nothing computed: HolisticTraceAnalysis's non-compute time.
+    pub non_compute_ns: u64,
+    /// Time in ns in which communication ran, hidden or not.
+    pub communication_ns: u64,
+    /// Time in ns in which copies or memsets ran, hidden or not.
+    pub memory_ns: u64,
+    /// Pieces of idle time.
+    pub idle_pieces: u64,
+    /// Part of the idle time in ns that is in pieces below the threshold.
+    pub micro_idle_ns: u64,
+    /// How many such pieces there are.
+    pub micro_idle_pieces: u64,
+    /// The longest idle piece in ns.
+    pub longest_idle_ns: u64,
+}
+
+impl TimeOfGpu {
+    /// Of a GPU's `work` in `window`.
+    pub fn of(gpu: Gpu, work: &GpuWork, window: Interval, micro_idle_below_ns: u64) -> Self {
+        let busy = BusyByClass::of(work).clip(window);
+        let parts = ExclusiveTime::of(&busy, window);
+        let idle = busy.any().gaps(window);
+        let pieces = idle.as_slice();
+        let micro = pieces.iter().filter(|piece| piece.len() < micro_idle_below_ns);
+        let works = work
+            .all()
+            .iter()
+            .filter(|work| work.time.end >= window.start && work.time.start <= window.end);
+        Self {
+            gpu,
+            start_ns: window.start,
+            end_ns: window.end,
+            works: count(works.count()),
+            busy_ns: parts.busy_ns(),
+            busy_ratio: ratio(parts.busy_ns(), parts.window_ns).unwrap_or(0.0),
+            non_compute_ns: parts.exposed_communication_ns + parts.exposed_memory_ns,
+            communication_ns: busy.communication.len_ns(),
+            memory_ns: busy.memory.len_ns(),
+            idle_pieces: count(pieces.len()),
+            micro_idle_ns: micro.clone().map(|piece| piece.len()).sum(),
+            micro_idle_pieces: count(micro.count()),
+            longest_idle_ns: pieces.iter().map(|piece| piece.len()).max().unwrap_or(0),
+            parts,
+        }
+    }
+}
+
+fn count(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}
+
+impl GpuTime {
+    /// Of `timeline`, of which [`GPU_WORK`], names and rows were read.
+    pub fn of(timeline: &Timeline, params: &GpuTimeParams) -> GpuTimes {
+        let all = GpuWork::of(timeline);
+        let gpus: Vec<TimeOfGpu> = all
+            .by_gpu(timeline)
+            .iter()
+            .filter_map(|(gpu, work)| {
+                let window = params.window.of(timeline, &all, work, params.from_ns, params.to_ns)?;
+                Some(TimeOfGpu::of(*gpu, work, window, params.micro_idle_below_ns))
+            })
+            .collect();
+        GpuTimes {
+            all: gpus
+                .iter()
+                .fold(ExclusiveTime::default(), |sum, gpu| sum.plus(gpu.parts)),
+            gpus,
+            micro_idle_below_ns: params.micro_idle_below_ns,
+            not_captured: NotCaptured::unless_any(&timeline.capture, GPU_WORK, "the time of GPUs")
+                .into_iter()
+                .collect(),
+        }
+    }
+}
+
+impl Analysis for GpuTime {
+    const NAME: &'static str = "gpu-time";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "Where the time of each GPU went: computation, communication and copies that nothing hides, idle. The parts add \
+         up to the window exactly.";
+    const INPUTS: InputCount = InputCount::One;
+    const NEEDS: Needs = Needs {
+        categories: Selection::Only(GPU_WORK),
+        names: true,
+        rows: true,
+        ..Needs::NOTHING
+    };
+    type Params = GpuTimeParams;
+    type Output = GpuTimes;
+
+    fn run(inputs: &Inputs<'_>, params: &GpuTimeParams) -> Result<GpuTimes, AnalysisError> {
+        Ok(Self::of(inputs.first(), params))
+    }
+
+    fn page(output: &GpuTimes) -> Result<Page, AnalysisError> {
+        let mut page = Page::new("GPU time", Self::ABOUT);
+        page.not_captured.clone_from(&output.not_captured);
+        let all = &output.all;
+        let share = |part: u64| Cell::from(ratio(part, all.window_ns));
+        page.tiles([
+            ("Busy", share(all.busy_ns()), Unit::Ratio),
+            ("Compute", share(all.compute_ns), Unit::Ratio),
+            (
+                "Exposed communication",
+                share(all.exposed_communication_ns),
+                Unit::Ratio,
+            ),
+            ("Exposed copies", share(all.exposed_memory_ns), Unit::Ratio),
+            ("Idle", share(all.idle_ns), Unit::Ratio),
+        ]);
+        let series = |name: &str, of: fn(&ExclusiveTime) -> u64| Series {
+            name: name.to_owned(),
+            values: output
+                .gpus
+                .iter()
+                .map(|gpu| ratio(of(&gpu.parts), gpu.parts.window_ns))
+                .collect(),
+        };
+        page.bars(Bars {
+            title: "Time per GPU".to_owned(),
+            unit: Unit::Ratio,
+            stacked: true,
+            labels: output.gpus.iter().map(|gpu| gpu.gpu.label()).collect(),
+            series: vec![
+                series("compute", |parts| parts.compute_ns),
+                series("exposed communication", |parts| parts.exposed_communication_ns),
+                series("exposed copies", |parts| parts.exposed_memory_ns),
+                series("idle", |parts| parts.idle_ns),
+            ],
+        });
+        page.table(table(output));
+        Ok(page)
+    }
+}
+
+fn table(output: &GpuTimes) -> Table {
+    let ns = Unit::Ns;
+    let mut table = Table::new(
+        "Time of each GPU",
+        &[
+            ("GPU", Unit::None),
+            ("Window", ns),
+            ("Compute", ns),
+            ("Exposed communication", ns),
+            ("Exposed copies", ns),
+            ("Idle", ns),
+            ("Busy", Unit::Ratio),
+            ("Communication in all", ns),
+            ("Copies in all", ns),
+            ("Works", Unit::None),
+            ("Idle pieces", Unit::None),
+            ("Longest idle", ns),
+            ("Micro idle", ns),
+        ],
+    );
+    table.about = format!(
+        "Micro idle is the idle time in pieces below {} µs.",
+        output.micro_idle_below_ns / 1000
+    );
+    for gpu in &output.gpus {
+        let parts = &gpu.parts;
+        let place = Place {
+            input: 0,
+            start_ns: gpu.start_ns,
+            end_ns: gpu.end_ns,
+            row: None,
+        };
+        let cells: [Cell; 13] = [
+            gpu.gpu.label().into(),
+            parts.window_ns.into(),
+            parts.compute_ns.into(),
+            parts.exposed_communication_ns.into(),
+            parts.exposed_memory_ns.into(),
+            parts.idle_ns.into(),
+            gpu.busy_ratio.into(),
+            gpu.communication_ns.into(),
+            gpu.memory_ns.into(),
+            gpu.works.into(),
+            gpu.idle_pieces.into(),
+            gpu.longest_idle_ns.into(),
+            gpu.micro_idle_ns.into(),
+        ];
+        table.push_at(place, cells);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Category;
+    use crate::testing::Trace;
+
+    /// 0       100     150      200     220      300   ns
+    /// | gemm  |    nccl         |               | gemm ends at 340
+    ///         50 to 200                 copy 210 to 230
+    fn trace() -> Timeline {
+        let mut trace = Trace::new();
+        let (main, side) = (trace.stream(1, 0, 7), trace.stream(1, 0, 20));
+        trace.kernel(main, "gemm", 0, 100);
+        trace.kernel(side, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 50, 200);
+        trace.event(Category::CudaMemcpyH2d, main, "Memcpy HtoD", 210, 230);
+        trace.kernel(main, "gemm", 300, 340);
+        trace.build()
+    }
+
+    #[test]
+    fn every_nanosecond_is_counted_once() {
+        let params = GpuTimeParams {
+            micro_idle_below_ns: 50,
+            ..GpuTimeParams::default()
+        };
+        let times = GpuTime::of(&trace(), &params);
+        let gpu = &times.gpus[0];
+        let parts = ExclusiveTime {
+            window_ns: 340,
+            compute_ns: 140,
+            exposed_communication_ns: 100,
+            exposed_memory_ns: 20,
+            idle_ns: 80,
+        };
+        assert_eq!((gpu.parts, times.all), (parts, parts));
+        assert_eq!((gpu.busy_ns, gpu.non_compute_ns, gpu.communication_ns), (260, 120, 150));
+        assert_eq!((gpu.idle_pieces, gpu.longest_idle_ns), (2, 70));
+        assert_eq!((gpu.micro_idle_pieces, gpu.micro_idle_ns), (1, 10));
+    }
+
+    #[test]
+    fn a_part_of_the_window_has_its_own_parts() {
+        let params = GpuTimeParams {
+            from_ns: Some(50),
+            to_ns: Some(220),
+            ..GpuTimeParams::default()
+        };
+        let times = GpuTime::of(&trace(), &params);
+        let parts = ExclusiveTime {
+            window_ns: 170,
+            compute_ns: 50,
+            exposed_communication_ns: 100,
+            exposed_memory_ns: 10,
+            idle_ns: 10,
+        };
+        assert_eq!(times.gpus[0].parts, parts);
+        assert_eq!(times.gpus[0].works, 3);
+    }
+
+    #[test]
+    fn a_capture_without_gpu_work_says_so() {
+        let times = GpuTime::of(&Timeline::default(), &GpuTimeParams::default());
+        assert!(times.gpus.is_empty());
+        assert!(
+            GpuTime::page(&times).unwrap().not_captured[0]
+                .reason
+                .contains("cuda_kernel")
+        );
+    }
+}

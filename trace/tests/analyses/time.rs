@@ -1,0 +1,146 @@
+//! The time of GPUs in real captures, held against HolisticTraceAnalysis 0.5.0 (`include_last_profiler_step=True`), TraceLens's published
+//! table, and an exact computation in integers outside of this repository.
+
+use serde_json::{Value, json};
+
+use crate::captures::{analyze, timeline};
+
+const CONTROL: &str = "hta/trace_diff-control-control.json.gz";
+const NCCL: &str = "hta/nccl_parser_config-nccl_data.json.gz";
+const RANK_0: &str = "hta/trace_filter-sampled_rank-0.json.gz";
+const RANK_1: &str = "hta/trace_filter-sampled_rank-1.json.gz";
+const ALEXNET: &str = "hta/alexnet-benchmark_result_2869224_1695835535_trace.json.gz";
+const BERT: &str = "tracelens-h100/gaunernst_bert-small-uncased__1016001.json.gz";
+
+/// Window, computation, exposed communication, exposed copies and idle time in ns; what of communication is hidden, in hundredths of a
+/// percent. The rows of `CONTROL`, `RANK_0` and `RANK_1` equal HolisticTraceAnalysis's.
+const GOLDEN: &[(&str, [u64; 5], Option<u64>)] = &[
+    (
+        CONTROL,
+        [464_594_000, 281_336_000, 87_921_000, 19_330_000, 76_007_000],
+        Some(4624),
+    ),
+    (
+        RANK_0,
+        [1_222_847_000, 210_320_000, 336_983_000, 353_000, 675_191_000],
+        Some(1495),
+    ),
+    (
+        RANK_1,
+        [1_231_186_000, 271_973_000, 303_523_000, 4_554_000, 651_136_000],
+        Some(1993),
+    ),
+    (
+        NCCL,
+        [660_551_005, 115_655_847, 39_559_468, 2_284_699, 503_050_991],
+        Some(1561),
+    ),
+    (
+        ALEXNET,
+        [12_920_244_000, 10_630_000, 0, 55_511_000, 12_854_103_000],
+        None,
+    ),
+];
+
+fn parts(gpu: &Value) -> [u64; 5] {
+    let names = [
+        "window_ns",
+        "compute_ns",
+        "exposed_communication_ns",
+        "exposed_memory_ns",
+        "idle_ns",
+    ];
+    names.map(|name| gpu["parts"][name].as_u64().unwrap())
+}
+
+#[test]
+fn the_parts_of_the_time_equal_the_golden_figures_to_the_nanosecond() {
+    for (name, expected, hidden) in GOLDEN {
+        let Some(timeline) = timeline(name) else {
+            return;
+        };
+        let times = analyze("gpu-time", &Value::Null, &[&timeline]);
+        let gpus = times["gpus"].as_array().unwrap();
+        assert_eq!(gpus.len(), 1, "{name}");
+        assert_eq!(parts(&gpus[0]), *expected, "{name}");
+        assert_eq!(expected[1..].iter().sum::<u64>(), expected[0], "{name}");
+        let overlap = analyze("overlap", &Value::Null, &[&timeline]);
+        let ratio = overlap["gpus"][0]["communication_under_compute_ratio"].as_f64();
+        let hundredths = ratio.map(|ratio| format!("{:.0}", ratio * 10_000.0));
+        assert_eq!(hundredths, hidden.map(|hidden| hidden.to_string()), "{name}");
+    }
+}
+
+/// HolisticTraceAnalysis's `get_gpu_kernel_breakdown(include_memory_kernels=True)` in µs: computation alone, communication alone, memory
+/// alone, computation with communication, computation with memory, communication with memory, all three.
+#[test]
+fn combinations_of_kinds_of_work_equal_those_of_holistic_trace_analysis() {
+    for (name, expected) in [
+        (CONTROL, [180_696, 86_554, 19_330, 66_699, 25_026, 1367, 8915]),
+        (RANK_0, [151_094, 336_033, 353, 59_204, 10, 950, 12]),
+        (RANK_1, [196_425, 299_495, 4554, 67_626, 18, 4028, 7904]),
+    ] {
+        let Some(timeline) = timeline(name) else {
+            return;
+        };
+        let overlap = analyze("overlap", &Value::Null, &[&timeline]);
+        let mixes = overlap["gpus"][0]["mixes"].as_array().unwrap();
+        let found: Vec<u64> = mixes
+            .iter()
+            .map(|mix| mix["time_ns"].as_u64().unwrap() / 1000)
+            .collect();
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
+/// TraceLens's `gpu_timeline.csv` of the same capture: computation 0.307198 ms, copies 0.002240 ms, idle 3.598387 ms of 3.907825 ms.
+#[test]
+fn the_parts_of_the_time_equal_the_table_of_tracelens() {
+    let Some(timeline) = timeline(BERT) else {
+        return;
+    };
+    let times = analyze("gpu-time", &Value::Null, &[&timeline]);
+    let [window, compute, communication, memory, idle] = parts(&times["gpus"][0]);
+    assert_eq!(
+        [window, compute, communication, memory, idle],
+        [3_907_825, 307_197, 0, 2240, 3_598_388]
+    );
+}
+
+#[test]
+fn names_of_each_class_equal_those_of_holistic_trace_analysis() {
+    let Some(timeline) = timeline(CONTROL) else {
+        return;
+    };
+    let types = analyze("kernel-types", &json!({"limit": 5}), &[&timeline]);
+    let classes = types["classes"].as_array().unwrap();
+    let communication = &classes[1];
+    assert_eq!(communication["class"], "communication");
+    let found: Vec<(f64, u64, u64, f64)> = communication["names"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|name| {
+            let number = |field: &str| name[field].as_u64().unwrap() / 1000;
+            let deviation = name["deviation_ns"].as_f64().unwrap() / 1000.0;
+            (
+                name["mean_ns"].as_f64().unwrap() / 1000.0,
+                number("sum_ns"),
+                number("max_ns"),
+                deviation,
+            )
+        })
+        .collect();
+    let expected = [
+        (3_110.833_333, 130_655, 12_621, 3_787.544_625),
+        (1_826.666_667, 32_880, 4796, 1_568.384_444),
+    ];
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(
+            (found.0 - expected.0).abs() < 1e-6 && (found.3 - expected.3).abs() < 1e-6,
+            "{found:?}"
+        );
+        assert_eq!((found.1, found.2), (expected.1, expected.2));
+    }
+    assert_eq!(found.len(), expected.len());
+}
