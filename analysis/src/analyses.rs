@@ -3,6 +3,7 @@
 mod collectives;
 pub mod compare;
 mod cpu_gpu;
+mod events;
 mod gpu_time;
 mod kernel_changes;
 mod kernel_types;
@@ -12,6 +13,7 @@ mod overlap;
 pub use collectives::{Collectives, CollectivesParams, CollectivesResult};
 pub use compare::Compare;
 pub use cpu_gpu::{CpuGpu, CpuGpuParams, CpuGpuTime};
+pub use events::EventsAnalysis;
 pub use gpu_time::{GpuTime, GpuTimeParams, GpuTimes, TimeOfGpu};
 pub use kernel_changes::KernelChanges;
 pub use kernel_types::{ClassOfWork, KernelTypes, KernelTypesParams, NamedWork, TypesOfWork};

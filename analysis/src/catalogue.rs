@@ -1,5 +1,6 @@
 //! Every analysis, a line each.
 
+use crate::analyses::EventsAnalysis;
 use crate::analyses::{Collectives, Compare, KernelChanges, KernelsPerStream};
 use crate::analyses::{CpuGpu, GpuTime, KernelTypes, Overlap};
 use crate::definition::{Definition, ResultType};
@@ -18,6 +19,7 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<Overlap>(),
     &Definition::of::<KernelTypes>(),
     &Definition::of::<CpuGpu>(),
+    &Definition::of::<EventsAnalysis>(),
     &entries::EVENTS_CSV,
     &entries::EVENTS_PARQUET,
     &entries::SAMPLES_CSV,

@@ -23,8 +23,6 @@ mod parquet;
 #[cfg(feature = "export")]
 mod perfetto;
 #[cfg(feature = "export")]
-mod record;
-#[cfg(feature = "export")]
 mod tracks;
 mod write;
 #[cfg(feature = "export")]

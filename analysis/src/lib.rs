@@ -32,6 +32,7 @@ mod not_captured;
 pub mod operation_name;
 pub mod page;
 mod parameters;
+mod record;
 mod request;
 pub mod significance;
 pub mod summary;
@@ -44,6 +45,7 @@ pub mod work;
 
 pub use flopwatch_model as model;
 
+pub use analyses::EventsAnalysis;
 pub use analyses::{ClassOfWork, KernelTypes, KernelTypesParams, NamedWork, TypesOfWork};
 pub use analyses::{Collectives, CollectivesParams, CollectivesResult, Compare, compare};
 pub use analyses::{CpuGpu, CpuGpuParams, CpuGpuTime};

@@ -2,9 +2,9 @@
 
 use std::io::{BufWriter, Write};
 
-use super::record::{Cells, Field, Kind};
 use super::{ExportError, Exported, MOST_EVENTS};
 use crate::model::Timeline;
+use crate::record::{Cells, Field, Kind};
 
 pub(super) fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportError> {
     up_to(timeline, MOST_EVENTS, out)
@@ -32,7 +32,7 @@ fn up_to<W: Write>(timeline: &Timeline, most: u64, out: W) -> Result<Exported, E
             (cells, 0)
         })
         .collect();
-    let fields = super::record::fields(timeline);
+    let fields = crate::record::fields(timeline);
     let mut exported = Exported::default();
     while exported.events < most {
         // Each category is in order of start: the earliest of all is the first of one.

@@ -4,7 +4,7 @@ use crate::model::{Category, ColumnId, Events, Row, Timeline, Width, index};
 
 /// A column of the table of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Field {
+pub(crate) enum Field {
     /// Name of the category.
     Category,
     /// Name of the event.
@@ -41,7 +41,7 @@ pub(super) enum Field {
 
 /// How a column is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// A text.
     Text,
     /// Unsigned, 32 bits.
@@ -51,7 +51,7 @@ pub(super) enum Kind {
 }
 
 /// The columns that every table has, in published order.
-pub(super) const FIELDS: [Field; 36] = [
+pub(crate) const FIELDS: [Field; 36] = [
     Field::Category,
     Field::Name,
     Field::StartNs,
@@ -118,7 +118,7 @@ const FURTHER: [ColumnId; 22] = [
 ];
 
 /// The columns of a table of this timeline.
-pub(super) fn fields(timeline: &Timeline) -> Vec<Field> {
+pub(crate) fn fields(timeline: &Timeline) -> Vec<Field> {
     let held = |id: &ColumnId| {
         let mut all = timeline.capture.events.values();
         all.any(|events| events.column(*id).is_some())
@@ -129,7 +129,7 @@ pub(super) fn fields(timeline: &Timeline) -> Vec<Field> {
 
 impl Field {
     /// Name in headings.
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Category => "category",
             Self::Name => "name",
@@ -150,7 +150,7 @@ impl Field {
         }
     }
 
-    pub(super) const fn kind(self) -> Kind {
+    pub(crate) const fn kind(self) -> Kind {
         match self {
             Self::Category | Self::Name | Self::Track | Self::Label => Kind::Text,
             Self::StartNs | Self::DurationNs | Self::Thread | Self::Context | Self::Stream => Kind::U64,
@@ -164,7 +164,7 @@ impl Field {
     }
 
     /// Whether an event may lack it.
-    pub(super) const fn is_optional(self) -> bool {
+    pub(crate) const fn is_optional(self) -> bool {
         matches!(
             self,
             Self::Thread | Self::Device | Self::Context | Self::Stream | Self::Own(_)
@@ -174,10 +174,10 @@ impl Field {
 
 /// The events of one category, cell by cell.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cells<'a> {
-    pub(super) category: Category,
-    pub(super) events: &'a Events,
-    pub(super) rows: &'a [Row],
+pub(crate) struct Cells<'a> {
+    pub(crate) category: Category,
+    pub(crate) events: &'a Events,
+    pub(crate) rows: &'a [Row],
 }
 
 impl<'a> Cells<'a> {
@@ -186,7 +186,7 @@ impl<'a> Cells<'a> {
     }
 
     /// A cell of a column of text.
-    pub(super) fn text(&self, field: Field, at: usize) -> &'a str {
+    pub(crate) fn text(&self, field: Field, at: usize) -> &'a str {
         match field {
             Field::Category => self.category.name(),
             Field::Name => self.events.name_of(at),
@@ -198,7 +198,7 @@ impl<'a> Cells<'a> {
     }
 
     /// A cell of a column of numbers.
-    pub(super) fn number(&self, field: Field, at: usize) -> Option<u64> {
+    pub(crate) fn number(&self, field: Field, at: usize) -> Option<u64> {
         let events = self.events;
         match field {
             Field::StartNs => events.start_ns.get(at).copied(),
@@ -219,7 +219,7 @@ impl<'a> Cells<'a> {
 }
 
 /// The value of a category's own column of numbers; none where the event does not say it and 0 would be an ordinary value.
-pub(super) fn own(events: &Events, id: ColumnId, at: usize) -> Option<u64> {
+pub(crate) fn own(events: &Events, id: ColumnId, at: usize) -> Option<u64> {
     let value = events.column(id)?.get(at)?;
     let says_none = id.missing() != 0 && value == id.missing();
     (!says_none && !id.is_text()).then_some(value)
