@@ -159,12 +159,31 @@ impl From<Profiler> for ProfilerType {
     }
 }
 
+/// When the window opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Start {
+    /// As soon as the target runs and its turn comes.
+    Now,
+    /// Before the program's first instruction; with a template alone.
+    ContainerStart,
+}
+
 /// What to profile, and how.
 #[derive(Debug, Args)]
 pub struct ProfileArguments {
     /// The pod: NAME or pod/NAME
-    #[arg(value_name = "POD")]
-    pub pod: PodName,
+    #[arg(
+        value_name = "POD",
+        required_unless_present = "template",
+        conflicts_with = "template"
+    )]
+    pub pod: Option<PodName>,
+    /// Manifest of a pod to make instead, prepared, run once and deleted with the session; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub template: Option<PathBuf>,
+    /// When the window opens; default: now, and before a template's program begins
+    #[arg(long, value_enum, value_name = "WHEN")]
+    pub start: Option<Start>,
     /// Container; may be repeated. Default: those that ask for a GPU, else those that were prepared
     #[arg(short, long = "container", value_name = "CONTAINER")]
     pub containers: Vec<String>,

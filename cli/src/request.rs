@@ -1,26 +1,116 @@
 //! The session that a command line asks for.
 
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
 use flopwatch_api::artifact::Output;
 use flopwatch_api::profiler::{NsysOptions, ProfilerSpec};
 use flopwatch_api::session::{
-    ProfilingSession, ProfilingSessionSpec, RetentionSpec, StartMode, TargetSpec, TransformSpec,
+    PodTemplate, PodTemplateMetadata, ProfilingSession, ProfilingSessionSpec, RetentionSpec, StartMode, TargetSpec,
+    TransformSpec,
 };
+use serde::Deserialize;
 
-use crate::arguments::ProfileArguments;
+use crate::arguments::{ProfileArguments, Start};
+use crate::error::Error;
 
 /// Longest beginning of a generated name: a session's name has at most 52 characters, and the API server adds five.
 const LONGEST_PREFIX: usize = 47;
 
+/// Longest manifest of a pod, in bytes.
+const LONGEST_MANIFEST: u64 = 1 << 20;
+/// How sessions of templates without a name are called.
+const OF_TEMPLATE: &str = "run";
+
+/// What of a manifest is a template: a Pod's, or that of whatever makes pods.
+#[derive(Debug, Deserialize)]
+struct Manifest {
+    kind: Option<String>,
+    #[serde(default)]
+    metadata: ManifestMetadata,
+    spec: serde_json::Map<String, serde_json::Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct ManifestMetadata {
+    name: Option<String>,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+}
+
+/// A pod to make, and what to call the session after it.
+#[derive(Debug)]
+pub struct Template {
+    name: Option<String>,
+    template: PodTemplate,
+}
+
+impl Template {
+    /// Reads the manifest of a Pod, in YAML or JSON; of its metadata the labels and annotations are kept.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let wrong = |reason: String| Error::Usage(format!("{}: {reason}", path.display()));
+        let mut text = String::new();
+        let read = if path == Path::new("-") {
+            io::stdin().take(LONGEST_MANIFEST).read_to_string(&mut text)
+        } else {
+            let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
+            file.take(LONGEST_MANIFEST).read_to_string(&mut text)
+        };
+        read.map_err(|error| wrong(error.to_string()))?;
+        Self::parse(&text).map_err(wrong)
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let manifest: Manifest = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+        if let Some(kind) = manifest
+            .kind
+            .filter(|kind| !matches!(kind.as_str(), "Pod" | "PodTemplate"))
+        {
+            return Err(format!("a {kind} is no pod: give the manifest of a Pod"));
+        }
+        let ManifestMetadata {
+            name,
+            labels,
+            annotations,
+        } = manifest.metadata;
+        let metadata = Some(PodTemplateMetadata { labels, annotations });
+        Ok(Self {
+            name,
+            template: PodTemplate {
+                metadata,
+                spec: manifest.spec,
+            },
+        })
+    }
+}
+
 /// The session; without a name of its own it is named after the pod, and the API server makes the name unique.
-pub fn session(arguments: &ProfileArguments, namespace: &str) -> ProfilingSession {
+pub fn session(arguments: &ProfileArguments, template: Option<Template>, namespace: &str) -> ProfilingSession {
     let outputs = match arguments.outputs.as_slice() {
         [] => vec![Output::Timeline, Output::Summary],
         outputs => without_repeats(outputs),
     };
     let trace = without_repeats(&arguments.trace);
+    let usual = match template {
+        Some(_) => Start::ContainerStart,
+        None => Start::Now,
+    };
+    let start = match arguments.start.unwrap_or(usual) {
+        Start::Now => StartMode::Now,
+        Start::ContainerStart => StartMode::ContainerStart,
+    };
+    let pod = arguments.pod.as_ref().map(|pod| pod.0.clone());
+    let (of_template, pod_template) =
+        template.map_or((None, None), |template| (template.name, Some(template.template)));
+    let named_after = pod.clone().or(of_template).unwrap_or_else(|| OF_TEMPLATE.to_owned());
     let spec = ProfilingSessionSpec {
         target: TargetSpec {
-            pod_name: Some(arguments.pod.0.clone()),
+            pod_name: pod,
+            pod_template,
             container_names: without_repeats(&arguments.containers),
             max_pods: 1,
             ..TargetSpec::default()
@@ -29,7 +119,7 @@ pub fn session(arguments: &ProfileArguments, namespace: &str) -> ProfilingSessio
             type_: arguments.profiler.into(),
             nsys: (!trace.is_empty()).then_some(NsysOptions { trace }),
         },
-        start: StartMode::Now,
+        start,
         duration_seconds: arguments.duration.0,
         require: without_repeats(&arguments.require),
         start_deadline_seconds: 300,
@@ -43,7 +133,7 @@ pub fn session(arguments: &ProfileArguments, namespace: &str) -> ProfilingSessio
     session.metadata.namespace = Some(namespace.to_owned());
     session.metadata.name.clone_from(&arguments.name);
     if arguments.name.is_none() {
-        session.metadata.generate_name = Some(prefix(&arguments.pod.0));
+        session.metadata.generate_name = Some(prefix(&named_after));
     }
     session
 }
@@ -75,7 +165,7 @@ mod tests {
     fn asked(words: &str) -> Value {
         let words = ["kubectl-flopwatch", "profile"].into_iter().chain(words.split(' '));
         match Cli::try_parse_from(words).unwrap().command {
-            Command::Profile(arguments) => serde_json::to_value(session(&arguments, "team")).unwrap(),
+            Command::Profile(arguments) => serde_json::to_value(session(&arguments, None, "team")).unwrap(),
             other => panic!("{other:?}"),
         }
     }
@@ -106,6 +196,27 @@ mod tests {
         );
         assert_eq!(spec["require"], json!(["cuda_kernel"]));
         assert_eq!(spec["outputs"], json!(["Raw"]));
+    }
+
+    #[test]
+    fn a_template_is_run_from_its_first_instruction() {
+        let words = ["kubectl-flopwatch", "profile", "--template", "bench.yaml"];
+        let Command::Profile(arguments) = Cli::try_parse_from(words).unwrap().command else {
+            panic!("not what was asked for");
+        };
+        let text =
+            "kind: Pod\nmetadata: {name: bench, labels: {app: bench}}\nspec: {containers: [{name: main, image: b}]}\n";
+        let made = session(&arguments, Some(Template::parse(text).unwrap()), "team");
+        let made = serde_json::to_value(made).unwrap();
+        assert_eq!(made["metadata"]["generateName"], "bench-");
+        assert_eq!(made["spec"]["start"], "ContainerStart");
+        let template = &made["spec"]["target"]["podTemplate"];
+        assert_eq!(template["metadata"]["labels"]["app"], "bench");
+        assert_eq!(template["spec"]["containers"][0]["image"], "b");
+        assert!(made["spec"]["target"].get("podName").is_none());
+        assert!(Template::parse("kind: Job\nspec: {}\n").unwrap_err().contains("Job"));
+        assert!(Cli::try_parse_from(["kubectl-flopwatch", "profile"]).is_err());
+        assert!(Cli::try_parse_from(["kubectl-flopwatch", "profile", "p", "--template", "f"]).is_err());
     }
 
     #[test]

@@ -60,7 +60,8 @@ fn completion(shell: CompletionShell) -> Result<(), Error> {
 }
 
 async fn profile(cluster: &Cluster, arguments: &ProfileArguments) -> Result<(), Error> {
-    let session = request::session(arguments, &cluster.namespace);
+    let template = arguments.template.as_deref().map(request::Template::read).transpose()?;
+    let session = request::session(arguments, template, &cluster.namespace);
     let format = arguments.format.output;
     if arguments.dry_run == Some(DryRun::Client) {
         let format = format.filter(|format| *format != Format::Wide).unwrap_or(Format::Yaml);

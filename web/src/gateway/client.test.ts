@@ -42,6 +42,17 @@ test("pods are asked for by labels, too", () => {
   }
 });
 
+test("a new pod is asked for by its manifest, and the namespace's default by nothing", () => {
+  const of = (text: string) => runOf(form([...LEAST, ["by", "template"], ["template", text], ["start", "ContainerStart"]]));
+  const made = of('{"kind": "Pod", "metadata": {"name": "x", "labels": {"app": "bench"}}, "spec": {"containers": []}}');
+  expect(made.target).toEqual({ namespace: "team", containers: [], template: { metadata: { labels: { app: "bench" } }, spec: { containers: [] } } });
+  expect(made.options.start).toBe("ContainerStart");
+  for (const none of ["", "{", "[]", "null", '{"spec": 7}']) {
+    expect(() => of(none), none).toThrow("needs `spec`");
+  }
+  expect(runOf(form([...LEAST, ["by", "default"]])).target).toEqual({ namespace: "team", containers: [] });
+});
+
 test.each([
   [Response.json({ reason: "Forbidden", detail: "You may not." }, { status: 403 }), { status: 403, reason: "Forbidden", message: "You may not." }],
   // What a proxy on the way may say.

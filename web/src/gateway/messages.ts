@@ -67,14 +67,26 @@ export interface TargetList {
   readonly more: boolean;
 }
 
+/** A pod to make. */
+export interface Template {
+  readonly metadata?: { readonly labels?: Readonly<Record<string, string>>; readonly annotations?: Readonly<Record<string, string>> };
+  readonly spec: object;
+}
+
 /** A request to profile. What is left out is as in a ProfilingSession. */
 export interface Run {
   readonly mode: string;
-  readonly target: { readonly namespace: string; readonly containers: readonly string[] } & (
-    | { readonly pod: string }
-    | { readonly selector: Readonly<Record<string, string>>; readonly max_pods?: number }
-  );
+  /** Pods by one of name, labels and template; by none of them the namespace's default is meant. */
+  readonly target: {
+    readonly namespace: string;
+    readonly containers: readonly string[];
+    readonly pod?: string;
+    readonly selector?: Readonly<Record<string, string>>;
+    readonly max_pods?: number;
+    readonly template?: Template;
+  };
   readonly options: {
+    readonly start?: string;
     readonly duration_seconds: number;
     readonly start_deadline_seconds?: number;
     readonly require?: readonly string[];

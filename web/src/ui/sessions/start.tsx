@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { Gateway } from "../../gateway/client";
-import type { Mode, Run, Target } from "../../gateway/messages";
+import type { Mode, Run, Target, Template } from "../../gateway/messages";
 import { useFocus } from "../focus";
 
 const NAMESPACE_KEY = "flopwatch-namespace";
@@ -24,7 +24,7 @@ export function Start({ gateway, namespaces, onStarted, onClose }: Props) {
   const [modes, setModes] = useState<readonly Mode[]>([]);
   const [mode, setMode] = useState("auto");
   const [namespace, setNamespace] = useState(() => sessionStorage.getItem(NAMESPACE_KEY) ?? namespaces[0] ?? "");
-  const [byLabels, setByLabels] = useState(false);
+  const [by, setBy] = useState<"name" | "labels" | "template" | "default">("name");
   const [pod, setPod] = useState("");
   const [targets, setTargets] = useState<readonly Target[]>([]);
   const [words, setWords] = useState("");
@@ -55,7 +55,7 @@ export function Start({ gateway, namespaces, onStarted, onClose }: Props) {
       clearTimeout(timer);
     };
   }, [gateway, namespace]);
-  const target = byLabels ? undefined : targets.find((target) => target.pod === pod);
+  const target = by === "name" ? targets.find((target) => target.pod === pod) : undefined;
   const onSubmit = async (event: SubmitEvent) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
@@ -77,12 +77,29 @@ export function Start({ gateway, namespaces, onStarted, onClose }: Props) {
       </label>
       <label>
         Pods
-        <select name="by" value={byLabels ? "labels" : "name"} onChange={(event) => setByLabels(event.currentTarget.value === "labels")}>
+        <select name="by" value={by} onChange={(event) => setBy(event.currentTarget.value as typeof by)}>
           <option value="name">one, by name</option>
           <option value="labels">by labels</option>
+          <option value="template">a new one, of a manifest</option>
+          <option value="default">the namespace's default</option>
         </select>
       </label>
-      {byLabels && (
+      {by === "template" && (
+        <>
+          <label>
+            Manifest of a Pod (JSON)
+            <textarea name="template" required rows={6} maxLength={60_000} spellcheck={false} placeholder={'{"spec": {"containers": [{"name": "main", "image": "bench"}]}}'} />
+          </label>
+          <label>
+            Window opens
+            <select name="start">
+              <option value="ContainerStart">before its first instruction</option>
+              <option value="Now">once it runs</option>
+            </select>
+          </label>
+        </>
+      )}
+      {by === "labels" && (
         <>
           <label>
             Labels
@@ -94,9 +111,9 @@ export function Start({ gateway, namespaces, onStarted, onClose }: Props) {
           </label>
         </>
       )}
-      <label hidden={byLabels}>
+      <label hidden={by !== "name"}>
         Pod
-        <input disabled={byLabels} name="pod" required maxLength={253} list="start-pods" value={pod} autocomplete="off" onInput={(event) => setPod(event.currentTarget.value)} />
+        <input disabled={by !== "name"} name="pod" required maxLength={253} list="start-pods" value={pod} autocomplete="off" onInput={(event) => setPod(event.currentTarget.value)} />
       </label>
       <datalist id="start-namespaces">
         {namespaces.map((name) => (
@@ -193,11 +210,10 @@ export function runOf(form: FormData): Run {
     target: {
       namespace: text("namespace"),
       containers: all("container"),
-      ...(text("by") === "labels"
-        ? { selector: labelsOf(text("labels")), ...(text("most") !== "" && { max_pods: Number(text("most")) }) }
-        : { pod: text("pod") }),
+      ...podsOf(text),
     },
     options: {
+      ...(text("by") === "template" && { start: text("start") }),
       duration_seconds: Number(text("duration")),
       ...(require.length > 0 && { require }),
       ...(outputs.length > 0 && { outputs }),
@@ -205,6 +221,36 @@ export function runOf(form: FormData): Run {
       ...(text("ttl") !== "" && { ttl_seconds_after_finished: Number(text("ttl")) }),
     },
   };
+}
+
+/** Which pods; none where the namespace's default is meant. */
+function podsOf(text: (name: string) => string): Partial<Run["target"]> {
+  switch (text("by")) {
+    case "labels":
+      return { selector: labelsOf(text("labels")), ...(text("most") !== "" && { max_pods: Number(text("most")) }) };
+    case "template":
+      return { template: templateOf(text("template")) };
+    case "default":
+      return {};
+    default:
+      return { pod: text("pod") };
+  }
+}
+
+/** Labels, annotations and specification of a manifest. */
+function templateOf(text: string): Template {
+  const wrong = new Error("The manifest is not a Pod's as JSON: it needs `spec`.");
+  let manifest: { metadata?: Template["metadata"]; spec?: Template["spec"] };
+  try {
+    manifest = JSON.parse(text) as typeof manifest;
+  } catch {
+    throw wrong;
+  }
+  if (typeof manifest?.spec !== "object" || manifest.spec === null) {
+    throw wrong;
+  }
+  const { labels, annotations } = manifest.metadata ?? {};
+  return { metadata: { ...(labels && { labels }), ...(annotations && { annotations }) }, spec: manifest.spec };
 }
 
 function labelsOf(text: string): Record<string, string> {
