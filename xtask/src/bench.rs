@@ -3,6 +3,7 @@
 //! A bench is a file in `bench/`: how its input is made, what is run, what is asked of the figures. Every run is a process of its
 //! own that prints a line of JSON with its `seconds` (the job, without starting the process) and `peak_bytes`.
 
+mod analyses;
 mod convert;
 mod corpus;
 mod graft;
@@ -103,18 +104,22 @@ struct Verdict {
     budget: Option<(&'static str, bool)>,
 }
 
-fn all() -> [Bench; 5] {
+fn all() -> [Bench; 6] {
     [
         convert::bench(),
         ingest::bench(),
         transform::bench(),
         kineto::beside_orjson(),
         kineto::beside_hta(),
+        analyses::beside_polars(),
     ]
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
-    all().into_iter().map(|bench| bench.name).chain([corpus::NAME])
+    all()
+        .into_iter()
+        .map(|bench| bench.name)
+        .chain([corpus::NAME, analyses::NAME])
 }
 
 /// Runs the benches and prints a table of each.
@@ -132,6 +137,9 @@ pub(crate) fn run(cache: &Cache, options: &BenchOptions) -> Result<()> {
     }
     if wanted(corpus::NAME) {
         missed.extend(corpus::run(cache, &program, options.rounds)?);
+    }
+    if wanted(analyses::NAME) {
+        missed.extend(analyses::run(&program, options.rounds)?);
     }
     if options.strict && !missed.is_empty() {
         bail!("budgets missed: {}", missed.join(", "));

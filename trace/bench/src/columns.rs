@@ -4,7 +4,7 @@ use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use flopwatch_trace::model::{Capture, Category, Events, Row, Track};
+use flopwatch_trace::model::{Capture, Category, Events, Row, Timeline, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use serde_json::json;
 
@@ -50,9 +50,32 @@ pub(crate) fn make(out: &Path, events: u32) -> Result<()> {
 
 /// Reads raw columns into a capture; what is read is released column by column.
 fn read(input: &Path) -> Result<Capture> {
+    read_as(Category::CudaSync, Track::CudaSync, input)
+}
+
+/// The same as kernels.
+pub(crate) fn kernels(input: &Path) -> Result<Capture> {
+    let mut capture = read_as(Category::CudaKernel, Track::GpuStream, input)?;
+    if let Some(events) = capture.events.get_mut(&Category::CudaKernel) {
+        for column in &mut events.columns {
+            let missing = column.id.missing();
+            column.values.resize(events.start_ns.len(), missing);
+        }
+    }
+    capture.captured.insert(Category::CudaKernel);
+    Ok(capture)
+}
+
+/// Sum of the kernels' lengths in ns, by which the sides are held against each other.
+pub(crate) fn total(timeline: &Timeline) -> u64 {
+    let kernels = timeline.capture.events.get(&Category::CudaKernel);
+    kernels.map_or(0, |kernels| kernels.duration_ns.iter().sum())
+}
+
+fn read_as(category: Category, track: Track, input: &Path) -> Result<Capture> {
     let mut file = std::fs::File::open(input)?;
     let count = usize::try_from(file.metadata()?.len())? / EVENT_BYTES;
-    let mut events = Events::new(Category::CudaSync);
+    let mut events = Events::new(category);
     events.start_ns = words(&mut file, count)?;
     events.duration_ns = words(&mut file, count)?;
     events.row = halves(&mut file, count)?;
@@ -64,7 +87,7 @@ fn read(input: &Path) -> Result<Capture> {
         capture: 0,
         machine: 0,
         process: 1,
-        track: Track::CudaSync,
+        track,
         device: Some(0),
         context: Some(1),
         stream: Some(u64::from(stream)),
@@ -72,7 +95,7 @@ fn read(input: &Path) -> Result<Capture> {
         label: String::new(),
     };
     Ok(Capture {
-        events: [(Category::CudaSync, events)].into(),
+        events: [(category, events)].into(),
         rows: (0..STREAMS).map(row).collect(),
         ..Capture::default()
     })

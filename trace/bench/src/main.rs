@@ -3,6 +3,7 @@
 //! `cargo xtask bench` calls it; the rival's side of each job is a Python program in `rivals/`. Both print one line of JSON:
 //! `seconds` (the job alone, without starting the process), `peak_bytes` (of the process), and what else the job counts.
 
+mod analyses;
 mod columns;
 mod nsys_export;
 mod report;
@@ -51,6 +52,18 @@ enum Job {
     Ingest { input: PathBuf },
     /// Sort raw columns, give lanes, make levels of detail and figures per name.
     Transform { input: PathBuf },
+    /// Run analyses of one capture: of a made training loop, or of raw columns.
+    Analyze {
+        /// Raw columns, whose events are kernels.
+        #[arg(long)]
+        kernels: Option<PathBuf>,
+        /// Events of the training loop.
+        #[arg(long, default_value_t = 1_000_000)]
+        events: u32,
+        /// This analysis alone.
+        #[arg(long)]
+        only: Option<String>,
+    },
 }
 
 fn main() -> Result<()> {
@@ -66,6 +79,7 @@ fn main() -> Result<()> {
         Job::Read { input } => trace::read(&input),
         Job::Convert { input, out } => nsys_export::convert(&input, &out),
         Job::Ingest { input } => nsys_export::ingest(&input),
+        Job::Analyze { kernels, events, only } => analyses::analyze(kernels.as_deref(), events, only.as_deref()),
         Job::Transform { input } => columns::transform_all(&input),
     }
 }

@@ -1,0 +1,75 @@
+//! Analyses of ten million events: each alone, and figures per kernel beside polars.
+
+use super::{Bench, Figures, Rival, best, measure, speed};
+use anyhow::{Result, bail};
+use flopwatch_toolchain::command::{Run, interrupted};
+use flopwatch_toolchain::progress::say;
+use flopwatch_toolchain::requirements;
+use std::path::Path;
+
+/// Its name on the command line.
+pub(super) const NAME: &str = "analyses";
+
+const EVENTS: &str = "10000000";
+/// Seconds that one analysis may take beyond reading.
+const BUDGET_SECONDS: f64 = 2.0;
+
+pub(super) fn beside_polars() -> Bench {
+    Bench {
+        name: "kernel-sum",
+        what: "Figures per name of 10 M kernels, beside polars",
+        input: ("kernels.raw", &["make-columns", "--events", EVENTS]),
+        ours: &["analyze", "--only", "cuda_gpu_kern_sum", "--kernels"],
+        writes: false,
+        python: requirements!("bench-polars"),
+        rivals: &[Rival {
+            what: "polars, group by name",
+            script: "group.py",
+            args: &[],
+        }],
+        judge: |ours, rival| Vec::from(speed(ours, rival, "1/1.5", 1.0 / 1.5)),
+    }
+}
+
+/// Times every analysis, and gives the names of those that took too long.
+pub(super) fn run(program: &Path, rounds: u32) -> Result<Vec<String>> {
+    let mut all: Vec<Figures> = Vec::new();
+    for _ in 0..rounds.max(1) {
+        if interrupted() {
+            bail!("interrupted");
+        }
+        let mut figures = None;
+        best(
+            &mut figures,
+            measure("ours", Run::new(program).args(["analyze", "--events", EVENTS]))?,
+        );
+        all.extend(figures);
+    }
+    say(format_args!(
+        "\nEvery analysis of one capture of {EVENTS} events, beyond reading"
+    ));
+    let mut missed = Vec::new();
+    let Some(first) = all.first() else { return Ok(missed) };
+    let names = first.counts.pointer("/each").and_then(serde_json::Value::as_object);
+    for name in names.into_iter().flat_map(serde_json::Map::keys) {
+        let pointer = format!("/each/{name}");
+        let seconds = all
+            .iter()
+            .map(|figures| figures.count(&pointer))
+            .fold(f64::INFINITY, f64::min);
+        let met = seconds < BUDGET_SECONDS;
+        let word = if met { "met" } else { "MISSED" };
+        say(format_args!(
+            "  {name:<32} {seconds:>7.3} s (budget {BUDGET_SECONDS} s: {word})"
+        ));
+        if !met {
+            missed.push(format!("{NAME} {name}"));
+        }
+    }
+    let peak = all.iter().map(|figures| figures.peak_bytes).max().unwrap_or(0) / 1_000_000;
+    let total = all.iter().map(|figures| figures.seconds).fold(f64::INFINITY, f64::min);
+    say(format_args!(
+        "  all of them {total:.3} s, peak {peak} MB with the capture"
+    ));
+    Ok(missed)
+}
