@@ -8,6 +8,7 @@ mod analyses;
 mod api_server;
 mod bring;
 mod cookie;
+mod defaults;
 mod deliver;
 mod directory;
 mod document;
@@ -109,6 +110,8 @@ pub struct GatewayOptions {
     pub store: StoreArguments,
     /// Origins of web pages that may call it.
     pub origins: Vec<HeaderValue>,
+    /// Namespace of requests to profile that name none.
+    pub run_namespace: Option<String>,
 }
 
 /// Why the gateway ended though nobody asked it to.
@@ -198,6 +201,7 @@ pub async fn run(
         listeners: Slots::new(MOST_LISTENERS, MOST_LISTENERS_EACH),
         visitors: Slots::new(MOST_VISITORS, MOST_VISITORS_EACH),
         taken_up: TAKEN_UP,
+        run_namespace: options.run_namespace,
     };
     let router = guarded(gateway, &options.origins, &metrics).map_err(GatewayError::Document)?;
     let (sender, certificate) = watch::channel(None);

@@ -46,6 +46,9 @@ pub struct GatewayArgs {
     /// Origin of web pages that may call it, such as `https://grafana.example`; may be given again.
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     cors_origin: Vec<HeaderValue>,
+    /// Namespace of requests to profile that name none. Default: they are refused.
+    #[arg(long, env = "FLOPWATCH_RUN_NAMESPACE")]
+    run_namespace: Option<String>,
     /// The agents' Service, in the operator's namespace.
     #[arg(long, env = "FLOPWATCH_AGENT_SERVICE", default_value = "flopwatch-agent")]
     agent_service: String,
@@ -72,6 +75,7 @@ impl GatewayArgs {
             agent_server_name,
             max_transfers,
             cors_origin,
+            run_namespace,
             agent_service,
             store,
         } = self;
@@ -97,6 +101,7 @@ impl GatewayArgs {
             },
             store,
             origins: cors_origin,
+            run_namespace,
         }
     }
 }

@@ -9,6 +9,8 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, Method, Response};
 use flopwatch_analysis::{Definition, Request, catalogue};
 use flopwatch_api::artifact::{TIMELINE, analysis_path};
+use flopwatch_api::capture::Capture;
+use flopwatch_api::session::ProfilingSession;
 use kube::ResourceExt as _;
 use serde::Serialize;
 use url::form_urlencoded::Serializer;
@@ -166,6 +168,32 @@ pub(crate) async fn analysis(
     };
     let answer = gateway.result(&inputs, &paths, &method, &headers).await?;
     Ok(saved_as(answer, &request.definition().file_name()))
+}
+
+impl Gateway {
+    /// The result of an analysis of one capture, for paths that stand for it.
+    pub(crate) async fn analyze(
+        self: &Arc<Self>,
+        token: &Token,
+        name: &str,
+        found: (Arc<ProfilingSession>, Arc<Capture>),
+        parameters: Vec<(String, String)>,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Result<Response<Body>, Problem> {
+        let asked = Asked {
+            parameters,
+            ..Asked::default()
+        };
+        let request = asked.request(known(name)?)?;
+        let inputs = [self.choose(token, found, TIMELINE).await?];
+        let target = target(&request, &inputs, &asked.parameters);
+        let paths = ResultPath {
+            at_home: target.clone(),
+            elsewhere: target,
+        };
+        self.result(&inputs, &paths, method, headers).await
+    }
 }
 
 /// Where agents have the result.

@@ -6,14 +6,15 @@ use flopwatch_analysis::Definition;
 use flopwatch_api::artifact::{Artifact, Output};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::profiler::ProfilerType;
-use flopwatch_api::reason::SessionCondition;
+use flopwatch_api::reason::{SessionCondition, SessionReason};
 use flopwatch_api::requirement::Requirement;
-use flopwatch_api::session::ProfilingSession;
+use flopwatch_api::session::{PodTemplate, ProfilingSession, StartMode};
 use flopwatch_api::{REQUEST_ANNOTATION_PREFIX, REQUESTED_BY_ANNOTATION};
 use kube::ResourceExt as _;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::gateway::problem::Problem;
 use crate::gateway::sessions::id_of;
 
 /// What a session profiles with.
@@ -88,7 +89,8 @@ impl ModeList {
 pub(crate) struct RunRequest {
     /// What to profile with.
     pub(crate) mode: Mode,
-    /// Which pods.
+    /// Which pods. Without pods, selector or template the namespace's own default counts: its ConfigMap `flopwatch-run`.
+    #[serde(default)]
     pub(crate) target: RunTarget,
     /// How to profile them.
     #[serde(default)]
@@ -99,18 +101,23 @@ pub(crate) struct RunRequest {
     pub(crate) further: BTreeMap<String, String>,
 }
 
-/// Pods of one namespace: either one by name, or several by label.
-#[derive(Debug, Deserialize, ToSchema)]
+/// Pods of one namespace: one by name, several by label, or one that is made of a template.
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunTarget {
-    /// Their namespace.
+    /// Their namespace; default: the one that the cluster's administrator chose for requests that name none.
     #[schema(max_length = 63, pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")]
-    pub(crate) namespace: String,
+    pub(crate) namespace: Option<String>,
     /// Name of one pod.
     #[schema(max_length = 253)]
     pub(crate) pod: Option<String>,
     /// Labels of pods.
     pub(crate) selector: Option<BTreeMap<String, String>>,
+    /// A pod to make, prepared, run once and deleted with the session: `metadata` (labels and annotations) and `spec` as in a Pod. The
+    /// further fields of the request are among its annotations as `request.flopwatch.dev/NAME`, where its program can read them by the
+    /// downward API. The caller must be allowed to create pods there.
+    #[schema(value_type = Option<Object>)]
+    pub(crate) template: Option<PodTemplate>,
     /// Most pods to take of those with the labels.
     #[schema(minimum = 1, maximum = 50)]
     pub(crate) max_pods: Option<i32>,
@@ -124,6 +131,9 @@ pub(crate) struct RunTarget {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunOptions {
+    /// When the window opens: `Now`, or `ContainerStart`, which needs a template.
+    #[schema(value_type = Option<String>)]
+    pub(crate) start: Option<StartMode>,
     /// Length of the window in seconds.
     #[schema(minimum = 1, maximum = 300)]
     pub(crate) duration_seconds: Option<i32>,
@@ -163,9 +173,9 @@ pub(crate) enum SessionState {
     Pending,
     /// At least one is.
     Running,
-    /// Every capture succeeded.
+    /// It ended with results: every capture succeeded, or, with the reason `PartiallySucceeded`, some did.
     Completed,
-    /// It ended otherwise; `reason` says how.
+    /// It ended without any; `reason` says how.
     Failed,
 }
 
@@ -178,12 +188,19 @@ fn condition(session: &ProfilingSession, wanted: SessionCondition) -> Option<(&s
 pub(crate) fn state_of(session: &ProfilingSession) -> SessionState {
     match condition(session, SessionCondition::Succeeded).map(|(status, ..)| status) {
         Some("True") => SessionState::Completed,
+        Some("False") if is_partial(session) => SessionState::Completed,
         Some("False") => SessionState::Failed,
         _ => match condition(session, SessionCondition::Capturing).map(|(status, ..)| status) {
             Some("True") => SessionState::Running,
             _ => SessionState::Pending,
         },
     }
+}
+
+/// Whether some of its captures succeeded and some did not.
+pub(crate) fn is_partial(session: &ProfilingSession) -> bool {
+    let verdict = condition(session, SessionCondition::Succeeded);
+    verdict.is_some_and(|(_, reason, _)| reason == SessionReason::PartiallySucceeded.as_str())
 }
 
 /// Why a session stands so: a reason of the closed set, and a sentence.
@@ -261,8 +278,8 @@ pub(crate) struct ListQuery {
     pub(crate) status: Option<SessionState>,
     /// Sessions of this mode.
     pub(crate) mode: Option<Mode>,
-    /// Most sessions on the page, 1 to 500.
-    #[param(minimum = 1, maximum = 500, default = 50)]
+    /// Most sessions on the page, 1 to 1000. Without it a list has all sessions, up to 1000; where there are more it has `next`.
+    #[param(minimum = 1, maximum = 1000, default = 1000)]
     pub(crate) limit: Option<u16>,
     /// What the page before gave as `next`.
     #[param(pattern = "^[0-9]{1,18}-[0-9a-f]{8}$")]
@@ -319,6 +336,56 @@ pub(crate) struct CaptureQuery {
     /// Name of the capture; needed where the session has several.
     #[param(max_length = 253)]
     pub(crate) capture: Option<String>,
+}
+
+/// Which events of a timeline.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct TimelineQuery {
+    /// Name of the capture; needed where the session has several.
+    #[param(max_length = 253)]
+    pub(crate) capture: Option<String>,
+    /// Only events that end behind this time, in ns from the session's start.
+    pub(crate) from: Option<u64>,
+    /// Only events that start before this time, in ns from the session's start.
+    pub(crate) to: Option<u64>,
+    /// Only events of this category, such as `cuda_kernel`.
+    #[param(max_length = 64)]
+    pub(crate) category: Option<String>,
+    /// What the page before gave as `next`.
+    pub(crate) after: Option<u64>,
+    /// Most events on the page, 1 to 100,000.
+    #[param(minimum = 1, maximum = 100_000, default = 10_000)]
+    pub(crate) limit: Option<u32>,
+}
+
+impl TimelineQuery {
+    /// The parameters of the analysis `events`; none are given where the earliest events are asked for. Numbers are those of 63 bits,
+    /// as the document says of every 64-bit integer.
+    pub(crate) fn parameters(&self) -> Result<Vec<(String, String)>, Problem> {
+        let numbers = [self.from, self.to, self.after];
+        if numbers
+            .into_iter()
+            .flatten()
+            .any(|number| i64::try_from(number).is_err())
+        {
+            let bound = "from, to and after must be at most 9223372036854775807";
+            return Err(Problem::BadRequest(bound.to_owned()));
+        }
+        let text = |value: Option<u64>| value.map(|value| value.to_string());
+        let given = [
+            ("from_ns", text(self.from)),
+            ("to_ns", text(self.to)),
+            ("category", self.category.clone()),
+            ("after", text(self.after)),
+            ("limit", text(self.limit.map(u64::from))),
+        ];
+        let given = given.into_iter();
+        Ok(given
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+            .collect())
+    }
 }
 
 /// A session with its captures.
@@ -429,7 +496,7 @@ impl DerivedItem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum TimelineState {
-    /// It is being made.
+    /// It is being made, or its capture has not begun.
     Pending,
     /// It can be fetched.
     Ready,
@@ -538,7 +605,8 @@ pub(crate) struct KernelFigures {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TimelineStatus {
     pub(crate) session_id: String,
-    pub(crate) capture: String,
+    /// Name of the capture; null before the session has one.
+    pub(crate) capture: Option<String>,
     pub(crate) status: TimelineState,
     /// The file, when it can be fetched.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 use utoipa::ToSchema;
 
-use crate::gateway::messages::{Mode, SessionState, reason_of, state_of};
+use crate::gateway::messages::{Mode, SessionState, is_partial, reason_of, state_of};
 use crate::gateway::sessions::id_of;
 use crate::gateway::slots::Slot;
 
@@ -49,10 +49,26 @@ pub(crate) enum Notice {
         percent: i32,
         message: String,
     },
-    /// `profiling_complete`: every capture succeeded.
-    Complete { session_id: String, status: SessionState },
-    /// `profiling_error`: it ended otherwise.
+    /// `profiling_complete`: every capture succeeded, or some did and `partial` says how many.
+    Complete {
+        session_id: String,
+        status: SessionState,
+        #[serde(flatten)]
+        partial: Option<Partial>,
+    },
+    /// `profiling_error`: it ended without results.
     Error { session_id: String, error: String },
+}
+
+/// How a session ended of whose captures some failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct Partial {
+    /// Captures that succeeded.
+    succeeded: i32,
+    /// Captures that ended without success.
+    failed: i32,
+    /// What became of them, in a sentence.
+    message: String,
 }
 
 /// An event of a stream, as it is on the wire.
@@ -116,7 +132,19 @@ fn present(session: &ProfilingSession, captures: &[Arc<Capture>]) -> Notice {
     let status = state_of(session);
     let (reason, reply) = reason_of(session).unwrap_or_default();
     match status {
-        SessionState::Completed => Notice::Complete { session_id, status },
+        SessionState::Completed => {
+            let counts = session.status.as_ref().map(|status| status.counts);
+            let partial = is_partial(session).then(|| Partial {
+                succeeded: counts.as_ref().map_or(0, |counts| counts.succeeded),
+                failed: counts.as_ref().map_or(0, |counts| counts.failed),
+                message: reply.to_owned(),
+            });
+            Notice::Complete {
+                session_id,
+                status,
+                partial,
+            }
+        }
         SessionState::Failed => Notice::Error {
             session_id,
             error: format!("{reason}: {reply}"),
@@ -337,6 +365,19 @@ mod tests {
             assert_eq!(notice.name(), name);
             assert_eq!(serde_json::to_value(&notice).unwrap(), expected);
         }
+    }
+
+    #[test]
+    fn a_session_that_succeeded_in_part_is_complete_with_its_counts() {
+        let mut part = serde_json::to_value(session("False")).unwrap();
+        part["status"]["conditions"][0]["reason"] = json!("PartiallySucceeded");
+        part["status"]["counts"] = json!({"captures": 3, "active": 0, "succeeded": 2, "failed": 1});
+        let notice = present(&serde_json::from_value(part).unwrap(), &[]);
+        assert_eq!(notice.name(), "profiling_complete");
+        assert_eq!(
+            serde_json::to_value(&notice).unwrap(),
+            json!({"session_id": "0badcafe", "status": "completed", "succeeded": 2, "failed": 1, "message": "because"})
+        );
     }
 
     #[test]

@@ -20,11 +20,20 @@ const LONGEST_NAME: usize = 63;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestError {
     /// The target names no pods, or names them twice.
-    #[error("target needs exactly one of pod (one pod, by name) and selector (pods, by label)")]
+    #[error(
+        "target needs exactly one of pod (one pod, by name), selector (pods, by label) and template (a pod to make); a namespace can have \
+         a default in a ConfigMap flopwatch-run"
+    )]
     Target,
     /// The namespace is no name.
     #[error("target.namespace must be the name of a namespace")]
     Namespace,
+    /// No namespace is named, and the cluster has none for such requests.
+    #[error(
+        "target.namespace is missing, and the cluster's administrator chose no namespace for requests without one (gateway.run.namespace \
+         of the chart)"
+    )]
+    NoNamespace,
     /// There are too many further fields.
     #[error("at most {MOST_FIELDS} further fields are kept")]
     Fields,
@@ -45,8 +54,32 @@ pub(crate) fn is_namespace(name: &str) -> bool {
     (1..=63).contains(&name.len()) && ends_well && name.chars().all(is_label)
 }
 
-/// The session that a request asks for, without a name of its own, and its namespace.
-pub(crate) fn session_of(request: RunRequest) -> Result<(String, ProfilingSession), RequestError> {
+/// The namespace that a request is about: its own, or `usual` where it names none.
+pub(crate) fn namespace_of(request: &RunRequest, usual: Option<&str>) -> Result<String, RequestError> {
+    let namespace = request.target.namespace.as_deref().or(usual);
+    let namespace = namespace.ok_or(RequestError::NoNamespace)?;
+    if is_namespace(namespace) {
+        Ok(namespace.to_owned())
+    } else {
+        Err(RequestError::Namespace)
+    }
+}
+
+impl RunRequest {
+    /// Whether it says which pods it is about.
+    pub(crate) fn names_pods(&self) -> bool {
+        let RunTarget {
+            pod,
+            selector,
+            template,
+            ..
+        } = &self.target;
+        pod.is_some() || selector.is_some() || template.is_some()
+    }
+}
+
+/// The session that a request asks for, without a name of its own.
+pub(crate) fn session_of(request: RunRequest) -> Result<ProfilingSession, RequestError> {
     let RunRequest {
         mode,
         target,
@@ -54,25 +87,30 @@ pub(crate) fn session_of(request: RunRequest) -> Result<(String, ProfilingSessio
         further,
     } = request;
     let RunTarget {
-        namespace,
+        namespace: _,
         pod,
         selector,
+        template,
         max_pods,
         containers,
     } = target;
-    if !is_namespace(&namespace) {
-        return Err(RequestError::Namespace);
-    }
+    let annotations = annotations(further)?;
     let mut target = json!({ "containerNames": containers });
-    match (pod, selector) {
-        (Some(pod), None) => set(&mut target, "podName", Some(pod)),
-        (None, Some(labels)) if !labels.is_empty() => {
+    match (pod, selector, template) {
+        (Some(pod), None, None) => set(&mut target, "podName", Some(pod)),
+        (None, Some(labels), None) if !labels.is_empty() => {
             set(&mut target, "podSelector", Some(json!({ "matchLabels": labels })));
+        }
+        (None, None, Some(mut template)) => {
+            let metadata = template.metadata.get_or_insert_default();
+            metadata.annotations.extend(annotations.clone());
+            set(&mut target, "podTemplate", Some(template));
         }
         _ => return Err(RequestError::Target),
     }
     set(&mut target, "maxPods", max_pods);
     let RunOptions {
+        start,
         duration_seconds,
         start_deadline_seconds,
         require,
@@ -84,6 +122,7 @@ pub(crate) fn session_of(request: RunRequest) -> Result<(String, ProfilingSessio
         nsys: None,
     };
     let mut spec = json!({ "target": target, "profiler": profiler });
+    set(&mut spec, "start", start);
     set(&mut spec, "durationSeconds", duration_seconds);
     set(&mut spec, "startDeadlineSeconds", start_deadline_seconds);
     set(&mut spec, "require", require);
@@ -94,8 +133,8 @@ pub(crate) fn session_of(request: RunRequest) -> Result<(String, ProfilingSessio
     let mut session = ProfilingSession::new("", spec);
     session.metadata.name = None;
     session.metadata.generate_name = Some("run-".to_owned());
-    session.metadata.annotations = Some(annotations(further)?);
-    Ok((namespace, session))
+    session.metadata.annotations = Some(annotations);
+    Ok(session)
 }
 
 /// Sets a field that is given; one that is not is left to its default.
@@ -133,7 +172,8 @@ mod tests {
 
     fn made(request: Value) -> Result<Value, String> {
         let request: RunRequest = serde_json::from_value(request).map_err(|error| error.to_string())?;
-        let (namespace, session) = session_of(request).map_err(|error| error.to_string())?;
+        let namespace = namespace_of(&request, None).map_err(|error| error.to_string())?;
+        let session = session_of(request).map_err(|error| error.to_string())?;
         let mut session = serde_json::to_value(session).map_err(|error| error.to_string())?;
         session["namespace"] = json!(namespace);
         Ok(session)
@@ -168,6 +208,32 @@ mod tests {
             session["metadata"]["annotations"],
             json!({"request.flopwatch.dev/solver": "cg", "request.flopwatch.dev/mesh_file": "wing.msh"})
         );
+    }
+
+    #[test]
+    fn a_template_is_given_the_further_fields_for_its_program() {
+        let session = made(json!({
+            "mode": "nsys", "solver": "cg",
+            "target": {"namespace": "team", "template": {"spec": {"containers": [{"name": "main", "image": "bench"}]}}},
+            "options": {"start": "ContainerStart"},
+        }))
+        .unwrap();
+        assert_eq!(session["spec"]["start"], "ContainerStart");
+        let template = &session["spec"]["target"]["podTemplate"];
+        assert_eq!(template["spec"]["containers"][0]["image"], "bench");
+        assert_eq!(
+            template["metadata"]["annotations"]["request.flopwatch.dev/solver"],
+            "cg"
+        );
+    }
+
+    #[test]
+    fn a_request_without_a_namespace_is_about_the_usual_one() {
+        let request: RunRequest = serde_json::from_value(json!({"mode": "nsys", "solver": "cg"})).unwrap();
+        assert!(!request.names_pods());
+        assert_eq!(namespace_of(&request, Some("bench")).unwrap(), "bench");
+        let error = namespace_of(&request, None).unwrap_err().to_string();
+        assert!(error.contains("gateway.run.namespace"), "{error}");
     }
 
     #[test]

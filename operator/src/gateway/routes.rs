@@ -29,11 +29,11 @@ use crate::gateway::cookie::Cookies;
 use crate::gateway::messages::{
     ArtifactItem, ArtifactList, CaptureItem, CaptureQuery, Content, Deleted, DerivedItem, KernelCounters, ListQuery,
     ModeList, RunAccepted, RunRequest, SessionDetail, SessionItem, SessionList, SessionPath, SessionState,
-    TimelineEvents, TimelineState, TimelineStatus, TransferHeaders,
+    TimelineEvents, TimelineQuery, TimelineState, TimelineStatus, TransferHeaders, state_of,
 };
 use crate::gateway::problem::{Guarded, OfCapture, OfSession, Problem, ProblemDetails, Transfer};
 use crate::gateway::progress::{Listener, ServerSentEvent};
-use crate::gateway::request::{is_namespace, session_of};
+use crate::gateway::request::{RequestError, is_namespace, namespace_of, session_of};
 use crate::gateway::sessions::{Cursor, Filter, Sessions, id_of};
 use crate::gateway::slots::Slots;
 use crate::gateway::store::ObjectStore;
@@ -42,10 +42,8 @@ use crate::gateway::{analyses, document, sign_in, stop, targets};
 
 /// Time between two looks for it.
 const LOOK: Duration = Duration::from_millis(50);
-/// Sessions on a page unless asked otherwise.
-const PAGE: u16 = 50;
-/// Most sessions on a page.
-const LARGEST_PAGE: u16 = 500;
+/// Most sessions on a page, and on one whose size nobody asked for: a client that knows no pages sees all sessions up to here.
+const LARGEST_PAGE: u16 = 1000;
 
 /// File name of the earliest events.
 const EVENTS: &str = "events.json";
@@ -68,6 +66,8 @@ pub(crate) struct Gateway {
     pub(crate) visitors: Slots,
     /// Longest wait for the controller to give a session its id.
     pub(crate) taken_up: Duration,
+    /// Namespace of requests to profile that name none.
+    pub(crate) run_namespace: Option<String>,
 }
 
 type Shared = State<Arc<Gateway>>;
@@ -228,7 +228,13 @@ async fn run(
     token: Token,
     asked_for: Result<Json<RunRequest>, JsonRejection>,
 ) -> Result<(StatusCode, Json<RunAccepted>), Problem> {
-    let (namespace, session) = session_of(body(asked_for)?).map_err(|error| Problem::BadRequest(error.to_string()))?;
+    let refused = |error: RequestError| Problem::BadRequest(error.to_string());
+    let mut request = body(asked_for)?;
+    let namespace = namespace_of(&request, gateway.run_namespace.as_deref()).map_err(refused)?;
+    if !request.names_pods() {
+        request = gateway.with_defaults(&token, &namespace, request).await?;
+    }
+    let session = session_of(request).map_err(refused)?;
     let api: Api<ProfilingSession> = Api::namespaced(gateway.api_server.client(&token.0)?, &namespace);
     let made = asked(api.create(&PostParams::default(), &session)).await?;
     let uid = made.uid().unwrap_or_default();
@@ -269,7 +275,7 @@ async fn list(
         limit,
         after,
     } = query(asked_for)?;
-    let limit = limit.unwrap_or(PAGE);
+    let limit = limit.unwrap_or(LARGEST_PAGE);
     if !(1..=LARGEST_PAGE).contains(&limit) {
         return Err(Problem::BadRequest(format!("limit must be 1 to {LARGEST_PAGE}")));
     }
@@ -436,12 +442,14 @@ async fn artifact(
 }
 
 /// The timeline file (HDF5) of a capture, at `ID.h5`; at `ID` its earliest 100,000 events as JSON (`{session_id, total_duration_ns,
-/// total_events, events}`), made like any form of it. A single range, `If-Range` and `If-None-Match` are understood.
+/// total_events, events}`), made like any form of it. With any of `from`, `to`, `category`, `after` and `limit` the events that are
+/// asked for, in pages: the result of the analysis `events`, whose `next` is the next page's `after`; the file is always whole. A single range, `If-Range` and
+/// `If-None-Match` are understood.
 #[utoipa::path(method(get, head), path = "/api/profiling/timeline/{file}", tag = "artifacts",
     params(
         ("file" = String, Path, description = "The session's `session_id`, followed by `.h5` for the file.",
             pattern = r"^[0-9a-f]{8}(\.h5)?$", example = "0badcafe.h5"),
-        CaptureQuery, TransferHeaders),
+        TimelineQuery, TransferHeaders),
     responses(
         (status = 200, content(
             (Content = "application/x-hdf5"),
@@ -454,7 +462,7 @@ async fn timeline(
     token: Token,
     method: Method,
     file: Result<Path<String>, PathRejection>,
-    which: Result<Query<CaptureQuery>, QueryRejection>,
+    which: Result<Query<TimelineQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response<Body>, Problem> {
     let (file, which) = (path(file)?, query(which)?);
@@ -466,8 +474,14 @@ async fn timeline(
         }
         None => (file.as_str(), EVENTS),
     };
+    let parameters = which.parameters()?;
     let found = gateway.capture(&token, id, which.capture.as_deref()).await?;
-    gateway.stream(&token, found, name, method, &headers).await
+    if parameters.is_empty() || name == TIMELINE {
+        return gateway.stream(&token, found, name, method, &headers).await;
+    }
+    gateway
+        .analyze(&token, "events", found, parameters, &method, &headers)
+        .await
 }
 
 /// Counters of the launches that Nsight Compute measured: bandwidth and FLOP/s against their peaks, load and store efficiency, hit rates
@@ -506,7 +520,25 @@ async fn timeline_status(
     which: Result<Query<CaptureQuery>, QueryRejection>,
 ) -> Result<Json<TimelineStatus>, Problem> {
     let (id, which) = (path(id)?, query(which)?);
-    let (_, capture) = gateway.capture(&token, &id, which.capture.as_deref()).await?;
+    let capture = match gateway.capture(&token, &id, which.capture.as_deref()).await {
+        Ok((_, capture)) => capture,
+        // From the moment of the 202 on, before there is a capture.
+        Err(Problem::NotReady(_)) => {
+            let session = gateway.session(&token, &id).await?;
+            let has_ended = matches!(state_of(&session), SessionState::Completed | SessionState::Failed);
+            return Ok(Json(TimelineStatus {
+                session_id: id,
+                capture: None,
+                status: if has_ended {
+                    TimelineState::Absent
+                } else {
+                    TimelineState::Pending
+                },
+                artifact: None,
+            }));
+        }
+        Err(problem) => return Err(problem),
+    };
     let artifact = published(&capture, TIMELINE).map(ArtifactItem::of);
     let status = match (&artifact, Phase::of(&capture).has_ended()) {
         (Some(_), _) => TimelineState::Ready,
@@ -515,7 +547,7 @@ async fn timeline_status(
     };
     Ok(Json(TimelineStatus {
         session_id: id,
-        capture: capture.name_any(),
+        capture: Some(capture.name_any()),
         status,
         artifact,
     }))

@@ -125,13 +125,11 @@ def main(url, token=None):
     assert any(mode["id"] == "nsys" for mode in service.json("GET", "/api/profiling/modes")[1]["modes"])
 
     listener = Listener(url, headers)
-    asked = {
-        "mode": "nsys", "solver": "cg", "mesh_file": "wing.msh",
-        "target": {"namespace": "team", "pod": "train"}, "options": {"duration_seconds": 5},
-    }
+    asked = {"mode": "nsys", "solver": "cg", "mesh_file": "wing.msh"}
     status, accepted = service.json("POST", "/api/profiling/run", asked)
     assert (status, accepted["status"]) == (202, "pending"), accepted
     session = accepted["session_id"]
+    assert service.json("GET", f"/api/profiling/timeline/{session}/status")[1]["status"] in ("pending", "ready")
 
     stood = until("completed", lambda: service.json("GET", f"/api/profiling/session/{session}")[1]["status"])
     assert set(stood) <= {"pending", "running", "completed"}, stood
@@ -153,6 +151,10 @@ def main(url, token=None):
     timeline = service.json("GET", f"/api/profiling/timeline/{session}")[1]
     assert timeline["session_id"] and timeline["total_duration_ns"] == duration
     assert len(timeline["events"]) == events
+    middle = duration // 2
+    part = service.json("GET", f"/api/profiling/timeline/{session}?from={middle}&category=cuda_kernel&limit=100")[1]
+    assert 0 < len(part["events"]) <= 100, part["matching_events"]
+    assert all(one["category"] == "cuda_kernel" and one["start_ns"] + one["duration_ns"] > middle for one in part["events"])
 
     assert service.json("DELETE", f"/api/profiling/session/{session}")[0] == 200
     print(f"{events} events, by {listener.transport}")

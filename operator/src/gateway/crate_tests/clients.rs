@@ -32,10 +32,15 @@ fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
 
-/// The gateway with a timeline in it, which the trace engine makes forms of.
+/// The gateway with a timeline in it, which the trace engine makes forms of, and a namespace that says what it profiles.
 async fn rig() -> Rig {
     let timeline = std::fs::read(repository("web/tests/data/synthetic.h5")).unwrap();
-    Rig::converting(&timeline, Engine::converter, ConversionLimits::default()).await
+    let rig = Rig::converting(&timeline, Engine::converter, ConversionLimits::default()).await;
+    rig.cluster.server.put(&json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "team", "name": "flopwatch-run"},
+        "data": {"request.yaml": "target: {pod: train}\noptions: {duration_seconds: 5}\n"}
+    }));
+    rig
 }
 
 async fn finished(command: &mut Command) -> Output {

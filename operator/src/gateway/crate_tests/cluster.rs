@@ -76,6 +76,7 @@ impl Cluster {
         }
         server.allow("admin", raw.clone());
         server.allow("admin", Right::resource("list", "", "pods"));
+        server.allow("admin", Right::resource("get", "", "configmaps"));
         for user in ["reader", "raw-reader"] {
             server.allow(user, sessions("get").in_namespace("team"));
         }

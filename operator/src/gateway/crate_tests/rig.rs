@@ -141,6 +141,7 @@ impl Rig {
             visitors: Slots::new(VISITORS, VISITORS),
             // Sessions have their ids before they are answered, or never get one.
             taken_up: Duration::from_millis(200),
+            run_namespace: Some("team".to_owned()),
         };
         let origins = [HeaderValue::from_static("https://grafana.example")];
         let router = guarded(gateway, &origins, &Metrics::new().unwrap()).unwrap();
