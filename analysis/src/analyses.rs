@@ -8,6 +8,7 @@ mod gpu_time;
 mod kernel_changes;
 mod kernel_types;
 mod kernels_per_stream;
+pub mod nsys_stats;
 mod overlap;
 
 pub use collectives::{Collectives, CollectivesParams, CollectivesResult};

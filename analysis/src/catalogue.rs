@@ -1,6 +1,7 @@
 //! Every analysis, a line each.
 
 use crate::analyses::EventsAnalysis;
+use crate::analyses::nsys_stats as nsys;
 use crate::analyses::{Collectives, Compare, KernelChanges, KernelsPerStream};
 use crate::analyses::{CpuGpu, GpuTime, KernelTypes, Overlap};
 use crate::definition::{Definition, ResultType};
@@ -20,6 +21,24 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<KernelTypes>(),
     &Definition::of::<CpuGpu>(),
     &Definition::of::<EventsAnalysis>(),
+    &Definition::of::<nsys::CudaGpuKernSum>(),
+    &Definition::of::<nsys::CudaGpuKernGbSum>(),
+    &Definition::of::<nsys::CudaGpuMemTimeSum>(),
+    &Definition::of::<nsys::CudaGpuMemSizeSum>(),
+    &Definition::of::<nsys::CudaGpuSum>(),
+    &Definition::of::<nsys::CudaApiSum>(),
+    &Definition::of::<nsys::CudaApiGpuSum>(),
+    &Definition::of::<nsys::CudaKernExecSum>(),
+    &Definition::of::<nsys::CudaKernExecTrace>(),
+    &Definition::of::<nsys::CudaGpuTrace>(),
+    &Definition::of::<nsys::CudaApiTrace>(),
+    &Definition::of::<nsys::NvtxSum>(),
+    &Definition::of::<nsys::NvtxPushpopSum>(),
+    &Definition::of::<nsys::NvtxPushpopTrace>(),
+    &Definition::of::<nsys::NvtxKernSum>(),
+    &Definition::of::<nsys::NvtxGpuProjSum>(),
+    &Definition::of::<nsys::NvtxGpuProjTrace>(),
+    &Definition::of::<nsys::OsrtSum>(),
     &entries::EVENTS_CSV,
     &entries::EVENTS_PARQUET,
     &entries::SAMPLES_CSV,

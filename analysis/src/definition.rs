@@ -19,7 +19,7 @@ use crate::tabular::Tabular;
 
 /// An analysis: a pure function of captures and parameters to a result that is written as JSON.
 pub trait Analysis {
-    /// Its name, in kebab case, at most [`Definition::LONGEST_NAME`] bytes.
+    /// Its name, in kebab case, at most [`Definition::LONGEST_NAME`] bytes. A table of another tool keeps that tool's name.
     const NAME: &'static str;
     /// Raised whenever the same inputs and parameters may give another result: by a change of the computation, of the result's
     /// type or of a parameter's default. Kept results of other versions are never served.

@@ -9,6 +9,7 @@
 
 mod analyses;
 pub mod api_call;
+pub mod call_ranges;
 pub mod catalogue;
 pub mod collective;
 pub mod counterpart;
@@ -32,6 +33,7 @@ mod not_captured;
 pub mod operation_name;
 pub mod page;
 mod parameters;
+pub mod range_tree;
 mod record;
 mod request;
 pub mod significance;
@@ -46,6 +48,7 @@ pub mod work;
 pub use flopwatch_model as model;
 
 pub use analyses::EventsAnalysis;
+pub use analyses::nsys_stats;
 pub use analyses::{ClassOfWork, KernelTypes, KernelTypesParams, NamedWork, TypesOfWork};
 pub use analyses::{Collectives, CollectivesParams, CollectivesResult, Compare, compare};
 pub use analyses::{CpuGpu, CpuGpuParams, CpuGpuTime};

@@ -1,0 +1,130 @@
+//! Sizes of copies and memsets.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::gpu::{MEMORY, lacking};
+use super::heads::{count, plain, table, thousandth};
+use super::parameters::NsysParams;
+use super::rounding::megabytes;
+use super::times::{Group, Grouping};
+use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::input::Inputs;
+use crate::model::{ColumnId, approximate, index};
+use crate::needs::{Needs, Selection};
+use crate::not_captured::NotCaptured;
+use crate::page::Page;
+
+/// Sizes of copies and memsets.
+#[derive(Debug)]
+pub struct CudaGpuMemSizeSum;
+
+/// A summary by size, the largest total first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct NsysSizes {
+    /// What the capture lacks.
+    pub not_captured: Vec<NotCaptured>,
+    /// The rows.
+    pub rows: Vec<NsysSizesRow>,
+    /// Rows that were left out behind these.
+    pub left_out: u64,
+}
+
+/// The sizes of one operation.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct NsysSizesRow {
+    /// Sum in bytes.
+    pub total_bytes: u64,
+    /// How many.
+    pub count: u64,
+    /// Arithmetic mean in bytes.
+    pub avg_bytes: f64,
+    /// The middle one in bytes, or the mean of the two middle ones.
+    pub med_bytes: f64,
+    /// The smallest in bytes.
+    pub min_bytes: u64,
+    /// The largest in bytes.
+    pub max_bytes: u64,
+    /// Sample standard deviation in bytes; 0 of a single one.
+    pub stddev_bytes: f64,
+    /// Name of the operation.
+    pub operation: String,
+}
+
+impl Analysis for CudaGpuMemSizeSum {
+    const NAME: &'static str = "cuda_gpu_mem_size_sum";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "Sizes of copies and memsets on GPUs by kind, as nsys stats has them.";
+    const INPUTS: InputCount = InputCount::One;
+    const NEEDS: Needs = Needs {
+        categories: Selection::Only(MEMORY),
+        columns: Selection::Only(&[ColumnId::Bytes]),
+        names: true,
+        ..Needs::NOTHING
+    };
+    type Params = NsysParams;
+    type Output = NsysSizes;
+
+    fn run(inputs: &Inputs<'_>, params: &NsysParams) -> Result<NsysSizes, AnalysisError> {
+        let timeline = inputs.first();
+        let mut grouping = Grouping::default();
+        for events in MEMORY
+            .iter()
+            .filter_map(|category| timeline.capture.events.get(category))
+        {
+            let bytes = events.column(ColumnId::Bytes);
+            grouping.add_events(events, Group::named, |at| bytes?.get(at));
+        }
+        let mut groups = grouping.figures();
+        groups.sort_by(|(a, x), (b, y)| y.total.cmp(&x.total).then_with(|| a.cmp(b)));
+        let left_out = count(groups.len().saturating_sub(index(params.limit)));
+        groups.truncate(index(params.limit));
+        let row = |(group, figures): (Group<'_>, crate::summary::Statistics)| NsysSizesRow {
+            total_bytes: figures.total,
+            count: figures.calls,
+            avg_bytes: figures.avg,
+            med_bytes: figures.median,
+            min_bytes: figures.min,
+            max_bytes: figures.max,
+            stddev_bytes: figures.stddev,
+            operation: group.name.into_owned(),
+        };
+        let lacks = lacking(timeline, MEMORY, "copies and memsets");
+        Ok(NsysSizes {
+            not_captured: lacks.into_iter().collect(),
+            rows: groups.into_iter().map(row).collect(),
+            left_out,
+        })
+    }
+
+    fn page(output: &NsysSizes) -> Result<Page, AnalysisError> {
+        let heads = [
+            thousandth("Total (MB)"),
+            plain("Count"),
+            thousandth("Avg (MB)"),
+            thousandth("Med (MB)"),
+            thousandth("Min (MB)"),
+            thousandth("Max (MB)"),
+            thousandth("StdDev (MB)"),
+            plain("Operation"),
+        ];
+        let mut table = table(&heads, output.left_out);
+        let whole = |bytes: u64| megabytes(approximate(u128::from(bytes)));
+        for row in &output.rows {
+            table.push([
+                whole(row.total_bytes).into(),
+                row.count.into(),
+                megabytes(row.avg_bytes).into(),
+                megabytes(row.med_bytes).into(),
+                whole(row.min_bytes).into(),
+                whole(row.max_bytes).into(),
+                megabytes(row.stddev_bytes).into(),
+                row.operation.as_str().into(),
+            ]);
+        }
+        let mut page = Page::new(Self::NAME, Self::ABOUT);
+        page.not_captured.clone_from(&output.not_captured);
+        page.table(table);
+        Ok(page)
+    }
+}
