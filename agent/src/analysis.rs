@@ -49,6 +49,9 @@ pub struct Report {
     pub samples: u64,
     /// What the format, or the table, does not hold.
     pub left_out: Vec<Loss>,
+    /// The one word that an exit code stands for, of a result that has one.
+    #[serde(default)]
+    pub verdict: Option<String>,
     /// Where the first capture was transformed; null of a timeline file, which is transformed already.
     pub transformed_on: Option<TransformedOn>,
 }
@@ -150,6 +153,7 @@ pub fn run(job: &Job) -> Result<(), Error> {
         events: made.events,
         samples: made.samples,
         left_out: made.left_out,
+        verdict: made.verdict,
         transformed_on: captures.first().and_then(|capture| capture.transformed_on.clone()),
     };
     write_report(job, &report)

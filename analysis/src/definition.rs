@@ -54,6 +54,11 @@ pub trait Analysis {
         ))
     }
 
+    /// The one word of the result that a program's exit code stands for, whatever the result is written as; `None` of most.
+    fn verdict(_output: &Self::Output) -> Option<&'static str> {
+        None
+    }
+
     /// The result for a terminal: its page, unless an analysis has older readers that know it otherwise.
     fn text(output: &Self::Output) -> Result<String, AnalysisError> {
         Ok(page::text::render(&Self::page(output)?))
@@ -141,6 +146,9 @@ pub struct Report {
     pub samples: u64,
     /// What the capture holds and the format, or the table, does not.
     pub left_out: Vec<Loss>,
+    /// [`Analysis::verdict`].
+    #[serde(default)]
+    pub verdict: Option<String>,
 }
 
 /// Why an analysis has no result.
@@ -337,7 +345,10 @@ fn run<A: Analysis>(
     let output = A::run(inputs, &params)?;
     let headings = inputs.all().iter().map(Heading::of);
     write_as::<A>(&output, &parameters.to_value(), headings.collect(), format, out)?;
-    Ok(Report::default())
+    Ok(Report {
+        verdict: A::verdict(&output).map(str::to_owned),
+        ..Report::default()
+    })
 }
 
 /// Writes a result of `A` on the captures `inputs` in a format.

@@ -17,7 +17,9 @@ pub use verdict::{ComparedTime, ComparedTimeKind, ComparisonVerdict};
 use crate::analyses::compare::side::Side;
 use crate::counterpart::Units;
 use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::group::Group;
 use crate::input::Inputs;
+use crate::iteration::IterateBy;
 use crate::model::{Category, ColumnId, Timeline};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
@@ -33,6 +35,11 @@ pub struct Compare;
 pub struct CompareParams {
     /// What times are compared per.
     pub per: ComparedPer,
+    /// How iterations are found.
+    pub by: IterateBy,
+    /// The NVTX range or annotation that is an iteration; empty to find it.
+    #[schemars(length(max = 1024))]
+    pub range: String,
     /// Change of the compared time, in percent, from which on it is a regression or an improvement.
     #[schemars(range(min = 0.0, max = 1000.0))]
     pub threshold_percent: f64,
@@ -57,6 +64,8 @@ impl Default for CompareParams {
     fn default() -> Self {
         Self {
             per: ComparedPer::Auto,
+            by: IterateBy::Auto,
+            range: String::new(),
             threshold_percent: 5.0,
             noise_floor_percent: 2.0,
             least_comparability: 0.5,
@@ -71,7 +80,7 @@ impl Default for CompareParams {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparedPer {
-    /// An iteration where both captures have some, else the whole capture.
+    /// An iteration where both captures have some of one kind and name, else the whole capture.
     #[default]
     Auto,
     /// The whole capture.
@@ -142,7 +151,7 @@ pub struct ComparedCapture {
     pub iterations: u64,
     /// Kernels that ran in what is compared.
     pub kernels: u64,
-    /// Kernels of these that were counted by when they ran, because their launch was not recorded.
+    /// Kernels of these whose launch was not recorded: they belong to the iteration in which they began.
     pub kernels_without_launch: u64,
 }
 
@@ -151,6 +160,7 @@ impl Analysis for Compare {
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Two captures, before and after a change: comparability, what differs per iteration and per kernel, and a verdict.";
     const INPUTS: InputCount = InputCount::Two;
+    const GROUP: Group = Group::Comparison;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(&[
             Category::CudaKernel,
@@ -186,6 +196,10 @@ impl Analysis for Compare {
         Ok(of(inputs.first(), inputs.second(), params))
     }
 
+    fn verdict(output: &Comparison) -> Option<&'static str> {
+        Some(output.verdict.name())
+    }
+
     fn page(output: &Comparison) -> Result<Page, AnalysisError> {
         Ok(page::of(output))
     }
@@ -195,7 +209,8 @@ impl Analysis for Compare {
 pub fn of(before: &Timeline, after: &Timeline, params: &CompareParams) -> Comparison {
     let (mut before, mut after) = (Side::of(before, 0, params), Side::of(after, 1, params));
     let both = !before.iterations.is_empty() && !after.iterations.is_empty();
-    let unit = if both && params.per == ComparedPer::Auto {
+    let alike = before.found.source == after.found.source && before.found.name == after.found.name;
+    let unit = if both && alike && params.per == ComparedPer::Auto {
         ComparedUnit::Iteration
     } else {
         before.compare_whole();

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::counterpart::{Counterpart, MatchedBy, Named, Parts, Presence, Tally, Units, counterparts};
 use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::group::Group;
 use crate::input::Inputs;
 use crate::kernel_name;
 use crate::model::{Category, Timeline, approximate, figures_by_key};
@@ -84,6 +85,7 @@ impl Analysis for KernelChanges {
     const VERSION: u32 = 2;
     const ABOUT: &'static str = "Time, launches and mean of each kernel in two captures, before and after, and what comes of launches and of their length.";
     const INPUTS: InputCount = InputCount::Two;
+    const GROUP: Group = Group::Comparison;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(&[Category::CudaKernel]),
         names: true,

@@ -27,6 +27,7 @@ impl Export {
             events: exported.events,
             samples: exported.samples,
             left_out: exported.left_out.list(),
+            verdict: None,
         })
     }
 

@@ -8,6 +8,7 @@
 )]
 
 mod captures;
+mod compare;
 mod host;
 #[allow(dead_code, reason = "the suite of the readers uses all of it")]
 #[path = "../suite/nsys.rs"]

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::differences::TimeDifference;
 use super::side::Side;
 use crate::counterpart::{Presence, Units};
+use crate::iteration::IterationSource;
 use crate::model::approximate;
 
 /// What is left of the score where two profilers with different costs recorded.
@@ -204,12 +205,37 @@ fn launches(kernels: &[TimeDifference], units: Units) -> ComparabilityFactor {
 
 fn iterations(before: &Side<'_>, after: &Side<'_>) -> ComparabilityFactor {
     let (old, new) = (before.iterations.len(), after.iterations.len());
-    let about = match (old, new) {
-        (0, 0) => "Whole captures are compared: no iterations were found in both, or none were asked for.".to_owned(),
-        _ if old == new => format!("Both have {old} iterations."),
-        _ => format!("They have {old} and {new} iterations; times are compared per iteration."),
+    let mut about = match (before.found.source, after.found.source) {
+        _ if old > 0 && old == new => format!("Both have {old} iterations ({}).", told(before)),
+        _ if old > 0 => format!(
+            "They have {old} and {new} iterations ({}); times are compared per iteration.",
+            told(before)
+        ),
+        (Some(_), Some(_)) if told(before) != told(after) => format!(
+            "Whole captures are compared: the iterations of one are {}, those of the other {}.",
+            told(before),
+            told(after)
+        ),
+        (Some(_), Some(_)) => {
+            "Whole captures are compared, as was asked for or because all iterations are left out.".to_owned()
+        }
+        _ => "Whole captures are compared: one or both have no iterations.".to_owned(),
     };
+    let cautions = before.found.cautions.iter().chain(&after.found.cautions);
+    if old > 0
+        && let Some(caution) = cautions.into_iter().next()
+    {
+        about = format!("{about} {caution}");
+    }
     factor("iterations", 1.0, about)
+}
+
+/// What the iterations of a side are, for people.
+fn told(side: &Side<'_>) -> String {
+    match side.found.source {
+        Some(IterationSource::KernelPeriod) => "periods of the sequence of kernels".to_owned(),
+        _ => side.found.name.clone(),
+    }
 }
 
 /// Twice as long is what a regression may look like; still longer is another program, or another window.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::{CompareParams, ComparedCapture};
 use crate::counterpart::{Named, Tally};
 use crate::interval::{Interval, Intervals};
+use crate::iteration::{self, Iteration, IterationOptions, Iterations};
 use crate::kernel_class::WorkClass;
 use crate::kernel_name;
 use crate::model::{Category, ColumnId, Events, LossReason, Timeline, index};
@@ -19,10 +20,14 @@ pub(super) struct Side<'a> {
     /// Which input it is.
     input: u32,
     pub(super) work: GpuWork,
+    /// What was found of iterations, compared or not.
+    pub(super) found: Iterations,
     /// The iterations that are compared; none where whole captures are.
     pub(super) iterations: Vec<Interval>,
     /// When they are.
     scope: Intervals,
+    /// For each piece of work whether it belongs to them; empty where whole captures are compared.
+    belongs: Vec<bool>,
 }
 
 /// A name of a category with its tally and its longest event.
@@ -47,13 +52,26 @@ pub(super) struct GpuTime {
 
 impl<'a> Side<'a> {
     pub(super) fn of(timeline: &'a Timeline, input: u32, params: &CompareParams) -> Self {
+        let work = GpuWork::of(timeline);
+        let options = IterationOptions {
+            by: params.by,
+            range: params.range.clone(),
+        };
+        let found = iteration::of_work(timeline, &work, &options);
         let skip = usize::try_from(params.skip_iterations).unwrap_or(usize::MAX);
-        let iterations: Vec<Interval> = iterations(timeline).into_iter().skip(skip).collect();
+        let is_compared = |list: &[Iteration]| (0..list.len()).map(|place| place >= skip).collect::<Vec<bool>>();
+        let compared: Vec<bool> = found.loops().flat_map(is_compared).collect();
+        let kept = found.list.iter().zip(&compared).filter(|(_, compared)| **compared);
+        let iterations: Vec<Interval> = kept.map(|(iteration, _)| iteration.time).collect();
+        let assigned = found.assign(timeline, &work).iteration.into_iter();
+        let belongs = assigned.map(|place| compared.get(index(place)).copied().unwrap_or(false));
         Self {
             timeline,
             input,
-            work: GpuWork::of(timeline),
             scope: iterations.iter().copied().collect(),
+            belongs: belongs.collect(),
+            work,
+            found,
             iterations,
         }
     }
@@ -61,6 +79,7 @@ impl<'a> Side<'a> {
     /// Compares the whole capture in place of its iterations.
     pub(super) fn compare_whole(&mut self) {
         self.iterations.clear();
+        self.belongs.clear();
         self.scope = Intervals::default();
     }
 
@@ -77,18 +96,12 @@ impl<'a> Side<'a> {
         scope.is_empty() || last.is_some_and(|interval| start < interval.end)
     }
 
-    /// When a piece of work was launched; when it began, where its launch was not recorded.
-    fn counts_from(&self, work: Work) -> (u64, bool) {
-        let calls = self.timeline.capture.events.get(&Category::CudaApi);
-        let launch = calls.zip(work.launch(self.timeline));
-        let start = launch.and_then(|(calls, at)| calls.start_ns.get(at).copied());
-        (start.unwrap_or(work.time.start), start.is_some())
-    }
-
-    /// The kernels that were launched in what is compared.
+    /// The work that belongs to what is compared.
     fn compared_work(&self) -> impl Iterator<Item = Work> + '_ {
-        let all = self.work.all().iter().copied();
-        all.filter(|work| self.scope.is_empty() || self.holds(self.counts_from(*work).0))
+        let all = self.work.all().iter().enumerate();
+        let whole = self.belongs.is_empty();
+        let within = all.filter(move |(at, _)| whole || self.belongs.get(*at).copied().unwrap_or(false));
+        within.map(|(_, work)| *work)
     }
 
     /// Kernels by name.
@@ -270,7 +283,7 @@ impl<'a> Side<'a> {
         let (mut count, mut without_launch) = (0, 0);
         for work in kernels {
             count += 1;
-            without_launch += u64::from(!self.counts_from(work).1);
+            without_launch += u64::from(work.launch(self.timeline).is_none());
         }
         let named = |name: String| {
             if name.is_empty() {
@@ -290,15 +303,6 @@ impl<'a> Side<'a> {
             kernels_without_launch: without_launch,
         }
     }
-}
-
-/// The iterations that the capture marks, by start.
-fn iterations(timeline: &Timeline) -> Vec<Interval> {
-    let Some(steps) = timeline.capture.events.get(&Category::Step) else {
-        return Vec::new();
-    };
-    let all = (0..steps.len()).map(|at| Interval::of(steps, at));
-    all.filter(|step| !step.is_empty()).collect()
 }
 
 /// For each name of the events at these places its tally, its longest event and the row of that.

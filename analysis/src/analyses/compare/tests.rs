@@ -180,7 +180,11 @@ fn captures_of_other_amounts_of_work_without_iterations_have_no_verdict() {
     // A window of the same length in which a slower program got less done: the span says nothing.
     let before = unmarked(&[1000; 20], &[("gemm", 900)]);
     let after = unmarked(&[1250; 16], &[("gemm", 1150)]);
-    let found = compared(&before, &after);
+    let whole = CompareParams {
+        per: ComparedPer::Capture,
+        ..CompareParams::default()
+    };
+    let found = of(&before, &after, &whole);
     assert_eq!(found.time.kind, ComparedTimeKind::GpuSpan);
     assert_eq!(
         found.verdict,
@@ -190,7 +194,18 @@ fn captures_of_other_amounts_of_work_without_iterations_have_no_verdict() {
     );
     // With the same work it does.
     let same = unmarked(&[1250; 20], &[("gemm", 1150)]);
-    assert_eq!(compared(&before, &same).verdict, ComparisonVerdict::RegressionLikely);
+    assert_eq!(of(&before, &same, &whole).verdict, ComparisonVerdict::RegressionLikely);
+}
+
+#[test]
+fn iterations_of_different_kinds_are_not_compared() {
+    let marked = program(&[1000; 8], &[("gemm", 300), ("add", 100)]);
+    let other = unmarked(&[1000; 8], &[("gemm", 300), ("add", 100)]);
+    let found = compared(&marked, &other);
+    assert_eq!(
+        (found.unit, found.verdict),
+        (ComparedUnit::Capture, ComparisonVerdict::Neutral)
+    );
 }
 
 #[test]
