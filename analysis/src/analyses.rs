@@ -5,6 +5,7 @@ pub mod compare;
 mod cpu_gpu;
 mod events;
 mod gpu_time;
+mod iterations;
 mod kernel_changes;
 mod kernel_types;
 mod kernels_per_stream;
@@ -16,6 +17,10 @@ pub use compare::Compare;
 pub use cpu_gpu::{CpuGpu, CpuGpuParams, CpuGpuTime};
 pub use events::EventsAnalysis;
 pub use gpu_time::{GpuTime, GpuTimeParams, GpuTimes, TimeOfGpu};
+pub use iterations::{
+    AssignedWork, IterationDetail, IterationKernel, IterationRow, IterationStatistics, Iterations, IterationsParams,
+    IterationsResult, PipelineBubbles,
+};
 pub use kernel_changes::KernelChanges;
 pub use kernel_types::{ClassOfWork, KernelTypes, KernelTypesParams, NamedWork, TypesOfWork};
 pub use kernels_per_stream::KernelsPerStream;

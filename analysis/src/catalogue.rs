@@ -1,6 +1,7 @@
 //! Every analysis, a line each.
 
 use crate::analyses::EventsAnalysis;
+use crate::analyses::Iterations;
 use crate::analyses::nsys_stats as nsys;
 use crate::analyses::{Collectives, Compare, KernelChanges, KernelsPerStream};
 use crate::analyses::{CpuGpu, GpuTime, KernelTypes, Overlap};
@@ -39,6 +40,7 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<nsys::NvtxGpuProjSum>(),
     &Definition::of::<nsys::NvtxGpuProjTrace>(),
     &Definition::of::<nsys::OsrtSum>(),
+    &Definition::of::<Iterations>(),
     &entries::EVENTS_CSV,
     &entries::EVENTS_PARQUET,
     &entries::SAMPLES_CSV,

@@ -49,6 +49,10 @@ pub use flopwatch_model as model;
 
 pub use analyses::EventsAnalysis;
 pub use analyses::nsys_stats;
+pub use analyses::{
+    AssignedWork, IterationDetail, IterationKernel, IterationRow, IterationStatistics, Iterations, IterationsParams,
+    IterationsResult, PipelineBubbles,
+};
 pub use analyses::{ClassOfWork, KernelTypes, KernelTypesParams, NamedWork, TypesOfWork};
 pub use analyses::{Collectives, CollectivesParams, CollectivesResult, Compare, compare};
 pub use analyses::{CpuGpu, CpuGpuParams, CpuGpuTime};
