@@ -5,6 +5,7 @@ pub mod compare;
 mod cpu_gpu;
 mod events;
 mod gpu_time;
+mod host_sync;
 mod iterations;
 mod kernel_changes;
 mod kernel_types;
@@ -17,6 +18,7 @@ pub use compare::Compare;
 pub use cpu_gpu::{CpuGpu, CpuGpuParams, CpuGpuTime};
 pub use events::EventsAnalysis;
 pub use gpu_time::{GpuTime, GpuTimeParams, GpuTimes, TimeOfGpu};
+pub use host_sync::{HostSync, HostSyncParams, HostSyncResult, SyncHolder, SyncKind};
 pub use iterations::{
     AssignedWork, IterationDetail, IterationKernel, IterationRow, IterationStatistics, Iterations, IterationsParams,
     IterationsResult, PipelineBubbles,

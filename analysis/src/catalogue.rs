@@ -1,6 +1,7 @@
 //! Every analysis, a line each.
 
 use crate::analyses::EventsAnalysis;
+use crate::analyses::HostSync;
 use crate::analyses::Iterations;
 use crate::analyses::nsys_stats as nsys;
 use crate::analyses::{Collectives, Compare, KernelChanges, KernelsPerStream};
@@ -41,6 +42,7 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<nsys::NvtxGpuProjTrace>(),
     &Definition::of::<nsys::OsrtSum>(),
     &Definition::of::<Iterations>(),
+    &Definition::of::<HostSync>(),
     &entries::EVENTS_CSV,
     &entries::EVENTS_PARQUET,
     &entries::SAMPLES_CSV,

@@ -22,6 +22,7 @@ mod format;
 pub mod gpu;
 mod group;
 pub mod holder;
+pub mod host_call;
 mod input;
 pub mod interval;
 pub mod iteration;
@@ -54,9 +55,11 @@ pub use analyses::{
     IterationsResult, PipelineBubbles,
 };
 pub use analyses::{ClassOfWork, KernelTypes, KernelTypesParams, NamedWork, TypesOfWork};
-pub use analyses::{Collectives, CollectivesParams, CollectivesResult, Compare, compare};
+pub use analyses::{Collectives, CollectivesParams, CollectivesResult};
+pub use analyses::{Compare, compare};
 pub use analyses::{CpuGpu, CpuGpuParams, CpuGpuTime};
 pub use analyses::{GpuTime, GpuTimeParams, GpuTimes, TimeOfGpu};
+pub use analyses::{HostSync, HostSyncParams, HostSyncResult, SyncHolder, SyncKind};
 pub use analyses::{KernelChanges, KernelsPerStream};
 pub use analyses::{Overlap, OverlapOfGpu, OverlapParams, Overlaps};
 pub use definition::{Analysis, AnalysisError, Definition, InputCount, NoParameters, Report, ResultType};

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::collective::{Collective, CollectiveOperation, Collectives as Found, bytes_per_second};
 use crate::coverage::Coverage;
 use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::group::Group;
 use crate::input::Inputs;
 use crate::interval::Intervals;
 use crate::kernel_class::WorkClass;
@@ -172,6 +173,7 @@ impl Analysis for Collectives {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "Message sizes, algorithm and bus bandwidth, outliers and hidden time of NCCL's and other collectives.";
+    const GROUP: Group = Group::Host;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Found::NEEDS;
     type Params = CollectivesParams;

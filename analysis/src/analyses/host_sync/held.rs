@@ -1,0 +1,123 @@
+//! What of the program holds a wait: the innermost range, operator, annotation and function around it on its thread.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::SyncKind;
+use crate::holder::{Question, innermost, row_on};
+use crate::host_call::{CallCost, HostCall, ProcessGpus};
+use crate::model::{Category, ColumnId, Events, Timeline, Track, index};
+use crate::operation_name::normalised;
+use crate::page::Place;
+
+/// A range, operator, annotation or function that holds waits.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SyncHolder {
+    /// Its category: `nvtx_range`, `cpu_op`, `annotation` or `python_function`.
+    pub category: Category,
+    /// Its name without the numbers that tell one instance from the next.
+    pub name: String,
+    /// What the waits cost that it holds with no other of its category between.
+    pub cost: CallCost,
+    /// The longest of these waits.
+    pub longest: Place,
+}
+
+/// Which events hold each wait, per category.
+pub(super) struct Held {
+    categories: Vec<(Category, Vec<u32>)>,
+}
+
+const HOLDERS: [(Category, Track); 4] = [
+    (Category::NvtxRange, Track::Nvtx),
+    (Category::CpuOp, Track::CpuOp),
+    (Category::Annotation, Track::Annotation),
+    (Category::PythonFunction, Track::Python),
+];
+
+impl Held {
+    /// Of `calls`, which are sorted by start.
+    pub(super) fn of(timeline: &Timeline, calls: &[(SyncKind, HostCall)]) -> Self {
+        let mut categories = Vec::new();
+        for (category, track) in HOLDERS {
+            let Some(events) = timeline.capture.events.get(&category) else {
+                continue;
+            };
+            let rows = row_on(timeline, track);
+            let row = |call: &HostCall| rows.get(index(call.row)).copied().flatten();
+            let questions: Vec<Question> = calls
+                .iter()
+                .map(|(_, call)| Question {
+                    time: call.time,
+                    // A thread without such a row is asked for a row that no event has.
+                    row: row(call).unwrap_or(u32::MAX),
+                })
+                .collect();
+            let style = events.column(ColumnId::RangeStyle);
+            let nests = |at: usize| style.and_then(|style| style.get(at)).unwrap_or(0) == 0;
+            categories.push((category, innermost(events, nests, &questions)));
+        }
+        Self { categories }
+    }
+
+    /// Name of the shortest of the events that hold the call at `place`.
+    pub(super) fn innermost<'a>(&self, timeline: &'a Timeline, place: usize) -> Option<&'a str> {
+        let around = self.categories.iter().filter_map(|(category, holders)| {
+            let events = timeline.capture.events.get(category)?;
+            let at = holders.get(place).filter(|at| **at != Events::NO_PARENT)?;
+            let length = events.duration_ns.get(index(*at))?;
+            Some((length, events.name_of(index(*at))))
+        });
+        around.min().map(|(_, name)| name)
+    }
+
+    /// The holders of each category, and how many were left out.
+    pub(super) fn holders(
+        &self,
+        timeline: &Timeline,
+        calls: &[(SyncKind, HostCall)],
+        gpus: &ProcessGpus,
+        limit: usize,
+    ) -> (Vec<SyncHolder>, u64) {
+        let (mut all, mut left_out) = (Vec::new(), 0);
+        for (category, holders) in &self.categories {
+            let Some(events) = timeline.capture.events.get(category) else {
+                continue;
+            };
+            let mut by_name: BTreeMap<u32, Vec<&HostCall>> = BTreeMap::new();
+            for (at, (_, call)) in holders.iter().zip(calls) {
+                if let Some(name) = events.name.get(index(*at)) {
+                    by_name.entry(*name).or_default().push(call);
+                }
+            }
+            let mut by_operation: BTreeMap<String, Vec<&HostCall>> = BTreeMap::new();
+            for (name, calls) in by_name {
+                let name = events.names.get(index(name)).map_or("", String::as_str);
+                by_operation
+                    .entry(normalised(name).into_owned())
+                    .or_default()
+                    .extend(calls);
+            }
+            let rows = by_operation.into_iter().filter_map(|(name, calls)| {
+                let longest = calls
+                    .iter()
+                    .max_by_key(|call| (call.time.len(), call.time.start))?
+                    .place();
+                Some(SyncHolder {
+                    category: *category,
+                    name,
+                    cost: gpus.cost(timeline, calls),
+                    longest,
+                })
+            });
+            let mut rows: Vec<SyncHolder> = rows.collect();
+            rows.sort_by_key(|row| std::cmp::Reverse(row.cost.total_ns));
+            left_out += u64::try_from(rows.len().saturating_sub(limit)).unwrap_or(u64::MAX);
+            rows.truncate(limit);
+            all.append(&mut rows);
+        }
+        (all, left_out)
+    }
+}
