@@ -360,6 +360,10 @@ pub(crate) struct TimelineQuery {
     pub(crate) limit: Option<u32>,
 }
 
+/// Most events on a page, and the longest name of a category, as the document says.
+const MOST_EVENTS: u32 = 100_000;
+const LONGEST_CATEGORY: usize = 64;
+
 impl TimelineQuery {
     /// The parameters of the analysis `events`; none are given where the earliest events are asked for. Numbers are those of 63 bits,
     /// as the document says of every 64-bit integer.
@@ -372,6 +376,17 @@ impl TimelineQuery {
         {
             let bound = "from, to and after must be at most 9223372036854775807";
             return Err(Problem::BadRequest(bound.to_owned()));
+        }
+        if self.limit.is_some_and(|limit| !(1..=MOST_EVENTS).contains(&limit)) {
+            return Err(Problem::BadRequest(format!("limit must be 1 to {MOST_EVENTS}")));
+        }
+        if self
+            .category
+            .as_deref()
+            .is_some_and(|name| name.chars().count() > LONGEST_CATEGORY)
+        {
+            let bound = format!("category must have at most {LONGEST_CATEGORY} characters");
+            return Err(Problem::BadRequest(bound));
         }
         let text = |value: Option<u64>| value.map(|value| value.to_string());
         let given = [
