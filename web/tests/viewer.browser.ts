@@ -184,6 +184,29 @@ test("an area has the figures of its events", async () => {
   expect(await panel(page).locator("tbody tr").count()).toBeGreaterThan(100);
 });
 
+test("a category is hidden and shown again, and the earlier viewer's colours can be had", async () => {
+  const page = await open();
+  await settled(page);
+  const clip = (await page.locator(".tracks").boundingBox())!;
+  const picture = () => page.screenshot({ clip });
+  const whole = await picture();
+  const kernels = page.locator(".legend").getByRole("button", { name: "kernel" });
+  await kernels.click();
+  await page.waitForFunction(() => location.hash.includes("hide=cuda_kernel"));
+  await settled(page);
+  const without = await picture();
+  expect(await compare(page, whole, without)).toBeGreaterThan(0.001);
+  expect(await kernels.getAttribute("aria-pressed")).toBe("false");
+  await kernels.click();
+  await page.waitForFunction(() => !location.hash.includes("hide="));
+  await settled(page);
+  expect(await compare(page, whole, await picture())).toBeLessThan(0.001);
+  await page.getByRole("combobox").selectOption("classic");
+  await page.waitForFunction(() => location.hash.includes("color=classic"));
+  await settled(page);
+  expect(await compare(page, whole, await picture())).toBeGreaterThan(0.001);
+});
+
 test("a link shows what was seen: time, selection, search, colours", async () => {
   const page = await open();
   await page.getByRole("searchbox", { name: /Search names/ }).fill("layer 8");

@@ -31,17 +31,31 @@ const CATEGORIES: Readonly<Record<string, readonly [number, number, number]>> = 
   other: [0, 0, 58],
 };
 
+/** What colours say: the category, in ours or in those of the earlier viewer, or the name. */
+export const COLORINGS = ["category", "classic", "name"] as const;
+export type Coloring = (typeof COLORINGS)[number];
+
+/** Colours of the earlier viewer: kernels red, copies blue and green, NVTX purple. */
+const CLASSIC: Readonly<Record<string, readonly [number, number, number]>> = {
+  cuda_kernel: [0, 72, 54],
+  cuda_memcpy_h2d: [212, 76, 54],
+  cuda_memcpy_d2h: [135, 52, 42],
+  cuda_memcpy_d2d: [178, 54, 40],
+  nvtx_range: [275, 55, 60],
+};
+
 /** Colour of counters. */
 const COUNTER: readonly [number, number, number] = [160, 50, 45];
 
 /** The colour of a category as CSS. */
-export function categoryCss(name: string, dark: boolean): string {
-  const [r, g, b] = categoryRgb(name, dark);
+export function categoryCss(name: string, dark: boolean, coloring: Coloring = "category"): string {
+  const [r, g, b] = categoryRgb(name, dark, coloring);
   return `rgb(${r} ${g} ${b})`;
 }
 
-function categoryRgb(name: string, dark: boolean): Rgb {
-  const [hue, saturation, light] = CATEGORIES[name] ?? COUNTER;
+function categoryRgb(name: string, dark: boolean, coloring: Coloring): Rgb {
+  const classic = coloring === "classic" ? CLASSIC[name] : undefined;
+  const [hue, saturation, light] = classic ?? CATEGORIES[name] ?? COUNTER;
   return hsl(hue, saturation, dark ? light + 4 : light);
 }
 
@@ -51,11 +65,11 @@ export function slotRgb(slot: number, dark: boolean): Rgb {
   return hsl((slot * 137.508) % 360, 46 + (slot % 3) * 10, (dark ? 58 : 52) + (slot % 2) * 6);
 }
 
-/** The palette's texture: categories in the first line, names in the second. */
-export function paletteBytes(categories: readonly string[], dark: boolean): Uint8Array<ArrayBuffer> {
+/** The palette's texture: categories in the first line, names in the second. A hidden category has no opacity, which the shader knows. */
+export function paletteBytes(categories: readonly string[], dark: boolean, coloring: Coloring, hidden: ReadonlySet<string>): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(PALETTE_WIDTH * 2 * 4);
   const put = (at: number, [r, g, b]: Rgb, alpha = 255) => bytes.set([r, g, b, alpha], at * 4);
-  categories.forEach((name, at) => put(at, categoryRgb(name, dark)));
+  categories.forEach((name, at) => put(at, categoryRgb(name, dark, coloring), hidden.has(name) ? 0 : 255));
   put(categories.length, hsl(...COUNTER));
   put(PALETTE_WIDTH - 1, dark ? [255, 255, 255] : [0, 0, 0], dark ? 22 : 18);
   for (let slot = 0; slot < SLOTS; slot += 1) {

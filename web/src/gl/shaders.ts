@@ -64,7 +64,9 @@ void main() {
   float top = place.w > 0.5 ? 0.0 : u_top;
   y0 = max(y0, top) * u_ratio;
   y1 = max(y1, top) * u_ratio;
-  bool hidden = place.z < 0.5 || y1 <= y0 || y0 > u_size.y || x1 < -1.0 || x0 > u_size.x;
+  // A category without opacity is hidden, whatever its events are coloured by.
+  bool unseen = v_kind != IDLE && texelFetch(u_palette, ivec2(int(category), 0), 0).a == 0.0;
+  bool hidden = unseen || place.z < 0.5 || y1 <= y0 || y0 > u_size.y || x1 < -1.0 || x0 > u_size.x;
   // What is thinner than a pixel is a pixel wide.
   x1 = max(x1, x0 + u_least);
   x0 = max(x0, -8.0);

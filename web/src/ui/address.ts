@@ -1,5 +1,6 @@
 /** What the address bar holds: the file, the page, the viewport and the selection, so that a link shows what you see. */
 
+import { COLORINGS, type Coloring } from "../gl/palette";
 import { TIME_FORMATS, type TimeFormat } from "../view/format";
 
 /** The state that a link carries. */
@@ -15,7 +16,9 @@ export interface Address {
   /** The selected event: its category's name and its index. */
   readonly selected: { readonly category: string; readonly index: number } | undefined;
   readonly search: string;
-  readonly byName: boolean;
+  readonly coloring: Coloring;
+  /** Names of categories that are not drawn. */
+  readonly hidden: readonly string[];
   readonly timeFormat: TimeFormat;
 }
 
@@ -35,7 +38,8 @@ export function parseAddress(query: string, hash: string): Address {
     to: span ? Number(time[2]) : undefined,
     selected: selected ? { category: selected[1] as string, index: Number(selected[2]) } : undefined,
     search: said.get("q") ?? "",
-    byName: said.get("color") === "name",
+    coloring: COLORINGS.find((coloring) => coloring === said.get("color")) ?? "category",
+    hidden: (said.get("hide") ?? "").split(",").filter((name) => /^[a-z0-9_]+$/.test(name)),
     timeFormat: format,
   };
 }
@@ -58,8 +62,11 @@ export function hashOf(address: Omit<Address, "file">): string {
   if (address.search !== "") {
     parts.set("q", address.search);
   }
-  if (address.byName) {
-    parts.set("color", "name");
+  if (address.coloring !== "category") {
+    parts.set("color", address.coloring);
+  }
+  if (address.hidden.length > 0) {
+    parts.set("hide", address.hidden.join(","));
   }
   if (address.timeFormat !== "auto") {
     parts.set("time", address.timeFormat);

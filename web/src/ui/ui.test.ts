@@ -15,14 +15,15 @@ test("an address comes back as it was written", () => {
     to: 5000,
     selected: { category: "cuda_kernel", index: 5 },
     search: "a & b=#",
-    byName: true,
+    coloring: "classic" as const,
+    hidden: ["cuda_api", "nvtx_range"],
     timeFormat: "utc" as const,
   };
   expect(parseAddress("?file=a%20b.h5", hashOf(address))).toEqual({ ...address, file: "a b.h5" });
 });
 
 test("an address that nobody wrote is as usual", () => {
-  expect(parseAddress("", "#t=9-1&sel=x&time=never&session=../x")).toMatchObject({ file: undefined, session: undefined, from: undefined, selected: undefined, timeFormat: "auto", search: "" });
+  expect(parseAddress("", "#t=9-1&sel=x&time=never&session=../x&color=pink&hide=,A b")).toMatchObject({ coloring: "category", hidden: [], file: undefined, session: undefined, from: undefined, selected: undefined, timeFormat: "auto", search: "" });
 });
 
 const row = (name: string, total: number): SummaryRow => ({ name, share_of_table: 0.5, calls: 2, total, avg: 1, median: 1, min: 1, max: 1, stddev: 0 });

@@ -4,6 +4,7 @@ import { emptyShelf } from "../bytes/shelf";
 import { Engine, ForeignFile } from "../engine/client";
 import type { Area, AreaStats, EventDetails, EventPlace, EventRef, Flow, Hits, Place } from "../engine/protocol";
 import type { Gateway } from "../gateway/client";
+import type { Coloring } from "../gl/palette";
 import type { Header } from "../timeline/header";
 import { TIME_FORMATS, type TimeFormat } from "../view/format";
 import type { Arrangement } from "../view/layout";
@@ -66,7 +67,9 @@ export class Workspace extends Observable {
   hit: EventPlace | undefined;
   marks: readonly Mark[] = [];
   arrangement: Arrangement = { folded: new Set(), pinned: [], order: new Map(), filter: "" };
-  byName: boolean;
+  coloring: Coloring;
+  /** Categories that are not drawn. */
+  hidden: ReadonlySet<string>;
   timeFormat: TimeFormat;
   /** What a screen reader says. */
   announcement = "";
@@ -96,7 +99,8 @@ export class Workspace extends Observable {
       this.changed();
     });
     this.search = initial.search;
-    this.byName = initial.byName;
+    this.coloring = initial.coloring;
+    this.hidden = new Set(initial.hidden);
     this.timeFormat = initial.timeFormat;
     this.engine = new Engine((bytes, requests) => {
       this.bytes = bytes;
@@ -426,8 +430,23 @@ export class Workspace extends Observable {
     }
   }
 
-  setByName(byName: boolean): void {
-    this.byName = byName;
+  get byName(): boolean {
+    return this.coloring === "name";
+  }
+
+  setColoring(coloring: Coloring): void {
+    this.coloring = coloring;
+    this.keepAddress();
+    this.changed();
+  }
+
+  /** Hides a category, or shows it again. */
+  toggleCategory(name: string): void {
+    const hidden = new Set(this.hidden);
+    if (!hidden.delete(name)) {
+      hidden.add(name);
+    }
+    this.hidden = hidden;
     this.keepAddress();
     this.changed();
   }
@@ -469,7 +488,8 @@ export class Workspace extends Observable {
         to: this.viewport?.to,
         selected: selected && this.selected ? { category: selected.name, index: this.selected.index } : undefined,
         search: this.search,
-        byName: this.byName,
+        coloring: this.coloring,
+        hidden: [...this.hidden],
         timeFormat: this.timeFormat,
       });
       history.replaceState(null, "", location.pathname + this.query + hash);

@@ -65,6 +65,9 @@ export class Controller {
   readonly figures: FrameFigures = { frames: [], draws: 0, instances: 0, viewMs: 0, firstPaintMs: undefined };
   private readonly renderer: Renderer;
   private frame = 0;
+  private dark = false;
+  /** The colours that the renderer has: how events are coloured, and what is hidden. */
+  private painted: string | undefined;
   /** What the worker was last asked for, until it answers. */
   private asked: { readonly from: number; readonly to: number; readonly step: number; readonly named: boolean } | undefined;
   private lanes: Uint16Array = new Uint16Array(0);
@@ -103,9 +106,25 @@ export class Controller {
 
   setDark(dark: boolean): void {
     this.theme = colors(dark);
-    const names = this.workspace.header?.categories.map((category) => category.name) ?? [];
-    this.renderer.setPalette(paletteBytes(names, dark));
+    this.dark = dark;
+    this.painted = undefined;
     this.schedule();
+  }
+
+  /** Gives the renderer its colours where they are others than before. */
+  private paint(): void {
+    const { coloring, hidden, header } = this.workspace;
+    const wanted = `${coloring} ${[...hidden].join()}`;
+    if (this.painted !== wanted) {
+      this.painted = wanted;
+      const names = header?.categories.map((category) => category.name) ?? [];
+      this.renderer.setPalette(paletteBytes(names, this.dark, coloring, hidden));
+    }
+  }
+
+  private isHidden(category: number): boolean {
+    const name = this.workspace.header?.categories[category]?.name;
+    return name !== undefined && this.workspace.hidden.has(name);
   }
 
   resize(width: number, height: number): void {
@@ -189,6 +208,7 @@ export class Controller {
       this.rowsMoved.fire();
     }
     this.askForView();
+    this.paint();
     this.renderer.draw({
       viewport,
       height: this.height,
@@ -390,7 +410,7 @@ export class Controller {
     const lane = laneAt(line, y - this.topOf(line) + line.y);
     const slack = nsPerPixel(viewport) * 2;
     const at = picker.pick(line.row, lane, toTime(viewport, x), slack);
-    return at === undefined ? undefined : { at, x, y, line };
+    return at === undefined || this.isHidden(picker.category(at)) ? undefined : { at, x, y, line };
   }
 
   /** Moves the hover; says whether something changed. */

@@ -1,5 +1,6 @@
 /** Keys. Those that move and zoom work as long as they are held. */
 
+import { COLORINGS } from "../../gl/palette";
 import { moved } from "../../view/layout";
 import { toTime } from "../../view/scale";
 import { isTyping } from "../app";
@@ -139,7 +140,7 @@ function act(controller: Controller, event: KeyboardEvent, key: string): boolean
       workspace.nextTimeFormat();
       return true;
     case "k":
-      workspace.setByName(!workspace.byName);
+      workspace.setColoring(COLORINGS[(COLORINGS.indexOf(workspace.coloring) + 1) % COLORINGS.length] ?? "category");
       return true;
     case "escape":
       void workspace.choose(undefined);

@@ -27,7 +27,7 @@ function EventPanel({ workspace, event }: { workspace: Workspace; event: EventDe
   return (
     <>
       <h2>
-        <i style={{ background: categoryCss(category, isDark()) }} />
+        <i style={{ background: categoryCss(category, isDark(), workspace.coloring) }} />
         <span class="name">{event.text}</span>
         <button type="button" onClick={() => void workspace.find(event.text)}>
           Find all
@@ -135,7 +135,7 @@ function AreaPanel({ workspace }: { workspace: Workspace }) {
               {sorted.slice(0, MOST_ROWS).map((row) => (
                 <tr key={`${row.category}/${row.name}`}>
                   <td>
-                    <i style={{ background: categoryCss(header?.categories[row.category]?.name ?? "", isDark()) }} />
+                    <i style={{ background: categoryCss(header?.categories[row.category]?.name ?? "", isDark(), workspace.coloring) }} />
                     {row.text}
                   </td>
                   <td class="number">{format.grouped(row.count)}</td>

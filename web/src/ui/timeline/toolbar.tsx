@@ -1,6 +1,6 @@
 /** What the keys do, for the pointer; and what this level of detail leaves out. */
 
-import { categoryCss } from "../../gl/palette";
+import { categoryCss, type Coloring } from "../../gl/palette";
 import * as format from "../../view/format";
 import { isDark } from "../dark";
 import { useObservable } from "../store";
@@ -22,8 +22,9 @@ export function Toolbar({ workspace, controller }: { workspace: Workspace; contr
       </button>
       <label>
         Colour
-        <select value={workspace.byName ? "name" : "category"} onChange={(event) => workspace.setByName(event.currentTarget.value === "name")}>
+        <select value={workspace.coloring} onChange={(event) => workspace.setColoring(event.currentTarget.value as Coloring)}>
           <option value="category">by category</option>
+          <option value="classic">by category, classic</option>
           <option value="name">by name</option>
         </select>
       </label>
@@ -35,10 +36,16 @@ export function Toolbar({ workspace, controller }: { workspace: Workspace; contr
         {header?.categories
           .filter((category) => category.count > 0)
           .map((category) => (
-            <span key={category.name}>
-              <i style={{ background: categoryCss(category.name, isDark()) }} />
+            <button
+              type="button"
+              key={category.name}
+              aria-pressed={!workspace.hidden.has(category.name)}
+              title={workspace.hidden.has(category.name) ? "Show these events" : "Hide these events"}
+              onClick={() => workspace.toggleCategory(category.name)}
+            >
+              <i style={{ background: categoryCss(category.name, isDark(), workspace.coloring) }} />
               {category.name.replace(/^cuda_/, "").replaceAll("_", " ")}
-            </span>
+            </button>
           ))}
       </span>
     </div>
