@@ -11,6 +11,7 @@ mod kernel_changes;
 mod kernel_types;
 mod kernels_per_stream;
 pub mod nsys_stats;
+pub mod operations;
 mod overlap;
 
 pub use collectives::{Collectives, CollectivesParams, CollectivesResult};

@@ -4,6 +4,7 @@ use crate::analyses::EventsAnalysis;
 use crate::analyses::HostSync;
 use crate::analyses::Iterations;
 use crate::analyses::nsys_stats as nsys;
+use crate::analyses::operations::OperationsAnalysis;
 use crate::analyses::{Collectives, Compare, KernelChanges, KernelsPerStream};
 use crate::analyses::{CpuGpu, GpuTime, KernelTypes, Overlap};
 use crate::definition::{Definition, ResultType};
@@ -43,6 +44,7 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<nsys::OsrtSum>(),
     &Definition::of::<Iterations>(),
     &Definition::of::<HostSync>(),
+    &Definition::of::<OperationsAnalysis>(),
     &entries::EVENTS_CSV,
     &entries::EVENTS_PARQUET,
     &entries::SAMPLES_CSV,

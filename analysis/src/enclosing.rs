@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use crate::interval::{Interval, Intervals};
 use crate::model::{Category, Timeline, index};
-use crate::work::GpuWork;
+use crate::work::{GpuWork, Work};
 
 /// The threads of a timeline, numbered from 0. A thread has a row per track, and all of them have its number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -78,12 +78,17 @@ pub struct LaunchedWork {
 impl LaunchedWork {
     /// Of `work`, the GPU work of `timeline`. Needs rows, the events of [`Category::CudaApi`] and [`crate::model::ColumnId::Launch`].
     pub fn of(timeline: &Timeline, threads: &Threads, work: &GpuWork) -> Self {
+        Self::of_those(timeline, threads, work, |_| true)
+    }
+
+    /// The same of the pieces that `wanted` picks.
+    pub fn of_those(timeline: &Timeline, threads: &Threads, work: &GpuWork, wanted: impl Fn(&Work) -> bool) -> Self {
         let mut found = Self {
             threads: vec![OfThread::default(); index(threads.count())],
             ..Self::default()
         };
         let calls = timeline.capture.events.get(&Category::CudaApi);
-        for (number, piece) in (0_u32..).zip(work.all()) {
+        for (number, piece) in (0_u32..).zip(work.all()).filter(|(_, piece)| wanted(piece)) {
             let thread = || {
                 let (calls, launch) = (calls?, piece.launch(timeline)?);
                 let thread = threads.of_row(*calls.row.get(launch)?)?;

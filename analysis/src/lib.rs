@@ -50,6 +50,7 @@ pub use flopwatch_model as model;
 
 pub use analyses::EventsAnalysis;
 pub use analyses::nsys_stats;
+pub use analyses::operations;
 pub use analyses::{
     AssignedWork, IterationDetail, IterationKernel, IterationRow, IterationStatistics, Iterations, IterationsParams,
     IterationsResult, PipelineBubbles,

@@ -13,5 +13,6 @@ mod host;
 #[allow(dead_code, reason = "the suite of the readers uses all of it")]
 #[path = "../suite/nsys.rs"]
 mod nsys;
+mod operations;
 mod steps;
 mod time;

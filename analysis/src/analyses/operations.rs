@@ -1,0 +1,599 @@
+//! Operations: what was called how often, how long it took, and what its time was made of.
+
+mod bottleneck;
+mod calls;
+mod dashboard;
+mod kind;
+mod memory;
+mod split;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use bottleneck::{OperationBottleneck, OperationReason, OperationRule};
+pub use kind::{OperationChoice, OperationKind};
+
+use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::enclosing::{LaunchedWork, Threads};
+use crate::group::Group;
+use crate::input::Inputs;
+use crate::interval::{Interval, Intervals};
+use crate::model::{Category, ColumnId, Figures, RowMajor, Timeline, approximate, figures_by_key, index};
+use crate::needs::{Needs, Selection};
+use crate::not_captured::NotCaptured;
+use crate::page::Page;
+use crate::summary::Statistics;
+use crate::work::GpuWork;
+use calls::{Call, Calls};
+use memory::Memory;
+use split::{Parts, Splitter};
+
+/// Calls, time and what it was made of, per operation.
+#[derive(Debug)]
+pub struct OperationsAnalysis;
+
+/// What [`OperationsAnalysis`] and `operations-profile` read.
+pub(super) const NEEDS: Needs = Needs {
+    categories: Selection::Only(&[
+        Category::CudaKernel,
+        Category::CudaMemcpyH2d,
+        Category::CudaMemcpyD2h,
+        Category::CudaMemcpyD2d,
+        Category::CudaMemcpyP2p,
+        Category::CudaMemcpyOther,
+        Category::CudaMemset,
+        Category::CudaApi,
+        Category::NvtxRange,
+        Category::CpuOp,
+        Category::Annotation,
+        Category::Step,
+        Category::DeviceOp,
+    ]),
+    columns: Selection::Only(&[
+        ColumnId::Launch,
+        ColumnId::Bytes,
+        ColumnId::RangeStyle,
+        ColumnId::HloOp,
+        ColumnId::HloModule,
+    ]),
+    names: true,
+    rows: true,
+    allocations: true,
+    ..Needs::NOTHING
+};
+
+/// Parameters of [`OperationsAnalysis`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct OperationsParams {
+    /// What operations are made of.
+    pub kind: OperationChoice,
+    /// Most operations in the result, those that take longest by themselves.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub top: u32,
+    /// Most bottlenecks.
+    #[schemars(range(min = 0, max = 100))]
+    pub bottlenecks: u32,
+    /// Most calls of the operation timeline, the first ones.
+    #[schemars(range(min = 0, max = 10_000))]
+    pub first_calls: u32,
+    /// Most names as captured per operation, those with most calls.
+    #[schemars(range(min = 0, max = 1000))]
+    pub names: u32,
+    /// Whether names that differ in numbers, addresses and ids alone are one operation.
+    pub normalise: bool,
+}
+
+impl Default for OperationsParams {
+    fn default() -> Self {
+        Self {
+            kind: OperationChoice::Auto,
+            top: 200,
+            bottlenecks: 5,
+            first_calls: 100,
+            names: 5,
+            normalise: true,
+        }
+    }
+}
+
+/// The operations of a capture.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Operations {
+    /// What they are made of.
+    pub kind: OperationKind,
+    /// Calls of each kind that the capture holds.
+    pub kinds: Vec<OperationKindCalls>,
+    /// Calls of all operations.
+    pub calls: u64,
+    /// Distinct operations, in the result or not.
+    pub distinct: u64,
+    /// Time in ns inside any operation: of all own times the sum, so that what is inside several counts once per thread.
+    pub self_ns: u64,
+    /// Sum in ns of the lengths of all calls; what is inside several counts in each.
+    pub total_ns: u64,
+    /// Mean length in ns of a call; null without any.
+    pub avg_ns: Option<f64>,
+    /// How much of the GPU work the operations account for; null of operations that are GPU work themselves, and of profiles.
+    pub gpu_work: Option<OperationCoverage>,
+    /// What has no figures.
+    pub not_captured: Vec<NotCaptured>,
+    /// The operations that cost most.
+    pub bottlenecks: Vec<OperationBottleneck>,
+    /// The operations, the longest own time first.
+    pub operations: Vec<Operation>,
+    /// Operations that were left out behind these.
+    pub operations_left_out: u64,
+    /// The first calls.
+    pub first_calls: Vec<OperationCall>,
+    /// Device memory over time; empty where it was not captured.
+    pub memory: Vec<OperationMemory>,
+}
+
+/// How many calls of a kind there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct OperationKindCalls {
+    /// The kind.
+    pub kind: OperationKind,
+    /// Its calls.
+    pub calls: u64,
+}
+
+/// How much of the GPU work was launched inside of operations.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct OperationCoverage {
+    /// Kernels, copies and memsets.
+    pub pieces: u64,
+    /// Those that an operation launched.
+    pub inside: u64,
+    /// Those that were launched outside of all operations.
+    pub outside: u64,
+    /// Those whose launch is not in the capture.
+    pub without_launch: u64,
+}
+
+/// One operation.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Operation {
+    /// Its name.
+    pub operation: String,
+    /// How often it was called.
+    pub calls: u64,
+    /// Calls inside of a call of the same operation. Their time is in `total_ns` twice.
+    pub recursive_calls: u64,
+    /// Sum in ns of the lengths of its calls.
+    pub total_ns: u64,
+    /// Its own time in ns: its calls without the operations directly inside them.
+    pub self_ns: u64,
+    /// Its share of the own time of all operations.
+    pub self_ratio: f64,
+    /// Mean length in ns of a call.
+    pub avg_ns: f64,
+    /// Median length in ns of a call; null of a profile that holds sums alone.
+    pub median_ns: Option<f64>,
+    /// Length in ns of its shortest call.
+    pub min_ns: u64,
+    /// Length in ns of its longest call.
+    pub max_ns: u64,
+    /// Sample standard deviation (n - 1) of the lengths in ns; 0 of one call.
+    pub std_dev_ns: f64,
+    /// Time in ns of the kernels, memsets and copies within a device that its calls launched: of each call the length of their union, summed.
+    pub gpu_ns: Option<u64>,
+    /// Time in ns of those that it launched itself and not an operation inside it: the length of their union.
+    pub self_gpu_ns: Option<u64>,
+    /// Time in ns of the copies from, to and between devices that its calls launched, as `gpu_ns`.
+    pub transfer_ns: Option<u64>,
+    /// Time in ns on the host outside of the CUDA API. `cpu_ns` + `overhead_ns` + `wait_ns` = `total_ns`.
+    pub cpu_ns: Option<u64>,
+    /// Time in ns inside of the CUDA API that is no waiting: launches, allocations, synchronisation without work to wait for.
+    pub overhead_ns: Option<u64>,
+    /// Time in ns inside of synchronising and copying calls of the CUDA API while GPU work of the process ran.
+    pub wait_ns: Option<u64>,
+    /// Kernels, memsets and copies within a device that its calls launched.
+    pub gpu_pieces: Option<u64>,
+    /// Copies from, to and between devices that its calls launched.
+    pub transfers: Option<u64>,
+    /// Bytes of those copies.
+    pub transferred_bytes: Option<u64>,
+    /// Bytes of device memory that were given out to the process while its calls ran, by whichever thread.
+    pub allocated_bytes: Option<u64>,
+    /// Most bytes of device memory that the process had in use while one of its calls ran.
+    pub peak_bytes: Option<u64>,
+    /// Its longest call: start in ns.
+    pub longest_start_ns: u64,
+    /// Its longest call: end in ns.
+    pub longest_end_ns: u64,
+    /// The timeline's row of that call; null where the operations are of no timeline.
+    pub longest_row: Option<u32>,
+    /// The names as captured with most calls.
+    pub names: Vec<OperationName>,
+    /// Distinct names that were left out behind these.
+    pub names_left_out: u64,
+}
+
+/// A name as captured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct OperationName {
+    /// The name.
+    pub name: String,
+    /// Calls of this name.
+    pub calls: u64,
+}
+
+/// One call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct OperationCall {
+    /// The operation.
+    pub operation: String,
+    /// The name as captured.
+    pub name: String,
+    /// Start in ns since the session's start.
+    pub start_ns: u64,
+    /// End in ns.
+    pub end_ns: u64,
+    /// The timeline's row; null of a profile.
+    pub row: Option<u32>,
+    /// Time in ns of the GPU work that it launched, as of the operation.
+    pub gpu_ns: Option<u64>,
+    /// Time in ns of the transfers that it launched.
+    pub transfer_ns: Option<u64>,
+    /// Time in ns on the host outside of the CUDA API.
+    pub cpu_ns: Option<u64>,
+    /// Time in ns inside of the CUDA API that is no waiting.
+    pub overhead_ns: Option<u64>,
+}
+
+/// Device memory at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct OperationMemory {
+    /// When, in ns since the session's start.
+    pub t_ns: u64,
+    /// Bytes in use.
+    pub allocated_bytes: u64,
+    /// The most bytes in use up to then; of a profile the peak that its entry says.
+    pub peak_bytes: u64,
+}
+
+impl Analysis for OperationsAnalysis {
+    const NAME: &'static str = "operations";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "NVTX ranges, annotations, PyTorch operators or HLO operations by name: calls, time, and how it splits into GPU, CPU, transfers and overhead.";
+    const GROUP: Group = Group::Operations;
+    const INPUTS: InputCount = InputCount::One;
+    const NEEDS: Needs = NEEDS;
+    type Params = OperationsParams;
+    type Output = Operations;
+
+    fn run(inputs: &Inputs<'_>, params: &OperationsParams) -> Result<Operations, AnalysisError> {
+        Ok(of(inputs.first(), params))
+    }
+
+    fn page(output: &Operations) -> Result<Page, AnalysisError> {
+        Ok(dashboard::page(output))
+    }
+}
+
+/// The operations of a capture. It must hold what `operations` needs.
+pub fn of(timeline: &Timeline, params: &OperationsParams) -> Operations {
+    let kind = params.kind.resolve(timeline);
+    let threads = Threads::of(timeline);
+    let work = GpuWork::of(timeline);
+    let splitter = Splitter::of(timeline, &threads, &work);
+    let memory = Memory::of(timeline);
+    let calls = Calls::of(timeline, kind, params.normalise, &threads);
+    let known = Known::of(kind, &splitter, &memory);
+    let mut sums = vec![Sums::default(); calls.operations.len()];
+    let limit = index(params.first_calls);
+    let mut first_calls = Vec::new();
+    for call in &calls.list {
+        let parts = splitter.parts(call);
+        let process = timeline.row(call.row).map_or(0, |row| row.process);
+        if let Some(sums) = sums.get_mut(index(call.operation)) {
+            sums.add(call, &parts, memory.during(process, call.time));
+        }
+        if first_calls.len() < limit {
+            first_calls.push(known.call(&calls, call, &parts));
+        }
+    }
+    let (own_lengths, inside) = own_gpu_time(&calls, &splitter, kind);
+    let self_ns: u64 = sums.iter().map(|sums| sums.self_ns).fold(0, u64::saturating_add);
+    let figures = figures(&calls);
+    let mut captured = names(&calls, index(params.names));
+    let mut operations: Vec<Operation> = Vec::with_capacity(sums.len());
+    for (at, ((name, sums), figures)) in calls.operations.iter().zip(&sums).zip(&figures).enumerate() {
+        if let Some(statistics) = Statistics::from_figures(figures) {
+            let on_device = || sums.parts.gpu_ns.min(sums.self_ns);
+            let own_gpu = own_lengths.get(at).copied().unwrap_or_else(on_device);
+            let named = captured.get_mut(at).map(std::mem::take).unwrap_or_default();
+            operations.push(known.operation(name, &statistics, sums, own_gpu, self_ns, named));
+        }
+    }
+    operations.sort_by(|a, b| b.self_ns.cmp(&a.self_ns).then_with(|| a.operation.cmp(&b.operation)));
+    let total_ns = operations.iter().map(|operation| operation.total_ns);
+    let total_ns = total_ns.fold(0, u64::saturating_add);
+    let count = count(calls.list.len());
+    let distinct = self::count(operations.len());
+    let bottlenecks = bottleneck::bottlenecks(&operations, index(params.bottlenecks));
+    operations.truncate(index(params.top));
+    Operations {
+        kind,
+        kinds: kinds(timeline),
+        calls: count,
+        distinct,
+        self_ns,
+        total_ns,
+        avg_ns: (count > 0).then(|| approximate(total_ns.into()) / approximate(count.into())),
+        gpu_work: kind.category().filter(|_| splitter.has_gpu).map(|_| {
+            let pieces = self::count(work.all().len());
+            let launched = splitter.gpu().matched() + splitter.transfers().matched();
+            OperationCoverage {
+                pieces,
+                inside,
+                outside: launched.saturating_sub(inside),
+                without_launch: pieces.saturating_sub(launched),
+            }
+        }),
+        not_captured: not_captured(timeline, kind, &splitter, &memory, count),
+        bottlenecks,
+        operations_left_out: distinct - self::count(operations.len()),
+        operations,
+        first_calls,
+        memory: memory::over_time(timeline),
+    }
+}
+
+/// Sums over the calls of an operation.
+#[derive(Debug, Clone, Default)]
+struct Sums {
+    self_ns: u64,
+    recursive: u64,
+    parts: Parts,
+    allocated: u64,
+    peak: u64,
+    longest: Interval,
+    longest_row: u32,
+}
+
+impl Sums {
+    fn add(&mut self, call: &Call, parts: &Parts, (allocated, peak): (u64, u64)) {
+        if self.longest.is_empty() || call.time.len() > self.longest.len() {
+            self.longest = call.time;
+            self.longest_row = call.row;
+        }
+        self.self_ns = self.self_ns.saturating_add(call.self_ns);
+        self.recursive += u64::from(call.is_recursive);
+        self.parts.add(parts);
+        self.allocated = self.allocated.saturating_add(allocated);
+        self.peak = self.peak.max(peak);
+    }
+}
+
+/// Which parts a capture tells.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    gpu: bool,
+    api: bool,
+    memory: bool,
+}
+
+impl Known {
+    fn of(kind: OperationKind, splitter: &Splitter, memory: &Memory) -> Self {
+        let on_host = kind.category().is_some();
+        Self {
+            gpu: splitter.has_gpu || !on_host,
+            api: splitter.has_api && on_host,
+            memory: memory.is_captured() && on_host,
+        }
+    }
+
+    fn call(self, calls: &Calls<'_>, call: &Call, parts: &Parts) -> OperationCall {
+        let operation = calls.operations.get(index(call.operation));
+        let name = calls.names.get(index(call.name));
+        OperationCall {
+            operation: operation.cloned().unwrap_or_default(),
+            name: name.map(ToString::to_string).unwrap_or_default(),
+            start_ns: call.time.start,
+            end_ns: call.time.end,
+            row: Some(call.row),
+            gpu_ns: self.gpu.then_some(parts.gpu_ns),
+            transfer_ns: self.gpu.then_some(parts.transfer_ns),
+            cpu_ns: self.api.then_some(parts.cpu_ns),
+            overhead_ns: self.api.then_some(parts.overhead_ns),
+        }
+    }
+
+    fn operation(
+        self,
+        name: &str,
+        statistics: &Statistics,
+        sums: &Sums,
+        own_gpu: u64,
+        all_ns: u64,
+        (names, names_left_out): (Vec<OperationName>, u64),
+    ) -> Operation {
+        let parts = &sums.parts;
+        let ratio = if all_ns == 0 {
+            0.0
+        } else {
+            approximate(sums.self_ns.into()) / approximate(all_ns.into())
+        };
+        Operation {
+            operation: name.to_owned(),
+            calls: statistics.calls,
+            recursive_calls: sums.recursive,
+            total_ns: statistics.total,
+            self_ns: sums.self_ns,
+            self_ratio: ratio,
+            avg_ns: statistics.avg,
+            median_ns: Some(statistics.median),
+            min_ns: statistics.min,
+            max_ns: statistics.max,
+            std_dev_ns: statistics.stddev,
+            gpu_ns: self.gpu.then_some(parts.gpu_ns),
+            self_gpu_ns: self.gpu.then_some(own_gpu),
+            transfer_ns: self.gpu.then_some(parts.transfer_ns),
+            cpu_ns: self.api.then_some(parts.cpu_ns),
+            overhead_ns: self.api.then_some(parts.overhead_ns),
+            wait_ns: self.api.then_some(parts.wait_ns),
+            gpu_pieces: self.gpu.then_some(parts.pieces),
+            transfers: self.gpu.then_some(parts.transfers),
+            transferred_bytes: (self.gpu && self.api).then_some(parts.transferred_bytes),
+            allocated_bytes: self.memory.then_some(sums.allocated),
+            peak_bytes: self.memory.then_some(sums.peak),
+            longest_start_ns: sums.longest.start,
+            longest_end_ns: sums.longest.end,
+            longest_row: Some(sums.longest_row),
+            names,
+            names_left_out,
+        }
+    }
+}
+
+/// Figures of the lengths of the calls of each operation.
+fn figures(calls: &Calls<'_>) -> Vec<Figures> {
+    let operations: Vec<u32> = calls.list.iter().map(|call| call.operation).collect();
+    let lengths = calls.list.iter().map(|call| call.time.len());
+    figures_by_key(
+        u32::try_from(calls.operations.len()).unwrap_or(u32::MAX),
+        &operations,
+        lengths,
+    )
+}
+
+/// Of each operation the names with most calls, and how many others there are.
+fn names(calls: &Calls<'_>, most: usize) -> Vec<(Vec<OperationName>, u64)> {
+    let mut counts = vec![0_u64; calls.names.len()];
+    for call in &calls.list {
+        if let Some(count) = counts.get_mut(index(call.name)) {
+            *count += 1;
+        }
+    }
+    let mut by_operation: Vec<Vec<(u64, usize)>> = vec![Vec::new(); calls.operations.len()];
+    for ((at, count), operation) in counts.into_iter().enumerate().zip(&calls.operation_of) {
+        if let Some(names) = by_operation.get_mut(index(*operation)).filter(|_| count > 0) {
+            names.push((count, at));
+        }
+    }
+    let name = |(calls_of, at): (u64, usize)| OperationName {
+        name: calls.names.get(at).map(ToString::to_string).unwrap_or_default(),
+        calls: calls_of,
+    };
+    let listed = by_operation.into_iter().map(|mut names| {
+        names.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+        let left_out = count(names.len().saturating_sub(most));
+        (names.into_iter().take(most).map(name).collect(), left_out)
+    });
+    listed.collect()
+}
+
+/// Of each operation the length of the union of the GPU work whose innermost operation it is, and how many pieces of work, transfers
+/// included, were launched inside of any. Nothing of operations that are on the device themselves.
+fn own_gpu_time(calls: &Calls<'_>, splitter: &Splitter, kind: OperationKind) -> (Vec<u64>, u64) {
+    if kind.category().is_none() {
+        return (Vec::new(), 0);
+    }
+    let mut own: Vec<Vec<Interval>> = vec![Vec::new(); calls.operations.len()];
+    let rows: Vec<u32> = calls.list.iter().map(|call| call.row).collect();
+    let count = rows.iter().max().map_or(0, |last| last.saturating_add(1));
+    let rows = RowMajor::new(&rows, count);
+    let mut inside = 0;
+    for (_, range) in rows.rows() {
+        let of_row: Vec<&Call> = rows
+            .positions(range.clone())
+            .filter_map(|at| calls.list.get(at))
+            .collect();
+        let Some(thread) = of_row.first().and_then(|call| call.thread) else {
+            continue;
+        };
+        for (launched, call) in innermost(&of_row, splitter.gpu(), thread) {
+            inside += 1;
+            if let Some(own) = own.get_mut(index(call.operation)) {
+                own.push(launched);
+            }
+        }
+        inside += count_of(innermost(&of_row, splitter.transfers(), thread));
+    }
+    let lengths = own.into_iter().map(|own| Intervals::union_of(own).len_ns());
+    (lengths.collect(), inside)
+}
+
+fn count_of(all: impl Iterator) -> u64 {
+    count(all.count())
+}
+
+/// The work that a thread launched inside of `calls`, which are those of one row by start, each with the innermost call around its launch.
+fn innermost<'c>(
+    calls: &'c [&'c Call],
+    launched: &'c LaunchedWork,
+    thread: u32,
+) -> impl Iterator<Item = (Interval, &'c Call)> {
+    let mut next = calls.iter().peekable();
+    let mut running: Vec<&Call> = Vec::new();
+    let found = launched.by_thread(thread).iter().map(move |launched| {
+        let at = launched.call.start;
+        while let Some(call) = next.next_if(|call| call.time.start <= at) {
+            while running.pop_if(|last| last.time.end <= call.time.start).is_some() {}
+            running.push(call);
+        }
+        while running.pop_if(|last| last.time.end <= at).is_some() {}
+        // Calls that cross each other may have ended below one that has not.
+        let around = running.iter().rev().find(|call| call.time.end > at);
+        around.map(|call| (launched.time, *call))
+    });
+    found.flatten()
+}
+
+fn kinds(timeline: &Timeline) -> Vec<OperationKindCalls> {
+    let kinds = OperationKind::OF_CAPTURES.into_iter();
+    let counted = kinds.map(|kind| OperationKindCalls {
+        kind,
+        calls: kind.count(timeline),
+    });
+    counted.filter(|counted| counted.calls > 0).collect()
+}
+
+fn not_captured(
+    timeline: &Timeline,
+    kind: OperationKind,
+    splitter: &Splitter,
+    memory: &Memory,
+    calls: u64,
+) -> Vec<NotCaptured> {
+    let mut missing = Vec::new();
+    if calls == 0 {
+        let categories = kind.category().unwrap_or(Category::DeviceOp);
+        let unrecorded = NotCaptured::unless_any(&timeline.capture, &[categories], kind.title());
+        missing.push(unrecorded.unwrap_or_else(|| {
+            NotCaptured::new(
+                kind.title(),
+                "the capture holds none; mark the program's phases with NVTX ranges, or choose another kind",
+            )
+        }));
+        return missing;
+    }
+    if kind.category().is_none() {
+        let reason = "operations of a compiled program are known on the device alone; choose the kind annotation or nvtx for the host's side";
+        missing.push(NotCaptured::new("CPU time and overhead", reason));
+        return missing;
+    }
+    if !splitter.has_api {
+        let reason = "calls of the CUDA API were not recorded; without them nothing ties GPU work to the operation that launched it";
+        missing.push(NotCaptured::new("CPU time, overhead and GPU time", reason));
+    } else if !splitter.has_gpu {
+        let reason = "no GPU work with the call that launched it was recorded; capture kernels, and with CUDA graphs their nodes";
+        missing.push(NotCaptured::new("GPU and transfer time", reason));
+    }
+    if !memory.is_captured() {
+        let reason =
+            "what the allocators of device memory did was not recorded; with PyTorch capture with profile_memory=True";
+        missing.push(NotCaptured::new("memory", reason));
+    }
+    missing
+}
+
+fn count(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;
