@@ -1,5 +1,6 @@
 //! The analyses, a file each.
 
+mod advice;
 mod collectives;
 pub mod compare;
 mod cpu_gpu;
@@ -14,6 +15,7 @@ pub mod nsys_stats;
 pub mod operations;
 mod overlap;
 
+pub use advice::AdviceAnalysis;
 pub use collectives::{Collectives, CollectivesParams, CollectivesResult};
 pub use compare::Compare;
 pub use cpu_gpu::{CpuGpu, CpuGpuParams, CpuGpuTime};

@@ -1,5 +1,6 @@
 //! Every analysis, a line each.
 
+use crate::analyses::AdviceAnalysis;
 use crate::analyses::EventsAnalysis;
 use crate::analyses::HostSync;
 use crate::analyses::Iterations;
@@ -15,6 +16,7 @@ use crate::summary::SummaryAnalysis;
 /// Every analysis, in published order.
 pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<SummaryAnalysis>(),
+    &Definition::of::<AdviceAnalysis>(),
     &Definition::of::<KernelsPerStream>(),
     &Definition::of::<KernelChanges>(),
     &Definition::of::<Collectives>(),

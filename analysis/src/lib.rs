@@ -7,6 +7,7 @@
 //! The crate reads [`model::Timeline`]s and writes to [`std::io::Write`]; it opens no file and starts no process. The feature
 //! `export` adds the writers of formats for other programs; without it such requests can be named and are refused when run.
 
+pub mod advice;
 mod analyses;
 pub mod api_call;
 pub mod call_ranges;
@@ -48,6 +49,7 @@ pub mod work;
 
 pub use flopwatch_model as model;
 
+pub use analyses::AdviceAnalysis;
 pub use analyses::EventsAnalysis;
 pub use analyses::nsys_stats;
 pub use analyses::operations;

@@ -1,0 +1,176 @@
+//! Advice: what makes a capture slow, why, and what to do about it.
+//!
+//! A [`Rule`] looks at [`Facts`], which are computed once, and either fires with a [`Found`], keeps quiet, or abstains with the reason
+//! where the capture lacks what it needs. What fires is ranked by the time that it is worth. Every threshold has its source beside it, and
+//! every estimate its assumption.
+
+mod facts;
+mod finding;
+mod rule;
+mod rules;
+#[cfg(test)]
+#[allow(dead_code, reason = "rules come one by one, and each uses what it needs")]
+mod scene;
+mod wording;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::model::{Timeline, approximate};
+use crate::not_captured::NotCaptured;
+use crate::page::Unit;
+
+use facts::Facts;
+use finding::Found;
+pub use finding::{Area, Confidence, Evidence, Finding, Gain, Severity};
+use rule::{About, Rule, Threshold, Verdict};
+
+/// How much is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Most findings.
+    pub findings: usize,
+    /// Most rows of evidence per finding.
+    pub evidence: usize,
+}
+
+/// The findings of a capture, the one that is worth most first.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Advice {
+    /// Start of the window that shares are of, in ns since the session's start: the start of the first GPU work.
+    pub window_start_ns: u64,
+    /// Length of that window in ns, up to the end of the last GPU work; 0 where there is none.
+    pub window_ns: u64,
+    /// GPUs that worked. Times of several are means over them.
+    pub gpus: u64,
+    /// What was found. Gains overlap where findings have one cause: they are no sum.
+    pub findings: Vec<Finding>,
+    /// Findings that were left out behind these.
+    pub findings_left_out: u64,
+    /// Every rule, in the order of the catalogue, with what came of it and its thresholds.
+    pub rules: Vec<RuleOutcome>,
+    /// What was not looked at, because the capture lacks what it takes.
+    pub not_captured: Vec<NotCaptured>,
+}
+
+/// What came of a rule.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RuleOutcome {
+    /// The rule.
+    pub rule: String,
+    /// What it is about.
+    pub title: String,
+    /// Which part of the work it is about.
+    pub area: Area,
+    /// Whether it fired.
+    pub outcome: Outcome,
+    /// Why it abstained; empty otherwise.
+    pub reason: String,
+    /// From where on it fires.
+    pub thresholds: Vec<RuleThreshold>,
+}
+
+/// Whether a rule fired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It did: there is a finding.
+    Fired,
+    /// It looked and found nothing.
+    Quiet,
+    /// It could not look.
+    Abstained,
+}
+
+/// A threshold of a rule.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RuleThreshold {
+    /// What is compared.
+    pub what: String,
+    /// With what, in `unit`.
+    pub value: u64,
+    /// The unit of the value.
+    pub unit: Unit,
+    /// Where the threshold comes from.
+    pub source: String,
+}
+
+/// The advice on `timeline`. Needs what [`crate::Needs::EVERYTHING`] names, but for lanes and compiled programs.
+pub fn of(timeline: &Timeline, limits: Limits) -> Advice {
+    let facts = Facts::of(timeline, limits.evidence);
+    let mut advice = Advice {
+        window_start_ns: facts.window.start,
+        window_ns: facts.window.len(),
+        gpus: u64::try_from(facts.gpus.len()).unwrap_or(u64::MAX),
+        findings: Vec::new(),
+        findings_left_out: 0,
+        rules: Vec::new(),
+        not_captured: Vec::new(),
+    };
+    for rule in rules::ALL {
+        let about = rule.about();
+        let (outcome, reason) = match rule::judge(*rule, &facts) {
+            Verdict::Fires(found) => {
+                advice.findings.push(finding(about, *found, &facts));
+                (Outcome::Fired, String::new())
+            }
+            Verdict::Quiet => (Outcome::Quiet, String::new()),
+            Verdict::Abstains(reason) => {
+                let lacking = NotCaptured::new(about.title.to_lowercase(), reason.clone());
+                advice.not_captured.push(lacking);
+                (Outcome::Abstained, reason)
+            }
+        };
+        advice.rules.push(RuleOutcome {
+            rule: about.id.to_owned(),
+            title: about.title.to_owned(),
+            area: about.area,
+            outcome,
+            reason,
+            thresholds: about.thresholds.iter().map(threshold).collect(),
+        });
+    }
+    // What makes other figures doubtful comes first, then what is worth most. The sort is stable: equals keep the catalogue's order.
+    advice.findings.sort_by_key(|finding| {
+        let doubt = finding.area == Area::Capture && finding.severity == Severity::High;
+        let gain = finding.gain.as_ref().map_or(0, |gain| gain.gain_ns);
+        std::cmp::Reverse((doubt, gain, finding.severity))
+    });
+    let left_out = advice.findings.len().saturating_sub(limits.findings);
+    advice.findings_left_out = u64::try_from(left_out).unwrap_or(u64::MAX);
+    advice.findings.truncate(limits.findings);
+    advice
+}
+
+fn finding(about: &About, found: Found, facts: &Facts<'_>) -> Finding {
+    let share = |gain_ns: u64| match facts.window.len() {
+        0 => 0.0,
+        window => approximate(gain_ns.into()) / approximate(window.into()),
+    };
+    let gain = found.gain.map(|(gain_ns, assumption)| Gain {
+        gain_ns,
+        window_share_ratio: share(gain_ns),
+        assumption,
+    });
+    let worth = gain.as_ref().map(|gain| Severity::of_share(gain.window_share_ratio));
+    Finding {
+        rule: about.id.to_owned(),
+        title: about.title.to_owned(),
+        area: about.area,
+        severity: found.severity.or(worth).unwrap_or(Severity::Low),
+        confidence: found.confidence,
+        sentence: found.sentence,
+        gain,
+        actions: found.actions,
+        evidence: found.evidence,
+    }
+}
+
+fn threshold(threshold: &Threshold) -> RuleThreshold {
+    RuleThreshold {
+        what: threshold.what.to_owned(),
+        value: threshold.value,
+        unit: threshold.unit,
+        source: threshold.source.to_owned(),
+    }
+}

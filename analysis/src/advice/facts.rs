@@ -1,0 +1,156 @@
+//! What the rules look at, computed once per capture.
+
+mod calls;
+mod gpu;
+
+use crate::advice::finding::Evidence;
+use crate::interval::{Interval, Intervals};
+use crate::model::{Category, Events, Timeline};
+use crate::page::{Cell, Place, Unit};
+use crate::work::{GpuWork, Work};
+
+pub(crate) use calls::{Call, Calls};
+pub(crate) use gpu::{Gap, GapCause, Gpu, KERNEL_WAIT_NS};
+
+/// The first tenth of the window is taken for warm-up.
+const WARM_UP_PART: u64 = 10;
+
+/// What is known of a capture.
+#[derive(Debug)]
+pub(crate) struct Facts<'a> {
+    /// The capture.
+    pub(crate) timeline: &'a Timeline,
+    /// From the start of the first GPU work to the end of the last, over all GPUs. Shares are shares of it.
+    pub(crate) window: Interval,
+    /// The work of all GPUs.
+    pub(crate) work: GpuWork,
+    /// The GPUs that worked, by ordinal.
+    pub(crate) gpus: Vec<Gpu>,
+    /// The part of the window in which the program has warmed up.
+    pub(crate) steady: Interval,
+    /// The calls of the CUDA API.
+    pub(crate) calls: Calls<'a>,
+    /// Most rows of evidence per finding.
+    pub(crate) rows: usize,
+}
+
+impl<'a> Facts<'a> {
+    /// Of `timeline`.
+    pub(crate) fn of(timeline: &'a Timeline, rows: usize) -> Self {
+        let work = GpuWork::of(timeline);
+        let window = work.span().unwrap_or_default();
+        let by_device = work.by_device(timeline);
+        let gpus = by_device
+            .into_iter()
+            .map(|(device, work)| Gpu::of(timeline, device, work, window));
+        Self {
+            timeline,
+            window,
+            gpus: gpus.collect(),
+            steady: Interval::new(window.start + window.len() / WARM_UP_PART, window.end),
+            work,
+            calls: Calls::of(timeline),
+            rows,
+        }
+    }
+
+    /// The events of a category, where there are any.
+    pub(crate) fn events(&self, category: Category) -> Option<&'a Events> {
+        self.timeline.capture.events.get(&category)
+    }
+
+    /// The mean over GPUs of a length in ns.
+    pub(crate) fn per_gpu(&self, length: impl Fn(&Gpu) -> u64) -> u64 {
+        let total: u64 = self.gpus.iter().map(length).sum();
+        let gpus = u64::try_from(self.gpus.len()).unwrap_or(u64::MAX);
+        total.checked_div(gpus).unwrap_or(0)
+    }
+
+    /// The gaps of all GPUs that began while one of `calls` ran, or as it returned: the GPU had done all that it was given while the host
+    /// waited for it.
+    pub(crate) fn gaps_begun_in(&self, calls: &Intervals) -> Vec<Gap> {
+        let begun = |gap: &Gap| {
+            let calls = calls.as_slice();
+            let behind = calls.partition_point(|call| call.start <= gap.time.start);
+            let call = behind.checked_sub(1).and_then(|at| calls.get(at));
+            call.is_some_and(|call| gap.time.start <= call.end)
+        };
+        self.gaps().filter(|gap| begun(gap)).copied().collect()
+    }
+
+    /// The gaps of all GPUs.
+    pub(crate) fn gaps(&self) -> impl Iterator<Item = &Gap> {
+        self.gpus.iter().flat_map(|gpu| &gpu.gaps)
+    }
+
+    /// The total length of gaps as wall time: the mean over GPUs.
+    pub(crate) fn gap_time<'g>(&self, gaps: impl IntoIterator<Item = &'g Gap>) -> u64 {
+        let total: u64 = gaps.into_iter().map(|gap| gap.time.len()).sum();
+        self.shared(total)
+    }
+
+    /// A sum over all GPUs as wall time: the mean over GPUs.
+    pub(crate) fn shared(&self, total: u64) -> u64 {
+        let gpus = u64::try_from(self.gpus.len()).unwrap_or(u64::MAX);
+        total.checked_div(gpus).unwrap_or(0)
+    }
+
+    /// A place in the timeline.
+    pub(crate) fn place(time: Interval, row: u32) -> Place {
+        Place {
+            input: 0,
+            start_ns: time.start,
+            end_ns: time.end,
+            row: Some(row),
+        }
+    }
+
+    /// The longest of some pieces of time with their rows, as evidence.
+    pub(crate) fn longest(&self, what: &str, pieces: impl IntoIterator<Item = (Interval, u32)>) -> Vec<Evidence> {
+        self.largest(
+            pieces
+                .into_iter()
+                .map(|(time, row)| (time.len(), what.to_owned(), time, row)),
+            Unit::Ns,
+        )
+    }
+
+    /// The longest gaps, as evidence.
+    pub(crate) fn longest_gaps<'g>(&self, gaps: impl IntoIterator<Item = &'g Gap>) -> Vec<Evidence> {
+        self.longest("idle gap", gaps.into_iter().map(|gap| (gap.time, gap.work.row)))
+    }
+
+    /// Those of `(value, what, time, row)` whose value is largest, as evidence.
+    pub(crate) fn largest(
+        &self,
+        pieces: impl IntoIterator<Item = (u64, String, Interval, u32)>,
+        unit: Unit,
+    ) -> Vec<Evidence> {
+        let mut largest: Vec<_> = Vec::new();
+        for piece in pieces {
+            largest.push(piece);
+            // Kept short, so that ten million pieces are not kept to show five.
+            if largest.len() > self.rows.saturating_mul(64).max(1024) {
+                cut(&mut largest, self.rows);
+            }
+        }
+        cut(&mut largest, self.rows);
+        let row = |(value, what, time, row): (u64, String, Interval, u32)| Evidence {
+            what,
+            value: Cell::from(value),
+            unit,
+            place: Some(Self::place(time, row)),
+        };
+        largest.into_iter().map(row).collect()
+    }
+
+    /// Work, as evidence of its length.
+    pub(crate) fn longest_work<'w>(&self, what: &str, work: impl IntoIterator<Item = &'w Work>) -> Vec<Evidence> {
+        self.longest(what, work.into_iter().map(|work| (work.time, work.row)))
+    }
+}
+
+fn cut(pieces: &mut Vec<(u64, String, Interval, u32)>, rows: usize) {
+    pieces.sort_by_key(|(value, _, time, row)| (std::cmp::Reverse(*value), time.start, *row));
+    pieces.truncate(rows);
+}

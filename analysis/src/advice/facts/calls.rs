@@ -1,0 +1,85 @@
+//! The calls of the CUDA API.
+
+use crate::api_call::ApiCall;
+use crate::interval::{Interval, Intervals};
+use crate::model::{Category, ColumnId, Events, Timeline, index};
+
+/// A call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call<'a> {
+    /// Its place among the events of [`Category::CudaApi`].
+    pub(crate) at: usize,
+    /// Its name, without the version that Nsight Systems puts behind it.
+    pub(crate) name: &'a str,
+    /// When it ran.
+    pub(crate) time: Interval,
+    /// Its row: a thread.
+    pub(crate) row: u32,
+}
+
+/// Every call, by start.
+#[derive(Debug)]
+pub(crate) struct Calls<'a> {
+    events: Option<&'a Events>,
+    /// Of each name what it is for.
+    kinds: Vec<ApiCall>,
+}
+
+impl<'a> Calls<'a> {
+    /// Of `timeline`.
+    pub(crate) fn of(timeline: &'a Timeline) -> Self {
+        let events = timeline.capture.events.get(&Category::CudaApi);
+        let names = events.into_iter().flat_map(|events| &events.names);
+        Self {
+            events,
+            kinds: names.map(|name| ApiCall::of(name)).collect(),
+        }
+    }
+
+    /// Those whose name `picks` picks; it is asked once per name.
+    pub(crate) fn named(&self, picks: impl Fn(&str, ApiCall) -> bool) -> impl Iterator<Item = Call<'a>> {
+        let events = self.events;
+        let names = events.into_iter().flat_map(|events| &events.names).zip(&self.kinds);
+        let picked: Vec<bool> = names.map(|(name, kind)| picks(bare(name), *kind)).collect();
+        let places = events.into_iter().flat_map(|events| events.name.iter().enumerate());
+        let places = places.filter(move |(_, name)| picked.get(index(**name)).copied().unwrap_or(false));
+        places.filter_map(move |(at, _)| Self::call(events?, at))
+    }
+
+    /// Those for that purpose.
+    pub(crate) fn of_kind(&self, wanted: ApiCall) -> impl Iterator<Item = Call<'a>> {
+        self.named(move |_, kind| kind == wanted)
+    }
+
+    /// When any of `calls` ran.
+    pub(crate) fn times(calls: impl IntoIterator<Item = Call<'a>>) -> Intervals {
+        calls.into_iter().map(|call| call.time).collect()
+    }
+
+    /// The call at `at`.
+    pub(crate) fn get(&self, at: usize) -> Option<Call<'a>> {
+        Self::call(self.events?, at)
+    }
+
+    /// What calls returned, where the source says it.
+    pub(crate) fn returned(&self, at: usize) -> Option<u64> {
+        self.events?.column(ColumnId::ReturnValue)?.get(at)
+    }
+
+    fn call(events: &'a Events, at: usize) -> Option<Call<'a>> {
+        Some(Call {
+            at,
+            name: bare(events.name_of(at)),
+            time: Interval::of(events, at),
+            row: *events.row.get(at)?,
+        })
+    }
+}
+
+/// A call's name without its version: `cudaLaunchKernel` of `cudaLaunchKernel_v7000`.
+fn bare(name: &str) -> &str {
+    match name.rsplit_once("_v") {
+        Some((bare, version)) if !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit()) => bare,
+        _ => name,
+    }
+}

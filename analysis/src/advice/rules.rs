@@ -1,0 +1,131 @@
+//! Every rule, a line each.
+
+mod allocations;
+mod capture_too_short;
+mod communication_exposed;
+mod copies_not_overlapped;
+mod cuda_graphs;
+mod device_copies;
+mod dominant_kernel;
+mod events_lost;
+mod failed_calls;
+mod gpu_idle;
+mod gpus_unbalanced;
+mod host_synchronisation;
+mod launch_bound;
+mod launches_unmatched;
+mod low_occupancy;
+mod module_loading;
+mod no_gpu_work;
+mod pageable_copies;
+mod profiler_overhead;
+mod small_copies;
+mod small_grids;
+mod small_kernels;
+mod synchronous_copies;
+mod synchronous_sets;
+mod tensor_cores;
+
+use super::rule::Rule;
+
+/// Every rule, in published order.
+pub(super) static ALL: &[&dyn Rule] = &[
+    &no_gpu_work::NoGpuWork,
+    &events_lost::EventsLost,
+    &capture_too_short::CaptureTooShort,
+    &profiler_overhead::ProfilerOverhead,
+    &launches_unmatched::LaunchesUnmatched,
+    &failed_calls::FailedCalls,
+    &gpu_idle::GpuIdle,
+    &launch_bound::LaunchBound,
+    &host_synchronisation::HostSynchronisation,
+    &small_kernels::SmallKernels,
+    &cuda_graphs::CudaGraphs,
+    &allocations::Allocations,
+    &module_loading::ModuleLoading,
+    &dominant_kernel::DominantKernel,
+    &small_grids::SmallGrids,
+    &low_occupancy::LowOccupancy,
+    &tensor_cores::TensorCores,
+    &copies_not_overlapped::CopiesNotOverlapped,
+    &pageable_copies::PageableCopies,
+    &synchronous_copies::SynchronousCopies,
+    &small_copies::SmallCopies,
+    &device_copies::DeviceCopies,
+    &synchronous_sets::SynchronousSets,
+    &communication_exposed::CommunicationExposed,
+    &gpus_unbalanced::GpusUnbalanced,
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use crate::advice::rule::{Verdict, judge};
+    use crate::advice::{Facts, rules};
+    use crate::model::Timeline;
+
+    fn verdict(rule: &dyn rules::Rule, timeline: &Timeline) -> Verdict {
+        judge(rule, &Facts::of(timeline, 5))
+    }
+
+    #[test]
+    fn every_rule_fires_on_the_capture_made_for_it_and_is_quiet_on_the_other() {
+        for rule in rules::ALL {
+            let id = rule.about().id;
+            let fired = verdict(*rule, &rule.fires());
+            let Verdict::Fires(found) = fired else {
+                panic!("{id} must fire and does not: {fired:?}");
+            };
+            assert!(
+                !found.sentence.is_empty() && !found.actions.is_empty(),
+                "{id}: {found:?}"
+            );
+            assert!(!found.evidence.is_empty(), "{id} has no evidence");
+            assert!(found.evidence.len() <= 16, "{id} has evidence without a bound");
+            if let Some((gain_ns, assumption)) = &found.gain {
+                assert!(!assumption.is_empty(), "{id} estimates without an assumption");
+                let timeline = rule.fires();
+                let window = Facts::of(&timeline, 5).window.len();
+                assert!(*gain_ns > 0 && *gain_ns <= window, "{id}: {gain_ns} of {window}");
+            }
+            let quiet = verdict(*rule, &rule.quiet());
+            assert_eq!(quiet, Verdict::Quiet, "{id} must look and find nothing");
+        }
+    }
+
+    #[test]
+    fn a_rule_abstains_where_nothing_of_what_it_needs_was_recorded() {
+        let nothing = Timeline::default();
+        for rule in rules::ALL {
+            let about = rule.about();
+            let verdict = verdict(*rule, &nothing);
+            if about.needs.is_empty() && !about.of_gpu_work {
+                assert_ne!(verdict, Verdict::abstain(""), "{}", about.id);
+            } else {
+                assert!(
+                    matches!(&verdict, Verdict::Abstains(reason) if !reason.is_empty()),
+                    "{} must abstain: {verdict:?}",
+                    about.id
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn rules_have_names_of_their_own_and_sources_for_their_thresholds() {
+        let mut known = BTreeSet::new();
+        for rule in rules::ALL {
+            let about = rule.about();
+            assert!(known.insert(about.id), "{} is there twice", about.id);
+            assert!(about.id.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'));
+            for threshold in about.thresholds {
+                assert!(
+                    !threshold.source.is_empty() && !threshold.what.is_empty(),
+                    "{}",
+                    about.id
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Memory that is given out and taken back while the loop runs.
+
+use crate::advice::facts::Calls;
+use crate::advice::wording::{count, share, time};
+use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::api_call::ApiCall;
+use crate::model::Category;
+use crate::page::Unit;
+
+/// Fires where the GPU is idle while the host allocates or frees, after the warm-up.
+#[derive(Debug)]
+pub(super) struct Allocations;
+
+const SHARE: Threshold = Threshold::percent(
+    "idle time in which memory is allocated or freed, of the window",
+    1,
+    "ours: a caching allocator makes no such call in the steady state",
+);
+
+static ABOUT: About = About {
+    id: "allocations",
+    title: "Memory is allocated in the loop",
+    area: Area::Memory,
+    needs: &[&[Category::CudaKernel], &[Category::CudaApi]],
+    of_gpu_work: true,
+    thresholds: &[SHARE],
+};
+
+impl Rule for Allocations {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
+        let calls = || {
+            // The asynchronous ones take memory from a pool and do not wait.
+            let picked = facts
+                .calls
+                .named(|name, kind| kind == ApiCall::Allocate && !name.contains("Async"));
+            picked.filter(|call| !call.time.intersect(facts.steady).is_empty())
+        };
+        let times = Calls::times(calls());
+        let stalled = facts.per_gpu(|gpu| gpu.idle.intersect(&times).len_ns());
+        let window = facts.window.len();
+        if !SHARE.reached(stalled, window) {
+            return Verdict::Quiet;
+        }
+        let number = u64::try_from(calls().count()).unwrap_or(u64::MAX);
+        let rows = calls().map(|call| (call.time.len(), call.name.to_owned(), call.time, call.row));
+        Found::new(format!(
+            "After the warm-up {} took {}; the GPU was idle in {} of it ({} of the window).",
+            count(number, "call that allocates or frees memory", "calls that allocate or free memory"),
+            time(times.len_ns()),
+            time(stalled),
+            share(stalled, window)
+        ))
+        .worth(stalled, "the memory is kept and used again")
+        .confidence(Confidence::High)
+        .evidence("calls after the warm-up", number, Unit::None)
+        .evidence("time in them", times.len_ns(), Unit::Ns)
+        .evidence("GPU idle meanwhile", stalled, Unit::Ns)
+        .at(facts.largest(rows, Unit::Ns))
+        .do_this("Allocate before the loop, or use an allocator that keeps memory: PyTorch's (do not call torch.cuda.empty_cache() in the loop), cudaMallocAsync with a pool's release threshold, RMM.")
+        .do_this("cudaFree waits for the whole GPU; shapes that change from step to step make a caching allocator call it: pad them, or set expandable_segments:True.")
+        .into()
+    }
+
+    #[cfg(test)]
+    fn fires(&self) -> crate::model::Timeline {
+        scene("cudaFree_v3020")
+    }
+
+    #[cfg(test)]
+    fn quiet(&self) -> crate::model::Timeline {
+        scene("cudaFreeAsync_v11020")
+    }
+}
+
+#[cfg(test)]
+fn scene(call: &str) -> crate::model::Timeline {
+    let mut scene = crate::advice::scene::Scene::new();
+    scene.launch((0, 5), "gemm", (10, 400));
+    scene.call(call, (420, 100));
+    scene.launch((521, 5), "gemm", (530, 400));
+    scene.build()
+}

@@ -1,0 +1,103 @@
+//! Communication while nothing computes.
+
+use crate::advice::wording::{share, time};
+use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::kernel_class::WorkClass;
+use crate::model::Category;
+use crate::page::Unit;
+use crate::work::Work;
+
+/// Fires where communication is not hidden behind computation.
+#[derive(Debug)]
+pub(super) struct CommunicationExposed;
+
+const SHARE: Threshold = Threshold::percent(
+    "communication beside which nothing computes, of the window",
+    5,
+    "XProf calls a step bound by collectives from 30 % on and names all-reduce from 6 %",
+);
+
+static ABOUT: About = About {
+    id: "communication-exposed",
+    title: "Communication is not overlapped",
+    area: Area::Communication,
+    needs: &[&[Category::CudaKernel]],
+    of_gpu_work: true,
+    thresholds: &[SHARE],
+};
+
+impl Rule for CommunicationExposed {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
+        let exposed = facts.per_gpu(|gpu| gpu.exposed_communication.len_ns());
+        let window = facts.window.len();
+        if !SHARE.reached(exposed, window) {
+            return Verdict::Quiet;
+        }
+        let all = facts.per_gpu(|gpu| gpu.communication.len_ns());
+        let compute = facts.per_gpu(|gpu| gpu.compute.subtract(&gpu.communication).len_ns());
+        let communicates = |work: &&Work| work.class == WorkClass::Communication;
+        // Work of one stream runs one after the other: such communication cannot overlap whatever else is done.
+        let mut computing: Vec<u32> = facts
+            .work
+            .all()
+            .iter()
+            .filter(|work| work.class == WorkClass::Compute)
+            .map(|work| work.row)
+            .collect();
+        computing.sort_unstable();
+        computing.dedup();
+        let own_stream = facts.work.all().iter().filter(communicates);
+        let shared: u64 = own_stream
+            .filter(|work| computing.binary_search(&work.row).is_ok())
+            .map(|work| work.time.len())
+            .sum();
+        let shared = facts.shared(shared);
+        let found = Found::new(format!(
+            "Communication takes {}, and nothing computes beside {} of it ({} of the window).",
+            time(all),
+            time(exposed),
+            share(exposed, window)
+        ))
+        .worth(
+            exposed.min(compute),
+            "it hides behind computation, of which there is as much that runs beside no communication",
+        )
+        .confidence(Confidence::Medium)
+        .evidence("communication", all, Unit::Ns)
+        .evidence("beside no computation", exposed, Unit::Ns)
+        .evidence("on streams that compute too", shared, Unit::Ns)
+        .at(facts.longest_work("longest communication", facts.work.all().iter().filter(communicates)));
+        let found = if shared > all / 2 {
+            found.do_this("Move communication to a stream of its own: most of it is on a stream that computes too, where nothing can overlap.")
+        } else {
+            found
+        };
+        found
+            .do_this("Start it earlier and in larger pieces: DDP bucket_cap_mb, FSDP backward and forward prefetch, XLA's latency-hiding scheduler (--xla_gpu_enable_latency_hiding_scheduler=true).")
+            .do_this("Communicate less: gradient accumulation, bfloat16 gradients, sharding that fits the links.")
+            .into()
+    }
+
+    #[cfg(test)]
+    fn fires(&self) -> crate::model::Timeline {
+        scene(90)
+    }
+
+    /// The same collective beside the kernel.
+    #[cfg(test)]
+    fn quiet(&self) -> crate::model::Timeline {
+        scene(10)
+    }
+}
+
+#[cfg(test)]
+fn scene(start: u64) -> crate::model::Timeline {
+    let mut scene = crate::advice::scene::Scene::new();
+    scene.kernel("gemm", (0, 90));
+    scene.kernel_on((0, 8), "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", (start, 20));
+    scene.build()
+}

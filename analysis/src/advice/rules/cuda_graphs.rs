@@ -1,0 +1,90 @@
+//! Launches that a CUDA graph would make at once.
+
+use crate::advice::facts::Calls;
+use crate::advice::wording::{share, time};
+use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::api_call::ApiCall;
+use crate::model::Category;
+use crate::page::Unit;
+
+/// Fires where the GPU is idle while launch calls run, and no graph is used.
+#[derive(Debug)]
+pub(super) struct CudaGraphs;
+
+const EXPOSED: Threshold = Threshold::percent(
+    "idle time in which a launch call runs, of the window",
+    5,
+    "ours; the measure is nsys-ai's exposed launch overhead",
+);
+const LAUNCHES: Threshold = Threshold::count(
+    "launch calls, from which on a graph is worth recording",
+    100,
+    "ours: a graph has to replace many launches",
+);
+
+static ABOUT: About = About {
+    id: "cuda-graphs",
+    title: "CUDA graphs would save launches",
+    area: Area::Host,
+    needs: &[&[Category::CudaKernel], &[Category::CudaApi]],
+    of_gpu_work: true,
+    thresholds: &[EXPOSED, LAUNCHES],
+};
+
+impl Rule for CudaGraphs {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
+        let graphs = facts.calls.named(|name, _| name.contains("GraphLaunch")).count();
+        let launches = facts.calls.of_kind(ApiCall::Launch).count();
+        let calls = Calls::times(facts.calls.of_kind(ApiCall::Launch));
+        let exposed = facts.per_gpu(|gpu| gpu.idle.intersect(&calls).len_ns());
+        let window = facts.window.len();
+        let many = u64::try_from(launches).is_ok_and(|launches| launches >= LAUNCHES.value);
+        if graphs > 0 || !many || !EXPOSED.reached(exposed, window) {
+            return Verdict::Quiet;
+        }
+        let mean = calls
+            .len_ns()
+            .checked_div(u64::try_from(launches).unwrap_or(u64::MAX))
+            .unwrap_or(0);
+        let slowest = facts.calls.of_kind(ApiCall::Launch);
+        Found::new(format!(
+            "{launches} launch calls of {} each, and no CUDA graph; the GPU was idle in {} of them ({} of the window).",
+            time(mean),
+            time(exposed),
+            share(exposed, window)
+        ))
+        .worth(exposed, "the launches repeat with the same shapes, so that graphs replace them")
+        .confidence(Confidence::Medium)
+        .evidence("launch calls", launches, Unit::None)
+        .evidence("GPU idle while one ran", exposed, Unit::Ns)
+        .at(facts.longest("launch call", slowest.map(|call| (call.time, call.row))))
+        .do_this("Record the loop's body as a graph: torch.cuda.CUDAGraph or make_graphed_callables, torch.compile(mode=\"reduce-overhead\"), XLA command buffers.")
+        .do_this("Shapes must not change, and the body must not synchronise or allocate outside of the graph's pool.")
+        .into()
+    }
+
+    #[cfg(test)]
+    fn fires(&self) -> crate::model::Timeline {
+        scene("cudaLaunchKernel")
+    }
+
+    #[cfg(test)]
+    fn quiet(&self) -> crate::model::Timeline {
+        scene("cudaGraphLaunch")
+    }
+}
+
+/// 120 kernels of 5 us, each after a call of 10 us in which the GPU is idle.
+#[cfg(test)]
+fn scene(last: &str) -> crate::model::Timeline {
+    let mut scene = crate::advice::scene::Scene::new();
+    for at in 0..120 {
+        scene.launch((at * 20, 10), "add", (at * 20 + 11, 5));
+    }
+    scene.call(last, (2400, 10));
+    scene.build()
+}

@@ -1,0 +1,91 @@
+//! Copies within a GPU.
+
+use crate::advice::wording::{bytes, share, time};
+use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::model::{Category, ColumnId, index};
+use crate::page::Unit;
+use crate::work::Work;
+
+/// Fires where copies within the GPU take a part of the window.
+#[derive(Debug)]
+pub(super) struct DeviceCopies;
+
+const SHARE: Threshold = Threshold::percent(
+    "copies within the GPU beside which nothing computes, of the window",
+    5,
+    "ours, as of copies with the host",
+);
+
+static ABOUT: About = About {
+    id: "device-copies",
+    title: "Copies within the GPU",
+    area: Area::Transfers,
+    needs: &[&[Category::CudaMemcpyD2d]],
+    of_gpu_work: true,
+    thresholds: &[SHARE],
+};
+
+impl Rule for DeviceCopies {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
+        let exposed = facts.per_gpu(|gpu| gpu.exposed_copies(Category::CudaMemcpyD2d).len_ns());
+        let window = facts.window.len();
+        if !SHARE.reached(exposed, window) {
+            return Verdict::Quiet;
+        }
+        let copies = || {
+            facts
+                .work
+                .all()
+                .iter()
+                .filter(|work| work.category == Category::CudaMemcpyD2d)
+        };
+        let size = |work: &Work| {
+            work.events(facts.timeline)?
+                .column(ColumnId::Bytes)?
+                .get(index(work.at))
+        };
+        let moved = copies().filter_map(size).fold(0, u64::saturating_add);
+        Found::new(format!(
+            "{} copies within the GPU move {} and take {} beside no kernel ({} of the window): they only move what is there already.",
+            copies().count(),
+            bytes(moved),
+            time(exposed),
+            share(exposed, window)
+        ))
+        .worth(exposed, "the copies are not needed")
+        .confidence(Confidence::Medium)
+        .evidence("copied", moved, Unit::Bytes)
+        .evidence("copies without computation beside them", exposed, Unit::Ns)
+        .at(facts.longest_work("longest copy", copies()))
+        .do_this("Write results where they belong: out= and in-place operators, views in place of torch.cat and .contiguous(), gradients as views of the buckets (gradient_as_bucket_view=True).")
+        .into()
+    }
+
+    #[cfg(test)]
+    fn fires(&self) -> crate::model::Timeline {
+        scene(10)
+    }
+
+    #[cfg(test)]
+    fn quiet(&self) -> crate::model::Timeline {
+        scene(4)
+    }
+}
+
+#[cfg(test)]
+fn scene(length: u64) -> crate::model::Timeline {
+    let mut scene = crate::advice::scene::Scene::new();
+    scene.kernel("gemm", (0, 90));
+    scene.copy(
+        Category::CudaMemcpyD2d,
+        "cudaMemcpyAsync",
+        (0, 5),
+        (90, length),
+        1 << 20,
+    );
+    scene.build()
+}

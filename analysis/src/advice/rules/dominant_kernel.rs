@@ -1,0 +1,88 @@
+//! One kernel that takes most of the kernels' time.
+
+use crate::advice::wording::{count, share, short, time};
+use crate::advice::{About, Area, Facts, Found, Rule, Severity, Threshold, Verdict};
+use crate::model::{Category, index};
+use crate::page::Unit;
+
+/// Fires where one kernel has half of all kernel time.
+#[derive(Debug)]
+pub(super) struct DominantKernel;
+
+const SHARE: Threshold = Threshold::percent(
+    "one kernel's time of all kernel time",
+    50,
+    "nsys-ai 0.3.0, rule \"Kernel Hotspot\"",
+);
+
+static ABOUT: About = About {
+    id: "dominant-kernel",
+    title: "One kernel dominates",
+    area: Area::Kernels,
+    needs: &[&[Category::CudaKernel]],
+    of_gpu_work: true,
+    thresholds: &[SHARE],
+};
+
+impl Rule for DominantKernel {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
+        let Some(kernels) = facts.events(Category::CudaKernel) else {
+            return Verdict::Quiet;
+        };
+        let mut totals = vec![(0_u64, 0_u64); kernels.names.len()];
+        for (name, length) in kernels.name.iter().zip(&kernels.duration_ns) {
+            if let Some((launches, total)) = totals.get_mut(index(*name)) {
+                *launches += 1;
+                *total += length;
+            }
+        }
+        let all: u64 = totals.iter().map(|(_, total)| total).sum();
+        let largest = totals.iter().zip(&kernels.names).max_by_key(|((_, total), _)| *total);
+        let Some(((launches, total), name)) = largest.filter(|((_, total), _)| SHARE.reached(*total, all)) else {
+            return Verdict::Quiet;
+        };
+        // A program of one kernel is no finding: there is nothing beside it that could matter more.
+        if totals.len() < 2 {
+            return Verdict::Quiet;
+        }
+        let number = kernels.names.iter().position(|known| known == name);
+        let own = facts.work.all().iter().filter(|work| {
+            work.category == Category::CudaKernel && kernels.name.get(index(work.at)).map(|name| index(*name)) == number
+        });
+        Found::new(format!(
+            "{} takes {} of {} of kernel time ({}) in {}: making it faster is worth more than anything else about kernels.",
+            short(name),
+            time(*total),
+            time(all),
+            share(*total, all),
+            count(*launches, "launch", "launches")
+        ))
+        .severity(Severity::Low)
+        .evidence("its time", *total, Unit::Ns)
+        .evidence("all kernel time", all, Unit::Ns)
+        .at(facts.longest_work("longest launch", own))
+        .do_this("Profile this kernel with Nsight Compute (ncu --set full -k) and see whether memory, arithmetic or latency bounds it.")
+        .into()
+    }
+
+    #[cfg(test)]
+    fn fires(&self) -> crate::model::Timeline {
+        let mut scene = crate::advice::scene::Scene::new();
+        scene.kernel("gemm", (0, 60));
+        scene.kernel("add", (60, 60));
+        scene.build()
+    }
+
+    #[cfg(test)]
+    fn quiet(&self) -> crate::model::Timeline {
+        let mut scene = crate::advice::scene::Scene::new();
+        for (at, name) in ["gemm", "add", "norm"].into_iter().enumerate() {
+            scene.kernel(name, (100 * u64::try_from(at).unwrap(), 60));
+        }
+        scene.build()
+    }
+}

@@ -1,0 +1,84 @@
+//! GPUs of which some work more than others.
+
+use crate::advice::facts::Gpu;
+use crate::advice::wording::{share, time};
+use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::model::Category;
+use crate::page::{Cell, Unit};
+
+/// Fires where the GPUs of a capture do not compute for as long as each other.
+#[derive(Debug)]
+pub(super) struct GpusUnbalanced;
+
+const SHARE: Threshold = Threshold::percent(
+    "what the busiest GPU computes beyond the mean, of the window",
+    5,
+    "ours",
+);
+
+static ABOUT: About = About {
+    id: "gpus-unbalanced",
+    title: "GPUs compute for different lengths of time",
+    area: Area::Communication,
+    needs: &[&[Category::CudaKernel]],
+    of_gpu_work: true,
+    thresholds: &[SHARE],
+};
+
+impl Rule for GpusUnbalanced {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
+        if facts.gpus.len() < 2 {
+            return Verdict::abstain("the capture holds the work of one GPU");
+        }
+        let compute = |gpu: &Gpu| gpu.compute.len_ns();
+        let mean = facts.per_gpu(compute);
+        let most = facts.gpus.iter().max_by_key(|gpu| compute(gpu));
+        let Some((device, most)) = most.map(|gpu| (gpu.device, compute(gpu))) else {
+            return Verdict::Quiet;
+        };
+        let (beyond, window) = (most.saturating_sub(mean), facts.window.len());
+        if !SHARE.reached(beyond, window) {
+            return Verdict::Quiet;
+        }
+        let rows = facts.gpus.iter().map(|gpu| Evidence {
+            what: format!("GPU {} computes", gpu.device),
+            value: Cell::from(compute(gpu)),
+            unit: Unit::Ns,
+            place: None,
+        });
+        Found::new(format!(
+            "GPU {device} computes for {}, {} more than the mean of {} GPUs ({} of the window); the others wait for it where they exchange data.",
+            time(most),
+            time(beyond),
+            facts.gpus.len(),
+            share(beyond, window)
+        ))
+        .worth(beyond, "the same work is spread evenly, and the GPUs belong to one job")
+        .confidence(Confidence::Low)
+        .at(rows.take(facts.rows))
+        .do_this("Balance pipeline stages, experts or sequence lengths between ranks; see whether the slow GPU has a lower clock.")
+        .into()
+    }
+
+    #[cfg(test)]
+    fn fires(&self) -> crate::model::Timeline {
+        scene(60)
+    }
+
+    #[cfg(test)]
+    fn quiet(&self) -> crate::model::Timeline {
+        scene(95)
+    }
+}
+
+#[cfg(test)]
+fn scene(second: u64) -> crate::model::Timeline {
+    let mut scene = crate::advice::scene::Scene::new();
+    scene.kernel_on((0, 7), "gemm", (0, 100));
+    scene.kernel_on((1, 7), "gemm", (0, second));
+    scene.build()
+}

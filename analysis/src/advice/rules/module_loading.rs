@@ -1,0 +1,96 @@
+//! Code that is loaded or compiled for the GPU while the loop runs.
+
+use crate::advice::wording::{count, share, time};
+use crate::advice::{About, Area, Facts, Found, Rule, Threshold, Verdict};
+use crate::api_call::ApiCall;
+use crate::interval::{Interval, Intervals};
+use crate::model::Category;
+use crate::page::Unit;
+
+/// Fires where modules are loaded after the warm-up.
+#[derive(Debug)]
+pub(super) struct ModuleLoading;
+
+const SHARE: Threshold = Threshold::percent(
+    "time in which code is loaded after the warm-up, of the window",
+    1,
+    "ours: the steady state loads nothing",
+);
+
+static ABOUT: About = About {
+    id: "module-loading",
+    title: "Code is loaded in the loop",
+    area: Area::Host,
+    needs: &[&[Category::CudaApi, Category::Overhead]],
+    of_gpu_work: true,
+    thresholds: &[SHARE],
+};
+
+impl Rule for ModuleLoading {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
+        let calls = facts.calls.of_kind(ApiCall::Module);
+        let mut pieces: Vec<(u64, String, Interval, u32)> = calls
+            .map(|call| (call.time.len(), call.name.to_owned(), call.time, call.row))
+            .collect();
+        // Kineto files lazy loading under overhead.
+        if let Some(overhead) = facts.events(Category::Overhead) {
+            let lazy = (0..overhead.len()).filter(|at| overhead.name_of(*at).contains("Lazy Function Loading"));
+            pieces.extend(lazy.map(|at| {
+                let time = Interval::of(overhead, at);
+                let row = overhead.row.get(at).copied().unwrap_or(0);
+                (time.len(), overhead.name_of(at).to_owned(), time, row)
+            }));
+        }
+        pieces.retain(|(_, _, time, _)| time.start >= facts.steady.start && time.start < facts.steady.end);
+        let times: Intervals = pieces.iter().map(|(_, _, time, _)| *time).collect();
+        let window = facts.window.len();
+        if !SHARE.reached(times.len_ns(), window) {
+            return Verdict::Quiet;
+        }
+        let idle = facts.per_gpu(|gpu| gpu.idle.intersect(&times).len_ns());
+        let number = u64::try_from(pieces.len()).unwrap_or(u64::MAX);
+        let found = Found::new(format!(
+            "After the warm-up {} took {} ({} of the window); the GPU was idle in {} of it.",
+            count(number, "load of code", "loads of code"),
+            time(times.len_ns()),
+            share(times.len_ns(), window),
+            time(idle)
+        ))
+        .evidence("loads after the warm-up", number, Unit::None)
+        .evidence("time in them", times.len_ns(), Unit::Ns)
+        .evidence("GPU idle meanwhile", idle, Unit::Ns)
+        .at(facts.largest(pieces, Unit::Ns))
+        .do_this("Run every shape and branch once before what is timed or served; CUDA_MODULE_LOADING=EAGER loads everything at the start.")
+        .do_this("If cuLink or nvrtc calls are among them, code is compiled at run time: ship SASS for this GPU (TORCH_CUDA_ARCH_LIST, -gencode) and keep CUDA_CACHE_PATH on a disk that lasts.");
+        let found = if idle > 0 {
+            found.worth(idle, "the code is loaded before the loop")
+        } else {
+            found
+        };
+        found.into()
+    }
+
+    #[cfg(test)]
+    fn fires(&self) -> crate::model::Timeline {
+        scene(500)
+    }
+
+    /// The same load in the first tenth of the window.
+    #[cfg(test)]
+    fn quiet(&self) -> crate::model::Timeline {
+        scene(50)
+    }
+}
+
+#[cfg(test)]
+fn scene(at: u64) -> crate::model::Timeline {
+    let mut scene = crate::advice::scene::Scene::new();
+    scene.launch((0, 5), "gemm", (10, 30));
+    scene.call("cuModuleLoadData", (at, 40));
+    scene.launch((700, 5), "gemm", (900, 110));
+    scene.build()
+}

@@ -1,0 +1,62 @@
+//! A program that uses the GPU, in a capture without a kernel.
+
+use crate::advice::{About, Area, Facts, Found, Rule, Severity, Verdict};
+use crate::api_call::ApiCall;
+use crate::model::Category;
+use crate::page::Unit;
+
+/// Fires where calls launched work and no kernel was recorded.
+#[derive(Debug)]
+pub(super) struct NoGpuWork;
+
+static ABOUT: About = About {
+    id: "no-gpu-work",
+    title: "Launches without kernels",
+    area: Area::Capture,
+    needs: &[&[Category::CudaApi]],
+    of_gpu_work: false,
+    thresholds: &[],
+};
+
+impl Rule for NoGpuWork {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
+        let kernels = facts
+            .events(Category::CudaKernel)
+            .map_or(0, crate::model::Events::count);
+        let launches = facts.calls.of_kind(ApiCall::Launch).count();
+        if kernels > 0 || launches == 0 {
+            return Verdict::Quiet;
+        }
+        let graphs = facts.calls.named(|name, _| name.contains("GraphLaunch")).count();
+        let found = Found::new(format!(
+            "{launches} calls launched work and no kernel was recorded: nothing can be said of the GPU's time."
+        ))
+        .severity(Severity::High)
+        .evidence("launch calls", launches, Unit::None)
+        .evidence("of them launches of CUDA graphs", graphs, Unit::None);
+        let found = if graphs > 0 {
+            found.do_this("Capture again with CUDA graphs traced by node (nsys: --cuda-graph-trace=node).")
+        } else {
+            found.do_this("Capture again with GPU activity traced, on a driver that lets the profiler read it.")
+        };
+        found.into()
+    }
+
+    #[cfg(test)]
+    fn fires(&self) -> crate::model::Timeline {
+        let mut scene = crate::advice::scene::Scene::new();
+        scene.call("cudaGraphLaunch_v10000", (0, 10));
+        scene.build()
+    }
+
+    #[cfg(test)]
+    fn quiet(&self) -> crate::model::Timeline {
+        let mut scene = crate::advice::scene::Scene::new();
+        scene.launch((0, 5), "gemm", (10, 5));
+        scene.build()
+    }
+}

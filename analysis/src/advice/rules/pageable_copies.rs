@@ -1,0 +1,112 @@
+//! Asynchronous copies that are none, because the host's memory is pageable.
+
+use crate::advice::wording::{bytes, share, time};
+use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::interval::Intervals;
+use crate::model::{Category, ColumnId, MemoryKind, index};
+use crate::page::Unit;
+use crate::work::Work;
+
+/// Fires where `cudaMemcpy*Async` copies from or to pageable memory.
+#[derive(Debug)]
+pub(super) struct PageableCopies;
+
+const SHARE: Threshold = Threshold::percent(
+    "such copies beside which nothing computes, of the window",
+    1,
+    "ours; the condition is nsys's rule cuda_memcpy_async, which has no threshold",
+);
+
+static ABOUT: About = About {
+    id: "pageable-copies",
+    title: "Asynchronous copies of pageable memory",
+    area: Area::Transfers,
+    needs: &[&[Category::CudaMemcpyH2d, Category::CudaMemcpyD2h]],
+    of_gpu_work: true,
+    thresholds: &[SHARE],
+};
+
+impl Rule for PageableCopies {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
+        let said = Category::MEMCPY.iter().filter_map(|category| facts.events(*category));
+        let mut said = said.peekable();
+        if said.peek().is_some() && !said.any(|copies| copies.column(ColumnId::SrcMemoryKind).is_some()) {
+            return Verdict::abstain("the source does not say which kind of memory was copied");
+        }
+        let kind = |work: &Work, id| work.events(facts.timeline)?.column(id)?.get(index(work.at));
+        let is_pageable =
+            |work: &Work, id| kind(work, id).and_then(MemoryKind::from_number) == Some(MemoryKind::Pageable);
+        let found = facts.work.all().iter().filter(|work| {
+            Category::MEMCPY.contains(&work.category)
+                && (is_pageable(work, ColumnId::SrcMemoryKind) || is_pageable(work, ColumnId::DstMemoryKind))
+                && call_name(facts, work).is_some_and(|name| name.contains("Memcpy") && name.contains("Async"))
+        });
+        let copies: Vec<Work> = found.copied().collect();
+        let exposed: u64 = facts
+            .gpus
+            .iter()
+            .map(|gpu| {
+                let own = copies
+                    .iter()
+                    .filter(|work| facts.timeline.row(work.row).and_then(|row| row.device) == Some(gpu.device));
+                let own: Intervals = own.map(|work| work.time).collect();
+                own.subtract(&gpu.compute).subtract(&gpu.communication).len_ns()
+            })
+            .sum();
+        let (exposed, window) = (facts.shared(exposed), facts.window.len());
+        if !SHARE.reached(exposed, window) {
+            return Verdict::Quiet;
+        }
+        let size = |work: &Work| kind(work, ColumnId::Bytes);
+        let moved = copies.iter().filter_map(size).fold(0, u64::saturating_add);
+        Found::new(format!(
+            "{} asynchronous copies ({}) are of pageable memory, so the driver copies them twice and the call waits; {} of them is not hidden by kernels ({} of the window).",
+            copies.len(),
+            bytes(moved),
+            time(exposed),
+            share(exposed, window)
+        ))
+        .worth(exposed / 2, "pinned memory halves the time of the copies; that they can then overlap is not counted")
+        .confidence(Confidence::High)
+        .evidence("copied", moved, Unit::Bytes)
+        .evidence("copies without computation beside them", exposed, Unit::Ns)
+        .at(facts.longest_work("longest copy", &copies))
+        .do_this("Pin the host's memory: DataLoader(pin_memory=True), tensor.pin_memory(), cudaHostAlloc or cudaHostRegister.")
+        .into()
+    }
+
+    #[cfg(test)]
+    fn fires(&self) -> crate::model::Timeline {
+        scene(MemoryKind::Pageable)
+    }
+
+    #[cfg(test)]
+    fn quiet(&self) -> crate::model::Timeline {
+        scene(MemoryKind::Pinned)
+    }
+}
+
+/// The name of the call that asked for a copy.
+fn call_name<'a>(facts: &Facts<'a>, work: &Work) -> Option<&'a str> {
+    Some(facts.calls.get(work.launch(facts.timeline)?)?.name)
+}
+
+#[cfg(test)]
+fn scene(kind: MemoryKind) -> crate::model::Timeline {
+    let mut scene = crate::advice::scene::Scene::new();
+    let copy = scene.copy(
+        Category::CudaMemcpyH2d,
+        "cudaMemcpyAsync_v3020",
+        (0, 5),
+        (7, 10),
+        1 << 20,
+    );
+    scene.number(copy, ColumnId::SrcMemoryKind, kind.number().into());
+    scene.number(copy, ColumnId::DstMemoryKind, MemoryKind::Device.number().into());
+    scene.kernel("gemm", (17, 90));
+    scene.build()
+}

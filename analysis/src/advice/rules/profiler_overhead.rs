@@ -1,0 +1,84 @@
+//! Time that the profiler itself took.
+
+use crate::advice::wording::{share, time};
+use crate::advice::{About, Area, Facts, Found, Rule, Severity, Threshold, Verdict};
+use crate::interval::{Interval, Intervals};
+use crate::model::Category;
+use crate::page::Unit;
+
+/// Fires where the profiler's own work takes a part of the window.
+#[derive(Debug)]
+pub(super) struct ProfilerOverhead;
+
+const SHARE: Threshold = Threshold::percent(
+    "profiler's own work of the window",
+    2,
+    "nsys-ai 0.3.0: 2 % is the noise of one run",
+);
+
+static ABOUT: About = About {
+    id: "profiler-overhead",
+    title: "The profiler takes time",
+    area: Area::Capture,
+    needs: &[&[Category::Overhead]],
+    of_gpu_work: true,
+    thresholds: &[SHARE],
+};
+
+impl Rule for ProfilerOverhead {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
+        let Some(overhead) = facts.events(Category::Overhead) else {
+            return Verdict::Quiet;
+        };
+        // Kineto files the loading of code by the driver under overhead; that is the program's.
+        let own = (0..overhead.len()).filter(|at| !overhead.name_of(*at).contains("Lazy Function Loading"));
+        let own: Vec<usize> = own.collect();
+        let times: Intervals = own.iter().map(|at| Interval::of(overhead, *at)).collect();
+        let taken = times.clip(facts.window).len_ns();
+        let window = facts.window.len();
+        if !SHARE.reached(taken, window) {
+            return Verdict::Quiet;
+        }
+        let row = |at: usize| overhead.row.get(at).copied().unwrap_or(0);
+        let pieces = own.iter().map(|at| {
+            let time = Interval::of(overhead, *at);
+            (time.len(), overhead.name_of(*at).to_owned(), time, row(*at))
+        });
+        Found::new(format!(
+            "The profiler was at work for {} of the window ({}): gaps and host times beside it are not the program's.",
+            time(taken),
+            share(taken, window)
+        ))
+        .severity(Severity::Medium)
+        .evidence("profiler's own work in the window", taken, Unit::Ns)
+        .at(facts.largest(pieces, Unit::Ns))
+        .do_this(
+            "Capture fewer categories, without stacks and shapes, or a window that ends before the buffers are full.",
+        )
+        .into()
+    }
+
+    #[cfg(test)]
+    fn fires(&self) -> crate::model::Timeline {
+        overhead("Buffer Flush")
+    }
+
+    #[cfg(test)]
+    fn quiet(&self) -> crate::model::Timeline {
+        overhead("Lazy Function Loading")
+    }
+}
+
+/// A window of 1,000 us, of which an overhead of `name` takes 50 us.
+#[cfg(test)]
+fn overhead(name: &str) -> crate::model::Timeline {
+    let mut scene = crate::advice::scene::Scene::new();
+    scene.kernel("gemm", (0, 100));
+    scene.kernel("gemm", (900, 100));
+    scene.on_thread(1, crate::model::Track::Overhead, Category::Overhead, name, (200, 50));
+    scene.build()
+}

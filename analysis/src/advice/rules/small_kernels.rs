@@ -1,0 +1,113 @@
+//! Kernels so short that the GPU spends its time between them.
+
+use std::collections::BTreeMap;
+
+use crate::advice::facts::{GapCause, KERNEL_WAIT_NS};
+use crate::advice::wording::{share, short, time};
+use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::model::{Category, index};
+use crate::page::{Cell, Unit};
+
+/// Fires where most kernels are short and the gaps between kernels add up.
+#[derive(Debug)]
+pub(super) struct SmallKernels;
+
+const SHORT: Threshold = Threshold::ns(
+    "length below which a kernel is short",
+    10_000,
+    "nsys-ai 0.3.0: kernels averaging less than 10 us",
+);
+const MANY: Threshold = Threshold::percent("short kernels of all kernels", 50, "ours: the usual kernel is short");
+const GAPS: Threshold = Threshold::percent(
+    "gaps below 30 us after which a short kernel runs, of the window",
+    2,
+    "ours: the noise of one run",
+);
+
+static ABOUT: About = About {
+    id: "small-kernels",
+    title: "Many small kernels",
+    area: Area::Kernels,
+    needs: &[&[Category::CudaKernel]],
+    of_gpu_work: true,
+    thresholds: &[SHORT, MANY, GAPS],
+};
+
+impl Rule for SmallKernels {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
+        let Some(kernels) = facts.events(Category::CudaKernel) else {
+            return Verdict::Quiet;
+        };
+        let is_short = |length: u64| length < SHORT.value;
+        let mut by_name: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+        let mut count = 0_u64;
+        for (name, length) in kernels.name.iter().zip(&kernels.duration_ns) {
+            if is_short(*length) {
+                let entry = by_name.entry(*name).or_default();
+                entry.0 += 1;
+                entry.1 += length;
+                count += 1;
+            }
+        }
+        // Gaps that end with a short kernel and are short themselves: launch after launch, with nothing else in the way.
+        let before_short = facts.gaps().filter(|gap| {
+            gap.time.len() < KERNEL_WAIT_NS
+                && gap.cause != GapCause::Other
+                && gap.work.category == Category::CudaKernel
+                && is_short(gap.work.time.len())
+        });
+        let gaps = facts.gap_time(before_short);
+        let window = facts.window.len();
+        if !MANY.reached(count, kernels.count()) || !GAPS.reached(gaps, window) {
+            return Verdict::Quiet;
+        }
+        let mut names: Vec<(u32, (u64, u64))> = by_name.into_iter().collect();
+        names.sort_by_key(|(_, (count, total))| std::cmp::Reverse((*count, *total)));
+        let rows = names.into_iter().take(facts.rows).map(|(name, (count, _))| Evidence {
+            what: format!(
+                "launches of {}",
+                short(kernels.names.get(index(name)).map_or("", String::as_str))
+            ),
+            value: Cell::from(count),
+            unit: Unit::None,
+            place: None,
+        });
+        Found::new(format!(
+            "{count} of {} kernels ({}) run for less than 10 us; the short gaps before them add up to {} ({} of the window).",
+            kernels.count(),
+            share(count, kernels.count()),
+            time(gaps),
+            share(gaps, window)
+        ))
+        .worth(gaps, "the small kernels are fused into their neighbours, so that the gaps before them go; their own time is not counted")
+        .confidence(Confidence::Medium)
+        .evidence("kernels below 10 us", count, Unit::None)
+        .evidence("gaps before them", gaps, Unit::Ns)
+        .at(rows)
+        .do_this("Fuse element-wise work: torch.compile, fused optimisers (fused=True, foreach), fused layer norm and attention.")
+        .do_this("Where the sequence repeats with the same shapes, record it as a CUDA graph.")
+        .into()
+    }
+
+    #[cfg(test)]
+    fn fires(&self) -> crate::model::Timeline {
+        let mut scene = crate::advice::scene::Scene::new();
+        for at in 0..10 {
+            scene.launch((at, 1), "add", (at * 10 + 20, 4));
+        }
+        scene.build()
+    }
+
+    #[cfg(test)]
+    fn quiet(&self) -> crate::model::Timeline {
+        let mut scene = crate::advice::scene::Scene::new();
+        for at in 0..10 {
+            scene.launch((at, 1), "gemm", (at * 110 + 20, 100));
+        }
+        scene.build()
+    }
+}

@@ -1,0 +1,109 @@
+//! Copies for which the host waits.
+
+use crate::advice::facts::Calls;
+use crate::advice::wording::{share, time};
+use crate::advice::{About, Area, Facts, Found, Rule, Threshold, Verdict};
+use crate::api_call::ApiCall;
+use crate::interval::Intervals;
+use crate::model::{Category, ColumnId, index};
+use crate::page::Unit;
+use crate::work::Work;
+
+/// Fires where `cudaMemcpy` and its kin that are not asynchronous leave the GPU without kernels.
+#[derive(Debug)]
+pub(super) struct SynchronousCopies;
+
+const SHARE: Threshold = Threshold::percent(
+    "time of such copies and of the idle time that begins in their calls, of the window",
+    1,
+    "ours; the condition is nsys's rule cuda_memcpy_sync, which has no threshold",
+);
+const EXEMPT: Threshold = Threshold::new(
+    "size up to which a copy to the GPU does not wait",
+    64_000,
+    Unit::Bytes,
+    "nsys's rule cuda_memcpy_sync",
+);
+
+static ABOUT: About = About {
+    id: "synchronous-copies",
+    title: "Synchronous copies",
+    area: Area::Transfers,
+    needs: &[&[Category::CudaApi]],
+    of_gpu_work: true,
+    thresholds: &[SHARE, EXEMPT],
+};
+
+impl Rule for SynchronousCopies {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
+        let waits = |work: &&Work| {
+            let exempt = match work.category {
+                Category::CudaMemcpyH2d => {
+                    let size = work
+                        .events(facts.timeline)
+                        .and_then(|events| events.column(ColumnId::Bytes)?.get(index(work.at)));
+                    size.is_some_and(|size| size <= EXEMPT.value)
+                }
+                Category::CudaMemcpyD2d => true,
+                category => !Category::MEMCPY.contains(&category),
+            };
+            !exempt && call(facts, work).is_some()
+        };
+        let copies: Vec<Work> = facts.work.all().iter().filter(waits).copied().collect();
+        let calls = Calls::times(copies.iter().filter_map(|work| call(facts, work)));
+        // What the copies take beside no kernel, and the gaps that begin before their calls return.
+        let gaps = facts.gaps_begun_in(&calls);
+        let idle: Intervals = gaps.iter().map(|gap| gap.time).collect();
+        let times: Intervals = copies.iter().map(|work| work.time).collect();
+        let cost = facts.per_gpu(|gpu| {
+            let exposed = times.intersect(&gpu.exposed_memory);
+            exposed.union(&idle.intersect(&gpu.idle)).len_ns()
+        });
+        let window = facts.window.len();
+        if !SHARE.reached(cost, window) {
+            return Verdict::Quiet;
+        }
+        Found::new(format!(
+            "The host waited {} for {} synchronous copies; the GPU ran no kernel for {} because of them ({} of the window).",
+            time(calls.len_ns()),
+            copies.len(),
+            time(cost),
+            share(cost, window)
+        ))
+        .worth(cost, "the copies become asynchronous and run beside kernels")
+        .evidence("host waiting in the calls", calls.len_ns(), Unit::Ns)
+        .evidence("copies without kernels beside them, and idle time that begins in the calls", cost, Unit::Ns)
+        .at(facts.longest_work("longest copy", &copies))
+        .do_this("Use cudaMemcpyAsync with pinned memory on a stream of its own (PyTorch: non_blocking=True), and wait for an event where the data is used.")
+        .into()
+    }
+
+    #[cfg(test)]
+    fn fires(&self) -> crate::model::Timeline {
+        scene("cudaMemcpy_v3020", 64_001)
+    }
+
+    #[cfg(test)]
+    fn quiet(&self) -> crate::model::Timeline {
+        scene("cudaMemcpy_v3020", 64_000)
+    }
+}
+
+/// The call that asked for a copy, where it is not asynchronous.
+fn call<'a>(facts: &Facts<'a>, work: &Work) -> Option<crate::advice::facts::Call<'a>> {
+    let call = facts.calls.get(work.launch(facts.timeline)?)?;
+    (ApiCall::of(call.name) == ApiCall::Copy && !call.name.contains("Async")).then_some(call)
+}
+
+#[cfg(test)]
+fn scene(call: &str, bytes: u64) -> crate::model::Timeline {
+    let mut scene = crate::advice::scene::Scene::new();
+    scene.launch((0, 5), "gemm", (10, 90));
+    scene.copy(Category::CudaMemcpyH2d, call, (20, 100), (100, 18), bytes);
+    scene.launch((121, 5), "gemm", (130, 90));
+    scene.build()
+}

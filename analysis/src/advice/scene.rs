@@ -1,0 +1,134 @@
+//! Captures for tests of rules: one process, a line per event, times in microseconds as start and length.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Category, ColumnId, Device, Timeline, Track};
+use crate::testing::{Added, Trace};
+
+const US: u64 = 1000;
+
+/// A capture that is being made. GPU work is of device 0 and stream 7, calls are of thread 1, unless said otherwise.
+#[derive(Default)]
+pub(crate) struct Scene {
+    trace: Trace,
+    streams: BTreeMap<(u32, u64), u32>,
+    threads: BTreeMap<(u64, Track), u32>,
+}
+
+impl Scene {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn build(self) -> Timeline {
+        self.trace.build()
+    }
+
+    pub(crate) fn captured(&mut self, categories: &[Category]) -> &mut Self {
+        for category in categories {
+            self.trace.captured(*category);
+        }
+        self
+    }
+
+    pub(crate) fn device(&mut self, capability: (u32, u32), multiprocessors: u32) -> &mut Self {
+        self.trace.device(Device {
+            compute_capability: Some(capability),
+            multiprocessors: Some(multiprocessors),
+            memory_bytes: Some(80_000_000_000),
+            ..Device::default()
+        });
+        self
+    }
+
+    /// Work on any stream of any device.
+    pub(crate) fn work_on(
+        &mut self,
+        stream: (u32, u64),
+        category: Category,
+        name: &str,
+        (start, length): (u64, u64),
+    ) -> Added {
+        let trace = &mut self.trace;
+        let row = *self
+            .streams
+            .entry(stream)
+            .or_insert_with(|| trace.stream(1, stream.0, stream.1));
+        trace.event(category, row, name, start * US, (start + length) * US)
+    }
+
+    pub(crate) fn kernel(&mut self, name: &str, time: (u64, u64)) -> Added {
+        self.work_on((0, 7), Category::CudaKernel, name, time)
+    }
+
+    pub(crate) fn kernel_on(&mut self, stream: (u32, u64), name: &str, time: (u64, u64)) -> Added {
+        self.work_on(stream, Category::CudaKernel, name, time)
+    }
+
+    /// A kernel, and the call that launched it.
+    pub(crate) fn launch(&mut self, call: (u64, u64), name: &str, kernel: (u64, u64)) -> Added {
+        let call = self.call("cudaLaunchKernel", call);
+        let kernel = self.kernel(name, kernel);
+        self.trace.launched_by(kernel, call);
+        kernel
+    }
+
+    /// A copy or set on stream 7 of so many bytes, and the call that asked for it.
+    pub(crate) fn copy(
+        &mut self,
+        category: Category,
+        name: &str,
+        call: (u64, u64),
+        copy: (u64, u64),
+        bytes: u64,
+    ) -> Added {
+        let call = self.call(name, call);
+        let copy = self.work_on((0, 7), category, category.name(), copy);
+        self.trace.launched_by(copy, call);
+        self.trace.number(copy, ColumnId::Bytes, bytes);
+        copy
+    }
+
+    pub(crate) fn call(&mut self, name: &str, time: (u64, u64)) -> Added {
+        self.on_thread(1, Track::CudaApi, Category::CudaApi, name, time)
+    }
+
+    pub(crate) fn range(&mut self, name: &str, time: (u64, u64)) -> Added {
+        self.on_thread(1, Track::Nvtx, Category::NvtxRange, name, time)
+    }
+
+    pub(crate) fn operator(&mut self, name: &str, time: (u64, u64)) -> Added {
+        self.on_thread(1, Track::CpuOp, Category::CpuOp, name, time)
+    }
+
+    pub(crate) fn step(&mut self, number: u64, time: (u64, u64)) -> Added {
+        let name = format!("ProfilerStep#{number}");
+        let step = self.on_thread(1, Track::Annotation, Category::Step, &name, time);
+        self.trace.number(step, ColumnId::StepNumber, number);
+        step
+    }
+
+    pub(crate) fn on_thread(
+        &mut self,
+        thread: u64,
+        track: Track,
+        category: Category,
+        name: &str,
+        (start, length): (u64, u64),
+    ) -> Added {
+        let known = self.threads.get(&(thread, track)).copied();
+        let row = known.unwrap_or_else(|| self.trace.thread(1, thread, track));
+        self.threads.insert((thread, track), row);
+        self.trace.event(category, row, name, start * US, (start + length) * US)
+    }
+
+    pub(crate) fn number(&mut self, of: Added, column: ColumnId, value: u64) -> &mut Self {
+        self.trace.number(of, column, value);
+        self
+    }
+
+    pub(crate) fn text(&mut self, of: Added, column: ColumnId, value: &str) -> &mut Self {
+        self.trace.text(of, column, value);
+        self
+    }
+}
