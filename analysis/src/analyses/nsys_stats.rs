@@ -15,6 +15,8 @@ mod push_pop_trace;
 mod range_kernels;
 mod rounding;
 mod sizes;
+#[cfg(test)]
+mod tests;
 mod times;
 mod traces;
 

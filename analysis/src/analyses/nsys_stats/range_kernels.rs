@@ -110,9 +110,7 @@ impl Groups {
     }
 }
 
-fn gather(timeline: &Timeline, kernels: &Kernels<'_>) -> Groups {
-    let nothing = Events::new(Category::NvtxRange);
-    let ranges = timeline.capture.events.get(&Category::NvtxRange).unwrap_or(&nothing);
+fn gather(timeline: &Timeline, ranges: &Events, kernels: &Kernels<'_>) -> Groups {
     let styles = ranges.column(ColumnId::RangeStyle);
     let calls = timeline.capture.events.get(&Category::CudaApi);
     let mut groups = Groups::default();
@@ -181,17 +179,15 @@ impl Analysis for NvtxKernSum {
             not_captured: lacks.into_iter().flatten().collect(),
             ..NsysRangeKernels::default()
         };
-        let Some(kernels) = Kernels::named(timeline, params.name) else {
+        let kernels = Kernels::named(timeline, params.name);
+        let (Some(ranges), Some(kernels)) = (timeline.capture.events.get(&Category::NvtxRange), kernels) else {
             return Ok(output);
         };
         output.not_captured.extend_from_slice(&kernels.not_captured);
-        let groups = gather(timeline, &kernels);
+        let groups = gather(timeline, ranges, &kernels);
         let count_of_groups = u32::try_from(groups.known.len()).unwrap_or(u32::MAX);
         let figures = figures_by_key(count_of_groups, &groups.keys, groups.values.iter().copied());
-        let range_name = |name: u32| {
-            let events = timeline.capture.events.get(&Category::NvtxRange)?;
-            events.names.get(index(name)).cloned()
-        };
+        let range_name = |name: u32| ranges.names.get(index(name)).cloned();
         let row = |(key, group): (&Key, &u32)| {
             let figures = Statistics::from_figures(figures.get(index(*group))?)?;
             let met = groups.met.get(index(*group)).copied().unwrap_or_default();
