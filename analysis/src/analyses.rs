@@ -14,6 +14,7 @@ mod kernels_per_stream;
 pub mod nsys_stats;
 pub mod operations;
 mod overlap;
+pub mod ranks;
 
 pub use advice::AdviceAnalysis;
 pub use collectives::{Collectives, CollectivesParams, CollectivesResult};
@@ -30,3 +31,4 @@ pub use kernel_changes::KernelChanges;
 pub use kernel_types::{ClassOfWork, KernelTypes, KernelTypesParams, NamedWork, TypesOfWork};
 pub use kernels_per_stream::KernelsPerStream;
 pub use overlap::{Overlap, OverlapOfGpu, OverlapParams, Overlaps};
+pub use ranks::Ranks;

@@ -6,7 +6,7 @@ use crate::analyses::HostSync;
 use crate::analyses::Iterations;
 use crate::analyses::nsys_stats as nsys;
 use crate::analyses::operations::OperationsAnalysis;
-use crate::analyses::{Collectives, Compare, KernelChanges, KernelsPerStream};
+use crate::analyses::{Collectives, Compare, KernelChanges, KernelsPerStream, Ranks};
 use crate::analyses::{CpuGpu, GpuTime, KernelTypes, Overlap};
 use crate::definition::{Definition, ResultType};
 use crate::export::entries;
@@ -21,6 +21,7 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<KernelChanges>(),
     &Definition::of::<Collectives>(),
     &Definition::of::<Compare>(),
+    &Definition::of::<Ranks>(),
     &Definition::of::<GpuTime>(),
     &Definition::of::<Overlap>(),
     &Definition::of::<KernelTypes>(),

@@ -55,7 +55,7 @@ pub use analyses::nsys_stats;
 pub use analyses::operations;
 pub use analyses::{
     AssignedWork, IterationDetail, IterationKernel, IterationRow, IterationStatistics, Iterations, IterationsParams,
-    IterationsResult, PipelineBubbles,
+    IterationsResult, PipelineBubbles, Ranks, ranks,
 };
 pub use analyses::{ClassOfWork, KernelTypes, KernelTypesParams, NamedWork, TypesOfWork};
 pub use analyses::{Collectives, CollectivesParams, CollectivesResult};

@@ -129,3 +129,31 @@ fn captures_of_two_programs_have_no_verdict() {
     assert_eq!(found["verdict"], json!("inconclusive"));
     assert!(found["comparability"]["score_ratio"].as_f64().unwrap() < 0.05);
 }
+
+#[test]
+fn ranks_of_a_job_stand_side_by_side() {
+    let ranks = [
+        "hta/trace_filter-sampled_rank-0.json.gz",
+        "hta/trace_filter-sampled_rank-1.json.gz",
+    ]
+    .map(timeline);
+    let [Some(first), Some(second)] = &ranks else { return };
+    let found = analyze("ranks", &Value::Null, &[first, second]);
+    let ranks = found["ranks"].as_array().unwrap();
+    assert_eq!(
+        (ranks.len(), &ranks[0]["input"], &ranks[1]["input"]),
+        (2, &json!(0), &json!(1))
+    );
+    // The exact parts of the second; HTA has the same idle time.
+    assert_eq!(
+        ranks[1]["time"],
+        json!({
+            "window_ns": 1_231_186_000_u64,
+            "compute_ns": 271_973_000,
+            "exposed_communication_ns": 303_523_000,
+            "exposed_memory_ns": 4_554_000,
+            "idle_ns": 651_136_000,
+        })
+    );
+    assert!(!found["kernels"].as_array().unwrap().is_empty());
+}

@@ -204,22 +204,22 @@ pub(super) fn copies(before: &Side<'_>, after: &Side<'_>, units: Units) -> Vec<C
 
 pub(super) fn gpu_time(before: &Side<'_>, after: &Side<'_>, units: Units) -> Vec<GpuTimeDifference> {
     let (old, new) = (before.gpu_time(), after.gpu_time());
-    if old.window == 0 && new.window == 0 {
+    if old.window_ns == 0 && new.window_ns == 0 {
         return Vec::new();
     }
     let parts = [
-        ("compute", old.compute, new.compute),
+        ("compute", old.compute_ns, new.compute_ns),
         (
             "exposed_communication",
-            old.exposed_communication,
-            new.exposed_communication,
+            old.exposed_communication_ns,
+            new.exposed_communication_ns,
         ),
-        ("exposed_memory", old.exposed_memory, new.exposed_memory),
-        ("idle", old.idle, new.idle),
-        ("window", old.window, new.window),
+        ("exposed_memory", old.exposed_memory_ns, new.exposed_memory_ns),
+        ("idle", old.idle_ns, new.idle_ns),
+        ("window", old.window_ns, new.window_ns),
     ];
     let told = parts.map(|(part, old, new)| {
-        let time = per_unit(old, new, units);
+        let time = per_unit(old.into(), new.into(), units);
         GpuTimeDifference {
             part: part.to_owned(),
             before_ns: time.before_ns,

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use super::{CompareParams, ComparedCapture};
 use crate::counterpart::{Named, Tally};
+use crate::exclusive_time::{BusyByClass, ExclusiveTime};
+use crate::gpu::Gpu;
 use crate::interval::{Interval, Intervals};
 use crate::iteration::{self, Iteration, IterationOptions, Iterations};
-use crate::kernel_class::WorkClass;
 use crate::kernel_name;
 use crate::model::{Category, ColumnId, Events, LossReason, Timeline, index};
 use crate::operation_name;
@@ -20,6 +21,8 @@ pub(super) struct Side<'a> {
     /// Which input it is.
     input: u32,
     pub(super) work: GpuWork,
+    /// The same of each GPU.
+    gpus: BTreeMap<Gpu, GpuWork>,
     /// What was found of iterations, compared or not.
     pub(super) found: Iterations,
     /// The iterations that are compared; none where whole captures are.
@@ -38,16 +41,6 @@ pub(super) struct Entry<'a> {
     tally: Tally,
     longest: Interval,
     row: u32,
-}
-
-/// How the GPUs spent their time, in ns of all devices together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct GpuTime {
-    pub(super) window: u128,
-    pub(super) compute: u128,
-    pub(super) exposed_communication: u128,
-    pub(super) exposed_memory: u128,
-    pub(super) idle: u128,
 }
 
 impl<'a> Side<'a> {
@@ -70,6 +63,7 @@ impl<'a> Side<'a> {
             input,
             scope: iterations.iter().copied().collect(),
             belongs: belongs.collect(),
+            gpus: work.by_gpu(timeline),
             work,
             found,
             iterations,
@@ -167,47 +161,48 @@ impl<'a> Side<'a> {
         copies
     }
 
-    /// How the GPUs spent what is compared: of each device its iterations, or from its first work to its last.
-    pub(super) fn gpu_time(&self) -> GpuTime {
-        let mut time = GpuTime::default();
-        for work in self.work.by_device(self.timeline).values() {
-            let Some(span) = work.span() else { continue };
-            let whole = Intervals::union_of([span]);
-            let window = if self.scope.is_empty() { &whole } else { &self.scope };
-            let of = |class| work.busy_with(class).intersect(window);
-            let (compute, communication, memory) = (
-                of(WorkClass::Compute),
-                of(WorkClass::Communication),
-                of(WorkClass::Memory),
-            );
-            let kernels = compute.union(&communication);
-            let exposed_memory = memory.subtract(&kernels).len_ns();
-            time.window += u128::from(window.len_ns());
-            time.compute += u128::from(compute.len_ns());
-            time.exposed_communication += u128::from(communication.subtract(&compute).len_ns());
-            time.exposed_memory += u128::from(exposed_memory);
-            time.idle += u128::from(window.len_ns() - kernels.len_ns() - exposed_memory);
+    /// How the GPUs spent what is compared, all of them together: of each its iterations, or from its first work to its last.
+    pub(super) fn gpu_time(&self) -> ExclusiveTime {
+        let mut time = ExclusiveTime::default();
+        for work in self.gpus.values() {
+            let busy = BusyByClass::of(work);
+            let whole = work.span();
+            let windows = if self.scope.is_empty() {
+                whole.as_slice()
+            } else {
+                self.scope.as_slice()
+            };
+            for window in windows {
+                time = time.plus(ExclusiveTime::of(&busy, *window));
+            }
         }
         time
     }
 
-    /// From the first GPU work to the last, of the device that has the longest such time.
+    /// From the first GPU work to the last, of the GPU that has the longest such time.
     pub(super) fn gpu_span_ns(&self) -> Option<u64> {
-        let devices = self.work.by_device(self.timeline);
-        devices.values().filter_map(|work| Some(work.span()?.len())).max()
+        self.gpus.values().filter_map(|work| Some(work.span()?.len())).max()
     }
 
     /// The product names of the GPUs that did at least a hundredth of the work, sorted; empty texts where the source names none. A GPU that only
     /// a library's start touched does not count.
     pub(super) fn gpus(&self) -> Vec<String> {
-        let devices = self.work.by_device(self.timeline);
-        let busy: BTreeMap<u32, u64> = devices.iter().map(|(id, work)| (*id, work.busy().len_ns())).collect();
-        let all: u128 = busy.values().map(|busy| u128::from(*busy)).sum();
+        let busy: Vec<(Gpu, u64)> = self
+            .gpus
+            .iter()
+            .map(|(gpu, work)| (*gpu, work.busy().len_ns()))
+            .collect();
+        let all: u128 = busy.iter().map(|(_, busy)| u128::from(*busy)).sum();
         let named = busy
             .iter()
-            .filter(|(_, busy)| u128::from(**busy) * 100 >= all)
-            .map(|(id, _)| {
-                let known = self.timeline.capture.devices.iter().find(|device| device.id == *id);
+            .filter(|(_, busy)| u128::from(*busy) * 100 >= all)
+            .map(|(gpu, _)| {
+                let known = self
+                    .timeline
+                    .capture
+                    .devices
+                    .iter()
+                    .find(|device| device.id == gpu.device);
                 known.map(|device| device.name.clone()).unwrap_or_default()
             });
         let mut named: Vec<String> = named.collect();

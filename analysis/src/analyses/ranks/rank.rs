@@ -1,0 +1,137 @@
+//! The ranks of one capture.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Rank, RanksParams};
+use crate::counterpart::Tally;
+use crate::exclusive_time::{BusyByClass, ExclusiveTime, ratio};
+use crate::gpu::Gpu;
+use crate::interval::Interval;
+use crate::iteration::{self, Assignment, IterationOptions, Iterations};
+use crate::model::{Category, Timeline, approximate, index};
+use crate::not_captured::NotCaptured;
+use crate::page::Place;
+use crate::work::GpuWork;
+
+/// A capture with its iterations.
+pub(super) struct RankCapture<'a> {
+    timeline: &'a Timeline,
+    input: u32,
+    work: GpuWork,
+    iterations: Iterations,
+    assigned: Assignment,
+}
+
+/// A rank and what it is compared by.
+pub(super) struct Found<'a> {
+    pub(super) rank: Rank,
+    /// Its iterations by number.
+    pub(super) iterations: BTreeMap<u64, Interval>,
+    /// Its kernels by name.
+    pub(super) kernels: BTreeMap<&'a str, Tally>,
+}
+
+impl<'a> RankCapture<'a> {
+    pub(super) fn of(timeline: &'a Timeline, input: u32, params: &RanksParams) -> Self {
+        let work = GpuWork::of(timeline);
+        let options = IterationOptions {
+            by: params.by,
+            range: params.range.clone(),
+        };
+        let iterations = iteration::of_work(timeline, &work, &options);
+        Self {
+            timeline,
+            input,
+            assigned: iterations.assign(timeline, &work),
+            work,
+            iterations,
+        }
+    }
+
+    /// Why there are no iterations.
+    pub(super) fn not_found(&self) -> Option<NotCaptured> {
+        let missing = self.iterations.not_found.as_ref()?;
+        Some(NotCaptured::new(
+            format!("{} of capture {}", missing.what, self.input),
+            missing.reason.clone(),
+        ))
+    }
+
+    /// Its GPUs. `earliest` is when the first of all captures began.
+    pub(super) fn ranks(&self, earliest: Option<u64>) -> Vec<Found<'a>> {
+        let mut used: BTreeMap<Gpu, BTreeSet<u32>> = BTreeMap::new();
+        for (work, iteration) in self.work.all().iter().zip(&self.assigned.iteration) {
+            if let Some(gpu) = Gpu::of_row(self.timeline, work.row).filter(|_| *iteration != Assignment::NONE) {
+                used.entry(gpu).or_default().insert(*iteration);
+            }
+        }
+        let gpus = self.work.by_gpu(self.timeline);
+        let ranks = gpus
+            .iter()
+            .filter_map(|(gpu, work)| self.rank(*gpu, work, used.get(gpu), earliest));
+        ranks.collect()
+    }
+
+    fn rank(&self, gpu: Gpu, work: &GpuWork, used: Option<&BTreeSet<u32>>, earliest: Option<u64>) -> Option<Found<'a>> {
+        let span = work.span()?;
+        let busy = BusyByClass::of(work);
+        let time = ExclusiveTime::of(&busy, span);
+        let used = used.into_iter().flatten();
+        let list = used.filter_map(|place| self.iterations.list.get(index(*place)));
+        let list: Vec<(u64, Interval)> = list.map(|iteration| (iteration.number, iteration.time)).collect();
+        let count = u64::try_from(list.len()).unwrap_or(u64::MAX);
+        let lengths = || list.iter().map(|(_, time)| time.len());
+        let mean = |sum: u128| (count > 0).then(|| approximate(sum) / approximate(count.into()));
+        // What of an iteration is not exposed communication on this GPU.
+        let own = list.iter().map(|(_, time)| {
+            let exposed = ExclusiveTime::of(&busy, *time).exposed_communication_ns;
+            u128::from(time.len() - exposed)
+        });
+        let kernels = self.kernels(work);
+        let started = self.timeline.capture.session_start_utc_ns.zip(earliest);
+        let rank = Rank {
+            input: self.input,
+            session_id: self.timeline.session_id.clone(),
+            gpu: gpu.label(),
+            started_after_ns: started.map(|(start, earliest)| start.saturating_sub(earliest)),
+            time,
+            idle_ratio: ratio(time.idle_ns, time.window_ns),
+            exposed_communication_ratio: ratio(time.exposed_communication_ns, time.window_ns),
+            iterations: count,
+            mean_iteration_ns: mean(lengths().map(u128::from).sum()),
+            min_iteration_ns: lengths().min(),
+            max_iteration_ns: lengths().max(),
+            mean_own_ns: mean(own.sum()),
+            kernels: kernels.values().map(|tally| tally.count).sum(),
+            place: Some(Place {
+                input: self.input,
+                start_ns: span.start,
+                end_ns: span.end,
+                row: None,
+            }),
+        };
+        Some(Found {
+            rank,
+            iterations: list.into_iter().collect(),
+            kernels,
+        })
+    }
+
+    fn kernels(&self, work: &GpuWork) -> BTreeMap<&'a str, Tally> {
+        let mut kernels = BTreeMap::new();
+        let Some(events) = self.timeline.capture.events.get(&Category::CudaKernel) else {
+            return kernels;
+        };
+        let mut tallies = vec![Tally::default(); events.names.len()];
+        for kernel in work.all().iter().filter(|work| work.category == Category::CudaKernel) {
+            let name = events.name.get(index(kernel.at));
+            if let Some(tally) = name.and_then(|name| tallies.get_mut(index(*name))) {
+                tally.add(kernel.time.len());
+            }
+        }
+        for (name, tally) in events.names.iter().zip(tallies).filter(|(_, tally)| tally.count > 0) {
+            kernels.insert(name.as_str(), tally);
+        }
+        kernels
+    }
+}
