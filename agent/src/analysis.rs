@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use flopwatch_analysis::summary::{SummaryError, TransformedOn};
+use flopwatch_analysis::summary::TransformedOn;
 use flopwatch_analysis::{AnalysisError, Input, Request, Totals};
 use flopwatch_api::session::TransformDevice;
 use flopwatch_trace::convert::LOCAL_SESSION;
@@ -71,9 +71,6 @@ pub enum Error {
     /// A summary that was given in place of a capture is none.
     #[error(transparent)]
     Summary(#[from] transform::Error),
-    /// A summary cannot be written.
-    #[error(transparent)]
-    Json(#[from] SummaryError),
     /// A file cannot be made or read.
     #[error("{path}: {source}")]
     Io {
@@ -105,6 +102,8 @@ impl Job {
             self.request.definition().name.to_owned(),
             "--parameters".to_owned(),
             self.request.canonical_parameters(),
+            "--format".to_owned(),
+            self.request.format().name().to_owned(),
             "--device".to_owned(),
             self.device.as_str().to_owned(),
             "--others".to_owned(),
@@ -193,7 +192,8 @@ fn read(job: &Job, path: &Path) -> Result<Read, Error> {
 /// The summary of a summary is itself.
 fn pass_summary(job: &Job, input: &Path) -> Result<(), Error> {
     let summary = read_summary(File::open(input).map_err(io(input))?, input)?;
-    std::fs::write(&job.output, summary.to_json()?).map_err(io(&job.output))?;
+    let mut file = File::create(&job.output).map_err(io(&job.output))?;
+    summary.write_as(job.request.format(), &mut file)?;
     let report = Report {
         total_events: summary.total_events,
         transformed_on: summary.transformed_on,

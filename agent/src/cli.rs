@@ -8,8 +8,8 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use flopwatch_analysis::Request;
 use flopwatch_analysis::export::{ExportFormat, Table};
+use flopwatch_analysis::{Format, Request};
 use flopwatch_api::session::TransformDevice;
 use flopwatch_trace::model::Category;
 
@@ -219,9 +219,10 @@ pub struct AnalyzeArguments {
     /// A parameter, as NAME=VALUE; may be repeated.
     #[arg(short, long = "param", value_name = "NAME=VALUE")]
     pub parameters: Vec<String>,
-    /// How to print the result [default: a table where it is one, else JSON].
+    /// How to write the result [default: tables for a terminal; HTML for an output *.html, CSV for *.csv, JSON for any other; a file
+    /// for another program as it is].
     #[arg(long, value_enum)]
-    pub format: Option<SummaryFormat>,
+    pub format: Option<ResultFormat>,
     /// The file to write; it appears whole or not at all [default: standard output; files for other programs: their own name in the
     /// current folder].
     #[arg(short, long, value_name = "FILE")]
@@ -232,6 +233,35 @@ pub struct AnalyzeArguments {
     /// How to read the captures.
     #[command(flatten)]
     pub source: SourceArguments,
+}
+
+/// How the result of an analysis is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ResultFormat {
+    /// Tables for people.
+    #[value(alias = "text")]
+    Table,
+    /// The result itself.
+    Json,
+    /// Its tables, with exact numbers, for spreadsheets and scripts.
+    Csv,
+    /// One file that any browser opens and prints.
+    Html,
+    /// The tables, charts and key figures as JSON.
+    Page,
+}
+
+impl ResultFormat {
+    /// The same as the catalogue knows it.
+    pub const fn format(self) -> Format {
+        match self {
+            Self::Table => Format::Text,
+            Self::Json => Format::Json,
+            Self::Csv => Format::Csv,
+            Self::Html => Format::Html,
+            Self::Page => Format::Page,
+        }
+    }
 }
 
 /// Arguments of `run-analysis`.
@@ -245,6 +275,9 @@ pub struct RunAnalysisArguments {
     /// Its parameters as JSON.
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub parameters: String,
+    /// How the result is written.
+    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(result_format), default_value = "json")]
+    pub format: Format,
     /// What does the heavy steps: Auto, Gpu or Cpu.
     #[arg(long, value_name = "DEVICE", value_parser = device, default_value = "Auto")]
     pub device: TransformDevice,
@@ -261,13 +294,18 @@ impl RunAnalysisArguments {
     pub fn job(self) -> anyhow::Result<analysis::Job> {
         let parameters = serde_json::from_str(&self.parameters)?;
         Ok(analysis::Job {
-            request: Request::parse(&self.name, &parameters)?,
+            request: Request::parse(&self.name, &parameters)?.written_as(self.format)?,
             inputs: self.inputs,
             device: self.device,
             others: self.others,
             output: self.output,
         })
     }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature that clap asks for")]
+fn result_format(name: String) -> Result<Format, String> {
+    Format::from_name(&name).ok_or_else(|| "no such format".to_owned())
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature that clap asks for")]

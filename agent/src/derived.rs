@@ -45,7 +45,7 @@ impl DerivedArtifacts {
             .ok_or_else(|| ConversionError::Failed("no capture was named".to_owned()))?;
         let place = Workplace::make(beside.with_file_name(workplace::NAME), &self.steps.limits().users)
             .map_err(|error| failed(&error))?;
-        let name = request.definition().file_name();
+        let name = request.file_name();
         let job = Job {
             request: request.clone(),
             inputs: inputs.iter().map(|input| (*input).to_owned()).collect(),

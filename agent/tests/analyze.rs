@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use flopwatch_analysis::catalogue::CATALOGUE;
+use flopwatch_analysis::catalogue::{self, CATALOGUE};
 use flopwatch_trace::model::{Capture, Category, Event, Events, Row, Track};
 use flopwatch_trace::timeline_file;
 use flopwatch_trace::transform::{TransformOptions, transform};
@@ -83,10 +83,9 @@ fn the_list_tells_every_analysis_to_people_and_to_programs() {
         &["kernel-changes", "--list", "--format", "csv"],
     ));
     assert_eq!(one.lines().count(), 2, "{one}");
-    assert!(
-        one.contains("kernel-changes,2,two captures,limit name_contains,"),
-        "{one}"
-    );
+    let version = catalogue::find("kernel-changes").unwrap().version;
+    let expected = format!("kernel-changes,{version},two captures,limit name_contains,");
+    assert!(one.contains(&expected), "{one}");
     let none = analyze(folder.path(), &["nothing", "--list"]);
     assert!(refusal(&none).contains("kernels-per-stream"), "{}", refusal(&none));
 }
@@ -108,7 +107,12 @@ fn streams_of_a_capture_are_printed_as_a_table_as_csv_and_as_json() {
     };
     let heads = "process,device,context,stream,launches,busy_ns,distinct_kernels";
     assert_eq!(run("csv"), format!("{heads}\n1,0,1,0,2,150,2\n1,0,1,1,1,5,1\n"));
-    assert_eq!(run("table").lines().count(), 3);
+    let table = run("table");
+    let rows: Vec<&str> = table.lines().filter(|line| line.ends_with(['1', '2'])).collect();
+    assert!(rows.len() == 2 && rows[0].contains("150 ns"), "{table}");
+    let page: serde_json::Value = serde_json::from_str(&run("page")).unwrap();
+    assert_eq!(page["analysis"], "kernels-per-stream");
+    assert_eq!(page["page"]["blocks"][0]["rows"][0]["cells"][5], 150);
     let json: serde_json::Value = serde_json::from_str(&run("json")).unwrap();
     assert_eq!(json["captured"], true);
     assert_eq!(json["rows"][0]["busy_ns"], 150);
@@ -244,4 +248,23 @@ fn a_capture_of_another_profiler_is_transformed_first() {
         csv.lines().nth(1).is_some_and(|line| line.ends_with(",7,1,2000,1")),
         "{csv}"
     );
+}
+
+#[test]
+fn the_name_of_an_output_says_how_it_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    timeline(folder.path(), "a.h5", &[("</script><b>", 0, 0, 100)]);
+    let written = |name: &str| {
+        stdout(&analyze(folder.path(), &["summary", "a.h5", "--quiet", "-o", name]));
+        std::fs::read_to_string(folder.path().join(name)).unwrap()
+    };
+    let html = written("a.html");
+    assert!(html.starts_with("<!doctype html>") && html.contains("&lt;/script&gt;&lt;b&gt;"));
+    assert!(written("a.csv").starts_with("table,status,"));
+    assert!(written("a.txt").contains("Kernels"));
+    let json: serde_json::Value = serde_json::from_str(&written("summary.json")).unwrap();
+    assert_eq!(json["kernels"]["rows"][0]["name"], "</script><b>");
+    // A summary of a summary is printed like that of a capture.
+    let again = analyze(folder.path(), &["summary", "summary.json", "--quiet"]);
+    assert!(stdout(&again).contains("Kernels"));
 }

@@ -50,7 +50,7 @@ impl Format {
     pub const fn media_type(self) -> Option<&'static str> {
         match self {
             Self::Json => None,
-            Self::Page => Some("application/json"),
+            Self::Page => Some("application/vnd.flopwatch.page+json"),
             Self::Html => Some("text/html; charset=utf-8"),
             Self::Csv => Some("text/csv; charset=utf-8"),
             Self::Text => Some("text/plain; charset=utf-8"),

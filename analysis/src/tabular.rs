@@ -83,7 +83,11 @@ impl Tabular {
 
 /// The page of a result that has no words of its own: its table, with not captured said where `captured` is false; or its JSON.
 pub(crate) fn page_of(name: &str, about: &str, schema: &Schema, result: &Value) -> Page {
-    let mut page = Page::new(name, about);
+    let mut title = name.replace('-', " ");
+    if let Some(first) = title.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    let mut page = Page::new(&title, about);
     if result.get("captured") == Some(&Value::Bool(false)) {
         let reason = "the profiler did not record such events, which says nothing about whether they happened";
         page.not_captured.push(NotCaptured::new(name, reason));

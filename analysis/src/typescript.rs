@@ -11,7 +11,6 @@ use crate::group::Group;
 use crate::page::Document;
 use crate::parameters::Properties;
 use crate::summary::TABLES;
-use crate::tabular::Column;
 
 const HEAD: &str = "\
 // Written by `cargo xtask codegen` from the catalogue of analyses; a test fails when it drifts.
@@ -43,12 +42,12 @@ struct Entry {
     about: &'static str,
     group: Group,
     inputs: InputCount,
+    /// What a file of the result is called.
+    file_name: String,
     /// Whether it has a page; others are files for other programs.
     page: bool,
     /// Schema of each parameter by its name, without references.
     parameters: Value,
-    /// Columns of the result's rows; null where it is no table.
-    columns: Option<Vec<Column>>,
 }
 
 #[derive(Serialize)]
@@ -76,8 +75,7 @@ pub fn typescript() -> Result<String, TypescriptError> {
             results.push_str(&line);
         }
     }
-    let document = schemars::schema_for!(Document);
-    collect(&mut types, document.as_value(), "page")?;
+    collect(&mut types, &Document::json_schema(), "page")?;
     let mut text = HEAD.to_owned();
     for (name, schema) in &types {
         text.push_str(&declaration(name, schema)?);
@@ -125,9 +123,9 @@ fn entry(definition: &Definition) -> Entry {
         about: definition.about,
         group: definition.group,
         inputs: definition.inputs,
+        file_name: definition.file_name(),
         page: matches!(definition.result, ResultType::Json { .. }),
         parameters: Value::Object(parameters(definition)),
-        columns: definition.tabular().map(|table| table.columns),
     }
 }
 

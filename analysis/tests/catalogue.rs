@@ -167,7 +167,11 @@ fn a_format_is_part_of_a_request_and_of_its_key() {
         Request::from_words("kernel-changes", ["limit=20"]).unwrap().key()
     );
     let expected = [
-        ("page", "application/json", "kernel-changes.page.json"),
+        (
+            "page",
+            "application/vnd.flopwatch.page+json",
+            "kernel-changes.page.json",
+        ),
         ("html", "text/html; charset=utf-8", "kernel-changes.html"),
         ("csv", "text/csv; charset=utf-8", "kernel-changes.csv"),
         ("text", "text/plain; charset=utf-8", "kernel-changes.txt"),

@@ -268,11 +268,10 @@ impl Job {
         }
         let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
         let made = self.converter.convert(&self.request, &paths).await?;
-        let definition = self.request.definition();
         let file = SourceFile {
-            name: definition.file_name(),
+            name: self.request.file_name(),
             output: self.inputs.first.timeline.type_,
-            media_type: definition.media_type().to_owned(),
+            media_type: self.request.media_type().to_owned(),
             content: Arc::new(made),
         };
         Ok(self.store.keep_derived(&self.request, &self.inputs, &file).await?)

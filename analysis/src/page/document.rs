@@ -24,6 +24,13 @@ pub struct Document {
     pub page: Page,
 }
 
+impl Document {
+    /// Schema of its JSON (draft 2020-12).
+    pub fn json_schema() -> Value {
+        schemars::schema_for!(Self).to_value()
+    }
+}
+
 /// A parameter and its value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "PageSetting")]

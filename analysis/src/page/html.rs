@@ -5,7 +5,6 @@
 
 mod chart;
 
-use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
 use sha2::{Digest, Sha256};
@@ -21,7 +20,7 @@ const MOST_ROW_BYTES: usize = 4 << 20;
 /// Most rows of a table: more than people read, and few enough to be sorted at once.
 const MOST_ROWS: usize = 5000;
 /// Longest text of a cell.
-const CELL_CHARACTERS: usize = 300;
+const CELL_CHARACTERS: usize = 200;
 /// Longest paragraph.
 const TEXT_CHARACTERS: usize = 100_000;
 
@@ -208,11 +207,12 @@ fn table(out: &mut String, table: &Table, inputs: usize, room: usize) {
     out.push_str("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"");
     text(out, if table.title.is_empty() { "Table" } else { &table.title });
     out.push_str("\"><table>\n<thead><tr>");
-    let numbers: BTreeSet<usize> = (0..table.columns.len()).filter(|at| is_number(table, *at)).collect();
-    let first_text = (0..table.columns.len()).find(|at| !numbers.contains(at));
+    let look: Vec<Look> = (0..table.columns.len()).map(|at| Look::of(table, at)).collect();
+    let is_number = |at: usize| look.get(at) == Some(&Look::Number);
+    let first_text = (0..table.columns.len()).find(|at| !is_number(*at));
     for (at, column) in table.columns.iter().enumerate() {
         out.push_str("<th scope=\"col\"");
-        if numbers.contains(&at) {
+        if is_number(at) {
             out.push_str(" class=\"n\"");
         }
         if !column.about.is_empty() {
@@ -236,8 +236,8 @@ fn table(out: &mut String, table: &Table, inputs: usize, room: usize) {
         }
         written += 1;
         out.push_str("<tr>");
-        for (at, (cell, column)) in row.cells.iter().zip(&table.columns).enumerate() {
-            self::cell(out, cell, column, first_text == Some(at), numbers.contains(&at));
+        for (at, ((cell, column), look)) in row.cells.iter().zip(&table.columns).zip(&look).enumerate() {
+            self::cell(out, cell, column, *look, first_text == Some(at));
         }
         if says_where {
             place(out, row, inputs);
@@ -258,10 +258,39 @@ fn table(out: &mut String, table: &Table, inputs: usize, room: usize) {
     out.push_str("</section>\n");
 }
 
-fn is_number(table: &Table, at: usize) -> bool {
-    let cells = table.rows.iter().filter_map(|row| row.cells.get(at));
-    let mut known = cells.filter(|cell| !matches!(cell, Cell::Nothing)).peekable();
-    known.peek().is_some() && known.all(|cell| value_of(cell).is_some())
+/// How the cells of a column are laid out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// To the right, with the exact number for sorting.
+    Number,
+    /// Words that stay on one line.
+    Word,
+    /// Names that need room and break.
+    Name,
+}
+
+impl Look {
+    /// Longest text that is no name.
+    const WORD: usize = 28;
+
+    fn of(table: &Table, at: usize) -> Self {
+        let has_unit = table.columns.get(at).is_some_and(|column| column.unit != Unit::None);
+        let cells = || table.rows.iter().filter_map(|row| row.cells.get(at));
+        let mut known = cells().filter(|cell| !matches!(cell, Cell::Nothing)).peekable();
+        if (has_unit || known.peek().is_some()) && known.all(|cell| value_of(cell).is_some()) {
+            return Self::Number;
+        }
+        let is_long = |cell: &Cell| matches!(cell, Cell::Text(text) if text.chars().nth(Self::WORD).is_some());
+        if cells().any(is_long) { Self::Name } else { Self::Word }
+    }
+
+    const fn class(self) -> &'static str {
+        match self {
+            Self::Number => "n",
+            Self::Word => "w",
+            Self::Name => "name",
+        }
+    }
 }
 
 /// Whether a column says when a row began.
@@ -270,38 +299,27 @@ fn has_start(table: &Table) -> bool {
     titles.any(|title| title.starts_with("start") || title == "at" || title == "begin")
 }
 
-fn cell(out: &mut String, cell: &Cell, column: &TableColumn, is_name: bool, is_number: bool) {
+fn cell(out: &mut String, cell: &Cell, column: &TableColumn, look: Look, is_name: bool) {
     let shown = column.shown(cell);
-    let tag = if is_name { "th" } else { "td" };
-    out.push('<');
-    out.push_str(tag);
-    if is_name {
-        out.push_str(" scope=\"row\"");
-    }
-    if is_number {
-        out.push_str(" class=\"n\"");
-        match value_of(cell) {
-            Some(value) => {
-                let exact = value.to_string();
-                if exact != shown {
-                    put(out, format_args!(" data-v=\"{exact}\""));
-                }
-            }
-            None => out.push_str(" data-v=\"\""),
+    let (tag, scope) = if is_name { ("th", " scope=\"row\"") } else { ("td", "") };
+    put(out, format_args!("<{tag}{scope} class=\"{}\"", look.class()));
+    if look == Look::Number {
+        match value_of(cell).map(|value| value.to_string()) {
+            Some(exact) if exact == shown => {}
+            exact => put(out, format_args!(" data-v=\"{}\"", exact.unwrap_or_default())),
         }
-    } else if matches!(cell, Cell::Text(_)) {
-        out.push_str(" class=\"name\"");
     }
     out.push('>');
-    text(out, &shortened(&shown, CELL_CHARACTERS));
-    out.push_str("</");
-    out.push_str(tag);
-    out.push('>');
+    match cell {
+        Cell::Nothing => out.push('–'),
+        _ => text(out, &shortened(&shown, CELL_CHARACTERS)),
+    }
+    put(out, format_args!("</{tag}>"));
 }
 
 fn place(out: &mut String, row: &TableRow, inputs: usize) {
     let Some(place) = row.place else {
-        out.push_str("<td class=\"n\" data-v=\"\"></td>");
+        out.push_str("<td class=\"n\" data-v=\"\">–</td>");
         return;
     };
     let [start, end] = [place.start_ns, place.end_ns].map(|ns| number(approximate(ns.into()), Unit::Ns));

@@ -23,18 +23,21 @@ pub(super) fn page(summary: &Summary) -> Page {
         page.table(gpus(summary));
         page.bars(busy(summary));
     }
-    let mut empty = Vec::new();
+    let (mut empty, mut missing) = (Vec::new(), Vec::new());
     for (field, table) in summary.tables() {
         let definition = TABLES.iter().find(|table| table.field == field);
         let title = definition.map_or(field, |definition| definition.title);
         if !table.captured {
-            let reason = "the profiler did not record such events, which says nothing about whether they happened";
-            page.not_captured.push(NotCaptured::new(title, reason));
+            missing.push(title);
         } else if table.rows.is_empty() {
             empty.push(title);
         } else {
             page.table(rows(title, table));
         }
+    }
+    if !missing.is_empty() {
+        let reason = "the profiler did not record such events, which says nothing about whether they happened";
+        page.not_captured.push(NotCaptured::new(missing.join(", "), reason));
     }
     if !empty.is_empty() {
         page.text("Captured, and nothing happened", empty.join(", "));

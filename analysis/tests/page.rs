@@ -1,0 +1,120 @@
+//! A page with every block, as JSON and as HTML: what the viewer's tests show in a browser.
+
+use flopwatch_analysis::NotCaptured;
+use flopwatch_analysis::model::{Loss, LossReason};
+use flopwatch_analysis::page::{Bars, Cell, Document, Heading, Lines, Page, Place, Series, Setting, Table, Unit, html};
+
+/// Where the viewer's tests find it. `UPDATE_PAGES=1` writes it anew.
+const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../web/tests/data/page");
+/// What a profiled program may call a range.
+const HOSTILE: &str = "</script><img src=x onerror=alert(1)>\u{202e}";
+
+fn series(name: &str, values: &[Option<f64>]) -> Series {
+    Series {
+        name: name.to_owned(),
+        values: values.to_vec(),
+    }
+}
+
+fn sample() -> Document {
+    let mut page = Page::new("Sample", "Every block of a page.");
+    page.not_captured
+        .push(NotCaptured::new("Launch delays", "the profiler recorded no API calls"));
+    page.tiles([
+        ("Window", 2_500_000_u64.into(), Unit::Ns),
+        ("Busy", 0.4.into(), Unit::Ratio),
+        ("Overlap", Cell::Nothing, Unit::Ratio),
+    ]);
+    let columns = [
+        ("Kernel", Unit::None),
+        ("Total", Unit::Ns),
+        ("Calls", Unit::None),
+        ("Size", Unit::Bytes),
+    ];
+    let mut table = Table::new("Kernels", &columns);
+    let place = |start_ns, row| Place {
+        input: 0,
+        start_ns,
+        end_ns: start_ns + 20_000,
+        row,
+    };
+    table.push_at(
+        place(100_000, Some(0)),
+        ["gemm".into(), 900_000_u64.into(), 3_u64.into(), 4096_u64.into()],
+    );
+    table.push_at(
+        place(300_000, None),
+        [HOSTILE.into(), 90_000_u64.into(), 40_u64.into(), Cell::Nothing],
+    );
+    for name in ["add", "copy", "fill", "gather", "norm", "relu", "softmax"] {
+        table.push([name.into(), 10_000_u64.into(), 1_u64.into(), 0_u64.into()]);
+    }
+    table.left_out = 5;
+    page.table(table);
+    page.bars(Bars {
+        title: "Time of each GPU".to_owned(),
+        unit: Unit::Ns,
+        stacked: true,
+        labels: vec!["GPU 0".to_owned(), "GPU 1".to_owned()],
+        series: vec![
+            series("compute", &[Some(1_000_000.0), Some(400_000.0)]),
+            series("copies", &[Some(500_000.0), None]),
+        ],
+    });
+    page.bars(Bars {
+        title: "Change".to_owned(),
+        unit: Unit::Percent,
+        stacked: false,
+        labels: vec!["gemm".to_owned(), HOSTILE.to_owned()],
+        series: vec![series("change", &[Some(-12.0), Some(30.0)])],
+    });
+    page.lines(Lines {
+        title: "Kernels in flight".to_owned(),
+        unit: Unit::None,
+        times_ns: vec![0, 500_000, 1_000_000, 2_500_000],
+        series: vec![series("GPU 0", &[Some(0.0), Some(3.0), None, Some(1.0)])],
+    });
+    page.text(
+        "How it is counted",
+        "A kernel is in flight from its start to its end.\nOverlap counts twice.",
+    );
+    Document {
+        analysis: "sample".to_owned(),
+        version: 1,
+        parameters: vec![Setting {
+            name: "limit".to_owned(),
+            value: "20".to_owned(),
+        }],
+        inputs: vec![Heading {
+            session: "0badcafe".to_owned(),
+            tool: "NVIDIA Nsight Systems".to_owned(),
+            tool_version: "2024.1.1".to_owned(),
+            gpus: vec!["2 × NVIDIA H100 80GB HBM3".to_owned()],
+            window_ns: 2_500_000,
+            events: 7000,
+            drops: vec![Loss {
+                reason: LossReason::Unsupported,
+                what: "NVTX marks".to_owned(),
+                count: 12,
+            }],
+            redactions: 1,
+            ..Heading::default()
+        }],
+        page,
+    }
+}
+
+#[test]
+fn the_page_of_the_viewers_tests_is_what_is_written() {
+    let document = sample();
+    let json = serde_json::to_string_pretty(&document).unwrap() + "\n";
+    let html = html::render(&document).replace(concat!("Flopwatch ", env!("CARGO_PKG_VERSION")), "Flopwatch");
+    for (ending, made) in [("json", json), ("html", html)] {
+        let path = format!("{DATA}.{ending}");
+        if std::env::var_os("UPDATE_PAGES").is_some() {
+            std::fs::write(&path, &made).unwrap();
+        }
+        let kept = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(kept == made, "{path} drifted: run this test with UPDATE_PAGES=1");
+    }
+}
