@@ -37,6 +37,9 @@ struct AnalysisItem {
     version: u32,
     /// What it tells.
     about: &'static str,
+    /// What it is about, for lists.
+    #[schema(value_type = String)]
+    group: flopwatch_analysis::Group,
     /// How many captures it is made of: `one`, `two`, or `many`, which is 1 to 64.
     #[schema(value_type = String)]
     inputs: flopwatch_analysis::InputCount,
@@ -44,6 +47,9 @@ struct AnalysisItem {
     media_type: &'static str,
     /// What a file of the result is called.
     file_name: String,
+    /// What `format` may be: `json` is the result itself; `page`, `html`, `csv` and `text` are its page.
+    #[schema(value_type = Vec<String>)]
+    formats: &'static [flopwatch_analysis::Format],
     /// JSON schema of its parameters; each is a parameter of the query.
     #[schema(value_type = Object)]
     parameters: serde_json::Value,
@@ -55,9 +61,11 @@ impl AnalysisItem {
             name: definition.name,
             version: definition.version,
             about: definition.about,
+            group: definition.group,
             inputs: definition.inputs,
             media_type: definition.media_type(),
             file_name: definition.file_name(),
+            formats: definition.formats(),
             parameters: (definition.parameters)().to_value(),
         }
     }
@@ -167,7 +175,7 @@ pub(crate) async fn analysis(
         elsewhere: target,
     };
     let answer = gateway.result(&inputs, &paths, &method, &headers).await?;
-    Ok(saved_as(answer, &request.definition().file_name()))
+    Ok(saved_as(answer, &request.file_name()))
 }
 
 impl Gateway {

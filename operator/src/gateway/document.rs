@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
-use flopwatch_analysis::{Definition, InputCount, ResultType, catalogue};
+use flopwatch_analysis::page::Document as Page;
+use flopwatch_analysis::{Definition, Format, InputCount, ResultType, catalogue};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
@@ -15,6 +16,9 @@ use crate::gateway::progress::Notice;
 
 /// The path that stands for those of all analyses.
 const TEMPLATE: &str = "/api/profiling/session/{id}/analyses/{name}";
+
+/// The name of a page among the components.
+const PAGE: &str = "AnalysisPage";
 
 #[derive(OpenApi)]
 #[openapi(
@@ -104,6 +108,8 @@ pub(super) fn complete(declared: &utoipa::openapi::OpenApi) -> Result<String, se
         }
         security_schemes.extend(&components.security_schemes);
     }
+    let page = hoist(PAGE, Page::json_schema(), &mut schemas);
+    schemas.insert(PAGE.to_owned(), Part::Generated(page));
     for (path, item) in &declared.paths.paths {
         if path != TEMPLATE {
             paths.insert(path.clone(), Part::Declared(item));
@@ -163,6 +169,14 @@ fn result_of(definition: &Definition, schemas: &mut BTreeMap<String, Part<'_, Re
     };
     let mut content = Map::new();
     content.insert(definition.media_type().to_owned(), json!({"schema": schema}));
+    for media_type in definition.formats().iter().filter_map(|format| format.media_type()) {
+        let schema = if media_type.ends_with("json") {
+            json!({"$ref": format!("#/components/schemas/{PAGE}")})
+        } else {
+            json!({"type": "string"})
+        };
+        content.insert(media_type.to_owned(), json!({"schema": schema}));
+    }
     Value::Object(content)
 }
 
@@ -183,6 +197,13 @@ fn parameters_of(definition: &Definition, schemas: &mut BTreeMap<String, Part<'_
                 "type": "array", "minItems": least, "maxItems": most,
                 "items": {"type": "string", "pattern": r"^[0-9a-f]{8}(/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$"}
             }
+        }));
+    }
+    if definition.formats().len() > 1 {
+        all.push(json!({
+            "name": Format::PARAMETER, "in": "query", "required": false,
+            "description": "How the result is written: as JSON, or as the page that people read.",
+            "schema": {"type": "string", "enum": definition.formats(), "default": Format::default()}
         }));
     }
     let name = format!("{}Parameters", component(definition.name));
@@ -274,8 +295,8 @@ mod tests {
             let others = usize::from(definition.inputs != InputCount::One);
             assert_eq!(
                 of_query,
-                known + others + 1,
-                "{path}: its parameters, further captures, and the first"
+                known + others + 1 + usize::from(definition.formats().len() > 1),
+                "{path}: its parameters, further captures, the first, and the format"
             );
         }
     }

@@ -60,6 +60,39 @@ async fn an_analysis_of_one_capture_comes_from_its_agent() {
     assert_eq!(rig.ask("GET", &path, None, &[], "").await.status, 401);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_result_is_written_as_it_is_asked_for_and_no_page_of_it_runs_here() {
+    let rig = rig().await;
+    let expected = [
+        (
+            "page",
+            "application/vnd.flopwatch.page+json",
+            "kernels-per-stream.page.json",
+        ),
+        ("html", "text/html; charset=utf-8", "kernels-per-stream.html"),
+        ("csv", "text/csv; charset=utf-8", "kernels-per-stream.csv"),
+        ("text", "text/plain; charset=utf-8", "kernels-per-stream.txt"),
+    ];
+    for (format, media_type, file_name) in expected {
+        let path = format!("{ANALYSES}/kernels-per-stream?format={format}");
+        let answer = rig.get(&path, "reader").await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(answer.header("content-type"), media_type);
+        assert_eq!(
+            answer.header("content-disposition"),
+            format!("attachment; filename=\"{file_name}\"")
+        );
+        assert_eq!(answer.header("content-security-policy"), "default-src 'none'; sandbox");
+        assert_eq!(answer.header("x-content-type-options"), "nosniff");
+        assert_eq!(rig.get(&path, "stranger").await.status, 403);
+    }
+    let unknown = rig
+        .get(&format!("{ANALYSES}/kernels-per-stream?format=pdf"), "reader")
+        .await;
+    assert_eq!(unknown.status, 400, "{unknown:?}");
+    assert!(detail(&unknown).contains("html"), "{unknown:?}");
+}
+
 #[tokio::test]
 async fn the_catalogue_is_listed_for_everybody() {
     let rig = Rig::new().await;
