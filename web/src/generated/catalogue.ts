@@ -1,5 +1,39 @@
 // Written by `cargo xtask codegen` from the catalogue of analyses; a test fails when it drifts.
 
+/** How GPU work was assigned to iterations, in pieces: kernels, copies and memsets. */
+export interface AssignedWork {
+  /** Launched by another thread of the process during the iteration. */
+  readonly by_process: number;
+  /** Launched by the loop's thread during the iteration. */
+  readonly by_thread: number;
+  /** Without a recorded launch: by the time of its start. */
+  readonly by_time: number;
+  /** Of no iteration. */
+  readonly outside: number;
+}
+
+/** Time in which so many pieces of work ran at once. */
+export interface AtOnce {
+  /** For how long in ns. */
+  readonly time_ns: number;
+  /** How many. The last entry, [`AtOnce::MOST`], also has the time of more. */
+  readonly works: number;
+}
+
+/** What calls cost. */
+export interface CallCost {
+  /** How many. */
+  readonly calls: number;
+  /** The part of `held_ns` in which no GPU worked for the process; null where no GPU ever did in the capture. */
+  readonly gpu_idle_ns?: number | null;
+  /** Time in ns in which at least one of them ran: calls inside each other or on several threads of a process count once. */
+  readonly held_ns: number;
+  /** The longest in ns. */
+  readonly longest_ns: number;
+  /** Sum of their lengths in ns. */
+  readonly total_ns: number;
+}
+
 /** What kind of thing an event is. The order is that of the published lists. */
 export type Category = "cuda_kernel" | "cuda_memcpy_h2d" | "cuda_memcpy_d2h" | "cuda_memcpy_d2d" | "cuda_memcpy_p2p" | "cuda_memcpy_other" | "cuda_memset" | "cuda_sync" | "cuda_api" | "nvtx_range" | "os_runtime" | "cpu_op" | "annotation" | "step" | "python_function" | "overhead" | "device_op" | "gpu_annotation" | "derived" | "other";
 
@@ -27,9 +61,15 @@ export interface Change {
   readonly before_mean_ns?: number | null;
   /** Total time in ns before. */
   readonly before_total_ns: number;
+  /** The part of the difference in ns that comes from more or fewer launches: their change times the mean before, rounded once. */
+  readonly count_part_ns: number;
   /** `after_total_ns` less `before_total_ns`. */
   readonly difference_ns: number;
-  /** The kernel's name. */
+  /** The rest, in ns: launches after times the change of the mean. */
+  readonly duration_part_ns: number;
+  /** By what the two sides were matched. Kernels whose whole name has no counterpart are matched by their short name. */
+  readonly matched_by: MatchedBy;
+  /** The kernel's name; its short name where several of a side are one. */
   readonly name: string;
   /** Which captures it is in. */
   readonly presence: Presence;
@@ -49,8 +89,391 @@ export interface Changes {
   readonly rows: readonly Change[];
 }
 
+/** Classes of work that ran at once, and no other did. */
+export interface ClassMix {
+  /** `time_ns` of the GPU's busy time; null where nothing ran. */
+  readonly busy_ratio?: number | null;
+  /** Whether communication ran. */
+  readonly communication: boolean;
+  /** Whether computation ran. */
+  readonly compute: boolean;
+  /** Whether copies or memsets ran. */
+  readonly memory: boolean;
+  /** For how long in ns. */
+  readonly time_ns: number;
+}
+
+/** A class of work on one GPU. */
+export interface ClassOfGpu {
+  /** Time in ns in which at least one of them ran. */
+  readonly busy_ns: number;
+  /** `busy_ns` of the time in which the GPU ran anything; null where it ran nothing. Classes overlap, so these add up to more than 1. */
+  readonly busy_ratio?: number | null;
+  /** Which class. */
+  readonly class: WorkClass;
+  /** Which GPU. */
+  readonly gpu: Gpu;
+  /** Sum of their lengths in ns. */
+  readonly sum_ns: number;
+  /** Pieces of work. */
+  readonly works: number;
+}
+
+/** A class of work on all GPUs. */
+export interface ClassOfWork {
+  /** Which class. */
+  readonly class: WorkClass;
+  /** Those names that take most time, the first the most. */
+  readonly names: readonly NamedWork[];
+  /** Further names. */
+  readonly other_names: number;
+  /** Sum of their lengths in ns. */
+  readonly other_sum_ns: number;
+  /** Pieces of work of further names. */
+  readonly other_works: number;
+  /** Sum of their lengths in ns. */
+  readonly sum_ns: number;
+  /** `sum_ns` of the sum over all classes; null where nothing ran. */
+  readonly sum_ratio?: number | null;
+  /** Pieces of work. */
+  readonly works: number;
+}
+
+/** One collective. */
+export interface CollectiveCall {
+  /** Message by length. */
+  readonly algorithm_bytes_per_second?: number | null;
+  /** The same times the operation's factor. */
+  readonly bus_bytes_per_second?: number | null;
+  /** Ordinal of the device. */
+  readonly device?: number | null;
+  /** Length in ns. */
+  readonly duration_ns: number;
+  /** Name of its process group; empty where the source does not say it. */
+  readonly group: string;
+  /** The part of its length in which its device also computed. */
+  readonly hidden_ns: number;
+  /** Its kernel. */
+  readonly kernel: string;
+  /** The message in bytes. */
+  readonly message_bytes?: number | null;
+  /** What the ranks do. */
+  readonly operation: CollectiveOperation;
+  /** Row of the timeline. */
+  readonly row: number;
+  /** Start in ns. */
+  readonly start_ns: number;
+}
+
+/** The collectives of a device. */
+export interface CollectiveDevice {
+  /** Kernels of collectives. */
+  readonly collectives: number;
+  /** Time in ns in which one ran, counted once. */
+  readonly communication_ns: number;
+  /** Ordinal of the device. */
+  readonly device: number;
+  /** The rest. */
+  readonly exposed_ns: number;
+  /** The part of it in which the device also computed. */
+  readonly hidden_ns: number;
+  /** `hidden_ns` of `communication_ns`. */
+  readonly hidden_ratio?: number | null;
+}
+
+/** What ranks do together. */
+export type CollectiveOperation = "all_reduce" | "all_gather" | "reduce_scatter" | "all_to_all" | "broadcast" | "reduce" | "gather" | "scatter" | "send" | "receive" | "send_receive" | "permute" | "barrier" | "other";
+
+/** A collective that took much longer than its like. */
+export interface CollectiveOutlier {
+  /** The collective. */
+  readonly call: CollectiveCall;
+  /** Its length less the median. */
+  readonly lost_ns: number;
+  /** Median length in ns of its like. */
+  readonly median_ns: number;
+}
+
+/** Collectives of one operation, group size and power of two of the message's size. */
+export interface CollectiveRow {
+  /** Algorithm bandwidth: `total_bytes` by `total_ns`. */
+  readonly algorithm_bytes_per_second?: number | null;
+  /** The largest bus bandwidth of one of them. */
+  readonly best_bus_bytes_per_second?: number | null;
+  /** Bus bandwidth: the algorithm bandwidth times the operation's factor. Null where the group's size is not known. */
+  readonly bus_bytes_per_second?: number | null;
+  /** How many. */
+  readonly collectives: number;
+  /** Smallest message of the bin in bytes, a power of two; null where the source does not say sizes. */
+  readonly from_bytes?: number | null;
+  /** Sum of the parts of their lengths in which their device also computed. */
+  readonly hidden_ns: number;
+  /** `hidden_ns` of `total_ns`. */
+  readonly hidden_ratio?: number | null;
+  /** The longest. */
+  readonly max_ns: number;
+  /** The middle one; of an even number the mean of the two. */
+  readonly median_ns: number;
+  /** The shortest. */
+  readonly min_ns: number;
+  /** What the ranks do. */
+  readonly operation: CollectiveOperation;
+  /** Ranks of the group; null where the source does not say it. */
+  readonly ranks?: number | null;
+  /** Sum of their messages in bytes; null where the source does not say sizes. */
+  readonly total_bytes?: number | null;
+  /** Sum of their lengths in ns. */
+  readonly total_ns: number;
+}
+
+/** The collectives of a capture. Times of kernels hold the wait for other ranks, so that bandwidths are lower bounds; `stragglers` takes the wait away. */
+export interface CollectivesResult {
+  /** Kernels of collectives. */
+  readonly collectives: number;
+  /** Time in ns in which a collective ran, per device counted once, summed over devices. */
+  readonly communication_ns: number;
+  /** The same per device. */
+  readonly devices: readonly CollectiveDevice[];
+  /** The rest: `communication_ns` less `hidden_ns`. */
+  readonly exposed_ns: number;
+  /** The part of it in which the device also computed. */
+  readonly hidden_ns: number;
+  /** `hidden_ns` of `communication_ns`; null without collectives. */
+  readonly hidden_ratio?: number | null;
+  /** The longest collectives. */
+  readonly longest: readonly CollectiveCall[];
+  /** Collectives that were left out behind these. */
+  readonly longest_left_out: number;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** Outliers, those that lost most time first. */
+  readonly outliers: readonly CollectiveOutlier[];
+  /** Outliers that were left out behind these. */
+  readonly outliers_left_out: number;
+  /** Per operation, size of the group and power of two of the message's size; the longest total first. */
+  readonly rows: readonly CollectiveRow[];
+  /** Those of which the source says the message's size. */
+  readonly sized_collectives: number;
+}
+
+/** How well two captures can be compared. */
+export interface Comparability {
+  /** What it is made of. */
+  readonly factors: readonly ComparabilityFactor[];
+  /** The product of the factors, from 0 (not at all) to 1. */
+  readonly score_ratio: number;
+}
+
+/** A part of the score. */
+export interface ComparabilityFactor {
+  /** What was found, in a sentence. */
+  readonly about: string;
+  /** What is compared, such as `gpus`. */
+  readonly name: string;
+  /** From 0 to 1; 1 lowers nothing. */
+  readonly ratio: number;
+}
+
+/** One of the captures. */
+export interface ComparedCapture {
+  /** Length of the capture in ns. */
+  readonly duration_ns: number;
+  /** The GPUs that did work, by their product names; an ordinal where the source names none. */
+  readonly gpus: readonly string[];
+  /** Iterations that are compared; 0 where none were found, or none are compared. */
+  readonly iterations: number;
+  /** Kernels that ran in what is compared. */
+  readonly kernels: number;
+  /** Kernels of these whose launch was not recorded: they belong to the iteration in which they began. */
+  readonly kernels_without_launch: number;
+  /** The session's identifier. */
+  readonly session_id: string;
+  /** The profiler. */
+  readonly tool: string;
+  /** Its version. */
+  readonly tool_version: string;
+}
+
+/** The time that the verdict is about. */
+export interface ComparedTime {
+  /** Mean length of an iteration in ns after; null of other times. */
+  readonly after_mean_ns?: number | null;
+  /** Its length in ns after; null where there is none. */
+  readonly after_ns?: number | null;
+  /** Mean length of an iteration in ns before; null of other times. A few long iterations move it and not the median. */
+  readonly before_mean_ns?: number | null;
+  /** Its length in ns before; null where there is none. */
+  readonly before_ns?: number | null;
+  /** High end of the same in percent. */
+  readonly change_high_percent?: number | null;
+  /** Low end of the change in percent, with the confidence of the parameters (percentile bootstrap); null without enough iterations. */
+  readonly change_low_percent?: number | null;
+  /** `after_ns` over `before_ns`, less 1, in percent. */
+  readonly change_percent?: number | null;
+  /** Which it is. */
+  readonly kind: ComparedTimeKind;
+  /** Change in percent below which a change is not told from noise: the parameter, or half the width of the interval where that is more. */
+  readonly noise_floor_percent: number;
+  /** Two-sided p-value of the Mann–Whitney test of the lengths of iterations; null with fewer than four a side. */
+  readonly p_value?: number | null;
+  /** Change in percent from which on there is a regression or an improvement. */
+  readonly threshold_percent: number;
+}
+
+/** Which time is compared. */
+export type ComparedTimeKind = "iteration" | "gpu_span" | "nothing";
+
+/** What a time is of. */
+export type ComparedUnit = "iteration" | "capture";
+
+/** The result. Differences are after less before: above 0 is slower, or more. */
+export interface Comparison {
+  /** The second capture. */
+  readonly after: ComparedCapture;
+  /** The captures. */
+  readonly before: ComparedCapture;
+  /** Whether the captures can be compared at all. */
+  readonly comparability: Comparability;
+  /** Copies and memsets by direction. */
+  readonly copies: readonly CopyDifference[];
+  /** How the GPUs spent the time: exclusive parts that add up to their window. */
+  readonly gpu_time: readonly GpuTimeDifference[];
+  /** Kernels, the largest difference first. */
+  readonly kernels: readonly TimeDifference[];
+  /** Kernels behind those. */
+  readonly kernels_left_out: number;
+  /** Peak of memory. */
+  readonly memory_diff: MemoryDifference;
+  /** What cannot be compared, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** NVTX ranges, annotations and operators by name, the largest difference first. Their times are inclusive: a range holds those inside it. */
+  readonly ranges: readonly TimeDifference[];
+  /** Ranges behind those. */
+  readonly ranges_left_out: number;
+  /** Time before divided by time after, of `time`: above 1 is faster. Null where no time can be compared. */
+  readonly speedup?: number | null;
+  /** The time that the verdict is about. */
+  readonly time: ComparedTime;
+  /** What the times below are per. */
+  readonly unit: ComparedUnit;
+  /** Whether the change is a regression, an improvement, none, or cannot be told. */
+  readonly verdict: ComparisonVerdict;
+  /** Why, in a sentence for people. */
+  readonly verdict_reason: string;
+}
+
+/** What a change means. */
+export type ComparisonVerdict = "regression_likely" | "improvement_likely" | "neutral" | "inconclusive";
+
+/** Copies of one direction, or memsets. Times and bytes are per iteration or capture, as the result's `unit` says. */
+export interface CopyDifference {
+  /** Bytes after. */
+  readonly after_bytes: number;
+  /** How many after, in all that is compared. */
+  readonly after_calls: number;
+  /** Time in ns after. */
+  readonly after_ns: number;
+  /** Bytes before. */
+  readonly before_bytes: number;
+  /** How many before, in all that is compared. */
+  readonly before_calls: number;
+  /** Time in ns before. */
+  readonly before_ns: number;
+  /** Its category, such as `cuda_memcpy_h2d`. */
+  readonly category: string;
+  /** `after_bytes` less `before_bytes`. */
+  readonly difference_bytes: number;
+  /** `after_ns` less `before_ns`. */
+  readonly difference_ns: number;
+}
+
+/** The result. `cpu_only + overlap + gpu_only + neither = total`, exactly. */
+export interface CpuGpuTime {
+  /** Time in ns in which any thread was inside an operator, a CUDA call or (where asked for) a Python function. */
+  readonly cpu_active_ns: number;
+  /** What counted as activity of the CPU. */
+  readonly cpu_categories: readonly Category[];
+  /** Time in ns in which the CPU alone was active. */
+  readonly cpu_only_ns: number;
+  /** End in ns of the last event that counts, or what was asked for. */
+  readonly end_ns: number;
+  /** Time in ns in which any GPU ran a kernel, copy or memset. */
+  readonly gpu_active_ns: number;
+  /** Time in ns in which a GPU alone was active. */
+  readonly gpu_only_ns: number;
+  /** Time in ns in which neither was. */
+  readonly neither_ns: number;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** Time in ns in which both were active. */
+  readonly overlap_ns: number;
+  /** `overlap_ns` of `gpu_active_ns`; null where no GPU was active. */
+  readonly overlap_ratio?: number | null;
+  /** Start in ns since the session's start: of the first event that counts, or what was asked for. */
+  readonly start_ns: number;
+  /** Length in ns from the first start to the last end of what counts. */
+  readonly total_ns: number;
+}
+
 /** Where the steps are done. */
 export type Device = "gpu" | "cpu";
+
+/** A page of events. */
+export interface EventPage {
+  /** The events in the order of their starts, equal ones in the order of categories. */
+  readonly events: readonly EventRecord[];
+  /** Events that were asked for, on this page or not. */
+  readonly matching_events: number;
+  /** Give it as `after` for the next page; null on the last. */
+  readonly next?: number | null;
+  /** The session's identifier. */
+  readonly session_id: string;
+  /** Length of the window in ns. */
+  readonly total_duration_ns: number;
+  /** Events of the capture. */
+  readonly total_events: number;
+}
+
+/** An event: what every event has, and the columns of its category beside these. */
+export interface EventRecord {
+  /** Its category, such as `cuda_kernel`. */
+  readonly category: string;
+  /** Length in ns. */
+  readonly duration_ns: number;
+  /** Its name. */
+  readonly name: string;
+  /** Start in ns from the session's start. */
+  readonly start_ns: number;
+  /** CUDA stream; 0 on the CPU. */
+  readonly stream: number;
+}
+
+/** A value of an event. */
+export type EventValue = number | string;
+
+/** The parts of a window. They add up to it exactly: `compute + exposed communication + exposed memory + idle = window`. Time that is shared counts for computation first, then for communication, as in TraceLens (`gpu_event_analyser.py`). */
+export interface ExclusiveTime {
+  /** Time in ns in which a kernel computed. */
+  readonly compute_ns: number;
+  /** Time in ns in which communication ran and nothing computed. */
+  readonly exposed_communication_ns: number;
+  /** Time in ns in which a copy or memset ran and nothing computed or communicated. */
+  readonly exposed_memory_ns: number;
+  /** Time in ns in which nothing ran. */
+  readonly idle_ns: number;
+  /** Length of the window in ns. */
+  readonly window_ns: number;
+}
+
+/** A GPU of a timeline. Ordinals are unique within a machine only, and a merged session holds captures of several machines. */
+export interface Gpu {
+  /** Which capture of a merged session, 0 where there is one. */
+  readonly capture: number;
+  /** Ordinal of the device. */
+  readonly device: number;
+  /** Machine as the profiler numbers it, 0 where it does not. */
+  readonly machine: number;
+}
 
 /** How long a GPU was busy. */
 export interface GpuBusy {
@@ -64,6 +487,177 @@ export interface GpuBusy {
   readonly device: number;
   /** Its product name; empty where the source does not tell it. */
   readonly name: string;
+}
+
+/** A part of the GPUs' time, of all devices together, per iteration or capture. */
+export interface GpuTimeDifference {
+  /** Time in ns after. */
+  readonly after_ns: number;
+  /** Time in ns before. */
+  readonly before_ns: number;
+  /** `after_ns` less `before_ns`. */
+  readonly difference_ns: number;
+  /** `compute`, `exposed_communication`, `exposed_memory` or `idle`, which add up to `window`. */
+  readonly part: string;
+}
+
+/** The result. */
+export interface GpuTimes {
+  /** The parts of all GPUs together: sums over `gpus`, so that the window is as many times as long as there are GPUs. */
+  readonly all: ExclusiveTime;
+  /** The GPUs. */
+  readonly gpus: readonly TimeOfGpu[];
+  /** Idle pieces below this many ns are `micro_idle_ns`. */
+  readonly micro_idle_below_ns: number;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+}
+
+/** What waiting for GPUs costs the host. */
+export interface HostSyncResult {
+  /** All calls in which the host waits. */
+  readonly cost: CallCost;
+  /** Time in ns from the end of each such call to the next work of its process's GPUs where these have nothing left to do, counted once: the queue that the wait drained. It is an upper bound of what the wait costs the GPU; null where no GPU ever worked. */
+  readonly gpu_idle_after_ns?: number | null;
+  /** The innermost ranges, operators, annotations and functions that hold the calls, per category the longest total first. A call may be held by one of each category. */
+  readonly holders: readonly SyncHolder[];
+  /** Holders that were left out behind these. */
+  readonly holders_left_out: number;
+  /** The same calls by why the host waits, the longest total first. */
+  readonly kinds: readonly SyncKindRow[];
+  /** The longest calls. */
+  readonly longest: readonly SyncCall[];
+  /** Calls that were left out behind these. */
+  readonly longest_left_out: number;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** The rules of `nsys analyze` that are about synchronisation, with their own conditions. */
+  readonly rules: readonly SyncRule[];
+}
+
+/** The kernels, copies and memsets of an iteration, the longest in all first. */
+export interface IterationDetail {
+  /** What ran. */
+  readonly kernels: readonly IterationKernel[];
+  /** Names behind the list's limit. */
+  readonly left_out: number;
+  /** Its number. */
+  readonly number: number;
+  /** Its length as a share of the median of its loop. */
+  readonly of_median_ratio: number;
+  /** The timeline's row of its loop. */
+  readonly row: number;
+}
+
+/** GPU work of one name in an iteration. */
+export interface IterationKernel {
+  /** What it is for. */
+  readonly class: WorkClass;
+  /** End in ns of the last. */
+  readonly end_ns: number;
+  /** How often it ran. */
+  readonly instances: number;
+  /** Longest in ns. */
+  readonly max_ns: number;
+  /** Its name. */
+  readonly name: string;
+  /** Start in ns of the first. */
+  readonly start_ns: number;
+  /** Sum of the lengths in ns. */
+  readonly total_ns: number;
+}
+
+/** One iteration. */
+export interface IterationRow {
+  /** Copies and memsets. */
+  readonly copies: number;
+  /** Devices that worked for it. */
+  readonly devices: number;
+  /** End in ns. */
+  readonly end_ns: number;
+  /** End of its last GPU work in ns. */
+  readonly gpu_end_ns?: number | null;
+  /** Time in ns from the end of the loop's GPU work of earlier iterations to the start of its own; 0 where they overlap, null of the first. */
+  readonly gpu_gap_before_ns?: number | null;
+  /** Start of its first GPU work in ns; null without any. */
+  readonly gpu_start_ns?: number | null;
+  /** Kernels that ran for it. */
+  readonly kernels: number;
+  /** Name of its range or step; empty of a period of kernels. */
+  readonly name: string;
+  /** The step's number, or how many iterations of its loop are before it. */
+  readonly number: number;
+  /** Whether it took much longer than the others: more than the median by 10 percent and by four median deviations. */
+  readonly outlier: boolean;
+  /** What its GPU time went to: per device from its first to its last work, summed over devices. */
+  readonly parts: ExclusiveTime;
+  /** From its start to the loop's next one in ns; null of the last. */
+  readonly period_ns?: number | null;
+  /** Process of the loop. */
+  readonly process: number;
+  /** The timeline's row: the thread of the loop, or of a period of kernels the stream. */
+  readonly row: number;
+  /** Start in ns since the session's start. */
+  readonly start_ns: number;
+  /** Length in ns. */
+  readonly time_ns: number;
+  /** Whether it is warm-up. */
+  readonly warm_up: boolean;
+}
+
+/** What iterations were found from. */
+export type IterationSource = "step" | "range" | "range_to_next" | "kernel_period";
+
+/** Figures of lengths in ns. */
+export interface IterationStatistics {
+  /** Standard deviation of a sample (divided by one less than their number); 0 of one. */
+  readonly deviation_ns: number;
+  /** Longest. */
+  readonly max_ns: number;
+  /** Mean. */
+  readonly mean_ns: number;
+  /** The lower of the two middles of an even number. */
+  readonly median_ns: number;
+  /** Shortest. */
+  readonly min_ns: number;
+  /** The shortest that 95 of 100 do not exceed (nearest rank). */
+  readonly p95_ns: number;
+}
+
+/** The result. */
+export interface IterationsResult {
+  /** How GPU work was assigned. */
+  readonly assigned: AssignedWork;
+  /** Where devices waited for each other inside of iterations; empty of one device. */
+  readonly bubbles: readonly PipelineBubbles[];
+  /** What may be wrong with them. */
+  readonly cautions: readonly string[];
+  /** How sure it is that these are iterations, from 0 to 1. */
+  readonly confidence_ratio: number;
+  /** The iteration that was asked for, in each loop that has it. */
+  readonly details: readonly IterationDetail[];
+  /** From the first start to the last end of an iteration's GPU work, summed over its devices. Without warm-up. */
+  readonly gpu_span?: IterationStatistics | null;
+  /** Iterations of all loops. */
+  readonly iterations: number;
+  /** Iterations behind the list's limit. */
+  readonly left_out: number;
+  /** Loops that iterate side by side: threads, or of a period of kernels devices. */
+  readonly loops: number;
+  /** What repeats: the range's name, numbers as `#`; empty of a period of kernels. */
+  readonly name: string;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** What the GPU time of all iterations without warm-up went to. The parts add up to the window. */
+  readonly parts: ExclusiveTime;
+  /** The iterations, loop by loop. */
+  readonly rows: readonly IterationRow[];
+  /** What the iterations were found from; null where there are none. */
+  readonly source?: IterationSource | null;
+  /** Length of an iteration: on the host, of a period of kernels on the GPU. Without warm-up; null without others. */
+  readonly time?: IterationStatistics | null;
+  /** Those at the beginning of each loop that took more than 1.5 times the median: no statistics hold them. */
+  readonly warm_up_iterations: number;
 }
 
 /** Coverage of the join of GPU work to launches. */
@@ -87,10 +681,726 @@ export interface Loss {
 /** Why something of the source is missing or changed. */
 export type LossReason = "dropped" | "truncated" | "skipped" | "unsupported";
 
+/** By what the two sides were matched. */
+export type MatchedBy = "name" | "short_name" | "nothing";
+
 /** What the figures of a table measure. */
 export type Measure = "ns" | "bytes";
 
-/** Which captures a kernel is in. */
+/** Peak of memory in use. */
+export interface MemoryDifference {
+  /** The highest peak of a GPU after less that before, in megabytes (10^6 bytes); null where a side recorded none. */
+  readonly peak_mb?: number | null;
+  /** Per GPU. */
+  readonly rows: readonly PeakMemory[];
+}
+
+/** Work of one name. */
+export interface NamedWork {
+  /** Its category. */
+  readonly category: Category;
+  /** `sum_ns` of its class; null where the class took no time. */
+  readonly class_ratio?: number | null;
+  /** Sample standard deviation in ns; null of a single one. */
+  readonly deviation_ns?: number | null;
+  /** Longest in ns. */
+  readonly max_ns: number;
+  /** Mean length in ns. */
+  readonly mean_ns: number;
+  /** Median length in ns; between two middle ones, their mean. */
+  readonly median_ns: number;
+  /** Shortest in ns. */
+  readonly min_ns: number;
+  /** Its name. */
+  readonly name: string;
+  /** Sum of its lengths in ns. */
+  readonly sum_ns: number;
+  /** How often it ran. */
+  readonly works: number;
+}
+
+/** A part of a result that has no figures because the capture does not hold what they are made of. */
+export interface NotCaptured {
+  /** Why, and what to do so that the next capture has it. */
+  readonly reason: string;
+  /** What has no figures, e.g. `launch delays`. */
+  readonly what: string;
+}
+
+/** Calls in the order of their starts. */
+export interface NsysApiTrace {
+  /** Rows that were left out behind these. */
+  readonly left_out: number;
+  /** What the capture lacks. */
+  readonly not_captured: readonly NotCaptured[];
+  /** The rows. */
+  readonly rows: readonly NsysApiTraceRow[];
+}
+
+/** A call. */
+export interface NsysApiTraceRow {
+  /** Correlation id, which the work that it launched has too; null for none. */
+  readonly correlation?: number | null;
+  /** Length in ns. */
+  readonly duration_ns: number;
+  /** The function. */
+  readonly name: string;
+  /** Process. */
+  readonly process: number;
+  /** What it returned, 0 for success; null where the source does not say it. */
+  readonly result?: number | null;
+  /** The timeline's row. */
+  readonly row: number;
+  /** Start in ns. */
+  readonly start_ns: number;
+  /** Thread; null where the source does not say it. */
+  readonly thread?: number | null;
+  /** Name of the thread; null where the source does not say it. */
+  readonly thread_name?: string | null;
+}
+
+/** GPU work in the order of its starts. */
+export interface NsysGpuTrace {
+  /** Rows that were left out behind these. */
+  readonly left_out: number;
+  /** What the capture lacks. */
+  readonly not_captured: readonly NotCaptured[];
+  /** The rows. */
+  readonly rows: readonly NsysGpuTraceRow[];
+}
+
+/** A kernel, copy or memset. */
+export interface NsysGpuTraceRow {
+  /** Bytes copied or set; null of a kernel. */
+  readonly bytes?: number | null;
+  /** `bytes` by the length, in bytes per second; null of a kernel and of work that took no time. */
+  readonly bytes_per_second?: number | null;
+  /** CUDA context; null where the source does not say it. */
+  readonly context?: number | null;
+  /** Correlation id, which the call that launched the work has too; null for none. */
+  readonly correlation?: number | null;
+  /** Kind of memory that is copied to. */
+  readonly destination_memory?: string | null;
+  /** Name and ordinal of the GPU, as in `NVIDIA H100 (0)`; null where the source does not say the ordinal. */
+  readonly device?: string | null;
+  /** Length in ns. */
+  readonly duration_ns: number;
+  /** What only kernels have. */
+  readonly kernel?: NsysKernelShape | null;
+  /** Name of the kernel or operation. */
+  readonly name: string;
+  /** The timeline's row. */
+  readonly row: number;
+  /** Kind of memory that is copied from, or set. */
+  readonly source_memory?: string | null;
+  /** Start in ns. */
+  readonly start_ns: number;
+  /** CUDA stream; null where the source does not say it. */
+  readonly stream?: number | null;
+}
+
+/** Shape of a launch. */
+export interface NsysKernelShape {
+  /** Threads per block in x, y and z. */
+  readonly block: readonly number[];
+  /** Thread blocks in x, y and z. */
+  readonly grid: readonly number[];
+  /** Registers per thread. */
+  readonly registers: number;
+  /** Dynamic shared memory per block in bytes. */
+  readonly shared_dynamic_bytes: number;
+  /** Static shared memory per block in bytes. */
+  readonly shared_static_bytes: number;
+}
+
+/** A summary of launches, the longest mean from the start of the call to the end of the kernel first. */
+export interface NsysLaunchTimes {
+  /** Kernels in the capture. */
+  readonly kernels: number;
+  /** Rows that were left out behind these. */
+  readonly left_out: number;
+  /** What the capture lacks. */
+  readonly not_captured: readonly NotCaptured[];
+  /** The rows. */
+  readonly rows: readonly NsysLaunchTimesRow[];
+  /** Kernels whose launch was not recorded, which are in no row. */
+  readonly without_launch: number;
+}
+
+/** The launches of a kernel on a device by a function and a thread. */
+export interface NsysLaunchTimesRow {
+  /** The call. */
+  readonly api: NsysSpread;
+  /** The function that was called. */
+  readonly api_name: string;
+  /** Kernels. */
+  readonly count: number;
+  /** Device that ran the kernels; null where the source does not say it. */
+  readonly device?: number | null;
+  /** The kernel. */
+  readonly kernel: NsysSpread;
+  /** The kernel. */
+  readonly kernel_name: string;
+  /** Process that launched. */
+  readonly process: number;
+  /** From the end of the call to the start of the kernel, of those that were queued; null without any. */
+  readonly queue?: NsysSpread | null;
+  /** Kernels that waited in the queue: they began after the call had ended. */
+  readonly queued: number;
+  /** Thread that launched; null where the source does not say it. */
+  readonly thread?: number | null;
+  /** From the start of the call to its end or the kernel's, whichever is later. */
+  readonly total: NsysSpread;
+}
+
+/** Launches in the order of the calls. */
+export interface NsysLaunches {
+  /** Kernels in the capture. */
+  readonly kernels: number;
+  /** Rows that were left out behind these. */
+  readonly left_out: number;
+  /** What the capture lacks. */
+  readonly not_captured: readonly NotCaptured[];
+  /** The rows. */
+  readonly rows: readonly NsysLaunchesRow[];
+  /** Kernels whose launch was not recorded, which are in no row. */
+  readonly without_launch: number;
+}
+
+/** A launch and the run of its kernel. */
+export interface NsysLaunchesRow {
+  /** Length of the call in ns. */
+  readonly api_duration_ns: number;
+  /** The function that was called. */
+  readonly api_name: string;
+  /** Start of the call in ns. */
+  readonly api_start_ns: number;
+  /** Threads per block in x, y and z. */
+  readonly block: readonly number[];
+  /** Device that ran the kernel; null where the source does not say it. */
+  readonly device?: number | null;
+  /** Thread blocks in x, y and z. */
+  readonly grid: readonly number[];
+  /** Length of the kernel in ns. */
+  readonly kernel_duration_ns: number;
+  /** The kernel. */
+  readonly kernel_name: string;
+  /** Start of the kernel in ns. */
+  readonly kernel_start_ns: number;
+  /** Process that launched. */
+  readonly process: number;
+  /** Length in ns from the end of the call to the start of the kernel; null where the kernel began before the call had ended. */
+  readonly queue_duration_ns?: number | null;
+  /** The timeline's row of the kernel. */
+  readonly row: number;
+  /** Thread that launched; null where the source does not say it. */
+  readonly thread?: number | null;
+  /** From the start of the call to its end or the kernel's, whichever is later, in ns. */
+  readonly total_duration_ns: number;
+}
+
+/** Projections in the order of their starts, the longest first where they start together. */
+export interface NsysProjectionTrace {
+  /** Rows that were left out behind these. */
+  readonly left_out: number;
+  /** What the capture lacks. */
+  readonly not_captured: readonly NotCaptured[];
+  /** The rows. */
+  readonly rows: readonly NsysProjectionTraceRow[];
+}
+
+/** The projection of a range, or of all work that was launched outside of ranges. */
+export interface NsysProjectionTraceRow {
+  /** Ranges with work directly inside. */
+  readonly children: number;
+  /** Length in ns of the range. */
+  readonly duration_ns?: number | null;
+  /** Calls that launched work; nsys's `NumGPUOps`. A launch of a CUDA graph is one. */
+  readonly launches: number;
+  /** Ranges around it. */
+  readonly level?: number | null;
+  /** Its domain and text; null of what was launched outside of ranges. */
+  readonly name?: string | null;
+  /** Pieces of work that they launched. */
+  readonly operations: number;
+  /** The number of the range around it; null of an outermost one. */
+  readonly parent_id?: number | null;
+  /** Process; null where several launched outside of ranges. */
+  readonly process?: number | null;
+  /** Length in ns to the end of the last work. */
+  readonly projected_duration_ns: number;
+  /** Start in ns of the first work. */
+  readonly projected_start_ns: number;
+  /** Its number: 1 for the first range of the capture. */
+  readonly range_id?: number | null;
+  /** The numbers of the ranges around it, the outermost first, and its own; at most the 1,000 innermost. */
+  readonly stack: readonly number[];
+  /** Start in ns of the range. */
+  readonly start_ns?: number | null;
+  /** `PushPop` or `StartEnd`. */
+  readonly style?: string | null;
+  /** Thread; null where several launched outside of ranges, or the source does not say it. */
+  readonly thread?: number | null;
+}
+
+/** Projections by range, the largest total first. */
+export interface NsysProjections {
+  /** Rows that were left out behind these. */
+  readonly left_out: number;
+  /** What the capture lacks. */
+  readonly not_captured: readonly NotCaptured[];
+  /** The rows. */
+  readonly rows: readonly NsysProjectionsRow[];
+}
+
+/** The projections of the ranges of one name. */
+export interface NsysProjectionsRow {
+  /** Mean number of ranges with work directly inside. */
+  readonly avg_children: number;
+  /** Mean number of ranges around it. */
+  readonly avg_level: number;
+  /** Mean length in ns on GPUs. */
+  readonly avg_ns: number;
+  /** Ranges with work. */
+  readonly instances: number;
+  /** Calls that launched work; nsys's `Total GPU Ops`. A launch of a CUDA graph is one. */
+  readonly launches: number;
+  /** The longest in ns. */
+  readonly max_ns: number;
+  /** The middle one in ns, or the mean of the two middle ones. */
+  readonly med_ns: number;
+  /** The shortest in ns. */
+  readonly min_ns: number;
+  /** Its domain and text. */
+  readonly name: string;
+  /** Pieces of work that they launched. */
+  readonly operations: number;
+  /** Total length in ns on GPUs. Ranges inside others are not subtracted. */
+  readonly projected_ns: number;
+  /** Total length in ns of the ranges themselves. */
+  readonly range_ns: number;
+  /** Sample standard deviation in ns; 0 of a single one. */
+  readonly stddev_ns: number;
+  /** `PushPop` or `StartEnd`. */
+  readonly style: string;
+}
+
+/** Push/pop ranges in the order of their starts, the shortest first where they start together. */
+export interface NsysPushPopTrace {
+  /** Rows that were left out behind these. */
+  readonly left_out: number;
+  /** What the capture lacks. */
+  readonly not_captured: readonly NotCaptured[];
+  /** The rows. */
+  readonly rows: readonly NsysPushPopTraceRow[];
+}
+
+/** A range. */
+export interface NsysPushPopTraceRow {
+  /** Ranges directly inside. */
+  readonly children: number;
+  /** Total length in ns of the ranges directly inside. */
+  readonly children_ns: number;
+  /** Length in ns. */
+  readonly duration_ns: number;
+  /** Ranges around it. */
+  readonly level: number;
+  /** Its domain and text. */
+  readonly name: string;
+  /** The number of the range around it; null of an outermost one. */
+  readonly parent_id?: number | null;
+  /** Process. */
+  readonly process: number;
+  /** Its number: 1 for the first range of the capture. */
+  readonly range_id: number;
+  /** The timeline's row. */
+  readonly row: number;
+  /** The numbers of the ranges around it, the outermost first, and its own; at most the 1,000 innermost. */
+  readonly stack: readonly number[];
+  /** Start in ns. */
+  readonly start_ns: number;
+  /** Thread; null where the source does not say it. */
+  readonly thread?: number | null;
+}
+
+/** Times of kernels by range, in the order of the ranges' names. */
+export interface NsysRangeKernels {
+  /** Rows that were left out behind these. */
+  readonly left_out: number;
+  /** What the capture lacks. */
+  readonly not_captured: readonly NotCaptured[];
+  /** The rows. */
+  readonly rows: readonly NsysRangeKernelsRow[];
+}
+
+/** The kernels of one name that a thread launched in the ranges of one name. A kernel counts in each range around its launch; where two of them have the same name its time counts twice. */
+export interface NsysRangeKernelsRow {
+  /** Arithmetic mean in ns. */
+  readonly avg_ns: number;
+  /** Name of the kernel. */
+  readonly kernel_name: string;
+  /** Kernels. */
+  readonly kernels: number;
+  /** The longest in ns. */
+  readonly max_ns: number;
+  /** The middle one in ns, or the mean of the two middle ones. */
+  readonly med_ns: number;
+  /** The shortest in ns. */
+  readonly min_ns: number;
+  /** Process; null where the launch was not recorded. */
+  readonly process?: number | null;
+  /** Domain and text of the ranges; null of kernels that were launched outside of ranges, or whose launch was not recorded. */
+  readonly range?: string | null;
+  /** Ranges. */
+  readonly ranges: number;
+  /** Sample standard deviation in ns; 0 of a single one. */
+  readonly stddev_ns: number;
+  /** `PushPop` or `StartEnd`. */
+  readonly style?: string | null;
+  /** Thread; null where the launch was not recorded, or the source does not say it. */
+  readonly thread?: number | null;
+  /** Sum in ns. */
+  readonly total_ns: number;
+}
+
+/** A summary by size, the largest total first. */
+export interface NsysSizes {
+  /** Rows that were left out behind these. */
+  readonly left_out: number;
+  /** What the capture lacks. */
+  readonly not_captured: readonly NotCaptured[];
+  /** The rows. */
+  readonly rows: readonly NsysSizesRow[];
+}
+
+/** The sizes of one operation. */
+export interface NsysSizesRow {
+  /** Arithmetic mean in bytes. */
+  readonly avg_bytes: number;
+  /** How many. */
+  readonly count: number;
+  /** The largest in bytes. */
+  readonly max_bytes: number;
+  /** The middle one in bytes, or the mean of the two middle ones. */
+  readonly med_bytes: number;
+  /** The smallest in bytes. */
+  readonly min_bytes: number;
+  /** Name of the operation. */
+  readonly operation: string;
+  /** Sample standard deviation in bytes; 0 of a single one. */
+  readonly stddev_bytes: number;
+  /** Sum in bytes. */
+  readonly total_bytes: number;
+}
+
+/** How times are spread. */
+export interface NsysSpread {
+  /** Arithmetic mean in ns. */
+  readonly avg_ns: number;
+  /** The longest in ns. */
+  readonly max_ns: number;
+  /** The middle one in ns, or the mean of the two middle ones. */
+  readonly med_ns: number;
+  /** The shortest in ns. */
+  readonly min_ns: number;
+  /** Sample standard deviation in ns; 0 of a single one. */
+  readonly stddev_ns: number;
+}
+
+/** A summary by time, the largest total first. */
+export interface NsysTimes {
+  /** Rows that were left out behind these. */
+  readonly left_out: number;
+  /** What the capture lacks. */
+  readonly not_captured: readonly NotCaptured[];
+  /** The rows. */
+  readonly rows: readonly NsysTimesRow[];
+  /** Total time in ns of all rows, those left out too. */
+  readonly total_ns: number;
+}
+
+/** The times of one group. */
+export interface NsysTimesRow {
+  /** Arithmetic mean in ns. */
+  readonly avg_ns: number;
+  /** Threads per block in x, y and z, in a table by shape; otherwise null. */
+  readonly block?: readonly number[] | null;
+  /** `CUDA_API`, `CUDA_KERNEL` or `MEMORY_OPER` in tables that mix them; otherwise null. */
+  readonly category?: string | null;
+  /** Thread blocks in x, y and z, in a table by shape; otherwise null. */
+  readonly grid?: readonly number[] | null;
+  /** How many. */
+  readonly instances: number;
+  /** The longest in ns. */
+  readonly max_ns: number;
+  /** The middle one in ns, or the mean of the two middle ones. */
+  readonly med_ns: number;
+  /** The shortest in ns. */
+  readonly min_ns: number;
+  /** Name of the kernel, function, operation or range. */
+  readonly name: string;
+  /** Share of `total_ns`, from 0 to 1: of the time of what is listed, not of the window. */
+  readonly share_ratio: number;
+  /** Sample standard deviation in ns; 0 of a single one. */
+  readonly stddev_ns: number;
+  /** `PushPop` or `StartEnd` of NVTX ranges, in tables that tell them apart; otherwise null. */
+  readonly style?: string | null;
+  /** Sum in ns. */
+  readonly total_ns: number;
+}
+
+/** What ran at the same time on one GPU. */
+export interface OverlapOfGpu {
+  /** For how long how many pieces of work ran at once, of whatever class. */
+  readonly at_once: readonly AtOnce[];
+  /** Time in ns in which anything ran: the sum of `mixes`. */
+  readonly busy_ns: number;
+  /** Time in ns in which communication ran. */
+  readonly communication_ns: number;
+  /** Part of it in ns in which something computed. */
+  readonly communication_under_compute_ns: number;
+  /** That part of `communication_ns`, as HolisticTraceAnalysis has it; null without communication. */
+  readonly communication_under_compute_ratio?: number | null;
+  /** End of the window in ns. */
+  readonly end_ns: number;
+  /** Which. */
+  readonly gpu: Gpu;
+  /** Time in ns in which copies or memsets ran. */
+  readonly memory_ns: number;
+  /** Part of `memory_ns` in which something communicated. */
+  readonly memory_under_communication_ns: number;
+  /** Part of it in ns in which something computed. */
+  readonly memory_under_compute_ns: number;
+  /** That part of `memory_ns`; null without copies. */
+  readonly memory_under_compute_ratio?: number | null;
+  /** Every combination of classes, each with the time in ns in which exactly these ran. */
+  readonly mixes: readonly ClassMix[];
+  /** Start of the window in ns since the session's start. */
+  readonly start_ns: number;
+}
+
+/** The result. */
+export interface Overlaps {
+  /** The GPUs. */
+  readonly gpus: readonly OverlapOfGpu[];
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+}
+
+/** Bars: a value per label and series. */
+export interface PageBars {
+  /** What each bar is, in order. */
+  readonly labels: readonly string[];
+  /** The series, each with a value per label. */
+  readonly series: readonly PageSeries[];
+  /** Whether the values of a label add up to a whole; otherwise they stand side by side. */
+  readonly stacked: boolean;
+  /** Its heading. */
+  readonly title: string;
+  /** How values are shown. */
+  readonly unit: PageUnit;
+}
+
+/** A part of a page. */
+export type PageBlock = PageText & {
+  readonly kind: "text";
+} | PageTiles & {
+  readonly kind: "tiles";
+} | PageTable & {
+  readonly kind: "table";
+} | PageBars & {
+  readonly kind: "bars";
+} | PageLines & {
+  readonly kind: "lines";
+};
+
+/** A value. */
+export type PageCell = null | boolean | number | number | string;
+
+/** A column of a table. */
+export interface PageColumn {
+  /** What it says; may be empty. */
+  readonly about: string;
+  /** Digits behind the point of its [`Cell::Number`]s in CSV, and on screen and paper where the unit does not scale them; null is as many as there are in CSV, and as the unit needs elsewhere. A number that lies in the middle between two is rounded before it becomes a cell, as the table defines. */
+  readonly decimals?: number | null;
+  /** What programs know it by, as the head of its CSV; where it is empty that is the title with the unit. */
+  readonly name: string;
+  /** Its head, as people read it and as CSV has it. */
+  readonly title: string;
+  /** How its numbers are shown. */
+  readonly unit: PageUnit;
+}
+
+/** A page of blocks, in the order in which they are read. */
+export interface PageContent {
+  /** What it tells, in a sentence. */
+  readonly about: string;
+  /** What it holds. */
+  readonly blocks: readonly PageBlock[];
+  /** What it cannot tell of these captures, shown before everything else. */
+  readonly not_captured: readonly NotCaptured[];
+  /** Its heading. */
+  readonly title: string;
+}
+
+/** A page, which analysis made it, and the captures that it is about. */
+export interface PageDocument {
+  /** The analysis that made it. */
+  readonly analysis: string;
+  /** The captures, in the order in which they were named. */
+  readonly inputs: readonly PageHeading[];
+  /** The page. */
+  readonly page: PageContent;
+  /** Every parameter that it was run with. */
+  readonly parameters: readonly PageSetting[];
+  /** Its version. */
+  readonly version: number;
+}
+
+/** What a capture is. */
+export interface PageHeading {
+  /** What was dropped, truncated, skipped or is unsupported. */
+  readonly drops: readonly Loss[];
+  /** Events of all categories. */
+  readonly events: number;
+  /** Product names of its GPUs, each with how many of that name there are. */
+  readonly gpus: readonly string[];
+  /** Secrets that were replaced in names. */
+  readonly redactions: number;
+  /** The session's identifier. */
+  readonly session: string;
+  /** The session's start in ns since the Unix epoch, where the source records it. */
+  readonly session_start_utc_ns?: number | null;
+  /** Name of the profiler. */
+  readonly tool: string;
+  /** Its version. */
+  readonly tool_version: string;
+  /** Length of the capture window in ns. */
+  readonly window_ns: number;
+}
+
+/** Values over time. */
+export interface PageLines {
+  /** The series, each with a value per time, which holds up to the next. */
+  readonly series: readonly PageSeries[];
+  /** Times in ns since the session's start, rising. */
+  readonly times_ns: readonly number[];
+  /** Its heading. */
+  readonly title: string;
+  /** How values are shown. */
+  readonly unit: PageUnit;
+}
+
+/** A row of a table. */
+export interface PageRow {
+  /** Its cells. */
+  readonly cells: readonly PageCell[];
+  /** Where it is in the timeline. */
+  readonly place?: Place | null;
+}
+
+/** Values that belong together. */
+export interface PageSeries {
+  /** Its name. */
+  readonly name: string;
+  /** Its values; null is not known. */
+  readonly values: readonly (number | null)[];
+}
+
+/** A parameter and its value. */
+export interface PageSetting {
+  /** Its name. */
+  readonly name: string;
+  /** Its value: text as it is, anything else as JSON. */
+  readonly value: string;
+}
+
+/** A table. */
+export interface PageTable {
+  /** What it tells; may be empty. */
+  readonly about: string;
+  /** Its columns. */
+  readonly columns: readonly PageColumn[];
+  /** Rows that were left out behind these. */
+  readonly left_out: number;
+  /** Its rows, each with as many cells as there are columns. */
+  readonly rows: readonly PageRow[];
+  /** Its heading; may be empty. */
+  readonly title: string;
+}
+
+/** A paragraph. */
+export interface PageText {
+  /** Plain text. */
+  readonly text: string;
+  /** Its heading; may be empty. */
+  readonly title: string;
+}
+
+/** A key figure. */
+export interface PageTile {
+  /** How it is defined; may be empty. */
+  readonly about: string;
+  /** What it is. */
+  readonly label: string;
+  /** How the value is shown. */
+  readonly unit: PageUnit;
+  /** Its value. */
+  readonly value: PageCell;
+}
+
+/** Key figures. */
+export interface PageTiles {
+  /** Each of them. */
+  readonly tiles: readonly PageTile[];
+}
+
+/** How a number is shown. The number itself is exact, in the unit that its name says. */
+export type PageUnit = "none" | "ns" | "bytes" | "bytes_per_second" | "flop_per_second" | "ratio" | "percent";
+
+/** Peak of memory of a GPU. */
+export interface PeakMemory {
+  /** Peak in bytes after; null where none was recorded. */
+  readonly after_peak_bytes?: number | null;
+  /** Peak in bytes before; null where none was recorded. */
+  readonly before_peak_bytes?: number | null;
+  /** The GPU, as its series or its allocator calls it. */
+  readonly device: string;
+}
+
+/** How long one device waited for others, over all iterations without warm-up. Iterations of the same number are one iteration of all loops; its window reaches from the first start to the last end of their GPU work. */
+export interface PipelineBubbles {
+  /** Time in ns in which no device worked. */
+  readonly all_idle_ns: number;
+  /** Time in ns in which it did not and another device did. */
+  readonly bubble_ns: number;
+  /** `bubble_ns` of `window_ns`. */
+  readonly bubble_ratio: number;
+  /** Time in ns of them in which the device worked. */
+  readonly busy_ns: number;
+  /** Which capture of a merged session. */
+  readonly capture: number;
+  /** Device ordinal. */
+  readonly device: number;
+  /** Machine as the profiler numbers it. */
+  readonly machine: number;
+  /** Length in ns of the iterations' windows. */
+  readonly window_ns: number;
+}
+
+/** A place in the timeline, which the viewer opens. */
+export interface Place {
+  /** End in ns. */
+  readonly end_ns: number;
+  /** Which input, counted from 0 in the order in which they were named. */
+  readonly input: number;
+  /** The timeline's row, where it is one. */
+  readonly row?: number | null;
+  /** Start in ns since the session's start. */
+  readonly start_ns: number;
+}
+
+/** Which captures something is in. */
 export type Presence = "both" | "before" | "after";
 
 /** Where a capture came from. */
@@ -185,6 +1495,95 @@ export interface Summary {
   readonly window_ns: number;
 }
 
+/** One call. */
+export interface SyncCall {
+  /** Length in ns. */
+  readonly duration_ns: number;
+  /** The part of it in which no GPU worked for the process; null where none ever did. */
+  readonly gpu_idle_ns?: number | null;
+  /** The innermost range, operator, annotation or function around it; empty where there is none. */
+  readonly held_by: string;
+  /** Why the host waits. */
+  readonly kind: SyncKind;
+  /** Name of the call. */
+  readonly name: string;
+  /** Process id. */
+  readonly process: number;
+  /** Row of the timeline. */
+  readonly row: number;
+  /** Start in ns. */
+  readonly start_ns: number;
+  /** Thread id. */
+  readonly thread?: number | null;
+}
+
+/** A range, operator, annotation or function that holds waits. */
+export interface SyncHolder {
+  /** Its category: `nvtx_range`, `cpu_op`, `annotation` or `python_function`. */
+  readonly category: Category;
+  /** What the waits cost that it holds with no other of its category between. */
+  readonly cost: CallCost;
+  /** The longest of these waits. */
+  readonly longest: Place;
+  /** Its name without the numbers that tell one instance from the next. */
+  readonly name: string;
+}
+
+/** Why the host waits in a call. */
+export type SyncKind = "device" | "stream" | "event" | "copy" | "pageable_copy" | "memset";
+
+/** Calls that wait for one reason. */
+export interface SyncKindRow {
+  /** What these calls cost. */
+  readonly cost: CallCost;
+  /** Why the host waits. */
+  readonly kind: SyncKind;
+}
+
+/** A rule and what it found. */
+export interface SyncRule {
+  /** Its condition. */
+  readonly about: string;
+  /** What it found: calls, copies or memsets. */
+  readonly count: number;
+  /** How many were left out behind these. */
+  readonly left_out: number;
+  /** The longest of them. */
+  readonly rows: readonly SyncRuleRow[];
+  /** Its name in `nsys analyze`. */
+  readonly rule: string;
+  /** Sum of their lengths in ns: of calls on the host, of copies and memsets on the GPU. */
+  readonly total_ns: number;
+}
+
+/** What a rule found. */
+export interface SyncRuleRow {
+  /** Name of the call. */
+  readonly api_name: string;
+  /** Bytes of a copy or memset. */
+  readonly bytes?: number | null;
+  /** CUDA context. */
+  readonly context?: number | null;
+  /** Kind of memory that is written. */
+  readonly destination_kind?: string | null;
+  /** Ordinal of the device. */
+  readonly device?: number | null;
+  /** Length in ns: of a call on the host, of a copy or memset on the GPU. */
+  readonly duration_ns: number;
+  /** Process id. */
+  readonly process: number;
+  /** Row of the timeline. */
+  readonly row: number;
+  /** Kind of memory that is read. */
+  readonly source_kind?: string | null;
+  /** Its start in ns. */
+  readonly start_ns: number;
+  /** CUDA stream. */
+  readonly stream?: number | null;
+  /** Thread id, of a call. */
+  readonly thread?: number | null;
+}
+
 /** A table, the largest total first. */
 export interface Table {
   /** Whether the source recorded this at all. `false` means "not captured", which is not the same as no rows. */
@@ -219,6 +1618,74 @@ export interface TableRow {
   readonly total: number;
 }
 
+/** A kernel, range or operator in both captures. Times are per iteration or capture, as the result's `unit` says, in whole ns. */
+export interface TimeDifference {
+  /** Calls after, in all that is compared. */
+  readonly after_calls: number;
+  /** Mean length of a call in ns after; null without any. */
+  readonly after_mean_ns?: number | null;
+  /** Time in ns after. */
+  readonly after_ns: number;
+  /** The longest call after. */
+  readonly after_place?: Place | null;
+  /** Calls before, in all that is compared. */
+  readonly before_calls: number;
+  /** Mean length of a call in ns before; null without any. */
+  readonly before_mean_ns?: number | null;
+  /** Time in ns before. */
+  readonly before_ns: number;
+  /** The longest call before. */
+  readonly before_place?: Place | null;
+  /** Its category, such as `cuda_kernel` or `nvtx_range`. */
+  readonly category: string;
+  /** What it is for, of a kernel. */
+  readonly class?: WorkClass | null;
+  /** The part of the difference in ns that comes from more or fewer calls: their change times the mean length before, rounded once. */
+  readonly count_part_ns: number;
+  /** `after_ns` less `before_ns`. */
+  readonly difference_ns: number;
+  /** The rest, in ns: calls after times the change of the mean length. Both parts add up to the difference. */
+  readonly duration_part_ns: number;
+  /** By what the two sides were matched. */
+  readonly matched_by: MatchedBy;
+  /** Its name; the short name of a kernel of which a side has several variants. */
+  readonly name: string;
+  /** Which captures it is in. */
+  readonly presence: Presence;
+}
+
+/** Where the time of one GPU went. `compute + exposed communication + exposed memory + idle = window`, exactly. */
+export interface TimeOfGpu {
+  /** Time in ns in which anything ran. */
+  readonly busy_ns: number;
+  /** `busy_ns` of the window. */
+  readonly busy_ratio: number;
+  /** Time in ns in which communication ran, hidden or not. */
+  readonly communication_ns: number;
+  /** End of the window in ns. */
+  readonly end_ns: number;
+  /** Which. */
+  readonly gpu: Gpu;
+  /** Pieces of idle time. */
+  readonly idle_pieces: number;
+  /** The longest idle piece in ns. */
+  readonly longest_idle_ns: number;
+  /** Time in ns in which copies or memsets ran, hidden or not. */
+  readonly memory_ns: number;
+  /** Part of the idle time in ns that is in pieces below the threshold. */
+  readonly micro_idle_ns: number;
+  /** How many such pieces there are. */
+  readonly micro_idle_pieces: number;
+  /** Time in ns in which something ran and nothing computed: HolisticTraceAnalysis's non-compute time. */
+  readonly non_compute_ns: number;
+  /** The parts. */
+  readonly parts: ExclusiveTime;
+  /** Start of the window in ns since the session's start. */
+  readonly start_ns: number;
+  /** Kernels, copies and memsets that ran in the window. */
+  readonly works: number;
+}
+
 /** What did the heavy steps of the transform. The rest of the artifacts is the same on every device. */
 export interface TransformedOn {
   /** Which device. */
@@ -227,11 +1694,51 @@ export interface TransformedOn {
   readonly reason: string;
 }
 
+/** The result. */
+export interface TypesOfWork {
+  /** Each class over all GPUs, with its names. */
+  readonly classes: readonly ClassOfWork[];
+  /** Each class of each GPU. */
+  readonly gpus: readonly ClassOfGpu[];
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+}
+
+/** What a piece of GPU work is for. */
+export type WorkClass = "compute" | "communication" | "memory";
+
 /** The type of each analysis's result. */
 export interface Results {
   readonly "summary": Summary;
   readonly "kernels-per-stream": Streams;
   readonly "kernel-changes": Changes;
+  readonly "collectives": CollectivesResult;
+  readonly "compare": Comparison;
+  readonly "gpu-time": GpuTimes;
+  readonly "overlap": Overlaps;
+  readonly "kernel-types": TypesOfWork;
+  readonly "cpu-gpu": CpuGpuTime;
+  readonly "events": EventPage;
+  readonly "cuda_gpu_kern_sum": NsysTimes;
+  readonly "cuda_gpu_kern_gb_sum": NsysTimes;
+  readonly "cuda_gpu_mem_time_sum": NsysTimes;
+  readonly "cuda_gpu_mem_size_sum": NsysSizes;
+  readonly "cuda_gpu_sum": NsysTimes;
+  readonly "cuda_api_sum": NsysTimes;
+  readonly "cuda_api_gpu_sum": NsysTimes;
+  readonly "cuda_kern_exec_sum": NsysLaunchTimes;
+  readonly "cuda_kern_exec_trace": NsysLaunches;
+  readonly "cuda_gpu_trace": NsysGpuTrace;
+  readonly "cuda_api_trace": NsysApiTrace;
+  readonly "nvtx_sum": NsysTimes;
+  readonly "nvtx_pushpop_sum": NsysTimes;
+  readonly "nvtx_pushpop_trace": NsysPushPopTrace;
+  readonly "nvtx_kern_sum": NsysRangeKernels;
+  readonly "nvtx_gpu_proj_sum": NsysProjections;
+  readonly "nvtx_gpu_proj_trace": NsysProjectionTrace;
+  readonly "osrt_sum": NsysTimes;
+  readonly "iterations": IterationsResult;
+  readonly "host-sync": HostSyncResult;
 }
 
 /** Every analysis, in published order. */
@@ -239,57 +1746,28 @@ export const ANALYSES = [
   {
     "name": "summary",
     "about": "Tables per name, GPU busy time, and what is missing.",
+    "group": "overview",
     "inputs": "one",
-    "parameters": {},
-    "columns": null
+    "file_name": "summary.json",
+    "page": true,
+    "parameters": {}
   },
   {
     "name": "kernels-per-stream",
     "about": "Launches, busy time and distinct kernels of each stream of each GPU.",
+    "group": "overview",
     "inputs": "one",
-    "parameters": {},
-    "columns": [
-      {
-        "name": "process",
-        "cells": "integer",
-        "about": "Process id as the profiler saw it."
-      },
-      {
-        "name": "device",
-        "cells": "integer",
-        "about": "Device ordinal."
-      },
-      {
-        "name": "context",
-        "cells": "integer",
-        "about": "CUDA context; 0 where the source does not say."
-      },
-      {
-        "name": "stream",
-        "cells": "integer",
-        "about": "CUDA stream; 0 where the source does not say."
-      },
-      {
-        "name": "launches",
-        "cells": "integer",
-        "about": "Kernels that it ran."
-      },
-      {
-        "name": "busy_ns",
-        "cells": "integer",
-        "about": "Length in ns of the union of their intervals."
-      },
-      {
-        "name": "distinct_kernels",
-        "cells": "integer",
-        "about": "Distinct names among them."
-      }
-    ]
+    "file_name": "kernels-per-stream.json",
+    "page": true,
+    "parameters": {}
   },
   {
     "name": "kernel-changes",
-    "about": "Time, launches and mean of each kernel in two captures, before and after, and the difference.",
+    "about": "Time, launches and mean of each kernel in two captures, before and after, and what comes of launches and of their length.",
+    "group": "comparison",
     "inputs": "two",
+    "file_name": "kernel-changes.json",
+    "page": true,
     "parameters": {
       "limit": {
         "default": 1000,
@@ -305,117 +1783,1105 @@ export const ANALYSES = [
         "maxLength": 1024,
         "type": "string"
       }
-    },
-    "columns": [
-      {
-        "name": "name",
-        "cells": "text",
-        "about": "The kernel's name."
+    }
+  },
+  {
+    "name": "collectives",
+    "about": "Message sizes, algorithm and bus bandwidth, outliers and hidden time of NCCL's and other collectives.",
+    "group": "host",
+    "inputs": "one",
+    "file_name": "collectives.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 50,
+        "description": "Most collectives in each list of single ones.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 1,
+        "type": "integer"
       },
-      {
-        "name": "presence",
-        "cells": "text",
-        "about": "Which captures it is in."
-      },
-      {
-        "name": "before_total_ns",
-        "cells": "integer",
-        "about": "Total time in ns before."
-      },
-      {
-        "name": "after_total_ns",
-        "cells": "integer",
-        "about": "Total time in ns after."
-      },
-      {
-        "name": "difference_ns",
-        "cells": "integer",
-        "about": "`after_total_ns` less `before_total_ns`."
-      },
-      {
-        "name": "before_launches",
-        "cells": "integer",
-        "about": "Launches before."
-      },
-      {
-        "name": "after_launches",
-        "cells": "integer",
-        "about": "Launches after."
-      },
-      {
-        "name": "after_mean_ns",
-        "cells": "number",
-        "about": "Mean time in ns of a launch after; null without any."
-      },
-      {
-        "name": "before_mean_ns",
-        "cells": "number",
-        "about": "Mean time in ns of a launch before; null without any."
+      "outlier_percent": {
+        "default": 200,
+        "description": "A collective is an outlier where it took more than so many percent of the median of its like: same operation, group and message size.",
+        "format": "uint32",
+        "maximum": 100000,
+        "minimum": 101,
+        "type": "integer"
       }
-    ]
+    }
+  },
+  {
+    "name": "compare",
+    "about": "Two captures, before and after a change: comparability, what differs per iteration and per kernel, and a verdict.",
+    "group": "comparison",
+    "inputs": "two",
+    "file_name": "compare.json",
+    "page": true,
+    "parameters": {
+      "by": {
+        "default": "auto",
+        "description": "How iterations are found.",
+        "oneOf": [
+          {
+            "const": "auto",
+            "description": "By steps, else by ranges, else by the sequence of kernels.",
+            "type": "string"
+          },
+          {
+            "const": "step",
+            "description": "By the steps that the profiler marked: `ProfilerStep#N` of PyTorch, step ranges of JAX.",
+            "type": "string"
+          },
+          {
+            "const": "range",
+            "description": "By the NVTX range or annotation that repeats.",
+            "type": "string"
+          },
+          {
+            "const": "kernels",
+            "description": "By the period of the sequence of kernels.",
+            "type": "string"
+          }
+        ]
+      },
+      "confidence_percent": {
+        "default": 95,
+        "description": "Confidence, in percent, of the test of iterations and of the interval of the change.",
+        "format": "uint32",
+        "maximum": 99,
+        "minimum": 50,
+        "type": "integer"
+      },
+      "least_comparability": {
+        "default": 0.5,
+        "description": "Comparability below which there is no verdict, from 0 to 1.",
+        "format": "double",
+        "maximum": 1.0,
+        "minimum": 0.0,
+        "type": "number"
+      },
+      "limit": {
+        "default": 200,
+        "description": "Most rows of each list, those that differ most.",
+        "format": "uint32",
+        "maximum": 100000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "noise_floor_percent": {
+        "default": 2.0,
+        "description": "Change in percent below which one run a side cannot tell a change from noise, whatever the threshold.",
+        "format": "double",
+        "maximum": 1000.0,
+        "minimum": 0.0,
+        "type": "number"
+      },
+      "per": {
+        "default": "auto",
+        "description": "What times are compared per.",
+        "oneOf": [
+          {
+            "const": "auto",
+            "description": "An iteration where both captures have some of one kind and name, else the whole capture.",
+            "type": "string"
+          },
+          {
+            "const": "capture",
+            "description": "The whole capture.",
+            "type": "string"
+          }
+        ]
+      },
+      "range": {
+        "default": "",
+        "description": "The NVTX range or annotation that is an iteration; empty to find it.",
+        "maxLength": 1024,
+        "type": "string"
+      },
+      "skip_iterations": {
+        "default": 0,
+        "description": "Iterations at the beginning of each capture that are left out, as their warm-up.",
+        "format": "uint32",
+        "maximum": 100000,
+        "minimum": 0,
+        "type": "integer"
+      },
+      "threshold_percent": {
+        "default": 5.0,
+        "description": "Change of the compared time, in percent, from which on it is a regression or an improvement.",
+        "format": "double",
+        "maximum": 1000.0,
+        "minimum": 0.0,
+        "type": "number"
+      }
+    }
+  },
+  {
+    "name": "gpu-time",
+    "about": "Where the time of each GPU went: computation, communication and copies that nothing hides, idle. The parts add up to the window exactly.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "gpu-time.json",
+    "page": true,
+    "parameters": {
+      "from_ns": {
+        "default": null,
+        "description": "Only what lies behind this time in ns since the session's start.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      },
+      "micro_idle_below_ns": {
+        "default": 30000,
+        "description": "Idle pieces shorter than this, in ns, are also reported apart: they are the price of one launch after another.",
+        "format": "uint64",
+        "maximum": 1000000000,
+        "minimum": 0,
+        "type": "integer"
+      },
+      "to_ns": {
+        "default": null,
+        "description": "Only what lies before this time in ns.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      },
+      "window": {
+        "default": "gpu",
+        "description": "Which time of each GPU is analysed.",
+        "oneOf": [
+          {
+            "const": "gpu",
+            "description": "From the first start to the last end of the GPU's own work, as HolisticTraceAnalysis and TraceLens have it.",
+            "type": "string"
+          },
+          {
+            "const": "all_gpus",
+            "description": "From the first start to the last end of the work of any GPU, so that a GPU that begins late or ends early is idle meanwhile.",
+            "type": "string"
+          },
+          {
+            "const": "capture",
+            "description": "The whole capture.",
+            "type": "string"
+          }
+        ]
+      }
+    }
+  },
+  {
+    "name": "overlap",
+    "about": "How much communication and copying each GPU hides under computation, and which kinds of work run at once.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "overlap.json",
+    "page": true,
+    "parameters": {
+      "from_ns": {
+        "default": null,
+        "description": "Only what lies behind this time in ns since the session's start.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      },
+      "to_ns": {
+        "default": null,
+        "description": "Only what lies before this time in ns.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      },
+      "window": {
+        "default": "gpu",
+        "description": "Which time of each GPU is analysed.",
+        "oneOf": [
+          {
+            "const": "gpu",
+            "description": "From the first start to the last end of the GPU's own work, as HolisticTraceAnalysis and TraceLens have it.",
+            "type": "string"
+          },
+          {
+            "const": "all_gpus",
+            "description": "From the first start to the last end of the work of any GPU, so that a GPU that begins late or ends early is idle meanwhile.",
+            "type": "string"
+          },
+          {
+            "const": "capture",
+            "description": "The whole capture.",
+            "type": "string"
+          }
+        ]
+      }
+    }
+  },
+  {
+    "name": "kernel-types",
+    "about": "Computation, communication and memory work of GPUs, and the names that take most of each.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "kernel-types.json",
+    "page": true,
+    "parameters": {
+      "duration_ratio": {
+        "default": 1.0,
+        "description": "A class's list ends with the name by which it has this share of the class's time, from 0 to 1.",
+        "format": "double",
+        "maximum": 1.0,
+        "minimum": 0.0,
+        "type": "number"
+      },
+      "limit": {
+        "default": 10,
+        "description": "Most names of each class; the rest is summed up.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "cpu-gpu",
+    "about": "When the CPU was active, when GPUs were, and when both were.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "cpu-gpu.json",
+    "page": true,
+    "parameters": {
+      "from_ns": {
+        "default": null,
+        "description": "Only what lies behind this time in ns since the session's start.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      },
+      "include_python": {
+        "default": true,
+        "description": "Whether functions of the Python interpreter count as activity of the CPU.",
+        "type": "boolean"
+      },
+      "min_duration_ns": {
+        "default": 0,
+        "description": "Events shorter than this, in ns, are left out, on either side.",
+        "format": "uint64",
+        "maximum": 1000000000,
+        "minimum": 0,
+        "type": "integer"
+      },
+      "to_ns": {
+        "default": null,
+        "description": "Only what lies before this time in ns.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      }
+    }
+  },
+  {
+    "name": "events",
+    "about": "Events in the order of their starts, in pages, by time and category.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "events.json",
+    "page": true,
+    "parameters": {
+      "after": {
+        "default": 0,
+        "description": "So many of them come before this page: what the page before gave as `next`.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": "integer"
+      },
+      "category": {
+        "default": "",
+        "description": "Only events of this category, such as `cuda_kernel`; empty for all.",
+        "maxLength": 64,
+        "type": "string"
+      },
+      "from_ns": {
+        "default": 0,
+        "description": "Only events that end behind this time, in ns from the session's start.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": "integer"
+      },
+      "limit": {
+        "default": 10000,
+        "description": "Most events on the page.",
+        "format": "uint32",
+        "maximum": 100000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "to_ns": {
+        "default": 0,
+        "description": "Only events that start before this time, in ns from the session's start; 0 for no bound.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "cuda_gpu_kern_sum",
+    "about": "Times of GPU kernels by name, as nsys stats has them.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "cuda_gpu_kern_sum.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 10000,
+        "description": "Most rows in the result, the first ones in the table's order.",
+        "format": "uint32",
+        "maximum": 10000000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "name": {
+        "default": "demangled",
+        "description": "How kernels are called: nsys's `:base` and `:mangled`.",
+        "oneOf": [
+          {
+            "const": "demangled",
+            "description": "By the whole name: `void gemm<float>(float*)`.",
+            "type": "string"
+          },
+          {
+            "const": "base",
+            "description": "By the name without templates and arguments, `gemm`; nsys's `:base`. It is made of the whole name where the source does not say it.",
+            "type": "string"
+          },
+          {
+            "const": "mangled",
+            "description": "By the symbol in the program, `_Z4gemmIfEvPf`; nsys's `:mangled`. A kernel without one keeps its whole name.",
+            "type": "string"
+          }
+        ]
+      },
+      "nvtx_name": {
+        "default": false,
+        "description": "Whether the name of the innermost NVTX range around a kernel's launch stands before the kernel's, as in `step/gemm`: nsys's\n`:nvtx-name`.",
+        "type": "boolean"
+      }
+    }
+  },
+  {
+    "name": "cuda_gpu_kern_gb_sum",
+    "about": "Times of GPU kernels by name, grid and block, as nsys stats has them.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "cuda_gpu_kern_gb_sum.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 10000,
+        "description": "Most rows in the result, the first ones in the table's order.",
+        "format": "uint32",
+        "maximum": 10000000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "name": {
+        "default": "demangled",
+        "description": "How kernels are called: nsys's `:base` and `:mangled`.",
+        "oneOf": [
+          {
+            "const": "demangled",
+            "description": "By the whole name: `void gemm<float>(float*)`.",
+            "type": "string"
+          },
+          {
+            "const": "base",
+            "description": "By the name without templates and arguments, `gemm`; nsys's `:base`. It is made of the whole name where the source does not say it.",
+            "type": "string"
+          },
+          {
+            "const": "mangled",
+            "description": "By the symbol in the program, `_Z4gemmIfEvPf`; nsys's `:mangled`. A kernel without one keeps its whole name.",
+            "type": "string"
+          }
+        ]
+      },
+      "nvtx_name": {
+        "default": false,
+        "description": "Whether the name of the innermost NVTX range around a kernel's launch stands before the kernel's, as in `step/gemm`: nsys's\n`:nvtx-name`.",
+        "type": "boolean"
+      }
+    }
+  },
+  {
+    "name": "cuda_gpu_mem_time_sum",
+    "about": "Times of copies and memsets on GPUs by kind, as nsys stats has them.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "cuda_gpu_mem_time_sum.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 10000,
+        "description": "Most rows in the result, the first ones in the table's order.",
+        "format": "uint32",
+        "maximum": 10000000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "cuda_gpu_mem_size_sum",
+    "about": "Sizes of copies and memsets on GPUs by kind, as nsys stats has them.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "cuda_gpu_mem_size_sum.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 10000,
+        "description": "Most rows in the result, the first ones in the table's order.",
+        "format": "uint32",
+        "maximum": 10000000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "cuda_gpu_sum",
+    "about": "Times of GPU kernels, copies and memsets together, as nsys stats has them.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "cuda_gpu_sum.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 10000,
+        "description": "Most rows in the result, the first ones in the table's order.",
+        "format": "uint32",
+        "maximum": 10000000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "name": {
+        "default": "demangled",
+        "description": "How kernels are called: nsys's `:base` and `:mangled`.",
+        "oneOf": [
+          {
+            "const": "demangled",
+            "description": "By the whole name: `void gemm<float>(float*)`.",
+            "type": "string"
+          },
+          {
+            "const": "base",
+            "description": "By the name without templates and arguments, `gemm`; nsys's `:base`. It is made of the whole name where the source does not say it.",
+            "type": "string"
+          },
+          {
+            "const": "mangled",
+            "description": "By the symbol in the program, `_Z4gemmIfEvPf`; nsys's `:mangled`. A kernel without one keeps its whole name.",
+            "type": "string"
+          }
+        ]
+      },
+      "nvtx_name": {
+        "default": false,
+        "description": "Whether the name of the innermost NVTX range around a kernel's launch stands before the kernel's, as in `step/gemm`: nsys's\n`:nvtx-name`.",
+        "type": "boolean"
+      }
+    }
+  },
+  {
+    "name": "cuda_api_sum",
+    "about": "Times of calls of the CUDA runtime and driver by function, as nsys stats has them.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "cuda_api_sum.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 10000,
+        "description": "Most rows in the result, the first ones in the table's order.",
+        "format": "uint32",
+        "maximum": 10000000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "cuda_api_gpu_sum",
+    "about": "Times of CUDA calls, GPU kernels, copies and memsets together, as nsys stats has them.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "cuda_api_gpu_sum.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 10000,
+        "description": "Most rows in the result, the first ones in the table's order.",
+        "format": "uint32",
+        "maximum": 10000000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "name": {
+        "default": "demangled",
+        "description": "How kernels are called: nsys's `:base` and `:mangled`.",
+        "oneOf": [
+          {
+            "const": "demangled",
+            "description": "By the whole name: `void gemm<float>(float*)`.",
+            "type": "string"
+          },
+          {
+            "const": "base",
+            "description": "By the name without templates and arguments, `gemm`; nsys's `:base`. It is made of the whole name where the source does not say it.",
+            "type": "string"
+          },
+          {
+            "const": "mangled",
+            "description": "By the symbol in the program, `_Z4gemmIfEvPf`; nsys's `:mangled`. A kernel without one keeps its whole name.",
+            "type": "string"
+          }
+        ]
+      },
+      "nvtx_name": {
+        "default": false,
+        "description": "Whether the name of the innermost NVTX range around a kernel's launch stands before the kernel's, as in `step/gemm`: nsys's\n`:nvtx-name`.",
+        "type": "boolean"
+      }
+    }
+  },
+  {
+    "name": "cuda_kern_exec_sum",
+    "about": "Times of kernels from launch to end by thread, device, function and kernel, as nsys stats has them.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "cuda_kern_exec_sum.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 10000,
+        "description": "Most rows in the result, the first ones in the table's order.",
+        "format": "uint32",
+        "maximum": 10000000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "name": {
+        "default": "demangled",
+        "description": "How kernels are called: nsys's `:base` and `:mangled`.",
+        "oneOf": [
+          {
+            "const": "demangled",
+            "description": "By the whole name: `void gemm<float>(float*)`.",
+            "type": "string"
+          },
+          {
+            "const": "base",
+            "description": "By the name without templates and arguments, `gemm`; nsys's `:base`. It is made of the whole name where the source does not say it.",
+            "type": "string"
+          },
+          {
+            "const": "mangled",
+            "description": "By the symbol in the program, `_Z4gemmIfEvPf`; nsys's `:mangled`. A kernel without one keeps its whole name.",
+            "type": "string"
+          }
+        ]
+      },
+      "nvtx_name": {
+        "default": false,
+        "description": "Whether the name of the innermost NVTX range around a kernel's launch stands before the kernel's, as in `step/gemm`: nsys's\n`:nvtx-name`.",
+        "type": "boolean"
+      }
+    }
+  },
+  {
+    "name": "cuda_kern_exec_trace",
+    "about": "Call, wait in the queue and run of each kernel in the order of the calls, as nsys stats has them.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "cuda_kern_exec_trace.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 10000,
+        "description": "Most rows in the result, the first ones in the table's order.",
+        "format": "uint32",
+        "maximum": 10000000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "name": {
+        "default": "demangled",
+        "description": "How kernels are called: nsys's `:base` and `:mangled`.",
+        "oneOf": [
+          {
+            "const": "demangled",
+            "description": "By the whole name: `void gemm<float>(float*)`.",
+            "type": "string"
+          },
+          {
+            "const": "base",
+            "description": "By the name without templates and arguments, `gemm`; nsys's `:base`. It is made of the whole name where the source does not say it.",
+            "type": "string"
+          },
+          {
+            "const": "mangled",
+            "description": "By the symbol in the program, `_Z4gemmIfEvPf`; nsys's `:mangled`. A kernel without one keeps its whole name.",
+            "type": "string"
+          }
+        ]
+      },
+      "nvtx_name": {
+        "default": false,
+        "description": "Whether the name of the innermost NVTX range around a kernel's launch stands before the kernel's, as in `step/gemm`: nsys's\n`:nvtx-name`.",
+        "type": "boolean"
+      }
+    }
+  },
+  {
+    "name": "cuda_gpu_trace",
+    "about": "Kernels, copies and memsets in the order of their starts, as nsys stats has them.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "cuda_gpu_trace.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 10000,
+        "description": "Most rows in the result, the first ones in the table's order.",
+        "format": "uint32",
+        "maximum": 10000000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "name": {
+        "default": "demangled",
+        "description": "How kernels are called: nsys's `:base` and `:mangled`.",
+        "oneOf": [
+          {
+            "const": "demangled",
+            "description": "By the whole name: `void gemm<float>(float*)`.",
+            "type": "string"
+          },
+          {
+            "const": "base",
+            "description": "By the name without templates and arguments, `gemm`; nsys's `:base`. It is made of the whole name where the source does not say it.",
+            "type": "string"
+          },
+          {
+            "const": "mangled",
+            "description": "By the symbol in the program, `_Z4gemmIfEvPf`; nsys's `:mangled`. A kernel without one keeps its whole name.",
+            "type": "string"
+          }
+        ]
+      },
+      "nvtx_name": {
+        "default": false,
+        "description": "Whether the name of the innermost NVTX range around a kernel's launch stands before the kernel's, as in `step/gemm`: nsys's\n`:nvtx-name`.",
+        "type": "boolean"
+      }
+    }
+  },
+  {
+    "name": "cuda_api_trace",
+    "about": "Calls of the CUDA runtime and driver in the order of their starts, as nsys stats has them.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "cuda_api_trace.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 10000,
+        "description": "Most rows in the result, the first ones in the table's order.",
+        "format": "uint32",
+        "maximum": 10000000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "nvtx_sum",
+    "about": "Times of NVTX ranges by style and name, as nsys stats has them.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "nvtx_sum.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 10000,
+        "description": "Most rows in the result, the first ones in the table's order.",
+        "format": "uint32",
+        "maximum": 10000000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "nvtx_pushpop_sum",
+    "about": "Times of NVTX push/pop ranges by name, as nsys stats has them.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "nvtx_pushpop_sum.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 10000,
+        "description": "Most rows in the result, the first ones in the table's order.",
+        "format": "uint32",
+        "maximum": 10000000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "nvtx_pushpop_trace",
+    "about": "NVTX push/pop ranges in the order of their starts with the ranges around and inside them, as nsys stats has them.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "nvtx_pushpop_trace.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 10000,
+        "description": "Most rows in the result, the first ones in the table's order.",
+        "format": "uint32",
+        "maximum": 10000000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "nvtx_kern_sum",
+    "about": "Times of kernels by the NVTX ranges that they were launched in, as nsys stats has them.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "nvtx_kern_sum.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 10000,
+        "description": "Most rows in the result, the first ones in the table's order.",
+        "format": "uint32",
+        "maximum": 10000000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "name": {
+        "default": "demangled",
+        "description": "How kernels are called: nsys's `:base` and `:mangled`.",
+        "oneOf": [
+          {
+            "const": "demangled",
+            "description": "By the whole name: `void gemm<float>(float*)`.",
+            "type": "string"
+          },
+          {
+            "const": "base",
+            "description": "By the name without templates and arguments, `gemm`; nsys's `:base`. It is made of the whole name where the source does not say it.",
+            "type": "string"
+          },
+          {
+            "const": "mangled",
+            "description": "By the symbol in the program, `_Z4gemmIfEvPf`; nsys's `:mangled`. A kernel without one keeps its whole name.",
+            "type": "string"
+          }
+        ]
+      }
+    }
+  },
+  {
+    "name": "nvtx_gpu_proj_sum",
+    "about": "NVTX ranges projected onto GPUs by name, as nsys stats has them.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "nvtx_gpu_proj_sum.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 10000,
+        "description": "Most rows in the result, the first ones in the table's order.",
+        "format": "uint32",
+        "maximum": 10000000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "nvtx_gpu_proj_trace",
+    "about": "Each NVTX range projected onto GPUs, as nsys stats has them.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "nvtx_gpu_proj_trace.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 10000,
+        "description": "Most rows in the result, the first ones in the table's order.",
+        "format": "uint32",
+        "maximum": 10000000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "osrt_sum",
+    "about": "Times of calls of the operating system by function, as nsys stats has them.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "osrt_sum.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 10000,
+        "description": "Most rows in the result, the first ones in the table's order.",
+        "format": "uint32",
+        "maximum": 10000000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "iterations",
+    "about": "Iterations of the training or inference loop: timing, what their GPU time went to, outliers and pipeline bubbles.",
+    "group": "overview",
+    "inputs": "one",
+    "file_name": "iterations.json",
+    "page": true,
+    "parameters": {
+      "by": {
+        "default": "auto",
+        "description": "How iterations are looked for.",
+        "oneOf": [
+          {
+            "const": "auto",
+            "description": "By steps, else by ranges, else by the sequence of kernels.",
+            "type": "string"
+          },
+          {
+            "const": "step",
+            "description": "By the steps that the profiler marked: `ProfilerStep#N` of PyTorch, step ranges of JAX.",
+            "type": "string"
+          },
+          {
+            "const": "range",
+            "description": "By the NVTX range or annotation that repeats.",
+            "type": "string"
+          },
+          {
+            "const": "kernels",
+            "description": "By the period of the sequence of kernels.",
+            "type": "string"
+          }
+        ]
+      },
+      "kernel_limit": {
+        "default": 20,
+        "description": "Most kernels of that list.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "limit": {
+        "default": 1000,
+        "description": "Most iterations in the list, the first ones.",
+        "format": "uint32",
+        "maximum": 100000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "number": {
+        "default": null,
+        "description": "Number of an iteration whose kernels are listed.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      },
+      "range": {
+        "default": "",
+        "description": "The NVTX range or annotation that is an iteration; digits may be written as `#`. Empty to choose one.",
+        "maxLength": 1024,
+        "type": "string"
+      }
+    }
+  },
+  {
+    "name": "host-sync",
+    "about": "What it costs that the host waits for GPUs: by kind of wait, by the ranges that hold it, and how much of it the GPU was idle.",
+    "group": "host",
+    "inputs": "one",
+    "file_name": "host-sync.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 50,
+        "description": "Most rows of each list.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "small_copy_bytes": {
+        "default": 64000,
+        "description": "Copies from host to device of so many bytes or fewer are left out of the rule `cuda_memcpy_sync`, as Nsight Systems does.",
+        "format": "uint32",
+        "maximum": 1073741824,
+        "minimum": 0,
+        "type": "integer"
+      }
+    }
   },
   {
     "name": "events-csv",
     "about": "Every event of the timeline, a line each (RFC 4180).",
+    "group": "exports",
     "inputs": "one",
-    "parameters": {},
-    "columns": null
+    "file_name": "timeline.csv",
+    "page": false,
+    "parameters": {}
   },
   {
     "name": "events-parquet",
     "about": "Every event of the timeline, in columns.",
+    "group": "exports",
     "inputs": "one",
-    "parameters": {},
-    "columns": null
+    "file_name": "timeline.parquet",
+    "page": false,
+    "parameters": {}
   },
   {
     "name": "samples-csv",
     "about": "Every sample of the timeline's series, a line each (RFC 4180).",
+    "group": "exports",
     "inputs": "one",
-    "parameters": {},
-    "columns": null
+    "file_name": "samples.csv",
+    "page": false,
+    "parameters": {}
   },
   {
     "name": "samples-parquet",
     "about": "Every sample of the timeline's series, in columns.",
+    "group": "exports",
     "inputs": "one",
-    "parameters": {},
-    "columns": null
+    "file_name": "samples.parquet",
+    "page": false,
+    "parameters": {}
   },
   {
     "name": "chrome-trace",
     "about": "The timeline as JSON of chrome://tracing.",
+    "group": "exports",
     "inputs": "one",
-    "parameters": {},
-    "columns": null
+    "file_name": "timeline.json",
+    "page": false,
+    "parameters": {}
   },
   {
     "name": "chrome-trace-gz",
     "about": "The timeline as JSON of chrome://tracing, compressed with gzip.",
+    "group": "exports",
     "inputs": "one",
-    "parameters": {},
-    "columns": null
+    "file_name": "timeline.json.gz",
+    "page": false,
+    "parameters": {}
   },
   {
     "name": "perfetto-trace",
     "about": "The timeline as protobuf of Perfetto.",
+    "group": "exports",
     "inputs": "one",
-    "parameters": {},
-    "columns": null
+    "file_name": "timeline.pftrace",
+    "page": false,
+    "parameters": {}
   },
   {
     "name": "earliest-events",
     "about": "The earliest 100,000 events as JSON.",
+    "group": "exports",
     "inputs": "one",
-    "parameters": {},
-    "columns": null
+    "file_name": "events.json",
+    "page": false,
+    "parameters": {}
   },
   {
     "name": "kernel-counters",
     "about": "Counters of launches that a kernel profiler measured, as JSON, where the capture has any.",
+    "group": "exports",
     "inputs": "one",
-    "parameters": {},
-    "columns": null
+    "file_name": "kernels.json",
+    "page": false,
+    "parameters": {}
+  }
+] as const;
+
+/** What analyses are about, in the order of lists. */
+export const GROUPS = [
+  {
+    "name": "overview",
+    "title": "Overview"
+  },
+  {
+    "name": "advice",
+    "title": "Advice"
+  },
+  {
+    "name": "gpu_time",
+    "title": "GPU time"
+  },
+  {
+    "name": "host",
+    "title": "Host"
+  },
+  {
+    "name": "steps",
+    "title": "Steps"
+  },
+  {
+    "name": "operations",
+    "title": "Operations"
+  },
+  {
+    "name": "comparison",
+    "title": "Comparison"
+  },
+  {
+    "name": "nsys_tables",
+    "title": "nsys tables"
+  },
+  {
+    "name": "exports",
+    "title": "Exports"
   }
 ] as const;
 

@@ -10,6 +10,8 @@ export interface Address {
   readonly page: string | undefined;
   /** Id of the session that is looked at among others. */
   readonly session: string | undefined;
+  /** Name of the analysis that is shown. */
+  readonly analysis: string | undefined;
   /** The time that is seen, in ns. */
   readonly from: number | undefined;
   readonly to: number | undefined;
@@ -34,6 +36,7 @@ export function parseAddress(query: string, hash: string): Address {
     file,
     page: said.get("page") ?? undefined,
     session: /^[0-9a-f]{8}$/.exec(said.get("session") ?? "")?.[0],
+    analysis: /^[a-z0-9_-]{1,64}$/.exec(said.get("analysis") ?? "")?.[0],
     from: span ? Number(time[1]) : undefined,
     to: span ? Number(time[2]) : undefined,
     selected: selected ? { category: selected[1] as string, index: Number(selected[2]) } : undefined,
@@ -52,6 +55,9 @@ export function hashOf(address: Omit<Address, "file">): string {
   }
   if (address.session !== undefined) {
     parts.set("session", address.session);
+  }
+  if (address.analysis !== undefined) {
+    parts.set("analysis", address.analysis);
   }
   if (address.from !== undefined && address.to !== undefined) {
     parts.set("t", `${Math.round(address.from)}-${Math.round(address.to)}`);

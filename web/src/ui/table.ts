@@ -47,16 +47,21 @@ export function csvOf(rows: readonly SummaryRow[], unit: string): string {
   return `${[titles.join(","), ...lines].join("\r\n")}\r\n`;
 }
 
-/** Any rows as CSV with exact figures, by RFC 4180; what is not known is empty. */
-export function csvOfRows(columns: readonly string[], rows: readonly Readonly<Record<string, unknown>>[]): string {
+/** Any rows as CSV with exact figures, by RFC 4180; what is not known is empty. The heads are the columns' names where no others are given. */
+export function csvOfRows(columns: readonly string[], rows: readonly Readonly<Record<string, unknown>>[], heads: readonly string[] = columns): string {
   const lines = rows.map((row) => columns.map((column) => quoted(String(row[column] ?? ""))).join(","));
-  return `${[columns.join(","), ...lines].join("\r\n")}\r\n`;
+  return `${[heads.map(quoted).join(","), ...lines].join("\r\n")}\r\n`;
 }
 
 /** Has the browser keep a text as a file. */
 export function save(name: string, text: string): void {
+  keep(name, new Blob([text], { type: "text/csv" }));
+}
+
+/** The same of any content. */
+export function keep(name: string, content: Blob): void {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  link.href = URL.createObjectURL(content);
   link.download = name;
   link.click();
   URL.revokeObjectURL(link.href);

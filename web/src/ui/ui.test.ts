@@ -1,16 +1,14 @@
 import { expect, test } from "vitest";
-import { ANALYSES } from "../generated/catalogue";
 import { hashOf, parseAddress } from "./address";
-import { analysisUrl, filtered as filteredRows, shown, sorted as sortedRows, TABLE_ANALYSES } from "./analysis";
 import { describe } from "./fields";
 import { type Summary, type SummaryRow, tablesOf } from "./summary";
-import * as format from "../view/format";
 import { csvOf, filtered, sorted } from "./table";
 
 test("an address comes back as it was written", () => {
   const address = {
     page: "tables",
     session: "0badcafe",
+    analysis: "nvtx_sum",
     from: -10,
     to: 5000,
     selected: { category: "cuda_kernel", index: 5 },
@@ -23,7 +21,7 @@ test("an address comes back as it was written", () => {
 });
 
 test("an address that nobody wrote is as usual", () => {
-  expect(parseAddress("", "#t=9-1&sel=x&time=never&session=../x&color=pink&hide=,A b")).toMatchObject({ coloring: "category", hidden: [], file: undefined, session: undefined, from: undefined, selected: undefined, timeFormat: "auto", search: "" });
+  expect(parseAddress("", "#t=9-1&sel=x&time=never&session=../x&color=pink&hide=,A b&analysis=A/b")).toMatchObject({ coloring: "category", hidden: [], file: undefined, session: undefined, analysis: undefined, from: undefined, selected: undefined, timeFormat: "auto", search: "" });
 });
 
 const row = (name: string, total: number): SummaryRow => ({ name, share_of_table: 0.5, calls: 2, total, avg: 1, median: 1, min: 1, max: 1, stddev: 0 });
@@ -76,29 +74,4 @@ test("every table that a summary holds is listed, a kernel profiler's too", () =
     ["kernels", "Kernels"],
     ["profiled_kernels", "Profiled kernels"],
   ]);
-});
-
-test("every analysis whose result is a table has a page of its own", () => {
-  const names = TABLE_ANALYSES.map(({ name }) => name);
-  expect(names).toEqual(ANALYSES.filter(({ columns }) => columns !== null).map(({ name }) => name));
-  expect(names).toContain("kernels-per-stream");
-});
-
-test.each([
-  ["http://127.0.0.1:1/v1/namespaces/local/captures/c/artifacts/timeline.h5", "http://127.0.0.1:1/v1/namespaces/local/captures/c/analyses/kernel-changes?limit=20&with=s%2Fd"],
-  ["https://gateway.example/base/api/profiling/timeline/0badcafe.h5?capture=c", "https://gateway.example/base/api/profiling/session/0badcafe/analyses/kernel-changes?capture=c&limit=20&with=s%2Fd"],
-  ["https://files.example/timeline.h5", undefined],
-])("the result of an analysis of %s is asked for where the capture is", (file, url) => {
-  expect(analysisUrl(file, "kernel-changes", { limit: "20", name_contains: "" }, "s/d")).toBe(url);
-});
-
-test("rows of any analysis are sorted with the unknown last, filtered by their texts, and put into words by their columns", () => {
-  const rows = [{ name: "b", mean_ns: 2 }, { name: "A", mean_ns: null }, { name: "c", mean_ns: 10 }];
-  expect(sortedRows(rows, "mean_ns", true).map(({ name }) => name)).toEqual(["b", "c", "A"]);
-  expect(sortedRows(rows, "mean_ns", false).map(({ name }) => name)).toEqual(["c", "b", "A"]);
-  expect(filteredRows(rows, "a").map(({ name }) => name)).toEqual(["A"]);
-  const column = (name: string) => ({ name, cells: "integer" as const, about: "" });
-  expect(shown(column("difference_ns"), -1500)).toBe("−1.5 µs");
-  expect(shown(column("launches"), 12_345)).toBe(format.grouped(12_345));
-  expect(shown(column("launches"), null)).toBe("");
 });

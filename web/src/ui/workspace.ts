@@ -4,6 +4,7 @@ import { emptyShelf } from "../bytes/shelf";
 import { Engine, ForeignFile } from "../engine/client";
 import type { Area, AreaStats, EventDetails, EventPlace, EventRef, Flow, Hits, Place } from "../engine/protocol";
 import type { Gateway } from "../gateway/client";
+import type { Place as PagePlace } from "../generated/catalogue";
 import type { Coloring } from "../gl/palette";
 import type { Header } from "../timeline/header";
 import { TIME_FORMATS, type TimeFormat } from "../view/format";
@@ -51,6 +52,8 @@ export class Workspace extends Observable {
   page: string;
   /** Id of the session that is looked at among others. */
   session: string | undefined;
+  /** Name of the analysis that is shown. */
+  analysis: string | undefined;
   private place: Place | undefined;
   /** The query of the page's address: it names the open file, where that has an address. */
   private query = location.search;
@@ -90,6 +93,7 @@ export class Workspace extends Observable {
     super();
     this.page = initial.page ?? (gateway && initial.file === undefined ? "sessions" : "timeline");
     this.session = initial.session;
+    this.analysis = initial.analysis;
     gateway?.watch(() => {
       // What could not be read before one signed in.
       if (gateway.state === "in" && this.status.kind === "failed" && this.place) {
@@ -352,6 +356,16 @@ export class Workspace extends Observable {
     this.changed();
   }
 
+  /** Shows a place that an analysis names, and chooses its span: of its row, or of all. */
+  async goToPlace({ start_ns: from, end_ns: end, row }: PagePlace): Promise<void> {
+    const to = Math.max(end, from + 1);
+    this.page = "timeline";
+    this.goal = { from, to, row: row ?? undefined };
+    this.changed();
+    const rows = row === null || row === undefined ? (this.header?.rows.map((_, at) => at) ?? []) : [row];
+    await this.choose({ from, to, rows });
+  }
+
   /** Where the timeline is to go, told once. */
   takeGoal(): Goal | undefined {
     const { goal } = this;
@@ -414,6 +428,13 @@ export class Workspace extends Observable {
   /** Looks at a session among others. */
   chooseSession(id: string | undefined): void {
     this.session = id;
+    this.keepAddress();
+    this.changed();
+  }
+
+  /** Shows another analysis. */
+  chooseAnalysis(name: string): void {
+    this.analysis = name;
     this.keepAddress();
     this.changed();
   }
@@ -484,6 +505,7 @@ export class Workspace extends Observable {
       const hash = hashOf({
         page: this.page,
         session: this.session,
+        analysis: this.page === "analyses" ? this.analysis : undefined,
         from: this.viewport?.from,
         to: this.viewport?.to,
         selected: selected && this.selected ? { category: selected.name, index: this.selected.index } : undefined,

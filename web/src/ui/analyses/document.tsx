@@ -1,0 +1,79 @@
+/** A result as people read it: what was not captured first, then figures, tables and charts in their order. */
+
+import type { PageBlock, PageDocument, PageTile } from "../../generated/catalogue";
+import * as format from "../../view/format";
+import { Bars, Lines } from "./charts";
+import { figure, printable, shown } from "./figure";
+import { type Guide, Table } from "./table";
+
+export function Document({ document, guide }: { document: PageDocument; guide: Guide }) {
+  const { page, inputs } = document;
+  return (
+    <>
+      {inputs.length > 1 && (
+        <ol class="inputs" aria-label="Captures">
+          {inputs.map((input, at) => (
+            <li key={at}>
+              {printable(input.session)} <span class="faint">{[input.tool, input.gpus.join(", "), figure(input.window_ns, "ns"), `${format.grouped(input.events)} events`].filter((part) => part !== "").join(" · ")}</span>
+            </li>
+          ))}
+        </ol>
+      )}
+      {page.not_captured.length > 0 && (
+        <aside class="missing" aria-label="Not captured">
+          <h3>Not captured</h3>
+          <ul>
+            {page.not_captured.map(({ what, reason }, at) => (
+              <li key={at}>
+                <strong>{printable(what)}</strong>: {printable(reason)}
+              </li>
+            ))}
+          </ul>
+        </aside>
+      )}
+      {page.blocks.map((block, at) => (
+        <Block key={at} name={document.analysis} block={block} guide={guide} />
+      ))}
+      <p class="faint made">
+        {document.analysis} version {document.version}
+        {document.parameters.length > 0 && `, with ${document.parameters.map(({ name, value }) => `${name} = ${value === "" ? '""' : printable(value)}`).join(", ")}`}
+      </p>
+    </>
+  );
+}
+
+function Block({ name, block, guide }: { name: string; block: PageBlock; guide: Guide }) {
+  switch (block.kind) {
+    case "text":
+      return (
+        <section class="block">
+          {block.title !== "" && <h3>{block.title}</h3>}
+          <p class="text">{block.text.split("\n").map(printable).join("\n")}</p>
+        </section>
+      );
+    case "tiles":
+      return (
+        <dl class="tiles">
+          {block.tiles.map((tile, at) => (
+            <Tile key={at} tile={tile} />
+          ))}
+        </dl>
+      );
+    case "table":
+      return <Table name={name} table={block} guide={guide} />;
+    case "bars":
+      return <Bars bars={block} />;
+    case "lines":
+      return <Lines lines={block} />;
+  }
+}
+
+function Tile({ tile: { label, value, unit, about } }: { tile: PageTile }) {
+  return (
+    <div>
+      <dt>{label}</dt>
+      <dd title={value === null ? "" : printable(String(value))}>{value === null ? "not known" : shown(value, unit)}</dd>
+      {about !== "" && <dd class="faint">{about}</dd>}
+    </div>
+  );
+}
