@@ -14,6 +14,7 @@ mod kernels_per_stream;
 pub mod nsys_stats;
 pub mod operations;
 mod overlap;
+pub mod profiler;
 pub mod ranks;
 
 pub use advice::AdviceAnalysis;
@@ -31,4 +32,5 @@ pub use kernel_changes::KernelChanges;
 pub use kernel_types::{ClassOfWork, KernelTypes, KernelTypesParams, NamedWork, TypesOfWork};
 pub use kernels_per_stream::KernelsPerStream;
 pub use overlap::{Overlap, OverlapOfGpu, OverlapParams, Overlaps};
+pub(crate) use profiler::{ProfilerHtaAnalysis, ProfilerKernelsAnalysis, ProfilerTimelineAnalysis};
 pub use ranks::Ranks;

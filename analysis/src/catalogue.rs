@@ -6,8 +6,10 @@ use crate::analyses::HostSync;
 use crate::analyses::Iterations;
 use crate::analyses::nsys_stats as nsys;
 use crate::analyses::operations::OperationsAnalysis;
+use crate::analyses::operations::profile::OperationsProfileAnalysis;
 use crate::analyses::{Collectives, Compare, KernelChanges, KernelsPerStream, Ranks};
 use crate::analyses::{CpuGpu, GpuTime, KernelTypes, Overlap};
+use crate::analyses::{ProfilerHtaAnalysis, ProfilerKernelsAnalysis, ProfilerTimelineAnalysis};
 use crate::definition::{Definition, ResultType};
 use crate::export::entries;
 use crate::request::{Request, RequestError};
@@ -48,6 +50,10 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<Iterations>(),
     &Definition::of::<HostSync>(),
     &Definition::of::<OperationsAnalysis>(),
+    &Definition::of::<OperationsProfileAnalysis>(),
+    &Definition::of::<ProfilerTimelineAnalysis>(),
+    &Definition::of::<ProfilerKernelsAnalysis>(),
+    &Definition::of::<ProfilerHtaAnalysis>(),
     &entries::EVENTS_CSV,
     &entries::EVENTS_PARQUET,
     &entries::SAMPLES_CSV,

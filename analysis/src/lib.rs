@@ -52,7 +52,6 @@ pub use flopwatch_model as model;
 pub use analyses::AdviceAnalysis;
 pub use analyses::EventsAnalysis;
 pub use analyses::nsys_stats;
-pub use analyses::operations;
 pub use analyses::{
     AssignedWork, IterationDetail, IterationKernel, IterationRow, IterationStatistics, Iterations, IterationsParams,
     IterationsResult, PipelineBubbles, Ranks, ranks,
@@ -65,6 +64,7 @@ pub use analyses::{GpuTime, GpuTimeParams, GpuTimes, TimeOfGpu};
 pub use analyses::{HostSync, HostSyncParams, HostSyncResult, SyncHolder, SyncKind};
 pub use analyses::{KernelChanges, KernelsPerStream};
 pub use analyses::{Overlap, OverlapOfGpu, OverlapParams, Overlaps};
+pub use analyses::{operations, profiler};
 pub use definition::{Analysis, AnalysisError, Definition, InputCount, NoParameters, Report, ResultType};
 pub use format::Format;
 pub use group::Group;

@@ -5,6 +5,7 @@ mod calls;
 mod dashboard;
 mod kind;
 mod memory;
+pub mod profile;
 mod split;
 
 use schemars::JsonSchema;
@@ -33,7 +34,7 @@ use split::{Parts, Splitter};
 pub struct OperationsAnalysis;
 
 /// What [`OperationsAnalysis`] and `operations-profile` read.
-pub(super) const NEEDS: Needs = Needs {
+const NEEDS: Needs = Needs {
     categories: Selection::Only(&[
         Category::CudaKernel,
         Category::CudaMemcpyH2d,
