@@ -9,7 +9,6 @@ mod finding;
 mod rule;
 mod rules;
 #[cfg(test)]
-#[allow(dead_code, reason = "rules come one by one, and each uses what it needs")]
 mod scene;
 mod wording;
 

@@ -5,14 +5,17 @@ mod gpu;
 
 use crate::advice::finding::Evidence;
 use crate::interval::{Interval, Intervals};
+use crate::iteration::{self, Iteration, IterationOptions, Iterations};
 use crate::model::{Category, Events, Timeline};
 use crate::page::{Cell, Place, Unit};
 use crate::work::{GpuWork, Work};
 
 pub(crate) use calls::{Call, Calls};
-pub(crate) use gpu::{Gap, GapCause, Gpu, KERNEL_WAIT_NS};
+pub(crate) use gpu::{Gap, GapCause, GpuFacts, KERNEL_WAIT_NS};
 
-/// The first tenth of the window is taken for warm-up.
+/// Iterations that are taken for warm-up; as nsys-jax, which drops the first two of each module.
+const WARM_UP_ITERATIONS: usize = 2;
+/// Where there are too few iterations the first tenth of the window is taken for warm-up.
 const WARM_UP_PART: u64 = 10;
 
 /// What is known of a capture.
@@ -24,10 +27,12 @@ pub(crate) struct Facts<'a> {
     pub(crate) window: Interval,
     /// The work of all GPUs.
     pub(crate) work: GpuWork,
-    /// The GPUs that worked, by ordinal.
-    pub(crate) gpus: Vec<Gpu>,
+    /// The GPUs that worked.
+    pub(crate) gpus: Vec<GpuFacts>,
     /// The part of the window in which the program has warmed up.
     pub(crate) steady: Interval,
+    /// The iterations of the loop.
+    pub(crate) iterations: Iterations,
     /// The calls of the CUDA API.
     pub(crate) calls: Calls<'a>,
     /// Most rows of evidence per finding.
@@ -39,15 +44,17 @@ impl<'a> Facts<'a> {
     pub(crate) fn of(timeline: &'a Timeline, rows: usize) -> Self {
         let work = GpuWork::of(timeline);
         let window = work.span().unwrap_or_default();
-        let by_device = work.by_device(timeline);
-        let gpus = by_device
+        let iterations = iteration::of_work(timeline, &work, &IterationOptions::default());
+        let by_gpu = work.by_gpu(timeline);
+        let gpus = by_gpu
             .into_iter()
-            .map(|(device, work)| Gpu::of(timeline, device, work, window));
+            .map(|(gpu, work)| GpuFacts::of(timeline, gpu, work, window));
         Self {
             timeline,
             window,
             gpus: gpus.collect(),
-            steady: Interval::new(window.start + window.len() / WARM_UP_PART, window.end),
+            steady: steady(window, &iterations),
+            iterations,
             work,
             calls: Calls::of(timeline),
             rows,
@@ -59,8 +66,13 @@ impl<'a> Facts<'a> {
         self.timeline.capture.events.get(&category)
     }
 
+    /// The iterations of the loop that has most.
+    pub(crate) fn main_loop(&self) -> &[Iteration] {
+        self.iterations.loops().max_by_key(|list| list.len()).unwrap_or(&[])
+    }
+
     /// The mean over GPUs of a length in ns.
-    pub(crate) fn per_gpu(&self, length: impl Fn(&Gpu) -> u64) -> u64 {
+    pub(crate) fn per_gpu(&self, length: impl Fn(&GpuFacts) -> u64) -> u64 {
         let total: u64 = self.gpus.iter().map(length).sum();
         let gpus = u64::try_from(self.gpus.len()).unwrap_or(u64::MAX);
         total.checked_div(gpus).unwrap_or(0)
@@ -148,6 +160,17 @@ impl<'a> Facts<'a> {
     pub(crate) fn longest_work<'w>(&self, what: &str, work: impl IntoIterator<Item = &'w Work>) -> Vec<Evidence> {
         self.longest(what, work.into_iter().map(|work| (work.time, work.row)))
     }
+}
+
+/// The part of the window behind the warm-up.
+fn steady(window: Interval, iterations: &Iterations) -> Interval {
+    let longest = iterations.loops().max_by_key(|list| list.len()).unwrap_or(&[]);
+    let warm = longest
+        .get(WARM_UP_ITERATIONS)
+        .filter(|_| longest.len() > 2 * WARM_UP_ITERATIONS);
+    let tenth = window.start + window.len() / WARM_UP_PART;
+    let start = warm.map_or(tenth, |first| first.time.start.max(window.start));
+    Interval::new(start.min(window.end), window.end)
 }
 
 fn cut(pieces: &mut Vec<(u64, String, Interval, u32)>, rows: usize) {

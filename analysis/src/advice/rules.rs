@@ -2,6 +2,7 @@
 
 mod allocations;
 mod capture_too_short;
+mod collectives_unbalanced;
 mod communication_exposed;
 mod copies_not_overlapped;
 mod cuda_graphs;
@@ -9,16 +10,22 @@ mod device_copies;
 mod dominant_kernel;
 mod events_lost;
 mod failed_calls;
+mod gemm_shapes;
 mod gpu_idle;
 mod gpus_unbalanced;
 mod host_synchronisation;
+mod idle_between_iterations;
+mod input_bound;
+mod iterations_unbalanced;
 mod launch_bound;
 mod launches_unmatched;
 mod low_occupancy;
+mod memory_full;
 mod module_loading;
 mod no_gpu_work;
 mod pageable_copies;
 mod profiler_overhead;
+mod recompilation;
 mod small_copies;
 mod small_grids;
 mod small_kernels;
@@ -39,14 +46,19 @@ pub(super) static ALL: &[&dyn Rule] = &[
     &gpu_idle::GpuIdle,
     &launch_bound::LaunchBound,
     &host_synchronisation::HostSynchronisation,
+    &input_bound::InputBound,
     &small_kernels::SmallKernels,
     &cuda_graphs::CudaGraphs,
     &allocations::Allocations,
     &module_loading::ModuleLoading,
+    &recompilation::Recompilation,
+    &idle_between_iterations::IdleBetweenIterations,
+    &iterations_unbalanced::IterationsUnbalanced,
     &dominant_kernel::DominantKernel,
     &small_grids::SmallGrids,
     &low_occupancy::LowOccupancy,
     &tensor_cores::TensorCores,
+    &gemm_shapes::GemmShapes,
     &copies_not_overlapped::CopiesNotOverlapped,
     &pageable_copies::PageableCopies,
     &synchronous_copies::SynchronousCopies,
@@ -55,6 +67,8 @@ pub(super) static ALL: &[&dyn Rule] = &[
     &synchronous_sets::SynchronousSets,
     &communication_exposed::CommunicationExposed,
     &gpus_unbalanced::GpusUnbalanced,
+    &collectives_unbalanced::CollectivesUnbalanced,
+    &memory_full::MemoryFull,
 ];
 
 #[cfg(test)]

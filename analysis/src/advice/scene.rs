@@ -24,13 +24,6 @@ impl Scene {
         self.trace.build()
     }
 
-    pub(crate) fn captured(&mut self, categories: &[Category]) -> &mut Self {
-        for category in categories {
-            self.trace.captured(*category);
-        }
-        self
-    }
-
     pub(crate) fn device(&mut self, capability: (u32, u32), multiprocessors: u32) -> &mut Self {
         self.trace.device(Device {
             compute_capability: Some(capability),

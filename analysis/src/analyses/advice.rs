@@ -1,5 +1,7 @@
 //! The advice on a capture as an analysis: [`crate::advice`] does the work.
 
+mod text;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +60,16 @@ impl Analysis for AdviceAnalysis {
             evidence: size(params.places),
         };
         Ok(advice::of(inputs.first(), limits))
+    }
+
+    /// The severity of the gravest finding; `none` without any.
+    fn verdict(output: &Advice) -> Option<&'static str> {
+        let gravest = output.findings.iter().map(|finding| finding.severity).max();
+        Some(gravest.map_or("none", advice::Severity::as_str))
+    }
+
+    fn text(output: &Advice) -> Result<String, AnalysisError> {
+        Ok(text::render(output))
     }
 
     fn page(output: &Advice) -> Result<Page, AnalysisError> {

@@ -1,6 +1,7 @@
 //! The calls of the CUDA API.
 
 use crate::api_call::ApiCall;
+use crate::host_call::without_version;
 use crate::interval::{Interval, Intervals};
 use crate::model::{Category, ColumnId, Events, Timeline, index};
 
@@ -40,7 +41,7 @@ impl<'a> Calls<'a> {
     pub(crate) fn named(&self, picks: impl Fn(&str, ApiCall) -> bool) -> impl Iterator<Item = Call<'a>> {
         let events = self.events;
         let names = events.into_iter().flat_map(|events| &events.names).zip(&self.kinds);
-        let picked: Vec<bool> = names.map(|(name, kind)| picks(bare(name), *kind)).collect();
+        let picked: Vec<bool> = names.map(|(name, kind)| picks(without_version(name), *kind)).collect();
         let places = events.into_iter().flat_map(|events| events.name.iter().enumerate());
         let places = places.filter(move |(_, name)| picked.get(index(**name)).copied().unwrap_or(false));
         places.filter_map(move |(at, _)| Self::call(events?, at))
@@ -69,17 +70,9 @@ impl<'a> Calls<'a> {
     fn call(events: &'a Events, at: usize) -> Option<Call<'a>> {
         Some(Call {
             at,
-            name: bare(events.name_of(at)),
+            name: without_version(events.name_of(at)),
             time: Interval::of(events, at),
             row: *events.row.get(at)?,
         })
-    }
-}
-
-/// A call's name without its version: `cudaLaunchKernel` of `cudaLaunchKernel_v7000`.
-fn bare(name: &str) -> &str {
-    match name.rsplit_once("_v") {
-        Some((bare, version)) if !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit()) => bare,
-        _ => name,
     }
 }

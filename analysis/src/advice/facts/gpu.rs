@@ -1,5 +1,6 @@
 //! The time of one GPU.
 
+use crate::gpu::Gpu;
 use crate::interval::{Interval, Intervals};
 use crate::kernel_class::WorkClass;
 use crate::model::{Category, Timeline};
@@ -37,9 +38,9 @@ pub(crate) struct Gap {
 
 /// One GPU.
 #[derive(Debug)]
-pub(crate) struct Gpu {
-    /// Its ordinal.
-    pub(crate) device: u32,
+pub(crate) struct GpuFacts {
+    /// Which.
+    pub(crate) gpu: Gpu,
     /// Its work, by start.
     pub(crate) work: GpuWork,
     /// When it computed.
@@ -56,15 +57,15 @@ pub(crate) struct Gpu {
     pub(crate) gaps: Vec<Gap>,
 }
 
-impl Gpu {
-    /// `device`, whose work is `work`.
-    pub(crate) fn of(timeline: &Timeline, device: u32, work: GpuWork, window: Interval) -> Self {
+impl GpuFacts {
+    /// `gpu`, whose work is `work`.
+    pub(crate) fn of(timeline: &Timeline, gpu: Gpu, work: GpuWork, window: Interval) -> Self {
         let compute = work.busy_with(WorkClass::Compute);
         let communication = work.busy_with(WorkClass::Communication);
         let exposed_communication = communication.subtract(&compute);
         let memory = work.busy_with(WorkClass::Memory);
         Self {
-            device,
+            gpu,
             exposed_memory: memory.subtract(&compute).subtract(&communication),
             idle: work.busy().gaps(window),
             gaps: gaps(timeline, &work, window.start),

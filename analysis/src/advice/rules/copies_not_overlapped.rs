@@ -33,7 +33,7 @@ impl Rule for CopiesNotOverlapped {
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
         let is_copy = |work: &&Work| matches!(work.category, Category::CudaMemcpyH2d | Category::CudaMemcpyD2h);
-        let exposed = |gpu: &crate::advice::facts::Gpu| {
+        let exposed = |gpu: &crate::advice::facts::GpuFacts| {
             let copies: Intervals = gpu.work.all().iter().filter(is_copy).map(|work| work.time).collect();
             copies.subtract(&gpu.compute).subtract(&gpu.communication).len_ns()
         };

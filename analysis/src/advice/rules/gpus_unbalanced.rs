@@ -1,6 +1,6 @@
 //! GPUs of which some work more than others.
 
-use crate::advice::facts::Gpu;
+use crate::advice::facts::GpuFacts;
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Threshold, Verdict};
 use crate::model::Category;
@@ -34,10 +34,10 @@ impl Rule for GpusUnbalanced {
         if facts.gpus.len() < 2 {
             return Verdict::abstain("the capture holds the work of one GPU");
         }
-        let compute = |gpu: &Gpu| gpu.compute.len_ns();
+        let compute = |gpu: &GpuFacts| gpu.compute.len_ns();
         let mean = facts.per_gpu(compute);
         let most = facts.gpus.iter().max_by_key(|gpu| compute(gpu));
-        let Some((device, most)) = most.map(|gpu| (gpu.device, compute(gpu))) else {
+        let Some((busiest, most)) = most.map(|gpu| (gpu.gpu, compute(gpu))) else {
             return Verdict::Quiet;
         };
         let (beyond, window) = (most.saturating_sub(mean), facts.window.len());
@@ -45,13 +45,14 @@ impl Rule for GpusUnbalanced {
             return Verdict::Quiet;
         }
         let rows = facts.gpus.iter().map(|gpu| Evidence {
-            what: format!("GPU {} computes", gpu.device),
+            what: format!("{} computes", gpu.gpu.label()),
             value: Cell::from(compute(gpu)),
             unit: Unit::Ns,
             place: None,
         });
         Found::new(format!(
-            "GPU {device} computes for {}, {} more than the mean of {} GPUs ({} of the window); the others wait for it where they exchange data.",
+            "{} computes for {}, {} more than the mean of {} GPUs ({} of the window); the others wait for it where they exchange data.",
+            busiest.label(),
             time(most),
             time(beyond),
             facts.gpus.len(),

@@ -2,6 +2,7 @@
 
 use crate::advice::wording::{bytes, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::gpu::Gpu;
 use crate::interval::Intervals;
 use crate::model::{Category, ColumnId, MemoryKind, index};
 use crate::page::Unit;
@@ -52,7 +53,7 @@ impl Rule for PageableCopies {
             .map(|gpu| {
                 let own = copies
                     .iter()
-                    .filter(|work| facts.timeline.row(work.row).and_then(|row| row.device) == Some(gpu.device));
+                    .filter(|work| Gpu::of_row(facts.timeline, work.row) == Some(gpu.gpu));
                 let own: Intervals = own.map(|work| work.time).collect();
                 own.subtract(&gpu.compute).subtract(&gpu.communication).len_ns()
             })

@@ -44,7 +44,7 @@ impl Rule for SmallGrids {
         let (mut known, mut unused) = (false, 0_u64);
         let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
         for gpu in &facts.gpus {
-            let Some(multiprocessors) = multiprocessors(gpu.device) else {
+            let Some(multiprocessors) = multiprocessors(gpu.gpu.device) else {
                 continue;
             };
             let mut until = 0;

@@ -1,0 +1,136 @@
+//! Matrix multiplications whose dimensions do not fit tensor cores.
+
+use crate::advice::wording::{share, time};
+use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Severity, Threshold, Verdict};
+use crate::enclosing::{LaunchedWork, Threads};
+use crate::interval::Interval;
+use crate::model::{Category, ColumnId, index};
+use crate::page::Unit;
+
+/// Fires where matrices have dimensions that are not multiples of 8.
+#[derive(Debug)]
+pub(super) struct GemmShapes;
+
+const SHARE: Threshold = Threshold::percent("GPU time of such operators, of the window", 3, "ours");
+const MULTIPLE: Threshold = Threshold::count(
+    "what dimensions should be a multiple of",
+    8,
+    "NVIDIA's guide to matrix multiplication: 8 values of 16 bits are the 16 bytes that tensor cores load; multiples of 64 and 128 are faster yet",
+);
+
+static ABOUT: About = About {
+    id: "gemm-shapes",
+    title: "Matrices do not fit tensor cores",
+    area: Area::Kernels,
+    needs: &[&[Category::CpuOp]],
+    of_gpu_work: true,
+    thresholds: &[SHARE, MULTIPLE],
+};
+
+/// Operators of PyTorch that multiply matrices.
+const OPERATORS: &[&str] = &[
+    "aten::mm",
+    "aten::addmm",
+    "aten::bmm",
+    "aten::baddbmm",
+    "aten::_scaled_mm",
+];
+
+impl Rule for GemmShapes {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
+        let Some(operators) = facts.events(Category::CpuOp) else {
+            return Verdict::Quiet;
+        };
+        let multiplies: Vec<bool> = operators
+            .names
+            .iter()
+            .map(|name| OPERATORS.contains(&name.as_str()))
+            .collect();
+        if !multiplies.contains(&true) {
+            return Verdict::Quiet;
+        }
+        let Some(column) = operators
+            .columns
+            .iter()
+            .find(|column| column.id == ColumnId::InputShapes)
+        else {
+            return Verdict::abstain("the shapes of operators were not recorded; profile with record_shapes=True");
+        };
+        let odd: Vec<bool> = column.texts.iter().map(|shapes| is_odd(shapes)).collect();
+        let threads = Threads::of(facts.timeline);
+        let launched = LaunchedWork::of(facts.timeline, &threads, &facts.work);
+        let mut pieces = Vec::new();
+        for (at, (name, row)) in operators.name.iter().zip(&operators.row).enumerate() {
+            let shapes = column.values.get(at).and_then(|place| usize::try_from(place).ok());
+            let is_odd = shapes.and_then(|place| odd.get(place)).copied().unwrap_or(false);
+            if !is_odd || !multiplies.get(index(*name)).copied().unwrap_or(false) {
+                continue;
+            }
+            let (time, thread) = (Interval::of(operators, at), threads.of_row(*row));
+            let busy = thread.map_or(0, |thread| launched.busy_ns(thread, time));
+            let shapes = operators.text(ColumnId::InputShapes, at).unwrap_or_default();
+            let shapes: String = shapes.chars().take(80).collect();
+            pieces.push((
+                busy,
+                format!("GPU time of {} {shapes}", operators.name_of(at)),
+                time,
+                *row,
+            ));
+        }
+        let busy = facts.shared(pieces.iter().map(|(busy, ..)| busy).sum());
+        let window = facts.window.len();
+        if !SHARE.reached(busy, window) {
+            return Verdict::Quiet;
+        }
+        Found::new(format!(
+            "{} matrix multiplications have a dimension that is no multiple of 8; they take {} of GPU time ({} of the window).",
+            pieces.len(),
+            time(busy),
+            share(busy, window)
+        ))
+        .severity(Severity::Medium)
+        .confidence(Confidence::Medium)
+        .evidence("their GPU time", busy, Unit::Ns)
+        .at(facts.largest(pieces, Unit::Ns))
+        .do_this("Pad dimensions to multiples of 16, better of 128: vocabulary size, hidden sizes, batch times sequence length.")
+        .into()
+    }
+
+    #[cfg(test)]
+    fn fires(&self) -> crate::model::Timeline {
+        scene("[[1024,50257],[50257,768]]")
+    }
+
+    #[cfg(test)]
+    fn quiet(&self) -> crate::model::Timeline {
+        scene("[[1024,50304],[50304,768]]")
+    }
+}
+
+/// Whether one of the two innermost dimensions of a matrix is no multiple of 8. Vectors of a batch and biases are none.
+fn is_odd(shapes: &str) -> bool {
+    let Ok(shapes) = serde_json::from_str::<Vec<serde_json::Value>>(shapes) else {
+        return false;
+    };
+    let matrices = shapes
+        .iter()
+        .filter_map(serde_json::Value::as_array)
+        .filter(|shape| shape.len() >= 2);
+    let mut dimensions = matrices
+        .flat_map(|shape| shape.iter().rev().take(2))
+        .filter_map(serde_json::Value::as_u64);
+    dimensions.any(|dimension| dimension > 1 && dimension % MULTIPLE.value != 0)
+}
+
+#[cfg(test)]
+fn scene(shapes: &str) -> crate::model::Timeline {
+    let mut scene = crate::advice::scene::Scene::new();
+    let operator = scene.operator("aten::mm", (0, 10));
+    scene.text(operator, ColumnId::InputShapes, shapes);
+    scene.launch((2, 5), "gemm", (10, 90));
+    scene.build()
+}

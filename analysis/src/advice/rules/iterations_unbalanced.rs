@@ -1,0 +1,111 @@
+//! Iterations of which some take longer than the usual one.
+
+use crate::advice::wording::{count, share, time};
+use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::iteration::Iteration;
+use crate::page::Unit;
+
+/// Fires where slow iterations add up.
+#[derive(Debug)]
+pub(super) struct IterationsUnbalanced;
+
+const SLOW: Threshold = Threshold::percent(
+    "an iteration's length of the median one, from which on it is slow",
+    120,
+    "ours: beyond the noise of iterations that do the same",
+);
+const SHARE: Threshold = Threshold::percent(
+    "what slow iterations take beyond the median, of the time of all",
+    3,
+    "ours",
+);
+/// Fewer have no usual length.
+const FEWEST: usize = 4;
+
+static ABOUT: About = About {
+    id: "iterations-unbalanced",
+    title: "Some iterations are slow",
+    area: Area::Iterations,
+    needs: &[],
+    of_gpu_work: true,
+    thresholds: &[SLOW, SHARE],
+};
+
+impl Rule for IterationsUnbalanced {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
+        let list = facts.main_loop();
+        // The first one warms up.
+        let list = list.get(1..).unwrap_or(&[]);
+        if list.len() < FEWEST {
+            let reason = facts
+                .iterations
+                .not_found
+                .as_ref()
+                .map(|lacking| lacking.reason.clone());
+            return Verdict::abstain(
+                reason.unwrap_or_else(|| "the capture holds fewer than five iterations".to_owned()),
+            );
+        }
+        let mut lengths: Vec<u64> = list.iter().map(|iteration| iteration.time.len()).collect();
+        let all: u64 = lengths.iter().sum();
+        let middle = lengths.len() / 2;
+        let median = *lengths.select_nth_unstable(middle).1;
+        let is_slow = |iteration: &&Iteration| SLOW.reached(iteration.time.len(), median);
+        let slow: Vec<&Iteration> = list.iter().filter(is_slow).collect();
+        let beyond: u64 = slow
+            .iter()
+            .map(|iteration| iteration.time.len() - median.min(iteration.time.len()))
+            .sum();
+        if !SHARE.reached(beyond, all) {
+            return Verdict::Quiet;
+        }
+        let number = u64::try_from(slow.len()).unwrap_or(u64::MAX);
+        let rows = slow.iter().map(|iteration| {
+            let name = format!("iteration {}", iteration.number);
+            (iteration.time.len(), name, iteration.time, iteration.row)
+        });
+        Found::new(format!(
+            "{} of {} take more than 1.2 times the median of {}, together {} longer ({} of the time of all).",
+            count(number, "iteration", "iterations"),
+            list.len(),
+            time(median),
+            time(beyond),
+            share(beyond, all)
+        ))
+        .worth(beyond.min(facts.window.len()), "the slow ones take as long as the median")
+        .confidence(Confidence::Medium)
+        .evidence("median iteration", median, Unit::Ns)
+        .evidence("slow iterations beyond it", beyond, Unit::Ns)
+        .at(facts.largest(rows, Unit::Ns))
+        .do_this("Compare a slow iteration with the median one in the timeline: evaluation, checkpoints, logging, garbage collection of Python (gc.freeze, gc.disable), batches of other shapes, a straggling rank.")
+        .into()
+    }
+
+    #[cfg(test)]
+    fn fires(&self) -> crate::model::Timeline {
+        scene(150)
+    }
+
+    #[cfg(test)]
+    fn quiet(&self) -> crate::model::Timeline {
+        scene(110)
+    }
+}
+
+/// Six steps of 100 us, the fourth of `odd` us, each with a kernel.
+#[cfg(test)]
+fn scene(odd: u64) -> crate::model::Timeline {
+    let mut scene = crate::advice::scene::Scene::new();
+    let mut start = 0;
+    for number in 0..6 {
+        let length = if number == 3 { odd } else { 100 };
+        scene.step(number, (start, length));
+        scene.launch((start + 1, 2), "gemm", (start + 5, length - 10));
+        start += length;
+    }
+    scene.build()
+}

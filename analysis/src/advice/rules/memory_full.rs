@@ -1,0 +1,125 @@
+//! A GPU whose memory is almost full.
+
+use std::collections::BTreeMap;
+
+use crate::advice::wording::{bytes, share};
+use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
+use crate::page::{Cell, Place, Unit};
+
+/// Fires where the framework has reserved most of a GPU's memory.
+#[derive(Debug)]
+pub(super) struct MemoryFull;
+
+const FULL: Threshold = Threshold::percent(
+    "memory that the framework reserved, of the GPU's",
+    90,
+    "ours: the rest is for the CUDA context, NCCL and libraries",
+);
+
+static ABOUT: About = About {
+    id: "memory-full",
+    title: "The GPU's memory is almost full",
+    area: Area::Memory,
+    needs: &[],
+    of_gpu_work: false,
+    thresholds: &[FULL],
+};
+
+impl Rule for MemoryFull {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
+        let capture = &facts.timeline.capture;
+        // The largest reservation of each GPU, what was given out of it then, and when.
+        let mut most: BTreeMap<u32, (u64, Option<u64>, u64)> = BTreeMap::new();
+        for allocation in &capture.allocations {
+            let (Some(device), Some(reserved)) = (allocation.device, allocation.reserved) else {
+                continue;
+            };
+            let entry = most.entry(device).or_insert((0, None, 0));
+            if reserved > entry.0 {
+                *entry = (reserved, allocation.allocated, allocation.t_ns);
+            }
+        }
+        if most.is_empty() {
+            return Verdict::abstain(
+                "the reservations of the framework's allocator were not recorded; profile with profile_memory=True",
+            );
+        }
+        let size = |device: u32| capture.devices.iter().find(|known| known.id == device)?.memory_bytes;
+        let known: Vec<_> = most
+            .into_iter()
+            .filter_map(|(device, most)| Some((device, most, size(device)?)))
+            .collect();
+        if known.is_empty() {
+            return Verdict::abstain("the source does not say how much memory the GPU has");
+        }
+        let full = known
+            .iter()
+            .filter(|(_, (reserved, ..), size)| FULL.reached(*reserved, *size));
+        let full: Vec<_> = full.collect();
+        let Some((device, (reserved, allocated, _), size)) = full.first() else {
+            return Verdict::Quiet;
+        };
+        let given = allocated.map_or(String::new(), |allocated| {
+            format!(", of which {} are given out", bytes(allocated))
+        });
+        let rows = full
+            .iter()
+            .take(facts.rows)
+            .map(|(device, (reserved, _, t_ns), _)| Evidence {
+                what: format!("reserved on GPU {device}"),
+                value: Cell::from(*reserved),
+                unit: Unit::Bytes,
+                place: Some(Place {
+                    input: 0,
+                    start_ns: *t_ns,
+                    end_ns: t_ns.saturating_add(1),
+                    row: None,
+                }),
+            });
+        Found::new(format!(
+            "The framework has reserved {} of {} on GPU {device} ({}){given}: a longer sequence or another library's buffer fails.",
+            bytes(*reserved),
+            bytes(*size),
+            share(*reserved, *size)
+        ))
+        .severity(Severity::Medium)
+        .confidence(Confidence::High)
+        .at(rows)
+        .do_this("Use activation checkpointing, a smaller batch with gradient accumulation, or sharded optimiser state.")
+        .do_this("Where much more is reserved than given out, memory is fragmented: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.")
+        .into()
+    }
+
+    #[cfg(test)]
+    fn fires(&self) -> crate::model::Timeline {
+        scene(72_000_000_000)
+    }
+
+    #[cfg(test)]
+    fn quiet(&self) -> crate::model::Timeline {
+        scene(71_999_999_999)
+    }
+}
+
+/// A GPU of 80 GB, and a reservation.
+#[cfg(test)]
+fn scene(reserved: u64) -> crate::model::Timeline {
+    let mut scene = crate::advice::scene::Scene::new();
+    scene.device((9, 0), 132);
+    scene.kernel("gemm", (0, 100));
+    let mut timeline = scene.build();
+    timeline.capture.allocations.push(crate::model::Allocation {
+        t_ns: 5,
+        process: 1,
+        device: Some(0),
+        bytes: 4096,
+        allocated: Some(4096),
+        reserved: Some(reserved),
+        ..crate::model::Allocation::default()
+    });
+    timeline
+}

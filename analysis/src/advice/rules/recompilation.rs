@@ -1,0 +1,133 @@
+//! Compilation by the framework while the loop runs.
+
+use crate::advice::wording::{count, share, time};
+use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::interval::{Interval, Intervals};
+use crate::model::{Category, Events, index};
+use crate::page::Unit;
+
+/// Fires where torch.compile or XLA compiles within the capture.
+#[derive(Debug)]
+pub(super) struct Recompilation;
+
+const SHARE: Threshold = Threshold::percent(
+    "compilation, of the window",
+    1,
+    "ours: after the warm-up nothing is compiled",
+);
+const BREAK_EVEN: Threshold = Threshold::count(
+    "runs of the compiled regions after which compiling may have paid off, above which it is doubtful",
+    1000,
+    "the contract with earlier tools: compile time / mean run time above 1,000 calls is bad",
+);
+
+static ABOUT: About = About {
+    id: "recompilation",
+    title: "Code is compiled in the capture",
+    area: Area::Compilation,
+    needs: &[&[Category::CpuOp, Category::Annotation]],
+    of_gpu_work: true,
+    thresholds: &[SHARE, BREAK_EVEN],
+};
+
+/// What events of compilation hold: the phases of TorchDynamo and Inductor, and XLA's compiler.
+const COMPILING: &[&str] = &["(dynamo_timed)", "XlaCompile", "PjRtCompile", "xla::GpuCompiler"];
+/// What runs of compiled code are called.
+const REGION: &str = "Torch-Compiled Region";
+
+type Pieces = Vec<(u64, String, Interval, u32)>;
+
+impl Rule for Recompilation {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
+        let lists = || {
+            [Category::CpuOp, Category::Annotation]
+                .into_iter()
+                .filter_map(|category| facts.events(category))
+        };
+        let compiling: Pieces = lists().flat_map(|events| named(events, COMPILING)).collect();
+        // Phases nest: a union, not a sum.
+        let times: Intervals = compiling.iter().map(|(_, _, time, _)| *time).collect();
+        let spent = times.clip(facts.window).len_ns();
+        let window = facts.window.len();
+        if !SHARE.reached(spent, window) {
+            return Verdict::Quiet;
+        }
+        let idle = facts.per_gpu(|gpu| gpu.idle.intersect(&times).len_ns());
+        let outer: Vec<u64> = times.as_slice().iter().map(|time| time.len()).collect();
+        let regions: Pieces = lists().flat_map(|events| named(events, &[REGION])).collect();
+        let runs = regions.iter().filter(|(_, _, time, _)| times.clip(*time).is_empty());
+        let runs: Vec<u64> = runs.map(|(length, ..)| *length).collect();
+        let mean = runs
+            .iter()
+            .sum::<u64>()
+            .checked_div(u64::try_from(runs.len()).unwrap_or(u64::MAX));
+        let break_even = mean.and_then(|mean| times.len_ns().checked_div(mean));
+        let mut found = Found::new(format!(
+            "Code was compiled {} for {} ({} of the window).",
+            count(u64::try_from(outer.len()).unwrap_or(u64::MAX), "time", "times"),
+            time(spent),
+            share(spent, window)
+        ))
+        .confidence(Confidence::High)
+        .evidence("compilation in the window", spent, Unit::Ns)
+        .evidence("GPU idle meanwhile", idle, Unit::Ns);
+        if let Some(break_even) = break_even {
+            found = found.evidence("compile time in mean runs of a compiled region", break_even, Unit::None);
+        }
+        if idle > 0 {
+            found = found.worth(idle, "nothing is compiled once the program has warmed up");
+        }
+        found = found
+            .at(facts.largest(compiling, Unit::Ns))
+            .do_this("Warm every shape up before the loop; mark dimensions that change (torch._dynamo.mark_dynamic, dynamic=True), pad them, or use jax.jit with static shapes.")
+            .do_this("TORCH_LOGS=recompiles,graph_breaks says what guard failed.");
+        if break_even.is_some_and(|break_even| break_even > BREAK_EVEN.value) {
+            found = found.do_this("Compilation costs more than 1,000 runs of what it compiled: compile only what runs often, or use a cheaper mode.");
+        }
+        found.into()
+    }
+
+    #[cfg(test)]
+    fn fires(&self) -> crate::model::Timeline {
+        scene("_compile.compile_inner (dynamo_timed)")
+    }
+
+    #[cfg(test)]
+    fn quiet(&self) -> crate::model::Timeline {
+        scene("TorchDynamo Cache Lookup")
+    }
+}
+
+/// The events whose name holds one of `words`.
+fn named(events: &Events, words: &[&str]) -> Pieces {
+    let picked: Vec<bool> = events
+        .names
+        .iter()
+        .map(|name| words.iter().any(|word| name.contains(word)))
+        .collect();
+    if !picked.contains(&true) {
+        return Vec::new();
+    }
+    let all = events.name.iter().zip(&events.row).enumerate();
+    let picked = all.filter(|(_, (name, _))| picked.get(index(**name)).copied().unwrap_or(false));
+    picked
+        .map(|(at, (_, row))| {
+            let time = Interval::of(events, at);
+            (time.len(), events.name_of(at).to_owned(), time, *row)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+fn scene(name: &str) -> crate::model::Timeline {
+    let mut scene = crate::advice::scene::Scene::new();
+    scene.launch((0, 5), "gemm", (10, 100));
+    scene.operator(name, (110, 50));
+    scene.operator("Torch-Compiled Region", (170, 10));
+    scene.launch((170, 5), "gemm", (180, 100));
+    scene.build()
+}

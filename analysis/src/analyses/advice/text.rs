@@ -1,0 +1,74 @@
+//! The advice for a terminal.
+
+use crate::advice::{Advice, Finding};
+use crate::page::figure::shown;
+use crate::page::{Cell, Unit};
+
+/// The findings in their order, each with its remedy and evidence, then what could not be looked at.
+pub(super) fn render(advice: &Advice) -> String {
+    let mut out = String::new();
+    let window = shown(&Cell::from(advice.window_ns), Unit::Ns);
+    put(
+        &mut out,
+        &format!(
+            "{} findings in {window} of {} GPUs. Gains overlap where findings have one cause: they are no sum.",
+            advice.findings.len(),
+            advice.gpus
+        ),
+    );
+    for (place, finding) in (1..).zip(&advice.findings) {
+        one(&mut out, place, finding);
+    }
+    if advice.findings_left_out > 0 {
+        put(&mut out, &format!("\nand {} more", advice.findings_left_out));
+    }
+    if !advice.not_captured.is_empty() {
+        put(&mut out, "\nNot looked at:");
+    }
+    for lacking in &advice.not_captured {
+        put(&mut out, &format!("  {}: {}", lacking.what, lacking.reason));
+    }
+    out
+}
+
+fn one(out: &mut String, place: usize, finding: &Finding) {
+    let gain = finding.gain.as_ref().map_or(String::new(), |gain| {
+        let time = shown(&Cell::from(gain.gain_ns), Unit::Ns);
+        let share = shown(&Cell::from(gain.window_share_ratio), Unit::Ratio);
+        format!(", worth up to {time} ({share} of the window)")
+    });
+    put(
+        out,
+        &format!(
+            "\n{place}. [{}] {}{gain}, confidence {}",
+            finding.severity.as_str(),
+            finding.title,
+            finding.confidence.as_str()
+        ),
+    );
+    put(out, &format!("   {}", finding.sentence));
+    if let Some(gain) = &finding.gain {
+        put(out, &format!("   if: {}", gain.assumption));
+    }
+    for action in &finding.actions {
+        put(out, &format!("   > {action}"));
+    }
+    for evidence in &finding.evidence {
+        let value = shown(&evidence.value, evidence.unit);
+        let at = evidence.place.map_or(String::new(), |place| {
+            format!(" at {}", shown(&Cell::from(place.start_ns), Unit::Ns))
+        });
+        put(out, &format!("   - {}: {value}{at}", evidence.what));
+    }
+}
+
+/// A line. What a capture names is printed without control characters, which must not reach a terminal.
+fn put(out: &mut String, line: &str) {
+    let clean = line.chars().map(|c| match c {
+        '\n' => '\n',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    });
+    out.extend(clean);
+    out.push('\n');
+}
