@@ -15,6 +15,7 @@ mod document;
 mod messages;
 mod node_tokens;
 mod problem;
+mod profiler;
 mod progress;
 mod request;
 mod routes;

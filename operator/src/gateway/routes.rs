@@ -38,7 +38,7 @@ use crate::gateway::sessions::{Cursor, Filter, Sessions, id_of};
 use crate::gateway::slots::Slots;
 use crate::gateway::store::ObjectStore;
 use crate::gateway::token::Token;
-use crate::gateway::{analyses, document, sign_in, stop, targets};
+use crate::gateway::{analyses, document, profiler, sign_in, stop, targets};
 
 /// Time between two looks for it.
 const LOOK: Duration = Duration::from_millis(50);
@@ -89,6 +89,9 @@ fn documented() -> (axum::Router<Arc<Gateway>>, utoipa::openapi::OpenApi) {
         .routes(routes!(kernels))
         .routes(routes!(analyses::analyses))
         .routes(routes!(analyses::analysis))
+        .routes(routes!(profiler::profiler_timeline))
+        .routes(routes!(profiler::profiler_kernels))
+        .routes(routes!(profiler::profiler_hta))
         .split_for_parts();
     document::describe(&mut document);
     (router, document)

@@ -222,3 +222,42 @@ async fn an_agent_reads_a_copy_in_the_object_store_itself() {
     );
     assert_eq!(rig.inputs_taken(), 0);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_paths_of_the_profiling_suite_answer_of_a_session_and_of_the_latest() {
+    let rig = rig().await;
+    let nothing = json!({
+        "gpu_idle_time_pct": null, "compute_time_pct": null, "communication_time_pct": null,
+        "top_kernels": [], "recommendations": [], "bottlenecks": [],
+    });
+    for path in ["/api/profiler/hta?session=0badcafe", "/api/profiler/hta"] {
+        let answer = rig.get(path, "reader").await;
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        assert_eq!(answer.json(), nothing, "{path}");
+        assert_eq!(rig.get(path, "stranger").await.status, 403, "{path}");
+        assert_eq!(rig.ask("GET", path, None, &[], "").await.status, 401, "{path}");
+    }
+    let kernels = rig.get("/api/profiler/kernels?limit=3", "reader").await;
+    assert_eq!(kernels.json(), json!({"kernels": null}));
+    let timeline = rig
+        .get("/api/profiler/timeline?min_duration_us=0.5", "reader")
+        .await
+        .json();
+    let keys = [
+        "cpu_active_time_us",
+        "gpu_active_time_us",
+        "overlap_time_us",
+        "total_time_us",
+    ];
+    let found: Vec<&String> = timeline.as_object().unwrap().keys().collect();
+    assert_eq!(found, keys);
+    for wrong in [
+        "kernels?limit=0",
+        "hta?capture=train-a",
+        "hta?session=0badcafe&session=0badcafe",
+        "timeline?depth=3",
+    ] {
+        let answer = rig.get(&format!("/api/profiler/{wrong}"), "reader").await;
+        assert_eq!(answer.status, 400, "{wrong}: {answer:?}");
+    }
+}

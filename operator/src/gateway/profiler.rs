@@ -1,0 +1,165 @@
+//! Results under the paths that clients of an earlier PyTorch profiling suite know.
+
+#![allow(
+    unused_qualifications,
+    reason = "utoipa's macro qualifies the parameters of handlers without a path"
+)]
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, Method, Response};
+use flopwatch_api::artifact::TIMELINE;
+use flopwatch_api::capture::Capture;
+use flopwatch_api::session::ProfilingSession;
+use flopwatch_http::Verb;
+use kube::ResourceExt as _;
+use utoipa::IntoParams;
+
+use crate::gateway::messages::{SessionState, TransferHeaders};
+use crate::gateway::problem::{OfCapture, Problem, Transfer};
+use crate::gateway::routes::{Gateway, published, query};
+use crate::gateway::sessions::{Filter, id_of};
+use crate::gateway::token::Token;
+
+/// Newest sessions among which the latest that the caller may read is looked for: each may cost a review of its rights.
+const LOOKED_AT: usize = 64;
+
+/// What is asked for; everything else is a parameter of the analysis.
+#[derive(Debug, Default, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ProfilerQuery {
+    /// The session's `session_id`; without it the latest with a timeline that the caller may read.
+    #[param(pattern = "^[0-9a-f]{8}$", example = "0badcafe")]
+    session: Option<String>,
+    /// Name of the capture; needed where a session that is named has several.
+    #[param(max_length = 253)]
+    capture: Option<String>,
+    #[param(ignore)]
+    parameters: Vec<(String, String)>,
+}
+
+impl ProfilerQuery {
+    fn read(pairs: Vec<(String, String)>) -> Result<Self, Problem> {
+        let mut asked = Self::default();
+        for (name, value) in pairs {
+            let slot = match name.as_str() {
+                "session" => &mut asked.session,
+                "capture" => &mut asked.capture,
+                _ => {
+                    asked.parameters.push((name, value));
+                    continue;
+                }
+            };
+            if slot.replace(value).is_some() {
+                return Err(Problem::BadRequest(format!("{name} is given more than once")));
+            }
+        }
+        Ok(asked)
+    }
+}
+
+impl Gateway {
+    /// The first capture with a timeline of the latest session that the caller may get.
+    async fn latest(&self, token: &Token) -> Result<(Arc<ProfilingSession>, Arc<Capture>), Problem> {
+        let filter = Filter {
+            status: Some(SessionState::Completed),
+            ..Filter::default()
+        };
+        let mut refused = None;
+        for session in self.sessions.page(&filter, None, LOOKED_AT).sessions {
+            let captures = self.sessions.captures_of(&session);
+            let with_timeline = captures
+                .into_iter()
+                .find(|capture| published(capture, TIMELINE).is_some());
+            let (Some(capture), Some(namespace), Some(_)) = (with_timeline, session.namespace(), id_of(&session))
+            else {
+                continue;
+            };
+            match self
+                .allow(token, Verb::Get, &namespace, Some(&session.name_any()), false)
+                .await
+            {
+                Ok(_) => return Ok((session, capture)),
+                Err(Problem::Forbidden) => refused = Some(Problem::Forbidden),
+                Err(other) => return Err(other),
+            }
+        }
+        if let Some(refused) = refused {
+            return Err(refused);
+        }
+        // That there is none is told to those who may get every session.
+        self.allow(token, Verb::Get, "", None, false).await?;
+        Err(Problem::NotFound("session with a timeline".to_owned()))
+    }
+
+    async fn profiler(
+        self: &Arc<Self>,
+        analysis: &str,
+        token: &Token,
+        method: &Method,
+        asked_for: Result<Query<Vec<(String, String)>>, QueryRejection>,
+        headers: &HeaderMap,
+    ) -> Result<Response<Body>, Problem> {
+        let asked = ProfilerQuery::read(query(asked_for)?)?;
+        let found = match (&asked.session, &asked.capture) {
+            (Some(id), capture) => self.capture(token, id, capture.as_deref()).await?,
+            (None, None) => self.latest(token).await?,
+            (None, Some(_)) => {
+                return Err(Problem::BadRequest("a capture is named without its session".to_owned()));
+            }
+        };
+        self.analyze(token, analysis, found, asked.parameters, method, headers)
+            .await
+    }
+}
+
+/// `total_time_us`, `cpu_active_time_us`, `gpu_active_time_us` and `overlap_time_us`: the analysis `profiler-timeline`, with its parameters.
+#[utoipa::path(method(get, head), path = "/api/profiler/timeline", tag = "analyses",
+    params(ProfilerQuery, TransferHeaders),
+    responses((status = 200), (status = 206, description = "A part of it."), OfCapture, Transfer))]
+pub(crate) async fn profiler_timeline(
+    State(gateway): State<Arc<Gateway>>,
+    token: Token,
+    method: Method,
+    asked_for: Result<Query<Vec<(String, String)>>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response<Body>, Problem> {
+    gateway
+        .profiler("profiler-timeline", &token, &method, asked_for, &headers)
+        .await
+}
+
+/// `kernels`, each with `name` and `cuda_time_us`: the analysis `profiler-kernels`, with its parameters.
+#[utoipa::path(method(get, head), path = "/api/profiler/kernels", tag = "analyses",
+    params(ProfilerQuery, TransferHeaders),
+    responses((status = 200), (status = 206, description = "A part of it."), OfCapture, Transfer))]
+pub(crate) async fn profiler_kernels(
+    State(gateway): State<Arc<Gateway>>,
+    token: Token,
+    method: Method,
+    asked_for: Result<Query<Vec<(String, String)>>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response<Body>, Problem> {
+    gateway
+        .profiler("profiler-kernels", &token, &method, asked_for, &headers)
+        .await
+}
+
+/// `gpu_idle_time_pct`, `compute_time_pct`, `communication_time_pct`, `top_kernels`, `recommendations` and `bottlenecks`: the analysis `profiler-hta`.
+#[utoipa::path(method(get, head), path = "/api/profiler/hta", tag = "analyses",
+    params(ProfilerQuery, TransferHeaders),
+    responses((status = 200), (status = 206, description = "A part of it."), OfCapture, Transfer))]
+pub(crate) async fn profiler_hta(
+    State(gateway): State<Arc<Gateway>>,
+    token: Token,
+    method: Method,
+    asked_for: Result<Query<Vec<(String, String)>>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response<Body>, Problem> {
+    gateway
+        .profiler("profiler-hta", &token, &method, asked_for, &headers)
+        .await
+}
