@@ -4,6 +4,7 @@ mod advice;
 mod collectives;
 pub mod compare;
 mod cpu_gpu;
+mod critical_path;
 mod events;
 mod gpu_time;
 mod host_sync;
@@ -21,6 +22,9 @@ pub use advice::AdviceAnalysis;
 pub use collectives::{Collectives, CollectivesParams, CollectivesResult};
 pub use compare::Compare;
 pub use cpu_gpu::{CpuGpu, CpuGpuParams, CpuGpuTime};
+pub use critical_path::{
+    CriticalPath, CriticalPathParams, CriticalPathResult, PathName, PathSegment, PathShare, PathVerdict,
+};
 pub use events::EventsAnalysis;
 pub use gpu_time::{GpuTime, GpuTimeParams, GpuTimes, TimeOfGpu};
 pub use host_sync::{HostSync, HostSyncParams, HostSyncResult, SyncHolder, SyncKind};

@@ -1,6 +1,7 @@
 //! Every analysis, a line each.
 
 use crate::analyses::AdviceAnalysis;
+use crate::analyses::CriticalPath;
 use crate::analyses::EventsAnalysis;
 use crate::analyses::HostSync;
 use crate::analyses::Iterations;
@@ -54,6 +55,7 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<ProfilerTimelineAnalysis>(),
     &Definition::of::<ProfilerKernelsAnalysis>(),
     &Definition::of::<ProfilerHtaAnalysis>(),
+    &Definition::of::<CriticalPath>(),
     &entries::EVENTS_CSV,
     &entries::EVENTS_PARQUET,
     &entries::SAMPLES_CSV,

@@ -15,6 +15,7 @@ pub mod catalogue;
 pub mod collective;
 pub mod counterpart;
 pub mod coverage;
+pub mod critical_path;
 mod definition;
 pub mod enclosing;
 pub mod exclusive_time;
@@ -60,6 +61,9 @@ pub use analyses::{ClassOfWork, KernelTypes, KernelTypesParams, NamedWork, Types
 pub use analyses::{Collectives, CollectivesParams, CollectivesResult};
 pub use analyses::{Compare, compare};
 pub use analyses::{CpuGpu, CpuGpuParams, CpuGpuTime};
+pub use analyses::{
+    CriticalPath, CriticalPathParams, CriticalPathResult, PathName, PathSegment, PathShare, PathVerdict,
+};
 pub use analyses::{GpuTime, GpuTimeParams, GpuTimes, TimeOfGpu};
 pub use analyses::{HostSync, HostSyncParams, HostSyncResult, SyncHolder, SyncKind};
 pub use analyses::{KernelChanges, KernelsPerStream};

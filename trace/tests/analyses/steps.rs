@@ -97,3 +97,64 @@ fn nothing_that_repeats_is_made_up() {
     let iterations = found(&timeline, IterateBy::Auto);
     assert!(iterations.list.is_empty() && iterations.not_found.is_some());
 }
+
+fn critical_path(name: &str, parameters: &serde_json::Value) -> Option<serde_json::Value> {
+    let timeline = timeline(name)?;
+    Some(crate::captures::analyze("critical-path", parameters, &[&timeline]))
+}
+
+fn part(path: &serde_json::Value, part: &str) -> u64 {
+    let parts = path["parts"].as_array().unwrap();
+    let found = parts.iter().find(|share| share["part"] == part).unwrap();
+    found["time_ns"].as_u64().unwrap()
+}
+
+/// HTA 0.5.0: launch 28 us and GPU 38 us on the path of 2,401 us; it counts the copy's 2 us as compute, and neither the 141 us of program code
+/// between operators nor the returns from waiting.
+#[test]
+fn the_path_of_an_event_wait_has_the_launches_and_kernels_that_hta_finds() {
+    let Some(path) = critical_path("hta/cuda_event_sync-event_sync_trace.json.gz", &serde_json::Value::Null) else {
+        return;
+    };
+    assert_eq!(path["verdict"], "cpu_bound");
+    assert_eq!(part(&path, "launch_overhead"), 28_000);
+    assert_eq!(part(&path, "compute") + part(&path, "copy"), 38_000);
+    assert_eq!(path["unexplained_ns"], 0);
+    assert_eq!(path["path_ns"], 2_577_000);
+}
+
+/// HTA 0.5.0 gives 101,398 us for the same step: more than half of it is program code between operators, which weighs nothing there.
+#[test]
+fn a_step_that_the_processor_bounds_is_explained_to_its_end() {
+    let parameters = serde_json::json!({"number": 5});
+    let Some(path) = critical_path("hta/nccl_parser_config-nccl_data.json.gz", &parameters) else {
+        return;
+    };
+    assert_eq!(
+        (path["verdict"].as_str(), part(&path, "cpu")),
+        (Some("cpu_bound"), 218_734_762)
+    );
+    assert_eq!(path["unexplained_ns"], 0);
+}
+
+/// HTA 0.5.0 counts 43,514 us of nine gaps between kernels here, in which its stream waited for another one.
+#[test]
+fn a_step_with_collectives_has_them_on_its_path() {
+    let parameters = serde_json::json!({"number": 1011});
+    let Some(path) = critical_path("hta/trace_diff-control-control.json.gz", &parameters) else {
+        return;
+    };
+    assert!(part(&path, "communication") > 10_000_000 && part(&path, "compute") > 20_000_000);
+    assert!(part(&path, "kernel_gap") < 2_000_000);
+    assert!(path["path_ns"].as_u64().unwrap() > 76_000_000);
+}
+
+/// The step is marked in another process number than the one that its operators carry.
+#[test]
+fn a_step_of_another_process_takes_the_process_that_launches() {
+    let Some(path) = critical_path("hta/triton_example-triton_example.json.gz", &serde_json::Value::Null) else {
+        return;
+    };
+    assert!(path["path_ns"].as_u64().unwrap() > 1_386_000);
+    assert!(!path["cautions"].as_array().unwrap().is_empty());
+}
