@@ -12,11 +12,14 @@ mod iterations;
 mod kernel_changes;
 mod kernel_types;
 mod kernels_per_stream;
+mod launch_patterns;
+mod launches;
 pub mod nsys_stats;
 pub mod operations;
 mod overlap;
 pub mod profiler;
 pub mod ranks;
+mod queue_length;
 
 pub use advice::AdviceAnalysis;
 pub use collectives::{Collectives, CollectivesParams, CollectivesResult};
@@ -35,6 +38,9 @@ pub use iterations::{
 pub use kernel_changes::KernelChanges;
 pub use kernel_types::{ClassOfWork, KernelTypes, KernelTypesParams, NamedWork, TypesOfWork};
 pub use kernels_per_stream::KernelsPerStream;
+pub use launch_patterns::{LaunchPattern, LaunchPatterns, LaunchPatternsParams, PatternsOfLaunches};
+pub use launches::{LaunchFigures, Launches, LaunchesParams};
 pub use overlap::{Overlap, OverlapOfGpu, OverlapParams, Overlaps};
 pub(crate) use profiler::{ProfilerHtaAnalysis, ProfilerKernelsAnalysis, ProfilerTimelineAnalysis};
 pub use ranks::Ranks;
+pub use queue_length::{QueueLength, QueueLengthParams, QueueOfStream, Queues};

@@ -11,6 +11,8 @@ use crate::analyses::operations::profile::OperationsProfileAnalysis;
 use crate::analyses::{Collectives, Compare, KernelChanges, KernelsPerStream, Ranks};
 use crate::analyses::{CpuGpu, GpuTime, KernelTypes, Overlap};
 use crate::analyses::{ProfilerHtaAnalysis, ProfilerKernelsAnalysis, ProfilerTimelineAnalysis};
+use crate::analyses::{Collectives, Compare, KernelChanges, KernelsPerStream};
+use crate::analyses::{CpuGpu, GpuTime, KernelTypes, LaunchPatterns, Launches, Overlap, QueueLength};
 use crate::definition::{Definition, ResultType};
 use crate::export::entries;
 use crate::request::{Request, RequestError};
@@ -56,6 +58,9 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<ProfilerKernelsAnalysis>(),
     &Definition::of::<ProfilerHtaAnalysis>(),
     &Definition::of::<CriticalPath>(),
+    &Definition::of::<Launches>(),
+    &Definition::of::<LaunchPatterns>(),
+    &Definition::of::<QueueLength>(),
     &entries::EVENTS_CSV,
     &entries::EVENTS_PARQUET,
     &entries::SAMPLES_CSV,

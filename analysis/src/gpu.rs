@@ -47,6 +47,48 @@ impl Gpu {
     }
 }
 
+/// A stream of a GPU.
+#[allow(
+    clippy::struct_field_names,
+    reason = "a stream is known by its number, as the profiler calls it"
+)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+pub struct GpuStream {
+    /// The GPU.
+    pub gpu: Gpu,
+    /// Process that launched its work.
+    pub process: u32,
+    /// CUDA context; null where the source does not say.
+    pub context: Option<u64>,
+    /// CUDA stream; null where the source does not say.
+    pub stream: Option<u64>,
+    /// The timeline's row.
+    pub row: u32,
+}
+
+impl GpuStream {
+    /// The stream that a row shows; `None` of a row of the CPU.
+    pub fn of_row(timeline: &Timeline, row: u32) -> Option<Self> {
+        let gpu = Gpu::of_row(timeline, row)?;
+        let of = timeline.row(row)?;
+        Some(Self {
+            gpu,
+            process: of.process,
+            context: of.context,
+            stream: of.stream,
+            row,
+        })
+    }
+
+    /// For people: `GPU 0, process 4711, stream 7`.
+    pub fn label(self) -> String {
+        let stream = self
+            .stream
+            .map_or_else(|| "no stream".to_owned(), |stream| format!("stream {stream}"));
+        format!("{}, process {}, {stream}", self.gpu.label(), self.process)
+    }
+}
+
 impl GpuWork {
     /// The work of each GPU; work on rows without a device is left out. Needs rows.
     pub fn by_gpu(&self, timeline: &Timeline) -> BTreeMap<Gpu, Self> {

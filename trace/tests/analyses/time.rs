@@ -144,3 +144,98 @@ fn names_of_each_class_equal_those_of_holistic_trace_analysis() {
     }
     assert_eq!(found.len(), expected.len());
 }
+
+/// HolisticTraceAnalysis's `get_cuda_kernel_launch_stats`: rows; sum and maximum of `cpu_duration`, `gpu_duration` and `launch_delay` in µs;
+/// rows with `gpu_duration < cpu_duration`, with `cpu_duration > 50`, with `launch_delay > 100`.
+#[test]
+fn launches_equal_those_of_holistic_trace_analysis() {
+    for (name, rows, sums, maxima, counts) in [
+        (
+            CONTROL,
+            9450,
+            [139_446, 501_567, 20_056_883],
+            [6587, 12_621, 11_684],
+            [3704, 30, 6098],
+        ),
+        (
+            RANK_0,
+            1204,
+            [11_050, 607_844, 20_539_698],
+            [777, 67_827, 111_018],
+            [282, 2, 937],
+        ),
+        (
+            RANK_1,
+            1154,
+            [9602, 667_530, 20_270_258],
+            [49, 90_771, 120_824],
+            [278, 0, 880],
+        ),
+    ] {
+        let Some(timeline) = timeline(name) else {
+            return;
+        };
+        let found = analyze("launches", &Value::Null, &[&timeline]);
+        assert_eq!(found["coverage"]["joined"], rows, "{name}");
+        let of = |field: &str| ["call", "gpu", "delay"].map(|part| found[part][field].as_u64().unwrap() / 1000);
+        assert_eq!((of("sum_ns"), of("max_ns")), (sums, maxima), "{name}");
+        let flags = ["short_works", "slow_calls", "late_works"].map(|flag| found[flag].as_u64().unwrap());
+        assert_eq!(flags, counts, "{name}");
+    }
+}
+
+/// HolisticTraceAnalysis's `get_queue_length_summary`: stream, changes, mean over the changes, maximum. Its order of changes within one
+/// microsecond is that of an unstable sort, so that its means are not exact.
+#[test]
+fn lengths_of_queues_equal_those_of_holistic_trace_analysis() {
+    for (name, expected) in [
+        (
+            CONTROL,
+            [
+                (7, 17_928, 36.366_466, 288),
+                (20, 564, 2.581_560, 10),
+                (22, 288, 10.576_389, 22),
+            ],
+        ),
+        (
+            RANK_0,
+            [(7, 2104, 25.458_175, 80), (23, 252, 0.626_984, 4), (25, 32, 4.0, 8)],
+        ),
+        (
+            RANK_1,
+            [(7, 2004, 27.818_363, 91), (23, 252, 0.531_746, 2), (25, 32, 4.0, 8)],
+        ),
+    ] {
+        let Some(timeline) = timeline(name) else {
+            return;
+        };
+        let found = analyze("queue-length", &Value::Null, &[&timeline]);
+        for (stream, changes, mean, max) in expected {
+            let streams = found["streams"].as_array().unwrap();
+            let queue = streams
+                .iter()
+                .find(|queue| queue["stream"]["stream"] == stream)
+                .unwrap();
+            assert_eq!(
+                (queue["works"].as_u64().unwrap() * 2, queue["max"].as_u64().unwrap()),
+                (changes, max),
+                "{name} {stream}"
+            );
+            let found = queue["mean_at_changes"].as_f64().unwrap();
+            assert!((found - mean).abs() < 0.05, "{name} {stream}: {found} is not {mean}");
+        }
+    }
+}
+
+/// Two processes use the same correlation ids: a join on the id alone would pair strangers.
+#[test]
+fn launches_of_two_processes_are_joined_within_each() {
+    let Some(timeline) = timeline("nsys-ai/mfu_2gpu_before.sqlite") else {
+        return;
+    };
+    let found = analyze("launches", &json!({"include_memory": false}), &[&timeline]);
+    assert_eq!(
+        (&found["coverage"]["joined"], &found["coverage"]["works"]),
+        (&json!(3986), &json!(4010))
+    );
+}

@@ -1,0 +1,397 @@
+//! How long launching takes, and how long launched work waits.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::input::Inputs;
+use crate::launch::{Joined, Launch, LaunchCoverage, Spread};
+use crate::model::{Category, ColumnId, Timeline, figures_by_key, index};
+use crate::needs::{Needs, Selection};
+use crate::not_captured::NotCaptured;
+use crate::page::{Cell, Page, Place, Table, Unit};
+use crate::work::{GPU_WORK, GpuWork};
+
+/// Lengths of launching calls and of what they launched, and the delay between.
+#[derive(Debug)]
+pub struct Launches;
+
+/// Parameters of [`Launches`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LaunchesParams {
+    /// A call longer than this, in ns, is slow.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub slow_call_ns: u64,
+    /// Work that begins later than this behind the end of its call, in ns, is late.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub late_ns: u64,
+    /// Whether copies and memsets count beside kernels.
+    pub include_memory: bool,
+    /// Most rows of each list.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub limit: u32,
+}
+
+impl Default for LaunchesParams {
+    fn default() -> Self {
+        Self {
+            slow_call_ns: 50_000,
+            late_ns: 100_000,
+            include_memory: true,
+            limit: 50,
+        }
+    }
+}
+
+/// The result.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct LaunchFigures {
+    /// How much of the work has its call.
+    pub coverage: LaunchCoverage,
+    /// Lengths of the calls. One that launched several works counts once.
+    pub call: Spread,
+    /// Lengths of the work that they launched.
+    pub gpu: Spread,
+    /// From the end of a call to the start of its first work; 0 where the work began before.
+    pub delay: Spread,
+    /// Pieces of work that ran shorter than their call: launching them cost more than they did.
+    pub short_works: u64,
+    /// Calls longer than the threshold.
+    pub slow_calls: u64,
+    /// Calls whose first work began later than the threshold behind them.
+    pub late_works: u64,
+    /// The figures per kernel, copy and memset, the most often launched first.
+    pub names: Vec<LaunchesOfName>,
+    /// Names that were left out.
+    pub names_left_out: u64,
+    /// The longest calls, longest first.
+    pub slowest_calls: Vec<LaunchRow>,
+    /// Works with the longest delay, longest first.
+    pub latest_works: Vec<LaunchRow>,
+    /// What has no figures, and why.
+    pub not_captured: Vec<NotCaptured>,
+}
+
+/// Launches of one name.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct LaunchesOfName {
+    /// The kernel's, copy's or memset's.
+    pub name: String,
+    /// Its category.
+    pub category: Category,
+    /// Lengths of the calls, those counted of which this was the first work.
+    pub call: Spread,
+    /// Lengths on the GPU.
+    pub gpu: Spread,
+    /// Delays behind those calls.
+    pub delay: Spread,
+    /// Pieces of work that ran shorter than their call.
+    pub short_works: u64,
+}
+
+/// A call and its first work.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct LaunchRow {
+    /// The call.
+    pub call_name: String,
+    /// Start of the call in ns since the session's start.
+    pub call_start_ns: u64,
+    /// Length of the call in ns.
+    pub call_ns: u64,
+    /// The work.
+    pub work_name: String,
+    /// Start of the work in ns.
+    pub work_start_ns: u64,
+    /// Length of the work in ns.
+    pub work_ns: u64,
+    /// The timeline's row of the work.
+    pub work_row: u32,
+    /// From the end of the call to the start of the work in ns.
+    pub delay_ns: u64,
+}
+
+const NEEDED: &[Category] = &[
+    Category::CudaKernel,
+    Category::CudaMemcpyH2d,
+    Category::CudaMemcpyD2h,
+    Category::CudaMemcpyD2d,
+    Category::CudaMemcpyP2p,
+    Category::CudaMemcpyOther,
+    Category::CudaMemset,
+    Category::CudaApi,
+];
+
+fn is_short(launch: &Launch) -> bool {
+    launch.work.time.len() < launch.call.len()
+}
+
+impl LaunchRow {
+    fn of(timeline: &Timeline, launch: &Launch) -> Self {
+        let calls = timeline.capture.events.get(&Category::CudaApi);
+        Self {
+            call_name: calls.map_or("", |calls| calls.name_of(launch.at)).to_owned(),
+            call_start_ns: launch.call.start,
+            call_ns: launch.call.len(),
+            work_name: launch.work.name(timeline).to_owned(),
+            work_start_ns: launch.work.time.start,
+            work_ns: launch.work.time.len(),
+            work_row: launch.work.row,
+            delay_ns: launch.delay_ns(),
+        }
+    }
+}
+
+/// The `limit` launches with the largest `key` above `above`, largest first, of `launches`.
+fn largest(launches: &[&Launch], limit: u32, above: u64, key: impl Fn(&Launch) -> u64) -> (Vec<Launch>, u64) {
+    let mut found: Vec<(u64, u64, Launch)> = launches
+        .iter()
+        .map(|launch| (key(launch), launch.call.start, **launch))
+        .filter(|(key, _, _)| *key > above)
+        .collect();
+    let count = u64::try_from(found.len()).unwrap_or(u64::MAX);
+    found.sort_by_key(|(key, start, _)| (std::cmp::Reverse(*key), *start));
+    let rows = found.into_iter().take(index(limit)).map(|(_, _, launch)| launch);
+    (rows.collect(), count)
+}
+
+/// Figures of `launches` per name.
+fn names(timeline: &Timeline, launches: &[&Launch], limit: u32) -> (Vec<LaunchesOfName>, u64) {
+    // Names of all categories get numbers one behind the other.
+    let mut first = std::collections::BTreeMap::new();
+    let mut known: Vec<(Category, &str)> = Vec::new();
+    for category in GPU_WORK.iter().copied() {
+        first.insert(category, known.len());
+        let names = timeline.capture.events.get(&category).map(|events| events.names.iter());
+        known.extend(names.into_iter().flatten().map(|name| (category, name.as_str())));
+    }
+    let number = |launch: &Launch| {
+        let name = launch.work.events(timeline)?.name.get(index(launch.work.at))?;
+        u32::try_from(first.get(&launch.work.category)? + index(*name)).ok()
+    };
+    let numbers = |launches: &[&Launch]| -> Vec<u32> {
+        launches
+            .iter()
+            .map(|launch| number(launch).unwrap_or(u32::MAX))
+            .collect()
+    };
+    let count = u32::try_from(known.len()).unwrap_or(u32::MAX);
+    let all = numbers(launches);
+    let firsts: Vec<&Launch> = launches.iter().copied().filter(|launch| launch.is_first).collect();
+    let of_firsts = numbers(&firsts);
+    let gpu = figures_by_key(count, &all, launches.iter().map(|launch| launch.work.time.len()));
+    let call = figures_by_key(count, &of_firsts, firsts.iter().map(|launch| launch.call.len()));
+    let delay = figures_by_key(count, &of_firsts, firsts.iter().map(|launch| launch.delay_ns()));
+    let mut short = vec![0_u64; known.len()];
+    for (number, launch) in of_firsts.iter().zip(&firsts) {
+        if let Some(short) = short.get_mut(index(*number)).filter(|_| is_short(launch)) {
+            *short += 1;
+        }
+    }
+    let figures = gpu.iter().zip(call.iter().zip(&delay)).zip(short);
+    let mut rows: Vec<LaunchesOfName> = known
+        .into_iter()
+        .zip(figures)
+        .filter(|(_, ((gpu, _), _))| gpu.count > 0)
+        .map(
+            |((category, name), ((gpu, (call, delay)), short_works))| LaunchesOfName {
+                name: name.to_owned(),
+                category,
+                call: Spread::from(call),
+                gpu: Spread::from(gpu),
+                delay: Spread::from(delay),
+                short_works,
+            },
+        )
+        .collect();
+    rows.sort_by(|a, b| b.gpu.count.cmp(&a.gpu.count).then_with(|| a.name.cmp(&b.name)));
+    let left_out = rows.len().saturating_sub(index(limit));
+    rows.truncate(index(limit));
+    (rows, u64::try_from(left_out).unwrap_or(u64::MAX))
+}
+
+impl Launches {
+    /// Of `timeline`, of which GPU work, calls, names and the column of launches were read.
+    pub fn of(timeline: &Timeline, params: &LaunchesParams) -> LaunchFigures {
+        let mut work = GpuWork::of(timeline);
+        if !params.include_memory {
+            let kernels = work.all().iter().copied();
+            work = GpuWork::sorted(kernels.filter(|work| work.category == Category::CudaKernel).collect());
+        }
+        let joined = Joined::of(timeline, &work);
+        let launches: Vec<&Launch> = joined.launches.iter().collect();
+        let firsts: Vec<&Launch> = launches.iter().copied().filter(|launch| launch.is_first).collect();
+        let (slowest, slow_calls) = largest(&firsts, params.limit, params.slow_call_ns, |launch| launch.call.len());
+        let (latest, late_works) = largest(&firsts, params.limit, params.late_ns, Launch::delay_ns);
+        let rows = |launches: Vec<Launch>| launches.iter().map(|launch| LaunchRow::of(timeline, launch)).collect();
+        let (names, names_left_out) = names(timeline, &launches, params.limit);
+        LaunchFigures {
+            coverage: joined.coverage(),
+            call: firsts.iter().map(|launch| launch.call.len()).collect(),
+            gpu: launches.iter().map(|launch| launch.work.time.len()).collect(),
+            delay: firsts.iter().map(|launch| launch.delay_ns()).collect(),
+            short_works: u64::try_from(firsts.iter().filter(|launch| is_short(launch)).count()).unwrap_or(u64::MAX),
+            slow_calls,
+            late_works,
+            names,
+            names_left_out,
+            slowest_calls: rows(slowest),
+            latest_works: rows(latest),
+            not_captured: not_captured(timeline, "launches"),
+        }
+    }
+}
+
+/// Why figures of launches are missing, where they are.
+pub(crate) fn not_captured(timeline: &Timeline, what: &str) -> Vec<NotCaptured> {
+    let capture = &timeline.capture;
+    let missing = [
+        NotCaptured::unless_any(capture, GPU_WORK, what),
+        NotCaptured::unless_any(capture, &[Category::CudaApi], what),
+    ];
+    missing.into_iter().flatten().collect()
+}
+
+impl Analysis for Launches {
+    const NAME: &'static str = "launches";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str =
+        "How long launching calls take, how long their work runs and waits, which works are shorter than their launch.";
+    const INPUTS: InputCount = InputCount::One;
+    const NEEDS: Needs = Needs {
+        categories: Selection::Only(NEEDED),
+        columns: Selection::Only(&[ColumnId::Launch]),
+        names: true,
+        rows: true,
+        ..Needs::NOTHING
+    };
+    type Params = LaunchesParams;
+    type Output = LaunchFigures;
+
+    fn run(inputs: &Inputs<'_>, params: &LaunchesParams) -> Result<LaunchFigures, AnalysisError> {
+        Ok(Self::of(inputs.first(), params))
+    }
+
+    fn page(output: &LaunchFigures) -> Result<Page, AnalysisError> {
+        let mut page = Page::new("Launches", Self::ABOUT);
+        page.not_captured.clone_from(&output.not_captured);
+        page.tiles([
+            ("Works", output.coverage.works.into(), Unit::None),
+            ("With their call", output.coverage.joined_ratio.into(), Unit::Ratio),
+            ("Median call", output.call.median_ns.into(), Unit::Ns),
+            ("Median work", output.gpu.median_ns.into(), Unit::Ns),
+            ("Median delay", output.delay.median_ns.into(), Unit::Ns),
+            ("Shorter than their call", output.short_works.into(), Unit::None),
+            ("Slow calls", output.slow_calls.into(), Unit::None),
+            ("Late works", output.late_works.into(), Unit::None),
+        ]);
+        let mut table = Table::new(
+            "Launches per name",
+            &[
+                ("Name", Unit::None),
+                ("Works", Unit::None),
+                ("Mean call", Unit::Ns),
+                ("Mean work", Unit::Ns),
+                ("Mean delay", Unit::Ns),
+                ("Median delay", Unit::Ns),
+                ("Shorter than their call", Unit::None),
+            ],
+        );
+        table.left_out = output.names_left_out;
+        for name in &output.names {
+            let cells: [Cell; 7] = [
+                name.name.as_str().into(),
+                name.gpu.count.into(),
+                (name.call.count > 0).then_some(name.call.mean_ns).into(),
+                name.gpu.mean_ns.into(),
+                (name.delay.count > 0).then_some(name.delay.mean_ns).into(),
+                (name.delay.count > 0).then_some(name.delay.median_ns).into(),
+                name.short_works.into(),
+            ];
+            table.push(cells);
+        }
+        page.table(table);
+        page.table(rows_table("Slowest calls", &output.slowest_calls, output.slow_calls));
+        page.table(rows_table("Latest works", &output.latest_works, output.late_works));
+        Ok(page)
+    }
+}
+
+fn rows_table(title: &str, rows: &[LaunchRow], found: u64) -> Table {
+    let ns = Unit::Ns;
+    let columns = [
+        ("Call", Unit::None),
+        ("Length of call", ns),
+        ("Delay", ns),
+        ("Work", Unit::None),
+        ("Length of work", ns),
+    ];
+    let mut table = Table::new(title, &columns);
+    table.left_out = found.saturating_sub(u64::try_from(rows.len()).unwrap_or(u64::MAX));
+    for row in rows {
+        let place = Place {
+            input: 0,
+            start_ns: row.call_start_ns,
+            end_ns: row.work_start_ns.max(row.call_start_ns) + row.work_ns,
+            row: Some(row.work_row),
+        };
+        let cells: [Cell; 5] = [
+            row.call_name.as_str().into(),
+            row.call_ns.into(),
+            row.delay_ns.into(),
+            row.work_name.as_str().into(),
+            row.work_ns.into(),
+        ];
+        table.push_at(place, cells);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Track;
+    use crate::testing::Trace;
+
+    #[test]
+    fn calls_works_and_delays_are_counted_apart() {
+        let mut trace = Trace::new();
+        let (stream, thread) = (trace.stream(1, 0, 7), trace.thread(1, 1, Track::CudaApi));
+        trace.launch((thread, 0, 10), Category::CudaKernel, (stream, "gemm", 15, 45));
+        trace.launch((thread, 20, 50), Category::CudaKernel, (stream, "relu", 45, 50));
+        trace.launch((thread, 50, 60), Category::CudaMemset, (stream, "Memset", 160, 161));
+        trace.kernel(stream, "unknown", 200, 210);
+        let timeline = trace.build();
+        let params = LaunchesParams {
+            slow_call_ns: 20,
+            late_ns: 99,
+            ..LaunchesParams::default()
+        };
+        let found = Launches::of(&timeline, &params);
+        assert_eq!((found.coverage.works, found.coverage.joined), (4, 3));
+        assert_eq!((found.call.count, found.call.sum_ns, found.gpu.sum_ns), (3, 50, 36));
+        // relu began inside its call.
+        assert_eq!(
+            (found.delay.sum_ns, found.delay.median_ns, found.delay.max_ns),
+            (105, 5.0, 100)
+        );
+        assert_eq!((found.short_works, found.slow_calls, found.late_works), (2, 1, 1));
+        assert_eq!(found.slowest_calls[0].work_name, "relu");
+        assert_eq!(found.latest_works[0].delay_ns, 100);
+        let kernels = LaunchesParams {
+            include_memory: false,
+            ..params
+        };
+        assert_eq!(Launches::of(&timeline, &kernels).call.count, 2);
+    }
+
+    #[test]
+    fn a_capture_without_calls_says_why_there_are_no_launches() {
+        let mut trace = Trace::new();
+        let stream = trace.stream(1, 0, 7);
+        trace.kernel(stream, "k", 0, 10);
+        let found = Launches::of(&trace.build(), &LaunchesParams::default());
+        assert_eq!((found.coverage.joined, found.call.count), (0, 0));
+        assert!(found.not_captured[0].reason.contains("cuda_api"));
+    }
+}

@@ -1,0 +1,174 @@
+//! Pieces of GPU work with the calls that launched them.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::interval::Interval;
+use crate::model::{Category, Figures, Timeline, approximate};
+use crate::work::{GpuWork, Work};
+
+/// A piece of work and its call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Launch {
+    /// The work.
+    pub work: Work,
+    /// When its call ran.
+    pub call: Interval,
+    /// The call's place among the events of [`Category::CudaApi`].
+    pub at: usize,
+    /// Whether it is the first work of its call. A call that launches a CUDA graph has many, and its length and delay are counted once.
+    pub is_first: bool,
+}
+
+impl Launch {
+    /// From the end of the call to the start of the work in ns; 0 where the work began before the call returned.
+    pub const fn delay_ns(&self) -> u64 {
+        self.work.time.start.saturating_sub(self.call.end)
+    }
+}
+
+/// The join of GPU work to its calls.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Joined {
+    /// Work whose call is known, in the order in which the work began.
+    pub launches: Vec<Launch>,
+    /// Pieces of work whose call was not recorded.
+    pub unjoined: u64,
+    /// Pieces of work that began before their call did: the clocks of CPU and GPU disagree. They are among `launches`.
+    pub before_call: u64,
+}
+
+impl Joined {
+    /// Of `work`. Needs the events of [`Category::CudaApi`] and [`crate::model::ColumnId::Launch`].
+    pub fn of(timeline: &Timeline, work: &GpuWork) -> Self {
+        let Some(calls) = timeline.capture.events.get(&Category::CudaApi) else {
+            return Self {
+                unjoined: u64::try_from(work.all().len()).unwrap_or(u64::MAX),
+                ..Self::default()
+            };
+        };
+        let mut joined = Self::default();
+        let mut seen = vec![false; calls.len()];
+        for work in work.all().iter().copied() {
+            let launched = work.launch(timeline).and_then(|at| Some((at, seen.get_mut(at)?)));
+            let Some((at, seen)) = launched else {
+                joined.unjoined += 1;
+                continue;
+            };
+            let call = Interval::of(calls, at);
+            joined.before_call += u64::from(work.time.start < call.start);
+            joined.launches.push(Launch {
+                work,
+                call,
+                at,
+                is_first: !std::mem::replace(seen, true),
+            });
+        }
+        joined
+    }
+
+    /// How much of the work has its call.
+    pub fn coverage(&self) -> LaunchCoverage {
+        let joined = u64::try_from(self.launches.len()).unwrap_or(u64::MAX);
+        let works = joined + self.unjoined;
+        LaunchCoverage {
+            works,
+            joined,
+            joined_ratio: (works > 0).then(|| approximate(joined.into()) / approximate(works.into())),
+            before_call: self.before_call,
+        }
+    }
+}
+
+/// How much of the GPU work has the call that launched it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
+pub struct LaunchCoverage {
+    /// Kernels, copies and memsets.
+    pub works: u64,
+    /// Those whose call was recorded: figures of launches are of these alone.
+    pub joined: u64,
+    /// `joined` of `works`; null without work.
+    pub joined_ratio: Option<f64>,
+    /// Those that began before their call did, by clocks that disagree.
+    pub before_call: u64,
+}
+
+/// Figures of lengths.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Spread {
+    /// How many; with 0 all others are 0.
+    pub count: u64,
+    /// Sum in ns.
+    pub sum_ns: u64,
+    /// Mean in ns.
+    pub mean_ns: f64,
+    /// Median in ns; between two middle ones, their mean.
+    pub median_ns: f64,
+    /// Shortest in ns.
+    pub min_ns: u64,
+    /// Longest in ns.
+    pub max_ns: u64,
+}
+
+impl From<&Figures> for Spread {
+    fn from(figures: &Figures) -> Self {
+        if figures.count == 0 {
+            return Self::default();
+        }
+        let median = |value: u64| approximate(value.into());
+        Self {
+            count: figures.count,
+            sum_ns: u64::try_from(figures.total).unwrap_or(u64::MAX),
+            mean_ns: approximate(figures.total) / approximate(figures.count.into()),
+            median_ns: f64::midpoint(median(figures.lower_median), median(figures.upper_median)),
+            min_ns: figures.min,
+            max_ns: figures.max,
+        }
+    }
+}
+
+impl FromIterator<u64> for Spread {
+    fn from_iter<I: IntoIterator<Item = u64>>(values: I) -> Self {
+        let mut values: Vec<u64> = values.into_iter().collect();
+        Self::from(&Figures::of(&mut values))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Track;
+    use crate::testing::Trace;
+
+    #[test]
+    fn a_graph_is_one_call_of_many_works() {
+        let mut trace = Trace::new();
+        let (stream, thread) = (trace.stream(1, 0, 7), trace.thread(1, 1, Track::CudaApi));
+        let graph = trace.call(thread, "cudaGraphLaunch", 0, 10);
+        for (name, start) in [("a", 20), ("b", 30), ("c", 40)] {
+            let kernel = trace.kernel(stream, name, start, start + 5);
+            trace.launched_by(kernel, graph);
+        }
+        trace.kernel(stream, "d", 50, 60);
+        let timeline = trace.build();
+        let joined = Joined::of(&timeline, &GpuWork::of(&timeline));
+        let first: Vec<bool> = joined.launches.iter().map(|launch| launch.is_first).collect();
+        assert_eq!(first, [true, false, false]);
+        assert_eq!(joined.launches[0].delay_ns(), 10);
+        let coverage = joined.coverage();
+        assert_eq!(
+            (coverage.works, coverage.joined, coverage.joined_ratio),
+            (4, 3, Some(0.75))
+        );
+    }
+
+    #[test]
+    fn work_that_begins_before_its_call_is_counted() {
+        let mut trace = Trace::new();
+        let (stream, thread) = (trace.stream(1, 0, 7), trace.thread(1, 1, Track::CudaApi));
+        trace.launch((thread, 10, 20), Category::CudaKernel, (stream, "k", 5, 8));
+        let timeline = trace.build();
+        let joined = Joined::of(&timeline, &GpuWork::of(&timeline));
+        assert_eq!((joined.before_call, joined.launches[0].delay_ns()), (1, 0));
+    }
+}
