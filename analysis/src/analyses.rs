@@ -8,6 +8,7 @@ mod critical_path;
 mod events;
 mod gpu_time;
 mod host_sync;
+mod idle;
 mod iterations;
 mod kernel_changes;
 mod kernel_types;
@@ -20,6 +21,7 @@ mod overlap;
 pub mod profiler;
 pub mod ranks;
 mod queue_length;
+mod utilization;
 
 pub use advice::AdviceAnalysis;
 pub use collectives::{Collectives, CollectivesParams, CollectivesResult};
@@ -31,6 +33,7 @@ pub use critical_path::{
 pub use events::EventsAnalysis;
 pub use gpu_time::{GpuTime, GpuTimeParams, GpuTimes, TimeOfGpu};
 pub use host_sync::{HostSync, HostSyncParams, HostSyncResult, SyncHolder, SyncKind};
+pub use idle::{GapHolder, GapPart, Idle, IdleClass, IdleGap, IdleOfGpu, IdleOfStream, IdleParams, IdleTime};
 pub use iterations::{
     AssignedWork, IterationDetail, IterationKernel, IterationRow, IterationStatistics, Iterations, IterationsParams,
     IterationsResult, PipelineBubbles,
@@ -44,3 +47,4 @@ pub use overlap::{Overlap, OverlapOfGpu, OverlapParams, Overlaps};
 pub(crate) use profiler::{ProfilerHtaAnalysis, ProfilerKernelsAnalysis, ProfilerTimelineAnalysis};
 pub use ranks::Ranks;
 pub use queue_length::{QueueLength, QueueLengthParams, QueueOfStream, Queues};
+pub use utilization::{Utilization, UtilizationOverTime, UtilizationParams};

@@ -13,6 +13,7 @@ use crate::analyses::{CpuGpu, GpuTime, KernelTypes, Overlap};
 use crate::analyses::{ProfilerHtaAnalysis, ProfilerKernelsAnalysis, ProfilerTimelineAnalysis};
 use crate::analyses::{Collectives, Compare, KernelChanges, KernelsPerStream};
 use crate::analyses::{CpuGpu, GpuTime, KernelTypes, LaunchPatterns, Launches, Overlap, QueueLength};
+use crate::analyses::{Idle, Utilization};
 use crate::definition::{Definition, ResultType};
 use crate::export::entries;
 use crate::request::{Request, RequestError};
@@ -58,9 +59,11 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<ProfilerKernelsAnalysis>(),
     &Definition::of::<ProfilerHtaAnalysis>(),
     &Definition::of::<CriticalPath>(),
+    &Definition::of::<Idle>(),
     &Definition::of::<Launches>(),
     &Definition::of::<LaunchPatterns>(),
     &Definition::of::<QueueLength>(),
+    &Definition::of::<Utilization>(),
     &entries::EVENTS_CSV,
     &entries::EVENTS_PARQUET,
     &entries::SAMPLES_CSV,

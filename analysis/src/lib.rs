@@ -10,6 +10,7 @@
 pub mod advice;
 mod analyses;
 pub mod api_call;
+pub mod bins;
 pub mod call_ranges;
 pub mod catalogue;
 pub mod collective;
@@ -46,6 +47,7 @@ mod tabular;
 #[cfg(test)]
 #[allow(dead_code, reason = "analyses come one by one, and each uses what it needs")]
 mod testing;
+pub mod thread_activity;
 pub mod typescript;
 pub mod work;
 
@@ -65,6 +67,7 @@ pub use analyses::{CpuGpu, CpuGpuParams, CpuGpuTime};
 pub use analyses::{
     CriticalPath, CriticalPathParams, CriticalPathResult, PathName, PathSegment, PathShare, PathVerdict,
 };
+pub use analyses::{GapHolder, GapPart, Idle, IdleClass, IdleGap, IdleOfGpu, IdleOfStream, IdleParams, IdleTime};
 pub use analyses::{GpuTime, GpuTimeParams, GpuTimes, TimeOfGpu};
 pub use analyses::{HostSync, HostSyncParams, HostSyncResult, SyncHolder, SyncKind};
 pub use analyses::{KernelChanges, KernelsPerStream};
@@ -73,6 +76,7 @@ pub use analyses::{LaunchPattern, LaunchPatterns, LaunchPatternsParams, Patterns
 pub use analyses::{Overlap, OverlapOfGpu, OverlapParams, Overlaps};
 pub use analyses::{operations, profiler};
 pub use analyses::{QueueLength, QueueLengthParams, QueueOfStream, Queues};
+pub use analyses::{Utilization, UtilizationOverTime, UtilizationParams};
 pub use definition::{Analysis, AnalysisError, Definition, InputCount, NoParameters, Report, ResultType};
 pub use format::Format;
 pub use group::Group;

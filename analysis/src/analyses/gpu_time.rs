@@ -321,6 +321,30 @@ mod tests {
         assert_eq!(times.gpus[0].works, 3);
     }
 
+    /// HolisticTraceAnalysis takes any event with a stream for work, so that the wait counts as busy.
+    #[test]
+    fn a_wait_that_the_gpu_sees_is_no_work() {
+        let mut trace = Trace::new();
+        let stream = trace.stream(1, 0, 7);
+        trace.kernel(stream, "gemm", 0, 100);
+        trace.event(Category::CudaSync, stream, "Stream Sync", 100, 400);
+        trace.kernel(stream, "gemm", 400, 500);
+        let parts = GpuTime::of(&trace.build(), &GpuTimeParams::default()).all;
+        assert_eq!((parts.window_ns, parts.compute_ns, parts.idle_ns), (500, 200, 300));
+    }
+
+    /// HolisticTraceAnalysis rounds starts up and ends down to microseconds: the kernels are 0 and −1 µs long for it, and all the time is
+    /// idle.
+    #[test]
+    fn kernels_shorter_than_a_microsecond_have_their_length() {
+        let mut trace = Trace::new();
+        let stream = trace.stream(1, 0, 7);
+        trace.kernel(stream, "memset", 100, 1100);
+        trace.kernel(stream, "memset", 2100, 2900);
+        let parts = GpuTime::of(&trace.build(), &GpuTimeParams::default()).all;
+        assert_eq!((parts.window_ns, parts.compute_ns, parts.idle_ns), (2800, 1800, 1000));
+    }
+
     #[test]
     fn a_capture_without_gpu_work_says_so() {
         let times = GpuTime::of(&Timeline::default(), &GpuTimeParams::default());

@@ -393,6 +393,19 @@ mod tests {
         );
     }
 
+    /// HolisticTraceAnalysis takes the figures of sums per name once there are more names than fit: mean, shortest and longest of `gemm` are
+    /// 30 for it.
+    #[test]
+    fn figures_of_a_name_are_those_of_its_works_whatever_the_limit() {
+        let params = KernelTypesParams {
+            limit: 1,
+            ..KernelTypesParams::default()
+        };
+        let compute = KernelTypes::of(&trace(), &params).classes.remove(0);
+        let gemm = &compute.names[0];
+        assert_eq!((gemm.mean_ns, gemm.min_ns, gemm.max_ns), (15.0, 10, 20));
+    }
+
     #[test]
     fn a_list_ends_at_its_limit_or_at_its_share_of_the_time() {
         let names = |limit, duration_ratio| {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::launches::not_captured;
+use crate::bins::Bins;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::exclusive_time::ratio;
 use crate::gpu::GpuStream;
@@ -103,7 +104,7 @@ impl GpuStream {
             area += u128::from(length) * u128::from(took);
             empty_ns += if length == 0 { took } else { 0 };
             full_ns += if length >= u64::from(capacity) { took } else { 0 };
-            bins.raise(&mut max_by_bin, Interval::new(last, now), length);
+            raise(bins, &mut max_by_bin, Interval::new(last, now), length);
             if enters.is_some() {
                 length += 1;
             } else {
@@ -113,7 +114,7 @@ impl GpuStream {
             changes += u128::from(length);
             max = max.max(length);
             last = now;
-            bins.raise(&mut max_by_bin, Interval::new(now, now), length);
+            raise(bins, &mut max_by_bin, Interval::new(now, now), length);
         }
         let span_ns = last - first;
         QueueOfStream {
@@ -130,38 +131,12 @@ impl GpuStream {
     }
 }
 
-/// Equal parts of a window.
-struct Bins {
-    window: Interval,
-    count: usize,
-}
-
-impl Bins {
-    fn of(&self, time: u64) -> usize {
-        let past = u128::from(time.saturating_sub(self.window.start));
-        let count = u128::try_from(self.count).unwrap_or(1);
-        let bin = past * count / u128::from(self.window.len().max(1));
-        usize::try_from(bin)
-            .unwrap_or(usize::MAX)
-            .min(self.count.saturating_sub(1))
-    }
-
-    /// Raises the bins that `time` lies in to `length`.
-    fn raise(&self, bins: &mut [u32], time: Interval, length: u64) {
-        let length = u32::try_from(length).unwrap_or(u32::MAX);
-        let behind = self.of(time.end.max(time.start + 1) - 1);
-        for bin in bins.iter_mut().take(behind + 1).skip(self.of(time.start)) {
-            *bin = (*bin).max(length);
-        }
-    }
-
-    fn starts(&self) -> Vec<u64> {
-        let count = u128::try_from(self.count).unwrap_or(1).max(1);
-        let start = |bin: u128| {
-            let past = (u128::from(self.window.len()) * bin).div_ceil(count);
-            self.window.start + u64::try_from(past).unwrap_or(0)
-        };
-        (0..count).map(start).collect()
+/// Raises the parts that `time` lies in to `length`.
+fn raise(bins: &Bins, longest: &mut [u32], time: Interval, length: u64) {
+    let length = u32::try_from(length).unwrap_or(u32::MAX);
+    let last = bins.of(time.end.max(time.start + 1) - 1);
+    for bin in longest.iter_mut().take(last + 1).skip(bins.of(time.start)) {
+        *bin = (*bin).max(length);
     }
 }
 

@@ -1,0 +1,227 @@
+//! What the host did during gaps.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Gap, IdleCause, IdleClass};
+use crate::enclosing::Threads;
+use crate::exclusive_time::ratio;
+use crate::gpu::Gpu;
+use crate::holder::{Question, innermost, row_on};
+use crate::interval::Interval;
+use crate::model::{Category, ColumnId, Events, Timeline, Track, index};
+use crate::thread_activity::{HostActivity, ThreadActivities};
+use crate::work::GpuWork;
+
+/// A gap of a GPU.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct IdleGap {
+    /// Which GPU.
+    pub gpu: Gpu,
+    /// Start in ns since the session's start.
+    pub start_ns: u64,
+    /// End in ns.
+    pub end_ns: u64,
+    /// Length in ns.
+    pub idle_ns: u64,
+    /// Why it is there.
+    pub class: IdleClass,
+    /// The work before it.
+    pub before: String,
+    /// The work that ends it.
+    pub after: String,
+    /// The timeline's row of the work that ends it.
+    pub after_row: u32,
+    /// When the call that launched that work began, in ns; null where it was not recorded.
+    pub call_start_ns: Option<u64>,
+    /// The timeline's row of that call.
+    pub call_row: Option<u32>,
+    /// What the launching thread did in the gap, longest first; these add up to it. Empty where the call was not recorded.
+    pub thread: Vec<GapPart>,
+    /// The innermost operator and range of the launching thread in the middle of the gap.
+    pub during: Vec<GapHolder>,
+    /// The innermost operator and range that made the call.
+    pub launched_in: Vec<GapHolder>,
+}
+
+/// What a thread did in a part of a gap.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct GapPart {
+    /// What.
+    pub activity: HostActivity,
+    /// The call, where it was one.
+    pub name: Option<String>,
+    /// For how long in ns.
+    pub time_ns: u64,
+}
+
+/// An operator or range.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct GapHolder {
+    /// Its category.
+    pub category: Category,
+    /// Its name.
+    pub name: String,
+}
+
+const HOLDERS: [(Category, Track); 4] = [
+    (Category::CpuOp, Track::CpuOp),
+    (Category::NvtxRange, Track::Nvtx),
+    (Category::Annotation, Track::Annotation),
+    (Category::Step, Track::Annotation),
+];
+
+/// The call of each work: its row, and when it ran.
+pub(super) fn calls(timeline: &Timeline, all: &GpuWork) -> Vec<Option<(u32, Interval)>> {
+    let calls = timeline.capture.events.get(&Category::CudaApi);
+    let of = |work: &crate::work::Work| {
+        let (calls, at) = (calls?, work.launch(timeline)?);
+        Some((*calls.row.get(at)?, Interval::of(calls, at)))
+    };
+    all.all().iter().map(of).collect()
+}
+
+/// What is known of the host.
+pub(super) struct Host<'a> {
+    pub timeline: &'a Timeline,
+    pub all: &'a GpuWork,
+    pub calls: &'a [Option<(u32, Interval)>],
+    pub threads: &'a Threads,
+    pub activities: ThreadActivities,
+}
+
+impl Host<'_> {
+    fn call(&self, gap: &Gap) -> Option<(u32, Interval)> {
+        self.calls.get(index(gap.after)).copied().flatten()
+    }
+
+    /// What the launching thread did in a gap: lengths by activity and name. Behind the end of the launching call, whatever the thread does is
+    /// no cause: that is the latency of the launch.
+    fn parts(&self, gap: &Gap, mut add: impl FnMut(HostActivity, Option<(Category, u32)>, u64)) {
+        let Some((row, call)) = self.call(gap) else {
+            return;
+        };
+        let before_return = gap.time.intersect(Interval::new(0, call.end));
+        if let Some(thread) = self.threads.of_row(row) {
+            let mut recorded = 0;
+            for segment in self.activities.within(thread, before_return) {
+                recorded += segment.time.len();
+                add(
+                    segment.activity,
+                    Some((segment.category, segment.at)),
+                    segment.time.len(),
+                );
+            }
+            add(HostActivity::NothingRecorded, None, before_return.len() - recorded);
+        } else {
+            add(HostActivity::NothingRecorded, None, before_return.len());
+        }
+        add(HostActivity::LaunchLatency, None, gap.time.len() - before_return.len());
+    }
+
+    /// What launching threads did during the gaps of host wait, longest first.
+    pub(super) fn causes(&self, gaps: &[Gap]) -> Vec<IdleCause> {
+        let mut found: BTreeMap<HostActivity, u64> = BTreeMap::new();
+        for gap in gaps.iter().filter(|gap| gap.class == IdleClass::HostWait) {
+            self.parts(gap, |activity, _, time_ns| {
+                *found.entry(activity).or_default() += time_ns;
+            });
+        }
+        let total = found.values().sum();
+        let mut causes: Vec<IdleCause> = found
+            .into_iter()
+            .filter(|(_, idle_ns)| *idle_ns > 0)
+            .map(|(activity, idle_ns)| IdleCause {
+                activity,
+                idle_ns,
+                host_wait_ratio: ratio(idle_ns, total),
+            })
+            .collect();
+        causes.sort_by_key(|cause| std::cmp::Reverse(cause.idle_ns));
+        causes
+    }
+
+    /// The gaps with all that is known of them.
+    pub(super) fn told(&self, gaps: &[(Gpu, Gap)]) -> Vec<IdleGap> {
+        let middle = |gap: &Gap| {
+            let at = u64::midpoint(gap.time.start, gap.time.end);
+            Interval::new(at, at)
+        };
+        let during = self.holders(gaps, |gap, _| middle(gap));
+        let launched_in = self.holders(gaps, |_, call| call);
+        let name = |at: u32| {
+            let work = self.all.all().get(index(at));
+            work.map_or("", |work| work.name(self.timeline)).to_owned()
+        };
+        let told = gaps.iter().zip(during.into_iter().zip(launched_in));
+        told.map(|((gpu, gap), (during, launched_in))| IdleGap {
+            gpu: *gpu,
+            start_ns: gap.time.start,
+            end_ns: gap.time.end,
+            idle_ns: gap.time.len(),
+            class: gap.class,
+            before: name(gap.before),
+            after: name(gap.after),
+            after_row: self.all.all().get(index(gap.after)).map_or(0, |work| work.row),
+            call_start_ns: self.call(gap).map(|(_, call)| call.start),
+            call_row: self.call(gap).map(|(row, _)| row),
+            thread: self.thread(gap),
+            during,
+            launched_in,
+        })
+        .collect()
+    }
+
+    fn thread(&self, gap: &Gap) -> Vec<GapPart> {
+        let mut found: BTreeMap<(HostActivity, Option<&str>), u64> = BTreeMap::new();
+        self.parts(gap, |activity, event, time_ns| {
+            let name = event.and_then(|(category, at)| {
+                let events = self.timeline.capture.events.get(&category)?;
+                Some(events.name_of(index(at)))
+            });
+            *found.entry((activity, name)).or_default() += time_ns;
+        });
+        let mut parts: Vec<GapPart> = found
+            .into_iter()
+            .filter(|(_, time_ns)| *time_ns > 0)
+            .map(|((activity, name), time_ns)| GapPart {
+                activity,
+                name: name.map(str::to_owned),
+                time_ns,
+            })
+            .collect();
+        parts.sort_by_key(|part| std::cmp::Reverse(part.time_ns));
+        parts
+    }
+
+    /// The innermost operator and ranges that hold, on the launching thread, the time that `asked` tells of each gap and its call.
+    fn holders(&self, gaps: &[(Gpu, Gap)], asked: impl Fn(&Gap, Interval) -> Interval) -> Vec<Vec<GapHolder>> {
+        let mut found: Vec<Vec<GapHolder>> = vec![Vec::new(); gaps.len()];
+        for (category, track) in HOLDERS {
+            let Some(events) = self.timeline.capture.events.get(&category) else {
+                continue;
+            };
+            let rows = row_on(self.timeline, track);
+            let question = |(at, (_, gap)): (usize, &(Gpu, Gap))| {
+                let (row, call) = self.call(gap)?;
+                let row = rows.get(index(row)).copied().flatten()?;
+                let time = asked(gap, call);
+                Some((at, Question { time, row }))
+            };
+            let mut questions: Vec<(usize, Question)> = gaps.iter().enumerate().filter_map(question).collect();
+            questions.sort_by_key(|(_, question)| question.time.start);
+            let (places, questions): (Vec<usize>, Vec<Question>) = questions.into_iter().unzip();
+            let style = events.column(ColumnId::RangeStyle);
+            let nests = |at: usize| style.and_then(|style| style.get(at)).unwrap_or(0) == 0;
+            for (place, at) in places.into_iter().zip(innermost(events, nests, &questions)) {
+                if let Some(holders) = found.get_mut(place).filter(|_| at != Events::NO_PARENT) {
+                    let name = events.name_of(index(at)).to_owned();
+                    holders.push(GapHolder { category, name });
+                }
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,487 @@
+//! How busy GPUs were over time: from their events, beside what was sampled.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::bins::Bins;
+use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::exclusive_time::{BusyByClass, ratio};
+use crate::gpu::Gpu;
+use crate::input::Inputs;
+use crate::interval::{Interval, Intervals};
+use crate::model::{Category, ColumnId, CounterSeries, Timeline, approximate, index};
+use crate::needs::{Needs, Selection};
+use crate::not_captured::NotCaptured;
+use crate::page::{Cell, Lines, Page, Series, Table, Unit};
+use crate::work::{GPU_WORK, GpuWork};
+
+/// Busy time, bytes copied and sampled series in equal parts of the capture.
+#[derive(Debug)]
+pub struct Utilization;
+
+/// Parameters of [`Utilization`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct UtilizationParams {
+    /// Parts of the time.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub bins: u32,
+    /// Start in ns since the session's start; by default that of the capture.
+    pub from_ns: Option<u64>,
+    /// End in ns; by default that of the capture.
+    pub to_ns: Option<u64>,
+    /// Most sampled series.
+    #[schemars(range(min = 0, max = 1000))]
+    pub series: u32,
+}
+
+impl Default for UtilizationParams {
+    fn default() -> Self {
+        Self {
+            bins: 200,
+            from_ns: None,
+            to_ns: None,
+            series: 64,
+        }
+    }
+}
+
+/// The result.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct UtilizationOverTime {
+    /// Starts of the parts in ns since the session's start. Each goes up to the next, the last up to `end_ns`.
+    pub bin_starts_ns: Vec<u64>,
+    /// End of the last part in ns.
+    pub end_ns: u64,
+    /// The GPUs that have events.
+    pub gpus: Vec<UtilizationOfGpu>,
+    /// Copies and memsets of each GPU by kind.
+    pub copies: Vec<CopiesOverTime>,
+    /// What was sampled.
+    pub series: Vec<SampledSeries>,
+    /// Series that were left out.
+    pub series_left_out: u64,
+    /// What has no figures, and why.
+    pub not_captured: Vec<NotCaptured>,
+}
+
+/// Busy time of a GPU in each part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UtilizationOfGpu {
+    /// Which.
+    pub gpu: Gpu,
+    /// Time in ns in which anything ran.
+    pub busy_ns: Vec<u64>,
+    /// Time in ns in which something computed.
+    pub compute_ns: Vec<u64>,
+    /// Time in ns in which communication ran and nothing computed.
+    pub exposed_communication_ns: Vec<u64>,
+    /// Time in ns in which copies or memsets ran and nothing else did.
+    pub exposed_memory_ns: Vec<u64>,
+}
+
+/// Copies of one kind on a GPU.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CopiesOverTime {
+    /// Which GPU.
+    pub gpu: Gpu,
+    /// Which kind.
+    pub category: Category,
+    /// How many.
+    pub copies: u64,
+    /// Bytes that they moved or set.
+    pub bytes: u64,
+    /// Time in ns in which at least one of them ran.
+    pub busy_ns: u64,
+    /// `bytes` by `busy_ns`, in bytes per second; null where they took no time.
+    pub bytes_per_second: Option<f64>,
+    /// Bytes in each part; those of a copy are spread evenly over the time that it ran.
+    pub bytes_by_bin: Vec<u64>,
+}
+
+/// A series that was sampled, not derived from events.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SampledSeries {
+    /// Who sampled it, e.g. `nvml`.
+    pub source: String,
+    /// Of which device.
+    pub device: String,
+    /// What.
+    pub metric: String,
+    /// Unit of the values.
+    pub unit: String,
+    /// Samples within the time.
+    pub samples: u64,
+    /// Mean of all of them; null without any.
+    pub mean: Option<f64>,
+    /// Largest of them.
+    pub max: Option<f64>,
+    /// Mean of the samples of each part; null where there is none.
+    pub mean_by_bin: Vec<Option<f64>>,
+}
+
+fn time_by_bin(set: &Intervals, bins: &Bins) -> Vec<u64> {
+    let mut times = vec![0; bins.count];
+    for (bin, part) in set.as_slice().iter().flat_map(|time| bins.shared(*time)) {
+        if let Some(time) = times.get_mut(bin) {
+            *time += part.len();
+        }
+    }
+    times
+}
+
+impl UtilizationOfGpu {
+    fn of(gpu: Gpu, work: &GpuWork, bins: &Bins) -> Self {
+        let busy = BusyByClass::of(work);
+        let hidden_by = busy.compute.union(&busy.communication);
+        Self {
+            gpu,
+            busy_ns: time_by_bin(&busy.any(), bins),
+            compute_ns: time_by_bin(&busy.compute, bins),
+            exposed_communication_ns: time_by_bin(&busy.communication.subtract(&busy.compute), bins),
+            exposed_memory_ns: time_by_bin(&busy.memory.subtract(&hidden_by), bins),
+        }
+    }
+}
+
+/// The part of `bytes` that moves from the start of `time` until `until`, at a constant rate.
+fn moved(bytes: u64, time: Interval, until: u64) -> u64 {
+    let ran = u128::from(until.saturating_sub(time.start).min(time.len()));
+    let share = u128::from(bytes) * ran / u128::from(time.len().max(1));
+    u64::try_from(share).unwrap_or(u64::MAX)
+}
+
+impl CopiesOverTime {
+    fn of(timeline: &Timeline, gpu: Gpu, category: Category, work: &GpuWork, bins: &Bins) -> Option<Self> {
+        let of_category: Vec<_> = work.all().iter().filter(|work| work.category == category).collect();
+        let bytes = timeline.capture.events.get(&category)?.column(ColumnId::Bytes)?;
+        let mut bytes_by_bin = vec![0_u64; bins.count];
+        let (mut copies, mut total) = (0, 0_u64);
+        let mut times = Vec::new();
+        for work in of_category {
+            let bytes = bytes.get(index(work.at)).unwrap_or(0);
+            let outside = work.time.end < bins.window.start || work.time.start >= bins.window.end;
+            if outside {
+                continue;
+            }
+            copies += 1;
+            times.push(work.time.intersect(bins.window));
+            let mut add = |bin: usize, bytes: u64| {
+                total = total.saturating_add(bytes);
+                if let Some(slot) = bytes_by_bin.get_mut(bin) {
+                    *slot = slot.saturating_add(bytes);
+                }
+            };
+            if work.time.is_empty() {
+                add(bins.of(work.time.start), bytes);
+            }
+            for (bin, part) in bins.shared(work.time) {
+                add(
+                    bin,
+                    moved(bytes, work.time, part.end) - moved(bytes, work.time, part.start),
+                );
+            }
+        }
+        let busy_ns = Intervals::union_of(times).len_ns();
+        (copies > 0).then(|| Self {
+            gpu,
+            category,
+            copies,
+            bytes: total,
+            busy_ns,
+            bytes_per_second: ratio(total, busy_ns).map(|per_ns| per_ns * 1e9),
+            bytes_by_bin,
+        })
+    }
+}
+
+impl SampledSeries {
+    fn of(series: &CounterSeries, bins: &Bins) -> Self {
+        let mut sums = vec![(0.0, 0_u32); bins.count];
+        let (mut sum, mut samples, mut max) = (0.0, 0_u64, None::<f64>);
+        for (time, value) in series.t_ns.iter().zip(&series.value) {
+            let inside = (bins.window.start..=bins.window.end).contains(time) && value.is_finite();
+            if let Some((of_bin, count)) = sums.get_mut(bins.of(*time)).filter(|_| inside) {
+                *of_bin += value;
+                *count += 1;
+                sum += value;
+                samples += 1;
+                max = Some(max.map_or(*value, |max| max.max(*value)));
+            }
+        }
+        let mean = |sum: f64, count: u64| (count > 0).then(|| sum / approximate(count.into()));
+        Self {
+            source: series.source.clone(),
+            device: series.device.clone(),
+            metric: series.metric.clone(),
+            unit: series.unit.clone(),
+            samples,
+            mean: mean(sum, samples),
+            max,
+            mean_by_bin: sums.into_iter().map(|(sum, count)| mean(sum, count.into())).collect(),
+        }
+    }
+
+    /// For people: `gpu0 sm_active (ratio)`.
+    fn label(&self) -> String {
+        format!("{} {} ({})", self.device, self.metric, self.unit)
+    }
+}
+
+impl Utilization {
+    /// Of `timeline`, of which everything that the analysis needs was read.
+    pub fn of(timeline: &Timeline, params: &UtilizationParams) -> UtilizationOverTime {
+        let capture = &timeline.capture;
+        let window = Interval::new(params.from_ns.unwrap_or(0), params.to_ns.unwrap_or(capture.duration_ns));
+        let mut not_captured: Vec<NotCaptured> = NotCaptured::unless_any(capture, GPU_WORK, "busy time of GPUs")
+            .into_iter()
+            .collect();
+        if capture.counters.is_empty() {
+            not_captured.push(NotCaptured::new(
+                "sampled series",
+                "no series was sampled beside the events; capture with sampling of NVML, or with GPU metrics of Nsight Systems",
+            ));
+        }
+        if window.is_empty() {
+            return UtilizationOverTime {
+                not_captured,
+                ..UtilizationOverTime::default()
+            };
+        }
+        let bins = Bins {
+            window,
+            count: index(params.bins),
+        };
+        let mut copies = Vec::new();
+        let mut gpus = Vec::new();
+        for (gpu, work) in GpuWork::of(timeline).by_gpu(timeline) {
+            let kinds = Category::MEMCPY.into_iter().chain([Category::CudaMemset]);
+            copies.extend(kinds.filter_map(|category| CopiesOverTime::of(timeline, gpu, category, &work, &bins)));
+            gpus.push(UtilizationOfGpu::of(gpu, &work, &bins));
+        }
+        let mut series: Vec<&CounterSeries> = capture.counters.iter().collect();
+        series.sort_by_key(|series| (&series.source, &series.device, &series.metric));
+        let left_out = series.len().saturating_sub(index(params.series));
+        UtilizationOverTime {
+            bin_starts_ns: bins.starts(),
+            end_ns: window.end,
+            gpus,
+            copies,
+            series: series
+                .into_iter()
+                .take(index(params.series))
+                .map(|series| SampledSeries::of(series, &bins))
+                .collect(),
+            series_left_out: u64::try_from(left_out).unwrap_or(u64::MAX),
+            not_captured,
+        }
+    }
+}
+
+impl UtilizationOverTime {
+    /// Each of `times` of the length of its part.
+    fn shares(&self, times: &[u64]) -> Vec<Option<f64>> {
+        let ends = self.bin_starts_ns.iter().copied().skip(1).chain([self.end_ns]);
+        let lengths = self.bin_starts_ns.iter().zip(ends).map(|(start, end)| end - start);
+        times
+            .iter()
+            .zip(lengths)
+            .map(|(time, length)| ratio(*time, length))
+            .collect()
+    }
+}
+
+impl Analysis for Utilization {
+    const NAME: &'static str = "utilization";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str =
+        "How busy GPUs were over time and what they copied, from their events, beside the series that were sampled.";
+    const INPUTS: InputCount = InputCount::One;
+    const NEEDS: Needs = Needs {
+        categories: Selection::Only(GPU_WORK),
+        columns: Selection::Only(&[ColumnId::Bytes]),
+        names: true,
+        rows: true,
+        counters: true,
+        ..Needs::NOTHING
+    };
+    type Params = UtilizationParams;
+    type Output = UtilizationOverTime;
+
+    fn run(inputs: &Inputs<'_>, params: &UtilizationParams) -> Result<UtilizationOverTime, AnalysisError> {
+        Ok(Self::of(inputs.first(), params))
+    }
+
+    fn page(output: &UtilizationOverTime) -> Result<Page, AnalysisError> {
+        let mut page = Page::new("Utilization", Self::ABOUT);
+        page.not_captured.clone_from(&output.not_captured);
+        let lines = |title: String, unit, series| Lines {
+            title,
+            unit,
+            times_ns: output.bin_starts_ns.clone(),
+            series,
+        };
+        for gpu in &output.gpus {
+            let share = |name: &str, times: &[u64]| Series {
+                name: name.to_owned(),
+                values: output.shares(times),
+            };
+            let series = vec![
+                share("busy", &gpu.busy_ns),
+                share("compute", &gpu.compute_ns),
+                share("exposed communication", &gpu.exposed_communication_ns),
+                share("exposed copies", &gpu.exposed_memory_ns),
+            ];
+            page.lines(lines(gpu.gpu.label(), Unit::Ratio, series));
+        }
+        if !output.copies.is_empty() {
+            let rate = |copies: &CopiesOverTime| Series {
+                name: format!("{} {}", copies.gpu.label(), copies.category.name()),
+                values: output
+                    .shares(&copies.bytes_by_bin)
+                    .into_iter()
+                    .map(|per_ns| per_ns.map(|per_ns| per_ns * 1e9))
+                    .collect(),
+            };
+            let series = output.copies.iter().map(rate).collect();
+            page.lines(lines("Bytes copied".to_owned(), Unit::BytesPerSecond, series));
+            page.table(copy_table(output));
+        }
+        for sampled in &output.series {
+            let series = vec![Series {
+                name: sampled.metric.clone(),
+                values: sampled.mean_by_bin.clone(),
+            }];
+            page.lines(lines(sampled.label(), Unit::None, series));
+        }
+        if !output.series.is_empty() {
+            page.table(series_table(output));
+        }
+        Ok(page)
+    }
+}
+
+fn copy_table(output: &UtilizationOverTime) -> Table {
+    let columns = [
+        ("GPU", Unit::None),
+        ("Kind", Unit::None),
+        ("Count", Unit::None),
+        ("Bytes", Unit::Bytes),
+        ("Time", Unit::Ns),
+        ("Rate while running", Unit::BytesPerSecond),
+    ];
+    let mut table = Table::new("Copies and memsets", &columns);
+    for copies in &output.copies {
+        let cells: [Cell; 6] = [
+            copies.gpu.label().into(),
+            copies.category.name().into(),
+            copies.copies.into(),
+            copies.bytes.into(),
+            copies.busy_ns.into(),
+            copies.bytes_per_second.into(),
+        ];
+        table.push(cells);
+    }
+    table
+}
+
+fn series_table(output: &UtilizationOverTime) -> Table {
+    let columns = [
+        ("Source", Unit::None),
+        ("Series", Unit::None),
+        ("Samples", Unit::None),
+        ("Mean", Unit::None),
+        ("Largest", Unit::None),
+    ];
+    let mut table = Table::new("Sampled series", &columns);
+    table.left_out = output.series_left_out;
+    for series in &output.series {
+        let cells: [Cell; 5] = [
+            series.source.as_str().into(),
+            series.label().into(),
+            series.samples.into(),
+            series.mean.into(),
+            series.max.into(),
+        ];
+        table.push(cells);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::exclusive_time::tests::{timeline, work};
+    use crate::testing::Trace;
+
+    fn params(bins: u32) -> UtilizationParams {
+        UtilizationParams {
+            bins,
+            ..UtilizationParams::default()
+        }
+    }
+
+    #[test]
+    fn time_and_bytes_are_told_of_each_part() {
+        let mut trace = Trace::new();
+        let stream = trace.stream(1, 0, 7);
+        trace.kernel(stream, "gemm", 10, 60);
+        let copy = trace.event(Category::CudaMemcpyH2d, stream, "Memcpy HtoD", 80, 100);
+        trace.number(copy, ColumnId::Bytes, 1000);
+        let mut timeline = trace.build();
+        timeline.capture.counters.push(CounterSeries {
+            source: "nvml".to_owned(),
+            device: "gpu0".to_owned(),
+            metric: "power_watts".to_owned(),
+            unit: "W".to_owned(),
+            t_ns: vec![5, 15, 95],
+            value: vec![100.0, 200.0, 60.0],
+        });
+        let found = Utilization::of(&timeline, &params(4));
+        assert_eq!((found.bin_starts_ns, found.end_ns), (vec![0, 25, 50, 75], 100));
+        assert_eq!(found.gpus[0].busy_ns, [15, 25, 10, 20]);
+        assert_eq!(found.gpus[0].compute_ns, [15, 25, 10, 0]);
+        assert_eq!(found.gpus[0].exposed_memory_ns, [0, 0, 0, 20]);
+        let copies = &found.copies[0];
+        assert_eq!((copies.bytes, copies.busy_ns), (1000, 20));
+        assert_eq!(copies.bytes_per_second, Some(5e10));
+        assert_eq!(copies.bytes_by_bin, [0, 0, 0, 1000]);
+        let halves = Utilization::of(
+            &timeline,
+            &UtilizationParams {
+                from_ns: Some(70),
+                to_ns: Some(110),
+                ..params(2)
+            },
+        );
+        assert_eq!(halves.copies[0].bytes_by_bin, [500, 500]);
+        let power = &found.series[0];
+        assert_eq!(power.mean_by_bin, [Some(150.0), None, None, Some(60.0)]);
+        assert_eq!((power.samples, power.mean, power.max), (3, Some(120.0), Some(200.0)));
+        assert!(found.not_captured.is_empty());
+    }
+
+    #[test]
+    fn a_capture_without_samples_says_how_to_have_them() {
+        let found = Utilization::of(&Timeline::default(), &params(10));
+        assert_eq!(found.not_captured.len(), 2);
+        assert!(found.not_captured[1].reason.contains("NVML"));
+    }
+
+    proptest! {
+        #[test]
+        fn parts_add_up_to_the_whole(pieces in work(), bins in 1_u32..20) {
+            let timeline = timeline(&pieces);
+            let found = Utilization::of(&timeline, &params(bins));
+            for gpu in found.gpus {
+                let sum = |times: &[u64]| times.iter().sum::<u64>();
+                let busy = sum(&gpu.busy_ns);
+                prop_assert_eq!(busy, GpuWork::of(&timeline).busy().len_ns());
+                let parts = [gpu.compute_ns, gpu.exposed_communication_ns, gpu.exposed_memory_ns];
+                prop_assert_eq!(parts.iter().map(|part| sum(part)).sum::<u64>(), busy);
+            }
+        }
+    }
+}
