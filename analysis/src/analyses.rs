@@ -19,8 +19,8 @@ pub mod nsys_stats;
 pub mod operations;
 mod overlap;
 pub mod profiler;
-pub mod ranks;
 mod queue_length;
+pub mod ranks;
 mod utilization;
 
 pub use advice::AdviceAnalysis;
@@ -45,6 +45,6 @@ pub use launch_patterns::{LaunchPattern, LaunchPatterns, LaunchPatternsParams, P
 pub use launches::{LaunchFigures, Launches, LaunchesParams};
 pub use overlap::{Overlap, OverlapOfGpu, OverlapParams, Overlaps};
 pub(crate) use profiler::{ProfilerHtaAnalysis, ProfilerKernelsAnalysis, ProfilerTimelineAnalysis};
-pub use ranks::Ranks;
 pub use queue_length::{QueueLength, QueueLengthParams, QueueOfStream, Queues};
+pub use ranks::Ranks;
 pub use utilization::{Utilization, UtilizationOverTime, UtilizationParams};
