@@ -69,7 +69,7 @@ pub async fn run(arguments: AnalyzeArguments, until: impl Future<Output = ()>) -
 }
 
 /// How a result is written where nobody says it: as the name of its file says, or for a terminal.
-fn usual(definition: &Definition, output: Option<&Path>) -> Format {
+pub(crate) fn usual(definition: &Definition, output: Option<&Path>) -> Format {
     let ending = output.and_then(Path::extension).and_then(|ending| ending.to_str());
     let wanted = match (output, ending) {
         (None, _) => Format::Text,
@@ -93,7 +93,7 @@ fn own_output(definition: &Definition) -> Option<PathBuf> {
     }
 }
 
-fn read(result: File, name: &'static str) -> Result<String, Error> {
+pub(crate) fn read(result: File, name: &'static str) -> Result<String, Error> {
     if result.metadata()?.len() > MAX_RESULT_BYTES {
         return Err(Error::TooLong(name));
     }

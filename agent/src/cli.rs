@@ -49,6 +49,9 @@ pub enum Command {
     /// Run an analysis of the catalogue on one or more captures.
     #[command(after_help = ANALYZE_HELP)]
     Analyze(AnalyzeArguments),
+    /// Compare two captures, before and after a change, and say by the exit code whether it is a regression.
+    #[command(after_help = COMPARE_HELP)]
+    Compare(CompareArguments),
     /// Serve a result's folder, or one file of it, on loopback.
     Serve(ServeArguments),
     /// Print a completion script for a shell.
@@ -109,6 +112,21 @@ Examples:
   flopwatch-agent analyze --list
   flopwatch-agent analyze kernels-per-stream timeline.h5
   flopwatch-agent analyze kernel-changes before.h5 after.h5 --param limit=20 --format csv -o changes.csv";
+
+const COMPARE_HELP: &str = "\
+Captures are files that `convert` reads. Times are compared per iteration where both captures have some, and the verdict is held against \
+their spread; docs/analyses/compare.md tells the rules. It is the analysis `compare`, whose further parameters `analyze compare --list` tells.
+
+Exit codes:
+  0  compared; nothing of what --fail-on names
+  1  it failed; the message says why
+  2  wrong usage
+  3  what --fail-on names was found
+
+Examples:
+  flopwatch-agent compare before.h5 after.h5
+  flopwatch-agent compare main.json.gz branch.json.gz --threshold-percent 3 --format html -o changes.html
+  flopwatch-agent compare before.nsys-rep after.nsys-rep --param skip_iterations=2 --fail-on any-change";
 
 /// Arguments of `record`.
 #[derive(Debug, Args)]
@@ -233,6 +251,48 @@ pub struct AnalyzeArguments {
     /// How to read the captures.
     #[command(flatten)]
     pub source: SourceArguments,
+}
+
+/// Arguments of `compare`.
+#[derive(Debug, Args)]
+pub struct CompareArguments {
+    /// The capture before the change.
+    pub before: PathBuf,
+    /// The capture after it.
+    pub after: PathBuf,
+    /// Change of the time of an iteration, in percent, from which on it is a regression or an improvement [default: 5].
+    #[arg(long, value_name = "PERCENT")]
+    pub threshold_percent: Option<f64>,
+    /// What ends with exit code 3.
+    #[arg(long, value_enum, default_value_t)]
+    pub fail_on: FailOn,
+    /// A further parameter of the analysis, as NAME=VALUE; may be repeated.
+    #[arg(short, long = "param", value_name = "NAME=VALUE")]
+    pub parameters: Vec<String>,
+    /// How to write the result [default: tables for a terminal; HTML for an output *.html, CSV for *.csv, JSON for any other].
+    #[arg(long, value_enum)]
+    pub format: Option<ResultFormat>,
+    /// The file to write; it appears whole or not at all [default: standard output].
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace the output if it is there.
+    #[arg(long)]
+    pub force: bool,
+    /// How to read the captures.
+    #[command(flatten)]
+    pub source: SourceArguments,
+}
+
+/// Which verdict ends with exit code 3.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// A regression.
+    #[default]
+    Regression,
+    /// Anything but that nothing changed: a regression, an improvement, and what cannot be told.
+    AnyChange,
+    /// None.
+    Never,
 }
 
 /// How the result of an analysis is written.

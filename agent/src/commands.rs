@@ -16,8 +16,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{
-    AnalyzeArguments, Cli, Command, ConvertArguments, ExportArguments, RecordArguments, ServeArguments,
-    SummaryArguments, SummaryFormat,
+    AnalyzeArguments, Cli, Command, CompareArguments, ConvertArguments, ExportArguments, RecordArguments,
+    ServeArguments, SummaryArguments, SummaryFormat,
 };
 use crate::manifest::Manifest;
 use crate::record::{Options, Recording, record};
@@ -40,6 +40,7 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Convert(arguments) => Runtime::new()?.block_on(convert(arguments)),
         Command::Export(arguments) => Runtime::new()?.block_on(export(arguments)),
         Command::Analyze(arguments) => Runtime::new()?.block_on(analyze(arguments)),
+        Command::Compare(arguments) => Runtime::new()?.block_on(compare(arguments)),
         Command::Serve(arguments) => Runtime::new()?.block_on(run_serve(&arguments)),
         Command::Transform(arguments) => {
             transform::run(&arguments.into())?;
@@ -232,6 +233,12 @@ async fn export(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
 async fn analyze(arguments: AnalyzeArguments) -> anyhow::Result<ExitCode> {
     say(&crate::analyze::run(arguments, asked_to_end()).await?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+async fn compare(arguments: CompareArguments) -> anyhow::Result<ExitCode> {
+    let compared = crate::compare::run(arguments, asked_to_end()).await?;
+    say(&compared.text)?;
+    Ok(compared.exit_code())
 }
 
 /// Removes what is in a folder and belongs to this process's user; what does not is left to others. Folders that their maker closed

@@ -22,6 +22,7 @@ pub mod child;
 pub mod choice;
 pub mod cli;
 pub mod commands;
+pub mod compare;
 pub mod derived;
 pub mod disk;
 pub mod failure;

@@ -13,7 +13,7 @@ const EXIT_CODES: &str = "Exit codes:
   0    done
   1    it failed; the message says why and what helps
   2    wrong usage
-  3    the session ended without success
+  3    the session ended without success; compare: what --fail-on names was found
   4    doctor: something keeps the pod from being profiled with Nsight Systems
   5    the session had not ended when --timeout was over
   130  interrupted; a session that runs goes on";
@@ -80,6 +80,8 @@ pub enum Command {
     Fetch(FetchArguments),
     /// Fetch a timeline and serve it with the viewer on this machine
     Open(OpenArguments),
+    /// Compare two sessions, before and after a change
+    Compare(CompareArguments),
     /// Serve the gateway on this machine for clients that know no tokens
     Proxy(ProxyArguments),
     /// Say whether a pod can be profiled, what is missing, and what to do
@@ -312,6 +314,47 @@ pub struct OpenArguments {
     pub gateway: GatewayArguments,
 }
 
+/// What to compare.
+#[derive(Debug, Args)]
+pub struct CompareArguments {
+    /// The session before the change: NAME or profilingsession/NAME
+    #[arg(value_name = "BEFORE")]
+    pub before: SessionName,
+    /// The session after it
+    #[arg(value_name = "AFTER")]
+    pub after: SessionName,
+    /// Capture of the first; needed where it has several
+    #[arg(long, value_name = "NAME")]
+    pub before_capture: Option<CaptureName>,
+    /// Capture of the second; needed where it has several
+    #[arg(long, value_name = "NAME")]
+    pub after_capture: Option<CaptureName>,
+    /// Change of the time of an iteration, in percent, from which on it is a regression or an improvement; default: 5
+    #[arg(long, value_name = "PERCENT")]
+    pub threshold_percent: Option<f64>,
+    /// What ends with exit code 3
+    #[arg(long, value_enum, default_value_t)]
+    pub fail_on: FailOn,
+    /// How it is printed.
+    #[command(flatten)]
+    pub format: FormatArguments,
+    /// How the result is asked for.
+    #[command(flatten)]
+    pub gateway: GatewayArguments,
+}
+
+/// Which verdict of a comparison ends with exit code 3.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// A regression.
+    #[default]
+    Regression,
+    /// Anything but that nothing changed: a regression, an improvement, and what cannot be told.
+    AnyChange,
+    /// None.
+    Never,
+}
+
 /// Where to serve the gateway.
 #[derive(Debug, Args)]
 pub struct ProxyArguments {
@@ -381,6 +424,18 @@ impl FromStr for SessionName {
             "profilingsessions.flopwatch.dev",
         ];
         named(text, &kinds).map(Self)
+    }
+}
+
+/// Name of a capture, as `NAME` or `capture/NAME`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaptureName(pub String);
+
+impl FromStr for CaptureName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        named(text, &["capture", "captures", "capture.flopwatch.dev"]).map(Self)
     }
 }
 

@@ -144,10 +144,11 @@ fn place(words: &[OsString]) -> Position {
     let positional = positional(words);
     match positional.as_slice() {
         [command] => match command.as_str() {
-            "describe" | "watch" | "wait" | "stop" | "fetch" | "open" => Position::Session,
+            "describe" | "watch" | "wait" | "stop" | "fetch" | "open" | "compare" => Position::Session,
             "profile" | "doctor" => Position::Pod,
             _ => Position::Other,
         },
+        [command, _] if command == "compare" => Position::Session,
         _ => Position::Other,
     }
 }

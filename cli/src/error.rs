@@ -57,6 +57,9 @@ pub enum Error {
     /// Something keeps the pod from being profiled with Nsight Systems.
     #[error("pod {0} cannot be profiled with Nsight Systems as it is")]
     Unfit(String),
+    /// Two captures differ in what `--fail-on` names.
+    #[error("{0}: --fail-on names it")]
+    Changed(String),
     /// The port cannot be listened on.
     #[error("cannot listen on {address}: {source}; choose another with --port")]
     Listen {
@@ -78,7 +81,7 @@ impl Error {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
-            Self::SessionFailed { .. } => 3,
+            Self::SessionFailed { .. } | Self::Changed(_) => 3,
             Self::Unfit(_) => 4,
             Self::TimedOut { .. } => 5,
             Self::Interrupted(_) | Self::Cancelled => 130,

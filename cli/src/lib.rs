@@ -5,6 +5,7 @@
 
 pub mod arguments;
 pub mod cluster;
+pub mod compare;
 pub mod complete;
 pub mod describe;
 pub mod doctor;

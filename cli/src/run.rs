@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::follow::{Display, End, until_end};
 use crate::print::{Paint, object, say};
 use crate::sessions::{Columns, render, sort};
-use crate::{complete, describe, doctor, fetch, open, proxy, request};
+use crate::{compare, complete, describe, doctor, fetch, open, proxy, request};
 
 /// Sessions as messages and `-o name` call them.
 const KIND: &str = "profilingsession.flopwatch.dev";
@@ -36,6 +36,7 @@ pub async fn run(cli: Cli) -> Result<(), Error> {
         Command::Watch(arguments) => follow(&cluster, &arguments.session.0, arguments.timeout.0).await,
         Command::Stop(arguments) => stop(&cluster, &arguments).await,
         Command::Fetch(arguments) => fetch::run(&cluster, &arguments).await,
+        Command::Compare(arguments) => compare::run(&cluster, &arguments, paint).await,
         Command::Open(arguments) => open::run(&cluster, &arguments).await,
         Command::Proxy(arguments) => proxy::run(&cluster, &arguments).await,
         Command::Doctor(arguments) => doctor::run(&cluster, &arguments, paint).await,

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test helpers")]
 
 mod cluster;
+mod compare;
 mod doctor;
 mod fetching;
 mod gateway;
