@@ -1,5 +1,6 @@
 //! Two captures: differences as HolisticTraceAnalysis 0.5.0 has them, and a capture against itself.
 
+use flopwatch_trace::model::{Category, Event, Events};
 use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline};
@@ -156,4 +157,39 @@ fn ranks_of_a_job_stand_side_by_side() {
         })
     );
     assert!(!found["kernels"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn less_work_in_a_window_of_the_same_length_is_not_called_unchanged() {
+    let Some(before) = timeline("nsys-ai/mfu_2gpu_before.sqlite") else {
+        return;
+    };
+    // Every fifth kernel is gone: what a slower program leaves undone until a window of fixed length ends. nsys-ai 0.3.0 says `neutral`.
+    let mut after = before.clone();
+    let kernels = after.capture.events.get_mut(&Category::CudaKernel).unwrap();
+    let kept: Vec<usize> = (0..kernels.len())
+        .filter(|at| at % 5 != 0 || at + 1 == kernels.len())
+        .collect();
+    let mut fewer = Events::new(Category::CudaKernel);
+    fewer.names.clone_from(&kernels.names);
+    fewer.columns.retain(|column| kernels.column(column.id).is_some());
+    for at in kept {
+        let event = Event {
+            start_ns: kernels.start_ns[at],
+            duration_ns: kernels.duration_ns[at],
+            row: kernels.row[at],
+            name: kernels.name[at],
+            correlation: kernels.correlation[at],
+        };
+        let own = fewer
+            .columns
+            .iter()
+            .map(|column| kernels.column(column.id).unwrap().get(at).unwrap());
+        let own: Vec<u64> = own.collect();
+        fewer.push(event, &own);
+    }
+    *kernels = fewer;
+    let found = analyze("compare", &json!({"per": "capture"}), &[&before, &after]);
+    assert_eq!(found["verdict"], json!("inconclusive"), "{}", found["verdict_reason"]);
+    assert!(found["time"]["change_percent"].as_f64().unwrap().abs() < 1.0);
 }
