@@ -76,16 +76,13 @@ pub async fn run(arguments: CompareArguments, until: impl Future<Output = ()>) -
     });
     let request = request.map_err(source::Error::from)?;
     let sources = [before, after].map(|file| source.clone().source(file, None));
-    let (text, report) = match output {
-        Some(output) => {
-            let report = source::analyze_to(&sources, &request, &output, force, until).await?;
-            let verdict = report.verdict.clone().unwrap_or_default();
-            (format!("{}: {verdict}\n", output.display()), report)
-        }
-        None => {
-            let (result, report) = source::analyze(&sources, &request, until).await?;
-            (analyze::read(result, Compare::NAME)?, report)
-        }
+    let (text, report) = if let Some(output) = output {
+        let report = source::analyze_to(&sources, &request, &output, force, until).await?;
+        let verdict = report.verdict.clone().unwrap_or_default();
+        (format!("{}: {verdict}\n", output.display()), report)
+    } else {
+        let (result, report) = source::analyze(&sources, &request, until).await?;
+        (analyze::read(result, Compare::NAME)?, report)
     };
     Ok(Compared {
         text,

@@ -8,7 +8,7 @@ use crate::counterpart::{Named, Tally};
 use crate::exclusive_time::{BusyByClass, ExclusiveTime};
 use crate::gpu::Gpu;
 use crate::interval::{Interval, Intervals};
-use crate::iteration::{self, Iteration, IterationOptions, Iterations};
+use crate::iteration::{self, Assignment, Iteration, IterationOptions, Iterations};
 use crate::kernel_name;
 use crate::model::{Category, ColumnId, Events, LossReason, Timeline, index};
 use crate::operation_name;
@@ -56,13 +56,19 @@ impl<'a> Side<'a> {
         let compared: Vec<bool> = found.loops().flat_map(is_compared).collect();
         let kept = found.list.iter().zip(&compared).filter(|(_, compared)| **compared);
         let iterations: Vec<Interval> = kept.map(|(iteration, _)| iteration.time).collect();
-        let assigned = found.assign(timeline, &work).iteration.into_iter();
-        let belongs = assigned.map(|place| compared.get(index(place)).copied().unwrap_or(false));
+        let scope: Intervals = iterations.iter().copied().collect();
+        let assigned = found.assign(timeline, &work).iteration;
+        let belongs = work.all().iter().zip(assigned).map(|(work, place)| {
+            // A source that recorded no launch may not say which process the work is of either: its time is all that there is.
+            let by_time =
+                || place == Assignment::NONE && work.launch(timeline).is_none() && holds(&scope, work.time.start);
+            compared.get(index(place)).copied().unwrap_or_else(by_time)
+        });
         Self {
             timeline,
             input,
-            scope: iterations.iter().copied().collect(),
             belongs: belongs.collect(),
+            scope,
             gpus: work.by_gpu(timeline),
             work,
             found,
@@ -80,14 +86,6 @@ impl<'a> Side<'a> {
     /// How often what is compared happens.
     pub(super) fn units(&self) -> u64 {
         u64::try_from(self.iterations.len()).unwrap_or(u64::MAX).max(1)
-    }
-
-    /// Whether what begins at `start` belongs to what is compared.
-    fn holds(&self, start: u64) -> bool {
-        let scope = self.scope.as_slice();
-        let next = scope.partition_point(|interval| interval.start <= start);
-        let last = next.checked_sub(1).and_then(|last| scope.get(last));
-        scope.is_empty() || last.is_some_and(|interval| start < interval.end)
     }
 
     /// The work that belongs to what is compared.
@@ -122,7 +120,9 @@ impl<'a> Side<'a> {
         let events = self.timeline.capture.events.get(&category);
         let Some(events) = events else { return Vec::new() };
         let starts = events.start_ns.iter().enumerate();
-        let within = starts.filter(|(_, start)| self.holds(**start)).map(|(at, _)| at);
+        let within = starts
+            .filter(|(_, start)| self.scope.is_empty() || holds(&self.scope, **start))
+            .map(|(at, _)| at);
         let mut found: BTreeMap<Cow<'a, str>, Entry<'a>> = BTreeMap::new();
         for (name, (tally, longest, row)) in events.names.iter().zip(tallies(events, within)) {
             if tally.count == 0 {
@@ -298,6 +298,14 @@ impl<'a> Side<'a> {
             kernels_without_launch: without_launch,
         }
     }
+}
+
+/// Whether `time` is in the set.
+fn holds(set: &Intervals, time: u64) -> bool {
+    let intervals = set.as_slice();
+    let begun = intervals.partition_point(|interval| interval.start <= time);
+    let latest = begun.checked_sub(1).and_then(|at| intervals.get(at));
+    latest.is_some_and(|interval| time < interval.end)
 }
 
 /// For each name of the events at these places its tally, its longest event and the row of that.

@@ -262,6 +262,20 @@ fn variants_of_a_kernel_are_one_and_numbers_of_ranges_do_not_part_them() {
 }
 
 #[test]
+fn work_of_no_known_process_counts_by_its_time() {
+    let side = || {
+        let mut trace = Trace::new();
+        let (stream, steps) = (trace.stream(0, 0, 7), trace.thread(1, 1, Track::Annotation));
+        trace.event(Category::Step, steps, "ProfilerStep#1", 100, 200);
+        trace.kernel(stream, "gemm", 150, 160);
+        trace.kernel(stream, "gemm", 250, 260);
+        trace.build()
+    };
+    let found = compared(&side(), &side());
+    assert_eq!((found.before.kernels, found.before.kernels_without_launch), (1, 1));
+}
+
+#[test]
 fn work_counts_for_the_iteration_that_launched_it() {
     let side = |starts: [u64; 2]| {
         let mut trace = Trace::new();

@@ -66,6 +66,16 @@ impl<'a> RankCapture<'a> {
             }
         }
         let gpus = self.work.by_gpu(self.timeline);
+        // A source that recorded no launches may not say which process the work is of either: of one GPU and one loop it is clear.
+        if let (Some((gpu, _)), 1, 1, true) = (
+            gpus.first_key_value(),
+            gpus.len(),
+            self.iterations.loops().count(),
+            used.is_empty(),
+        ) {
+            let all = 0..u32::try_from(self.iterations.list.len()).unwrap_or(u32::MAX);
+            used.insert(*gpu, all.collect());
+        }
         let ranks = gpus
             .iter()
             .filter_map(|(gpu, work)| self.rank(*gpu, work, used.get(gpu), earliest));
