@@ -127,7 +127,8 @@ fn path(before: &str, after: &str, arguments: &CompareArguments) -> String {
         path.push_str(&capture.0);
     }
     if let Some(threshold) = arguments.threshold_percent {
-        path.push_str(&format!("&threshold_percent={threshold}"));
+        let more = format!("&threshold_percent={threshold}");
+        path.push_str(&more);
     }
     path
 }
@@ -163,11 +164,14 @@ fn render(found: &Comparison, paint: Paint) -> String {
         line(&found.verdict_reason)
     );
     if let Some(speedup) = found.speedup {
-        text.push_str(&format!("Speed-up:       {speedup:.3}\n"));
+        let more = format!("Speed-up:       {speedup:.3}\n");
+        text.push_str(&more);
     }
-    text.push_str(&format!("Comparability:  {:.2}\n", found.comparability.score_ratio));
+    let more = format!("Comparability:  {:.2}\n", found.comparability.score_ratio);
+    text.push_str(&more);
     for factor in found.comparability.factors.iter().filter(|factor| factor.ratio < 1.0) {
-        text.push_str(&format!("                {}\n", line(&factor.about)));
+        let more = format!("                {}\n", line(&factor.about));
+        text.push_str(&more);
     }
     let changed: Vec<&Kernel> = found
         .kernels
@@ -180,11 +184,13 @@ fn render(found: &Comparison, paint: Paint) -> String {
     }
     let rows: Vec<Vec<Cell>> = changed.iter().take(KERNELS).map(|kernel| row(kernel)).collect();
     let header = ["DIFFERENCE", "BY CALLS", "BY LENGTH", "BEFORE", "AFTER", "IN", "KERNEL"];
-    text.push_str(&format!("\nTimes per {}:\n", line(&found.unit)));
+    let more = format!("\nTimes per {}:\n", line(&found.unit));
+    text.push_str(&more);
     text.push_str(&table(&header, &rows, paint));
-    let more = changed.len().saturating_sub(KERNELS);
-    if more > 0 {
-        text.push_str(&format!("... and {more} more: -o json\n"));
+    let left_out = changed.len().saturating_sub(KERNELS);
+    if left_out > 0 {
+        let more = format!("... and {left_out} more: -o json\n");
+        text.push_str(&more);
     }
     text
 }
