@@ -59,6 +59,14 @@ pub enum Severity {
 }
 
 impl Severity {
+    /// Every severity, the least first.
+    pub const ALL: [Self; 3] = [Self::Low, Self::Medium, Self::High];
+
+    /// The severity of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|severity| severity.as_str() == name)
+    }
+
     /// By the share of the window that a finding is worth.
     pub fn of_share(share: f64) -> Self {
         match share {

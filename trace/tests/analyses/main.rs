@@ -7,6 +7,7 @@
     reason = "a test fails by panicking and says on its output why it skips; helpers are outside of #[test] functions"
 )]
 
+mod advice;
 mod captures;
 mod compare;
 mod host;
@@ -14,5 +15,6 @@ mod host;
 #[path = "../suite/nsys.rs"]
 mod nsys;
 mod operations;
+mod peers;
 mod steps;
 mod time;

@@ -2,6 +2,7 @@
 
 use crate::advice::wording::{count, share, short, time};
 use crate::advice::{About, Area, Facts, Found, Rule, Severity, Threshold, Verdict};
+use crate::kernel_class::WorkClass;
 use crate::model::{Category, index};
 use crate::page::Unit;
 
@@ -41,7 +42,10 @@ impl Rule for DominantKernel {
             }
         }
         let all: u64 = totals.iter().map(|(_, total)| total).sum();
-        let largest = totals.iter().zip(&kernels.names).max_by_key(|((_, total), _)| *total);
+        // A collective is long because it waits: the rules on communication are about it.
+        let computes = |name: &str| WorkClass::of(Category::CudaKernel, name) == Some(WorkClass::Compute);
+        let largest = totals.iter().zip(&kernels.names).filter(|(_, name)| computes(name));
+        let largest = largest.max_by_key(|((_, total), _)| *total);
         let Some(((launches, total), name)) = largest.filter(|((_, total), _)| SHARE.reached(*total, all)) else {
             return Verdict::Quiet;
         };

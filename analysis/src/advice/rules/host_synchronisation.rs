@@ -54,7 +54,7 @@ impl Rule for HostSynchronisation {
             .max_by_key(|(_, count)| **count)
             .map_or("", |(name, _)| name);
         Found::new(format!(
-            "{count} synchronising calls (most of them {most}) blocked the host for {}; the GPU ran dry in {} of them and then did nothing for {} ({} of the window).",
+            "{count} synchronising calls (most of them {most}) blocked the host for {}; {} idle gaps of the GPU begin meanwhile and last {} ({} of the window).",
             time(blocked.len_ns()),
             gaps.len(),
             time(cost),
