@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use read::{LONGEST_FILE, MOST_ENTRIES, ProfileError, is_profile, read};
+pub use read::{LONGEST_FILE, MOST_ENTRIES, ProfileError, is_profile, read, write};
 
 use super::calls::Calls;
 use super::{Known, NEEDS, OperationChoice, OperationKind, OperationsParams, Parts, Splitter};

@@ -2,12 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::Write;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
-use super::super::{Operation, OperationCall, OperationKind, OperationMemory, Operations, bottleneck, dashboard};
+use super::super::{
+    Operation, OperationCall, OperationKind, OperationMemory, Operations, OperationsAnalysis, bottleneck, dashboard,
+};
 use super::MB;
+use crate::definition::{AnalysisError, write_as};
+use crate::format::Format;
 use crate::model::{Figures, approximate};
 use crate::page::Page;
 use crate::summary::Statistics;
@@ -41,6 +46,9 @@ pub enum ProfileError {
     /// It has neither entries nor a summary.
     #[error("the profile holds no entries and no summary")]
     Empty,
+    /// The dashboard cannot be written.
+    #[error(transparent)]
+    Write(#[from] AnalysisError),
     /// A number is none, below 0 or beyond all measure.
     #[error("{field} of an entry of {operation:?} is {value}, which is no possible value")]
     Number {
@@ -178,6 +186,19 @@ pub fn is_profile(start: &[u8]) -> bool {
 /// The dashboard of a profile that a program wrote: JSON with `entries`, `summary` or both.
 pub fn read(json: &[u8]) -> Result<Page, ProfileError> {
     Ok(dashboard::page(&operations(json)?))
+}
+
+/// Writes the dashboard of a profile in a format: as `operations` writes that of a capture.
+pub fn write(json: &[u8], format: Format, out: &mut dyn Write) -> Result<(), ProfileError> {
+    let operations = operations(json)?;
+    let parameters = serde_json::Value::Object(serde_json::Map::new());
+    Ok(write_as::<OperationsAnalysis>(
+        &operations,
+        &parameters,
+        Vec::new(),
+        format,
+        out,
+    )?)
 }
 
 /// The operations of the profile.
