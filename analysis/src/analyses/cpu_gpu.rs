@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::exclusive_time::ratio;
+use crate::group::Group;
 use crate::input::Inputs;
 use crate::interval::{Interval, Intervals};
 use crate::model::{Category, Events, Timeline};
@@ -143,6 +144,7 @@ impl Analysis for CpuGpu {
     const NAME: &'static str = "cpu-gpu";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "When the CPU was active, when GPUs were, and when both were.";
+    const GROUP: Group = Group::GpuTime;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(NEEDED),

@@ -195,6 +195,7 @@ impl Analysis for CriticalPath {
     const NAME: &'static str = "critical-path";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "The longest chain of work that waits for work in an iteration: whether CPU, compute, copies or communication bound it.";
+    const GROUP: crate::Group = crate::Group::Steps;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(CATEGORIES),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::exclusive_time::{BusyByClass, ExclusiveTime, ratio};
 use crate::gpu::{Gpu, Window};
+use crate::group::Group;
 use crate::input::Inputs;
 use crate::interval::Interval;
 use crate::model::Timeline;
@@ -155,6 +156,7 @@ impl Analysis for GpuTime {
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Where the time of each GPU went: computation, communication and copies that nothing hides, idle. The parts add \
          up to the window exactly.";
+    const GROUP: Group = Group::GpuTime;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(GPU_WORK),

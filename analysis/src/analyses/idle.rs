@@ -390,6 +390,7 @@ impl Analysis for Idle {
     const NAME: &'static str = "idle";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "When GPUs and their streams did nothing, whether the host was late, and what the launching threads did meanwhile.";
+    const GROUP: crate::Group = crate::Group::GpuTime;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(NEEDED),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::exclusive_time::{BusyByClass, ExclusiveTime};
+use crate::group::Group;
 use crate::input::Inputs;
 use crate::interval::{Interval, Intervals};
 use crate::iteration::{
@@ -170,6 +171,7 @@ impl Analysis for Iterations {
     const NAME: &'static str = "iterations";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Iterations of the training or inference loop: timing, what their GPU time went to, outliers and pipeline bubbles.";
+    const GROUP: Group = Group::Steps;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(ITERATION_CATEGORIES),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::exclusive_time::{BusyByClass, ratio};
 use crate::gpu::Gpu;
+use crate::group::Group;
 use crate::input::Inputs;
 use crate::kernel_class::WorkClass;
 use crate::model::{Category, Figures, Timeline, approximate, figures_by_key, index};
@@ -247,6 +248,7 @@ impl Analysis for KernelTypes {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "Computation, communication and memory work of GPUs, and the names that take most of each.";
+    const GROUP: Group = Group::GpuTime;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(GPU_WORK),

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::definition::{Analysis, AnalysisError, InputCount, NoParameters};
+use crate::group::Group;
 use crate::input::Inputs;
 use crate::model::{Category, index};
 use crate::needs::{Needs, Selection};
@@ -50,6 +51,7 @@ impl Analysis for KernelsPerStream {
     const NAME: &'static str = "kernels-per-stream";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Launches, busy time and distinct kernels of each stream of each GPU.";
+    const GROUP: Group = Group::GpuTime;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(&[Category::CudaKernel]),

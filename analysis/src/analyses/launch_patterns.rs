@@ -342,6 +342,7 @@ impl Analysis for LaunchPatterns {
     const NAME: &'static str = "launch-patterns";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Sequences of kernels, copies and memsets that operators or ranges launch again and again: what could be fused or be a CUDA graph.";
+    const GROUP: crate::Group = crate::Group::GpuTime;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(NEEDED),

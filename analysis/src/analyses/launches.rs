@@ -257,6 +257,7 @@ impl Analysis for Launches {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "How long launching calls take, how long their work runs and waits, which works are shorter than their launch.";
+    const GROUP: crate::Group = crate::Group::GpuTime;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(NEEDED),

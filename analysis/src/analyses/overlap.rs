@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::exclusive_time::{BusyByClass, ratio};
 use crate::gpu::{Gpu, Window};
+use crate::group::Group;
 use crate::input::Inputs;
 use crate::interval::{Interval, Intervals};
 use crate::kernel_class::WorkClass;
@@ -220,6 +221,7 @@ impl Analysis for Overlap {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "How much communication and copying each GPU hides under computation, and which kinds of work run at once.";
+    const GROUP: Group = Group::GpuTime;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(GPU_WORK),

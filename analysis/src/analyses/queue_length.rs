@@ -195,6 +195,7 @@ impl Analysis for QueueLength {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "How much launched work waits for each stream, when its queue ran dry and when it was full.";
+    const GROUP: crate::Group = crate::Group::GpuTime;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(NEEDED),

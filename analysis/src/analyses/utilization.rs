@@ -296,6 +296,7 @@ impl Analysis for Utilization {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "How busy GPUs were over time and what they copied, from their events, beside the series that were sampled.";
+    const GROUP: crate::Group = crate::Group::GpuTime;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(GPU_WORK),

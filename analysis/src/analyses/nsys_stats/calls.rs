@@ -78,6 +78,7 @@ impl Analysis for CudaApiSum {
     const NAME: &'static str = "cuda_api_sum";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Times of calls of the CUDA runtime and driver by function, as nsys stats has them.";
+    const GROUP: crate::Group = crate::Group::NsysTables;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(&[Category::CudaApi]),
@@ -100,6 +101,7 @@ impl Analysis for OsrtSum {
     const NAME: &'static str = "osrt_sum";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Times of calls of the operating system by function, as nsys stats has them.";
+    const GROUP: crate::Group = crate::Group::NsysTables;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(&[Category::OsRuntime]),
@@ -130,6 +132,7 @@ impl Analysis for NvtxSum {
     const NAME: &'static str = "nvtx_sum";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Times of NVTX ranges by style and name, as nsys stats has them.";
+    const GROUP: crate::Group = crate::Group::NsysTables;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = RANGES;
     type Params = NsysParams;
@@ -149,6 +152,7 @@ impl Analysis for NvtxPushpopSum {
     const NAME: &'static str = "nvtx_pushpop_sum";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Times of NVTX push/pop ranges by name, as nsys stats has them.";
+    const GROUP: crate::Group = crate::Group::NsysTables;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = RANGES;
     type Params = NsysParams;

@@ -170,6 +170,7 @@ impl Analysis for CudaGpuKernSum {
     const NAME: &'static str = "cuda_gpu_kern_sum";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Times of GPU kernels by name, as nsys stats has them.";
+    const GROUP: crate::Group = crate::Group::NsysTables;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(KERNELS_AND_RANGES),
@@ -191,6 +192,7 @@ impl Analysis for CudaGpuKernGbSum {
     const NAME: &'static str = "cuda_gpu_kern_gb_sum";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Times of GPU kernels by name, grid and block, as nsys stats has them.";
+    const GROUP: crate::Group = crate::Group::NsysTables;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(KERNELS_AND_RANGES),
@@ -214,6 +216,7 @@ impl Analysis for CudaGpuMemTimeSum {
     const NAME: &'static str = "cuda_gpu_mem_time_sum";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Times of copies and memsets on GPUs by kind, as nsys stats has them.";
+    const GROUP: crate::Group = crate::Group::NsysTables;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(MEMORY),
@@ -240,6 +243,7 @@ impl Analysis for CudaGpuSum {
     const NAME: &'static str = "cuda_gpu_sum";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Times of GPU kernels, copies and memsets together, as nsys stats has them.";
+    const GROUP: crate::Group = crate::Group::NsysTables;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(CUDA_AND_RANGES),
@@ -263,6 +267,7 @@ impl Analysis for CudaApiGpuSum {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "Times of CUDA calls, GPU kernels, copies and memsets together, as nsys stats has them.";
+    const GROUP: crate::Group = crate::Group::NsysTables;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(CUDA_AND_RANGES),

@@ -244,6 +244,7 @@ impl Analysis for CudaKernExecSum {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "Times of kernels from launch to end by thread, device, function and kernel, as nsys stats has them.";
+    const GROUP: crate::Group = crate::Group::NsysTables;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = NEEDS;
     type Params = NsysKernelParams;
@@ -357,6 +358,7 @@ impl Analysis for CudaKernExecTrace {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "Call, wait in the queue and run of each kernel in the order of the calls, as nsys stats has them.";
+    const GROUP: crate::Group = crate::Group::NsysTables;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = NEEDS;
     type Params = NsysKernelParams;

@@ -352,6 +352,7 @@ impl Analysis for NvtxGpuProjSum {
     const NAME: &'static str = "nvtx_gpu_proj_sum";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "NVTX ranges projected onto GPUs by name, as nsys stats has them.";
+    const GROUP: crate::Group = crate::Group::NsysTables;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = NEEDS;
     type Params = NsysParams;
@@ -440,6 +441,7 @@ impl Analysis for NvtxGpuProjTrace {
     const NAME: &'static str = "nvtx_gpu_proj_trace";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Each NVTX range projected onto GPUs, as nsys stats has them.";
+    const GROUP: crate::Group = crate::Group::NsysTables;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = NEEDS;
     type Params = NsysParams;

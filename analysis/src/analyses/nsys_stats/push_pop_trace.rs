@@ -81,6 +81,7 @@ impl Analysis for NvtxPushpopTrace {
     const NAME: &'static str = "nvtx_pushpop_trace";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "NVTX push/pop ranges in the order of their starts with the ranges around and inside them, as nsys stats has them.";
+    const GROUP: crate::Group = crate::Group::NsysTables;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(&[Category::NvtxRange]),

@@ -156,6 +156,7 @@ impl Analysis for NvtxKernSum {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "Times of kernels by the NVTX ranges that they were launched in, as nsys stats has them.";
+    const GROUP: crate::Group = crate::Group::NsysTables;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(KERNELS_AND_RANGES),

@@ -55,6 +55,7 @@ impl Analysis for CudaGpuMemSizeSum {
     const NAME: &'static str = "cuda_gpu_mem_size_sum";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Sizes of copies and memsets on GPUs by kind, as nsys stats has them.";
+    const GROUP: crate::Group = crate::Group::NsysTables;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(MEMORY),

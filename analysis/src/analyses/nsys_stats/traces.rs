@@ -229,6 +229,7 @@ impl Analysis for CudaGpuTrace {
     const NAME: &'static str = "cuda_gpu_trace";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Kernels, copies and memsets in the order of their starts, as nsys stats has them.";
+    const GROUP: crate::Group = crate::Group::NsysTables;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(&[
@@ -358,6 +359,7 @@ impl Analysis for CudaApiTrace {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "Calls of the CUDA runtime and driver in the order of their starts, as nsys stats has them.";
+    const GROUP: crate::Group = crate::Group::NsysTables;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(&[Category::CudaApi]),
