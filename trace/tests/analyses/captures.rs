@@ -1,5 +1,7 @@
 //! Captures of the corpus as timelines, and analyses of them.
 
+use std::path::Path;
+
 use flopwatch_analysis::{Input, Request};
 use flopwatch_trace::model::Timeline;
 use flopwatch_trace::transform::{TransformOptions, transform};
@@ -18,11 +20,16 @@ pub(crate) fn timeline(name: &str) -> Option<Timeline> {
     } else {
         path = nsys::corpus(name)?;
     }
-    let capture = read(&path, &ReadLimits::default()).unwrap();
+    Some(timeline_at(&path))
+}
+
+/// The capture in a file that the program can read.
+pub(crate) fn timeline_at(path: &Path) -> Timeline {
+    let capture = read(path, &ReadLimits::default()).unwrap();
     let options = TransformOptions {
         session_id: "c0ffee00".to_owned(),
     };
-    Some(transform(capture, options))
+    transform(capture, options)
 }
 
 /// The JSON that `analysis` makes of `timelines` with `parameters`, a JSON object or null.

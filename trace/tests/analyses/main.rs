@@ -14,6 +14,7 @@ mod host;
 #[allow(dead_code, reason = "the suite of the readers uses all of it")]
 #[path = "../suite/nsys.rs"]
 mod nsys;
+mod nsys_stats;
 mod operations;
 mod peers;
 mod steps;

@@ -5,12 +5,7 @@ use crate::model::approximate;
 /// `value` to one digit behind the point, the middle between two away from zero: what SQLite's `round(value, 1)` gives, by which nsys rounds
 /// averages, medians, deviations and shares.
 pub(super) fn tenths(value: f64) -> f64 {
-    // The middle between two tenths is an odd number of twentieths. Of those only quarters are binary fractions, so that any other value lies
-    // above or below the middle and is rounded by its digits.
-    if (value * 4.0).fract().abs() < f64::EPSILON {
-        return (value * 10.0).round() / 10.0;
-    }
-    format!("{value:.1}").parse().unwrap_or(value)
+    (value * 10.0).round() / 10.0
 }
 
 /// `part` of `whole` in percent, to one digit.
@@ -31,6 +26,7 @@ mod tests {
     fn the_middle_is_rounded_away_from_zero_and_all_else_to_the_nearest() {
         let cases = [
             (18447.25, 18447.3),
+            (1607.35, 1607.4),
             (0.75, 0.8),
             (0.25, 0.3),
             (0.5, 0.5),
