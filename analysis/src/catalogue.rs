@@ -3,11 +3,11 @@
 use crate::analyses::AdviceAnalysis;
 use crate::analyses::CriticalPath;
 use crate::analyses::EventsAnalysis;
-use crate::analyses::HostSync;
 use crate::analyses::Iterations;
 use crate::analyses::nsys_stats as nsys;
 use crate::analyses::operations::OperationsAnalysis;
 use crate::analyses::operations::profile::OperationsProfileAnalysis;
+use crate::analyses::{Allocations, HostSync, ModuleLoading, Stragglers, Threads};
 use crate::analyses::{Collectives, Compare, KernelChanges, KernelsPerStream, Ranks};
 use crate::analyses::{CpuGpu, GpuTime, KernelTypes, LaunchPatterns, Launches, Overlap, QueueLength};
 use crate::analyses::{Idle, Utilization};
@@ -50,6 +50,7 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<nsys::NvtxGpuProjTrace>(),
     &Definition::of::<nsys::OsrtSum>(),
     &Definition::of::<Iterations>(),
+    &Definition::of::<Stragglers>(),
     &Definition::of::<HostSync>(),
     &Definition::of::<OperationsAnalysis>(),
     &Definition::of::<OperationsProfileAnalysis>(),
@@ -62,6 +63,9 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<LaunchPatterns>(),
     &Definition::of::<QueueLength>(),
     &Definition::of::<Utilization>(),
+    &Definition::of::<ModuleLoading>(),
+    &Definition::of::<Allocations>(),
+    &Definition::of::<Threads>(),
     &entries::EVENTS_CSV,
     &entries::EVENTS_PARQUET,
     &entries::SAMPLES_CSV,

@@ -36,12 +36,15 @@ mod listing;
 mod needs;
 mod not_captured;
 pub mod operation_name;
+pub mod os_call;
 pub mod page;
 mod parameters;
 pub mod range_tree;
+pub mod rank_match;
 mod record;
 mod request;
 pub mod significance;
+pub mod steady_state;
 pub mod summary;
 mod tabular;
 #[cfg(test)]
@@ -56,11 +59,14 @@ pub use flopwatch_model as model;
 pub use analyses::AdviceAnalysis;
 pub use analyses::EventsAnalysis;
 pub use analyses::nsys_stats;
+pub use analyses::{AllocationCall, Allocations, AllocationsParams, AllocationsResult};
 pub use analyses::{
     AssignedWork, IterationDetail, IterationKernel, IterationRow, IterationStatistics, Iterations, IterationsParams,
     IterationsResult, PipelineBubbles, Ranks, ranks,
 };
 pub use analyses::{ClassOfWork, KernelTypes, KernelTypesParams, NamedWork, TypesOfWork};
+pub use analyses::{ClockAlignment, Stragglers, StragglersParams, StragglersResult};
+pub use analyses::{CodeWork, ModuleLoading, ModuleLoadingParams, ModuleLoadingResult};
 pub use analyses::{Collectives, CollectivesParams, CollectivesResult};
 pub use analyses::{Compare, compare};
 pub use analyses::{CpuGpu, CpuGpuParams, CpuGpuTime};
@@ -75,6 +81,7 @@ pub use analyses::{LaunchFigures, Launches, LaunchesParams};
 pub use analyses::{LaunchPattern, LaunchPatterns, LaunchPatternsParams, PatternsOfLaunches};
 pub use analyses::{Overlap, OverlapOfGpu, OverlapParams, Overlaps};
 pub use analyses::{QueueLength, QueueLengthParams, QueueOfStream, Queues};
+pub use analyses::{ThreadRow, Threads, ThreadsParams, ThreadsResult};
 pub use analyses::{Utilization, UtilizationOverTime, UtilizationParams};
 pub use analyses::{operations, profiler};
 pub use definition::{Analysis, AnalysisError, Definition, InputCount, NoParameters, Report, ResultType};

@@ -1,0 +1,369 @@
+//! When a program loads code onto its GPUs or compiles it, and whether it still does so in its steady state.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::group::Group;
+use crate::host_call::{HostCall, ProcessGpus, without_version};
+use crate::input::Inputs;
+use crate::model::{Category, Timeline, index};
+use crate::needs::{Needs, Selection};
+use crate::not_captured::NotCaptured;
+use crate::operation_name::normalised;
+use crate::page::{Page, Place, Table, Unit};
+use crate::steady_state::{PhasedCost, SteadyState};
+
+/// Loading and compiling of code for GPUs.
+#[derive(Debug)]
+pub struct ModuleLoading;
+
+/// Parameters of [`ModuleLoading`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModuleLoadingParams {
+    /// Most names in the result.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub limit: u32,
+}
+
+impl Default for ModuleLoadingParams {
+    fn default() -> Self {
+        Self { limit: 100 }
+    }
+}
+
+/// What is done with code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CodeWork {
+    /// Loads a module or library: `cuModuleLoadData`, `cuLibraryLoadData`.
+    Load,
+    /// Loads a function at its first use: `Lazy Function Loading`, `cuModuleGetFunction`, `cuLibraryGetKernel`.
+    LazyLoad,
+    /// Links or compiles PTX at run time: `cuLinkComplete`, the driver's compiler, `nvJitLink`.
+    Link,
+    /// Compiles: NVRTC, torch.compile, Triton, XLA.
+    Compile,
+    /// Unloads a module or library.
+    Unload,
+}
+
+/// Beginnings of calls' names behind `cuda`, `cu` or `hip`.
+const CALLS: &[(&str, CodeWork)] = &[
+    ("ModuleLoad", CodeWork::Load),
+    ("LibraryLoad", CodeWork::Load),
+    ("ModuleGetFunction", CodeWork::LazyLoad),
+    ("LibraryGetKernel", CodeWork::LazyLoad),
+    ("LibraryGetModule", CodeWork::LazyLoad),
+    ("KernelGetFunction", CodeWork::LazyLoad),
+    ("LinkCreate", CodeWork::Link),
+    ("LinkAdd", CodeWork::Link),
+    ("LinkComplete", CodeWork::Link),
+    ("ModuleUnload", CodeWork::Unload),
+    ("LibraryUnload", CodeWork::Unload),
+];
+
+/// Words that names of other events hold, in small letters.
+const WORDS: &[(&str, CodeWork)] = &[
+    ("lazy function loading", CodeWork::LazyLoad),
+    ("driver compiler", CodeWork::Link),
+    ("nvjitlink", CodeWork::Link),
+    ("(dynamo_timed)", CodeWork::Compile),
+    ("nvrtc", CodeWork::Compile),
+    ("compile_inner", CodeWork::Compile),
+    ("compile_fx", CodeWork::Compile),
+    ("backend_compile", CodeWork::Compile),
+    ("xlacompile", CodeWork::Compile),
+    ("xlaoptimize", CodeWork::Compile),
+    ("client::compile", CodeWork::Compile),
+    ("compiler::run", CodeWork::Compile),
+    ("compiler::compile", CodeWork::Compile),
+    ("hlopasspipeline", CodeWork::Compile),
+    ("runhlopasses", CodeWork::Compile),
+    ("compilegpuasm", CodeWork::Compile),
+    ("compilemodule", CodeWork::Compile),
+    ("triton/compiler", CodeWork::Compile),
+];
+
+/// Where code is seen to be loaded or compiled.
+const SEEN_IN: [Category; 5] = [
+    Category::CudaApi,
+    Category::Overhead,
+    Category::NvtxRange,
+    Category::Annotation,
+    Category::CpuOp,
+];
+
+impl CodeWork {
+    /// Name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::LazyLoad => "lazy_load",
+            Self::Link => "link",
+            Self::Compile => "compile",
+            Self::Unload => "unload",
+        }
+    }
+
+    /// What an event of `category` and `name` does with code; `None` of any other.
+    pub fn of(category: Category, name: &str) -> Option<Self> {
+        if category == Category::CudaApi {
+            let bare = without_version(name);
+            let function = ["cuda", "cu", "hip"]
+                .iter()
+                .find_map(|prefix| bare.strip_prefix(prefix));
+            let found = function.and_then(|function| CALLS.iter().find(|(word, _)| function.starts_with(word)));
+            if let Some((_, work)) = found {
+                return Some(*work);
+            }
+        }
+        let small = name.to_ascii_lowercase();
+        let found = WORDS.iter().find(|(word, _)| small.contains(word));
+        found.map(|(_, work)| *work)
+    }
+}
+
+/// Loading and compiling of a capture.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct ModuleLoadingResult {
+    /// What has no figures, and why.
+    pub not_captured: Vec<NotCaptured>,
+    /// When the steady state begins in ns: with the second iteration of the program's loop. Null where no iterations are found.
+    pub steady_from_ns: Option<u64>,
+    /// All of it. Phases of a compiler nest, so that the sum of their lengths says less than `held_ns`.
+    pub all: PhasedCost,
+    /// By what is done, the longest time first.
+    pub kinds: Vec<CodeWorkRow>,
+    /// By name, the longest time first.
+    pub names: Vec<CodeWorkName>,
+    /// Names that were left out behind these.
+    pub names_left_out: u64,
+}
+
+/// Work on code of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CodeWorkRow {
+    /// What is done.
+    pub kind: CodeWork,
+    /// What it cost.
+    pub cost: PhasedCost,
+}
+
+/// Work on code of one name.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CodeWorkName {
+    /// The name, without the numbers that tell one instance from the next.
+    pub name: String,
+    /// The category of its events.
+    pub category: Category,
+    /// What is done.
+    pub kind: CodeWork,
+    /// What it cost.
+    pub cost: PhasedCost,
+    /// The longest of it.
+    pub longest: Place,
+}
+
+impl Analysis for ModuleLoading {
+    const NAME: &'static str = "module-loading";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "When code is loaded onto GPUs, linked or compiled: how long that takes, and what of it is left in the steady state.";
+    const GROUP: Group = Group::Host;
+    const INPUTS: InputCount = InputCount::One;
+    const NEEDS: Needs = Needs {
+        categories: Selection::Only(&[
+            Category::CudaKernel,
+            Category::CudaMemcpyH2d,
+            Category::CudaMemcpyD2h,
+            Category::CudaMemcpyD2d,
+            Category::CudaMemcpyP2p,
+            Category::CudaMemcpyOther,
+            Category::CudaMemset,
+            Category::CudaApi,
+            Category::NvtxRange,
+            Category::Annotation,
+            Category::Step,
+            Category::CpuOp,
+            Category::Overhead,
+        ]),
+        columns: Selection::Only(crate::iteration::ITERATION_COLUMNS),
+        names: true,
+        rows: true,
+        ..Needs::NOTHING
+    };
+    type Params = ModuleLoadingParams;
+    type Output = ModuleLoadingResult;
+
+    fn run(inputs: &Inputs<'_>, params: &ModuleLoadingParams) -> Result<ModuleLoadingResult, AnalysisError> {
+        Ok(ModuleLoadingResult::of(inputs.first(), *params))
+    }
+
+    fn page(output: &ModuleLoadingResult) -> Result<Page, AnalysisError> {
+        Ok(page(Self::ABOUT, output))
+    }
+}
+
+impl ModuleLoadingResult {
+    /// Of a timeline.
+    pub fn of(timeline: &Timeline, params: ModuleLoadingParams) -> Self {
+        let capture = &timeline.capture;
+        let (gpus, steady) = (ProcessGpus::of(timeline), SteadyState::of(timeline));
+        let mut by_name: BTreeMap<(CodeWork, Category, String), Vec<HostCall>> = BTreeMap::new();
+        for category in SEEN_IN {
+            let Some(events) = capture.events.get(&category) else {
+                continue;
+            };
+            let kinds: Vec<Option<CodeWork>> = events.names.iter().map(|name| CodeWork::of(category, name)).collect();
+            let of_name = |name: usize| kinds.get(name).copied().flatten();
+            for call in HostCall::list(timeline, category, |name| of_name(name).is_some()) {
+                let name = events.name.get(index(call.at)).map(|name| index(*name));
+                if let Some(kind) = name.and_then(of_name) {
+                    let name = normalised(without_version(call.name(timeline))).into_owned();
+                    by_name.entry((kind, category, name)).or_default().push(call);
+                }
+            }
+        }
+        let cost = |calls: &[HostCall]| PhasedCost::of(timeline, &gpus, &steady, calls);
+        let mut by_kind: BTreeMap<CodeWork, Vec<HostCall>> = BTreeMap::new();
+        for ((kind, ..), calls) in &by_name {
+            by_kind.entry(*kind).or_default().extend(calls);
+        }
+        let all: Vec<HostCall> = by_kind.values().flatten().copied().collect();
+        let kinds = by_kind.into_iter().map(|(kind, calls)| CodeWorkRow {
+            kind,
+            cost: cost(&calls),
+        });
+        let mut kinds: Vec<CodeWorkRow> = kinds.collect();
+        kinds.sort_by_key(|row| std::cmp::Reverse(row.cost.cost.held_ns));
+        let names = by_name.into_iter().filter_map(|((kind, category, name), calls)| {
+            let longest = calls
+                .iter()
+                .max_by_key(|call| (call.time.len(), call.time.start))?
+                .place();
+            Some(CodeWorkName {
+                name,
+                category,
+                kind,
+                cost: cost(&calls),
+                longest,
+            })
+        });
+        let mut names: Vec<CodeWorkName> = names.collect();
+        names.sort_by_key(|row| std::cmp::Reverse(row.cost.cost.held_ns));
+        let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);
+        let names_left_out = u64::try_from(names.len().saturating_sub(limit)).unwrap_or(u64::MAX);
+        names.truncate(limit);
+        let missing = NotCaptured::unless_any(capture, &SEEN_IN, "loading and compiling of code");
+        let idle = gpus.not_captured(timeline, "how much of it the GPU was idle");
+        let phases = steady.not_found.clone();
+        Self {
+            not_captured: missing.into_iter().chain(idle).chain(phases).collect(),
+            steady_from_ns: steady.from_ns,
+            all: cost(&all),
+            kinds,
+            names,
+            names_left_out,
+        }
+    }
+}
+
+fn page(about: &str, result: &ModuleLoadingResult) -> Page {
+    let mut page = Page::new("Loading and compiling of code", about);
+    page.not_captured.clone_from(&result.not_captured);
+    let PhasedCost { cost, steady, .. } = result.all;
+    page.tiles([
+        ("Events", cost.calls.into(), Unit::None),
+        ("Time in them", cost.held_ns.into(), Unit::Ns),
+        ("GPU idle meanwhile", cost.gpu_idle_ns.into(), Unit::Ns),
+        (
+            "Events in steady state",
+            steady.map(|steady| steady.calls).into(),
+            Unit::None,
+        ),
+        (
+            "Time in steady state",
+            steady.map(|steady| steady.held_ns).into(),
+            Unit::Ns,
+        ),
+    ]);
+    if cost.calls == 0 {
+        page.text("", "No loading, linking or compiling of code was recorded.");
+        return page;
+    }
+    let columns: Vec<_> = std::iter::once(("Kind", Unit::None))
+        .chain(PhasedCost::columns())
+        .collect();
+    let mut kinds = Table::new("By kind", &columns);
+    for row in &result.kinds {
+        kinds.push(std::iter::once(row.kind.name().into()).chain(row.cost.cells()));
+    }
+    page.table(kinds);
+    let head = [("Name", Unit::None), ("In", Unit::None), ("Kind", Unit::None)];
+    let columns: Vec<_> = head.into_iter().chain(PhasedCost::columns()).collect();
+    let mut names = Table::new("By name", &columns);
+    names.left_out = result.names_left_out;
+    for row in &result.names {
+        let cells = [
+            row.name.as_str().into(),
+            row.category.name().into(),
+            row.kind.name().into(),
+        ];
+        names.push_at(row.longest, cells.into_iter().chain(row.cost.cells()));
+    }
+    page.table(names);
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Track;
+    use crate::testing::Trace;
+
+    #[test]
+    fn loading_linking_and_compiling_are_told_apart_by_names() {
+        for (category, name, work) in [
+            (Category::CudaApi, "cuModuleLoadDataEx", Some(CodeWork::Load)),
+            (Category::CudaApi, "cuLibraryLoadData", Some(CodeWork::Load)),
+            (Category::CudaApi, "cuModuleUnload", Some(CodeWork::Unload)),
+            (Category::CudaApi, "cuLinkComplete", Some(CodeWork::Link)),
+            (Category::CudaApi, "cudaLaunchKernel_v7000", None),
+            (Category::Overhead, "Lazy Function Loading", Some(CodeWork::LazyLoad)),
+            (
+                Category::CpuOp,
+                "compile_fx_inner (dynamo_timed)",
+                Some(CodeWork::Compile),
+            ),
+            (Category::CpuOp, "Torch-Compiled Region: 0/0", None),
+            (
+                Category::NvtxRange,
+                "TSL:XlaCompile:#module=jit_step#",
+                Some(CodeWork::Compile),
+            ),
+        ] {
+            assert_eq!(CodeWork::of(category, name), work, "{name}");
+        }
+    }
+
+    #[test]
+    fn phases_of_a_compiler_that_nest_hold_the_host_once() {
+        let mut trace = Trace::new();
+        let operators = trace.thread(1, 1, Track::CpuOp);
+        trace.event(
+            Category::CpuOp,
+            operators,
+            "entire_frame_compile (dynamo_timed)",
+            0,
+            100,
+        );
+        trace.event(Category::CpuOp, operators, "compile_fx_inner (dynamo_timed)", 20, 80);
+        let result = ModuleLoadingResult::of(&trace.build(), ModuleLoadingParams::default());
+        assert_eq!((result.all.cost.total_ns, result.all.cost.held_ns), (160, 100));
+        assert_eq!(result.names[0].name, "entire_frame_compile (dynamo_timed)");
+        assert_eq!(result.kinds[0].kind, CodeWork::Compile);
+    }
+}
