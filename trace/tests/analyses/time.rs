@@ -324,6 +324,4 @@ fn parts_add_up_in_a_capture_of_two_gpus() {
         of("cpu_only_ns") + of("overlap_ns") + of("gpu_only_ns") + of("neither_ns"),
         of("total_ns")
     );
-    let patterns = analyze("launch-patterns", &Value::Null, &[&timeline]);
-    assert!(!patterns["patterns"].as_array().unwrap().is_empty());
 }
