@@ -2,8 +2,10 @@
 
 use std::process::ExitCode;
 
-use flopwatch_analysis::compare::ComparisonVerdict;
-use flopwatch_analysis::{Analysis, Compare, Request};
+use flopwatch_analysis::Analysis;
+use flopwatch_analysis::Request;
+use flopwatch_analysis::analyses::compare::Compare;
+use flopwatch_analysis::analyses::compare::ComparisonVerdict;
 
 use crate::analyze;
 use crate::cli::{CompareArguments, FailOn, ResultFormat};

@@ -4,11 +4,11 @@ mod calls;
 mod gpu;
 
 use crate::advice::finding::Evidence;
-use crate::interval::{Interval, Intervals};
-use crate::iteration::{self, Iteration, IterationOptions, Iterations};
+use crate::measures::interval::{Interval, Intervals};
+use crate::measures::iteration::{self, Iteration, IterationOptions, Iterations};
+use crate::measures::work::{GpuWork, Work};
 use crate::model::{Category, Events, Timeline};
 use crate::page::{Cell, Place, Unit};
-use crate::work::{GpuWork, Work};
 
 pub(crate) use calls::{Call, Calls};
 pub(crate) use gpu::{Gap, GapCause, GpuFacts, KERNEL_WAIT_NS};

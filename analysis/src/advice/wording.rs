@@ -27,7 +27,7 @@ pub(super) fn count(count: u64, one: &str, many: &str) -> String {
 /// As many letters of a kernel's name as a sentence bears.
 pub(super) fn short(name: &str) -> String {
     const MOST: usize = 60;
-    let name = crate::kernel_name::short(name);
+    let name = crate::measures::kernel_name::short(name);
     match name.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", name.get(..end).unwrap_or(name)),
         None => name.to_owned(),

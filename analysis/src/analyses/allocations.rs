@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
-use crate::host_call::{HostCall, ProcessGpus, without_version};
 use crate::input::Inputs;
+use crate::measures::host_call::{HostCall, ProcessGpus, without_version};
+use crate::measures::steady_state::{PhasedCost, SteadyState};
 use crate::model::{Category, ColumnId, Timeline, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Place, Table, Unit};
-use crate::steady_state::{PhasedCost, SteadyState};
 
 /// Allocations of memory by the CUDA API and by the framework.
 #[derive(Debug)]
@@ -180,7 +180,7 @@ impl Analysis for Allocations {
     const GROUP: Group = Group::Host;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
-        categories: Selection::Only(crate::iteration::ITERATION_CATEGORIES),
+        categories: Selection::Only(crate::measures::iteration::ITERATION_CATEGORIES),
         columns: Selection::Only(&[ColumnId::Launch, ColumnId::StepNumber, ColumnId::RangeStyle]),
         names: true,
         rows: true,

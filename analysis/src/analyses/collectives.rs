@@ -7,18 +7,18 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::collective::{Collective, CollectiveOperation, Collectives as Found, bytes_per_second};
-use crate::coverage::Coverage;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::interval::Intervals;
-use crate::kernel_class::WorkClass;
+use crate::measures::collective::{Collective, CollectiveOperation, Collectives as Found, bytes_per_second};
+use crate::measures::coverage::Coverage;
+use crate::measures::interval::Intervals;
+use crate::measures::kernel_class::WorkClass;
+use crate::measures::work::GpuWork;
 use crate::model::{Category, Figures, Timeline, approximate};
 use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Place};
-use crate::work::GpuWork;
 
 /// Message sizes, bandwidth, outliers and hidden time of the collectives of one capture.
 #[derive(Debug)]

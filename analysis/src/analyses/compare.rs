@@ -15,11 +15,11 @@ pub use differences::{CopyDifference, GpuTimeDifference, MemoryDifference, PeakM
 pub use verdict::{ComparedTime, ComparedTimeKind, ComparisonVerdict};
 
 use crate::analyses::compare::side::Side;
-use crate::counterpart::Units;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::iteration::IterateBy;
+use crate::measures::counterpart::Units;
+use crate::measures::iteration::IterateBy;
 use crate::model::{Category, ColumnId, Timeline};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;

@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
-use crate::exclusive_time::ratio;
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::interval::{Interval, Intervals};
+use crate::measures::exclusive_time::ratio;
+use crate::measures::interval::{Interval, Intervals};
 use crate::model::{Category, Events, Timeline};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;

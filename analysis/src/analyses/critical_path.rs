@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::critical_path::{self, PathPart, PathWindow, Segment};
 use crate::definition::{Analysis, AnalysisError, InputCount};
-use crate::exclusive_time::ratio;
 use crate::input::Inputs;
-use crate::interval::Interval;
-use crate::iteration::{self, Assignment, IterateBy, IterationOptions, IterationSource, Iterations};
+use crate::measures::critical_path::{self, PathPart, PathWindow, Segment};
+use crate::measures::exclusive_time::ratio;
+use crate::measures::interval::Interval;
+use crate::measures::iteration::{self, Assignment, IterateBy, IterationOptions, IterationSource, Iterations};
+use crate::measures::work::{GPU_WORK, GpuWork};
 use crate::model::{Category, ColumnId, Timeline, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
-use crate::work::{GPU_WORK, GpuWork};
 
 /// The longest chain of work that waits for work.
 #[derive(Debug)]

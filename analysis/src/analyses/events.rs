@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
+use crate::measures::record::{Cells, Field, Kind, fields};
 use crate::model::{Category, Timeline};
 use crate::needs::Needs;
-use crate::record::{Cells, Field, Kind, fields};
 
 /// Events in the order of their starts.
 #[derive(Debug)]

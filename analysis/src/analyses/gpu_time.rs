@@ -4,16 +4,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
-use crate::exclusive_time::{BusyByClass, ExclusiveTime, ratio};
-use crate::gpu::{Gpu, Window};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::interval::Interval;
+use crate::measures::exclusive_time::{BusyByClass, ExclusiveTime, ratio};
+use crate::measures::gpu::{Gpu, Window};
+use crate::measures::interval::Interval;
+use crate::measures::work::{GPU_WORK, GpuWork};
 use crate::model::Timeline;
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Bars, Cell, Page, Place, Series, Table, Unit};
-use crate::work::{GPU_WORK, GpuWork};
 
 /// Computation, exposed communication, exposed copies and idle time of each GPU.
 #[derive(Debug)]

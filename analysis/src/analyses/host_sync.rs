@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
-use crate::host_call::{CallCost, HostCall, ProcessGpus, process_of};
 use crate::input::Inputs;
-use crate::interval::{Interval, Intervals};
+use crate::measures::host_call::{CallCost, HostCall, ProcessGpus, process_of};
+use crate::measures::interval::{Interval, Intervals};
 use crate::model::{Category, ColumnId, Timeline};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;

@@ -10,18 +10,18 @@ use serde::{Deserialize, Serialize};
 
 use super::launches::not_captured;
 use crate::definition::{Analysis, AnalysisError, InputCount};
-use crate::enclosing::Threads;
-use crate::exclusive_time::ratio;
-use crate::gpu::{Gpu, GpuStream};
 use crate::input::Inputs;
-use crate::interval::Interval;
-use crate::launch::{Joined, LaunchCoverage};
+use crate::measures::enclosing::Threads;
+use crate::measures::exclusive_time::ratio;
+use crate::measures::gpu::{Gpu, GpuStream};
+use crate::measures::interval::Interval;
+use crate::measures::launch::{Joined, LaunchCoverage};
+use crate::measures::thread_activity::{HostActivity, ThreadActivities};
+use crate::measures::work::GpuWork;
 use crate::model::{Category, ColumnId, Timeline, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
-use crate::thread_activity::{HostActivity, ThreadActivities};
-use crate::work::GpuWork;
 
 pub use gaps::{GapHolder, GapPart, IdleGap};
 

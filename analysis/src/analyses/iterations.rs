@@ -8,20 +8,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
-use crate::exclusive_time::{BusyByClass, ExclusiveTime};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::interval::{Interval, Intervals};
-use crate::iteration::{
+use crate::measures::exclusive_time::{BusyByClass, ExclusiveTime};
+use crate::measures::interval::{Interval, Intervals};
+use crate::measures::iteration::{
     self, Assignment, ITERATION_CATEGORIES, ITERATION_COLUMNS, IterateBy, Iteration, IterationOptions, IterationSource,
     Iterations as Found,
 };
-use crate::kernel_class::WorkClass;
+use crate::measures::kernel_class::WorkClass;
+use crate::measures::work::{GpuWork, Work};
 use crate::model::{Category, Timeline, approximate, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
-use crate::work::{GpuWork, Work};
 
 pub use bubbles::PipelineBubbles;
 pub use detail::{IterationDetail, IterationKernel};
@@ -243,7 +243,11 @@ impl IterationsResult {
             left_out: 0,
         };
         if !timeline.capture.captured.iter().any(|category| category.is_gpu_work()) {
-            let missing = NotCaptured::unless_any(&timeline.capture, crate::work::GPU_WORK, "GPU time of iterations");
+            let missing = NotCaptured::unless_any(
+                &timeline.capture,
+                crate::measures::work::GPU_WORK,
+                "GPU time of iterations",
+            );
             result.not_captured.extend(missing);
         }
         let limit = index(params.limit);

@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::counterpart::{Counterpart, MatchedBy, Named, Parts, Presence, Tally, Units, counterparts};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::kernel_name;
+use crate::measures::counterpart::{Counterpart, MatchedBy, Named, Parts, Presence, Tally, Units, counterparts};
+use crate::measures::kernel_name;
 use crate::model::{Category, Timeline, approximate, figures_by_key};
 use crate::needs::{Needs, Selection};
 

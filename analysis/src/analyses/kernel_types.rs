@@ -6,16 +6,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
-use crate::exclusive_time::{BusyByClass, ratio};
-use crate::gpu::Gpu;
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::kernel_class::WorkClass;
+use crate::measures::exclusive_time::{BusyByClass, ratio};
+use crate::measures::gpu::Gpu;
+use crate::measures::kernel_class::WorkClass;
+use crate::measures::work::{GPU_WORK, GpuWork};
 use crate::model::{Category, Figures, Timeline, approximate, figures_by_key, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Bars, Cell, Page, Series, Table, Unit};
-use crate::work::{GPU_WORK, GpuWork};
 
 /// Time of each class of GPU work, and the kernels, copies and memsets that take most of it.
 #[derive(Debug)]

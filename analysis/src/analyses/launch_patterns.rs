@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::launches::not_captured;
 use crate::definition::{Analysis, AnalysisError, InputCount};
-use crate::holder::{Question, innermost, row_on};
 use crate::input::Inputs;
-use crate::launch::{Joined, LaunchCoverage};
+use crate::measures::holder::{Question, innermost, row_on};
+use crate::measures::launch::{Joined, LaunchCoverage};
+use crate::measures::work::GpuWork;
 use crate::model::{Category, ColumnId, Events, Timeline, Track, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Page, Place, Table, Unit};
-use crate::work::GpuWork;
 
 /// Frequent sequences of kernels, copies and memsets that one operator or range launches.
 #[derive(Debug)]
@@ -170,7 +170,7 @@ fn numbered<'a>(timeline: &'a Timeline, joined: &Joined) -> (Vec<u32>, Vec<&'a s
         });
         of_category.insert(*category, numbers.collect());
     }
-    let number = |launch: &crate::launch::Launch| {
+    let number = |launch: &crate::measures::launch::Launch| {
         let name = launch.work.events(timeline)?.name.get(index(launch.work.at))?;
         of_category.get(&launch.work.category)?.get(index(*name)).copied()
     };

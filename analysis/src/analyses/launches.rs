@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::launch::{Joined, Launch, LaunchCoverage, Spread};
+use crate::measures::launch::{Joined, Launch, LaunchCoverage, Spread};
+use crate::measures::work::{GPU_WORK, GpuWork};
 use crate::model::{Category, ColumnId, Timeline, figures_by_key, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Page, Place, Table, Unit};
-use crate::work::{GPU_WORK, GpuWork};
 
 /// Lengths of launching calls and of what they launched, and the delay between.
 #[derive(Debug)]

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
-use crate::host_call::{HostCall, ProcessGpus, without_version};
 use crate::input::Inputs;
+use crate::measures::host_call::{HostCall, ProcessGpus, without_version};
+use crate::measures::operation_name::normalised;
+use crate::measures::steady_state::{PhasedCost, SteadyState};
 use crate::model::{Category, Timeline, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
-use crate::operation_name::normalised;
 use crate::page::{Page, Place, Table, Unit};
-use crate::steady_state::{PhasedCost, SteadyState};
 
 /// Loading and compiling of code for GPUs.
 #[derive(Debug)]
@@ -190,7 +190,7 @@ impl Analysis for ModuleLoading {
             Category::CpuOp,
             Category::Overhead,
         ]),
-        columns: Selection::Only(crate::iteration::ITERATION_COLUMNS),
+        columns: Selection::Only(crate::measures::iteration::ITERATION_COLUMNS),
         names: true,
         rows: true,
         ..Needs::NOTHING

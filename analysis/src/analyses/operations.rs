@@ -19,16 +19,16 @@ pub use result::{
 };
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
-use crate::enclosing::{LaunchedWork, Threads};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::interval::{Interval, Intervals};
+use crate::measures::enclosing::{LaunchedWork, Threads};
+use crate::measures::interval::{Interval, Intervals};
+use crate::measures::work::GpuWork;
 use crate::model::{Category, ColumnId, Figures, RowMajor, Timeline, approximate, figures_by_key, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
 use crate::summary::Statistics;
-use crate::work::GpuWork;
 use calls::{Call, Calls};
 use memory::Memory;
 use split::{Parts, Splitter};

@@ -4,17 +4,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
-use crate::exclusive_time::{BusyByClass, ratio};
-use crate::gpu::{Gpu, Window};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::interval::{Interval, Intervals};
-use crate::kernel_class::WorkClass;
+use crate::measures::exclusive_time::{BusyByClass, ratio};
+use crate::measures::gpu::{Gpu, Window};
+use crate::measures::interval::{Interval, Intervals};
+use crate::measures::kernel_class::WorkClass;
+use crate::measures::work::{GPU_WORK, GpuWork};
 use crate::model::Timeline;
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Page, Table, Unit};
-use crate::work::{GPU_WORK, GpuWork};
 
 /// Overlap of computation, communication and copies on each GPU.
 #[derive(Debug)]
@@ -350,7 +350,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::exclusive_time::tests::{timeline, work};
+    use crate::measures::exclusive_time::tests::{timeline, work};
     use crate::model::Category;
     use crate::testing::Trace;
 

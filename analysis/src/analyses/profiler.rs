@@ -6,13 +6,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::analyses::{CpuGpu, CpuGpuParams, GpuTime, GpuTimeParams};
+use crate::analyses::cpu_gpu::CpuGpu;
+use crate::analyses::cpu_gpu::CpuGpuParams;
+use crate::analyses::gpu_time::GpuTime;
+use crate::analyses::gpu_time::GpuTimeParams;
 use crate::definition::{Analysis, AnalysisError, InputCount, NoParameters};
 use crate::group::Group;
 use crate::input::Inputs;
+use crate::measures::work::GPU_WORK;
 use crate::model::{Category, ColumnId, Timeline, approximate, figures_by_key, index};
 use crate::needs::{Needs, Selection};
-use crate::work::GPU_WORK;
 
 /// From this share of the time in percent on idle GPUs are a bottleneck.
 const IDLE_PCT: f64 = 30.0;

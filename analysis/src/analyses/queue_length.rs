@@ -4,18 +4,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::launches::not_captured;
-use crate::bins::Bins;
 use crate::definition::{Analysis, AnalysisError, InputCount};
-use crate::exclusive_time::ratio;
-use crate::gpu::GpuStream;
 use crate::input::Inputs;
-use crate::interval::Interval;
-use crate::launch::{Joined, LaunchCoverage};
+use crate::measures::bins::Bins;
+use crate::measures::exclusive_time::ratio;
+use crate::measures::gpu::GpuStream;
+use crate::measures::interval::Interval;
+use crate::measures::launch::{Joined, LaunchCoverage};
+use crate::measures::work::GpuWork;
 use crate::model::{Category, ColumnId, Timeline, approximate, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Lines, Page, Series, Table, Unit};
-use crate::work::GpuWork;
 
 /// Works of each stream that were launched and have not begun.
 #[derive(Debug)]

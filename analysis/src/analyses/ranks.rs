@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 
 use self::rank::{Found, RankCapture};
 use crate::definition::{Analysis, AnalysisError, InputCount};
-use crate::exclusive_time::{ExclusiveTime, ratio};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::interval::Interval;
-use crate::iteration::IterateBy;
-use crate::kernel_class::WorkClass;
+use crate::measures::exclusive_time::{ExclusiveTime, ratio};
+use crate::measures::interval::Interval;
+use crate::measures::iteration::IterateBy;
+use crate::measures::kernel_class::WorkClass;
+use crate::measures::work::GPU_WORK;
 use crate::model::{Category, Timeline};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Place};
-use crate::work::GPU_WORK;
 
 /// Several captures of one job side by side, each GPU a rank.
 #[derive(Debug)]
@@ -164,8 +164,8 @@ impl Analysis for Ranks {
     const INPUTS: InputCount = InputCount::Many;
     const GROUP: Group = Group::Comparison;
     const NEEDS: Needs = Needs {
-        categories: Selection::Only(crate::iteration::ITERATION_CATEGORIES),
-        columns: Selection::Only(crate::iteration::ITERATION_COLUMNS),
+        categories: Selection::Only(crate::measures::iteration::ITERATION_CATEGORIES),
+        columns: Selection::Only(crate::measures::iteration::ITERATION_COLUMNS),
         rows: true,
         names: true,
         ..Needs::NOTHING

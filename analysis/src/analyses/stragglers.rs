@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::collectives::{median, ratio};
-use crate::collective::{CollectiveOperation, Collectives as Found, bytes_per_second};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
+use crate::measures::collective::{CollectiveOperation, Collectives as Found, bytes_per_second};
 use crate::model::Figures;
 use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
@@ -208,7 +208,7 @@ impl StragglersResult {
         Self {
             not_captured: matching.not_captured.clone(),
             clocks: matching.clocks,
-            end_skew_median_ns: crate::rank_match::median(&mut skews),
+            end_skew_median_ns: crate::measures::rank_match::median(&mut skews),
             straggler,
             wait_ns,
             ranks,

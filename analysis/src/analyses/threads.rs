@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api_call::ApiCall;
-use crate::coverage::Coverage;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
-use crate::holder::{ThreadKey, thread_of};
 use crate::input::Inputs;
-use crate::interval::{Interval, Intervals};
+use crate::measures::api_call::ApiCall;
+use crate::measures::coverage::Coverage;
+use crate::measures::holder::{ThreadKey, thread_of};
+use crate::measures::interval::{Interval, Intervals};
+use crate::measures::os_call::OsCall;
 use crate::model::{Category, Figures, Timeline, Track, figures_by_key, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
-use crate::os_call::OsCall;
 use crate::page::Page;
 
 /// Work and waits of the threads of the host.

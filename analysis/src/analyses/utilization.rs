@@ -3,17 +3,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bins::Bins;
 use crate::definition::{Analysis, AnalysisError, InputCount};
-use crate::exclusive_time::{BusyByClass, ratio};
-use crate::gpu::Gpu;
 use crate::input::Inputs;
-use crate::interval::{Interval, Intervals};
+use crate::measures::bins::Bins;
+use crate::measures::exclusive_time::{BusyByClass, ratio};
+use crate::measures::gpu::Gpu;
+use crate::measures::interval::{Interval, Intervals};
+use crate::measures::work::{GPU_WORK, GpuWork};
 use crate::model::{Category, ColumnId, CounterSeries, Timeline, approximate, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Lines, Page, Series, Table, Unit};
-use crate::work::{GPU_WORK, GpuWork};
 
 /// Busy time, bytes copied and sampled series in equal parts of the capture.
 #[derive(Debug)]
@@ -414,7 +414,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::exclusive_time::tests::{timeline, work};
+    use crate::measures::exclusive_time::tests::{timeline, work};
     use crate::testing::Trace;
 
     fn params(bins: u32) -> UtilizationParams {

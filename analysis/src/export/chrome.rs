@@ -118,7 +118,7 @@ impl<W: Write> Writer<W> {
             ("stream", row.stream),
         ];
         let own = placed.events.columns.iter().map(|column| {
-            let value = crate::record::own(placed.events, column.id, placed.at);
+            let value = crate::measures::record::own(placed.events, column.id, placed.at);
             (column.id.name(), value)
         });
         let mut separator = ",\"args\":{";

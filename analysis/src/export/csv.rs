@@ -3,8 +3,8 @@
 use std::io::{BufWriter, Write};
 
 use super::{ExportError, Exported, Table};
+use crate::measures::record::{Cells, Kind};
 use crate::model::{CounterSeries, Timeline};
-use crate::record::{Cells, Kind};
 
 /// Columns of the table of samples.
 pub(super) const SAMPLE_FIELDS: [&str; 6] = ["source", "device", "metric", "unit", "t_ns", "value"];
@@ -20,7 +20,7 @@ pub(super) fn write<W: Write>(timeline: &Timeline, table: Table, out: W) -> Resu
 }
 
 fn events<W: Write>(timeline: &Timeline, writer: &mut csv::Writer<W>) -> Result<Exported, ExportError> {
-    let fields = crate::record::fields(timeline);
+    let fields = crate::measures::record::fields(timeline);
     writer.write_record(fields.iter().map(|field| field.name()))?;
     let mut exported = Exported::default();
     let mut number = String::new();

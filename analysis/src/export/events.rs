@@ -3,8 +3,8 @@
 use std::io::{BufWriter, Write};
 
 use super::{ExportError, Exported, MOST_EVENTS};
+use crate::measures::record::{Cells, Field, Kind};
 use crate::model::Timeline;
-use crate::record::{Cells, Field, Kind};
 
 pub(super) fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportError> {
     up_to(timeline, MOST_EVENTS, out)
@@ -32,7 +32,7 @@ fn up_to<W: Write>(timeline: &Timeline, most: u64, out: W) -> Result<Exported, E
             (cells, 0)
         })
         .collect();
-    let fields = crate::record::fields(timeline);
+    let fields = crate::measures::record::fields(timeline);
     let mut exported = Exported::default();
     while exported.events < most {
         // Each category is in order of start: the earliest of all is the first of one.

@@ -13,8 +13,8 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
 use super::{ExportError, Exported, SCHEMA_VERSION, Table};
+use crate::measures::record::{Cells, Field, Kind};
 use crate::model::{CounterSeries, Timeline};
-use crate::record::{Cells, Field, Kind};
 
 /// Rows per group.
 const GROUP: usize = 1 << 20;
@@ -26,7 +26,7 @@ const SAMPLES_SCHEMA: &str = "message samples { required binary source (UTF8); r
     required binary metric (UTF8); required binary unit (UTF8); required int64 t_ns (INTEGER(64,false)); required double value; }";
 
 pub(super) fn write<W: Write + Send>(timeline: &Timeline, table: Table, out: W) -> Result<Exported, ExportError> {
-    let fields = crate::record::fields(timeline);
+    let fields = crate::measures::record::fields(timeline);
     let schema = match table {
         Table::Events => events_schema(&fields),
         Table::Samples => SAMPLES_SCHEMA.to_owned(),

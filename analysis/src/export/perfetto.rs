@@ -92,7 +92,7 @@ fn launching(timeline: &Timeline) -> Vec<bool> {
 
 /// The call that launched an event.
 fn launch(events: &Events, at: usize) -> Option<usize> {
-    usize::try_from(crate::record::own(events, ColumnId::Launch, at)?).ok()
+    usize::try_from(crate::measures::record::own(events, ColumnId::Launch, at)?).ok()
 }
 
 /// Numbers of strings, from 1 on.
@@ -207,7 +207,7 @@ impl<'a, W: Write> Writer<'a, W> {
         let correlation = events.correlation.get(at).copied().unwrap_or(0);
         let correlation = (correlation != 0).then_some((CORRELATION, u64::from(correlation)));
         let own = events.columns.iter().filter_map(|column| {
-            let value = crate::record::own(events, column.id, at)?;
+            let value = crate::measures::record::own(events, column.id, at)?;
             Some((column.id.name(), value))
         });
         for (name, value) in correlation.into_iter().chain(own) {

@@ -1,6 +1,6 @@
 //! Operations of real captures.
 
-use flopwatch_analysis::operations::{Operation, OperationKind, Operations, OperationsParams, of};
+use flopwatch_analysis::analyses::operations::{Operation, OperationKind, Operations, OperationsParams, of};
 use flopwatch_trace::model::Timeline;
 
 use crate::captures::timeline;

@@ -1,8 +1,8 @@
 //! The calls of the CUDA API.
 
-use crate::api_call::ApiCall;
-use crate::host_call::without_version;
-use crate::interval::{Interval, Intervals};
+use crate::measures::api_call::ApiCall;
+use crate::measures::host_call::without_version;
+use crate::measures::interval::{Interval, Intervals};
 use crate::model::{Category, ColumnId, Events, Timeline, index};
 
 /// A call.

@@ -1,10 +1,10 @@
 //! The time of one GPU.
 
-use crate::gpu::Gpu;
-use crate::interval::{Interval, Intervals};
-use crate::kernel_class::WorkClass;
+use crate::measures::gpu::Gpu;
+use crate::measures::interval::{Interval, Intervals};
+use crate::measures::kernel_class::WorkClass;
+use crate::measures::work::{GpuWork, Work};
 use crate::model::{Category, Timeline};
-use crate::work::{GpuWork, Work};
 
 /// Longest gap between two pieces of work of which the second was launched in time, that is put down to the GPU itself: HTA's
 /// `consecutive_kernel_delay`.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::collective::{Collective, CollectiveOperation, Collectives};
-use crate::gpu::Gpu;
+use crate::measures::collective::{Collective, CollectiveOperation, Collectives};
+use crate::measures::gpu::Gpu;
 use crate::model::Category;
 use crate::page::Unit;
 

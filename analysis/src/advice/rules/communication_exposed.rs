@@ -2,10 +2,10 @@
 
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::kernel_class::WorkClass;
+use crate::measures::kernel_class::WorkClass;
+use crate::measures::work::Work;
 use crate::model::Category;
 use crate::page::Unit;
-use crate::work::Work;
 
 /// Fires where communication is not hidden behind computation.
 #[derive(Debug)]

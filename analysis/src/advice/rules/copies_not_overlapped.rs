@@ -2,10 +2,10 @@
 
 use crate::advice::wording::{bytes, share, time};
 use crate::advice::{About, Area, Facts, Found, Rule, Threshold, Verdict};
-use crate::interval::Intervals;
+use crate::measures::interval::Intervals;
+use crate::measures::work::Work;
 use crate::model::{Category, ColumnId, index};
 use crate::page::Unit;
-use crate::work::Work;
 
 /// Fires where copies from and to the host are not hidden behind kernels.
 #[derive(Debug)]

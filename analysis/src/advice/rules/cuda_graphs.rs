@@ -3,7 +3,7 @@
 use crate::advice::facts::Calls;
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::api_call::ApiCall;
+use crate::measures::api_call::ApiCall;
 use crate::model::Category;
 use crate::page::Unit;
 

@@ -2,9 +2,9 @@
 
 use crate::advice::wording::{bytes, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::measures::work::Work;
 use crate::model::{Category, ColumnId, index};
 use crate::page::Unit;
-use crate::work::Work;
 
 /// Fires where copies within the GPU take a part of the window.
 #[derive(Debug)]

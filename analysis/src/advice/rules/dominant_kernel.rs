@@ -2,7 +2,7 @@
 
 use crate::advice::wording::{count, share, short, time};
 use crate::advice::{About, Area, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::kernel_class::WorkClass;
+use crate::measures::kernel_class::WorkClass;
 use crate::model::{Category, index};
 use crate::page::Unit;
 

@@ -2,8 +2,8 @@
 
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::enclosing::{LaunchedWork, Threads};
-use crate::interval::Interval;
+use crate::measures::enclosing::{LaunchedWork, Threads};
+use crate::measures::interval::Interval;
 use crate::model::{Category, ColumnId, index};
 use crate::page::Unit;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::advice::facts::Calls;
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Facts, Found, Rule, Threshold, Verdict};
-use crate::api_call::ApiCall;
+use crate::measures::api_call::ApiCall;
 use crate::model::Category;
 use crate::page::Unit;
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::gpu::Gpu;
-use crate::interval::Interval;
-use crate::iteration::Assignment;
+use crate::measures::gpu::Gpu;
+use crate::measures::interval::Interval;
+use crate::measures::iteration::Assignment;
 use crate::page::Unit;
 
 /// Fires where the idle time between the last work of an iteration and the first of the next adds up.

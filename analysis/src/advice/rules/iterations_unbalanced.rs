@@ -2,7 +2,7 @@
 
 use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::iteration::Iteration;
+use crate::measures::iteration::Iteration;
 use crate::page::Unit;
 
 /// Fires where slow iterations add up.

@@ -3,7 +3,7 @@
 use crate::advice::facts::GapCause;
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::interval::Interval;
+use crate::measures::interval::Interval;
 use crate::model::Category;
 use crate::page::Unit;
 

@@ -2,7 +2,7 @@
 
 use crate::advice::wording::{share, short, time};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::kernel_class::WorkClass;
+use crate::measures::kernel_class::WorkClass;
 use crate::model::{Category, ColumnId, approximate, index};
 use crate::page::{Cell, Unit};
 

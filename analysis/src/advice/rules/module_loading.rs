@@ -2,8 +2,8 @@
 
 use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Facts, Found, Rule, Threshold, Verdict};
-use crate::api_call::ApiCall;
-use crate::interval::{Interval, Intervals};
+use crate::measures::api_call::ApiCall;
+use crate::measures::interval::{Interval, Intervals};
 use crate::model::Category;
 use crate::page::Unit;
 

@@ -1,7 +1,7 @@
 //! A program that uses the GPU, in a capture without a kernel.
 
 use crate::advice::{About, Area, Facts, Found, Rule, Severity, Verdict};
-use crate::api_call::ApiCall;
+use crate::measures::api_call::ApiCall;
 use crate::model::Category;
 use crate::page::Unit;
 

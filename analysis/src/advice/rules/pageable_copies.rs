@@ -2,11 +2,11 @@
 
 use crate::advice::wording::{bytes, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::gpu::Gpu;
-use crate::interval::Intervals;
+use crate::measures::gpu::Gpu;
+use crate::measures::interval::Intervals;
+use crate::measures::work::Work;
 use crate::model::{Category, ColumnId, MemoryKind, index};
 use crate::page::Unit;
-use crate::work::Work;
 
 /// Fires where `cudaMemcpy*Async` copies from or to pageable memory.
 #[derive(Debug)]

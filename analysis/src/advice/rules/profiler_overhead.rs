@@ -2,7 +2,7 @@
 
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::interval::{Interval, Intervals};
+use crate::measures::interval::{Interval, Intervals};
 use crate::model::Category;
 use crate::page::Unit;
 

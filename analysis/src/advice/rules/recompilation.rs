@@ -2,7 +2,7 @@
 
 use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::interval::{Interval, Intervals};
+use crate::measures::interval::{Interval, Intervals};
 use crate::model::{Category, Events, index};
 use crate::page::Unit;
 

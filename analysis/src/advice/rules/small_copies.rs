@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::advice::wording::{bytes, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::interval::Intervals;
+use crate::measures::interval::Intervals;
+use crate::measures::work::Work;
 use crate::model::{Category, ColumnId, index};
 use crate::page::Unit;
-use crate::work::Work;
 
 /// Fires where many small copies in one direction take time beside no kernel.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::advice::wording::{share, short, time};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::kernel_class::WorkClass;
+use crate::measures::kernel_class::WorkClass;
 use crate::model::{Category, ColumnId, index};
 use crate::page::{Cell, Unit};
 

@@ -3,11 +3,11 @@
 use crate::advice::facts::Calls;
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Facts, Found, Rule, Threshold, Verdict};
-use crate::api_call::ApiCall;
-use crate::interval::Intervals;
+use crate::measures::api_call::ApiCall;
+use crate::measures::interval::Intervals;
+use crate::measures::work::Work;
 use crate::model::{Category, ColumnId, index};
 use crate::page::Unit;
-use crate::work::Work;
 
 /// Fires where `cudaMemcpy` and its kin that are not asynchronous leave the GPU without kernels.
 #[derive(Debug)]

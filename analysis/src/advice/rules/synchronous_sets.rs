@@ -3,10 +3,10 @@
 use crate::advice::facts::Calls;
 use crate::advice::wording::{count, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Severity, Verdict};
-use crate::api_call::ApiCall;
+use crate::measures::api_call::ApiCall;
+use crate::measures::work::Work;
 use crate::model::{Category, ColumnId, MemoryKind, index};
 use crate::page::Unit;
-use crate::work::Work;
 
 /// Fires on nsys's rule `cuda_memset_sync`: a set that is not asynchronous, of pinned or managed memory.
 #[derive(Debug)]

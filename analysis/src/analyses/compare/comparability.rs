@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::differences::TimeDifference;
 use super::side::Side;
-use crate::counterpart::{Presence, Units};
-use crate::iteration::IterationSource;
+use crate::measures::counterpart::{Presence, Units};
+use crate::measures::iteration::IterationSource;
 use crate::model::approximate;
 
 /// What is left of the score where two profilers with different costs recorded.

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::side::{Entry, Side};
-use crate::counterpart::{Counterpart, MatchedBy, Named, Parts, Presence, Tally, Units, counterparts};
-use crate::kernel_class::WorkClass;
+use crate::measures::counterpart::{Counterpart, MatchedBy, Named, Parts, Presence, Tally, Units, counterparts};
+use crate::measures::kernel_class::WorkClass;
 use crate::model::{Category, approximate};
 use crate::page::Place;
 

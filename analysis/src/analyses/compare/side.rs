@@ -4,16 +4,16 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::{CompareParams, ComparedCapture};
-use crate::counterpart::{Named, Tally};
-use crate::exclusive_time::{BusyByClass, ExclusiveTime};
-use crate::gpu::Gpu;
-use crate::interval::{Interval, Intervals};
-use crate::iteration::{self, Assignment, Iteration, IterationOptions, Iterations};
-use crate::kernel_name;
+use crate::measures::counterpart::{Named, Tally};
+use crate::measures::exclusive_time::{BusyByClass, ExclusiveTime};
+use crate::measures::gpu::Gpu;
+use crate::measures::interval::{Interval, Intervals};
+use crate::measures::iteration::{self, Assignment, Iteration, IterationOptions, Iterations};
+use crate::measures::kernel_name;
+use crate::measures::operation_name;
+use crate::measures::work::{GpuWork, Work};
 use crate::model::{Category, ColumnId, Events, LossReason, Timeline, index};
-use crate::operation_name;
 use crate::page::Place;
-use crate::work::{GpuWork, Work};
 
 /// One of the captures.
 pub(super) struct Side<'a> {

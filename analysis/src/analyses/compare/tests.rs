@@ -1,5 +1,5 @@
 use super::*;
-use crate::counterpart::{MatchedBy, Presence};
+use crate::measures::counterpart::{MatchedBy, Presence};
 use crate::model::{Allocation, Device, Track};
 use crate::testing::Trace;
 

@@ -2,7 +2,7 @@
 
 use super::{CriticalPath, CriticalPathResult};
 use crate::definition::Analysis;
-use crate::exclusive_time::ratio;
+use crate::measures::exclusive_time::ratio;
 use crate::model::approximate;
 use crate::page::{Bars, Page, Place, Series, Table, Unit};
 

@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::SyncKind;
-use crate::holder::{Question, innermost, row_on};
-use crate::host_call::{CallCost, HostCall, ProcessGpus};
+use crate::measures::holder::{Question, innermost, row_on};
+use crate::measures::host_call::{CallCost, HostCall, ProcessGpus};
+use crate::measures::operation_name::normalised;
 use crate::model::{Category, ColumnId, Events, Timeline, Track, index};
-use crate::operation_name::normalised;
 use crate::page::Place;
 
 /// A range, operator, annotation or function that holds waits.

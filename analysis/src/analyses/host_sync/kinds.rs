@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::host_call::{HostCall, without_version};
+use crate::measures::host_call::{HostCall, without_version};
 use crate::model::{Category, ColumnId, Events, MemoryKind, Timeline, index};
 
 /// Why the host waits in a call.

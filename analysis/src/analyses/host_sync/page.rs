@@ -1,7 +1,7 @@
 //! How people read the waits of the host.
 
 use super::HostSyncResult;
-use crate::host_call::CallCost;
+use crate::measures::host_call::CallCost;
 use crate::page::{Page, Table, Unit};
 
 pub(super) fn page(about: &str, result: &HostSyncResult) -> Page {

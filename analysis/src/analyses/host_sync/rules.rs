@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::HostSyncParams;
 use super::kinds::{Transfer, Transfers};
-use crate::host_call::{HostCall, without_version};
-use crate::interval::Interval;
+use crate::measures::host_call::{HostCall, without_version};
+use crate::measures::interval::Interval;
 use crate::model::{Category, ColumnId, Row, Timeline};
 use crate::page::Place;
 

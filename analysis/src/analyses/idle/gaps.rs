@@ -6,14 +6,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Gap, IdleCause, IdleClass};
-use crate::enclosing::Threads;
-use crate::exclusive_time::ratio;
-use crate::gpu::Gpu;
-use crate::holder::{Question, innermost, row_on};
-use crate::interval::Interval;
+use crate::measures::enclosing::Threads;
+use crate::measures::exclusive_time::ratio;
+use crate::measures::gpu::Gpu;
+use crate::measures::holder::{Question, innermost, row_on};
+use crate::measures::interval::Interval;
+use crate::measures::thread_activity::{HostActivity, ThreadActivities};
+use crate::measures::work::GpuWork;
 use crate::model::{Category, ColumnId, Events, Timeline, Track, index};
-use crate::thread_activity::{HostActivity, ThreadActivities};
-use crate::work::GpuWork;
 
 /// A gap of a GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -76,7 +76,7 @@ const HOLDERS: [(Category, Track); 4] = [
 /// The call of each work: its row, and when it ran.
 pub(super) fn calls(timeline: &Timeline, all: &GpuWork) -> Vec<Option<(u32, Interval)>> {
     let calls = timeline.capture.events.get(&Category::CudaApi);
-    let of = |work: &crate::work::Work| {
+    let of = |work: &crate::measures::work::Work| {
         let (calls, at) = (calls?, work.launch(timeline)?);
         Some((*calls.row.get(at)?, Interval::of(calls, at)))
     };

@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{IterationRow, devices};
-use crate::exclusive_time::ratio;
-use crate::interval::{Interval, Intervals};
+use crate::measures::exclusive_time::ratio;
+use crate::measures::interval::{Interval, Intervals};
+use crate::measures::work::GpuWork;
 use crate::model::Timeline;
-use crate::work::GpuWork;
 
 /// How long one device waited for others, over all iterations without warm-up.
 ///

@@ -2,7 +2,7 @@
 
 use super::{Iterations, IterationsResult};
 use crate::definition::Analysis;
-use crate::iteration::IterationSource;
+use crate::measures::iteration::IterationSource;
 use crate::model::approximate;
 use crate::page::{Bars, Page, Place, Series, Table, Unit};
 
@@ -29,7 +29,7 @@ pub(super) fn of(result: &IterationsResult) -> Page {
         ),
         (
             "GPU idle inside",
-            crate::exclusive_time::ratio(parts.idle_ns, parts.window_ns).into(),
+            crate::measures::exclusive_time::ratio(parts.idle_ns, parts.window_ns).into(),
             Unit::Ratio,
         ),
     ]);

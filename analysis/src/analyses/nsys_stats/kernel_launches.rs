@@ -12,7 +12,7 @@ use super::parameters::NsysKernelParams;
 use super::rounding::tenths;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::interval::Interval;
+use crate::measures::interval::Interval;
 use crate::model::{Category, ColumnId, Events, Timeline, figures_by_key, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::heads::count;
 use super::parameters::{NsysKernelName, NsysKernelParams};
+use crate::measures::call_ranges;
+use crate::measures::kernel_name;
 use crate::model::{Category, ColumnId, Events, NameDetail, Row, Timeline, index};
 use crate::not_captured::NotCaptured;
-use crate::{call_ranges, kernel_name};
 
 /// What the names of kernels are made of where ranges may stand before them.
 pub(super) const KERNELS_AND_RANGES: &[Category] = &[Category::CudaKernel, Category::CudaApi, Category::NvtxRange];

@@ -10,16 +10,16 @@ use super::gpu::lacking;
 use super::heads::{count, plain, rounded, table, tenth};
 use super::parameters::NsysParams;
 use super::push_pop_trace::{MOST_LEVELS, number, stack_text};
-use crate::call_ranges;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
+use crate::measures::call_ranges;
+use crate::measures::range_tree::RangeTree;
+use crate::measures::work::GPU_WORK;
 use crate::model::{Category, ColumnId, Events, Row, Timeline, approximate, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Place};
-use crate::range_tree::RangeTree;
 use crate::summary::Statistics;
-use crate::work::GPU_WORK;
 
 /// Projections by range.
 #[derive(Debug)]

@@ -9,11 +9,11 @@ use super::heads::{count, plain, table};
 use super::parameters::NsysParams;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
+use crate::measures::range_tree::RangeTree;
 use crate::model::{Category, ColumnId, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Place};
-use crate::range_tree::RangeTree;
 
 /// Most ranges of a stack that are named: the innermost ones.
 pub(super) const MOST_LEVELS: usize = 1000;

@@ -10,11 +10,11 @@ use super::parameters::{NsysKernelParams, NsysParams};
 use super::rounding::megabytes;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
+use crate::measures::work::GPU_WORK;
 use crate::model::{Category, ColumnId, Events, MemoryKind, Row, Timeline, approximate, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Page, Place};
-use crate::work::GPU_WORK;
 
 /// Kernels, copies and memsets in the order of their starts.
 #[derive(Debug)]

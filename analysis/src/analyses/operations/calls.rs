@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::OperationKind;
-use crate::enclosing::Threads;
-use crate::interval::Interval;
+use crate::measures::enclosing::Threads;
+use crate::measures::interval::Interval;
+use crate::measures::operation_name::normalised;
 use crate::model::{Category, ColumnId, Events, Timeline, index};
-use crate::operation_name::normalised;
 
 /// [`ColumnId::RangeStyle`] of a range that nests.
 const PUSH_POP: u64 = 0;

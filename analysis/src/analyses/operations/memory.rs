@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::interval::Interval;
+use crate::measures::interval::Interval;
 use crate::model::{Allocation, Timeline};
 
 use super::OperationMemory;

@@ -13,13 +13,13 @@ pub use read::{LONGEST_FILE, MOST_ENTRIES, ProfileError, is_profile, read, write
 use super::calls::Calls;
 use super::{Known, NEEDS, OperationChoice, OperationKind, OperationsParams, Parts, Splitter};
 use crate::definition::{Analysis, AnalysisError, InputCount};
-use crate::enclosing::Threads;
 use crate::group::Group;
 use crate::input::Inputs;
+use crate::measures::enclosing::Threads;
+use crate::measures::work::GpuWork;
 use crate::model::{Timeline, approximate, index};
 use crate::needs::Needs;
 use crate::page::Page;
-use crate::work::GpuWork;
 
 use super::memory::Memory;
 

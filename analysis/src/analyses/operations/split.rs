@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::calls::{Call, leaves_the_device};
-use crate::api_call::ApiCall;
-use crate::enclosing::{LaunchedWork, Threads};
-use crate::interval::{Interval, Intervals, Measured};
+use crate::measures::api_call::ApiCall;
+use crate::measures::enclosing::{LaunchedWork, Threads};
+use crate::measures::interval::{Interval, Intervals, Measured};
+use crate::measures::work::{GPU_WORK, GpuWork};
 use crate::model::{Category, ColumnId, Timeline, index};
-use crate::work::{GPU_WORK, GpuWork};
 
 /// The parts of one call, or of all calls of an operation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Rank, RanksParams};
-use crate::counterpart::Tally;
-use crate::exclusive_time::{BusyByClass, ExclusiveTime, ratio};
-use crate::gpu::Gpu;
-use crate::interval::Interval;
-use crate::iteration::{self, Assignment, IterationOptions, Iterations};
+use crate::measures::counterpart::Tally;
+use crate::measures::exclusive_time::{BusyByClass, ExclusiveTime, ratio};
+use crate::measures::gpu::Gpu;
+use crate::measures::interval::Interval;
+use crate::measures::iteration::{self, Assignment, IterationOptions, Iterations};
+use crate::measures::work::GpuWork;
 use crate::model::{Category, Timeline, approximate, index};
 use crate::not_captured::NotCaptured;
 use crate::page::Place;
-use crate::work::GpuWork;
 
 /// A capture with its iterations.
 pub(super) struct RankCapture<'a> {

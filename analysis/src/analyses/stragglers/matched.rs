@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::{ClockAlignment, StragglerCall, StragglerRank};
-use crate::collective::{Collective, CollectiveOperation, Collectives};
 use crate::input::Inputs;
+use crate::measures::collective::{Collective, CollectiveOperation, Collectives};
+use crate::measures::rank_match::{RankCollective, offsets, shift};
 use crate::model::{Category, Timeline};
 use crate::not_captured::NotCaptured;
 use crate::page::Place;
-use crate::rank_match::{RankCollective, offsets, shift};
 
 /// A collective on all ranks of its group that were captured. Times are those of the aligned clocks.
 #[derive(Debug, Clone)]

@@ -24,11 +24,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::interval::{Interval, Intervals};
-use crate::iteration::{Assignment, Iterations};
-use crate::kernel_class::WorkClass;
+use crate::measures::interval::{Interval, Intervals};
+use crate::measures::iteration::{Assignment, Iterations};
+use crate::measures::kernel_class::WorkClass;
+use crate::measures::work::GpuWork;
 use crate::model::{Category, Timeline, index};
-use crate::work::GpuWork;
 
 use graph::{Graph, Item};
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::ranges::process;
 use super::{IterationSource, Iterations};
+use crate::measures::work::{GpuWork, Work};
 use crate::model::{Category, Timeline, index};
-use crate::work::{GpuWork, Work};
 
 /// The iteration of each piece of GPU work, and how it was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! The NVTX ranges around each call of the CUDA API, as `nsys stats` matches them; the join the other way round is in
-//! [`enclosing`](crate::enclosing).
+//! [`enclosing`](crate::measures::enclosing).
 //!
 //! A range encloses a call of its own thread that starts not before it and ends not after it.
 
-use crate::enclosing::Threads;
+use crate::measures::enclosing::Threads;
+use crate::measures::range_tree::OpenRanges;
 use crate::model::{Category, Events, Timeline, index};
-use crate::range_tree::OpenRanges;
 
 /// Calls `found` for each of `calls` with the ranges around it: places among the events of [`Category::NvtxRange`], the one that began first
 /// comes first, so that of nested ranges the innermost is the last. A call outside of all ranges gets none.

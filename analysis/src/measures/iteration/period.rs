@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::share::{median, ratio};
 use super::{Iteration, IterationSource, Iterations};
-use crate::interval::Interval;
+use crate::measures::interval::Interval;
+use crate::measures::work::GpuWork;
 use crate::model::{Category, Timeline, index};
-use crate::work::GpuWork;
 
 /// Least confidence of a period.
 const LEAST_CONFIDENCE: f64 = 0.6;

@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
-use crate::interval::{Interval, Intervals};
+use crate::measures::interval::{Interval, Intervals};
+use crate::measures::work::{GpuWork, Work};
 use crate::model::{Category, Timeline, index};
-use crate::work::{GpuWork, Work};
 
 /// The threads of a timeline, numbered from 0. A thread has a row per track, and all of them have its number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Which collective of one rank is which of another, and how their clocks differ.
 
-use crate::collective::CollectiveOperation;
+use crate::measures::collective::CollectiveOperation;
 
 /// A collective as one rank ran it, on a clock that all ranks may or may not share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

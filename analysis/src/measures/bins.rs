@@ -1,6 +1,6 @@
 //! Equal parts of a window of time.
 
-use crate::interval::Interval;
+use crate::measures::interval::Interval;
 
 /// A window in equal parts. Where its length is not a multiple of their number, some are a nanosecond longer than others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

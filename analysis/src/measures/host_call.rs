@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::coverage::Coverage;
-use crate::interval::{Interval, Intervals};
+use crate::measures::coverage::Coverage;
+use crate::measures::interval::{Interval, Intervals};
+use crate::measures::work::{GPU_WORK, GpuWork};
 use crate::model::{Category, Row, Timeline, index};
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Place, Unit};
-use crate::work::{GPU_WORK, GpuWork};
 
 /// A call of the CUDA API, or another event of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::graph::{Edge, Graph, begin, end};
 use super::host::Host;
 use super::{Item, PathPart, PathWindow};
-use crate::interval::Interval;
+use crate::measures::interval::Interval;
+use crate::measures::work::{GpuWork, Work};
 use crate::model::{Category, Timeline, Track, index};
-use crate::work::{GpuWork, Work};
 
 /// Works of one stream by start: item, and place among all work of the window.
 type Streams = BTreeMap<u32, Vec<u32>>;

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::interval::{Interval, Intervals};
-use crate::kernel_class::WorkClass;
+use crate::measures::interval::{Interval, Intervals};
+use crate::measures::kernel_class::WorkClass;
+use crate::measures::work::GpuWork;
 use crate::model::approximate;
-use crate::work::GpuWork;
 
 /// The parts of a window. They add up to it exactly: `compute + exposed communication + exposed memory + idle = window`.
 ///

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::host_call::{CallCost, HostCall, ProcessGpus};
-use crate::iteration::{self, IterationOptions};
+use crate::measures::host_call::{CallCost, HostCall, ProcessGpus};
+use crate::measures::iteration::{self, IterationOptions};
 use crate::model::Timeline;
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Unit};

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{CollectiveOperation, element_bytes};
-use crate::holder::{Question, innermost, row_on};
-use crate::interval::Interval;
-use crate::kernel_class::WorkClass;
+use crate::measures::holder::{Question, innermost, row_on};
+use crate::measures::interval::Interval;
+use crate::measures::kernel_class::WorkClass;
 use crate::model::{Category, Column, ColumnId, Events, Timeline, Track, index};
 use crate::needs::{Needs, Selection};
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::interval::{Interval, Intervals};
-use crate::kernel_class::WorkClass;
+use crate::measures::interval::{Interval, Intervals};
+use crate::measures::kernel_class::WorkClass;
 use crate::model::{Category, ColumnId, Events, Timeline, index};
 
 /// What an analysis needs so that [`GpuWork::of`] finds everything: the categories of GPU work.

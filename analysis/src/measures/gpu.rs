@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::interval::Interval;
+use crate::measures::interval::Interval;
+use crate::measures::work::GpuWork;
 use crate::model::Timeline;
-use crate::work::GpuWork;
 
 /// A GPU of a timeline. Ordinals are unique within a machine only, and a merged session holds captures of several machines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]

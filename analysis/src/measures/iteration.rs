@@ -12,10 +12,10 @@ mod share;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::interval::Interval;
+use crate::measures::interval::Interval;
+use crate::measures::work::GpuWork;
 use crate::model::{Category, ColumnId, Timeline, index};
 use crate::not_captured::NotCaptured;
-use crate::work::GpuWork;
 
 pub use assign::Assignment;
 pub use ranges::normalized;

@@ -1,7 +1,7 @@
 //! The graph, and the longest path through it.
 
 use super::PathPart;
-use crate::interval::Interval;
+use crate::measures::interval::Interval;
 use crate::model::{Category, index};
 
 /// An event of the graph. Its nodes are its begin and its end.

@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::api_call::ApiCall;
-use crate::enclosing::Threads;
-use crate::interval::Interval;
+use crate::measures::api_call::ApiCall;
+use crate::measures::enclosing::Threads;
+use crate::measures::interval::Interval;
 use crate::model::{Category, Timeline, index};
 
 /// What a thread does.
@@ -186,7 +186,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::interval::Intervals;
+    use crate::measures::interval::Intervals;
     use crate::model::Track;
     use crate::testing::Trace;
 

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::share::{median, ratio};
 use super::{Iteration, IterationSource, Iterations};
-use crate::interval::Interval;
+use crate::measures::interval::Interval;
+use crate::measures::work::GpuWork;
 use crate::model::{Category, ColumnId, Events, Timeline, index};
-use crate::work::GpuWork;
 
 /// Fewest ranges that repeat.
 const FEWEST: usize = 3;

@@ -1,6 +1,6 @@
 //! How much of a set of time lies within any interval, each answer in logarithmic time.
 
-use crate::interval::{Interval, Intervals};
+use crate::measures::interval::{Interval, Intervals};
 
 /// A set of time with the sums of its lengths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

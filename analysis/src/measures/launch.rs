@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::interval::Interval;
+use crate::measures::interval::Interval;
+use crate::measures::work::{GpuWork, Work};
 use crate::model::{Category, Figures, Timeline, approximate};
-use crate::work::{GpuWork, Work};
 
 /// A piece of work and its call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

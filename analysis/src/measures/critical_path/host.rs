@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::graph::{Edge, Graph, Node, begin, end};
 use super::{Item, PathPart, PathWindow};
-use crate::interval::Interval;
+use crate::measures::interval::Interval;
+use crate::measures::work::GpuWork;
 use crate::model::{Category, Timeline, index};
-use crate::work::GpuWork;
 
 /// What the GPU's part needs to know of the processor's.
 pub(super) struct Host {

@@ -1,0 +1,29 @@
+//! What analyses are made of: intervals and their algebra, the work of GPUs and what launched it, calls of the host, iterations, names,
+//! statistics. Each is a pure function of a timeline, and stands here once.
+
+pub mod api_call;
+pub mod bins;
+pub mod call_ranges;
+pub mod collective;
+pub mod counterpart;
+pub mod coverage;
+pub mod critical_path;
+pub mod enclosing;
+pub mod exclusive_time;
+pub mod gpu;
+pub mod holder;
+pub mod host_call;
+pub mod interval;
+pub mod iteration;
+pub mod kernel_class;
+pub mod kernel_name;
+pub mod launch;
+pub mod operation_name;
+pub mod os_call;
+pub mod range_tree;
+pub mod rank_match;
+pub(crate) mod record;
+pub mod significance;
+pub mod steady_state;
+pub mod thread_activity;
+pub mod work;
