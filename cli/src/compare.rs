@@ -144,7 +144,7 @@ async fn result(gateway: &Gateway, path: &str) -> Result<Vec<u8>, Error> {
                 return Ok(body.to_bytes().to_vec());
             }
             Err(error @ GatewayError::Refused { .. }) if error.may_pass() && Instant::now() < until => {
-                sleep(PAUSE).await
+                sleep(PAUSE).await;
             }
             Err(error) => return Err(error.into()),
         }

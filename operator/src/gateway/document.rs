@@ -95,13 +95,61 @@ struct Whole<'a> {
 #[serde(rename_all = "camelCase")]
 struct Parts<'a> {
     schemas: BTreeMap<String, Part<'a, RefOr<Schema>>>,
+    /// What all analyses have in common, which would otherwise stand in the document once for each.
+    responses: BTreeMap<String, Value>,
+    parameters: BTreeMap<String, Value>,
     security_schemes: BTreeMap<&'a String, &'a RefOr<SecurityScheme>>,
+}
+
+/// What all analyses answer and understand.
+#[derive(Default)]
+struct Common {
+    responses: BTreeMap<String, Value>,
+    parameters: BTreeMap<String, Value>,
+}
+
+impl Common {
+    /// Moves parameters, and answers other than the result, of the path that stands for all out of it, and leaves references to them.
+    fn of(template: &mut Value) -> Self {
+        let mut common = Self::default();
+        let operations = template.as_object_mut().into_iter().flat_map(Map::values_mut);
+        for operation in operations {
+            if let Some(Value::Array(parameters)) = operation.get_mut("parameters") {
+                for parameter in parameters {
+                    let name = parameter.get("name").and_then(Value::as_str).unwrap_or_default();
+                    let letters = name.chars().filter(char::is_ascii_alphanumeric);
+                    let key = format!("Analysis{}", letters.collect::<String>());
+                    move_to(&mut common.parameters, "parameters", key, parameter);
+                }
+            }
+            if let Some(Value::Object(responses)) = operation.get_mut("responses") {
+                for (status, response) in responses.iter_mut().filter(|(status, _)| *status != "200") {
+                    move_to(
+                        &mut common.responses,
+                        "responses",
+                        format!("Analysis{status}"),
+                        response,
+                    );
+                }
+            }
+        }
+        common
+    }
+}
+
+/// Leaves a reference in the place of `part`; one that differs from what is there under its key stays where it is.
+fn move_to(common: &mut BTreeMap<String, Value>, kind: &str, key: String, part: &mut Value) {
+    if common.get(&key).is_none_or(|known| known == part) {
+        let reference = json!({"$ref": format!("#/components/{kind}/{key}")});
+        common.insert(key, std::mem::replace(part, reference));
+    }
 }
 
 /// The document with a path for each analysis in the place of the one that stands for them.
 pub(super) fn complete(declared: &utoipa::openapi::OpenApi) -> Result<String, serde_json::Error> {
     let mut paths = BTreeMap::new();
     let (mut schemas, mut security_schemes) = (BTreeMap::new(), BTreeMap::new());
+    let mut common = Common::default();
     if let Some(components) = &declared.components {
         for (name, schema) in &components.schemas {
             schemas.insert(name.clone(), Part::Declared(schema));
@@ -115,8 +163,10 @@ pub(super) fn complete(declared: &utoipa::openapi::OpenApi) -> Result<String, se
             paths.insert(path.clone(), Part::Declared(item));
             continue;
         }
+        let mut template = serde_json::to_value(item)?;
+        common = Common::of(&mut template);
         for definition in catalogue::CATALOGUE {
-            let item = path_of(definition, serde_json::to_value(item)?, &mut schemas);
+            let item = path_of(definition, template.clone(), &mut schemas);
             paths.insert(path.replace("{name}", definition.name), Part::Generated(item));
         }
     }
@@ -126,6 +176,8 @@ pub(super) fn complete(declared: &utoipa::openapi::OpenApi) -> Result<String, se
         paths,
         components: Parts {
             schemas,
+            responses: common.responses,
+            parameters: common.parameters,
             security_schemes,
         },
         security: &declared.security,
@@ -291,7 +343,11 @@ mod tests {
             let schema = (definition.parameters)().to_value();
             let known = schema["properties"].as_object().map_or(0, Map::len);
             let named: Vec<_> = operation["parameters"].as_array().unwrap().iter().collect();
-            let of_query = named.iter().filter(|one| one["in"] == "query").count();
+            let resolved = |one: &Value| {
+                let target = one["$ref"].as_str().and_then(|target| target.strip_prefix('#'));
+                target.map_or_else(|| one.clone(), |target| document.pointer(target).unwrap().clone())
+            };
+            let of_query = named.iter().filter(|one| resolved(one)["in"] == "query").count();
             let others = usize::from(definition.inputs != InputCount::One);
             assert_eq!(
                 of_query,

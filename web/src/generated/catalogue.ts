@@ -1,5 +1,93 @@
 // Written by `cargo xtask codegen` from the catalogue of analyses; a test fails when it drifts.
 
+/** The findings of a capture, the one that is worth most first. */
+export interface Advice {
+  /** What was found. Gains overlap where findings have one cause: they are no sum. */
+  readonly findings: readonly Finding[];
+  /** Findings that were left out behind these. */
+  readonly findings_left_out: number;
+  /** GPUs that worked. Times of several are means over them. */
+  readonly gpus: number;
+  /** What was not looked at, because the capture lacks what it takes. */
+  readonly not_captured: readonly NotCaptured[];
+  /** Every rule, in the order of the catalogue, with what came of it and its thresholds. */
+  readonly rules: readonly RuleOutcome[];
+  /** Length of that window in ns, up to the end of the last GPU work; 0 where there is none. */
+  readonly window_ns: number;
+  /** Start of the window that shares are of, in ns since the session's start: the start of the first GPU work. */
+  readonly window_start_ns: number;
+}
+
+/** What a call of the API does with memory. */
+export type AllocationCall = "device_allocate" | "device_free" | "pool_allocate" | "pool_free" | "managed_allocate" | "host_allocate" | "host_free" | "map";
+
+/** Calls of one kind. */
+export interface AllocationCallRow {
+  /** What they cost. */
+  readonly cost: PhasedCost;
+  /** What they do. */
+  readonly kind: AllocationCall;
+}
+
+/** One call. */
+export interface AllocationCallSeen {
+  /** Length in ns. */
+  readonly duration_ns: number;
+  /** The part of it in which no GPU worked for the process; null where none ever did. */
+  readonly gpu_idle_ns?: number | null;
+  /** Whether it began in the steady state; null where it is not known when that begins. */
+  readonly in_steady_state?: boolean | null;
+  /** What it does. */
+  readonly kind: AllocationCall;
+  /** Its name. */
+  readonly name: string;
+  /** Where it is. */
+  readonly place: Place;
+}
+
+/** What allocations cost. */
+export interface AllocationsResult {
+  /** What the framework's allocator did (`[memory]` of a PyTorch trace), per device. */
+  readonly allocators: readonly AllocatorRow[];
+  /** All calls that allocate and free. */
+  readonly calls: PhasedCost;
+  /** The same by what they do, the longest total first. */
+  readonly kinds: readonly AllocationCallRow[];
+  /** The longest calls. */
+  readonly longest: readonly AllocationCallSeen[];
+  /** Calls that were left out behind these. */
+  readonly longest_left_out: number;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** When the steady state begins in ns: with the second iteration of the program's loop. Null where no iterations are found. */
+  readonly steady_from_ns?: number | null;
+}
+
+/** What a framework's allocator did on a device. */
+export interface AllocatorRow {
+  /** Bytes that it gave out, all together. */
+  readonly allocated_bytes: number;
+  /** Times it gave memory out. */
+  readonly allocations: number;
+  /** Ordinal of the device; null of the host's memory. */
+  readonly device?: number | null;
+  /** Times it took memory back. */
+  readonly frees: number;
+  /** Times what it has reserved grew, for which it asks the driver for memory. */
+  readonly growths: number;
+  /** Most bytes that were given out at a time; null where the source does not say it. */
+  readonly peak_allocated_bytes?: number | null;
+  /** Most bytes that it had reserved; null where the source does not say it. */
+  readonly peak_reserved_bytes?: number | null;
+  /** Times what it has reserved shrank, for which it gives memory back to the driver. */
+  readonly shrinks: number;
+  /** Times it gave memory out in the steady state; null where it is not known when that begins. */
+  readonly steady_allocations?: number | null;
+}
+
+/** Which part of the work a rule is about. */
+export type Area = "capture" | "idle" | "host" | "kernels" | "transfers" | "communication" | "iterations" | "memory" | "compilation";
+
 /** How GPU work was assigned to iterations, in pieces: kernels, copies and memsets. */
 export interface AssignedWork {
   /** Launched by another thread of the process during the iteration. */
@@ -137,6 +225,34 @@ export interface ClassOfWork {
   readonly sum_ratio?: number | null;
   /** Pieces of work. */
   readonly works: number;
+}
+
+/** How the times of ranks are compared. */
+export type ClockAlignment = "one_clock" | "by_ends";
+
+/** What is done with code. */
+export type CodeWork = "load" | "lazy_load" | "link" | "compile" | "unload";
+
+/** Work on code of one name. */
+export interface CodeWorkName {
+  /** The category of its events. */
+  readonly category: Category;
+  /** What it cost. */
+  readonly cost: PhasedCost;
+  /** What is done. */
+  readonly kind: CodeWork;
+  /** The longest of it. */
+  readonly longest: Place;
+  /** The name, without the numbers that tell one instance from the next. */
+  readonly name: string;
+}
+
+/** Work on code of one kind. */
+export interface CodeWorkRow {
+  /** What it cost. */
+  readonly cost: PhasedCost;
+  /** What is done. */
+  readonly kind: CodeWork;
 }
 
 /** One collective. */
@@ -365,6 +481,27 @@ export interface Comparison {
 /** What a change means. */
 export type ComparisonVerdict = "regression_likely" | "improvement_likely" | "neutral" | "inconclusive";
 
+/** How sure it is that the cause is what the finding says. */
+export type Confidence = "low" | "medium" | "high";
+
+/** Copies of one kind on a GPU. */
+export interface CopiesOverTime {
+  /** Time in ns in which at least one of them ran. */
+  readonly busy_ns: number;
+  /** Bytes that they moved or set. */
+  readonly bytes: number;
+  /** Bytes in each part; those of a copy are spread evenly over the time that it ran. */
+  readonly bytes_by_bin: readonly number[];
+  /** `bytes` by `busy_ns`, in bytes per second; null where they took no time. */
+  readonly bytes_per_second?: number | null;
+  /** Which kind. */
+  readonly category: Category;
+  /** How many. */
+  readonly copies: number;
+  /** Which GPU. */
+  readonly gpu: Gpu;
+}
+
 /** Copies of one direction, or memsets. Times and bytes are per iteration or capture, as the result's `unit` says. */
 export interface CopyDifference {
   /** Bytes after. */
@@ -415,6 +552,48 @@ export interface CpuGpuTime {
   readonly total_ns: number;
 }
 
+/** The result. */
+export interface CriticalPathResult {
+  /** What may be wrong with them. */
+  readonly cautions: readonly string[];
+  /** Operators and API calls in the window. */
+  readonly cpu_events: number;
+  /** End of the path in ns. */
+  readonly end_ns: number;
+  /** Length in ns of the longest chain of GPU work alone: a lower bound of the window's time however fast the processor is. */
+  readonly gpu_chain_ns: number;
+  /** Kernels, copies and memsets in the window. */
+  readonly gpu_events: number;
+  /** Number of the iteration; null of the whole capture. */
+  readonly iteration?: number | null;
+  /** Name of the iteration's range or step. */
+  readonly iteration_name: string;
+  /** Shorter segments that the list leaves out. */
+  readonly left_out: number;
+  /** What the path runs through, the longest in all first; at most 50. */
+  readonly names: readonly PathName[];
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** The parts of the path. */
+  readonly parts: readonly PathShare[];
+  /** Sum of the segments in ns. */
+  readonly path_ns: number;
+  /** Process whose path it is. */
+  readonly process: number;
+  /** Segments of the path by time. */
+  readonly rows: readonly PathSegment[];
+  /** Begin of the path in ns since the session's start. */
+  readonly start_ns: number;
+  /** Time in ns between begin and end that no segment has: waiting that no record explains. */
+  readonly unexplained_ns: number;
+  /** Those of them whose launch was not recorded. */
+  readonly unlaunched: number;
+  /** What bounds the window; null without a path. */
+  readonly verdict?: PathVerdict | null;
+  /** The verdict's share of the path. */
+  readonly verdict_ratio: number;
+}
+
 /** Where the steps are done. */
 export type Device = "gpu" | "cpu";
 
@@ -451,6 +630,18 @@ export interface EventRecord {
 /** A value of an event. */
 export type EventValue = number | string;
 
+/** A figure that a finding rests on. */
+export interface Evidence {
+  /** Where it is in the timeline. */
+  readonly place?: Place | null;
+  /** How the value is shown. */
+  readonly unit: PageUnit;
+  /** Its value. */
+  readonly value: PageCell;
+  /** What it is. */
+  readonly what: string;
+}
+
 /** The parts of a window. They add up to it exactly: `compute + exposed communication + exposed memory + idle = window`. Time that is shared counts for computation first, then for communication, as in TraceLens (`gpu_event_analyser.py`). */
 export interface ExclusiveTime {
   /** Time in ns in which a kernel computed. */
@@ -463,6 +654,68 @@ export interface ExclusiveTime {
   readonly idle_ns: number;
   /** Length of the window in ns. */
   readonly window_ns: number;
+}
+
+/** What is slow, why, and what to do. */
+export interface Finding {
+  /** What to do, the likeliest remedy first. */
+  readonly actions: readonly string[];
+  /** Which part of the work it is about. */
+  readonly area: Area;
+  /** How sure it is. */
+  readonly confidence: Confidence;
+  /** The figures that it rests on, some with a place in the timeline. */
+  readonly evidence: readonly Evidence[];
+  /** What mending it is worth; null where nothing honest can be said. */
+  readonly gain?: Gain | null;
+  /** The rule that found it. */
+  readonly rule: string;
+  /** What was found, with its figures. */
+  readonly sentence: string;
+  /** How much it matters: by the gain where one is estimated. */
+  readonly severity: Severity;
+  /** What it is, in a few words. */
+  readonly title: string;
+}
+
+/** What mending something is worth. */
+export interface Gain {
+  /** What must hold for it. */
+  readonly assumption: string;
+  /** Wall time in ns within the window; with several GPUs the mean over them. */
+  readonly gain_ns: number;
+  /** Its share of the window, from 0 to 1. */
+  readonly window_share_ratio: number;
+}
+
+/** Gaps of about one length. */
+export interface GapBucket {
+  /** Shortest in ns. */
+  readonly from_ns: number;
+  /** How many gaps. */
+  readonly gaps: number;
+  /** Their length in ns. */
+  readonly idle_ns: number;
+  /** The length in ns that is no longer among them; null of the last bucket. */
+  readonly to_ns?: number | null;
+}
+
+/** An operator or range. */
+export interface GapHolder {
+  /** Its category. */
+  readonly category: Category;
+  /** Its name. */
+  readonly name: string;
+}
+
+/** What a thread did in a part of a gap. */
+export interface GapPart {
+  /** What. */
+  readonly activity: HostActivity;
+  /** The call, where it was one. */
+  readonly name?: string | null;
+  /** For how long in ns. */
+  readonly time_ns: number;
 }
 
 /** A GPU of a timeline. Ordinals are unique within a machine only, and a merged session holds captures of several machines. */
@@ -489,6 +742,20 @@ export interface GpuBusy {
   readonly name: string;
 }
 
+/** A stream of a GPU. */
+export interface GpuStream {
+  /** CUDA context; null where the source does not say. */
+  readonly context?: number | null;
+  /** The GPU. */
+  readonly gpu: Gpu;
+  /** Process that launched its work. */
+  readonly process: number;
+  /** The timeline's row. */
+  readonly row: number;
+  /** CUDA stream; null where the source does not say. */
+  readonly stream?: number | null;
+}
+
 /** A part of the GPUs' time, of all devices together, per iteration or capture. */
 export interface GpuTimeDifference {
   /** Time in ns after. */
@@ -513,6 +780,33 @@ export interface GpuTimes {
   readonly not_captured: readonly NotCaptured[];
 }
 
+/** A kernel. */
+export interface HTAKernel {
+  /** Its name. */
+  readonly name: string;
+  /** Total time of its launches in µs. */
+  readonly time_us: number;
+}
+
+/** What the GPUs did with their time. The window of each GPU is from its first work to its last; the shares are of all windows together. */
+export interface HTAReport {
+  /** What is slow. */
+  readonly bottlenecks: readonly string[];
+  /** Share in percent in which a GPU communicated, hidden behind computation or not: the three shares are no parts of a whole. */
+  readonly communication_time_pct?: number | null;
+  /** Share in percent in which a GPU computed. */
+  readonly compute_time_pct?: number | null;
+  /** Share in percent in which a GPU did nothing; null where GPUs were not captured. */
+  readonly gpu_idle_time_pct?: number | null;
+  /** What to do. */
+  readonly recommendations: readonly string[];
+  /** The ten kernels that take longest. */
+  readonly top_kernels: readonly HTAKernel[];
+}
+
+/** What a thread does. */
+export type HostActivity = "synchronize" | "allocate" | "load_module" | "copy" | "launch" | "other_call" | "profiler" | "os_call" | "nothing_recorded" | "launch_latency";
+
 /** What waiting for GPUs costs the host. */
 export interface HostSyncResult {
   /** All calls in which the host waits. */
@@ -533,6 +827,115 @@ export interface HostSyncResult {
   readonly not_captured: readonly NotCaptured[];
   /** The rules of `nsys analyze` that are about synchronisation, with their own conditions. */
   readonly rules: readonly SyncRule[];
+}
+
+/** What launching threads did while a GPU waited for the host. */
+export interface IdleCause {
+  /** What. */
+  readonly activity: HostActivity;
+  /** `idle_ns` of the idle time of host wait. */
+  readonly host_wait_ratio?: number | null;
+  /** For how long in ns. */
+  readonly idle_ns: number;
+}
+
+/** Why a gap is there, as HolisticTraceAnalysis tells it, from the work that ends it. */
+export type IdleClass = "host_wait" | "kernel_wait" | "other" | "launch_not_recorded";
+
+/** A gap of a GPU. */
+export interface IdleGap {
+  /** The work that ends it. */
+  readonly after: string;
+  /** The timeline's row of the work that ends it. */
+  readonly after_row: number;
+  /** The work before it. */
+  readonly before: string;
+  /** The timeline's row of that call. */
+  readonly call_row?: number | null;
+  /** When the call that launched that work began, in ns; null where it was not recorded. */
+  readonly call_start_ns?: number | null;
+  /** Why it is there. */
+  readonly class: IdleClass;
+  /** The innermost operator and range of the launching thread in the middle of the gap. */
+  readonly during: readonly GapHolder[];
+  /** End in ns. */
+  readonly end_ns: number;
+  /** Which GPU. */
+  readonly gpu: Gpu;
+  /** Length in ns. */
+  readonly idle_ns: number;
+  /** The innermost operator and range that made the call. */
+  readonly launched_in: readonly GapHolder[];
+  /** Start in ns since the session's start. */
+  readonly start_ns: number;
+  /** What the launching thread did in the gap, longest first; these add up to it. Empty where the call was not recorded. */
+  readonly thread: readonly GapPart[];
+}
+
+/** Gaps of a class. */
+export interface IdleOfClass {
+  /** Which. */
+  readonly class: IdleClass;
+  /** How many gaps. */
+  readonly gaps: number;
+  /** Their length in ns. */
+  readonly idle_ns: number;
+  /** `idle_ns` of all idle time; null where there is none. */
+  readonly idle_ratio?: number | null;
+}
+
+/** Idle time of a GPU, from the first start to the last end of its work. */
+export interface IdleOfGpu {
+  /** The classes, every one of them. */
+  readonly classes: readonly IdleOfClass[];
+  /** Last end in ns. */
+  readonly end_ns: number;
+  /** Which. */
+  readonly gpu: Gpu;
+  /** What the launching threads did during the gaps of host wait; these add up to the time of that class. */
+  readonly host_wait_causes: readonly IdleCause[];
+  /** Idle time in ns: the sum of `classes`. */
+  readonly idle_ns: number;
+  /** `idle_ns` of the time from start to end; null where that is no time. */
+  readonly idle_ratio?: number | null;
+  /** First start in ns since the session's start. */
+  readonly start_ns: number;
+}
+
+/** Idle time of a stream, from the first start to the last end of its work. */
+export interface IdleOfStream {
+  /** The classes, every one of them. */
+  readonly classes: readonly IdleOfClass[];
+  /** Last end in ns. */
+  readonly end_ns: number;
+  /** Idle time in ns: the sum of `classes`. */
+  readonly idle_ns: number;
+  /** `idle_ns` of the time from start to end; null where that is no time. */
+  readonly idle_ratio?: number | null;
+  /** First start in ns since the session's start. */
+  readonly start_ns: number;
+  /** Which. */
+  readonly stream: GpuStream;
+}
+
+/** The result. */
+export interface IdleTime {
+  /** How much of the work has its call, which the classes are made of. */
+  readonly coverage: LaunchCoverage;
+  /** The largest gaps of GPUs. */
+  readonly gaps: readonly IdleGap[];
+  /** Gaps that were left out. */
+  readonly gaps_left_out: number;
+  /** The GPUs: gaps in which none of a GPU's streams ran anything. */
+  readonly gpus: readonly IdleOfGpu[];
+  /** Gaps of all GPUs by length. */
+  readonly histogram: readonly GapBucket[];
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** The streams, each alone: while one is idle others may run. The one with most gaps first. */
+  readonly streams: readonly IdleOfStream[];
+  /** Streams that were left out. */
+  readonly streams_left_out: number;
 }
 
 /** The kernels, copies and memsets of an iteration, the longest in all first. */
@@ -660,12 +1063,112 @@ export interface IterationsResult {
   readonly warm_up_iterations: number;
 }
 
+/** How much of the GPU work has the call that launched it. */
+export interface LaunchCoverage {
+  /** Those that began before their call did, by clocks that disagree. */
+  readonly before_call: number;
+  /** Those whose call was recorded: figures of launches are of these alone. */
+  readonly joined: number;
+  /** `joined` of `works`; null without work. */
+  readonly joined_ratio?: number | null;
+  /** Kernels, copies and memsets. */
+  readonly works: number;
+}
+
+/** The result. */
+export interface LaunchFigures {
+  /** Lengths of the calls. One that launched several works counts once. */
+  readonly call: Spread;
+  /** How much of the work has its call. */
+  readonly coverage: LaunchCoverage;
+  /** From the end of a call to the start of its first work; 0 where the work began before. */
+  readonly delay: Spread;
+  /** Lengths of the work that they launched. */
+  readonly gpu: Spread;
+  /** Calls whose first work began later than the threshold behind them. */
+  readonly late_works: number;
+  /** Works with the longest delay, longest first. */
+  readonly latest_works: readonly LaunchRow[];
+  /** The figures per kernel, copy and memset, the most often launched first. */
+  readonly names: readonly LaunchesOfName[];
+  /** Names that were left out. */
+  readonly names_left_out: number;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** Pieces of work that ran shorter than their call: launching them cost more than they did. */
+  readonly short_works: number;
+  /** Calls longer than the threshold. */
+  readonly slow_calls: number;
+  /** The longest calls, longest first. */
+  readonly slowest_calls: readonly LaunchRow[];
+}
+
+/** A sequence of works that an operator or range launched. */
+export interface LaunchPattern {
+  /** Its category. */
+  readonly category: Category;
+  /** How often it launched exactly this sequence. */
+  readonly count: number;
+  /** End of the first occurrence in ns. */
+  readonly first_end_ns: number;
+  /** The timeline's row of the first occurrence. */
+  readonly first_row: number;
+  /** Start of the first occurrence in ns since the session's start. */
+  readonly first_start_ns: number;
+  /** Sum of the lengths of all works of all occurrences in ns. */
+  readonly gpu_ns: number;
+  /** Sum of the lengths of the operators or ranges in ns. */
+  readonly host_ns: number;
+  /** Works of the sequence. */
+  readonly length: number;
+  /** Name of the operator or range. */
+  readonly name: string;
+  /** Their names in the order in which they began, the first [`LaunchPattern::MOST_NAMES`] of them. */
+  readonly works: readonly string[];
+}
+
+/** A call and its first work. */
+export interface LaunchRow {
+  /** The call. */
+  readonly call_name: string;
+  /** Length of the call in ns. */
+  readonly call_ns: number;
+  /** Start of the call in ns since the session's start. */
+  readonly call_start_ns: number;
+  /** From the end of the call to the start of the work in ns. */
+  readonly delay_ns: number;
+  /** The work. */
+  readonly work_name: string;
+  /** Length of the work in ns. */
+  readonly work_ns: number;
+  /** The timeline's row of the work. */
+  readonly work_row: number;
+  /** Start of the work in ns. */
+  readonly work_start_ns: number;
+}
+
 /** Coverage of the join of GPU work to launches. */
 export interface Launches {
   /** Kernels, copies and memsets whose call is in the capture. */
   readonly matched: number;
   /** Those whose call is not. */
   readonly unmatched: number;
+}
+
+/** Launches of one name. */
+export interface LaunchesOfName {
+  /** Lengths of the calls, those counted of which this was the first work. */
+  readonly call: Spread;
+  /** Its category. */
+  readonly category: Category;
+  /** Delays behind those calls. */
+  readonly delay: Spread;
+  /** Lengths on the GPU. */
+  readonly gpu: Spread;
+  /** The kernel's, copy's or memset's. */
+  readonly name: string;
+  /** Pieces of work that ran shorter than their call. */
+  readonly short_works: number;
 }
 
 /** One entry of the list. */
@@ -693,6 +1196,22 @@ export interface MemoryDifference {
   readonly peak_mb?: number | null;
   /** Per GPU. */
   readonly rows: readonly PeakMemory[];
+}
+
+/** Loading and compiling of a capture. */
+export interface ModuleLoadingResult {
+  /** All of it. Phases of a compiler nest, so that the sum of their lengths says less than `held_ns`. */
+  readonly all: PhasedCost;
+  /** By what is done, the longest time first. */
+  readonly kinds: readonly CodeWorkRow[];
+  /** By name, the longest time first. */
+  readonly names: readonly CodeWorkName[];
+  /** Names that were left out behind these. */
+  readonly names_left_out: number;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** When the steady state begins in ns: with the second iteration of the program's loop. Null where no iterations are found. */
+  readonly steady_from_ns?: number | null;
 }
 
 /** Work of one name. */
@@ -1149,6 +1668,220 @@ export interface NsysTimesRow {
   readonly total_ns: number;
 }
 
+/** One operation. */
+export interface Operation {
+  /** Bytes of device memory that were given out to the process while its calls ran, by whichever thread. */
+  readonly allocated_bytes?: number | null;
+  /** Mean length in ns of a call. */
+  readonly avg_ns: number;
+  /** How often it was called. */
+  readonly calls: number;
+  /** Time in ns on the host outside of the CUDA API. `cpu_ns` + `overhead_ns` + `wait_ns` = `total_ns`. */
+  readonly cpu_ns?: number | null;
+  /** Time in ns of the kernels, memsets and copies within a device that its calls launched: of each call the length of their union, summed. */
+  readonly gpu_ns?: number | null;
+  /** Kernels, memsets and copies within a device that its calls launched. */
+  readonly gpu_pieces?: number | null;
+  /** Its longest call: end in ns. */
+  readonly longest_end_ns: number;
+  /** The timeline's row of that call; null where the operations are of no timeline. */
+  readonly longest_row?: number | null;
+  /** Its longest call: start in ns. */
+  readonly longest_start_ns: number;
+  /** Length in ns of its longest call. */
+  readonly max_ns: number;
+  /** Median length in ns of a call; null of a profile that holds sums alone. */
+  readonly median_ns?: number | null;
+  /** Length in ns of its shortest call. */
+  readonly min_ns: number;
+  /** The names as captured with most calls. */
+  readonly names: readonly OperationName[];
+  /** Distinct names that were left out behind these. */
+  readonly names_left_out: number;
+  /** Its name. */
+  readonly operation: string;
+  /** Time in ns inside of the CUDA API that is no waiting: launches, allocations, synchronisation without work to wait for. */
+  readonly overhead_ns?: number | null;
+  /** Most bytes of device memory that the process had in use while one of its calls ran. */
+  readonly peak_bytes?: number | null;
+  /** Calls inside of a call of the same operation. Their time is in `total_ns` twice. */
+  readonly recursive_calls: number;
+  /** Time in ns of those that it launched itself and not an operation inside it: the length of their union. */
+  readonly self_gpu_ns?: number | null;
+  /** Its own time in ns: its calls without the operations directly inside them. */
+  readonly self_ns: number;
+  /** Its share of the own time of all operations. */
+  readonly self_ratio: number;
+  /** Sample standard deviation (n - 1) of the lengths in ns; 0 of one call. */
+  readonly std_dev_ns: number;
+  /** Sum in ns of the lengths of its calls. */
+  readonly total_ns: number;
+  /** Time in ns of the copies from, to and between devices that its calls launched, as `gpu_ns`. */
+  readonly transfer_ns?: number | null;
+  /** Bytes of those copies. */
+  readonly transferred_bytes?: number | null;
+  /** Copies from, to and between devices that its calls launched. */
+  readonly transfers?: number | null;
+  /** Time in ns inside of synchronising and copying calls of the CUDA API while GPU work of the process ran. */
+  readonly wait_ns?: number | null;
+}
+
+/** An operation that costs much. */
+export interface OperationBottleneck {
+  /** Its calls. */
+  readonly calls: number;
+  /** What it costs in ns: the longer of its own time on the host and the time of the GPU work that it launched itself. */
+  readonly cost_ns: number;
+  /** Its longest call: end in ns. */
+  readonly longest_end_ns: number;
+  /** The timeline's row of that call; null where the operations are of no timeline. */
+  readonly longest_row?: number | null;
+  /** Its longest call: start in ns. */
+  readonly longest_start_ns: number;
+  /** Its name. */
+  readonly operation: string;
+  /** What stands out, the gravest first. Empty where nothing does but its cost. */
+  readonly reasons: readonly OperationReason[];
+  /** Its share of the own time of all operations. */
+  readonly self_ratio: number;
+}
+
+/** One call. */
+export interface OperationCall {
+  /** Time in ns on the host outside of the CUDA API. */
+  readonly cpu_ns?: number | null;
+  /** End in ns. */
+  readonly end_ns: number;
+  /** Time in ns of the GPU work that it launched, as of the operation. */
+  readonly gpu_ns?: number | null;
+  /** The name as captured. */
+  readonly name: string;
+  /** The operation. */
+  readonly operation: string;
+  /** Time in ns inside of the CUDA API that is no waiting. */
+  readonly overhead_ns?: number | null;
+  /** The timeline's row; null of a profile. */
+  readonly row?: number | null;
+  /** Start in ns since the session's start. */
+  readonly start_ns: number;
+  /** Time in ns of the transfers that it launched. */
+  readonly transfer_ns?: number | null;
+}
+
+/** How much of the GPU work was launched inside of operations. */
+export interface OperationCoverage {
+  /** Those that an operation launched. */
+  readonly inside: number;
+  /** Those that were launched outside of all operations. */
+  readonly outside: number;
+  /** Kernels, copies and memsets. */
+  readonly pieces: number;
+  /** Those whose launch is not in the capture. */
+  readonly without_launch: number;
+}
+
+/** What operations are made of. */
+export type OperationKind = "cpu_op" | "nvtx" | "hlo" | "annotation" | "step" | "profile";
+
+/** How many calls of a kind there are. */
+export interface OperationKindCalls {
+  /** Its calls. */
+  readonly calls: number;
+  /** The kind. */
+  readonly kind: OperationKind;
+}
+
+/** Device memory at a time. */
+export interface OperationMemory {
+  /** Bytes in use. */
+  readonly allocated_bytes: number;
+  /** The most bytes in use up to then; of a profile the peak that its entry says. */
+  readonly peak_bytes: number;
+  /** When, in ns since the session's start. */
+  readonly t_ns: number;
+}
+
+/** A name as captured. */
+export interface OperationName {
+  /** Calls of this name. */
+  readonly calls: number;
+  /** The name. */
+  readonly name: string;
+}
+
+/** What stands out of an operation. */
+export interface OperationReason {
+  /** Which rule it is. */
+  readonly rule: OperationRule;
+  /** The figures and what they mean. */
+  readonly text: string;
+}
+
+/** The rules by which an operation stands out. */
+export type OperationRule = "cpu_may_be_better" | "waits_for_gpu" | "api_bound" | "host_bound" | "gpu_bound" | "uneven" | "many_short_calls";
+
+/** The operations of a capture. */
+export interface Operations {
+  /** Mean length in ns of a call; null without any. */
+  readonly avg_ns?: number | null;
+  /** The operations that cost most. */
+  readonly bottlenecks: readonly OperationBottleneck[];
+  /** Calls of all operations. */
+  readonly calls: number;
+  /** Distinct operations, in the result or not. */
+  readonly distinct: number;
+  /** The first calls. */
+  readonly first_calls: readonly OperationCall[];
+  /** How much of the GPU work the operations account for; null of operations that are GPU work themselves, and of profiles. */
+  readonly gpu_work?: OperationCoverage | null;
+  /** What they are made of. */
+  readonly kind: OperationKind;
+  /** Calls of each kind that the capture holds. */
+  readonly kinds: readonly OperationKindCalls[];
+  /** Device memory over time; empty where it was not captured. */
+  readonly memory: readonly OperationMemory[];
+  /** What has no figures. */
+  readonly not_captured: readonly NotCaptured[];
+  /** The operations, the longest own time first. */
+  readonly operations: readonly Operation[];
+  /** Operations that were left out behind these. */
+  readonly operations_left_out: number;
+  /** Time in ns inside any operation: of all own times the sum, so that what is inside several counts once per thread. */
+  readonly self_ns: number;
+  /** Sum in ns of the lengths of all calls; what is inside several counts in each. */
+  readonly total_ns: number;
+}
+
+/** A profile. */
+export interface OperationsProfile {
+  /** The first calls. */
+  readonly entries: readonly ProfileEntry[];
+  /** Calls that were left out behind these. */
+  readonly entries_left_out: number;
+  /** Figures of all calls, by the operation's name. */
+  readonly summary: Readonly<Record<string, ProfileSummary>>;
+}
+
+/** What a function of the operating system is for. */
+export type OsCall = "wait" | "lock" | "input_output" | "other";
+
+/** A function of the operating system. */
+export interface OsFunctionRow {
+  /** Calls. */
+  readonly calls: number;
+  /** What it is for. */
+  readonly kind: OsCall;
+  /** The longest in ns. */
+  readonly max_ns: number;
+  /** Its name. */
+  readonly name: string;
+  /** Sum of their lengths in ns, over all threads. */
+  readonly total_ns: number;
+}
+
+/** Whether a rule fired. */
+export type Outcome = "fired" | "quiet" | "abstained";
+
 /** What ran at the same time on one GPU. */
 export interface OverlapOfGpu {
   /** For how long how many pieces of work ran at once, of whatever class. */
@@ -1358,6 +2091,66 @@ export interface PageTiles {
 /** How a number is shown. The number itself is exact, in the unit that its name says. */
 export type PageUnit = "none" | "ns" | "bytes" | "bytes_per_second" | "flop_per_second" | "ratio" | "percent";
 
+/** What the path runs through, by name. */
+export interface PathName {
+  /** Name of the operator, call or kernel; empty of the program's own code. */
+  readonly name: string;
+  /** Their share of the path. */
+  readonly of_path_ratio: number;
+  /** What it is on the path. */
+  readonly part: PathPart;
+  /** Segments of it. */
+  readonly segments: number;
+  /** Sum of their lengths in ns. */
+  readonly time_ns: number;
+}
+
+/** What a part of the critical path is. */
+export type PathPart = "cpu" | "data_loading" | "launch_overhead" | "compute" | "communication" | "copy" | "kernel_gap" | "sync";
+
+/** A segment of the path. */
+export interface PathSegment {
+  /** End in ns. */
+  readonly end_ns: number;
+  /** Name of the operator, call or kernel; empty of the program's own code. */
+  readonly name: string;
+  /** What it is. */
+  readonly part: PathPart;
+  /** The timeline's row. */
+  readonly row: number;
+  /** Begin in ns since the session's start. */
+  readonly start_ns: number;
+  /** Length in ns. */
+  readonly time_ns: number;
+}
+
+/** A part of the path. */
+export interface PathShare {
+  /** Its share of the path. */
+  readonly of_path_ratio: number;
+  /** Which. */
+  readonly part: PathPart;
+  /** Its time in ns. */
+  readonly time_ns: number;
+}
+
+/** What bounds a window: the largest share of its critical path. */
+export type PathVerdict = "cpu_bound" | "compute_bound" | "communication_bound" | "copy_bound";
+
+/** The result. */
+export interface PatternsOfLaunches {
+  /** How much of the work has its call; the rest is in no sequence. */
+  readonly coverage: LaunchCoverage;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** Works whose call is inside no operator or range that counts. */
+  readonly outside: number;
+  /** Sequences, the most frequent first. */
+  readonly patterns: readonly LaunchPattern[];
+  /** Sequences that were left out. */
+  readonly patterns_left_out: number;
+}
+
 /** Peak of memory of a GPU. */
 export interface PeakMemory {
   /** Peak in bytes after; null where none was recorded. */
@@ -1366,6 +2159,18 @@ export interface PeakMemory {
   readonly before_peak_bytes?: number | null;
   /** The GPU, as its series or its allocator calls it. */
   readonly device: string;
+}
+
+/** What calls cost, in all and in the steady state. */
+export interface PhasedCost {
+  /** In all. */
+  readonly cost: CallCost;
+  /** Start of the first in ns; null without any. */
+  readonly first_ns?: number | null;
+  /** End of the last in ns; null without any. */
+  readonly last_ns?: number | null;
+  /** Of those that begin in the steady state; null where it is not known when that begins. */
+  readonly steady?: CallCost | null;
 }
 
 /** How long one device waited for others, over all iterations without warm-up. Iterations of the same number are one iteration of all loops; its window reaches from the first start to the last end of their GPU work. */
@@ -1403,6 +2208,273 @@ export interface Place {
 /** Which captures something is in. */
 export type Presence = "both" | "before" | "after";
 
+/** One call. What the capture does not hold is null. */
+export interface ProfileEntry {
+  /** `pytorch`, `cupy`, `jax` or `cpu`, told by the operation's name and device; `unknown` of GPU work of another framework. */
+  readonly backend: string;
+  /** Time on the host outside of the CUDA API, in ms. */
+  readonly cpu_time_ms?: number | null;
+  /** `gpu` where it launched GPU work, otherwise `cpu`. */
+  readonly device: string;
+  /** Length in ms. */
+  readonly duration_ms: number;
+  /** End in seconds, likewise. */
+  readonly end_time: number;
+  /** Time of the GPU work that it launched, in ms. */
+  readonly gpu_time_ms?: number | null;
+  /** GPU time of the length, in percent. Above 100 where the GPU works on after the call has ended. */
+  readonly gpu_utilization?: number | null;
+  /** Device memory that was given out meanwhile, in units of 2^20 bytes. */
+  readonly memory_allocated_mb?: number | null;
+  /** Bytes copied by the time of the copies, in 10^9 bytes per second; null without copies. */
+  readonly memory_bandwidth_gb_s?: number | null;
+  /** Most device memory in use meanwhile, in units of 2^20 bytes. */
+  readonly memory_peak_mb?: number | null;
+  /** The operation. */
+  readonly operation: string;
+  /** Time inside of the CUDA API that is no waiting, in ms. */
+  readonly overhead_ms?: number | null;
+  /** Start in seconds since the Unix epoch; since the session's start where the capture does not say when it began. */
+  readonly start_time: number;
+  /** Time of the copies that it launched, in ms. */
+  readonly transfer_time_ms?: number | null;
+}
+
+/** Figures of one operation. */
+export interface ProfileSummary {
+  /** GPU time of the total time, in percent. */
+  readonly avg_gpu_utilization?: number | null;
+  /** Mean of the device memory that was given out in a call, in units of 2^20 bytes. */
+  readonly avg_memory_mb?: number | null;
+  /** Mean length in ms. */
+  readonly avg_time_ms: number;
+  /** How often it was called. */
+  readonly call_count: number;
+  /** Longest length in ms. */
+  readonly max_time_ms: number;
+  /** Shortest length in ms. */
+  readonly min_time_ms: number;
+  /** The operation. */
+  readonly operation: string;
+  /** Sample standard deviation (n - 1) of the lengths in ms; 0 of one call. */
+  readonly std_dev_ms: number;
+  /** Sum of the CPU times of its calls in ms. */
+  readonly total_cpu_time_ms?: number | null;
+  /** Sum of the GPU times of its calls in ms. */
+  readonly total_gpu_time_ms?: number | null;
+  /** Sum of the lengths of its calls in ms. */
+  readonly total_time_ms: number;
+}
+
+/** A kernel. */
+export interface ProfilerKernel {
+  /** Total time of its launches in µs. */
+  readonly cuda_time_us: number;
+  /** Its name. */
+  readonly name: string;
+}
+
+/** Time by kernel. */
+export interface ProfilerKernels {
+  /** The kernels, the longest total time first; null where kernels were not captured. */
+  readonly kernels?: readonly ProfilerKernel[] | null;
+}
+
+/** When CPU and GPU were active. */
+export interface ProfilerTimeline {
+  /** Time in µs in which any thread was active; null where the CPU was not captured. */
+  readonly cpu_active_time_us?: number | null;
+  /** Time in µs in which any GPU was active; null where GPUs were not captured. */
+  readonly gpu_active_time_us?: number | null;
+  /** Time in µs in which both were; null where either was not captured. */
+  readonly overlap_time_us?: number | null;
+  /** From the first event to the last, in µs. */
+  readonly total_time_us: number;
+}
+
+/** The queue of one stream. A work is in it from the start of its call to its own start. */
+export interface QueueOfStream {
+  /** Part of it in ns in which the queue was empty. */
+  readonly empty_ns: number;
+  /** Part of it in ns in which the queue was full. */
+  readonly full_ns: number;
+  /** Most works in it. */
+  readonly max: number;
+  /** Most works in it in each bin of time. */
+  readonly max_by_bin: readonly number[];
+  /** Mean number of works in it over the time from the first launch to the last start; null where that is no time. */
+  readonly mean?: number | null;
+  /** Mean over its changes, whatever their distance in time: HolisticTraceAnalysis's mean. */
+  readonly mean_at_changes: number;
+  /** From the first launch to the last start in ns. */
+  readonly span_ns: number;
+  /** Which. */
+  readonly stream: GpuStream;
+  /** Works that went through the queue. */
+  readonly works: number;
+}
+
+/** The result. */
+export interface Queues {
+  /** Starts of the bins of each stream's series in ns since the session's start. */
+  readonly bin_starts_ns: readonly number[];
+  /** How much of the work has its call; the rest is in no queue. */
+  readonly coverage: LaunchCoverage;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** The streams, the one with most works first. */
+  readonly streams: readonly QueueOfStream[];
+  /** Streams that were left out. */
+  readonly streams_left_out: number;
+}
+
+/** A GPU of a capture. */
+export interface Rank {
+  /** Exposed communication over that window. */
+  readonly exposed_communication_ratio?: number | null;
+  /** The GPU within it, for people. */
+  readonly gpu: string;
+  /** Idle time over that window. */
+  readonly idle_ratio?: number | null;
+  /** The capture, counted from 0 in the order in which they were named. */
+  readonly input: number;
+  /** Iterations that launched work to it. */
+  readonly iterations: number;
+  /** Kernels that ran. */
+  readonly kernels: number;
+  /** Longest iteration in ns. */
+  readonly max_iteration_ns?: number | null;
+  /** Mean length of an iteration in ns; null without any. */
+  readonly mean_iteration_ns?: number | null;
+  /** Mean time of an iteration in ns that is not exposed communication: what the rank itself takes. */
+  readonly mean_own_ns?: number | null;
+  /** Shortest iteration in ns. */
+  readonly min_iteration_ns?: number | null;
+  /** Where its work is in its timeline. */
+  readonly place?: Place | null;
+  /** The capture's session. */
+  readonly session_id: string;
+  /** How long after the earliest capture this one began, in ns; null unless every capture says when it began. */
+  readonly started_after_ns?: number | null;
+  /** What its time went to, from its first work to its last. */
+  readonly time: ExclusiveTime;
+}
+
+/** An iteration on every rank. */
+export interface RankIteration {
+  /** Its length in ns on each rank; null on one without iterations. */
+  readonly length_ns: readonly (number | null)[];
+  /** Its number, as the ranks have it. */
+  readonly number: number;
+  /** Where it is in the timeline of the slowest rank. */
+  readonly place: Place;
+  /** The rank with the longest. */
+  readonly slowest: number;
+  /** The longest less the shortest, in ns. */
+  readonly spread_ns: number;
+  /** The latest start less the earliest, in ns, by the clocks of the captures; null unless every capture says when it began. */
+  readonly start_spread_ns?: number | null;
+}
+
+/** A kernel on every rank. */
+export interface RankKernel {
+  /** What it is for. */
+  readonly class: WorkClass;
+  /** The longest time over the mean of the ranks; null of no time. */
+  readonly imbalance_ratio?: number | null;
+  /** Launches on each rank. */
+  readonly launches: readonly number[];
+  /** Its name. */
+  readonly name: string;
+  /** The rank with the longest time. */
+  readonly slowest: number;
+  /** Time in ns on each rank, in their order. */
+  readonly total_ns: readonly number[];
+}
+
+/** The result. */
+export interface RanksResult {
+  /** The kernels with the longest time over all ranks. */
+  readonly kernels: readonly RankKernel[];
+  /** Kernels behind those. */
+  readonly kernels_left_out: number;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** Iterations by their number, of those that every rank with iterations has. */
+  readonly pace: readonly RankIteration[];
+  /** Iterations behind those. */
+  readonly pace_left_out: number;
+  /** The ranks, by input and GPU. Other lists name a rank by its place here. */
+  readonly ranks: readonly Rank[];
+  /** The rank whose iterations are the longest, by the mean; null with fewer than two ranks with iterations. */
+  readonly slowest?: SlowestRank | null;
+  /** The rank with the longest own time per iteration, which is the time without waiting in communication. Collectives make all iterations equally long, so that this and not the longest iteration is the rank that the others wait for; null with fewer than two ranks with communication and iterations. */
+  readonly straggler?: SlowestRank | null;
+}
+
+/** What came of a rule. */
+export interface RuleOutcome {
+  /** Which part of the work it is about. */
+  readonly area: Area;
+  /** Whether it fired. */
+  readonly outcome: Outcome;
+  /** Why it abstained; empty otherwise. */
+  readonly reason: string;
+  /** The rule. */
+  readonly rule: string;
+  /** From where on it fires. */
+  readonly thresholds: readonly RuleThreshold[];
+  /** What it is about. */
+  readonly title: string;
+}
+
+/** A threshold of a rule. */
+export interface RuleThreshold {
+  /** Where the threshold comes from. */
+  readonly source: string;
+  /** The unit of the value. */
+  readonly unit: PageUnit;
+  /** With what, in `unit`. */
+  readonly value: number;
+  /** What is compared. */
+  readonly what: string;
+}
+
+/** A series that was sampled, not derived from events. */
+export interface SampledSeries {
+  /** Of which device. */
+  readonly device: string;
+  /** Largest of them. */
+  readonly max?: number | null;
+  /** Mean of all of them; null without any. */
+  readonly mean?: number | null;
+  /** Mean of the samples of each part; null where there is none. */
+  readonly mean_by_bin: readonly (number | null)[];
+  /** What. */
+  readonly metric: string;
+  /** Samples within the time. */
+  readonly samples: number;
+  /** Who sampled it, e.g. `nvml`. */
+  readonly source: string;
+  /** Unit of the values. */
+  readonly unit: string;
+}
+
+/** How much a finding matters. */
+export type Severity = "low" | "medium" | "high";
+
+/** The rank that takes longest. */
+export interface SlowestRank {
+  /** How much longer in ns than the median rank. */
+  readonly behind_ns: number;
+  /** The same in percent of the median rank. */
+  readonly behind_percent: number;
+  /** Its mean time in ns. */
+  readonly mean_ns: number;
+  /** Its place among the ranks. */
+  readonly rank: number;
+}
+
 /** Where a capture came from. */
 export interface Source {
   /** What the profiler was asked to record, in the profiler's own closed set of words (`Cuda`, `NvtxEvents`, ...); empty where the file does not record it. */
@@ -1413,6 +2485,126 @@ export interface Source {
   readonly tool: string;
   /** Version of the tool that wrote the file that was read, e.g. `2022.4.2.1`. */
   readonly tool_version: string;
+}
+
+/** Figures of lengths. */
+export interface Spread {
+  /** How many; with 0 all others are 0. */
+  readonly count: number;
+  /** Longest in ns. */
+  readonly max_ns: number;
+  /** Mean in ns. */
+  readonly mean_ns: number;
+  /** Median in ns; between two middle ones, their mean. */
+  readonly median_ns: number;
+  /** Shortest in ns. */
+  readonly min_ns: number;
+  /** Sum in ns. */
+  readonly sum_ns: number;
+}
+
+/** One collective on all ranks. */
+export interface StragglerCall {
+  /** Distance of the first from the last end in ns. */
+  readonly end_skew_ns: number;
+  /** The rank that came first. */
+  readonly first: number;
+  /** Name of the process group; empty where the source does not say it. */
+  readonly group: string;
+  /** Its number among the group's in the first rank's capture, from 0. */
+  readonly index: number;
+  /** The rank that came last. */
+  readonly last: number;
+  /** The shortest kernel of all ranks in ns. */
+  readonly latency_ns: number;
+  /** What the ranks do. */
+  readonly operation: CollectiveOperation;
+  /** Where the rank that came first waits. */
+  readonly place: Place;
+  /** Distance of the first from the last start in ns. */
+  readonly start_skew_ns: number;
+}
+
+/** A rank: a device of a process of a capture. */
+export interface StragglerRank {
+  /** What was taken from its clock, in ns. */
+  readonly clock_offset_ns: number;
+  /** Sum of its kernels' lengths in them in ns. */
+  readonly collective_ns: number;
+  /** Matched collectives that it ran. */
+  readonly collectives: number;
+  /** Ordinal of the device. */
+  readonly device?: number | null;
+  /** How often it came first. */
+  readonly first: number;
+  /** Which input it is of, from 0. */
+  readonly input: number;
+  /** How often it came last. */
+  readonly last: number;
+  /** Process id. */
+  readonly process: number;
+  /** Its number here: inputs, processes and devices in their order. */
+  readonly rank: number;
+  /** Sum of its waits for the last rank in ns. */
+  readonly wait_ns: number;
+  /** `wait_ns` of `collective_ns`. */
+  readonly wait_ratio?: number | null;
+}
+
+/** Collectives of one operation, number of ranks and power of two of the message's size. */
+export interface StragglerRow {
+  /** Messages by latencies. */
+  readonly algorithm_bytes_per_second?: number | null;
+  /** The same times the operation's factor, by the group's ranks. */
+  readonly bus_bytes_per_second?: number | null;
+  /** Ranks that were captured. */
+  readonly captured_ranks: number;
+  /** Collectives. */
+  readonly collectives: number;
+  /** Smallest message of the bin in bytes; null where the source does not say sizes. */
+  readonly from_bytes?: number | null;
+  /** Ranks of the group; null where the source does not say it. */
+  readonly group_ranks?: number | null;
+  /** Sum of their latencies in ns: of each the shortest kernel of all ranks, which waits least. */
+  readonly latency_ns: number;
+  /** Longest distance of the first from the last start in ns. */
+  readonly max_start_skew_ns: number;
+  /** Median latency in ns. */
+  readonly median_latency_ns: number;
+  /** Median distance of the first from the last start in ns. */
+  readonly median_start_skew_ns: number;
+  /** What the ranks do. */
+  readonly operation: CollectiveOperation;
+}
+
+/** Which rank the others wait for. */
+export interface StragglersResult {
+  /** Matched collectives that do not overlap between ranks, or differ in operation or size, and are left out: they are not the same. */
+  readonly apart: number;
+  /** How the times of ranks are compared. */
+  readonly clocks: ClockAlignment;
+  /** Median distance in ns of the first from the last end of a collective: what the alignment leaves, and so how exact waits are. */
+  readonly end_skew_median_ns?: number | null;
+  /** Collectives that all ranks of their group ran, as far as these were captured. */
+  readonly matched: number;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** Kernels of operations for which ranks need not wait for each other, e.g. broadcast, send and receive; they are left out. */
+  readonly not_synchronising: number;
+  /** Each rank, the one that waits least first. */
+  readonly ranks: readonly StragglerRank[];
+  /** Per operation, ranks and power of two of the message's size; the longest total first. */
+  readonly rows: readonly StragglerRow[];
+  /** The rank that waits least for the others: a place in `ranks`. Null where no collective is matched. */
+  readonly straggler?: number | null;
+  /** Collectives that are not in the captures of all ranks of their group. */
+  readonly unmatched: number;
+  /** Sum of all waits of all ranks in ns: GPU time that was lost. */
+  readonly wait_ns: number;
+  /** The collectives with the longest waits. */
+  readonly worst: readonly StragglerCall[];
+  /** Collectives that were left out behind these. */
+  readonly worst_left_out: number;
 }
 
 /** What a stream ran. */
@@ -1618,6 +2810,74 @@ export interface TableRow {
   readonly total: number;
 }
 
+/** What a thread did. */
+export interface ThreadRow {
+  /** The part of `waiting_ns` in synchronisation with a GPU. */
+  readonly gpu_waiting_ns: number;
+  /** A text for people. */
+  readonly label: string;
+  /** The part of `waiting_ns` in functions of the operating system. */
+  readonly os_waiting_ns: number;
+  /** Process id. */
+  readonly process: number;
+  /** Thread id. */
+  readonly thread: number;
+  /** Time on each of its tracks, each counted once; tracks overlap. */
+  readonly tracks: readonly ThreadTrack[];
+  /** The rest of the window: nothing of it was recorded. */
+  readonly unrecorded_ns: number;
+  /** Time in ns in which it waited: in functions of the operating system that wait, or in synchronisation with a GPU. */
+  readonly waiting_ns: number;
+  /** Time in ns in which something of it was recorded and it did not wait. */
+  readonly working_ns: number;
+  /** `working_ns` of the window. */
+  readonly working_ratio?: number | null;
+}
+
+/** Time of a thread on a track. */
+export interface ThreadTrack {
+  /** Length of the union of their times in ns. */
+  readonly busy_ns: number;
+  /** Events on it. */
+  readonly events: number;
+  /** Row of the timeline. */
+  readonly row: number;
+  /** The track: `cuda_api`, `nvtx`, `os_runtime`, `cpu_op`, `annotation`, `python` or `overhead`. */
+  readonly track: string;
+}
+
+/** Utilisation of a thread over time. */
+export interface ThreadUtilisation {
+  /** Process id. */
+  readonly process: number;
+  /** Thread id. */
+  readonly thread: number;
+  /** The share of each piece of time in which it worked. */
+  readonly working_ratio: readonly (number | null)[];
+}
+
+/** What the threads of a capture did. */
+export interface ThreadsResult {
+  /** When each piece of time begins in ns. */
+  readonly bin_starts_ns: readonly number[];
+  /** Threads that were left out behind these. */
+  readonly left_out: number;
+  /** Time in ns that threads worked, summed, by the window: how many threads worked on average. */
+  readonly mean_working_threads?: number | null;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** Functions of the operating system over all threads, the longest total first. */
+  readonly os_functions: readonly OsFunctionRow[];
+  /** The threads, those that worked longest first. Of each, `working_ns`, `waiting_ns` and `unrecorded_ns` add up to the window. */
+  readonly rows: readonly ThreadRow[];
+  /** Threads of which anything was recorded. */
+  readonly threads: number;
+  /** Utilisation over time of the threads that worked longest. */
+  readonly utilisation: readonly ThreadUtilisation[];
+  /** Length of the capture in ns: the window of every thread. */
+  readonly window_ns: number;
+}
+
 /** A kernel, range or operator in both captures. Times are per iteration or capture, as the result's `unit` says, in whole ns. */
 export interface TimeDifference {
   /** Calls after, in all that is compared. */
@@ -1704,16 +2964,50 @@ export interface TypesOfWork {
   readonly not_captured: readonly NotCaptured[];
 }
 
+/** Busy time of a GPU in each part. */
+export interface UtilizationOfGpu {
+  /** Time in ns in which anything ran. */
+  readonly busy_ns: readonly number[];
+  /** Time in ns in which something computed. */
+  readonly compute_ns: readonly number[];
+  /** Time in ns in which communication ran and nothing computed. */
+  readonly exposed_communication_ns: readonly number[];
+  /** Time in ns in which copies or memsets ran and nothing else did. */
+  readonly exposed_memory_ns: readonly number[];
+  /** Which. */
+  readonly gpu: Gpu;
+}
+
+/** The result. */
+export interface UtilizationOverTime {
+  /** Starts of the parts in ns since the session's start. Each goes up to the next, the last up to `end_ns`. */
+  readonly bin_starts_ns: readonly number[];
+  /** Copies and memsets of each GPU by kind. */
+  readonly copies: readonly CopiesOverTime[];
+  /** End of the last part in ns. */
+  readonly end_ns: number;
+  /** The GPUs that have events. */
+  readonly gpus: readonly UtilizationOfGpu[];
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** What was sampled. */
+  readonly series: readonly SampledSeries[];
+  /** Series that were left out. */
+  readonly series_left_out: number;
+}
+
 /** What a piece of GPU work is for. */
 export type WorkClass = "compute" | "communication" | "memory";
 
 /** The type of each analysis's result. */
 export interface Results {
   readonly "summary": Summary;
+  readonly "advice": Advice;
   readonly "kernels-per-stream": Streams;
   readonly "kernel-changes": Changes;
   readonly "collectives": CollectivesResult;
   readonly "compare": Comparison;
+  readonly "ranks": RanksResult;
   readonly "gpu-time": GpuTimes;
   readonly "overlap": Overlaps;
   readonly "kernel-types": TypesOfWork;
@@ -1738,7 +3032,22 @@ export interface Results {
   readonly "nvtx_gpu_proj_trace": NsysProjectionTrace;
   readonly "osrt_sum": NsysTimes;
   readonly "iterations": IterationsResult;
+  readonly "stragglers": StragglersResult;
   readonly "host-sync": HostSyncResult;
+  readonly "operations": Operations;
+  readonly "operations-profile": OperationsProfile;
+  readonly "profiler-timeline": ProfilerTimeline;
+  readonly "profiler-kernels": ProfilerKernels;
+  readonly "profiler-hta": HTAReport;
+  readonly "critical-path": CriticalPathResult;
+  readonly "idle": IdleTime;
+  readonly "launches": LaunchFigures;
+  readonly "launch-patterns": PatternsOfLaunches;
+  readonly "queue-length": Queues;
+  readonly "utilization": UtilizationOverTime;
+  readonly "module-loading": ModuleLoadingResult;
+  readonly "allocations": AllocationsResult;
+  readonly "threads": ThreadsResult;
 }
 
 /** Every analysis, in published order. */
@@ -1753,9 +3062,35 @@ export const ANALYSES = [
     "parameters": {}
   },
   {
+    "name": "advice",
+    "about": "What makes the capture slow, why, what mending it is worth, and what to do.",
+    "group": "advice",
+    "inputs": "one",
+    "file_name": "advice.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 50,
+        "description": "Most findings, those that are worth most.",
+        "format": "uint32",
+        "maximum": 100,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "places": {
+        "default": 5,
+        "description": "Most places in the timeline per finding.",
+        "format": "uint32",
+        "maximum": 100,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
     "name": "kernels-per-stream",
     "about": "Launches, busy time and distinct kernels of each stream of each GPU.",
-    "group": "overview",
+    "group": "gpu_time",
     "inputs": "one",
     "file_name": "kernels-per-stream.json",
     "page": true,
@@ -1918,9 +3253,67 @@ export const ANALYSES = [
     }
   },
   {
+    "name": "ranks",
+    "about": "The ranks of one job side by side: what each GPU's time went to, its iterations, and which rank is behind.",
+    "group": "comparison",
+    "inputs": "many",
+    "file_name": "ranks.json",
+    "page": true,
+    "parameters": {
+      "by": {
+        "default": "auto",
+        "description": "How iterations are found.",
+        "oneOf": [
+          {
+            "const": "auto",
+            "description": "By steps, else by ranges, else by the sequence of kernels.",
+            "type": "string"
+          },
+          {
+            "const": "step",
+            "description": "By the steps that the profiler marked: `ProfilerStep#N` of PyTorch, step ranges of JAX.",
+            "type": "string"
+          },
+          {
+            "const": "range",
+            "description": "By the NVTX range or annotation that repeats.",
+            "type": "string"
+          },
+          {
+            "const": "kernels",
+            "description": "By the period of the sequence of kernels.",
+            "type": "string"
+          }
+        ]
+      },
+      "kernels": {
+        "default": 20,
+        "description": "Most kernels in the result, those with the longest time over all ranks.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "limit": {
+        "default": 200,
+        "description": "Most iterations in the result, the earliest.",
+        "format": "uint32",
+        "maximum": 100000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "range": {
+        "default": "",
+        "description": "The NVTX range or annotation that is an iteration; empty to find it.",
+        "maxLength": 1024,
+        "type": "string"
+      }
+    }
+  },
+  {
     "name": "gpu-time",
     "about": "Where the time of each GPU went: computation, communication and copies that nothing hides, idle. The parts add up to the window exactly.",
-    "group": "overview",
+    "group": "gpu_time",
     "inputs": "one",
     "file_name": "gpu-time.json",
     "page": true,
@@ -1979,7 +3372,7 @@ export const ANALYSES = [
   {
     "name": "overlap",
     "about": "How much communication and copying each GPU hides under computation, and which kinds of work run at once.",
-    "group": "overview",
+    "group": "gpu_time",
     "inputs": "one",
     "file_name": "overlap.json",
     "page": true,
@@ -2030,7 +3423,7 @@ export const ANALYSES = [
   {
     "name": "kernel-types",
     "about": "Computation, communication and memory work of GPUs, and the names that take most of each.",
-    "group": "overview",
+    "group": "gpu_time",
     "inputs": "one",
     "file_name": "kernel-types.json",
     "page": true,
@@ -2056,7 +3449,7 @@ export const ANALYSES = [
   {
     "name": "cpu-gpu",
     "about": "When the CPU was active, when GPUs were, and when both were.",
-    "group": "overview",
+    "group": "gpu_time",
     "inputs": "one",
     "file_name": "cpu-gpu.json",
     "page": true,
@@ -2144,7 +3537,7 @@ export const ANALYSES = [
   {
     "name": "cuda_gpu_kern_sum",
     "about": "Times of GPU kernels by name, as nsys stats has them.",
-    "group": "overview",
+    "group": "nsys_tables",
     "inputs": "one",
     "file_name": "cuda_gpu_kern_sum.json",
     "page": true,
@@ -2188,7 +3581,7 @@ export const ANALYSES = [
   {
     "name": "cuda_gpu_kern_gb_sum",
     "about": "Times of GPU kernels by name, grid and block, as nsys stats has them.",
-    "group": "overview",
+    "group": "nsys_tables",
     "inputs": "one",
     "file_name": "cuda_gpu_kern_gb_sum.json",
     "page": true,
@@ -2232,7 +3625,7 @@ export const ANALYSES = [
   {
     "name": "cuda_gpu_mem_time_sum",
     "about": "Times of copies and memsets on GPUs by kind, as nsys stats has them.",
-    "group": "overview",
+    "group": "nsys_tables",
     "inputs": "one",
     "file_name": "cuda_gpu_mem_time_sum.json",
     "page": true,
@@ -2250,7 +3643,7 @@ export const ANALYSES = [
   {
     "name": "cuda_gpu_mem_size_sum",
     "about": "Sizes of copies and memsets on GPUs by kind, as nsys stats has them.",
-    "group": "overview",
+    "group": "nsys_tables",
     "inputs": "one",
     "file_name": "cuda_gpu_mem_size_sum.json",
     "page": true,
@@ -2268,7 +3661,7 @@ export const ANALYSES = [
   {
     "name": "cuda_gpu_sum",
     "about": "Times of GPU kernels, copies and memsets together, as nsys stats has them.",
-    "group": "overview",
+    "group": "nsys_tables",
     "inputs": "one",
     "file_name": "cuda_gpu_sum.json",
     "page": true,
@@ -2312,7 +3705,7 @@ export const ANALYSES = [
   {
     "name": "cuda_api_sum",
     "about": "Times of calls of the CUDA runtime and driver by function, as nsys stats has them.",
-    "group": "overview",
+    "group": "nsys_tables",
     "inputs": "one",
     "file_name": "cuda_api_sum.json",
     "page": true,
@@ -2330,7 +3723,7 @@ export const ANALYSES = [
   {
     "name": "cuda_api_gpu_sum",
     "about": "Times of CUDA calls, GPU kernels, copies and memsets together, as nsys stats has them.",
-    "group": "overview",
+    "group": "nsys_tables",
     "inputs": "one",
     "file_name": "cuda_api_gpu_sum.json",
     "page": true,
@@ -2374,7 +3767,7 @@ export const ANALYSES = [
   {
     "name": "cuda_kern_exec_sum",
     "about": "Times of kernels from launch to end by thread, device, function and kernel, as nsys stats has them.",
-    "group": "overview",
+    "group": "nsys_tables",
     "inputs": "one",
     "file_name": "cuda_kern_exec_sum.json",
     "page": true,
@@ -2418,7 +3811,7 @@ export const ANALYSES = [
   {
     "name": "cuda_kern_exec_trace",
     "about": "Call, wait in the queue and run of each kernel in the order of the calls, as nsys stats has them.",
-    "group": "overview",
+    "group": "nsys_tables",
     "inputs": "one",
     "file_name": "cuda_kern_exec_trace.json",
     "page": true,
@@ -2462,7 +3855,7 @@ export const ANALYSES = [
   {
     "name": "cuda_gpu_trace",
     "about": "Kernels, copies and memsets in the order of their starts, as nsys stats has them.",
-    "group": "overview",
+    "group": "nsys_tables",
     "inputs": "one",
     "file_name": "cuda_gpu_trace.json",
     "page": true,
@@ -2506,7 +3899,7 @@ export const ANALYSES = [
   {
     "name": "cuda_api_trace",
     "about": "Calls of the CUDA runtime and driver in the order of their starts, as nsys stats has them.",
-    "group": "overview",
+    "group": "nsys_tables",
     "inputs": "one",
     "file_name": "cuda_api_trace.json",
     "page": true,
@@ -2524,7 +3917,7 @@ export const ANALYSES = [
   {
     "name": "nvtx_sum",
     "about": "Times of NVTX ranges by style and name, as nsys stats has them.",
-    "group": "overview",
+    "group": "nsys_tables",
     "inputs": "one",
     "file_name": "nvtx_sum.json",
     "page": true,
@@ -2542,7 +3935,7 @@ export const ANALYSES = [
   {
     "name": "nvtx_pushpop_sum",
     "about": "Times of NVTX push/pop ranges by name, as nsys stats has them.",
-    "group": "overview",
+    "group": "nsys_tables",
     "inputs": "one",
     "file_name": "nvtx_pushpop_sum.json",
     "page": true,
@@ -2560,7 +3953,7 @@ export const ANALYSES = [
   {
     "name": "nvtx_pushpop_trace",
     "about": "NVTX push/pop ranges in the order of their starts with the ranges around and inside them, as nsys stats has them.",
-    "group": "overview",
+    "group": "nsys_tables",
     "inputs": "one",
     "file_name": "nvtx_pushpop_trace.json",
     "page": true,
@@ -2578,7 +3971,7 @@ export const ANALYSES = [
   {
     "name": "nvtx_kern_sum",
     "about": "Times of kernels by the NVTX ranges that they were launched in, as nsys stats has them.",
-    "group": "overview",
+    "group": "nsys_tables",
     "inputs": "one",
     "file_name": "nvtx_kern_sum.json",
     "page": true,
@@ -2617,7 +4010,7 @@ export const ANALYSES = [
   {
     "name": "nvtx_gpu_proj_sum",
     "about": "NVTX ranges projected onto GPUs by name, as nsys stats has them.",
-    "group": "overview",
+    "group": "nsys_tables",
     "inputs": "one",
     "file_name": "nvtx_gpu_proj_sum.json",
     "page": true,
@@ -2635,7 +4028,7 @@ export const ANALYSES = [
   {
     "name": "nvtx_gpu_proj_trace",
     "about": "Each NVTX range projected onto GPUs, as nsys stats has them.",
-    "group": "overview",
+    "group": "nsys_tables",
     "inputs": "one",
     "file_name": "nvtx_gpu_proj_trace.json",
     "page": true,
@@ -2653,7 +4046,7 @@ export const ANALYSES = [
   {
     "name": "osrt_sum",
     "about": "Times of calls of the operating system by function, as nsys stats has them.",
-    "group": "overview",
+    "group": "nsys_tables",
     "inputs": "one",
     "file_name": "osrt_sum.json",
     "page": true,
@@ -2671,7 +4064,7 @@ export const ANALYSES = [
   {
     "name": "iterations",
     "about": "Iterations of the training or inference loop: timing, what their GPU time went to, outliers and pipeline bubbles.",
-    "group": "overview",
+    "group": "steps",
     "inputs": "one",
     "file_name": "iterations.json",
     "page": true,
@@ -2737,6 +4130,24 @@ export const ANALYSES = [
     }
   },
   {
+    "name": "stragglers",
+    "about": "Which rank the others wait for in collectives, and latency and bandwidth of collectives without the wait. Ranks are inputs, or devices of one.",
+    "group": "host",
+    "inputs": "many",
+    "file_name": "stragglers.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 50,
+        "description": "Most collectives in the list of those with the longest waits.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
     "name": "host-sync",
     "about": "What it costs that the host waits for GPUs: by kind of wait, by the ranges that hold it, and how much of it the GPU was idle.",
     "group": "host",
@@ -2758,6 +4169,529 @@ export const ANALYSES = [
         "format": "uint32",
         "maximum": 1073741824,
         "minimum": 0,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "operations",
+    "about": "NVTX ranges, annotations, PyTorch operators or HLO operations by name: calls, time, and how it splits into GPU, CPU, transfers and overhead.",
+    "group": "operations",
+    "inputs": "one",
+    "file_name": "operations.json",
+    "page": true,
+    "parameters": {
+      "bottlenecks": {
+        "default": 5,
+        "description": "Most bottlenecks.",
+        "format": "uint32",
+        "maximum": 100,
+        "minimum": 0,
+        "type": "integer"
+      },
+      "first_calls": {
+        "default": 100,
+        "description": "Most calls of the operation timeline, the first ones.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 0,
+        "type": "integer"
+      },
+      "kind": {
+        "default": "auto",
+        "description": "What operations are made of.",
+        "oneOf": [
+          {
+            "const": "auto",
+            "description": "The first of the others, in their order, that the capture holds.",
+            "type": "string"
+          },
+          {
+            "const": "cpu_op",
+            "description": "Operators of PyTorch on the CPU.",
+            "type": "string"
+          },
+          {
+            "const": "nvtx",
+            "description": "NVTX ranges.",
+            "type": "string"
+          },
+          {
+            "const": "hlo",
+            "description": "Operations of a compiled program (HLO) on the device.",
+            "type": "string"
+          },
+          {
+            "const": "annotation",
+            "description": "Ranges that the program marked by other means than NVTX.",
+            "type": "string"
+          },
+          {
+            "const": "step",
+            "description": "Steps of the training or inference loop.",
+            "type": "string"
+          }
+        ]
+      },
+      "names": {
+        "default": 5,
+        "description": "Most names as captured per operation, those with most calls.",
+        "format": "uint32",
+        "maximum": 1000,
+        "minimum": 0,
+        "type": "integer"
+      },
+      "normalise": {
+        "default": true,
+        "description": "Whether names that differ in numbers, addresses and ids alone are one operation.",
+        "type": "boolean"
+      },
+      "top": {
+        "default": 200,
+        "description": "Most operations in the result, those that take longest by themselves.",
+        "format": "uint32",
+        "maximum": 100000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "operations-profile",
+    "about": "Operations as entries and summaries of an operation profiler: operation, call_count, total_time_ms and so on.",
+    "group": "operations",
+    "inputs": "one",
+    "file_name": "operations-profile.json",
+    "page": true,
+    "parameters": {
+      "kind": {
+        "default": "auto",
+        "description": "What operations are made of.",
+        "oneOf": [
+          {
+            "const": "auto",
+            "description": "The first of the others, in their order, that the capture holds.",
+            "type": "string"
+          },
+          {
+            "const": "cpu_op",
+            "description": "Operators of PyTorch on the CPU.",
+            "type": "string"
+          },
+          {
+            "const": "nvtx",
+            "description": "NVTX ranges.",
+            "type": "string"
+          },
+          {
+            "const": "hlo",
+            "description": "Operations of a compiled program (HLO) on the device.",
+            "type": "string"
+          },
+          {
+            "const": "annotation",
+            "description": "Ranges that the program marked by other means than NVTX.",
+            "type": "string"
+          },
+          {
+            "const": "step",
+            "description": "Steps of the training or inference loop.",
+            "type": "string"
+          }
+        ]
+      },
+      "limit": {
+        "default": 1000,
+        "description": "Most entries, the first ones. Summaries are of all calls.",
+        "format": "uint32",
+        "maximum": 100000,
+        "minimum": 0,
+        "type": "integer"
+      },
+      "top": {
+        "default": 1000,
+        "description": "Most operations in the summary, those that take longest by themselves.",
+        "format": "uint32",
+        "maximum": 100000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "profiler-timeline",
+    "about": "Total, CPU-active, GPU-active and overlapping time in µs, as /api/profiler/timeline has it.",
+    "group": "gpu_time",
+    "inputs": "one",
+    "file_name": "profiler-timeline.json",
+    "page": true,
+    "parameters": {
+      "include_python_events": {
+        "default": true,
+        "description": "Whether functions of the Python interpreter count as activity of the CPU.",
+        "type": "boolean"
+      },
+      "min_duration_us": {
+        "default": 1.0,
+        "description": "Events shorter than this, in µs, are left out.",
+        "format": "double",
+        "maximum": 1000000,
+        "minimum": 0,
+        "type": "number"
+      }
+    }
+  },
+  {
+    "name": "profiler-kernels",
+    "about": "Total time of each kernel in µs, as /api/profiler/kernels has it.",
+    "group": "gpu_time",
+    "inputs": "one",
+    "file_name": "profiler-kernels.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 1000,
+        "description": "Most kernels, those that take longest.",
+        "format": "uint32",
+        "maximum": 100000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "profiler-hta",
+    "about": "Idle, compute and communication time of the GPUs in percent, as /api/profiler/hta has it.",
+    "group": "gpu_time",
+    "inputs": "one",
+    "file_name": "profiler-hta.json",
+    "page": true,
+    "parameters": {}
+  },
+  {
+    "name": "critical-path",
+    "about": "The longest chain of work that waits for work in an iteration: whether CPU, compute, copies or communication bound it.",
+    "group": "steps",
+    "inputs": "one",
+    "file_name": "critical-path.json",
+    "page": true,
+    "parameters": {
+      "by": {
+        "default": "auto",
+        "description": "How iterations are looked for.",
+        "oneOf": [
+          {
+            "const": "auto",
+            "description": "By steps, else by ranges, else by the sequence of kernels.",
+            "type": "string"
+          },
+          {
+            "const": "step",
+            "description": "By the steps that the profiler marked: `ProfilerStep#N` of PyTorch, step ranges of JAX.",
+            "type": "string"
+          },
+          {
+            "const": "range",
+            "description": "By the NVTX range or annotation that repeats.",
+            "type": "string"
+          },
+          {
+            "const": "kernels",
+            "description": "By the period of the sequence of kernels.",
+            "type": "string"
+          }
+        ]
+      },
+      "limit": {
+        "default": 500,
+        "description": "Most segments in the list, the longest ones.",
+        "format": "uint32",
+        "maximum": 100000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "number": {
+        "default": null,
+        "description": "Number of the iteration; without one, the iteration of median length, the first of each loop left out.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      },
+      "range": {
+        "default": "",
+        "description": "The NVTX range or annotation that is an iteration; digits may be written as `#`. Empty to choose one.",
+        "maxLength": 1024,
+        "type": "string"
+      },
+      "whole": {
+        "default": false,
+        "description": "The whole capture instead of an iteration, of the process with the most GPU work.",
+        "type": "boolean"
+      }
+    }
+  },
+  {
+    "name": "idle",
+    "about": "When GPUs and their streams did nothing, whether the host was late, and what the launching threads did meanwhile.",
+    "group": "gpu_time",
+    "inputs": "one",
+    "file_name": "idle.json",
+    "page": true,
+    "parameters": {
+      "kernel_wait_ns": {
+        "default": 30000,
+        "description": "Gaps of work that was launched in time are the wait of one kernel for another where they are shorter than this, in ns.",
+        "format": "uint64",
+        "maximum": 1000000000,
+        "minimum": 0,
+        "type": "integer"
+      },
+      "limit": {
+        "default": 50,
+        "description": "Most gaps in the list of the largest.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "streams": {
+        "default": 64,
+        "description": "Most streams, those with most gaps.",
+        "format": "uint32",
+        "maximum": 1000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "launches",
+    "about": "How long launching calls take, how long their work runs and waits, which works are shorter than their launch.",
+    "group": "gpu_time",
+    "inputs": "one",
+    "file_name": "launches.json",
+    "page": true,
+    "parameters": {
+      "include_memory": {
+        "default": true,
+        "description": "Whether copies and memsets count beside kernels.",
+        "type": "boolean"
+      },
+      "late_ns": {
+        "default": 100000,
+        "description": "Work that begins later than this behind the end of its call, in ns, is late.",
+        "format": "uint64",
+        "maximum": 1000000000,
+        "minimum": 0,
+        "type": "integer"
+      },
+      "limit": {
+        "default": 50,
+        "description": "Most rows of each list.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "slow_call_ns": {
+        "default": 50000,
+        "description": "A call longer than this, in ns, is slow.",
+        "format": "uint64",
+        "maximum": 1000000000,
+        "minimum": 0,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "launch-patterns",
+    "about": "Sequences of kernels, copies and memsets that operators or ranges launch again and again: what could be fused or be a CUDA graph.",
+    "group": "gpu_time",
+    "inputs": "one",
+    "file_name": "launch-patterns.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 20,
+        "description": "Most sequences.",
+        "format": "uint32",
+        "maximum": 1000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "min_count": {
+        "default": 2,
+        "description": "Occurrences that a sequence has at least.",
+        "format": "uint64",
+        "maximum": 1000000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "min_length": {
+        "default": 3,
+        "description": "Works that a sequence has at least.",
+        "format": "uint32",
+        "maximum": 100000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "under": {
+        "default": "",
+        "description": "Only below operators, annotations and ranges whose name contains this text, the outermost of those in each other. Empty: below the\noutermost operators, and where no operators were recorded, the innermost NVTX ranges.",
+        "maxLength": 1024,
+        "type": "string"
+      }
+    }
+  },
+  {
+    "name": "queue-length",
+    "about": "How much launched work waits for each stream, when its queue ran dry and when it was full.",
+    "group": "gpu_time",
+    "inputs": "one",
+    "file_name": "queue-length.json",
+    "page": true,
+    "parameters": {
+      "bins": {
+        "default": 200,
+        "description": "Points of the series over time.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "capacity": {
+        "default": 1024,
+        "description": "Works at which a queue is full, so that a launching thread waits. CUDA's queue holds 1024 per stream.",
+        "format": "uint32",
+        "maximum": 1000000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "limit": {
+        "default": 32,
+        "description": "Most streams, those with most works.",
+        "format": "uint32",
+        "maximum": 1000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "utilization",
+    "about": "How busy GPUs were over time and what they copied, from their events, beside the series that were sampled.",
+    "group": "gpu_time",
+    "inputs": "one",
+    "file_name": "utilization.json",
+    "page": true,
+    "parameters": {
+      "bins": {
+        "default": 200,
+        "description": "Parts of the time.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "from_ns": {
+        "default": null,
+        "description": "Start in ns since the session's start; by default that of the capture.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      },
+      "series": {
+        "default": 64,
+        "description": "Most sampled series.",
+        "format": "uint32",
+        "maximum": 1000,
+        "minimum": 0,
+        "type": "integer"
+      },
+      "to_ns": {
+        "default": null,
+        "description": "End in ns; by default that of the capture.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      }
+    }
+  },
+  {
+    "name": "module-loading",
+    "about": "When code is loaded onto GPUs, linked or compiled: how long that takes, and what of it is left in the steady state.",
+    "group": "host",
+    "inputs": "one",
+    "file_name": "module-loading.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 100,
+        "description": "Most names in the result.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "allocations",
+    "about": "What it costs to give out and take back memory: time, GPU idle meanwhile, and what is left of it in the steady state.",
+    "group": "host",
+    "inputs": "one",
+    "file_name": "allocations.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 50,
+        "description": "Most calls in the list of the longest.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "threads",
+    "about": "What each thread of the host did: worked, waited, or did nothing that was recorded, and over time.",
+    "group": "host",
+    "inputs": "one",
+    "file_name": "threads.json",
+    "page": true,
+    "parameters": {
+      "bins": {
+        "default": 100,
+        "description": "Pieces of time in which utilisation is given.",
+        "format": "uint32",
+        "maximum": 2000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "charted": {
+        "default": 8,
+        "description": "Threads whose utilisation over time is given.",
+        "format": "uint32",
+        "maximum": 100,
+        "minimum": 0,
+        "type": "integer"
+      },
+      "limit": {
+        "default": 200,
+        "description": "Most threads in the result, those that worked longest.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 1,
         "type": "integer"
       }
     }
