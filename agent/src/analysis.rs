@@ -30,6 +30,8 @@ pub struct Job {
     pub request: Request,
     /// The captures, in the order that the analysis knows them by.
     pub inputs: Vec<PathBuf>,
+    /// What each of them is called that has no identifier of a session; those beyond the end are called [`LOCAL_SESSION`].
+    pub names: Vec<String>,
     /// What does the heavy steps of captures that are no timeline files.
     pub device: TransformDevice,
     /// Compute processes on the machine's GPUs, which a child cannot see.
@@ -110,8 +112,9 @@ impl Job {
             self.others.to_string(),
             "--output".to_owned(),
             text(&self.output),
-            "--".to_owned(),
         ];
+        line.extend(self.names.iter().map(|name| format!("--name={name}")));
+        line.push("--".to_owned());
         line.extend(self.inputs.iter().map(|input| text(input)));
         line
     }
@@ -137,8 +140,13 @@ pub fn run(job: &Job) -> Result<(), Error> {
         return pass_summary(job, input);
     }
     let mut captures = Vec::new();
-    for input in &job.inputs {
-        captures.push(read(job, input)?);
+    let names = job
+        .names
+        .iter()
+        .map(String::as_str)
+        .chain(std::iter::repeat(LOCAL_SESSION));
+    for (input, name) in job.inputs.iter().zip(names) {
+        captures.push(read(job, input, name)?);
     }
     let inputs = captures.iter().map(|capture| Input {
         timeline: &capture.timeline,
@@ -165,11 +173,15 @@ struct Read {
     transformed_on: Option<TransformedOn>,
 }
 
-fn read(job: &Job, path: &Path) -> Result<Read, Error> {
+/// Reads a capture; `name` is its session's identifier where it has none.
+fn read(job: &Job, path: &Path, name: &str) -> Result<Read, Error> {
     let limits = ReadLimits::default();
     let is_timeline = matches!(detect(path), Ok(Some(Format::Hdf5))) && timeline_file::is_one(path);
     if is_timeline {
-        let Part { timeline, totals } = timeline_file::read_for(path, &limits, &job.request.definition().needs)?;
+        let Part { mut timeline, totals } = timeline_file::read_for(path, &limits, &job.request.definition().needs)?;
+        if timeline.session_id == LOCAL_SESSION {
+            name.clone_into(&mut timeline.session_id);
+        }
         let transformed_on = None;
         return Ok(Read {
             timeline,
@@ -179,7 +191,7 @@ fn read(job: &Job, path: &Path) -> Result<Read, Error> {
     }
     let capture = open::open(path, &limits)?.capture;
     let options = TransformOptions {
-        session_id: LOCAL_SESSION.to_owned(),
+        session_id: name.to_owned(),
     };
     let (timeline, pick) = transform_beside(job.others, wanted(job.device), capture, options)?;
     Ok(Read {

@@ -1,5 +1,7 @@
 //! The command line.
 
+mod help;
+
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,11 +10,13 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use flopwatch_analysis::advice::Severity;
 use flopwatch_analysis::export::{ExportFormat, Table};
 use flopwatch_analysis::{Format, Request};
 use flopwatch_api::session::TransformDevice;
 use flopwatch_trace::model::Category;
 
+use self::help::{ANALYZE_HELP, COMPARE_HELP, DIAGNOSE_HELP, EXPORT_HELP, FORMATS, RECORD_HELP};
 use crate::analysis;
 use crate::node;
 use crate::source::Source;
@@ -52,6 +56,9 @@ pub enum Command {
     /// Compare two captures, before and after a change, and say by the exit code whether it is a regression.
     #[command(after_help = COMPARE_HELP)]
     Compare(CompareArguments),
+    /// Tell what makes a capture slow, why, and what to do.
+    #[command(after_help = DIAGNOSE_HELP)]
+    Diagnose(DiagnoseArguments),
     /// Serve a result's folder, or one file of it, on loopback.
     Serve(ServeArguments),
     /// Print a completion script for a shell.
@@ -79,54 +86,6 @@ pub enum Command {
     #[command(hide = true)]
     RunAnalysis(RunAnalysisArguments),
 }
-
-const RECORD_HELP: &str = "\
-The command keeps its standard streams and signals and is never killed: when the window ends before it does, it runs on and \
-the result is made beside it.
-
-Exit code: 1 when there is no recording or the window lacks the required events; otherwise, with --no-serve, the command's own.
-
-Examples:
-  flopwatch-agent record --duration 5 -- python train.py
-  flopwatch-agent record -f session.yaml --no-serve --output result -- ./solver --steps 100";
-
-const FORMATS: &str = "\
-Formats, told by content: exports of Nsight Systems of 2020 and later (HDF5, SQLite); its reports and raw captures (.nsys-rep, \
-.qdrep, .qdstrm), through an installed nsys that is not older than they are; PyTorch Kineto and other Chrome traces (.json, \
-.json.gz); JAX and XLA profiles (.xplane.pb); CSV pages of Nsight Compute, and its reports (.ncu-rep) through an installed ncu \
-(FLOPWATCH_NCU or on the PATH); timeline files.";
-
-const EXPORT_HELP: &str = "\
-Every event of the capture is in each format but json (the earliest 100,000), in exact nanoseconds; docs/formats.md describes them.
-
-Examples:
-  flopwatch-agent export report.nsys-rep --to perfetto      open report.pftrace in https://ui.perfetto.dev
-  flopwatch-agent export timeline.h5 --to parquet -o events.parquet
-  flopwatch-agent export timeline.h5 --to csv --table samples";
-
-const ANALYZE_HELP: &str = "\
-Captures are files that `convert` reads; of a timeline file only what the analysis needs is read. `--list` tells the analyses and their \
-parameters.
-
-Examples:
-  flopwatch-agent analyze --list
-  flopwatch-agent analyze kernels-per-stream timeline.h5
-  flopwatch-agent analyze kernel-changes before.h5 after.h5 --param limit=20 --format csv -o changes.csv";
-
-const COMPARE_HELP: &str = "\
-Captures are files that `convert` reads. Times are compared per iteration where both captures have some, and the verdict is held against \
-their spread; docs/analyses/compare.md tells the rules. It is the analysis `compare`, whose further parameters `analyze compare --list` tells.
-
-Exit codes:
-  0  compared; nothing of what --fail-on names
-  1  it failed; the message says why
-  2  wrong usage
-  3  what --fail-on names was found
-
-Examples:
-  flopwatch-agent compare before.h5 after.h5
-  flopwatch-agent compare main.json.gz branch.json.gz --threshold-percent 3 --format html -o changes.html
-  flopwatch-agent compare before.nsys-rep after.nsys-rep --param skip_iterations=2 --fail-on any-change";
 
 /// Arguments of `record`.
 #[derive(Debug, Args)]
@@ -206,13 +165,13 @@ pub struct ExportArguments {
     /// The capture: any file that `convert` reads.
     pub file: PathBuf,
     /// Format to write.
-    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(ExportFormat::ALL.map(ExportFormat::name)).try_map(format))]
+    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(ExportFormat::ALL.map(ExportFormat::name)).try_map(named(ExportFormat::from_name)))]
     pub to: ExportFormat,
     /// The file to write; it appears whole or not at all [default: named after the capture, in the current folder].
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Which table of CSV and Parquet: events or samples.
-    #[arg(long, value_name = "TABLE", value_parser = PossibleValuesParser::new(Table::ALL.map(Table::name)).try_map(table), default_value = "events")]
+    #[arg(long, value_name = "TABLE", value_parser = PossibleValuesParser::new(Table::ALL.map(Table::name)).try_map(named(Table::from_name)), default_value = "events")]
     pub table: Table,
     /// Replace the output if it is there.
     #[arg(long)]
@@ -332,11 +291,14 @@ pub struct RunAnalysisArguments {
     /// The captures.
     #[arg(required = true)]
     pub inputs: Vec<PathBuf>,
+    /// What each of them is called that has no identifier of a session.
+    #[arg(long = "name", value_name = "NAME", allow_hyphen_values = true)]
+    pub names: Vec<String>,
     /// Its parameters as JSON.
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub parameters: String,
     /// How the result is written.
-    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(result_format), default_value = "json")]
+    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(named(Format::from_name)), default_value = "json")]
     pub format: Format,
     /// What does the heavy steps: Auto, Gpu or Cpu.
     #[arg(long, value_name = "DEVICE", value_parser = device, default_value = "Auto")]
@@ -356,6 +318,7 @@ impl RunAnalysisArguments {
         Ok(analysis::Job {
             request: Request::parse(&self.name, &parameters)?.written_as(self.format)?,
             inputs: self.inputs,
+            names: self.names,
             device: self.device,
             others: self.others,
             output: self.output,
@@ -363,19 +326,11 @@ impl RunAnalysisArguments {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the signature that clap asks for")]
-fn result_format(name: String) -> Result<Format, String> {
-    Format::from_name(&name).ok_or_else(|| "no such format".to_owned())
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "the signature that clap asks for")]
-fn format(name: String) -> Result<ExportFormat, String> {
-    ExportFormat::from_name(&name).ok_or_else(|| "no such format".to_owned())
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "the signature that clap asks for")]
-fn table(name: String) -> Result<Table, String> {
-    Table::from_name(&name).ok_or_else(|| "no such table".to_owned())
+/// What clap's checked names are turned into.
+fn named<T>(
+    from_name: impl Fn(&str) -> Option<T> + Clone + Send + Sync,
+) -> impl Fn(String) -> Result<T, &'static str> + Clone + Send + Sync {
+    move |name| from_name(&name).ok_or("no such name")
 }
 
 /// How foreign files are read.
@@ -419,6 +374,31 @@ pub enum SummaryFormat {
     Json,
     /// A line per row of a table, for spreadsheets and scripts.
     Csv,
+}
+
+/// Arguments of `diagnose`.
+#[derive(Debug, Args)]
+pub struct DiagnoseArguments {
+    /// The capture: any file that `convert` reads.
+    pub file: PathBuf,
+    /// Exit with code 3 where a finding is of this severity or a graver one.
+    #[arg(long, value_name = "SEVERITY", value_parser = PossibleValuesParser::new(Severity::ALL.map(Severity::as_str)).try_map(named(Severity::from_name)))]
+    pub fail_on: Option<Severity>,
+    /// Most findings, those that are worth most [default: 50].
+    #[arg(long, value_name = "COUNT")]
+    pub limit: Option<u32>,
+    /// How to write the findings [default: as the name of --output ends, else table, and json in other files].
+    #[arg(long, value_enum)]
+    pub format: Option<ResultFormat>,
+    /// The file to write; it appears whole or not at all [default: standard output].
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace the output if it is there.
+    #[arg(long)]
+    pub force: bool,
+    /// How to read the capture.
+    #[command(flatten)]
+    pub source: SourceArguments,
 }
 
 /// Arguments of `serve`.

@@ -16,8 +16,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{
-    AnalyzeArguments, Cli, Command, CompareArguments, ConvertArguments, ExportArguments, RecordArguments,
-    ServeArguments, SummaryArguments, SummaryFormat,
+    AnalyzeArguments, Cli, Command, CompareArguments, ConvertArguments, DiagnoseArguments, ExportArguments,
+    RecordArguments, ServeArguments, SummaryArguments, SummaryFormat,
 };
 use crate::manifest::Manifest;
 use crate::record::{Options, Recording, record};
@@ -41,6 +41,7 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Export(arguments) => Runtime::new()?.block_on(export(arguments)),
         Command::Analyze(arguments) => Runtime::new()?.block_on(analyze(arguments)),
         Command::Compare(arguments) => Runtime::new()?.block_on(compare(arguments)),
+        Command::Diagnose(arguments) => Runtime::new()?.block_on(diagnose(arguments)),
         Command::Serve(arguments) => Runtime::new()?.block_on(run_serve(&arguments)),
         Command::Transform(arguments) => {
             transform::run(&arguments.into())?;
@@ -239,6 +240,12 @@ async fn compare(arguments: CompareArguments) -> anyhow::Result<ExitCode> {
     let compared = crate::compare::run(arguments, asked_to_end()).await?;
     say(&compared.text)?;
     Ok(compared.exit_code())
+}
+
+async fn diagnose(arguments: DiagnoseArguments) -> anyhow::Result<ExitCode> {
+    let diagnosed = crate::diagnose::run(arguments, asked_to_end()).await?;
+    say(&diagnosed.text)?;
+    Ok(diagnosed.exit_code())
 }
 
 /// Removes what is in a folder and belongs to this process's user; what does not is left to others. Folders that their maker closed

@@ -49,6 +49,7 @@ impl DerivedArtifacts {
         let job = Job {
             request: request.clone(),
             inputs: inputs.iter().map(|input| (*input).to_owned()).collect(),
+            names: Vec::new(),
             device: TransformDevice::Cpu,
             others: 0,
             output: place.at(&name),

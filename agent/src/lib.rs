@@ -24,6 +24,7 @@ pub mod cli;
 pub mod commands;
 pub mod compare;
 pub mod derived;
+pub mod diagnose;
 pub mod disk;
 pub mod failure;
 pub mod gpus;

@@ -1,6 +1,7 @@
 //! `convert`, `analyze`, `export` and `summary`: any file that is read, on the command line. The file is foreign: what reads it are
 //! children in a sandbox with a deadline, in a folder of their own that goes with the outcome.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::future::Future;
 use std::io::{self, Write};
@@ -197,7 +198,6 @@ pub async fn analyze_to(
 /// Where an output goes.
 struct Target<'a> {
     output: &'a Path,
-    folder: &'a Path,
     force: bool,
     work: TempDir,
     begin: Instant,
@@ -216,12 +216,10 @@ impl<'a> Target<'a> {
         if sources.iter().any(is_source) {
             return Err(Error::Itself(output.to_owned()));
         }
-        let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
+        let folder = folder_of(output);
         let work = tempfile::Builder::new().prefix(".flopwatch-").tempdir_in(folder);
         Ok(Self {
             output,
-            folder,
             force,
             work: work.map_err(io(folder))?,
             begin: Instant::now(),
@@ -231,7 +229,7 @@ impl<'a> Target<'a> {
 
     fn publish(mut self, made: File, events: u64) -> Result<(), Error> {
         self.progress.stage("writing the output");
-        publish(made, self.folder, self.output, self.force)?;
+        publish(made, self.output, self.force)?;
         let took = self.begin.elapsed().as_secs_f64();
         self.progress.stage(&format!("{events} events in {took:.1} s"));
         self.progress.clear();
@@ -239,8 +237,14 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Copies a finished file to a name beside the output, and renames it.
-fn publish(mut made: File, folder: &Path, output: &Path, force: bool) -> Result<(), Error> {
+fn folder_of(output: &Path) -> &Path {
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
+/// Copies what is finished to a name beside the output, and renames it.
+pub(crate) fn publish(mut made: impl io::Read, output: &Path, force: bool) -> Result<(), Error> {
+    let folder = folder_of(output);
     let mut temporary = tempfile::Builder::new()
         .prefix(".flopwatch-")
         // The umask takes from this what the user wants taken.
@@ -324,6 +328,7 @@ async fn analyzed(
     let job = analysis::Job {
         request: request.clone(),
         inputs,
+        names: names(sources),
         device: TransformDevice::Auto,
         others: 0,
         output: place.at(result),
@@ -332,6 +337,17 @@ async fn analyzed(
     analyzed.map_err(|error| own_words(pipeline::Error::Transform(error)))?;
     let report = place.open(&job.report().file_name().unwrap_or_default().to_string_lossy())?;
     Ok((place.open(result)?, job.read_report(report)?))
+}
+
+/// What people call the captures: their files' names, or the paths where a name is that of two.
+fn names(sources: &[Source]) -> Vec<String> {
+    let files = sources.iter().map(|source| source.file.file_name().unwrap_or_default());
+    let distinct: BTreeSet<_> = files.clone().collect();
+    if distinct.len() == sources.len() {
+        return files.map(|name| name.to_string_lossy().into_owned()).collect();
+    }
+    let paths = sources.iter().map(|source| source.file.to_string_lossy().into_owned());
+    paths.collect()
 }
 
 fn steps_for(source: &Source) -> Result<Steps, Error> {
