@@ -1,5 +1,7 @@
 //! `analyze`: what it prints. The child that reads the captures writes the result as it was asked for; nothing of it is parsed here.
 
+mod profile;
+
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -26,6 +28,14 @@ pub enum Error {
     /// The result is longer than what is printed.
     #[error("the result of {0} is longer than what is printed: name a file with --output")]
     TooLong(&'static str),
+    /// A profile of operations that a program wrote cannot be shown.
+    #[error("{}: {error}", file.display())]
+    Profile {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        error: flopwatch_analysis::analyses::operations::profile::ProfileError,
+    },
     /// The list is not written so.
     #[error("the list is written as a table, as JSON or as CSV")]
     List,
@@ -58,6 +68,15 @@ pub async fn run(arguments: AnalyzeArguments, until: impl Future<Output = ()>) -
             request.written_as(format).map_err(source::Error::from)?
         }
     };
+    if let [file] = files.as_slice()
+        && let Some(written) = profile::dashboard(&request, file, request.format())?
+    {
+        let Some(output) = output else {
+            return Ok(String::from_utf8_lossy(&written).into_owned());
+        };
+        source::publish(written.as_slice(), &output, force)?;
+        return Ok(format!("{}: a profile\n", output.display()));
+    }
     let sources = files.into_iter().map(|file| source.clone().source(file, None));
     let sources: Vec<Source> = sources.collect();
     if let Some(output) = output.or_else(|| own_output(request.definition())) {
@@ -72,10 +91,9 @@ pub async fn run(arguments: AnalyzeArguments, until: impl Future<Output = ()>) -
 pub(crate) fn usual(definition: &Definition, output: Option<&Path>) -> Format {
     let ending = output.and_then(Path::extension).and_then(|ending| ending.to_str());
     let wanted = match (output, ending) {
-        (None, _) => Format::Text,
+        (None, _) | (_, Some("txt")) => Format::Text,
         (_, Some("html" | "htm")) => Format::Html,
         (_, Some("csv")) => Format::Csv,
-        (_, Some("txt")) => Format::Text,
         _ => Format::Json,
     };
     if definition.formats().contains(&wanted) {
