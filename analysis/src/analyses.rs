@@ -16,6 +16,7 @@ pub mod kernel_types;
 pub mod kernels_per_stream;
 pub mod launch_patterns;
 pub mod launches;
+pub mod mfu;
 pub mod module_loading;
 pub mod nsys_stats;
 pub mod operations;

@@ -16,6 +16,7 @@ use crate::analyses::kernel_types::KernelTypes;
 use crate::analyses::kernels_per_stream::KernelsPerStream;
 use crate::analyses::launch_patterns::LaunchPatterns;
 use crate::analyses::launches::Launches;
+use crate::analyses::mfu::Mfu;
 use crate::analyses::module_loading::ModuleLoading;
 use crate::analyses::nsys_stats as nsys;
 use crate::analyses::operations::OperationsAnalysis;
@@ -73,6 +74,7 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<ProfilerKernelsAnalysis>(),
     &Definition::of::<ProfilerHtaAnalysis>(),
     &Definition::of::<CriticalPath>(),
+    &Definition::of::<Mfu>(),
     &Definition::of::<Idle>(),
     &Definition::of::<Launches>(),
     &Definition::of::<LaunchPatterns>(),

@@ -19,6 +19,7 @@ pub mod kernel_class;
 pub mod kernel_name;
 pub mod launch;
 pub mod operation_name;
+pub mod operator_flops;
 pub mod os_call;
 pub mod range_tree;
 pub mod rank_match;

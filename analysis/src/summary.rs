@@ -4,7 +4,7 @@ mod busy;
 mod entry;
 mod launches;
 mod page;
-mod profiled_kernels;
+pub(crate) mod profiled_kernels;
 mod render;
 mod statistics;
 mod table;

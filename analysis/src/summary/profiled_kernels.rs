@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::statistics::Statistics;
 use super::table::{Measure, Table};
-use crate::model::{Metric, Timeline};
+use crate::model::{KernelProfile, Metric, Timeline};
 
 /// Nsight Compute's duration of a launch.
 const DURATION: &str = "gpu__time_duration.sum";
@@ -25,7 +25,7 @@ const UNITS: [(&str, f64); 8] = [
 pub(super) fn table(timeline: &Timeline) -> Table {
     let mut groups: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for profile in &timeline.capture.profiles {
-        if let Some(duration) = profile.metrics.get(DURATION).and_then(nanoseconds) {
+        if let Some(duration) = duration_ns(profile) {
             groups.entry(&profile.name).or_default().push(duration);
         }
     }
@@ -34,6 +34,11 @@ pub(super) fn table(timeline: &Timeline) -> Table {
         .into_iter()
         .filter_map(|(name, values)| Some(((None, name), Statistics::of(values)?)));
     Table::new(captured, Measure::Duration, rows)
+}
+
+/// How long a replayed launch took in ns; `None` where the profiler did not measure it.
+pub(crate) fn duration_ns(profile: &KernelProfile) -> Option<u64> {
+    profile.metrics.get(DURATION).and_then(nanoseconds)
 }
 
 /// Rounded to whole nanoseconds; `None` for a unit that is not known and for no length of time.
