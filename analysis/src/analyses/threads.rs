@@ -66,7 +66,7 @@ const OF_THREADS: &[Category] = &[
 pub struct ThreadsResult {
     /// What has no figures, and why.
     pub not_captured: Vec<NotCaptured>,
-    /// Length of the capture in ns: the window of every thread.
+    /// Length in ns from the first event to the end of the last: the window of every thread.
     pub window_ns: u64,
     /// Threads of which anything was recorded.
     pub threads: u64,
@@ -233,7 +233,7 @@ type Seen = (ThreadRow, Intervals);
 impl ThreadsResult {
     /// Of a timeline.
     pub fn of(timeline: &Timeline, params: ThreadsParams) -> Self {
-        let window = Interval::new(0, timeline.capture.duration_ns);
+        let window = Interval::of_events(timeline);
         let mut rows_of: BTreeMap<ThreadKey, Vec<(u32, OfRow)>> = BTreeMap::new();
         for ((at, row), found) in (0_u32..).zip(&timeline.capture.rows).zip(by_row(timeline)) {
             if let Some(thread) = thread_of(row).filter(|_| found.all.events > 0) {
@@ -305,7 +305,8 @@ fn seen(timeline: &Timeline, window: Interval, thread: ThreadKey, rows: Vec<(u32
 fn over_time(threads: &[Seen], window: Interval, params: ThreadsParams) -> (Vec<u64>, Vec<ThreadUtilisation>) {
     let step = window.len().div_ceil(u64::from(params.bins.max(1))).max(1);
     let bins: Vec<Interval> = (0..u64::from(params.bins))
-        .map(|bin| Interval::new(bin * step, ((bin + 1) * step).min(window.end)))
+        .map(|bin| window.start + bin * step)
+        .map(|start| Interval::new(start, (start + step).min(window.end)))
         .take_while(|bin| !bin.is_empty())
         .collect();
     let charted = usize::try_from(params.charted).unwrap_or(usize::MAX);

@@ -232,7 +232,12 @@ impl Utilization {
     /// Of `timeline`, of which everything that the analysis needs was read.
     pub fn of(timeline: &Timeline, params: &UtilizationParams) -> UtilizationOverTime {
         let capture = &timeline.capture;
-        let window = Interval::new(params.from_ns.unwrap_or(0), params.to_ns.unwrap_or(capture.duration_ns));
+        let whole = if capture.counters.is_empty() {
+            Interval::of_events(timeline)
+        } else {
+            Interval::new(0, capture.duration_ns)
+        };
+        let window = Interval::new(params.from_ns.unwrap_or(whole.start), params.to_ns.unwrap_or(whole.end));
         let mut not_captured: Vec<NotCaptured> = NotCaptured::unless_any(capture, GPU_WORK, "busy time of GPUs")
             .into_iter()
             .collect();

@@ -3,7 +3,7 @@
 //! Every length that an analysis reports (busy, idle, overlap, exposed time) is the length of a set that comes of these operations, so
 //! that parts add up to their whole exactly: `|A ∪ B| = |A| + |B| − |A ∩ B|` and `|A − B| = |A| − |A ∩ B|`.
 
-use crate::model::Events;
+use crate::model::{Events, Timeline};
 
 /// From `start` up to, and without, `end`. Empty where `end` is not behind `start`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,6 +23,17 @@ impl Interval {
     /// The time of the event at `at`.
     pub fn of(events: &Events, at: usize) -> Self {
         Self::new(events.start_ns.get(at).copied().unwrap_or(0), events.end_ns(at))
+    }
+
+    /// From the first event that was read to the end of the last; the whole capture without any. A profiler that waits for a start or
+    /// keeps the last seconds alone has a window many times as long.
+    pub fn of_events(timeline: &Timeline) -> Self {
+        let events = || timeline.capture.events.values();
+        // Sorted by start.
+        let start = events().filter_map(|events| events.start_ns.first().copied()).min();
+        let end = events().filter_map(Events::last_end_ns).max();
+        let whole = Self::new(0, timeline.capture.duration_ns);
+        start.zip(end).map_or(whole, |(start, end)| Self::new(start, end))
     }
 
     /// Length in ns.

@@ -11,7 +11,7 @@ const COLOURS: usize = 8;
 /// Most bars in a chart.
 const MOST_BARS: usize = 100;
 /// Characters of a label before its bar.
-const LABEL_CHARACTERS: usize = 44;
+const LABEL_CHARACTERS: usize = 38;
 /// Most points of a line: more than a screen has columns.
 const MOST_POINTS: usize = 1000;
 
