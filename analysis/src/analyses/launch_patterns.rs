@@ -10,6 +10,7 @@ use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
 use crate::measures::holder::{Question, innermost, row_on};
 use crate::measures::launch::{Joined, LaunchCoverage};
+use crate::measures::operation_name::normalised;
 use crate::measures::work::GpuWork;
 use crate::model::{Category, ColumnId, Events, Timeline, Track, index};
 use crate::needs::{Needs, Selection};
@@ -68,7 +69,7 @@ pub struct PatternsOfLaunches {
 /// A sequence of works that an operator or range launched.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LaunchPattern {
-    /// Name of the operator or range.
+    /// Name of the operator or range, without what tells one call from the next (`op_id = 9`).
     pub name: String,
     /// Its category.
     pub category: Category,
@@ -178,6 +179,19 @@ fn numbered<'a>(timeline: &'a Timeline, joined: &Joined) -> (Vec<u32>, Vec<&'a s
     (numbers.collect(), names)
 }
 
+/// For each name of `events` the number of its operation, and the operations' names.
+fn operations(events: &Events) -> (Vec<u32>, Vec<String>) {
+    let mut known = BTreeMap::new();
+    let mut operations = Vec::new();
+    let numbers = events.names.iter().map(|name| {
+        *known.entry(normalised(name)).or_insert_with_key(|operation| {
+            operations.push(operation.clone().into_owned());
+            u32::try_from(operations.len() - 1).unwrap_or(u32::MAX)
+        })
+    });
+    (numbers.collect(), operations)
+}
+
 #[derive(Default)]
 struct Occurrences {
     count: u64,
@@ -281,6 +295,7 @@ fn collect(
         .iter()
         .map(|(_, at)| numbers.get(index(*at)).copied().unwrap_or(u32::MAX))
         .collect();
+    let (of_name, operations) = operations(events);
     let mut found: BTreeMap<(u32, &[u32]), Occurrences> = BTreeMap::new();
     let mut rest = sequence.as_slice();
     for works in inside.chunk_by(|a, b| a.0 == b.0) {
@@ -289,7 +304,11 @@ fn collect(
         let Some((region, _)) = works.first().filter(|_| works.len() >= index(params.min_length)) else {
             continue;
         };
-        let name = events.name.get(index(*region)).copied().unwrap_or(0);
+        let name = events
+            .name
+            .get(index(*region))
+            .and_then(|name| of_name.get(index(*name)));
+        let name = name.copied().unwrap_or(u32::MAX);
         let occurrences = found.entry((name, sequence)).or_default();
         if occurrences.count == 0 {
             occurrences.first = *region;
@@ -306,7 +325,7 @@ fn collect(
         let first = index(occurrences.first);
         let works = sequence.iter().take(LaunchPattern::MOST_NAMES);
         patterns.push(LaunchPattern {
-            name: events.names.get(index(name)).cloned().unwrap_or_default(),
+            name: operations.get(index(name)).cloned().unwrap_or_default(),
             category: level.category,
             count: occurrences.count,
             length: u64::try_from(sequence.len()).unwrap_or(u64::MAX),
@@ -436,6 +455,27 @@ mod tests {
         );
         assert_eq!(pattern.works, ["gemm", "softmax", "scale"]);
         assert_eq!((pattern.gpu_ns, pattern.host_ns, pattern.first_start_ns), (60, 200, 0));
+    }
+
+    #[test]
+    fn calls_of_one_operator_that_are_numbered_are_its_occurrences() {
+        let mut trace = Trace::new();
+        let stream = trace.stream(1, 0, 7);
+        let (ranges, api) = (trace.thread(1, 1, Track::Nvtx), trace.thread(1, 1, Track::CudaApi));
+        for (start, name) in [(0, "aten::sort, op_id = 9"), (1000, "aten::sort, op_id = 10")] {
+            trace.event(Category::NvtxRange, ranges, name, start, start + 100);
+            for (at, kernel) in [(12, "count"), (40, "scan"), (60, "scatter")] {
+                let call = (api, start + at, start + at + 5);
+                let work = (stream, kernel, start + at + 200, start + at + 210);
+                trace.launch(call, Category::CudaKernel, work);
+            }
+        }
+        let found = LaunchPatterns::of(&trace.build(), &LaunchPatternsParams::default());
+        let names = found
+            .patterns
+            .iter()
+            .map(|pattern| (pattern.name.as_str(), pattern.count));
+        assert_eq!(names.collect::<Vec<_>>(), [("aten::sort", 2)]);
     }
 
     #[test]

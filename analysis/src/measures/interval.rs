@@ -166,51 +166,6 @@ impl Intervals {
     }
 }
 
-/// A set whose length within any window is told in O(log n).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Measured {
-    set: Intervals,
-    /// Length in ns of the set up to the start of each interval.
-    before: Vec<u64>,
-}
-
-impl Measured {
-    /// The set that is measured.
-    pub fn set(&self) -> &Intervals {
-        &self.set
-    }
-
-    /// Length in ns of what of the set lies within `window`.
-    pub fn len_within(&self, window: Interval) -> u64 {
-        if window.is_empty() {
-            return 0;
-        }
-        self.len_before(window.end) - self.len_before(window.start)
-    }
-
-    /// Length in ns of what of the set lies before `time`.
-    fn len_before(&self, time: u64) -> u64 {
-        let list = self.set.as_slice();
-        let until = list.partition_point(|interval| interval.start < time);
-        let begun = until.checked_sub(1);
-        let begun = begun.and_then(|at| list.get(at).zip(self.before.get(at)));
-        begun.map_or(0, |(interval, before)| before + interval.end.min(time) - interval.start)
-    }
-}
-
-impl From<Intervals> for Measured {
-    fn from(set: Intervals) -> Self {
-        let mut length = 0;
-        let before = set.as_slice().iter().map(|interval| {
-            let before = length;
-            length += interval.len();
-            before
-        });
-        let before = before.collect();
-        Self { set, before }
-    }
-}
-
 impl FromIterator<Interval> for Intervals {
     fn from_iter<I: IntoIterator<Item = Interval>>(all: I) -> Self {
         Self::union_of(all)
@@ -272,12 +227,6 @@ mod tests {
                 prop_assert!(is_canonical(&set), "{set:?}");
                 prop_assert_eq!(flags(&set), expected);
             }
-        }
-
-        #[test]
-        fn a_measured_set_is_as_long_within_a_window_as_what_is_clipped(a in sets(), start in 0_u64..200, length in 0_u64..80) {
-            let window = Interval::new(start, start + length);
-            prop_assert_eq!(Measured::from(a.clone()).len_within(window), a.clip(window).len_ns());
         }
 
         #[test]

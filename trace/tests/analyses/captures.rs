@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use flopwatch_analysis::{Input, Request};
+use flopwatch_analysis::catalogue::CATALOGUE;
+use flopwatch_analysis::{Format, Input, Request, ResultType};
 use flopwatch_trace::model::Timeline;
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, read};
@@ -41,12 +42,40 @@ pub(crate) fn analyze(analysis: &str, parameters: &Value, timelines: &[&Timeline
     serde_json::from_slice(&out).unwrap()
 }
 
+/// A page that a browser opens at once.
+const MOST_HTML: usize = 5 << 20;
+
+/// One capture of each kind: nsys, Kineto, `XPlane` and ncu.
+const KINDS: &[&str] = &[
+    "nsys-ai/mfu_2gpu_before.sqlite",
+    "hta/nccl_parser_config-nccl_data.json.gz",
+    "tracelens-jax/jax_conv_minimal_08.xplane.pb",
+    "nsightful/copy_blocked.csv",
+];
+
 #[test]
-fn every_table_of_the_catalogue_can_be_made_of_a_real_capture() {
-    let Some(timeline) = timeline("nsys-ai/mfu_2gpu_before.sqlite") else {
-        return;
-    };
-    let streams = analyze("kernels-per-stream", &Value::Null, &[&timeline]);
-    assert_eq!(streams["captured"], true);
-    assert!(!streams["rows"].as_array().unwrap().is_empty());
+fn every_analysis_of_every_kind_of_capture_has_every_format() {
+    for name in KINDS {
+        let Some(timeline) = timeline(name) else {
+            continue;
+        };
+        let analyses = CATALOGUE
+            .iter()
+            .filter(|definition| definition.inputs.accepts(1) && matches!(definition.result, ResultType::Json { .. }));
+        for definition in analyses {
+            for format in definition.formats() {
+                let request = Request::of(definition).unwrap().written_as(*format).unwrap();
+                let mut out = Vec::new();
+                let ran = request.run(&[Input::whole(&timeline)], &mut out);
+                assert!(ran.is_ok(), "{} of {name} as {format}: {ran:?}", definition.name);
+                assert!(
+                    !out.is_empty() || *format == Format::Csv,
+                    "{} of {name} as {format}",
+                    definition.name
+                );
+                let is_small = *format != Format::Html || out.len() < MOST_HTML;
+                assert!(is_small, "{} of {name}: {} bytes of HTML", definition.name, out.len());
+            }
+        }
+    }
 }

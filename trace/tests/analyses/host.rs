@@ -88,22 +88,6 @@ fn rules_of_nsys_find_what_nsys_finds() {
         return;
     };
     let result = analyze("host-sync", &Value::Null, &[&timeline]);
-    println!(
-        "{}",
-        serde_json::to_string_pretty(&json!([
-            result["cost"],
-            result["kinds"],
-            result["not_captured"],
-            result["holders"]
-        ]))
-        .unwrap()
-    );
-    for rule in result["rules"].as_array().unwrap() {
-        println!(
-            "{} {} {} {}",
-            rule["rule"], rule["count"], rule["total_ns"], rule["rows"][0]
-        );
-    }
     let api = rule(&result, "cuda_api_sync");
     assert_eq!(
         (&api["count"], &api["total_ns"]),
@@ -122,18 +106,6 @@ fn waits_of_two_processes_are_held_by_their_ranges() {
         return;
     };
     let result = analyze("host-sync", &Value::Null, &[&timeline]);
-    println!(
-        "{}",
-        serde_json::to_string_pretty(&json!([
-            result["cost"],
-            result["gpu_idle_after_ns"],
-            result["kinds"],
-            result["not_captured"],
-            result["holders"][0],
-            result["longest"][0]
-        ]))
-        .unwrap()
-    );
     assert_eq!(rule(&result, "cuda_api_sync")["total_ns"], 324_534_733);
     let kinds: Vec<_> = result["kinds"]
         .as_array()
@@ -147,4 +119,76 @@ fn waits_of_two_processes_are_held_by_their_ranges() {
         (holder["name"].as_str(), &holder["cost"]["calls"]),
         (Some("aten::copy_"), &json!(66))
     );
+}
+
+/// The 32 all-to-all of both GPUs are one capture's, and so of one clock: figures of the file's own rows, by SQL.
+#[test]
+fn ranks_of_one_capture_wait_for_each_other() {
+    let Some(timeline) = timeline("nsys-ai/mfu_2gpu_before.sqlite") else {
+        return;
+    };
+    let result = analyze("stragglers", &Value::Null, &[&timeline]);
+    assert_eq!(result["matched"], 32);
+    assert_eq!((&result["apart"], &result["not_synchronising"]), (&json!(0), &json!(2)));
+    let ranks: Vec<_> = result["ranks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|rank| (&rank["device"], &rank["wait_ns"]))
+        .collect();
+    assert_eq!(ranks, [(&json!(1), &json!(2_450_705)), (&json!(0), &json!(10_898_336))]);
+    assert_eq!(result["rows"][0]["latency_ns"], 5_677_303);
+    assert_eq!(result["worst"][0]["start_skew_ns"], 3_339_732);
+    assert_eq!(result["end_skew_median_ns"], 22_214);
+}
+
+#[test]
+fn ranks_of_two_captures_are_aligned() {
+    let (Some(first), Some(second)) = (
+        timeline("hta/trace_filter-sampled_rank-0.json.gz"),
+        timeline("hta/trace_filter-sampled_rank-1.json.gz"),
+    ) else {
+        return;
+    };
+    let result = analyze("stragglers", &Value::Null, &[&first, &second]);
+    assert_eq!(result["clocks"], "by_ends");
+}
+
+fn phases(analysis: &str, capture: &str) -> Option<Value> {
+    let timeline = timeline(capture)?;
+    let result = analyze(analysis, &Value::Null, &[&timeline]);
+    Some(result)
+}
+
+#[test]
+fn allocations_of_real_captures_are_counted() {
+    if let Some(result) = phases("allocations", "gpubootcamp-jacobi/jacobi_memcpy_sys_report.qdrep") {
+        // cudaMalloc, cudaFree, cudaHostAlloc and cudaFreeHost of `nsys stats`.
+        assert_eq!(result["calls"]["cost"]["calls"], 9 + 11 + 5 + 5);
+        assert_eq!(
+            result["calls"]["cost"]["total_ns"],
+            7_057_038 + 546_328_188 + 808_453_292 + 556_999_037
+        );
+    }
+    phases("module-loading", "gpubootcamp-jacobi/jacobi_memcpy_sys_report.qdrep");
+    phases("module-loading", "alpa-jax/jax_profile_mem.nsys-rep");
+    phases("module-loading", "trt-controlnet/cudagraph.nsys-rep");
+    phases("allocations", "param-resnet/resnet_kineto.json.gz");
+}
+
+#[test]
+fn parts_of_every_thread_add_up_to_the_window() {
+    for capture in ["alpa-jax/jax_profile_mem.nsys-rep", "trt-controlnet/cudagraph.nsys-rep"] {
+        let Some(timeline) = timeline(capture) else {
+            continue;
+        };
+        let result = analyze("threads", &json!({"limit": 10_000}), &[&timeline]);
+        let rows = result["rows"].as_array().unwrap();
+        assert!(!rows.is_empty());
+        for row in rows {
+            let part = |name: &str| row[name].as_u64().unwrap();
+            let sum = part("working_ns") + part("waiting_ns") + part("unrecorded_ns");
+            assert_eq!(sum, result["window_ns"].as_u64().unwrap(), "{row}");
+        }
+    }
 }

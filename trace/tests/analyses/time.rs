@@ -324,4 +324,9 @@ fn parts_add_up_in_a_capture_of_two_gpus() {
         of("cpu_only_ns") + of("overlap_ns") + of("gpu_only_ns") + of("neither_ns"),
         of("total_ns")
     );
+    // By SQL: 32 calls of aten::cat, each with an op_id of its own, launch two.
+    let patterns = analyze("launch-patterns", &json!({"min_length": 2}), &[&timeline]);
+    let mut patterns = patterns["patterns"].as_array().unwrap().iter();
+    let cat = patterns.find(|pattern| pattern["name"] == "aten::cat").unwrap();
+    assert_eq!((&cat["count"], &cat["length"]), (&json!(32), &json!(2)));
 }

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::calls::{Call, leaves_the_device};
 use crate::measures::api_call::ApiCall;
+use crate::measures::coverage::Coverage;
 use crate::measures::enclosing::{LaunchedWork, Threads};
-use crate::measures::interval::{Interval, Intervals, Measured};
+use crate::measures::interval::{Interval, Intervals};
 use crate::measures::work::{GPU_WORK, GpuWork};
 use crate::model::{Category, ColumnId, Timeline, index};
 
@@ -44,8 +45,8 @@ impl Parts {
 /// The time of the CUDA API on one thread.
 #[derive(Debug, Default)]
 struct ApiTime {
-    calls: Measured,
-    waits: Measured,
+    calls: Coverage,
+    waits: Coverage,
 }
 
 /// All that calls are split by.
@@ -131,8 +132,8 @@ impl Splitter {
         }
         let api = self.api.get(index(thread));
         let (in_calls, waited) = api.map_or((0, 0), |api| {
-            let in_calls = api.calls.len_within(time);
-            let waited = if in_calls > 0 { api.waits.len_within(time) } else { 0 };
+            let in_calls = api.calls.within(time);
+            let waited = if in_calls > 0 { api.waits.within(time) } else { 0 };
             (in_calls, waited)
         });
         parts.cpu_ns = time.len().saturating_sub(in_calls);
@@ -180,8 +181,8 @@ fn api_time(timeline: &Timeline, threads: &Threads, work: &GpuWork) -> Vec<ApiTi
         let busy = process_of.get(&thread).and_then(|process| busy.get(process));
         let waits = busy.map(|busy| Intervals::union_of(waiting).intersect(busy));
         ApiTime {
-            calls: Intervals::union_of(calls).into(),
-            waits: waits.unwrap_or_default().into(),
+            calls: Coverage::of(&Intervals::union_of(calls)),
+            waits: Coverage::of(&waits.unwrap_or_default()),
         }
     };
     both.map(of_thread).collect()
