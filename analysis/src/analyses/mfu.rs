@@ -2,6 +2,7 @@
 
 mod count;
 mod page;
+mod tally;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +16,13 @@ use crate::measures::exclusive_time::ratio;
 use crate::measures::interval::Interval;
 use crate::measures::iteration::{self, Assignment, IterateBy, IterationOptions, IterationSource, Iterations};
 use crate::measures::work::GpuWork;
-use crate::model::{Category, ColumnId, Device, Timeline, approximate, index};
+use crate::model::{Category, ColumnId, Timeline, approximate, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
 
 use count::Counted;
+use tally::{Peaks, Tally};
 
 /// Model FLOP utilisation.
 #[derive(Debug)]
@@ -244,64 +246,6 @@ impl Analysis for Mfu {
 
     fn page(output: &MfuResult) -> Result<Page, AnalysisError> {
         Ok(page::of(output))
-    }
-}
-
-/// Peak rates of devices, in operations per second.
-struct Peaks<'a> {
-    given: Option<f64>,
-    devices: &'a [Device],
-}
-
-impl Peaks<'_> {
-    /// The rate of `device` for a type of number; a rate that the source states without a type counts for all.
-    fn of(&self, device: u32, element_type: Option<&str>) -> Option<f64> {
-        if self.given.is_some() {
-            return self.given;
-        }
-        let rates = &self.devices.iter().find(|known| known.id == device)?.peak_flops;
-        let rate = element_type
-            .and_then(|name| rates.get(name))
-            .or_else(|| rates.get("any"))?;
-        (*rate > 0).then(|| approximate(u128::from(*rate)))
-    }
-}
-
-/// Operations and the time in ns that they take at the peak rates; `None` where a rate is missing.
-#[derive(Debug, Clone, Copy)]
-struct Tally {
-    flops: u64,
-    ideal_ns: Option<f64>,
-}
-
-impl Tally {
-    const NOTHING: Self = Self {
-        flops: 0,
-        ideal_ns: Some(0.0),
-    };
-
-    fn of(flops: u64, peak: Option<f64>) -> Self {
-        Self {
-            flops,
-            ideal_ns: peak.map(|peak| approximate(flops.into()) * 1e9 / peak),
-        }
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Self {
-            flops: self.flops.saturating_add(other.flops),
-            ideal_ns: self.ideal_ns.zip(other.ideal_ns).map(|(one, other)| one + other),
-        }
-    }
-
-    /// The share of `device_time_ns` that the operations take at the peak rates.
-    fn ratio(self, device_time_ns: u64) -> Option<f64> {
-        let ideal_ns = self.ideal_ns.filter(|_| device_time_ns > 0 && self.flops > 0)?;
-        Some(ideal_ns / approximate(device_time_ns.into()))
-    }
-
-    fn per_second(self, time_ns: u64) -> Option<f64> {
-        ratio(self.flops, time_ns).map(|per_ns| per_ns * 1e9)
     }
 }
 

@@ -20,13 +20,10 @@ const TURN: u32 = 14;
 /// Turns of a thread that are one step.
 const STEP: u32 = 500;
 
-/// A training loop as a profiler sees it: four threads launch onto two GPUs of two streams each, in operators, ranges and steps.
-fn training(events: u32) -> Result<Capture> {
-    let mut random = fastrand::Rng::with_seed(29);
-    let mut capture = Capture {
-        devices: (0..DEVICES).map(device).collect(),
-        ..Capture::default()
-    };
+/// Rows of the threads: of each its API calls, operators, ranges and steps. The streams follow.
+const ROWS_OF_THREADS: u32 = THREADS * 4;
+
+fn rows() -> Vec<Row> {
     let row = |track, device: Option<u32>, stream: Option<u64>, thread: Option<u64>| Row {
         capture: 0,
         machine: 0,
@@ -38,113 +35,140 @@ fn training(events: u32) -> Result<Capture> {
         thread,
         label: String::new(),
     };
-    for thread in 0..u64::from(THREADS) {
-        for track in [Track::CudaApi, Track::CpuOp, Track::Nvtx, Track::Annotation] {
-            capture.rows.push(row(track, None, None, Some(100 + thread)));
-        }
-    }
-    let first_stream = u32::try_from(capture.rows.len())?;
-    for stream in 0..DEVICES * STREAMS {
+    let tracks = [Track::CudaApi, Track::CpuOp, Track::Nvtx, Track::Annotation];
+    let threads = (0..u64::from(THREADS)).flat_map(|thread| tracks.map(|track| (track, thread)));
+    let threads = threads.map(|(track, thread)| row(track, None, None, Some(100 + thread)));
+    let streams = (0..DEVICES * STREAMS).map(|stream| {
         let number = Some(u64::from(7 + stream % STREAMS));
-        capture
-            .rows
-            .push(row(Track::GpuStream, Some(stream / STREAMS), number, None));
-    }
-    let mut of = |category| {
-        let mut events = Events::new(category);
-        if category == Category::CpuOp {
-            events.add_column(ColumnId::ForwardThread);
+        row(Track::GpuStream, Some(stream / STREAMS), number, None)
+    });
+    threads.chain(streams).collect()
+}
+
+/// The events of the loop.
+struct Loop {
+    kernels: Events,
+    copies: Events,
+    calls: Events,
+    operators: Events,
+    ranges: Events,
+    steps: Events,
+}
+
+impl Loop {
+    /// None yet, with the names of all.
+    fn new(turns: u32) -> Self {
+        let named = |category, names: Vec<String>| {
+            let mut events = Events::new(category);
+            events.names = names;
+            events
+        };
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let steps = 0..=turns / THREADS / STEP;
+        let mut operators = named(
+            Category::CpuOp,
+            (0..60).map(|name| format!("aten::operator_{name}")).collect(),
+        );
+        operators.add_column(ColumnId::ForwardThread);
+        Self {
+            kernels: named(Category::CudaKernel, (0..KERNEL_NAMES).map(kernel_name).collect()),
+            copies: named(Category::CudaMemcpyH2d, texts(&["[CUDA memcpy Host-to-Device]"])),
+            calls: named(Category::CudaApi, texts(&["cudaLaunchKernel", "cudaMemcpyAsync"])),
+            operators,
+            ranges: named(
+                Category::NvtxRange,
+                texts(&["forward", "backward", "optimizer", "data"]),
+            ),
+            steps: named(
+                Category::Step,
+                steps.map(|step| format!("ProfilerStep#{step}")).collect(),
+            ),
         }
-        events
-    };
-    let [mut kernels, mut copies, mut calls, mut operators, mut ranges, mut steps] = [
-        Category::CudaKernel,
-        Category::CudaMemcpyH2d,
-        Category::CudaApi,
-        Category::CpuOp,
-        Category::NvtxRange,
-        Category::Step,
-    ]
-    .map(&mut of);
-    kernels.names = (0..KERNEL_NAMES).map(kernel_name).collect();
-    calls.names = ["cudaLaunchKernel", "cudaMemcpyAsync", "cudaStreamSynchronize"]
-        .map(str::to_owned)
-        .into();
-    copies.names = vec!["[CUDA memcpy Host-to-Device]".to_owned()];
-    operators.names = (0..60).map(|name| format!("aten::operator_{name}")).collect();
-    ranges.names = ["forward", "backward", "optimizer", "data"].map(str::to_owned).into();
+    }
+
+    fn into_capture(self) -> Capture {
+        let mut capture = Capture {
+            devices: (0..DEVICES).map(device).collect(),
+            rows: rows(),
+            ..Capture::default()
+        };
+        for (category, events) in [
+            (Category::CudaKernel, self.kernels),
+            (Category::CudaMemcpyH2d, self.copies),
+            (Category::CudaApi, self.calls),
+            (Category::CpuOp, self.operators),
+            (Category::NvtxRange, self.ranges),
+            (Category::Step, self.steps),
+        ] {
+            capture.captured.insert(category);
+            capture.events.insert(category, events);
+        }
+        capture.duration_ns = capture
+            .events
+            .values()
+            .filter_map(Events::last_end_ns)
+            .max()
+            .unwrap_or(0);
+        capture
+    }
+}
+
+/// A training loop as a profiler sees it: four threads launch onto two GPUs of two streams each, in operators, ranges and steps.
+fn training(events: u32) -> Result<Capture> {
+    let mut random = fastrand::Rng::with_seed(29);
     let turns = events / TURN;
-    steps.names = (0..=turns / THREADS / STEP)
-        .map(|step| format!("ProfilerStep#{step}"))
-        .collect();
+    let mut made = Loop::new(turns);
     let mut now = vec![0_u64; usize::try_from(THREADS)?];
     let mut free = vec![0_u64; usize::try_from(DEVICES * STREAMS)?];
-    let mut begun = vec![0_u64; usize::try_from(THREADS)?];
+    let mut step_starts = vec![0_u64; usize::try_from(THREADS)?];
     let mut correlation = 0;
+    let event = |start_ns, duration_ns, row, name, correlation| Event {
+        start_ns,
+        duration_ns,
+        row,
+        name,
+        correlation,
+    };
     for turn in 0..turns {
         let (thread, round) = (turn % THREADS, turn / THREADS);
+        let rows = thread * 4;
+        let stream = thread % (DEVICES * STREAMS);
+        let busy = free.get_mut(usize::try_from(stream)?).context("a stream")?;
         let clock = now.get_mut(usize::try_from(thread)?).context("a thread")?;
         let begin = *clock;
-        let event = |start_ns, duration_ns, row, name, correlation| Event {
-            start_ns,
-            duration_ns,
-            row,
-            name,
-            correlation,
-        };
-        let rows = thread * 4;
         *clock += 1500;
         for call in 0..6_u32 {
             correlation += 1;
             let length = random.u64(2_000..6_000);
-            calls.push(event(*clock, length, rows, u32::from(call == 5), correlation), &[]);
+            let name = u32::from(call == 5);
+            made.calls.push(event(*clock, length, rows, name, correlation), &[]);
             *clock += length + 300;
-            let stream = thread % (DEVICES * STREAMS);
-            let busy = free.get_mut(usize::try_from(stream)?).context("a stream")?;
-            let start = (*busy + 900).max(*clock);
-            let row = first_stream + stream;
+            let (start, row) = ((*busy + 900).max(*clock), ROWS_OF_THREADS + stream);
+            let length = random.u64(1_500..9_000);
             if call == 5 {
-                let (length, bytes) = (random.u64(1_000..9_000), random.u64(1..1 << 22));
-                copies.push(event(start, length, row, 0, correlation), &[bytes]);
-                *busy = start + length;
+                let bytes = random.u64(1..1 << 22);
+                made.copies.push(event(start, length, row, 0, correlation), &[bytes]);
             } else {
-                let (length, name) = (random.u64(1_500..9_000), random.u32(0..KERNEL_NAMES));
-                let grid = [64, 1, 1, 256, 1, 1, 40, 0, 4096];
-                kernels.push(event(start, length, row, name, correlation), &grid);
-                *busy = start + length;
+                let name = random.u32(0..KERNEL_NAMES);
+                let own = [64, 1, 1, 256, 1, 1, 40, 0, 4096];
+                made.kernels.push(event(start, length, row, name, correlation), &own);
             }
+            *busy = start + length;
         }
         *clock += 500;
-        operators.push(
-            event(begin + 400, *clock - begin - 600, rows + 1, turn % 60, 0),
-            &[u64::from(turn), u64::MAX],
-        );
-        ranges.push(event(begin, *clock - begin, rows + 2, turn % 4, 0), &[0, 0]);
+        let inner = event(begin + 400, *clock - begin - 600, rows + 1, turn % 60, 0);
+        made.operators.push(inner, &[u64::from(turn), u64::MAX]);
+        made.ranges
+            .push(event(begin, *clock - begin, rows + 2, turn % 4, 0), &[0, 0]);
         if round % STEP == STEP - 1 {
-            let from = begun.get_mut(usize::try_from(thread)?).context("a thread")?;
+            let from = step_starts.get_mut(usize::try_from(thread)?).context("a thread")?;
             let step = round / STEP;
-            steps.push(event(*from, *clock - *from, rows + 3, step, 0), &[u64::from(step)]);
+            let whole = event(*from, *clock - *from, rows + 3, step, 0);
+            made.steps.push(whole, &[u64::from(step)]);
             *from = *clock;
         }
     }
-    for (category, events) in [
-        (Category::CudaKernel, kernels),
-        (Category::CudaMemcpyH2d, copies),
-        (Category::CudaApi, calls),
-        (Category::CpuOp, operators),
-        (Category::NvtxRange, ranges),
-        (Category::Step, steps),
-    ] {
-        capture.captured.insert(category);
-        capture.events.insert(category, events);
-    }
-    capture.duration_ns = capture
-        .events
-        .values()
-        .filter_map(Events::last_end_ns)
-        .max()
-        .unwrap_or(0);
-    Ok(capture)
+    Ok(made.into_capture())
 }
 
 fn device(id: u32) -> Device {

@@ -158,3 +158,27 @@ fn a_step_of_another_process_takes_the_process_that_launches() {
     assert!(path["path_ns"].as_u64().unwrap() > 1_386_000);
     assert!(!path["cautions"].as_array().unwrap().is_empty());
 }
+
+/// BERT-small on an H100, in BF16. A product of 141 x 512 by 512 x 512 is 2 * 141 * 512 * 512 operations, once although `aten::linear` is around it.
+#[test]
+fn matrix_products_of_a_transformer_count_once_with_their_shapes() {
+    let Some(timeline) = timeline("tracelens-h100/gaunernst_bert-small-uncased__1016001.json.gz") else {
+        return;
+    };
+    let parameters = serde_json::json!({"whole": true, "peak_tflops": 989});
+    let mfu = crate::captures::analyze("mfu", &parameters, &[&timeline]);
+    assert_eq!(mfu["flops_source"], "operators");
+    let rows = mfu["rows"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["name"] != "aten::linear"));
+    let product = rows
+        .iter()
+        .find(|row| row["shapes"] == "[[512],[141,512],[512,512],[],[]]")
+        .unwrap();
+    assert_eq!(
+        (product["name"].as_str(), product["element_type"].as_str()),
+        (Some("aten::addmm"), Some("bf16"))
+    );
+    let calls = product["calls"].as_u64().unwrap();
+    assert_eq!(product["flops"].as_u64(), Some(calls * 73_924_608));
+    assert!((0.0..1.0).contains(&mfu["mfu_ratio"].as_f64().unwrap()));
+}

@@ -678,6 +678,9 @@ export interface Finding {
   readonly title: string;
 }
 
+/** Where the floating-point operations come from. */
+export type FlopsSource = "given" | "counters" | "hlo" | "operators";
+
 /** What mending something is worth. */
 export interface Gain {
   /** What must hold for it. */
@@ -1121,7 +1124,7 @@ export interface LaunchPattern {
   readonly host_ns: number;
   /** Works of the sequence. */
   readonly length: number;
-  /** Name of the operator or range. */
+  /** Name of the operator or range, without what tells one call from the next (`op_id = 9`). */
   readonly name: string;
   /** Their names in the order in which they began, the first [`LaunchPattern::MOST_NAMES`] of them. */
   readonly works: readonly string[];
@@ -1196,6 +1199,102 @@ export interface MemoryDifference {
   readonly peak_mb?: number | null;
   /** Per GPU. */
   readonly rows: readonly PeakMemory[];
+}
+
+/** One iteration. */
+export interface MfuIteration {
+  /** Devices that worked for it. */
+  readonly devices: number;
+  /** End in ns. */
+  readonly end_ns: number;
+  /** Its floating-point operations; null where none are known. */
+  readonly flops?: number | null;
+  /** Operations per second and device. */
+  readonly flops_per_second?: number | null;
+  /** Its model FLOP utilisation. */
+  readonly mfu_ratio?: number | null;
+  /** Its number. */
+  readonly number: number;
+  /** The timeline's row. */
+  readonly row: number;
+  /** Start in ns since the session's start. */
+  readonly start_ns: number;
+  /** Length in ns. */
+  readonly time_ns: number;
+}
+
+/** Calls of one operation with the same shapes. */
+export interface MfuOperation {
+  /** How often it was called. */
+  readonly calls: number;
+  /** Type of number: `bf16`, `fp16`, `fp32` and so on; null where it is not known. */
+  readonly element_type?: string | null;
+  /** End in ns of that call. */
+  readonly end_ns?: number | null;
+  /** Operations of all calls. */
+  readonly flops: number;
+  /** Operations per second of that time. */
+  readonly flops_per_second?: number | null;
+  /** Time in ns in which the GPU worked for the calls. */
+  readonly gpu_time_ns: number;
+  /** The operator, operation or kernel. */
+  readonly name: string;
+  /** Share of the device's peak rate; null where that is not known. */
+  readonly peak_ratio?: number | null;
+  /** The timeline's row of that call. */
+  readonly row?: number | null;
+  /** Shapes of its inputs as JSON; empty where none were recorded. */
+  readonly shapes: string;
+  /** Start in ns of the call that took most GPU time; null of profiled launches, which have no time. */
+  readonly start_ns?: number | null;
+}
+
+/** The result. */
+export interface MfuResult {
+  /** The iterations, loop by loop. */
+  readonly by_iteration: readonly MfuIteration[];
+  /** Calls that were left out because no kernel is known that they launched: they ran on the processor, or the launch was not recorded. */
+  readonly calls_without_kernels: number;
+  /** Calls of matrix products and attention whose shapes were not recorded or do not fit. */
+  readonly calls_without_shapes: number;
+  /** What may be wrong with them. */
+  readonly cautions: readonly string[];
+  /** `known_kernel_time_ns` of `kernel_time_ns`: where it is low, operations that were not given are too few. Null without kernels. */
+  readonly coverage_ratio?: number | null;
+  /** Time in ns of the region, times the devices that worked in it. Of profiled launches it is their own time. */
+  readonly device_time_ns: number;
+  /** Floating-point operations of the region: of all iterations, else of the whole capture. */
+  readonly flops?: number | null;
+  /** Operations per second and device. */
+  readonly flops_per_second?: number | null;
+  /** Where the operations come from; null where none are known. */
+  readonly flops_source?: FlopsSource | null;
+  /** Name of the iterations' range or step. */
+  readonly iteration_name: string;
+  /** What the iterations were found from; null where the region is the whole capture. */
+  readonly iteration_source?: IterationSource | null;
+  /** Iterations that used a device; 0 where the region is the whole capture. */
+  readonly iterations: number;
+  /** Iterations behind the list's limit. */
+  readonly iterations_left_out: number;
+  /** Time in ns of all kernels, of iterations and others. */
+  readonly kernel_time_ns: number;
+  /** Calls of operators whose operations are known. */
+  readonly known_calls: number;
+  /** Time in ns of those kernels whose operations are known one by one. */
+  readonly known_kernel_time_ns: number;
+  /** Operations behind the list's limit. */
+  readonly left_out: number;
+  /** The same of the median iteration. */
+  readonly median_mfu_ratio?: number | null;
+  /** Model FLOP utilisation: the time that the operations take at the peak rates, of `device_time_ns`. Null where operations or peak are not known. */
+  readonly mfu_ratio?: number | null;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** Where the peak rate comes from; null where it is not known. */
+  readonly peak_source?: PeakSource | null;
+  /** Operations by name and shapes, those that took most GPU time first. */
+  readonly rows: readonly MfuOperation[];
 }
 
 /** Loading and compiling of a capture. */
@@ -2161,6 +2260,9 @@ export interface PeakMemory {
   readonly device: string;
 }
 
+/** Where the peak rate comes from. */
+export type PeakSource = "given" | "device";
+
 /** What calls cost, in all and in the steady state. */
 export interface PhasedCost {
   /** In all. */
@@ -2874,7 +2976,7 @@ export interface ThreadsResult {
   readonly threads: number;
   /** Utilisation over time of the threads that worked longest. */
   readonly utilisation: readonly ThreadUtilisation[];
-  /** Length of the capture in ns: the window of every thread. */
+  /** Length in ns from the first event to the end of the last: the window of every thread. */
   readonly window_ns: number;
 }
 
@@ -3040,6 +3142,7 @@ export interface Results {
   readonly "profiler-kernels": ProfilerKernels;
   readonly "profiler-hta": HTAReport;
   readonly "critical-path": CriticalPathResult;
+  readonly "mfu": MfuResult;
   readonly "idle": IdleTime;
   readonly "launches": LaunchFigures;
   readonly "launch-patterns": PatternsOfLaunches;
@@ -4429,6 +4532,83 @@ export const ANALYSES = [
       "whole": {
         "default": false,
         "description": "The whole capture instead of an iteration, of the process with the most GPU work.",
+        "type": "boolean"
+      }
+    }
+  },
+  {
+    "name": "mfu",
+    "about": "Model FLOP utilisation: the floating-point operations of iterations beside the peak of their devices, and those of each matrix product and attention.",
+    "group": "steps",
+    "inputs": "one",
+    "file_name": "mfu.json",
+    "page": true,
+    "parameters": {
+      "by": {
+        "default": "auto",
+        "description": "How iterations are looked for.",
+        "oneOf": [
+          {
+            "const": "auto",
+            "description": "By steps, else by ranges, else by the sequence of kernels.",
+            "type": "string"
+          },
+          {
+            "const": "step",
+            "description": "By the steps that the profiler marked: `ProfilerStep#N` of PyTorch, step ranges of JAX.",
+            "type": "string"
+          },
+          {
+            "const": "range",
+            "description": "By the NVTX range or annotation that repeats.",
+            "type": "string"
+          },
+          {
+            "const": "kernels",
+            "description": "By the period of the sequence of kernels.",
+            "type": "string"
+          }
+        ]
+      },
+      "flops_per_iteration": {
+        "default": null,
+        "description": "Floating-point operations of one iteration of one loop (of one process, where each process runs a loop) on all of its devices, forward and\nbackward, e.g. `1.2e15`. Without iterations it is those of the whole capture. It goes before all that was recorded.",
+        "format": "double",
+        "maximum": 1e+24,
+        "minimum": 1.0,
+        "type": [
+          "number",
+          "null"
+        ]
+      },
+      "limit": {
+        "default": 50,
+        "description": "Most iterations, and most operations, in the lists.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "peak_tflops": {
+        "default": null,
+        "description": "Peak of one device in TFLOP/s for the type of number that the model computes with, from its data sheet and without sparsity, e.g.\n`989` for BF16 on an H100 SXM. It goes before the rates that the capture states.",
+        "format": "double",
+        "maximum": 1000000000.0,
+        "minimum": 1e-6,
+        "type": [
+          "number",
+          "null"
+        ]
+      },
+      "range": {
+        "default": "",
+        "description": "The NVTX range or annotation that is an iteration, the region of interest; digits may be written as `#`. Empty to choose one.",
+        "maxLength": 1024,
+        "type": "string"
+      },
+      "whole": {
+        "default": false,
+        "description": "The whole capture instead of iterations.",
         "type": "boolean"
       }
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{KernelProfile, Metric, Track};
+use crate::model::{Device, KernelProfile, Metric, Track};
 use crate::testing::Trace;
 
 /// A device that does one operation per ns.
