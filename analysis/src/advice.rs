@@ -1,6 +1,6 @@
 //! Advice: what makes a capture slow, why, and what to do about it.
 //!
-//! A [`Rule`] looks at [`Facts`], which are computed once, and either fires with a [`Found`], keeps quiet, or abstains with the reason
+//! A `Rule` looks at `Facts`, which are computed once, and either fires with a `Found`, keeps quiet, or abstains with the reason
 //! where the capture lacks what it needs. What fires is ranked by the time that it is worth. Every threshold has its source beside it, and
 //! every estimate its assumption.
 

@@ -53,6 +53,8 @@ fn the_document_is_committed() {
                 "{method} {path}: its id is not its own"
             );
             for (status, answer) in operation["responses"].as_object().unwrap() {
+                let shared = answer["$ref"].as_str().and_then(|target| target.strip_prefix('#'));
+                let answer = shared.map_or(answer, |target| document.pointer(target).unwrap());
                 let words = answer["description"].as_str().unwrap_or_default();
                 assert!(!words.is_empty(), "{method} {path} {status} has no description");
             }
