@@ -24,7 +24,7 @@ pub enum Format {
 
 impl Format {
     /// Raised whenever a page may be written in another way; kept results of others are never served.
-    pub(crate) const VERSION: u32 = 1;
+    pub(crate) const VERSION: u32 = 2;
     /// Name of the parameter that a query names it by; no analysis has a parameter of this name.
     pub const PARAMETER: &'static str = "format";
     /// Every format.

@@ -271,6 +271,22 @@ impl Table {
         }
     }
 
+    /// Leaves out the columns of which no row knows anything. A table without rows keeps all.
+    pub fn without_unknown(&mut self) {
+        let known = |at: usize| {
+            let cell = |row: &TableRow| row.cells.get(at).is_some_and(|cell| *cell != Cell::Nothing);
+            self.rows.is_empty() || self.rows.iter().any(cell)
+        };
+        let kept: Vec<bool> = (0..self.columns.len()).map(known).collect();
+        let is_kept = |at: usize| kept.get(at).copied().unwrap_or(true);
+        let mut columns = 0..;
+        self.columns.retain(|_| columns.next().is_none_or(is_kept));
+        for row in &mut self.rows {
+            let mut cells = 0..;
+            row.cells.retain(|_| cells.next().is_none_or(is_kept));
+        }
+    }
+
     /// Adds a row.
     pub fn push(&mut self, cells: impl IntoIterator<Item = Cell>) {
         self.rows.push(TableRow {

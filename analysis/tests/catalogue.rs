@@ -178,7 +178,7 @@ fn a_format_is_part_of_a_request_and_of_its_key() {
     ];
     for (format, media_type, file_name) in expected {
         let request = asked(format).unwrap();
-        assert_eq!(request.key(), format!("{}+{format}1", plain.key()));
+        assert_eq!(request.key(), format!("{}+{format}2", plain.key()));
         assert_eq!(
             (request.media_type(), request.file_name().as_str()),
             (media_type, file_name)

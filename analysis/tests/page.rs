@@ -1,11 +1,12 @@
-//! A page with every block, as JSON and as HTML: what the viewer's tests show in a browser.
+//! Pages that the viewer's tests show in a browser: one with every block, as JSON and as HTML, and the dashboard of a profile of operations.
 
-use flopwatch_analysis::NotCaptured;
+use flopwatch_analysis::analyses::operations::profile;
 use flopwatch_analysis::model::{Loss, LossReason};
 use flopwatch_analysis::page::{Bars, Cell, Document, Heading, Lines, Page, Place, Series, Setting, Table, Unit, html};
+use flopwatch_analysis::{Format, NotCaptured};
 
-/// Where the viewer's tests find it. `UPDATE_PAGES=1` writes it anew.
-const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../web/tests/data/page");
+/// Where the viewer's tests find them. `UPDATE_PAGES=1` writes them anew.
+const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../web/tests/data");
 /// What a profiled program may call a range.
 const HOSTILE: &str = "</script><img src=x onerror=alert(1)>\u{202e}";
 
@@ -109,12 +110,32 @@ fn the_page_of_the_viewers_tests_is_what_is_written() {
     let document = sample();
     let json = serde_json::to_string_pretty(&document).unwrap() + "\n";
     let html = html::render(&document).replace(concat!("Flopwatch ", env!("CARGO_PKG_VERSION")), "Flopwatch");
-    for (ending, made) in [("json", json), ("html", html)] {
-        let path = format!("{DATA}.{ending}");
-        if std::env::var_os("UPDATE_PAGES").is_some() {
-            std::fs::write(&path, &made).unwrap();
-        }
-        let kept = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(kept == made, "{path} drifted: run this test with UPDATE_PAGES=1");
+    kept("page.json", &json);
+    kept("page.html", &html);
+}
+
+#[test]
+fn the_dashboard_of_the_viewers_tests_is_what_is_made_of_the_profile_beside_it() {
+    let profile = std::fs::read(format!("{DATA}/operations.json")).unwrap();
+    for (format, name) in [
+        (Format::Page, "operations.page.json"),
+        (Format::Html, "operations.html"),
+    ] {
+        let mut made = Vec::new();
+        profile::write(&profile, format, &mut made).unwrap();
+        let made = String::from_utf8(made).unwrap();
+        kept(
+            name,
+            &made.replace(concat!("Flopwatch ", env!("CARGO_PKG_VERSION")), "Flopwatch"),
+        );
     }
+}
+
+fn kept(name: &str, made: &str) {
+    let path = format!("{DATA}/{name}");
+    if std::env::var_os("UPDATE_PAGES").is_some() {
+        std::fs::write(&path, made).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(kept == made, "{path} drifted: run this test with UPDATE_PAGES=1");
 }

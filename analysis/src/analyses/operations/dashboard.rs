@@ -7,6 +7,9 @@ use crate::page::{Bars, Cell, Lines, Page, Place, Series, Table, Unit};
 /// Bars that one can read side by side.
 const BARS: usize = 15;
 
+/// Where the rows of a capture's tables lead; a profile has no timeline.
+const LEADS: &str = " A row leads to the longest call.";
+
 /// A figure of an operation as a value of a bar.
 type Figure = fn(&Operation) -> Option<u64>;
 
@@ -23,7 +26,11 @@ pub(super) fn page(of: &Operations) -> Page {
     }
     charts(&mut page, of);
     page.table(bottlenecks(&of.bottlenecks));
-    page.table(timeline(&of.first_calls, of.calls));
+    let mut calls = timeline(&of.first_calls, of.calls);
+    if of.kind == OperationKind::Profile {
+        calls.without_unknown();
+    }
+    page.table(calls);
     page.table(operations(of));
     if of.kind != OperationKind::Profile {
         page.table(names(of));
@@ -145,8 +152,11 @@ fn bottlenecks(list: &[OperationBottleneck]) -> Table {
         ("What stands out", Unit::None),
     ];
     let mut table = Table::new("Bottlenecks", &columns);
-    "The cost is the longer of the operation's own time on the host and that of the GPU work that it launched itself. A row leads to the longest call."
+    "The cost is the longer of the operation's own time on the host and that of the GPU work that it launched itself."
         .clone_into(&mut table.about);
+    if list.iter().any(|bottleneck| bottleneck.longest_row.is_some()) {
+        table.about += LEADS;
+    }
     for bottleneck in list {
         let at = place(
             bottleneck.longest_row,
@@ -222,7 +232,16 @@ fn operations(of: &Operations) -> Table {
         ("Memory peak", Unit::Bytes),
     ];
     let mut table = Table::new("All operations", &columns);
-    "The longest own time first. A row leads to the longest call.".clone_into(&mut table.about);
+    "The longest own time first.".clone_into(&mut table.about);
+    if of.operations.iter().any(|operation| operation.longest_row.is_some()) {
+        table.about += LEADS;
+    }
+    let is_profile = of.kind == OperationKind::Profile;
+    if is_profile {
+        table.about += " A profile does not say which calls lie inside others, so own time is all of the time.";
+    }
+    // What no profile records is not zero.
+    let recorded = |count: u64| if is_profile { Cell::Nothing } else { count.into() };
     for operation in &of.operations {
         let at = place(
             operation.longest_row,
@@ -232,7 +251,7 @@ fn operations(of: &Operations) -> Table {
         let cells = vec![
             operation.operation.as_str().into(),
             operation.calls.into(),
-            operation.recursive_calls.into(),
+            recorded(operation.recursive_calls),
             operation.total_ns.into(),
             operation.self_ns.into(),
             operation.self_ratio.into(),
@@ -256,6 +275,9 @@ fn operations(of: &Operations) -> Table {
         push(&mut table, at, cells);
     }
     table.left_out = of.operations_left_out;
+    if is_profile {
+        table.without_unknown();
+    }
     table
 }
 
