@@ -1,6 +1,6 @@
 //! `analyze`: what it prints. The child that reads the captures writes the result as it was asked for; nothing of it is parsed here.
 
-mod profile;
+pub(crate) mod profile;
 
 use std::fs::File;
 use std::io::Read;

@@ -1,9 +1,11 @@
 //! Files that somebody drops onto the viewer and that are no timelines: taken in, converted by sandboxed children, and published beside what is
-//! served. Nothing of them is read in this process but the first bytes, which tell their format.
+//! served. Nothing of them is read in this process but the first bytes, which tell their format; only profiles of operations, bounded JSON that holds no
+//! capture, are read here, and nothing of them is kept.
 //!
 //! - `GET /v1/dropped`: what is taken, as JSON.
 //! - `POST /v1/dropped?name=NAME`: the file as `application/octet-stream`; answers when its timeline is there, with the path of it.
-//!   A client that goes away ends the conversion. One file is taken at a time.
+//!   A client that goes away ends the conversion. One file is taken at a time. To a profile of operations the answer is its dashboard: the
+//!   document of a page, or what `&format=` names (`json`, `html`, `csv`, `text`).
 
 mod refusal;
 
@@ -21,6 +23,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use flopwatch_analysis::Format;
 use flopwatch_analysis::summary::Summary;
 use flopwatch_api::artifact::{Output, artifacts_path};
 use flopwatch_api::capture::SessionReference;
@@ -36,6 +39,7 @@ use tokio::sync::{Mutex, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::analyze::profile;
 use crate::source::{self, Source};
 use crate::tools;
 use refusal::Refusal;
@@ -102,11 +106,32 @@ struct Converted {
     events: u64,
 }
 
-/// What a file is called.
+/// What a file is called, and how its dashboard is written where it is a profile of operations.
 #[derive(Debug, Default, Deserialize)]
 struct Named {
     #[serde(default)]
     name: String,
+    format: Option<Format>,
+}
+
+/// What became of a file.
+#[derive(Debug)]
+enum Outcome {
+    Timeline(Converted),
+    /// The dashboard of a profile.
+    Dashboard(Format, Vec<u8>),
+}
+
+impl IntoResponse for Outcome {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Timeline(converted) => Json(converted).into_response(),
+            Self::Dashboard(format, written) => {
+                let kind = format.media_type().unwrap_or("application/json");
+                ([(CONTENT_TYPE, kind)], written).into_response()
+            }
+        }
+    }
 }
 
 impl Uploads {
@@ -184,12 +209,7 @@ impl Uploads {
         };
         let timeline = work.path().join("timeline.h5");
         let made = source::convert(&source, &timeline, false, until).await;
-        // What says its path says where this process keeps files, which tells nobody anything.
-        let named = |error: source::Error| {
-            let message = crate::failure::chain(&error);
-            Refusal::Unreadable(message.replace(&file.display().to_string(), name))
-        };
-        let summary = made.map_err(named)?;
+        let summary = made.map_err(|error| unreadable(&error, file, name))?;
         let capture = self.publish(&timeline, &summary, work).await?;
         let base = artifacts_path(self.namespace, &capture);
         Ok(Converted {
@@ -240,6 +260,20 @@ impl Uploads {
     }
 }
 
+/// The dashboard of a profile of operations; `None` where the file is something else.
+async fn dashboard(file: &Path, name: &str, format: Format) -> Result<Option<Vec<u8>>, Refusal> {
+    let path = file.to_owned();
+    let written = tokio::task::spawn_blocking(move || profile::written(&path, format));
+    let written = written.await.map_err(Refusal::Task)?;
+    written.map_err(|error| unreadable(&error, file, name))
+}
+
+/// What says its path says where this process keeps files, which tells nobody anything.
+fn unreadable(error: &dyn std::error::Error, file: &Path, name: &str) -> Refusal {
+    let message = crate::failure::chain(error);
+    Refusal::Unreadable(message.replace(&file.display().to_string(), name))
+}
+
 /// A page of another site may neither reach this under a name of its own nor have files of its own read here.
 async fn guard(request: Request, next: Next) -> Response {
     if !is_for_this_machine(request.headers()) || !is_own(request.headers()) {
@@ -264,9 +298,9 @@ async fn taken(State(uploads): State<Arc<Uploads>>) -> Json<Taken> {
 
 async fn take(
     State(uploads): State<Arc<Uploads>>,
-    Query(Named { name }): Query<Named>,
+    Query(Named { name, format }): Query<Named>,
     request: Request,
-) -> Result<Json<Converted>, Refusal> {
+) -> Result<Outcome, Refusal> {
     let (head, body) = request.into_parts();
     if head.headers.get(CONTENT_TYPE).is_none_or(|kind| kind != MEDIA_TYPE) {
         return Err(Refusal::MediaType);
@@ -294,9 +328,17 @@ async fn take(
             received = uploads.receive(body, &work) => received?,
             () = gone.cancelled() => return Err(Refusal::Broken),
         };
-        uploads.convert(&received, &name, &work, until.cancelled()).await
+        let format_or_page = format.unwrap_or(Format::Page);
+        if let Some(written) = dashboard(&received, &name, format_or_page).await? {
+            return Ok(Outcome::Dashboard(format_or_page, written));
+        }
+        if format.is_some() {
+            return Err(Refusal::NoProfile);
+        }
+        let converted = uploads.convert(&received, &name, &work, until.cancelled()).await?;
+        Ok(Outcome::Timeline(converted))
     });
-    Ok(Json(work.await.map_err(Refusal::Task)??))
+    work.await.map_err(Refusal::Task)?
 }
 
 impl From<StoreError> for Refusal {

@@ -22,6 +22,11 @@ pub(super) fn dashboard(request: &Request, file: &Path, format: Format) -> Resul
     if !is_file || !NAMES.contains(&request.definition().name) {
         return Ok(None);
     }
+    written(file, format)
+}
+
+/// The dashboard of the profile in `file`, written in `format`; `None` where the file is no profile.
+pub(crate) fn written(file: &Path, format: Format) -> Result<Option<Vec<u8>>, Error> {
     let mut json = Vec::new();
     let mut source = File::open(file)?;
     source.by_ref().take(BEGINNING).read_to_end(&mut json)?;

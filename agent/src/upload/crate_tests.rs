@@ -40,6 +40,11 @@ impl Rig {
     }
 
     async fn send(&self, head: &str, body: &[u8]) -> (StatusCode, Value) {
+        let (status, text) = self.answer(head, body).await;
+        (status, serde_json::from_str(&text).unwrap())
+    }
+
+    async fn answer(&self, head: &str, body: &[u8]) -> (StatusCode, String) {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let head = format!("{head}Connection: close\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
@@ -48,8 +53,7 @@ impl Rig {
         stream.read_to_end(&mut answer).await.unwrap();
         let text = String::from_utf8(answer).unwrap();
         let status = text.split(' ').nth(1).unwrap().parse().unwrap();
-        let body = text.split_once("\r\n\r\n").unwrap().1;
-        (status, serde_json::from_str(body).unwrap())
+        (status, text.split_once("\r\n\r\n").unwrap().1.to_owned())
     }
 
     async fn post(&self, headers: &str, length: usize, body: &[u8]) -> (StatusCode, Value) {
@@ -143,4 +147,36 @@ async fn a_second_file_waits_for_the_first_and_one_whose_sender_left_is_released
     while rig.left() > 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+#[tokio::test]
+async fn a_profile_of_operations_is_answered_with_its_dashboard_and_nothing_of_it_stays() {
+    let rig = Rig::new(UploadLimits::default()).await;
+    let profile = br#"[{"operation": "load", "duration_ms": 2.5}, {"operation": "load", "duration_ms": 1.5}]"#;
+    let (status, document) = rig.post(BYTES, profile.len(), profile).await;
+    assert_eq!(status, StatusCode::OK, "{document}");
+    assert_eq!(document["analysis"], "operations");
+    let length = profile.len();
+    for (format, part) in [("html", "<!doctype html>"), ("csv", "load"), ("json", "\"calls\": 2")] {
+        let head = format!(
+            "POST /v1/dropped?format={format} HTTP/1.1\r\nHost: localhost\r\n{BYTES}Content-Length: {length}\r\n"
+        );
+        let (status, text) = rig.answer(&head, profile).await;
+        assert_eq!(status, StatusCode::OK);
+        let (compact, part) = (text.to_lowercase().replace(' ', ""), part.replace(' ', ""));
+        assert!(compact.contains(&part), "{format}: {text}");
+    }
+    let wrong = br#"[{"operation": "load", "duration_ms": -1}]"#;
+    let (status, message) = rig.post(BYTES, wrong.len(), wrong).await;
+    let detail = message["detail"].as_str().unwrap();
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(detail.contains("a.json") && detail.contains("duration_ms"), "{detail}");
+    assert!(!detail.contains("incoming-files"), "{detail}");
+    let head = format!("POST /v1/dropped?format=html HTTP/1.1\r\nHost: localhost\r\n{BYTES}Content-Length: 2\r\n");
+    let (status, message) = rig.send(&head, b"{}").await;
+    assert_eq!(
+        (status, &message["reason"]),
+        (StatusCode::UNPROCESSABLE_ENTITY, &Value::from("NoProfile"))
+    );
+    assert_eq!(rig.left(), 0);
 }

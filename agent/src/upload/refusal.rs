@@ -41,6 +41,9 @@ pub(super) enum Refusal {
     /// What read it found something wrong with it.
     #[error("{0}")]
     Unreadable(String),
+    /// A dashboard was asked for of a file that has none.
+    #[error("Only of a profile of operations is there a dashboard in a format; this file is none.")]
+    NoProfile,
     /// The timeline could not be published.
     #[error("The timeline could not be stored: {0}.")]
     Store(String),
@@ -69,6 +72,7 @@ impl Refusal {
             Self::Broken => (StatusCode::BAD_REQUEST, "Broken"),
             Self::Disk(_) => (StatusCode::INSUFFICIENT_STORAGE, "Disk"),
             Self::Unreadable(_) => (StatusCode::UNPROCESSABLE_ENTITY, "Unreadable"),
+            Self::NoProfile => (StatusCode::UNPROCESSABLE_ENTITY, "NoProfile"),
             Self::Store(_) => (StatusCode::INSUFFICIENT_STORAGE, "Store"),
             Self::Task(_) => (StatusCode::INTERNAL_SERVER_ERROR, "Task"),
         }
