@@ -1,4 +1,6 @@
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import type { Page, Request } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
@@ -248,13 +250,14 @@ test("the picture comes back when the graphics were lost", async () => {
 });
 
 /** Drops a file onto the page, as a file manager does. */
-async function drop(page: Page, path: string): Promise<void> {
-  const transfer = await page.evaluateHandle((base64) => {
+async function drop(page: Page, path: string, name = "dropped.h5"): Promise<void> {
+  const dropped = { name, base64: readFileSync(path).toString("base64") };
+  const transfer = await page.evaluateHandle(({ name, base64 }) => {
     const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
     const transfer = new DataTransfer();
-    transfer.items.add(new File([bytes], "dropped.h5"));
+    transfer.items.add(new File([bytes], name));
     return transfer;
-  }, readFileSync(path).toString("base64"));
+  }, dropped);
   for (const type of ["dragenter", "dragover", "drop"]) {
     await page.locator("main").dispatchEvent(type, { dataTransfer: transfer });
   }
@@ -316,6 +319,120 @@ test("a capture that is no timeline is not converted by just any server, and one
   const alert = page.getByRole("alert");
   await alert.waitFor();
   expect(await alert.innerText()).toMatch(/no HDF5 file.*flopwatch-agent convert.*flopwatch-agent serve/s);
+});
+
+const PROFILE = fileURLToPath(new URL("data/operations.json", import.meta.url));
+const DASHBOARD = fileURLToPath(new URL("data/operations.page.json", import.meta.url));
+
+/** Has a program like `flopwatch-agent serve` answer to a profile with what the analysis makes of it; what it was asked for. */
+const dashboards = async (page: Page): Promise<string[]> => {
+  const asked: string[] = [];
+  await page.route("**/v1/dropped*", (route) => {
+    const request = route.request();
+    if (request.method() === "GET") {
+      return route.fulfill({ json: { most_bytes: 1 << 30 } });
+    }
+    asked.push(`${new URL(request.url()).search} ${request.postDataBuffer()?.equals(readFileSync(PROFILE))}`);
+    return route.fulfill({ contentType: "application/vnd.flopwatch.page+json", body: readFileSync(DASHBOARD) });
+  });
+  return asked;
+};
+
+test("a profile of operations that is dropped or chosen is shown as its dashboard, with the profile's own figures", async () => {
+  const page = await on.open("");
+  await page.getByText("No capture is open").waitFor();
+  const asked = await dashboards(page);
+  await drop(page, PROFILE, "run.json");
+  await page.getByRole("heading", { name: "Operations: run.json" }).waitFor();
+  const { entries } = JSON.parse(readFileSync(PROFILE, "utf8")) as { entries: { operation: string; duration_ms: number }[] };
+  const names = [...new Set(entries.map(({ operation }) => operation))];
+  const total = entries.reduce((sum, { duration_ms }) => sum + duration_ms, 0);
+  const tiles = await page.locator(".tiles dd").allInnerTexts();
+  expect(tiles).toEqual([String(entries.length), String(names.length), `${total.toFixed(2)} ms`, `${(total / entries.length).toFixed(2)} ms`]);
+  const all = await cellsOf(page, 'section[aria-label="All operations"] tbody tr');
+  const sums = names.map((name) => {
+    const own = entries.filter(({ operation }) => operation === name);
+    return { name, calls: own.length, total: own.reduce((sum, { duration_ms }) => sum + duration_ms, 0) };
+  });
+  const expected = [...sums].sort((a, b) => b.total - a.total).map(({ name, calls, total }) => [name, String(calls), `${total.toFixed(2)} ms`]);
+  expect(all.map((cells) => cells.slice(0, 3))).toEqual(expected);
+  expect(await page.locator("svg.chart").count()).toBeGreaterThanOrEqual(5);
+  expect(await page.getByRole("region", { name: "Bottlenecks" }).locator("tbody tr").count()).toBe(5);
+  // Its files are made of the file that was dropped.
+  const [kept] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "HTML" }).click()]);
+  expect(kept.suggestedFilename()).toBe("operations.html");
+  expect(asked).toEqual(["?name=run.json true", "?name=run.json&format=html true"]);
+  await page.emulateMedia({ media: "print" });
+  expect(await page.locator(".downloads").isVisible()).toBe(false);
+  const { inner, outer } = await page.evaluate(() => {
+    const main = document.querySelector<HTMLElement>(".analysis")!;
+    return { inner: main.scrollHeight, outer: main.clientHeight };
+  });
+  expect(inner).toBeLessThanOrEqual(outer + 1);
+  await page.emulateMedia({ media: null });
+  // A timeline that is chosen next takes its place.
+  await page.locator('input[aria-label="Open a file"]').setInputFiles(FILE);
+  await settled(page);
+  expect(await page.locator(".dashboard").count()).toBe(0);
+  await page.locator('input[aria-label="Open a file"]').setInputFiles(PROFILE);
+  await page.getByRole("heading", { name: "Operations: operations.json" }).waitFor();
+});
+
+test("where no program makes the dashboard of a profile, one reads what does; the demo's is inside the viewer", async () => {
+  const page = await on.open("");
+  await drop(page, PROFILE, "run.json");
+  const alert = page.getByRole("alert");
+  await alert.waitFor();
+  expect(await alert.innerText()).toMatch(/profile of operations.*flopwatch-agent analyze operations/s);
+  await page.goto(on.base);
+  await page.getByRole("button", { name: "the dashboard of a made-up profile" }).press("Enter");
+  await page.getByRole("heading", { name: "Operations: demo" }).waitFor();
+  expect(await page.locator(".downloads").count()).toBe(0);
+});
+
+test("while a file loads one reads how much of it is there, in percent", async () => {
+  // A server that knows no ranges, and sends a file in four parts.
+  const part = Buffer.alloc(1_000_000);
+  const server = createServer((request, response) => {
+    response.writeHead(200, { "Access-Control-Allow-Origin": "*", "Access-Control-Allow-Headers": "*", "Content-Length": request.method === "OPTIONS" ? 0 : 4 * part.length });
+    const send = (left: number) => {
+      response.write(part);
+      if (left > 1) {
+        setTimeout(() => send(left - 1), 500);
+      } else {
+        response.end();
+      }
+    };
+    if (request.method === "OPTIONS") {
+      response.end();
+    } else {
+      send(4);
+    }
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  try {
+    const { port } = server.address() as AddressInfo;
+    const page = await on.context.newPage();
+    await page.addInitScript(() => {
+      const said = new Set<string>();
+      Object.assign(globalThis, { said });
+      new MutationObserver(() => {
+        const words = document.querySelector(".opening [role=status]")?.textContent;
+        if (words) {
+          said.add(`${words}; bar: ${document.querySelector<HTMLProgressElement>(".opening progress")?.value}`);
+        }
+      }).observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
+    });
+    await page.goto(`${on.base}?file=${encodeURIComponent(`http://127.0.0.1:${port}/slow.h5`)}`);
+    await page.getByRole("alert").waitFor();
+    const said = await page.evaluate(() => [...(globalThis as any).said] as string[]);
+    const shares = said.filter((words) => !words.startsWith("0 %") && !words.startsWith("100 %")).map((words) => Number(/^(\d+) %/.exec(words)?.[1]));
+    expect(shares.length, said.join("\n")).toBeGreaterThanOrEqual(2);
+    expect(shares).toEqual([...shares].sort((a, b) => a - b));
+    expect(said.join("\n")).toMatch(/bar: 0\.\d/);
+  } finally {
+    server.close();
+  }
 });
 
 test("the timeline is printed with its events, dark on white", async () => {

@@ -1,5 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { openHttp, sizeOf } from "./http";
+import { Meter } from "./meter";
 import { batches, Pages, readAll } from "./pages";
 import { type Shelf, surplus } from "./shelf";
 import { MemorySource, type Span } from "./source";
@@ -86,14 +87,34 @@ test("a small file is fetched whole, a large one by parts", async () => {
 test("of a server that knows no ranges the whole file is taken, unless it is too large", async () => {
   const whole = (length: number) => async () => new Response(new Uint8Array(2_000_000), { status: 200, headers: { "Content-Length": String(length) } });
   vi.stubGlobal("fetch", whole(2_000_000));
-  const told: [number, boolean][] = [];
-  const source = await openHttp("http://host/whole", (count, ended) => told.push([count, ended]));
+  const told: number[] = [];
+  const meter: Meter = new Meter(() => told.push(Math.round(meter.share * 100)));
+  const source = await openHttp("http://host/whole", meter);
   expect((await source.read({ offset: 1_999_990, length: 10 })).byteLength).toBe(10);
-  expect(told.reduce((sum, [count]) => sum + count, 0)).toBe(2_000_000);
-  expect(told.filter(([, ended]) => ended).length).toBe(1);
+  expect([meter.bytes, meter.requests, meter.missing]).toEqual([2_000_000, 1, 0]);
+  // The percentage rises from nothing to all.
+  expect([told[0], told.at(-1)]).toEqual([0, 100]);
+  expect(told).toEqual([...told].sort((a, b) => a - b));
   vi.stubGlobal("fetch", whole(2e9));
   await expect(openHttp("http://host/huge")).rejects.toThrow("answers no ranges");
   vi.unstubAllGlobals();
+});
+
+test("the percentage of a small file is of all of its parts, and of a later request of that alone", async () => {
+  vi.stubGlobal("fetch", serve(400_000));
+  const shares = new Set<number>();
+  const meter: Meter = new Meter(() => shares.add(Math.round(meter.share * 100)));
+  await openHttp("http://host/small", meter);
+  expect([...shares]).toEqual([0, 49, 100]);
+  expect([meter.bytes, meter.requests]).toEqual([400_000, 2]);
+  const later = meter.expect(1000);
+  expect([meter.share, meter.missing]).toEqual([0, 1000]);
+  later.came(250);
+  expect(meter.share).toBe(0.25);
+  // A request that broke is waited for no longer.
+  later.end();
+  later.end();
+  expect([meter.share, meter.missing, meter.bytes]).toEqual([1, 0, 400_250]);
 });
 
 test("a file that changes while it is read is refused", async () => {
@@ -108,7 +129,7 @@ test("what was read of a version is not fetched again, and another version is", 
   const shelf: Shelf = { get: async (key) => parts.get(key), put: (key, bytes) => void parts.set(key, bytes) };
   const read = async (tag: string, offset: number) => {
     vi.stubGlobal("fetch", serve(100_000_000, [tag]));
-    await (await openHttp("http://host/large", () => {}, shelf)).read({ offset, length: 10 });
+    await (await openHttp("http://host/large", new Meter(), shelf)).read({ offset, length: 10 });
     return vi.mocked(fetch).mock.calls.length;
   };
   expect(await read('"a"', 9_000_000)).toBe(2);

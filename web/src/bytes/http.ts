@@ -1,7 +1,8 @@
 /** A file on a server, fetched by ranges. */
 
+import { type Expected, Meter } from "./meter";
 import type { Shelf } from "./shelf";
-import { type ByteSource, checkInside, MemorySource, type OnBytes, SourceError, type Span } from "./source";
+import { type ByteSource, checkInside, MemorySource, SourceError, type Span } from "./source";
 
 /** Bytes that the first request asks for: the structure of most files, which lies at their beginning. */
 export const FIRST_BYTES = 192 * 1024;
@@ -24,14 +25,15 @@ const ATTEMPTS = 3;
  * Every later range must be of the same version of the file, by its entity tag. What of that version is on the `shelf` is not fetched again;
  * the first request always is sent, so the server decides each time who may read.
  */
-export async function openHttp(url: string, onBytes: OnBytes = () => {}, shelf?: Shelf): Promise<ByteSource> {
+export async function openHttp(url: string, meter = new Meter(), shelf?: Shelf): Promise<ByteSource> {
   const response = await request(url, { Range: `bytes=0-${FIRST_BYTES - 1}` });
   if (response.status === 200) {
-    if (Number(response.headers.get("Content-Length") ?? 0) > MOST_WHOLE_BYTES) {
+    const length = Number(response.headers.get("Content-Length") ?? 0);
+    if (length > MOST_WHOLE_BYTES) {
       await response.body?.cancel();
       throw new SourceError(`${url}: the server answers no ranges, and the file is too large to be fetched whole`);
     }
-    return new MemorySource(await body(response, onBytes));
+    return new MemorySource(await metered(meter, length, (expected) => body(response, expected)));
   }
   if (response.status === 416) {
     throw new SourceError(`${url}: the file is empty`);
@@ -43,17 +45,30 @@ export async function openHttp(url: string, onBytes: OnBytes = () => {}, shelf?:
   if (size === undefined) {
     throw new SourceError(`${url}: the server does not say how long the file is (Content-Range)`);
   }
-  const first = await body(response, onBytes);
-  const tag = response.headers.get("ETag");
-  const source = new HttpSource(url, size, first, tag, onBytes, shelf);
-  if (size > WHOLE_BYTES) {
-    return source;
+  const isWhole = size <= WHOLE_BYTES;
+  const length = isWhole ? size : Math.min(FIRST_BYTES, size);
+  return metered(meter, length, async (expected) => {
+    const first = await body(response, expected);
+    const source = new HttpSource(url, size, first, response.headers.get("ETag"), meter, shelf);
+    if (!isWhole) {
+      return source;
+    }
+    const rest = await source.fetch({ offset: first.byteLength, length: size - first.byteLength }, expected);
+    const whole = new Uint8Array(size);
+    whole.set(first);
+    whole.set(rest, first.byteLength);
+    return new MemorySource(whole);
+  });
+}
+
+/** Has the bytes of a request expected until it ends, one way or the other. */
+async function metered<T>(meter: Meter, length: number, fetching: (expected: Expected) => Promise<T>): Promise<T> {
+  const expected = meter.expect(length);
+  try {
+    return await fetching(expected);
+  } finally {
+    expected.end();
   }
-  const rest = await source.read({ offset: first.byteLength, length: size - first.byteLength });
-  const whole = new Uint8Array(size);
-  whole.set(first);
-  whole.set(rest, first.byteLength);
-  return new MemorySource(whole);
 }
 
 /** The whole length in a `Content-Range` header, or undefined where it is unknown. */
@@ -68,7 +83,7 @@ class HttpSource implements ByteSource {
     readonly size: number,
     private readonly first: Uint8Array<ArrayBuffer>,
     private readonly tag: string | null,
-    private readonly onBytes: OnBytes,
+    private readonly meter: Meter,
     private readonly shelf: Shelf | undefined,
   ) {}
 
@@ -78,9 +93,15 @@ class HttpSource implements ByteSource {
     if (end <= this.first.byteLength) {
       return this.first.subarray(span.offset, end);
     }
+    return metered(this.meter, span.length, (expected) => this.fetch(span, expected));
+  }
+
+  /** The bytes of a span that is inside; what is kept of it counts as expected no longer. */
+  async fetch(span: Span, expected: Expected): Promise<Uint8Array<ArrayBuffer>> {
     if (span.length === 0) {
       return new Uint8Array(0);
     }
+    const end = span.offset + span.length;
     const headers: Record<string, string> = { Range: `bytes=${span.offset}-${end - 1}` };
     // A weak tag may not be used for ranges.
     const strong = this.tag !== null && !this.tag.startsWith("W/");
@@ -100,7 +121,7 @@ class HttpSource implements ByteSource {
     if (response.status !== 206) {
       throw new SourceError(refusal(this.url, response));
     }
-    const bytes = await body(response, this.onBytes);
+    const bytes = await body(response, expected);
     if (bytes.byteLength !== span.length) {
       throw new SourceError(`${this.url}: ${bytes.byteLength} bytes came where ${span.length} were asked for`);
     }
@@ -128,12 +149,13 @@ async function request(url: string, headers: Record<string, string>): Promise<Re
   }
 }
 
-async function body(response: Response, onBytes: OnBytes): Promise<Uint8Array<ArrayBuffer>> {
+async function body(response: Response, expected: Expected): Promise<Uint8Array<ArrayBuffer>> {
   // The length is that of the encoded bytes where there is an encoding.
   const length = response.headers.has("Content-Encoding") ? 0 : Number(response.headers.get("Content-Length") ?? 0);
   if (length < STREAMED_BYTES || !response.body) {
     const buffer = await response.arrayBuffer();
-    onBytes(buffer.byteLength, true);
+    expected.came(buffer.byteLength);
+    expected.answered();
     return new Uint8Array(buffer);
   }
   const whole = new Uint8Array(length);
@@ -145,9 +167,9 @@ async function body(response: Response, onBytes: OnBytes): Promise<Uint8Array<Ar
     }
     whole.set(part.value, at);
     at += part.value.byteLength;
-    onBytes(part.value.byteLength, false);
+    expected.came(part.value.byteLength);
   }
-  onBytes(0, true);
+  expected.answered();
   return whole.subarray(0, at);
 }
 

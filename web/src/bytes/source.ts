@@ -1,5 +1,7 @@
 /** Where bytes come from: a file behind HTTP ranges, or a file that was dropped. */
 
+import { Meter } from "./meter";
+
 /** A span of a file, in bytes. */
 export interface Span {
   readonly offset: number;
@@ -19,25 +21,28 @@ export class SourceError extends Error {
   override name = "SourceError";
 }
 
-/** Told of every byte that came in, and with the last ones of a request that it ended. */
-export type OnBytes = (count: number, ended: boolean) => void;
-
 /** A file that the user gave, read in place. */
 export class BlobSource implements ByteSource {
   readonly size: number;
 
   constructor(
     private readonly blob: Blob,
-    private readonly onBytes: OnBytes = () => {},
+    private readonly meter = new Meter(),
   ) {
     this.size = blob.size;
   }
 
   async read(span: Span): Promise<Uint8Array<ArrayBuffer>> {
     checkInside(span, this.size);
-    const buffer = await this.blob.slice(span.offset, span.offset + span.length).arrayBuffer();
-    this.onBytes(buffer.byteLength, true);
-    return new Uint8Array(buffer);
+    const expected = this.meter.expect(span.length);
+    try {
+      const buffer = await this.blob.slice(span.offset, span.offset + span.length).arrayBuffer();
+      expected.came(buffer.byteLength);
+      expected.answered();
+      return new Uint8Array(buffer);
+    } finally {
+      expected.end();
+    }
   }
 }
 

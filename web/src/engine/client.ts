@@ -1,6 +1,6 @@
 /** The page's side of the worker. */
 
-import type { Call, Calls, Request, Response } from "./protocol";
+import type { Call, Calls, Loaded, Request, Response } from "./protocol";
 
 type Answer<C extends Call> = ReturnType<Calls[C]>;
 
@@ -15,7 +15,7 @@ export class Engine {
   private readonly waiting = new Map<number, { resolve: (value: never) => void; reject: (reason: Error) => void }>();
   private last = 0;
 
-  constructor(private readonly onBytes: (bytes: number, requests: number) => void) {
+  constructor(private readonly onLoaded: (loaded: Loaded) => void) {
     this.worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
     this.worker.onmessage = (event: MessageEvent<Response>) => this.receive(event.data);
     this.worker.onerror = (event) => this.fail(new Error(event.message || "the worker ended"));
@@ -31,8 +31,8 @@ export class Engine {
   }
 
   private receive(response: Response): void {
-    if ("bytes" in response) {
-      this.onBytes(response.bytes, response.requests);
+    if ("loaded" in response) {
+      this.onLoaded(response.loaded);
       return;
     }
     const waiting = this.waiting.get(response.id);

@@ -168,4 +168,14 @@ export interface Request {
 export type Response =
   | { readonly id: number; readonly answer: unknown }
   | { readonly id: number; readonly error: string; readonly foreign: boolean }
-  | { readonly bytes: number; readonly requests: number };
+  | { readonly loaded: Loaded };
+
+/** What came in of a file. */
+export interface Loaded {
+  readonly bytes: number;
+  readonly requests: number;
+  /** Bytes that are on their way. */
+  readonly missing: number;
+  /** The part that came of what was asked for since nothing was on its way, from 0 to 1. */
+  readonly share: number;
+}

@@ -1,6 +1,7 @@
 /** The worker: owns the file, so that reading and searching never hold up the page. */
 
 import { openHttp } from "../bytes/http";
+import { Meter } from "../bytes/meter";
 import { openShelf } from "../bytes/shelf";
 import { BlobSource, type ByteSource } from "../bytes/source";
 import { NotTimeline, OtherLayout } from "../hdf5/cursor";
@@ -27,17 +28,19 @@ let finder: Finder | undefined;
 /** The newest request of those that replace each other. */
 const newest = new Map<Call, number>();
 
-let bytes = 0;
-let requests = 0;
+let meter = new Meter();
 let told = 0;
 
-function onBytes(count: number, ended: boolean): void {
-  bytes += count;
-  requests += ended ? 1 : 0;
+function tell(): void {
+  const { bytes, requests, missing, share } = meter;
+  scope.postMessage({ loaded: { bytes, requests, missing, share } }, []);
+}
+
+function tellSometimes(): void {
   const now = performance.now();
   if (now - told > 50) {
     told = now;
-    scope.postMessage({ bytes, requests }, []);
+    tell();
   }
 }
 
@@ -68,9 +71,9 @@ async function answer(request: Request): Promise<unknown> {
     case "open": {
       const place = args[0] as Place;
       session = undefined;
-      bytes = 0;
-      requests = 0;
-      const source = "url" in place ? await openHttp(place.url, onBytes, shelf) : new BlobSource(place.file, onBytes);
+      meter = new Meter(tellSometimes);
+      const own = meter;
+      const source = "url" in place ? await openHttp(place.url, own, shelf) : new BlobSource(place.file, own);
       const opened = new Session(await openAny(source));
       if (stale()) {
         return undefined;
@@ -111,7 +114,7 @@ scope.onmessage = (event) => {
   newest.set(request.call, request.id);
   answer(request).then(
     (answer) => {
-      scope.postMessage({ bytes, requests }, []);
+      tell();
       const transfer =
         request.call === "view" && answer
           ? [(answer as View).instances, (answer as View).events.buffer, (answer as View).counts.buffer]

@@ -3,13 +3,17 @@
 import { useEffect, useState } from "preact/hooks";
 import type { PageDocument, Place } from "../generated/catalogue";
 import { Document } from "../ui/analyses/document";
+import { Downloads, type FileFormat, pageFormats } from "../ui/analyses/downloads";
 import { Form } from "../ui/analyses/form";
 import { type Analysis, analysisOf, type Asked, GROUPED, isComplete, NOTHING, otherHref, resultUrl } from "../ui/analyses/request";
+import { FileButton } from "../ui/file-button";
 import { made } from "../ui/made";
 import type { Page } from "../ui/page";
 import { useObservable } from "../ui/store";
-import { keep } from "../ui/table";
 import type { Workspace } from "../ui/workspace";
+
+/** Analyses whose dashboard is made of profiles too. */
+const OF_PROFILES: ReadonlySet<string> = new Set(["operations", "operations-profile"]);
 
 function Analyses({ workspace }: { workspace: Workspace }) {
   useObservable(workspace);
@@ -75,9 +79,17 @@ function OneAnalysis({ analysis, file, workspace }: Props) {
     <section class="analysis" aria-label={analysis.name} aria-busy={complete && analysis.page && !document && failure === undefined}>
       <div class="title">
         <h1>{title}</h1>
-        <Downloads analysis={analysis} asked={asked} file={file} enabled={complete} />
+        <Downloads formats={formatsOf(analysis)} enabled={complete} of={(format) => download(file, analysis, asked, format)} />
       </div>
       <p class="faint">{document?.page.about || analysis.about}</p>
+      {OF_PROFILES.has(analysis.name) && (
+        <p>
+          <FileButton accept=".json" label="Open a profile" onFile={(file) => void workspace.open({ file })}>
+            Show a profile…
+          </FileButton>{" "}
+          <span class="faint">The same of a profile of operations that a program wrote: JSON with entries, a summary or both.</span>
+        </p>
+      )}
       <Form analysis={analysis} gateway={workspace.gateway} onAsk={setAsked} />
       {failure !== undefined ? (
         <p class="failure" role="alert">
@@ -94,42 +106,14 @@ function OneAnalysis({ analysis, file, workspace }: Props) {
   );
 }
 
-/** The result as files: what programs read, and the page that opens from a disk. */
-function Downloads({ analysis, asked, file, enabled }: { analysis: Analysis; asked: Asked; file: string; enabled: boolean }) {
-  const [busy, setBusy] = useState<string>();
-  const [failure, setFailure] = useState<string>();
-  const formats: readonly (readonly [string, string, string])[] = analysis.page
-    ? [
-        ["html", "HTML", `${analysis.name}.html`],
-        ["json", "JSON", analysis.file_name],
-        ["csv", "CSV", `${analysis.name}.csv`],
-      ]
-    : [["json", `Download ${analysis.file_name}`, analysis.file_name]];
-  const download = async (format: string, name: string) => {
-    const url = resultUrl(file, analysis.name, asked, format);
-    if (url === undefined) {
-      return;
-    }
-    setBusy(format);
-    setFailure(undefined);
-    try {
-      keep(name, await (await made(url)).blob());
-    } catch (error) {
-      setFailure(error instanceof Error ? error.message : String(error));
-    } finally {
-      setBusy(undefined);
-    }
-  };
-  return (
-    <span class="downloads" role="group" aria-label="Download">
-      {formats.map(([format, label, name]) => (
-        <button key={format} type="button" disabled={!enabled || busy !== undefined} aria-busy={busy === format} title={`Keep ${name}`} onClick={() => void download(format, name)}>
-          {label}
-        </button>
-      ))}
-      {failure !== undefined && <span role="alert">{failure}</span>}
-    </span>
-  );
+const formatsOf = ({ name, file_name, page }: Analysis): readonly FileFormat[] => (page ? pageFormats(name, file_name) : [["json", `Download ${file_name}`, file_name]]);
+
+async function download(file: string, analysis: Analysis, asked: Asked, format: string): Promise<Blob> {
+  const url = resultUrl(file, analysis.name, asked, format);
+  if (url === undefined) {
+    throw new Error("No agent and no gateway serves this file.");
+  }
+  return (await made(url)).blob();
 }
 
 export const page: Page = { id: "analyses", title: "Analyses", order: 40, of: "file", View: Analyses };

@@ -1,8 +1,11 @@
 /** The frame around the pages: what is open, which page, search, theme, help. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import demo from "../../tests/data/synthetic.h5?url";
+import type { PageDocument } from "../generated/catalogue";
 import * as format from "../view/format";
+import { Dashboard } from "./analyses/dashboard";
+import { FileButton } from "./file-button";
 import { Help } from "./help";
 import { type Page, pagesOf } from "./page";
 import { openInPerfetto, traceUrl } from "./perfetto";
@@ -68,7 +71,9 @@ export function App({ workspace }: { workspace: Workspace }) {
         <span class="space" />
         {ofFile && <FileFacts workspace={workspace} />}
         {ofFile && workspace.url !== undefined && <InPerfetto workspace={workspace} url={traceUrl(workspace.url)} />}
-        <OpenButton workspace={workspace} />
+        <FileButton accept=".h5,.hdf5,.sqlite,.nsys-rep,.qdrep,.qdstrm,.json,.gz,.pb,.csv,.ncu-rep" label="Open a file" onFile={(file) => openFile(workspace, file)}>
+          Open…
+        </FileButton>
         <button type="button" onClick={() => setDark(!dark)} aria-label={dark ? "Use light colours" : "Use dark colours"} title="Light or dark">
           {dark ? "☀" : "☾"}
         </button>
@@ -99,6 +104,9 @@ function Shown({ page, workspace }: { page: Page; workspace: Workspace }) {
   if (page.of === "file" && status.kind === "open") {
     return <page.View key={status.what} workspace={workspace} />;
   }
+  if (page.of === "file" && status.kind === "dashboard") {
+    return <Dashboard what={status.what} file={status.file} document={status.document} />;
+  }
   if (gateway && (page.of === "gateway" || status.kind === "failed")) {
     switch (gateway.state) {
       case "asking":
@@ -127,6 +135,18 @@ export function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
 }
 
+/** Fewer bytes are there before one could read how many are. */
+const MANY_BYTES = 256 * 1024;
+
+async function showDemoDashboard(workspace: Workspace): Promise<void> {
+  try {
+    const { default: document } = await import("../../tests/data/operations.page.json");
+    workspace.showDashboard("demo", document as unknown as PageDocument);
+  } catch (error) {
+    workspace.report(error);
+  }
+}
+
 function FileFacts({ workspace }: { workspace: Workspace }) {
   const { header } = workspace;
   if (!header) {
@@ -140,6 +160,11 @@ function FileFacts({ workspace }: { workspace: Workspace }) {
       </span>
       <span>{format.grouped(header.totalEvents)} events</span>
       <span>{format.duration(header.durationNs)}</span>
+      {workspace.loaded.missing > MANY_BYTES && (
+        <span class="loading">
+          <progress aria-label="Reading" max={1} value={workspace.loaded.share} /> {format.progress(workspace.loaded.share)}
+        </span>
+      )}
       <span title={`${format.grouped(workspace.requests)} requests`}>
         {workspace.bytes < header.fileBytes && `${format.bytes(workspace.bytes)} of `}
         {format.bytes(header.fileBytes)}
@@ -175,38 +200,13 @@ function InPerfetto({ workspace, url }: { workspace: Workspace; url: string | un
   );
 }
 
-function OpenButton({ workspace }: { workspace: Workspace }) {
-  const input = useRef<HTMLInputElement>(null);
-  return (
-    <>
-      <button type="button" onClick={() => input.current?.click()}>
-        Open…
-      </button>
-      <input
-        ref={input}
-        type="file"
-        hidden
-        accept=".h5,.hdf5,.sqlite,.nsys-rep,.qdrep,.qdstrm,.json,.gz,.pb,.csv,.ncu-rep"
-        aria-label="Open a file"
-        onChange={(event) => {
-          const file = event.currentTarget.files?.[0];
-          event.currentTarget.value = "";
-          if (file) {
-            openFile(workspace, file);
-          }
-        }}
-      />
-    </>
-  );
-}
-
 function Converting({ status: { what, sent, size, cancel } }: { status: Extract<Status, { kind: "converting" }> }) {
   const there = sent >= size;
   return (
     <section class="opening" aria-busy="true">
       <h1>Converting {what}</h1>
       <p role="status">
-        {there ? `${format.bytes(size)} sent; the program that serves this page makes a timeline of it…` : `${format.bytes(sent)} of ${format.bytes(size)} sent`}
+        {there ? `${format.bytes(size)} sent; the program that serves this page makes a timeline of it…` : `${format.progress(sent / Math.max(1, size))}: ${format.bytes(sent)} of ${format.bytes(size)} sent`}
       </p>
       {there ? <progress aria-label="Converting" /> : <progress aria-label="Sending" max={size} value={sent} />}
       <p>
@@ -225,8 +225,10 @@ function Opening({ workspace }: { workspace: Workspace }) {
       return (
         <section class="opening" aria-busy="true">
           <h1>Opening {status.what}</h1>
-          <p>{format.bytes(workspace.bytes)} read</p>
-          <progress aria-label="Reading" />
+          <p role="status">
+            {format.progress(workspace.loaded.share)} of what was asked for, {format.bytes(workspace.bytes)} read
+          </p>
+          {workspace.loaded.missing > 0 ? <progress aria-label="Reading" max={1} value={workspace.loaded.share} /> : <progress aria-label="Reading" />}
         </section>
       );
     case "converting":
@@ -245,10 +247,15 @@ function Opening({ workspace }: { workspace: Workspace }) {
           <p>Drop a timeline file (timeline.h5) here, or choose one with Open. It is read on this machine and sent nowhere.</p>
           <p>
             Captures of Nsight Systems, PyTorch, JAX and Nsight Compute may be dropped too where <code>flopwatch-agent serve</code> serves this page: it converts
-            them on this machine. Elsewhere, <code>flopwatch-agent convert</code> makes a timeline file of each.
+            them on this machine. Elsewhere, <code>flopwatch-agent convert</code> makes a timeline file of each. Of a profile of operations (JSON with
+            entries and a summary, as <code>operations-profile</code> has them) it shows the dashboard.
           </p>
           <p>
-            <a href={`?file=${encodeURIComponent(new URL(demo, location.href).pathname)}`}>Show the demo</a>: 7 000 made-up events of a GPU.
+            <a href={`?file=${encodeURIComponent(new URL(demo, location.href).pathname)}`}>Show the demo</a>: 7 000 made-up events of a GPU. Or{" "}
+            <button type="button" class="link" onClick={() => void showDemoDashboard(workspace)}>
+              the dashboard of a made-up profile
+            </button>
+            .
           </p>
         </section>
       );

@@ -1,29 +1,38 @@
 /**
  * Captures that are no timelines: the program that serves this page converts them, if it is one that does (`flopwatch-agent serve`). They go no
- * further than that program, which runs on this machine.
+ * further than that program, which runs on this machine. Of a profile of operations it makes the dashboard, by the analysis that makes that of captures.
  */
 
 import { problemOf } from "../gateway/client";
+import type { PageDocument } from "../generated/catalogue";
 import * as format from "../view/format";
 
 const PATH = "v1/dropped";
+const MEDIA_TYPE = "application/octet-stream";
 
 /** Why a capture was not converted. The message says what helps. */
 export class NotConverted extends Error {
   override name = "NotConverted";
 }
 
+/** What became of a file: a timeline at an address, or the dashboard of a profile. */
+export type Converted = { readonly url: string } | { readonly dashboard: PageDocument };
+
 /** What helps wherever a file is not converted. */
 const REMEDY = "Make a timeline of it with `flopwatch-agent convert`, or drop it onto the viewer of `flopwatch-agent serve`.";
+const PROFILE_REMEDY =
+  "This looks like a profile of operations: make its page with `flopwatch-agent analyze operations FILE --format html`, or drop it onto the viewer of `flopwatch-agent serve`.";
+
+/** So many bytes tell a profile of operations. */
+const BEGINNING = 64 * 1024;
 
 /**
- * Has `file` converted: the address of its timeline. `why` says why it cannot be shown as it is, `onSent` is told of bytes that were sent. Rejects with
- * {@link NotConverted}.
+ * Has `file` converted. `why` says why it cannot be shown as it is, `onSent` is told of bytes that were sent. Rejects with {@link NotConverted}.
  */
-export async function convert(file: File, why: string, onSent: (sent: number) => void, signal: AbortSignal): Promise<string> {
+export async function convert(file: File, why: string, onSent: (sent: number) => void, signal: AbortSignal): Promise<Converted> {
   const most = await mostBytes(signal);
   if (most === undefined) {
-    throw new NotConverted(`${why}. ${REMEDY}`);
+    throw new NotConverted(looksLikeProfile(await file.slice(0, BEGINNING).text()) ? PROFILE_REMEDY : `${why}. ${REMEDY}`);
   }
   if (file.size > most) {
     throw new NotConverted(`The file has ${format.bytes(file.size)}, and at most ${format.bytes(most)} are taken here. Make a timeline of it with \`flopwatch-agent convert\`.`);
@@ -32,8 +41,23 @@ export async function convert(file: File, why: string, onSent: (sent: number) =>
   if (!answer.ok) {
     throw new NotConverted((await problemOf(answer)).message);
   }
-  const { path } = (await answer.json()) as { path: string };
-  return new URL(path.replace(/^\//, ""), new URL(".", location.href)).href;
+  const made = (await answer.json()) as { readonly path: string } | PageDocument;
+  return "path" in made ? { url: new URL(made.path.replace(/^\//, ""), new URL(".", location.href)).href } : { dashboard: made };
+}
+
+/** The dashboard of a profile that was shown, written in a format. */
+export async function dashboardOf(file: File, format: string): Promise<Blob> {
+  const query = new URLSearchParams({ name: file.name, format });
+  const answer = await fetch(`${PATH}?${query}`, { method: "POST", headers: { "Content-Type": MEDIA_TYPE }, body: file });
+  if (!answer.ok) {
+    throw await problemOf(answer);
+  }
+  return answer.blob();
+}
+
+/** Whether a text that begins so is likely a profile; only what helps depends on it. */
+export function looksLikeProfile(beginning: string): boolean {
+  return /^\s*[[{]/.test(beginning) && /"(duration_ms|call_count|avg_time_ms)"/.test(beginning) && beginning.includes('"operation"') && !beginning.includes('"traceEvents"');
 }
 
 /** The largest file that is taken; undefined where none is. */
@@ -55,7 +79,7 @@ function send(file: File, onSent: (sent: number) => void, signal: AbortSignal): 
     const request = new XMLHttpRequest();
     const abort = () => request.abort();
     request.open("POST", `${PATH}?${new URLSearchParams({ name: file.name })}`);
-    request.setRequestHeader("Content-Type", "application/octet-stream");
+    request.setRequestHeader("Content-Type", MEDIA_TYPE);
     request.responseType = "blob";
     request.upload.onprogress = ({ loaded }) => onSent(Math.min(loaded, file.size));
     request.upload.onload = () => onSent(file.size);

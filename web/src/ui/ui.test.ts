@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
 import { hashOf, parseAddress } from "./address";
+import { progress } from "../view/format";
+import { looksLikeProfile } from "./dropped";
 import { describe } from "./fields";
 import { type Summary, type SummaryRow, tablesOf } from "./summary";
 import { csvOf, filtered, sorted } from "./table";
@@ -74,4 +76,18 @@ test("every table that a summary holds is listed, a kernel profiler's too", () =
     ["kernels", "Kernels"],
     ["profiled_kernels", "Profiled kernels"],
   ]);
+});
+
+test.each([
+  ['[{"operation": "load", "duration_ms": 2.5}]', true],
+  ['\n{"entries": [], "summary": {"load": {"operation": "load", "call_count": 1}}}', true],
+  ['{"traceEvents": [{"operation": "x", "duration_ms": 1}]}', false],
+  ["operation,duration_ms", false],
+  ['{"operation": 1}', false],
+])("of %s one is told what helps with a profile: %s", (beginning, is) => {
+  expect(looksLikeProfile(beginning)).toBe(is);
+});
+
+test("a percentage is whole, and all only when all is there", () => {
+  expect([0, 0.499, 0.999, 1, 1.2].map(progress)).toEqual(["0 %", "49 %", "99 %", "100 %", "100 %"]);
 });

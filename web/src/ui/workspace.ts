@@ -2,9 +2,9 @@
 
 import { emptyShelf } from "../bytes/shelf";
 import { Engine, ForeignFile } from "../engine/client";
-import type { Area, AreaStats, EventDetails, EventPlace, EventRef, Flow, Hits, Place } from "../engine/protocol";
+import type { Area, AreaStats, EventDetails, EventPlace, EventRef, Flow, Hits, Loaded, Place } from "../engine/protocol";
 import type { Gateway } from "../gateway/client";
-import type { Place as PagePlace } from "../generated/catalogue";
+import type { PageDocument, Place as PagePlace } from "../generated/catalogue";
 import type { Coloring } from "../gl/palette";
 import type { Header } from "../timeline/header";
 import { TIME_FORMATS, type TimeFormat } from "../view/format";
@@ -27,6 +27,8 @@ export type Status =
   | { readonly kind: "opening"; readonly what: string }
   | { readonly kind: "converting"; readonly what: string; readonly sent: number; readonly size: number; readonly cancel: () => void }
   | { readonly kind: "failed"; readonly what: string; readonly why: string }
+  /** The dashboard of a profile of operations, which is no timeline. */
+  | { readonly kind: "dashboard"; readonly what: string; readonly file: File | undefined; readonly document: PageDocument }
   | { readonly kind: "open"; readonly what: string };
 
 /** Where the timeline is to go next: a time span, and a row to be brought into sight. */
@@ -35,6 +37,8 @@ export interface Goal {
   readonly to: number;
   readonly row: number | undefined;
 }
+
+const NOTHING_LOADED: Loaded = { bytes: 0, requests: 0, missing: 0, share: 1 };
 
 export class Workspace extends Observable {
   status: Status = { kind: "empty" };
@@ -47,8 +51,7 @@ export class Workspace extends Observable {
   names: (readonly string[])[] = [];
   /** Number of each category's first name, over all categories. */
   firstNames: number[] = [];
-  bytes = 0;
-  requests = 0;
+  loaded: Loaded = NOTHING_LOADED;
   page: string;
   /** Id of the session that is looked at among others. */
   session: string | undefined;
@@ -106,9 +109,8 @@ export class Workspace extends Observable {
     this.coloring = initial.coloring;
     this.hidden = new Set(initial.hidden);
     this.timeFormat = initial.timeFormat;
-    this.engine = new Engine((bytes, requests) => {
-      this.bytes = bytes;
-      this.requests = requests;
+    this.engine = new Engine((loaded) => {
+      this.loaded = loaded;
       this.bytesTimer ??= setTimeout(() => {
         this.bytesTimer = undefined;
         this.changed();
@@ -172,16 +174,32 @@ export class Workspace extends Observable {
     };
     const { opening } = this;
     try {
-      const url = await convert(file, why, told, controller.signal);
-      if (opening === this.opening) {
-        this.query = `?${new URLSearchParams({ file: new URL(url).pathname })}`;
-        await this.open({ url }, what);
+      const made = await convert(file, why, told, controller.signal);
+      if (opening !== this.opening) {
+        return;
       }
+      if ("dashboard" in made) {
+        this.status = { kind: "dashboard", what, file, document: made.dashboard };
+        document.title = `${what} - Flopwatch`;
+        this.keepAddress();
+        this.changed();
+        return;
+      }
+      this.query = `?${new URLSearchParams({ file: new URL(made.url).pathname })}`;
+      await this.open({ url: made.url }, what);
     } catch (error) {
       if (opening === this.opening) {
         this.fail(what, error);
       }
     }
+  }
+
+  /** Shows a dashboard that is there already. */
+  showDashboard(what: string, document: PageDocument): void {
+    this.opening += 1;
+    this.reset(what);
+    this.status = { kind: "dashboard", what, file: undefined, document };
+    this.changed();
   }
 
   private fail(what: string, error: unknown): void {
@@ -195,8 +213,7 @@ export class Workspace extends Observable {
     this.tree = [];
     this.names = [];
     this.firstNames = [];
-    this.bytes = 0;
-    this.requests = 0;
+    this.loaded = NOTHING_LOADED;
     this.selected = undefined;
     this.flow = undefined;
     this.area = undefined;
@@ -274,6 +291,14 @@ export class Workspace extends Observable {
     } catch (error) {
       this.report(error);
     }
+  }
+
+  get bytes(): number {
+    return this.loaded.bytes;
+  }
+
+  get requests(): number {
+    return this.loaded.requests;
   }
 
   /** Where the open file is; undefined for one of this machine. */

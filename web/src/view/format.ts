@@ -84,6 +84,11 @@ export function percent(share: number): string {
   return `${trim((share * 100).toFixed(share < 0.1 ? 2 : 1))} %`;
 }
 
+/** How far something is: whole percent, all of it only when it is there. */
+export function progress(share: number): string {
+  return `${Math.floor(Math.max(0, Math.min(1, share)) * 100)} %`;
+}
+
 /** A sample with its unit. */
 export function quantity(value: number, unit: string): string {
   if (unit === "bytes") {

@@ -1,0 +1,24 @@
+/** The dashboard of a profile of operations that a program wrote: the page that `operations` makes, with no timeline behind it. */
+
+import type { PageDocument } from "../../generated/catalogue";
+import { dashboardOf } from "../dropped";
+import { Document } from "./document";
+import { Downloads, pageFormats } from "./downloads";
+
+/** No row of a profile is a place in a timeline. */
+const NOWHERE = { go: () => {}, href: () => undefined };
+
+export function Dashboard({ what, file, document }: { what: string; file: File | undefined; document: PageDocument }) {
+  return (
+    <section class="analysis dashboard" aria-label={`Profile ${what}`}>
+      <div class="title">
+        <h1>
+          {document.page.title}: {what}
+        </h1>
+        {file && <Downloads formats={pageFormats("operations", "operations.json")} enabled of={(format) => dashboardOf(file, format)} />}
+      </div>
+      <p class="faint">{document.page.about}</p>
+      <Document document={document} guide={NOWHERE} />
+    </section>
+  );
+}
