@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::{Capture, Category};
+use crate::page::category::label;
 
 /// A part of a result that has no figures because the capture does not hold what they are made of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -28,15 +29,15 @@ impl NotCaptured {
         if categories.iter().any(|category| capture.captured.contains(category)) {
             return None;
         }
-        let names: Vec<&str> = categories.iter().map(|category| category.name()).collect();
+        let names: Vec<&str> = categories.iter().map(|category| label(*category)).collect();
         let tool = if capture.source.tool.is_empty() {
             "the profiler"
         } else {
             &capture.source.tool
         };
         let reason = format!(
-            "{tool} recorded no events of {}; capture with a profiler and options that record them",
-            names.join(" or ")
+            "{tool} recorded no {}; capture with a profiler and options that record them",
+            names.join(" and no ")
         );
         Some(Self::new(what, reason))
     }

@@ -3,6 +3,7 @@
 //! An analysis says in [`crate::Analysis::page`] how its result is read. The terminal, the self-contained HTML file, CSV and the
 //! viewer's page all show the same [`Page`], so that a figure is the same wherever it is read.
 
+pub(crate) mod category;
 pub mod csv;
 mod document;
 pub(crate) mod figure;
@@ -345,6 +346,12 @@ pub struct Lines {
 }
 
 impl Page {
+    /// Whether something was not captured and no table has a row: sentences say so then, and empty tables and bars of nothing are not drawn.
+    pub(crate) fn lacks_all(&self) -> bool {
+        let has_rows = |block: &Block| matches!(block, Block::Table(table) if !table.rows.is_empty());
+        !self.not_captured.is_empty() && !self.blocks.iter().any(has_rows)
+    }
+
     /// A page without blocks.
     pub fn new(title: &str, about: &str) -> Self {
         Self {

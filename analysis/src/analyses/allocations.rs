@@ -105,6 +105,9 @@ impl AllocationCall {
     }
 }
 
+/// What has no figures where calls of the API were not recorded.
+const CALLS: &str = "calls that allocate and free";
+
 /// What allocations cost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct AllocationsResult {
@@ -243,7 +246,7 @@ impl AllocationsResult {
                 "the capture holds no allocator's events; PyTorch records them with profile_memory=True",
             )
         });
-        let calls = NotCaptured::unless_any(capture, &[Category::CudaApi], "calls that allocate and free");
+        let calls = NotCaptured::unless_any(capture, &[Category::CudaApi], CALLS);
         let idle = gpus.not_captured(timeline, "how much of the calls the GPU was idle");
         let not_captured = calls
             .into_iter()
@@ -291,9 +294,10 @@ fn page(about: &str, result: &AllocationsResult) -> Page {
     let mut page = Page::new("Allocations of memory", about);
     page.not_captured.clone_from(&result.not_captured);
     let PhasedCost { cost, steady, .. } = result.calls;
+    let recorded = !result.not_captured.iter().any(|missing| missing.what == CALLS);
     page.tiles([
-        ("Calls", cost.calls.into(), Unit::None),
-        ("Time in them", cost.held_ns.into(), Unit::Ns),
+        ("Calls", recorded.then_some(cost.calls).into(), Unit::None),
+        ("Time in them", recorded.then_some(cost.held_ns).into(), Unit::Ns),
         ("GPU idle meanwhile", cost.gpu_idle_ns.into(), Unit::Ns),
         (
             "Calls in steady state",
@@ -311,7 +315,7 @@ fn page(about: &str, result: &AllocationsResult) -> Page {
         .collect();
     let mut kinds = Table::new("By kind", &columns);
     for row in &result.kinds {
-        kinds.push(std::iter::once(row.kind.name().into()).chain(row.cost.cells()));
+        kinds.push(std::iter::once(row.kind.name().replace('_', " ").into()).chain(row.cost.cells()));
     }
     page.table(kinds);
     let mut longest = Table::new(
@@ -329,7 +333,7 @@ fn page(about: &str, result: &AllocationsResult) -> Page {
     for call in &result.longest {
         let cells = [
             call.name.as_str().into(),
-            call.kind.name().into(),
+            call.kind.name().replace('_', " ").into(),
             call.place.start_ns.into(),
             call.duration_ns.into(),
             call.gpu_idle_ns.into(),

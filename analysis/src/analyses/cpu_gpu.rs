@@ -11,6 +11,7 @@ use crate::measures::interval::{Interval, Intervals};
 use crate::model::{Category, Events, Timeline};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
+use crate::page::category::label;
 use crate::page::{Bars, Block, Page, Series, Text, Unit};
 
 /// Time in which the CPU, the GPU or both were active.
@@ -187,13 +188,13 @@ impl Analysis for CpuGpu {
                 series("neither", output.neither_ns),
             ],
         });
-        let names: Vec<&str> = output.cpu_categories.iter().map(|category| category.name()).collect();
+        let names: Vec<&str> = output.cpu_categories.iter().map(|category| label(*category)).collect();
         page.blocks.push(Block::Text(Text {
             title: "What counts".to_owned(),
             text: format!(
-                "The CPU is active while a thread is inside an event of {}; a call that waits for the GPU counts too. The GPU is active \
+                "The CPU is active while a thread is inside one of these: {}; a call that waits for the GPU counts too. The GPU is active \
                  while it runs a kernel, copy or memset.",
-                if names.is_empty() { "no category".to_owned() } else { names.join(", ") }
+                if names.is_empty() { "nothing was recorded".to_owned() } else { names.join(", ") }
             ),
         }));
         Ok(page)

@@ -393,6 +393,6 @@ mod tests {
         trace.kernel(stream, "k", 0, 10);
         let found = Launches::of(&trace.build(), &LaunchesParams::default());
         assert_eq!((found.coverage.joined, found.call.count), (0, 0));
-        assert!(found.not_captured[0].reason.contains("cuda_api"));
+        assert!(found.not_captured[0].reason.contains("no CUDA API calls"));
     }
 }

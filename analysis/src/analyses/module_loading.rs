@@ -14,6 +14,7 @@ use crate::measures::steady_state::{PhasedCost, SteadyState};
 use crate::model::{Category, Timeline, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
+use crate::page::category::label;
 use crate::page::{Page, Place, Table, Unit};
 
 /// Loading and compiling of code for GPUs.
@@ -299,7 +300,7 @@ fn page(about: &str, result: &ModuleLoadingResult) -> Page {
         .collect();
     let mut kinds = Table::new("By kind", &columns);
     for row in &result.kinds {
-        kinds.push(std::iter::once(row.kind.name().into()).chain(row.cost.cells()));
+        kinds.push(std::iter::once(row.kind.name().replace('_', " ").into()).chain(row.cost.cells()));
     }
     page.table(kinds);
     let head = [("Name", Unit::None), ("In", Unit::None), ("Kind", Unit::None)];
@@ -309,8 +310,8 @@ fn page(about: &str, result: &ModuleLoadingResult) -> Page {
     for row in &result.names {
         let cells = [
             row.name.as_str().into(),
-            row.category.name().into(),
-            row.kind.name().into(),
+            label(row.category).into(),
+            row.kind.name().replace('_', " ").into(),
         ];
         names.push_at(row.longest, cells.into_iter().chain(row.cost.cells()));
     }

@@ -13,6 +13,7 @@ use crate::measures::work::{GPU_WORK, GpuWork};
 use crate::model::{Category, ColumnId, CounterSeries, Timeline, approximate, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
+use crate::page::category::label;
 use crate::page::{Cell, Lines, Page, Series, Table, Unit};
 
 /// Busy time, bytes copied and sampled series in equal parts of the capture.
@@ -342,7 +343,7 @@ impl Analysis for Utilization {
         }
         if !output.copies.is_empty() {
             let rate = |copies: &CopiesOverTime| Series {
-                name: format!("{} {}", copies.gpu.label(), copies.category.name()),
+                name: format!("{}: {}", copies.gpu.label(), label(copies.category)),
                 values: output
                     .shares(&copies.bytes_by_bin)
                     .into_iter()
@@ -380,7 +381,7 @@ fn copy_table(output: &UtilizationOverTime) -> Table {
     for copies in &output.copies {
         let cells: [Cell; 6] = [
             copies.gpu.label().into(),
-            copies.category.name().into(),
+            label(copies.category).into(),
             copies.copies.into(),
             copies.bytes.into(),
             copies.busy_ns.into(),

@@ -46,8 +46,10 @@ pub fn render(document: &Document) -> String {
         .count();
     let mut room = MOST_ROW_BYTES;
     let mut tables_left = tables;
+    let lacks_all = page.lacks_all();
     for block in &page.blocks {
         match block {
+            Block::Table(_) | Block::Bars(_) if lacks_all => {}
             Block::Text(paragraph) => {
                 out.push_str("<section>");
                 title(&mut out, &paragraph.title);

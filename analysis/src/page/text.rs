@@ -23,7 +23,11 @@ pub fn render(page: &Page) -> String {
     for missing in &page.not_captured {
         line(&mut out, &format!("Not captured: {}: {}", missing.what, missing.reason));
     }
+    let lacks_all = page.lacks_all();
     for block in &page.blocks {
+        if lacks_all && matches!(block, Block::Table(_) | Block::Bars(_)) {
+            continue;
+        }
         out.push('\n');
         match block {
             Block::Text(text) => {

@@ -8,6 +8,7 @@ use super::side::Side;
 use crate::measures::counterpart::{Presence, Units};
 use crate::measures::iteration::IterationSource;
 use crate::model::approximate;
+use crate::page::category::label;
 
 /// What is left of the score where two profilers with different costs recorded.
 const OTHER_PROFILER: f64 = 0.5;
@@ -146,7 +147,7 @@ fn profiler(before: &Side<'_>, after: &Side<'_>) -> ComparabilityFactor {
     let (old_set, new_set) = (&before.timeline.capture.captured, &after.timeline.capture.captured);
     let other: Vec<&str> = old_set
         .symmetric_difference(new_set)
-        .map(|category| category.name())
+        .map(|category| label(*category))
         .collect();
     let mut about = if old.tool_version == new.tool_version {
         "The same profiler.".to_owned()

@@ -3,6 +3,7 @@
 use super::{ComparedUnit, Comparison, TimeDifference};
 use crate::definition::Analysis;
 use crate::model::approximate;
+use crate::page::category::label_of_name;
 use crate::page::{Bars, Cell, Page, Series, Table, Unit};
 
 /// Most bars and most places of a list.
@@ -207,7 +208,7 @@ fn copies(comparison: &Comparison) -> Table {
     let mut table = Table::new("Copies and memsets", &columns);
     for row in &comparison.copies {
         let cells: [Cell; 9] = [
-            row.category.as_str().into(),
+            label_of_name(&row.category).into(),
             row.difference_ns.into(),
             row.before_ns.into(),
             row.after_ns.into(),

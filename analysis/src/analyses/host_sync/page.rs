@@ -2,6 +2,7 @@
 
 use super::HostSyncResult;
 use crate::measures::host_call::CallCost;
+use crate::page::category::label;
 use crate::page::{Page, Table, Unit};
 
 pub(super) fn page(about: &str, result: &HostSyncResult) -> Page {
@@ -20,7 +21,7 @@ pub(super) fn page(about: &str, result: &HostSyncResult) -> Page {
     }
     let mut kinds = table("By kind of wait", &[("Wait for", Unit::None)]);
     for row in &result.kinds {
-        kinds.push(std::iter::once(row.kind.name().into()).chain(row.cost.cells()));
+        kinds.push(std::iter::once(row.kind.name().replace('_', " ").into()).chain(row.cost.cells()));
     }
     page.table(kinds);
     let mut holders = table("What holds the waits", &[("In", Unit::None), ("Name", Unit::None)]);
@@ -28,7 +29,7 @@ pub(super) fn page(about: &str, result: &HostSyncResult) -> Page {
         .clone_into(&mut holders.about);
     holders.left_out = result.holders_left_out;
     for row in &result.holders {
-        let cells = [row.category.name().into(), row.name.as_str().into()];
+        let cells = [label(row.category).into(), row.name.as_str().into()];
         holders.push_at(row.longest, cells.into_iter().chain(row.cost.cells()));
     }
     page.table(holders);
@@ -62,7 +63,7 @@ fn longest(result: &HostSyncResult) -> Table {
             call.place(),
             [
                 call.name.as_str().into(),
-                call.kind.name().into(),
+                call.kind.name().replace('_', " ").into(),
                 call.process.into(),
                 call.thread.into(),
                 call.start_ns.into(),

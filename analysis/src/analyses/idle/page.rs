@@ -12,7 +12,7 @@ pub(super) fn of(output: &IdleTime) -> Page {
     let idle: u64 = output.gpus.iter().map(|gpu| gpu.idle_ns).sum();
     let window: u64 = output.gpus.iter().map(|gpu| gpu.end_ns - gpu.start_ns).sum();
     page.tiles([
-        ("Idle", idle.into(), Unit::Ns),
+        ("Idle", (!output.gpus.is_empty()).then_some(idle).into(), Unit::Ns),
         ("Share of the time", ratio(idle, window).into(), Unit::Ratio),
         (
             "Works with their call",

@@ -43,7 +43,7 @@ pub(super) fn page(about: &str, result: &ThreadsResult) -> Page {
     for row in &result.os_functions {
         functions.push([
             row.name.as_str().into(),
-            row.kind.name().into(),
+            row.kind.name().replace('_', " ").into(),
             row.calls.into(),
             row.total_ns.into(),
             row.max_ns.into(),

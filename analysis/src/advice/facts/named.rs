@@ -1,0 +1,33 @@
+//! Events that are known by their names.
+
+use super::Facts;
+use crate::measures::interval::{Interval, Intervals};
+use crate::model::{Category, index};
+
+/// A piece of time that a name stands for: its length, the name, when it was, and its row.
+pub(crate) type Named<'a> = (u64, &'a str, Interval, u32);
+
+impl<'a> Facts<'a> {
+    /// The events of `categories` whose name `picks` picks; it is asked once per name.
+    pub(crate) fn named(&self, categories: &[Category], picks: impl Fn(&str) -> bool) -> Vec<Named<'a>> {
+        let mut found = Vec::new();
+        for events in categories.iter().filter_map(|category| self.events(*category)) {
+            let picked: Vec<bool> = events.names.iter().map(|name| picks(name)).collect();
+            if !picked.contains(&true) {
+                continue;
+            }
+            for (at, (name, row)) in events.name.iter().zip(&events.row).enumerate() {
+                if picked.get(index(*name)).copied().unwrap_or(false) {
+                    let time = Interval::of(events, at);
+                    found.push((time.len(), events.name_of(at), time, *row));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// When any of `pieces` was.
+pub(crate) fn times(pieces: &[Named<'_>]) -> Intervals {
+    pieces.iter().map(|(_, _, time, _)| *time).collect()
+}

@@ -1,0 +1,209 @@
+//! Memory that is asked of the driver although as much was given back before.
+
+use std::collections::BTreeMap;
+
+use crate::advice::wording::{bytes, share};
+use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
+use crate::model::{Allocation, approximate};
+use crate::page::{Cell, Place, Unit};
+
+/// Fires where, after the warm-up, most requests to the driver could have been served from what was given back to it before: an allocator
+/// that keeps memory would make none of them.
+#[derive(Debug)]
+pub(super) struct BufferReuse;
+
+const REUSES: Threshold = Threshold::count(
+    "allocations after the warm-up that a buffer given back before could serve",
+    10,
+    "ours: fewer cost nothing",
+);
+const SHARE: Threshold = Threshold::percent(
+    "such allocations of all after the warm-up",
+    50,
+    "ours: a reuse ratio of 2; the contract with earlier tools sees no benefit near 1",
+);
+
+static ABOUT: About = About {
+    id: "buffer-reuse",
+    title: "Buffers are not reused",
+    area: Area::Memory,
+    needs: &[],
+    of_gpu_work: true,
+    thresholds: &[REUSES, SHARE],
+};
+
+/// Whose memory: process and device.
+type Owner = (u32, u32);
+
+/// Requests of one size.
+#[derive(Debug, Default)]
+struct OfSize {
+    /// Buffers that were given back and not given out again.
+    spare: u64,
+    /// Allocations after the warm-up that one of these could serve.
+    reuses: u64,
+    /// The first of them in ns.
+    first_ns: u64,
+}
+
+/// What is asked of the driver.
+#[derive(Debug, Default)]
+struct Requests {
+    sizes: BTreeMap<(Owner, u64), OfSize>,
+    /// After the warm-up.
+    allocations: u64,
+}
+
+impl Requests {
+    fn add(&mut self, owner: Owner, bytes: i64, t_ns: u64, is_steady: bool) {
+        let size = self.sizes.entry((owner, bytes.unsigned_abs())).or_default();
+        if bytes < 0 {
+            size.spare += 1;
+            return;
+        }
+        self.allocations += u64::from(is_steady);
+        let has_spare = size.spare > 0;
+        size.spare = size.spare.saturating_sub(1);
+        if has_spare && is_steady {
+            if size.reuses == 0 {
+                size.first_ns = t_ns;
+            }
+            size.reuses += 1;
+        }
+    }
+}
+
+impl Rule for BufferReuse {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
+        let mut requests = Requests::default();
+        let mut reserved: BTreeMap<Owner, u64> = BTreeMap::new();
+        let mut is_known = false;
+        for allocation in &facts.timeline.capture.allocations {
+            let Some((owner, bytes)) = asked(allocation, &mut reserved) else {
+                continue;
+            };
+            is_known = true;
+            let t_ns = allocation.t_ns;
+            let is_steady = facts.steady.start <= t_ns && t_ns < facts.steady.end;
+            if bytes != 0 {
+                requests.add(owner, bytes, t_ns, is_steady);
+            }
+        }
+        if !is_known {
+            return Verdict::abstain(
+                "what was asked of the driver was not recorded; profile with nsys --cuda-memory-usage=true or with profile_memory=True",
+            );
+        }
+        let reuses: u64 = requests.sizes.values().map(|size| size.reuses).sum();
+        if reuses < REUSES.value || !SHARE.reached(reuses, requests.allocations) {
+            return Verdict::Quiet;
+        }
+        let saved = |size: u64, reuses: u64| size.saturating_mul(reuses);
+        let total = requests.sizes.iter().map(|((_, size), of)| saved(*size, of.reuses));
+        let total = total.fold(0, u64::saturating_add);
+        let mut sizes: Vec<_> = requests.sizes.iter().filter(|(_, of)| of.reuses > 0).collect();
+        sizes.sort_by_key(|((owner, size), of)| (std::cmp::Reverse(of.reuses), *owner, *size));
+        let rows = sizes
+            .into_iter()
+            .take(facts.rows)
+            .map(|(((_, device), size), of)| Evidence {
+                what: format!("allocations of {} on GPU {device} that reuse would save", bytes(*size)),
+                value: Cell::from(of.reuses),
+                unit: Unit::None,
+                place: Some(Place {
+                    input: 0,
+                    start_ns: of.first_ns,
+                    end_ns: of.first_ns.saturating_add(1),
+                    row: None,
+                }),
+            });
+        let all = requests.allocations;
+        let needed = all.saturating_sub(reuses).max(1);
+        Found::new(format!(
+            "{} {all} allocations were asked of the driver; for {reuses} of them ({}; {} in all) a buffer of that size had been given back before.",
+            facts.warm_up.0,
+            share(reuses, all),
+            bytes(total)
+        ))
+        .severity(Severity::Medium)
+        .confidence(if facts.warm_up.1 { Confidence::High } else { Confidence::Low })
+        .evidence("allocations", all, Unit::None)
+        .evidence("of them such that reuse would save", reuses, Unit::None)
+        .evidence("allocations per buffer that is needed", approximate(all.into()) / approximate(needed.into()), Unit::None)
+        .at(rows)
+        .do_this("Keep buffers and use them again: a pool (cudaMallocAsync with a release threshold, RMM), or PyTorch's allocator without torch.cuda.empty_cache() in the loop.")
+        .do_this("Where a caching allocator asks again and again, its memory is full or fragmented: expandable_segments:True, a smaller batch. What the calls cost is in the finding on allocation.")
+        .into()
+    }
+
+    #[cfg(test)]
+    fn fires(&self) -> crate::model::Timeline {
+        scene(true)
+    }
+
+    #[cfg(test)]
+    fn quiet(&self) -> crate::model::Timeline {
+        scene(false)
+    }
+}
+
+/// What the driver was asked for, in bytes: below 0 is given back. Of a framework's allocator that is by how much its reservation changes.
+fn asked(allocation: &Allocation, reserved: &mut BTreeMap<Owner, u64>) -> Option<(Owner, i64)> {
+    let owner = (allocation.process, allocation.device?);
+    let Some(now) = allocation.reserved else {
+        return allocation.allocated.is_none().then_some((owner, allocation.bytes));
+    };
+    let before = reserved.insert(owner, now).unwrap_or(now);
+    let change = i64::try_from(now.abs_diff(before)).unwrap_or(i64::MAX);
+    Some((owner, if now < before { -change } else { change }))
+}
+
+/// Twelve buffers of 4 KiB in a second, each given back at once or kept.
+#[cfg(test)]
+fn scene(gives_back: bool) -> crate::model::Timeline {
+    let mut scene = crate::advice::scene::Scene::new();
+    scene.kernel("gemm", (0, 1000));
+    for at in 0..12 {
+        scene.allocation((200 + at * 20) * 1000, 4096);
+        if gives_back {
+            scene.allocation((210 + at * 20) * 1000, -4096);
+        }
+    }
+    scene.build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advice::rule::judge;
+
+    #[test]
+    fn a_reservation_that_shrinks_and_grows_by_as_much_is_not_reused() {
+        let mut scene = crate::advice::scene::Scene::new();
+        scene.kernel("gemm", (0, 1000));
+        let mut timeline = scene.build();
+        for at in 0..24 {
+            timeline.capture.allocations.push(Allocation {
+                t_ns: 200_000 + at * 1000,
+                process: 1,
+                device: Some(0),
+                bytes: 512,
+                allocated: Some(512),
+                reserved: Some(if at % 2 == 0 { 2_097_152 } else { 4_194_304 }),
+                ..Allocation::default()
+            });
+        }
+        // Twelve growths; before the first nothing had been given back.
+        let Verdict::Fires(found) = judge(&BufferReuse, &Facts::of(&timeline, 5)) else {
+            panic!("it must fire");
+        };
+        assert_eq!(
+            (&found.evidence[0].value, &found.evidence[1].value),
+            (&Cell::from(12_u64), &Cell::from(11_u64))
+        );
+    }
+}
