@@ -23,6 +23,8 @@ use facts::Facts;
 use finding::Found;
 pub use finding::{Area, Confidence, Evidence, Finding, Gain, Severity};
 use rule::{About, Rule, Threshold, Verdict};
+pub(crate) use wording::count;
+use wording::within_sentence;
 
 /// How much is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,7 +117,7 @@ pub fn of(timeline: &Timeline, limits: Limits) -> Advice {
             }
             Verdict::Quiet => (Outcome::Quiet, String::new()),
             Verdict::Abstains(reason) => {
-                let lacking = NotCaptured::new(about.title.to_lowercase(), reason.clone());
+                let lacking = NotCaptured::new(within_sentence(about.title), reason.clone());
                 advice.not_captured.push(lacking);
                 (Outcome::Abstained, reason)
             }

@@ -10,6 +10,7 @@ pub mod coverage;
 pub mod critical_path;
 pub mod enclosing;
 pub mod exclusive_time;
+pub mod gap;
 pub mod gpu;
 pub mod holder;
 pub mod host_call;

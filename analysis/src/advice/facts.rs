@@ -2,21 +2,39 @@
 
 mod calls;
 mod gpu;
+mod grids;
+mod memory;
+mod named;
 
 use crate::advice::finding::Evidence;
+use crate::analyses::idle::{IdleCause, host_wait_causes};
+use crate::measures::gap::Gap;
+use crate::measures::gpu::Gpu;
 use crate::measures::interval::{Interval, Intervals};
 use crate::measures::iteration::{self, Iteration, IterationOptions, Iterations};
+use crate::measures::launch::{Joined, WorkCalls};
 use crate::measures::work::{GpuWork, Work};
-use crate::model::{Category, Events, Timeline};
+use crate::model::{Category, Events, Timeline, index};
 use crate::page::{Cell, Place, Unit};
 
 pub(crate) use calls::{Call, Calls};
-pub(crate) use gpu::{Gap, GapCause, GpuFacts, KERNEL_WAIT_NS};
+pub(crate) use gpu::GpuFacts;
+pub(crate) use named::{Named, times};
 
 /// Iterations that are taken for warm-up; as nsys-jax, which drops the first two of each module.
 const WARM_UP_ITERATIONS: usize = 2;
 /// Where there are too few iterations the first tenth of the window is taken for warm-up.
 const WARM_UP_PART: u64 = 10;
+
+/// Idle time that began while the host waited.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DrainedGap {
+    /// The gap.
+    pub(crate) gap: Gap,
+    /// What of it would go if the host did not wait, in ns: the host would get to the next launch earlier by no more than the length of
+    /// the call that it waited in.
+    pub(crate) gain_ns: u64,
+}
 
 /// What is known of a capture.
 #[derive(Debug)]
@@ -27,10 +45,14 @@ pub(crate) struct Facts<'a> {
     pub(crate) window: Interval,
     /// The work of all GPUs.
     pub(crate) work: GpuWork,
+    /// What launched it.
+    pub(crate) work_calls: WorkCalls,
     /// The GPUs that worked.
     pub(crate) gpus: Vec<GpuFacts>,
     /// The part of the window in which the program has warmed up.
     pub(crate) steady: Interval,
+    /// How that is known, as the beginning of a sentence; and whether iterations tell it.
+    pub(crate) warm_up: (&'static str, bool),
     /// The iterations of the loop.
     pub(crate) iterations: Iterations,
     /// The calls of the CUDA API.
@@ -45,17 +67,29 @@ impl<'a> Facts<'a> {
         let work = GpuWork::of(timeline);
         let window = work.span().unwrap_or_default();
         let iterations = iteration::of_work(timeline, &work, &IterationOptions::default());
-        let by_gpu = work.by_gpu(timeline);
+        let (steady, is_known) = steady(window, &iterations);
+        let warm_up = if is_known {
+            ("After the first two iterations", true)
+        } else {
+            (
+                "After the first tenth of the window (no warm-up is known, for there are too few iterations)",
+                false,
+            )
+        };
+        let work_calls = WorkCalls::of(timeline, &work);
+        let by_gpu = work.places_by(|row| Gpu::of_row(timeline, row));
         let gpus = by_gpu
             .into_iter()
-            .map(|(gpu, work)| GpuFacts::of(timeline, gpu, work, window));
+            .map(|(gpu, places)| GpuFacts::of(gpu, (&work, &places), &work_calls, window));
         Self {
             timeline,
             window,
             gpus: gpus.collect(),
-            steady: steady(window, &iterations),
+            steady,
+            warm_up,
             iterations,
             work,
+            work_calls,
             calls: Calls::of(timeline),
             rows,
         }
@@ -80,14 +114,33 @@ impl<'a> Facts<'a> {
 
     /// The gaps of all GPUs that began while one of `calls` ran, or as it returned: the GPU had done all that it was given while the host
     /// waited for it.
-    pub(crate) fn gaps_begun_in(&self, calls: &Intervals) -> Vec<Gap> {
+    pub(crate) fn gaps_begun_in(&self, calls: &Intervals) -> Vec<DrainedGap> {
         let begun = |gap: &Gap| {
             let calls = calls.as_slice();
             let behind = calls.partition_point(|call| call.start <= gap.time.start);
             let call = behind.checked_sub(1).and_then(|at| calls.get(at));
-            call.is_some_and(|call| gap.time.start <= call.end)
+            let call = call.filter(|call| gap.time.start <= call.end)?;
+            Some(DrainedGap {
+                gap: *gap,
+                gain_ns: gap.time.len().min(call.len()),
+            })
         };
-        self.gaps().filter(|gap| begun(gap)).copied().collect()
+        self.gaps().filter_map(begun).collect()
+    }
+
+    /// What launching threads did while GPUs waited for the host, longest first, as the analysis `idle` tells it; sums over all GPUs.
+    pub(crate) fn host_wait_causes(&self) -> Vec<IdleCause> {
+        host_wait_causes(self.timeline, &self.work, &self.work_calls, self.gaps())
+    }
+
+    /// The pieces of work with the calls that launched them, as the analysis `launches` joins them.
+    pub(crate) fn joined(&self) -> Joined {
+        Joined::of(self.timeline, &self.work)
+    }
+
+    /// The work that ends `gap`.
+    pub(crate) fn behind(&self, gap: &Gap) -> Option<&Work> {
+        self.work.all().get(index(gap.after))
     }
 
     /// The gaps of all GPUs.
@@ -119,26 +172,23 @@ impl<'a> Facts<'a> {
 
     /// The longest of some pieces of time with their rows, as evidence.
     pub(crate) fn longest(&self, what: &str, pieces: impl IntoIterator<Item = (Interval, u32)>) -> Vec<Evidence> {
-        self.largest(
-            pieces
-                .into_iter()
-                .map(|(time, row)| (time.len(), what.to_owned(), time, row)),
-            Unit::Ns,
-        )
+        let pieces = pieces.into_iter();
+        self.largest(pieces.map(|(time, row)| (time.len(), what, time, row)), Unit::Ns)
     }
 
     /// The longest gaps, as evidence.
     pub(crate) fn longest_gaps<'g>(&self, gaps: impl IntoIterator<Item = &'g Gap>) -> Vec<Evidence> {
-        self.longest("idle gap", gaps.into_iter().map(|gap| (gap.time, gap.work.row)))
+        let row = |gap: &Gap| self.behind(gap).map_or(0, |work| work.row);
+        self.longest("idle gap", gaps.into_iter().map(|gap| (gap.time, row(gap))))
     }
 
     /// Those of `(value, what, time, row)` whose value is largest, as evidence.
-    pub(crate) fn largest(
+    pub(crate) fn largest<N: Into<String>>(
         &self,
-        pieces: impl IntoIterator<Item = (u64, String, Interval, u32)>,
+        pieces: impl IntoIterator<Item = (u64, N, Interval, u32)>,
         unit: Unit,
     ) -> Vec<Evidence> {
-        let mut largest: Vec<_> = Vec::new();
+        let mut largest: Vec<(u64, N, Interval, u32)> = Vec::new();
         for piece in pieces {
             largest.push(piece);
             // Kept short, so that ten million pieces are not kept to show five.
@@ -147,8 +197,8 @@ impl<'a> Facts<'a> {
             }
         }
         cut(&mut largest, self.rows);
-        let row = |(value, what, time, row): (u64, String, Interval, u32)| Evidence {
-            what,
+        let row = |(value, what, time, row): (u64, N, Interval, u32)| Evidence {
+            what: what.into(),
             value: Cell::from(value),
             unit,
             place: Some(Self::place(time, row)),
@@ -162,18 +212,18 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// The part of the window behind the warm-up.
-fn steady(window: Interval, iterations: &Iterations) -> Interval {
+/// The part of the window behind the warm-up, and whether iterations tell it.
+fn steady(window: Interval, iterations: &Iterations) -> (Interval, bool) {
     let longest = iterations.loops().max_by_key(|list| list.len()).unwrap_or(&[]);
     let warm = longest
         .get(WARM_UP_ITERATIONS)
         .filter(|_| longest.len() > 2 * WARM_UP_ITERATIONS);
     let tenth = window.start + window.len() / WARM_UP_PART;
     let start = warm.map_or(tenth, |first| first.time.start.max(window.start));
-    Interval::new(start.min(window.end), window.end)
+    (Interval::new(start.min(window.end), window.end), warm.is_some())
 }
 
-fn cut(pieces: &mut Vec<(u64, String, Interval, u32)>, rows: usize) {
+fn cut<N>(pieces: &mut Vec<(u64, N, Interval, u32)>, rows: usize) {
     pieces.sort_by_key(|(value, _, time, row)| (std::cmp::Reverse(*value), time.start, *row));
     pieces.truncate(rows);
 }

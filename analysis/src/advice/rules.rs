@@ -1,6 +1,8 @@
 //! Every rule, a line each.
 
 mod allocations;
+mod batch_size;
+mod buffer_reuse;
 mod capture_too_short;
 mod collectives_unbalanced;
 mod communication_exposed;
@@ -10,6 +12,7 @@ mod device_copies;
 mod dominant_kernel;
 mod events_lost;
 mod failed_calls;
+mod garbage_collection;
 mod gemm_shapes;
 mod gpu_idle;
 mod gpus_unbalanced;
@@ -21,6 +24,7 @@ mod launch_bound;
 mod launches_unmatched;
 mod low_occupancy;
 mod memory_full;
+mod mfu_low;
 mod module_loading;
 mod no_gpu_work;
 mod pageable_copies;
@@ -47,14 +51,18 @@ pub(super) static ALL: &[&dyn Rule] = &[
     &launch_bound::LaunchBound,
     &host_synchronisation::HostSynchronisation,
     &input_bound::InputBound,
+    &garbage_collection::GarbageCollection,
     &small_kernels::SmallKernels,
     &cuda_graphs::CudaGraphs,
     &allocations::Allocations,
+    &buffer_reuse::BufferReuse,
     &module_loading::ModuleLoading,
     &recompilation::Recompilation,
     &idle_between_iterations::IdleBetweenIterations,
     &iterations_unbalanced::IterationsUnbalanced,
     &dominant_kernel::DominantKernel,
+    &mfu_low::MfuLow,
+    &batch_size::BatchSize,
     &small_grids::SmallGrids,
     &low_occupancy::LowOccupancy,
     &tensor_cores::TensorCores,

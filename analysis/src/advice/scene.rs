@@ -82,6 +82,12 @@ impl Scene {
         copy
     }
 
+    /// Memory of GPU 0 that the driver gives out, or with bytes below 0 takes back, at `t_ns`.
+    pub(crate) fn allocation(&mut self, t_ns: u64, bytes: i64) -> &mut Self {
+        self.trace.allocation(1, 0, t_ns, bytes, None);
+        self
+    }
+
     pub(crate) fn call(&mut self, name: &str, time: (u64, u64)) -> Added {
         self.on_thread(1, Track::CudaApi, Category::CudaApi, name, time)
     }

@@ -10,6 +10,7 @@ use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
 use crate::needs::{Needs, Selection};
+use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Page, Table, Unit};
 
 /// What makes a capture slow, why, and what to do.
@@ -36,7 +37,7 @@ impl Default for AdviceParams {
 
 impl Analysis for AdviceAnalysis {
     const NAME: &'static str = "advice";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "What makes the capture slow, why, what mending it is worth, and what to do.";
     const GROUP: Group = Group::Advice;
     const INPUTS: InputCount = InputCount::One;
@@ -74,7 +75,7 @@ impl Analysis for AdviceAnalysis {
 
     fn page(output: &Advice) -> Result<Page, AnalysisError> {
         let mut page = Page::new("Advice", Self::ABOUT);
-        page.not_captured.clone_from(&output.not_captured);
+        page.not_captured = by_reason(&output.not_captured);
         let high = output
             .findings
             .iter()
@@ -90,7 +91,11 @@ impl Analysis for AdviceAnalysis {
                 Unit::None,
             ),
             ("GPUs", Cell::from(output.gpus), Unit::None),
-            ("Window", Cell::from(output.window_ns), Unit::Ns),
+            (
+                "Window",
+                Cell::from((output.gpus > 0).then_some(output.window_ns)),
+                Unit::Ns,
+            ),
         ]);
         page.table(overview(output));
         for finding in &output.findings {
@@ -99,6 +104,21 @@ impl Analysis for AdviceAnalysis {
         page.table(rules(output));
         Ok(page)
     }
+}
+
+/// What was not looked at, a line per reason.
+fn by_reason(all: &[NotCaptured]) -> Vec<NotCaptured> {
+    let mut reasons: Vec<NotCaptured> = Vec::new();
+    for lacking in all {
+        match reasons.iter_mut().find(|known| known.reason == lacking.reason) {
+            Some(known) => {
+                known.what.push_str("; ");
+                known.what.push_str(&lacking.what);
+            }
+            None => reasons.push(lacking.clone()),
+        }
+    }
+    reasons
 }
 
 /// A row per finding.

@@ -3,27 +3,27 @@
 mod gaps;
 mod page;
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::launches::not_captured;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::measures::enclosing::Threads;
 use crate::measures::exclusive_time::ratio;
+use crate::measures::gap::{Gap, GapOptions, KERNEL_WAIT_NS, gaps};
 use crate::measures::gpu::{Gpu, GpuStream};
 use crate::measures::interval::Interval;
-use crate::measures::launch::{Joined, LaunchCoverage};
-use crate::measures::thread_activity::{HostActivity, ThreadActivities};
+use crate::measures::launch::{Joined, LaunchCoverage, WorkCalls};
+use crate::measures::thread_activity::HostActivity;
 use crate::measures::work::GpuWork;
 use crate::model::{Category, ColumnId, Timeline, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
 
-pub use gaps::{GapHolder, GapPart, IdleGap};
+pub(crate) use self::gaps::host_wait_causes;
+pub use self::gaps::{GapHolder, GapPart, IdleGap};
+pub use crate::measures::gap::IdleClass;
 
 /// Idle time of GPUs and streams, its classes, its causes on the host, and the largest gaps.
 #[derive(Debug)]
@@ -47,38 +47,9 @@ pub struct IdleParams {
 impl Default for IdleParams {
     fn default() -> Self {
         Self {
-            kernel_wait_ns: 30_000,
+            kernel_wait_ns: KERNEL_WAIT_NS,
             limit: 50,
             streams: 64,
-        }
-    }
-}
-
-/// Why a gap is there, as HolisticTraceAnalysis tells it, from the work that ends it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum IdleClass {
-    /// The work was launched only after the work before it had ended: the host was late.
-    HostWait,
-    /// The work was launched in time and began within the threshold: the price of one kernel after another.
-    KernelWait,
-    /// The work was launched in time and began later than the threshold: it waited for an event, another stream, another GPU or memory.
-    Other,
-    /// The call that launched the work was not recorded.
-    LaunchNotRecorded,
-}
-
-impl IdleClass {
-    /// Every class, in published order.
-    pub const ALL: [Self; 4] = [Self::HostWait, Self::KernelWait, Self::Other, Self::LaunchNotRecorded];
-
-    /// For people.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::HostWait => "host wait",
-            Self::KernelWait => "kernel wait",
-            Self::Other => "other",
-            Self::LaunchNotRecorded => "launch not recorded",
         }
     }
 }
@@ -194,53 +165,6 @@ const BOUNDS: [u64; 13] = [
     1_000_000_000,
 ];
 
-/// A gap, and where the launches of its GPU are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Gap {
-    time: Interval,
-    class: IdleClass,
-    /// Place of the work that ends before it, in the order of all work.
-    before: u32,
-    /// Place of the work that ends it.
-    after: u32,
-}
-
-/// The gaps between `works`, places in `all` in the order of starts.
-fn gaps(all: &GpuWork, works: &[u32], calls: &[Option<Interval>], kernel_wait_ns: u64) -> Vec<Gap> {
-    let work = |at: u32| all.all().get(index(at));
-    let mut found = Vec::new();
-    let mut last: Option<(u64, u32)> = None;
-    for at in works {
-        let Some(time) = work(*at).map(|work| work.time) else {
-            continue;
-        };
-        let end = time.end.max(time.start);
-        let Some((until, before)) = last else {
-            last = Some((end, *at));
-            continue;
-        };
-        if time.start > until {
-            let gap = Interval::new(until, time.start);
-            let class = match calls.get(index(*at)).copied().flatten() {
-                None => IdleClass::LaunchNotRecorded,
-                Some(call) if call.start > until => IdleClass::HostWait,
-                Some(_) if gap.len() < kernel_wait_ns => IdleClass::KernelWait,
-                Some(_) => IdleClass::Other,
-            };
-            found.push(Gap {
-                time: gap,
-                class,
-                before,
-                after: *at,
-            });
-        }
-        if end >= until {
-            last = Some((end, *at));
-        }
-    }
-    found
-}
-
 fn classes(gaps: &[Gap]) -> (u64, Vec<IdleOfClass>) {
     let idle_ns = gaps.iter().map(|gap| gap.time.len()).sum();
     let of = |class| {
@@ -280,17 +204,6 @@ fn histogram(gaps: &[Gap]) -> Vec<GapBucket> {
     buckets
 }
 
-/// The works of each group, in the order of starts, as places in `all`.
-fn grouped<K: Ord>(all: &GpuWork, key: impl Fn(u32) -> Option<K>) -> BTreeMap<K, Vec<u32>> {
-    let mut groups: BTreeMap<K, Vec<u32>> = BTreeMap::new();
-    for (at, work) in (0_u32..).zip(all.all()) {
-        if let Some(key) = key(work.row) {
-            groups.entry(key).or_default().push(at);
-        }
-    }
-    groups
-}
-
 fn span(all: &GpuWork, works: &[u32]) -> Interval {
     let times = works
         .iter()
@@ -305,20 +218,16 @@ impl Idle {
     pub fn of(timeline: &Timeline, params: &IdleParams) -> IdleTime {
         let all = GpuWork::of(timeline);
         let joined = Joined::of(timeline, &all);
-        let calls = gaps::calls(timeline, &all);
-        let threads = Threads::of(timeline);
-        let host = gaps::Host {
-            timeline,
-            all: &all,
-            calls: &calls,
-            threads: &threads,
-            activities: ThreadActivities::of(timeline, &threads),
+        let calls = WorkCalls::of(timeline, &all);
+        let host = gaps::Host::of(timeline, &all, &calls);
+        let options = GapOptions {
+            kernel_wait_ns: params.kernel_wait_ns,
+            from_ns: None,
         };
-        let call_times: Vec<Option<Interval>> = calls.iter().map(|call| call.map(|(_, time)| time)).collect();
         let mut of_gpus: Vec<(Gpu, Gap)> = Vec::new();
         let mut gpus = Vec::new();
-        for (gpu, works) in grouped(&all, |row| Gpu::of_row(timeline, row)) {
-            let found = gaps(&all, &works, &call_times, params.kernel_wait_ns);
+        for (gpu, works) in all.places_by(|row| Gpu::of_row(timeline, row)) {
+            let found = gaps(&all, &works, &calls, options);
             let window = span(&all, &works);
             let (idle_ns, classes) = classes(&found);
             gpus.push(IdleOfGpu {
@@ -332,10 +241,11 @@ impl Idle {
             });
             of_gpus.extend(found.into_iter().map(|gap| (gpu, gap)));
         }
-        let mut streams: Vec<IdleOfStream> = grouped(&all, |row| GpuStream::of_row(timeline, row))
+        let mut streams: Vec<IdleOfStream> = all
+            .places_by(|row| GpuStream::of_row(timeline, row))
             .into_iter()
             .map(|(stream, works)| {
-                let found = gaps(&all, &works, &call_times, params.kernel_wait_ns);
+                let found = gaps(&all, &works, &calls, options);
                 let window = span(&all, &works);
                 let (idle_ns, classes) = classes(&found);
                 IdleOfStream {

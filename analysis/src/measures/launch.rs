@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::measures::interval::Interval;
 use crate::measures::work::{GpuWork, Work};
-use crate::model::{Category, Figures, Timeline, approximate};
+use crate::model::{Category, Figures, Timeline, approximate, index};
 
 /// A piece of work and its call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +77,32 @@ impl Joined {
             joined_ratio: (works > 0).then(|| approximate(joined.into()) / approximate(works.into())),
             before_call: self.before_call,
         }
+    }
+}
+
+/// The call of each piece of work, by its place in [`GpuWork::all`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkCalls(Vec<Option<(u32, Interval)>>);
+
+impl WorkCalls {
+    /// Of `work`. Needs the events of [`Category::CudaApi`] and [`crate::model::ColumnId::Launch`].
+    pub fn of(timeline: &Timeline, work: &GpuWork) -> Self {
+        let calls = timeline.capture.events.get(&Category::CudaApi);
+        let of = |work: &Work| {
+            let (calls, at) = (calls?, work.launch(timeline)?);
+            Some((*calls.row.get(at)?, Interval::of(calls, at)))
+        };
+        Self(work.all().iter().map(of).collect())
+    }
+
+    /// The row of the call that launched the work at `at`, and when it ran; `None` where it was not recorded.
+    pub fn get(&self, at: u32) -> Option<(u32, Interval)> {
+        self.0.get(index(at)).copied().flatten()
+    }
+
+    /// When that call ran.
+    pub fn time(&self, at: u32) -> Option<Interval> {
+        self.get(at).map(|(_, time)| time)
     }
 }
 

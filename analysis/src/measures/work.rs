@@ -118,6 +118,17 @@ impl GpuWork {
         rows
     }
 
+    /// The places in [`GpuWork::all`] of each group, in the order of starts. Rows without a key are left out.
+    pub fn places_by<K: Ord>(&self, key: impl Fn(u32) -> Option<K>) -> BTreeMap<K, Vec<u32>> {
+        let mut groups: BTreeMap<K, Vec<u32>> = BTreeMap::new();
+        for (at, work) in (0_u32..).zip(&self.all) {
+            if let Some(key) = key(work.row) {
+                groups.entry(key).or_default().push(at);
+            }
+        }
+        groups
+    }
+
     /// When any of it ran.
     pub fn busy(&self) -> Intervals {
         self.all.iter().map(|work| work.time).collect()

@@ -1,40 +1,12 @@
 //! The time of one GPU.
 
+use crate::measures::gap::{Gap, GapOptions, KERNEL_WAIT_NS, gaps};
 use crate::measures::gpu::Gpu;
 use crate::measures::interval::{Interval, Intervals};
 use crate::measures::kernel_class::WorkClass;
-use crate::measures::work::{GpuWork, Work};
-use crate::model::{Category, Timeline};
-
-/// Longest gap between two pieces of work of which the second was launched in time, that is put down to the GPU itself: HTA's
-/// `consecutive_kernel_delay`.
-pub(crate) const KERNEL_WAIT_NS: u64 = 30_000;
-
-/// Why a GPU had nothing to do, as HTA classifies it (`hta/analyzers/breakdown_analysis.py`), here of the whole GPU and not of a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum GapCause {
-    /// The call that launched the next work began after the gap did: the GPU waited for the host.
-    HostWait,
-    /// The work was launched before, and began within [`KERNEL_WAIT_NS`].
-    KernelWait,
-    /// The work was launched before and began later: it waited for an event, another stream or a queue.
-    Other,
-    /// The launch was not recorded.
-    Unknown,
-}
-
-/// Time in which a GPU had nothing to do, up to its next work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Gap {
-    /// When.
-    pub(crate) time: Interval,
-    /// Why.
-    pub(crate) cause: GapCause,
-    /// The call that launched the work that ends it.
-    pub(crate) launch: Option<Interval>,
-    /// That work.
-    pub(crate) work: Work,
-}
+use crate::measures::launch::WorkCalls;
+use crate::measures::work::GpuWork;
+use crate::model::{Category, index};
 
 /// One GPU.
 #[derive(Debug)]
@@ -53,13 +25,19 @@ pub(crate) struct GpuFacts {
     pub(crate) exposed_memory: Intervals,
     /// When it did nothing, within the capture's window.
     pub(crate) idle: Intervals,
-    /// The parts of that which end with work, by start.
+    /// The parts of that which end with work, by start, as the analysis `idle` finds them. Places are of the work of all GPUs.
     pub(crate) gaps: Vec<Gap>,
 }
 
 impl GpuFacts {
-    /// `gpu`, whose work is `work`.
-    pub(crate) fn of(timeline: &Timeline, gpu: Gpu, work: GpuWork, window: Interval) -> Self {
+    /// `gpu`, whose work is at `places` in `all`, which `calls` launched.
+    pub(crate) fn of(gpu: Gpu, (all, places): (&GpuWork, &[u32]), calls: &WorkCalls, window: Interval) -> Self {
+        let work = places.iter().filter_map(|at| all.all().get(index(*at)));
+        let work = GpuWork::sorted(work.copied().collect());
+        let options = GapOptions {
+            kernel_wait_ns: KERNEL_WAIT_NS,
+            from_ns: Some(window.start),
+        };
         let compute = work.busy_with(WorkClass::Compute);
         let communication = work.busy_with(WorkClass::Communication);
         let exposed_communication = communication.subtract(&compute);
@@ -68,7 +46,7 @@ impl GpuFacts {
             gpu,
             exposed_memory: memory.subtract(&compute).subtract(&communication),
             idle: work.busy().gaps(window),
-            gaps: gaps(timeline, &work, window.start),
+            gaps: gaps(all, places, calls, options),
             compute,
             communication,
             exposed_communication,
@@ -82,35 +60,4 @@ impl GpuFacts {
         let copies: Intervals = copies.map(|work| work.time).collect();
         copies.subtract(&self.compute).subtract(&self.communication)
     }
-}
-
-fn gaps(timeline: &Timeline, work: &GpuWork, start: u64) -> Vec<Gap> {
-    let calls = timeline.capture.events.get(&Category::CudaApi);
-    let mut gaps = Vec::new();
-    let mut until = start;
-    for piece in work.all() {
-        // A piece without length ends a gap only where the next one begins: otherwise gaps would fall apart at it.
-        if piece.time.is_empty() {
-            continue;
-        }
-        let time = Interval::new(until, piece.time.start);
-        until = until.max(piece.time.end);
-        if time.is_empty() {
-            continue;
-        }
-        let launch = piece.launch(timeline);
-        let launch = launch.and_then(|at| calls.map(|calls| Interval::of(calls, at)));
-        gaps.push(Gap {
-            time,
-            cause: match launch {
-                None => GapCause::Unknown,
-                Some(call) if call.start > time.start => GapCause::HostWait,
-                Some(_) if time.len() < KERNEL_WAIT_NS => GapCause::KernelWait,
-                Some(_) => GapCause::Other,
-            },
-            launch,
-            work: *piece,
-        });
-    }
-    gaps
 }

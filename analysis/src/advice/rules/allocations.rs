@@ -19,7 +19,7 @@ const SHARE: Threshold = Threshold::percent(
 
 static ABOUT: About = About {
     id: "allocations",
-    title: "Memory is allocated in the loop",
+    title: "Memory is allocated after the warm-up",
     area: Area::Memory,
     needs: &[&[Category::CudaKernel], &[Category::CudaApi]],
     of_gpu_work: true,
@@ -46,16 +46,17 @@ impl Rule for Allocations {
             return Verdict::Quiet;
         }
         let number = u64::try_from(calls().count()).unwrap_or(u64::MAX);
-        let rows = calls().map(|call| (call.time.len(), call.name.to_owned(), call.time, call.row));
+        let rows = calls().map(|call| (call.time.len(), call.name, call.time, call.row));
         Found::new(format!(
-            "After the warm-up {} took {}; the GPU was idle in {} of it ({} of the window).",
+            "{} {} took {}; the GPU was idle in {} of it ({} of the window).",
+            facts.warm_up.0,
             count(number, "call that allocates or frees memory", "calls that allocate or free memory"),
             time(times.len_ns()),
             time(stalled),
             share(stalled, window)
         ))
         .worth(stalled, "the memory is kept and used again")
-        .confidence(Confidence::High)
+        .confidence(if facts.warm_up.1 { Confidence::High } else { Confidence::Low })
         .evidence("calls after the warm-up", number, Unit::None)
         .evidence("time in them", times.len_ns(), Unit::Ns)
         .evidence("GPU idle meanwhile", stalled, Unit::Ns)

@@ -73,8 +73,8 @@ impl Rule for CollectivesUnbalanced {
                 let same = || gpus.values().filter_map(|list| list.get(place));
                 let latency = same().map(|collective| collective.time.len()).min().unwrap_or(0);
                 waits.extend(same().map(|collective| {
-                    let name = format!("wait in {}", collective.operation.name());
-                    (collective.time.len() - latency, name, collective.time, collective.row)
+                    let wait = collective.time.len() - latency;
+                    (wait, collective.operation.name(), collective.time, collective.row)
                 }));
             }
         }
@@ -82,6 +82,10 @@ impl Rule for CollectivesUnbalanced {
         let window = facts.window.len();
         if !SHARE.reached(waited, window) {
             return Verdict::Quiet;
+        }
+        let mut rows = facts.largest(waits.iter().copied(), Unit::Ns);
+        for row in &mut rows {
+            row.what.insert_str(0, "wait in ");
         }
         Found::new(format!(
             "In {} collectives the GPUs waited {} for the one that came last ({} of the window, the mean of {} GPUs).",
@@ -93,7 +97,7 @@ impl Rule for CollectivesUnbalanced {
         .worth(waited, "all GPUs enter each collective at the same time")
         .confidence(Confidence::Medium)
         .evidence("waiting in collectives", waited, Unit::Ns)
-        .at(facts.largest(waits, Unit::Ns))
+        .at(rows)
         .do_this("Find why the last GPU is late: more work (sequence lengths, experts, stages), a slower host thread, a lower clock.")
         .into()
     }

@@ -1,6 +1,6 @@
 //! Copies between host and GPU while the GPU computes nothing.
 
-use crate::advice::wording::{bytes, share, time};
+use crate::advice::wording::{bytes, count, share, time};
 use crate::advice::{About, Area, Facts, Found, Rule, Threshold, Verdict};
 use crate::measures::interval::Intervals;
 use crate::measures::work::Work;
@@ -52,8 +52,8 @@ impl Rule for CopiesNotOverlapped {
         let total: Intervals = copies().map(|work| work.time).collect();
         let compute = facts.per_gpu(|gpu| gpu.compute.len_ns());
         Found::new(format!(
-            "{} copies between host and GPU ({}) take {}; nothing computes beside {} of it ({} of the window).",
-            copies().count(),
+            "{} between host and GPU ({}) took {}; nothing computes beside {} of it ({} of the window).",
+            count(u64::try_from(copies().count()).unwrap_or(u64::MAX), "copy", "copies"),
             bytes(moved),
             time(total.len_ns()),
             time(exposed),

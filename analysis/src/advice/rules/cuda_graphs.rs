@@ -22,13 +22,19 @@ const LAUNCHES: Threshold = Threshold::count(
     "ours: a graph has to replace many launches",
 );
 
+const SLOW: Threshold = Threshold::ns(
+    "length from which on a launch call waits for something else and is left out",
+    50_000,
+    "HTA: runtime_cutoff of get_cuda_kernel_launch_stats; such calls wait for a full queue or for code that is loaded",
+);
+
 static ABOUT: About = About {
     id: "cuda-graphs",
     title: "CUDA graphs would save launches",
     area: Area::Host,
     needs: &[&[Category::CudaKernel], &[Category::CudaApi]],
     of_gpu_work: true,
-    thresholds: &[EXPOSED, LAUNCHES],
+    thresholds: &[EXPOSED, LAUNCHES, SLOW],
 };
 
 impl Rule for CudaGraphs {
@@ -38,8 +44,12 @@ impl Rule for CudaGraphs {
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
         let graphs = facts.calls.named(|name, _| name.contains("GraphLaunch")).count();
-        let launches = facts.calls.of_kind(ApiCall::Launch).count();
-        let calls = Calls::times(facts.calls.of_kind(ApiCall::Launch));
+        let usual = || {
+            let launches = facts.calls.of_kind(ApiCall::Launch);
+            launches.filter(|call| call.time.len() < SLOW.value)
+        };
+        let launches = usual().count();
+        let calls = Calls::times(usual());
         let exposed = facts.per_gpu(|gpu| gpu.idle.intersect(&calls).len_ns());
         let window = facts.window.len();
         let many = u64::try_from(launches).is_ok_and(|launches| launches >= LAUNCHES.value);
@@ -50,9 +60,8 @@ impl Rule for CudaGraphs {
             .len_ns()
             .checked_div(u64::try_from(launches).unwrap_or(u64::MAX))
             .unwrap_or(0);
-        let slowest = facts.calls.of_kind(ApiCall::Launch);
         Found::new(format!(
-            "{launches} launch calls of {} each, and no CUDA graph; the GPU was idle in {} of them ({} of the window).",
+            "{launches} launch calls of {} each (without those of 50 µs and more), and no CUDA graph; the GPU was idle in {} of them ({} of the window).",
             time(mean),
             time(exposed),
             share(exposed, window)
@@ -61,7 +70,7 @@ impl Rule for CudaGraphs {
         .confidence(Confidence::Medium)
         .evidence("launch calls", launches, Unit::None)
         .evidence("GPU idle while one ran", exposed, Unit::Ns)
-        .at(facts.longest("launch call", slowest.map(|call| (call.time, call.row))))
+        .at(facts.longest("launch call", usual().map(|call| (call.time, call.row))))
         .do_this("Record the loop's body as a graph: torch.cuda.CUDAGraph or make_graphed_callables, torch.compile(mode=\"reduce-overhead\"), XLA command buffers.")
         .do_this("Shapes must not change, and the body must not synchronise or allocate outside of the graph's pool.")
         .into()

@@ -1,6 +1,6 @@
 //! Copies within a GPU.
 
-use crate::advice::wording::{bytes, share, time};
+use crate::advice::wording::{bytes, count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
 use crate::measures::work::Work;
 use crate::model::{Category, ColumnId, index};
@@ -50,8 +50,8 @@ impl Rule for DeviceCopies {
         };
         let moved = copies().filter_map(size).fold(0, u64::saturating_add);
         Found::new(format!(
-            "{} copies within the GPU move {} and take {} beside no kernel ({} of the window): they only move what is there already.",
-            copies().count(),
+            "{} within the GPU moved {} and took {} beside no kernel ({} of the window): they only move what is there already.",
+            count(u64::try_from(copies().count()).unwrap_or(u64::MAX), "copy", "copies"),
             bytes(moved),
             time(exposed),
             share(exposed, window)

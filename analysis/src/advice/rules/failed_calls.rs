@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::advice::wording::count;
 use crate::advice::{About, Area, Evidence, Facts, Found, Rule, Severity, Verdict};
 use crate::model::Category;
 use crate::page::{Cell, Unit};
@@ -52,7 +53,7 @@ impl Rule for FailedCalls {
             };
             failed.entry((call.name, code)).or_insert_with(|| (0, first())).0 += 1;
         }
-        let total: u64 = failed.values().map(|(count, _)| count).sum();
+        let total: u64 = failed.values().map(|(number, _)| number).sum();
         if total == 0 {
             return Verdict::Quiet;
         }
@@ -63,9 +64,12 @@ impl Rule for FailedCalls {
             value: Cell::from(count),
             ..evidence
         });
-        let found = Found::new(format!("{total} calls of the CUDA API returned an error."))
-            .severity(if memory { Severity::High } else { Severity::Medium })
-            .at(rows);
+        let found = Found::new(format!(
+            "{} of the CUDA API returned an error.",
+            count(total, "call", "calls")
+        ))
+        .severity(if memory { Severity::High } else { Severity::Medium })
+        .at(rows);
         let found = if memory {
             found.do_this("Code 2 is out of memory: the allocator frees its cache and tries again, which stalls the GPU. Use a smaller batch, activation checkpointing, or expandable segments (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True).")
         } else {

@@ -4,7 +4,7 @@ use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Severity, Threshold, Verdict};
 use crate::measures::enclosing::{LaunchedWork, Threads};
 use crate::measures::interval::Interval;
-use crate::model::{Category, ColumnId, index};
+use crate::model::{Category, ColumnId, Events, index};
 use crate::page::Unit;
 
 /// Fires where matrices have dimensions that are not multiples of 8.
@@ -35,6 +35,17 @@ const OPERATORS: &[&str] = &[
     "aten::baddbmm",
     "aten::_scaled_mm",
 ];
+
+/// A matrix multiplication by its place among the operators; its name is written only of those that are shown.
+struct Product<'a>(&'a Events, usize);
+
+impl From<Product<'_>> for String {
+    fn from(Product(operators, at): Product<'_>) -> Self {
+        let shapes = operators.text(ColumnId::InputShapes, at).unwrap_or_default();
+        let shapes: Self = shapes.chars().take(80).collect();
+        format!("GPU time of {} {shapes}", operators.name_of(at))
+    }
+}
 
 impl Rule for GemmShapes {
     fn about(&self) -> &'static About {
@@ -72,14 +83,7 @@ impl Rule for GemmShapes {
             }
             let (time, thread) = (Interval::of(operators, at), threads.of_row(*row));
             let busy = thread.map_or(0, |thread| launched.busy_ns(thread, time));
-            let shapes = operators.text(ColumnId::InputShapes, at).unwrap_or_default();
-            let shapes: String = shapes.chars().take(80).collect();
-            pieces.push((
-                busy,
-                format!("GPU time of {} {shapes}", operators.name_of(at)),
-                time,
-                *row,
-            ));
+            pieces.push((busy, Product(operators, at), time, *row));
         }
         let busy = facts.shared(pieces.iter().map(|(busy, ..)| busy).sum());
         let window = facts.window.len();

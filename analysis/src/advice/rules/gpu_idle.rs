@@ -1,8 +1,8 @@
 //! A GPU that has nothing to do.
 
-use crate::advice::facts::{Gap, GapCause};
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::measures::gap::{Gap, IdleClass};
 use crate::model::Category;
 use crate::page::Unit;
 
@@ -25,6 +25,20 @@ static ABOUT: About = About {
     thresholds: &[SHARE],
 };
 
+/// What the idle time is made of, for people; gaps behind the last work of a GPU are in none.
+const PARTS: &[(&str, IdleClass)] = &[
+    ("waiting for the host to launch", IdleClass::HostWait),
+    (
+        "gaps below 30 µs before work that was launched in time",
+        IdleClass::KernelWait,
+    ),
+    ("longer gaps before work that was launched in time", IdleClass::Other),
+    (
+        "before work whose launch was not recorded",
+        IdleClass::LaunchNotRecorded,
+    ),
+];
+
 impl Rule for GpuIdle {
     fn about(&self) -> &'static About {
         &ABOUT
@@ -36,14 +50,21 @@ impl Rule for GpuIdle {
         if !SHARE.reached(idle, window) {
             return Verdict::Quiet;
         }
-        let of = |cause: GapCause| facts.gap_time(facts.gaps().filter(|gap: &&Gap| gap.cause == cause));
-        let (host, unknown) = (of(GapCause::HostWait), of(GapCause::Unknown));
-        Found::new(format!(
-            "The GPU did nothing for {} of {} ({}); for {} of it the host had not yet launched the next work.",
+        let of = |class: IdleClass| facts.gap_time(facts.gaps().filter(|gap: &&Gap| gap.class == class));
+        let (host, unknown) = (of(IdleClass::HostWait), of(IdleClass::LaunchNotRecorded));
+        let cause = if unknown > idle / 2 {
+            format!(
+                "why cannot be told of {} of it, because the launches of the work that ends it were not recorded",
+                time(unknown)
+            )
+        } else {
+            format!("for {} of it the host had not yet launched the next work", time(host))
+        };
+        let mut found = Found::new(format!(
+            "The GPU did nothing for {} of {} ({}); {cause}.",
             time(idle),
             time(window),
             share(idle, window),
-            time(host)
         ))
         .worth(
             idle,
@@ -54,22 +75,17 @@ impl Rule for GpuIdle {
         } else {
             Confidence::Medium
         })
-        .evidence("idle", idle, Unit::Ns)
-        .evidence("waiting for the host to launch", host, Unit::Ns)
-        .evidence(
-            "between work that was launched in time, gaps below 30 us",
-            of(GapCause::KernelWait),
-            Unit::Ns,
-        )
-        .evidence(
-            "longer gaps before work that was launched in time",
-            of(GapCause::Other),
-            Unit::Ns,
-        )
-        .evidence("before work whose launch was not recorded", unknown, Unit::Ns)
-        .at(facts.longest_gaps(facts.gaps()))
-        .do_this("See the findings below it for what the host did meanwhile; open the longest gaps in the timeline.")
-        .into()
+        .evidence("idle", idle, Unit::Ns);
+        for (what, class) in PARTS {
+            let part = of(*class);
+            if part > 0 {
+                found = found.evidence(*what, part, Unit::Ns);
+            }
+        }
+        found
+            .at(facts.longest_gaps(facts.gaps()))
+            .do_this("See the findings below it for what the host did meanwhile; open the longest gaps in the timeline, or list them with their causes (analysis `idle`).")
+            .into()
     }
 
     #[cfg(test)]

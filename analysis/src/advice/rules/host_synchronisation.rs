@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::advice::facts::Calls;
-use crate::advice::wording::{share, time};
+use crate::advice::wording::{count as counted, share, time};
 use crate::advice::{About, Area, Facts, Found, Rule, Threshold, Verdict};
 use crate::measures::api_call::ApiCall;
 use crate::model::Category;
@@ -12,12 +12,13 @@ use crate::page::Unit;
 /// Fires where the GPU runs dry while the host waits for it.
 ///
 /// The time that the host is blocked is no cost by itself: a host that waits while the GPU works loses nothing. What counts is the idle
-/// time that begins while the host waits, for then nothing can have been launched ahead.
+/// time that begins while the host waits, for then nothing can have been launched ahead; and of each such gap no more than the wait took, for
+/// without it the host would be ahead by that and no more.
 #[derive(Debug)]
 pub(super) struct HostSynchronisation;
 
 const SHARE: Threshold = Threshold::percent(
-    "idle time that begins in a synchronising call, of the window",
+    "idle time that begins in a synchronising call, of each gap at most the length of the call, of the window",
     2,
     "nsys-ai 0.3.0: synchronisation of 2 % of GPU time; here only the part that leaves the GPU idle",
 );
@@ -40,7 +41,9 @@ impl Rule for HostSynchronisation {
         let calls = || facts.calls.of_kind(ApiCall::Synchronize);
         let blocked = Calls::times(calls());
         let gaps = facts.gaps_begun_in(&blocked);
-        let (cost, window) = (facts.gap_time(&gaps), facts.window.len());
+        let cost = facts.shared(gaps.iter().map(|gap| gap.gain_ns).sum());
+        let idle = facts.gap_time(gaps.iter().map(|gap| &gap.gap));
+        let window = facts.window.len();
         if !SHARE.reached(cost, window) {
             return Verdict::Quiet;
         }
@@ -54,17 +57,19 @@ impl Rule for HostSynchronisation {
             .max_by_key(|(_, count)| **count)
             .map_or("", |(name, _)| name);
         Found::new(format!(
-            "{count} synchronising calls (most of them {most}) blocked the host for {}; {} idle gaps of the GPU begin meanwhile and last {} ({} of the window).",
+            "{}, most of them {most}, blocked the host for {}; {} of the GPU began meanwhile and lasted {}, of which the waits explain {} ({} of the window).",
+            counted(count, "synchronising call", "synchronising calls"),
             time(blocked.len_ns()),
-            gaps.len(),
+            counted(u64::try_from(gaps.len()).unwrap_or(u64::MAX), "idle gap", "idle gaps"),
+            time(idle),
             time(cost),
             share(cost, window)
         ))
-        .worth(cost, "without the wait the next work would be queued when the GPU gets there")
+        .worth(cost, "without the wait the next work would be queued when the GPU gets there; of each gap no more than the length of its wait is counted")
         .evidence("synchronising calls", count, Unit::None)
         .evidence("host blocked in them", blocked.len_ns(), Unit::Ns)
-        .evidence("idle time that begins in them", cost, Unit::Ns)
-        .at(facts.longest_gaps(&gaps))
+        .evidence("idle time that began in them", idle, Unit::Ns)
+        .at(facts.longest_gaps(gaps.iter().map(|gap| &gap.gap)))
         .do_this("Find what waits: .item(), .cpu(), print of a tensor, torch.cuda.synchronize(), boolean masks and nonzero in the loop.")
         .do_this("Log and check every N steps, keep scalars on the GPU, copy results to pinned memory with non_blocking=True and wait for an event later.")
         .into()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::advice::wording::{share, time};
+use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
 use crate::measures::gpu::Gpu;
 use crate::measures::interval::Interval;
@@ -45,10 +45,11 @@ impl Rule for IdleBetweenIterations {
             return Verdict::Quiet;
         }
         Found::new(format!(
-            "The GPU is idle for {} where one iteration ends and the next begins ({} of the window, {} each time).",
+            "The GPU is idle for {} where one iteration ends and the next begins ({} of the window), in {} of up to {}.",
             time(idle),
             share(idle, window),
-            time(idle / u64::try_from(gaps.len()).unwrap_or(1).max(1))
+            count(u64::try_from(gaps.len()).unwrap_or(u64::MAX), "gap", "gaps"),
+            time(gaps.iter().map(|(gap, _)| gap.len()).max().unwrap_or(0))
         ))
         .worth(idle, "the next iteration is launched before the last one ends on the GPU")
         .confidence(Confidence::Medium)

@@ -1,9 +1,9 @@
 //! A GPU that waits for the next batch.
 
+use crate::advice::facts::times;
 use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::interval::{Interval, Intervals};
-use crate::model::{Category, Events, index};
+use crate::model::Category;
 use crate::page::Unit;
 
 /// Fires where the GPU is idle while data is loaded.
@@ -20,15 +20,17 @@ static ABOUT: About = About {
     id: "input-bound",
     title: "The GPU waits for data",
     area: Area::Host,
-    needs: &[&[
-        Category::CpuOp,
-        Category::Annotation,
-        Category::NvtxRange,
-        Category::PythonFunction,
-    ]],
+    needs: &[CATEGORIES],
     of_gpu_work: true,
     thresholds: &[SHARE],
 };
+
+const CATEGORIES: &[Category] = &[
+    Category::CpuOp,
+    Category::Annotation,
+    Category::NvtxRange,
+    Category::PythonFunction,
+];
 
 /// What names of ranges, operators and functions hold that load data; letters of either case are the same.
 const LOADING: &[&str] = &[
@@ -61,10 +63,8 @@ impl Rule for InputBound {
     }
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let categories = ABOUT.needs.iter().flat_map(|list| list.iter());
-        let lists = categories.filter_map(|category| facts.events(*category));
-        let pieces: Vec<(u64, String, Interval, u32)> = lists.flat_map(loading).collect();
-        let times: Intervals = pieces.iter().map(|(_, _, time, _)| *time).collect();
+        let pieces = facts.named(CATEGORIES, loads_data);
+        let times = times(&pieces);
         let waiting = facts.per_gpu(|gpu| gpu.idle.intersect(&times).len_ns());
         let window = facts.window.len();
         if !SHARE.reached(waiting, window) {
@@ -98,22 +98,6 @@ impl Rule for InputBound {
     fn quiet(&self) -> crate::model::Timeline {
         scene((20, 30))
     }
-}
-
-/// The events of a category that load data.
-fn loading(events: &Events) -> Vec<(u64, String, Interval, u32)> {
-    let picked: Vec<bool> = events.names.iter().map(|name| loads_data(name)).collect();
-    if !picked.contains(&true) {
-        return Vec::new();
-    }
-    let all = events.name.iter().zip(&events.row).enumerate();
-    let picked = all.filter(|(_, (name, _))| picked.get(index(**name)).copied().unwrap_or(false));
-    picked
-        .map(|(at, (_, row))| {
-            let time = Interval::of(events, at);
-            (time.len(), events.name_of(at).to_owned(), time, *row)
-        })
-        .collect()
 }
 
 #[cfg(test)]

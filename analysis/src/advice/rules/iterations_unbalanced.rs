@@ -69,7 +69,7 @@ impl Rule for IterationsUnbalanced {
             (iteration.time.len(), name, iteration.time, iteration.row)
         });
         Found::new(format!(
-            "{} of {} take more than 1.2 times the median of {}, together {} longer ({} of the time of all).",
+            "{} of {} took more than 1.2 times the median of {}, together {} longer ({} of the time of all).",
             count(number, "iteration", "iterations"),
             list.len(),
             time(median),

@@ -1,11 +1,13 @@
 //! A host that launches more slowly than the GPU works.
 
-use crate::advice::facts::GapCause;
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::interval::Interval;
-use crate::model::Category;
-use crate::page::Unit;
+use crate::analyses::idle::IdleCause;
+use crate::measures::gap::IdleClass;
+use crate::measures::launch::{Launch, Spread};
+use crate::measures::thread_activity::HostActivity;
+use crate::model::{Category, approximate};
+use crate::page::{Unit, figure};
 
 /// Fires where the GPU is often idle, mostly because the next launch has not come, and launches do not queue.
 #[derive(Debug)]
@@ -13,9 +15,9 @@ pub(super) struct LaunchBound;
 
 const IDLE: Threshold = Threshold::percent("idle share of the window", 10, "as of the rule gpu-idle");
 const HOST_WAIT: Threshold = Threshold::percent(
-    "share of idle time that waits for a launch",
+    "share of idle time that waits for a launch while the launching thread is in no call that waits, allocates, loads code or copies",
     50,
-    "HTA's class host_wait, here the larger part",
+    "HTA's class host_wait, here the larger part, without what other rules name",
 );
 const QUEUE: Threshold = Threshold::ns(
     "median time from the end of the call to the start of the work, up to which nothing queues",
@@ -39,28 +41,50 @@ impl Rule for LaunchBound {
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
         let idle = facts.per_gpu(|gpu| gpu.idle.len_ns());
-        let host_waits = || facts.gaps().filter(|gap| gap.cause == GapCause::HostWait);
-        let host = facts.gap_time(host_waits());
-        let Some(queue) = median_queue(facts) else {
+        let delays = facts.joined().launches;
+        if delays.is_empty() {
             return Verdict::abstain("no piece of GPU work has a launch in the capture");
-        };
+        }
+        // A graph's works share a call, and count once.
+        let firsts = delays.iter().filter(|launch| launch.is_first);
+        let queue = firsts.map(Launch::delay_ns).collect::<Spread>().median_ns;
         let window = facts.window.len();
-        if !IDLE.reached(idle, window) || !HOST_WAIT.reached(host, idle) || queue > QUEUE.value {
+        if !IDLE.reached(idle, window) || queue > approximate(QUEUE.value.into()) {
             return Verdict::Quiet;
         }
-        Found::new(format!(
-            "The GPU waits for launches: {} of its {} of idle time ({}) ended with work that had not been launched when the time began, \
-             and half of all work started within {} of its launch.",
-            time(host),
+        let causes = facts.host_wait_causes();
+        let time_of = |picks: fn(HostActivity) -> bool| {
+            let picked = causes.iter().filter(|cause| picks(cause.activity));
+            facts.shared(picked.map(|cause| cause.idle_ns).sum())
+        };
+        let (own, held) = (time_of(|activity| !is_held(activity)), time_of(is_held));
+        if !HOST_WAIT.reached(own, idle) {
+            return Verdict::Quiet;
+        }
+        let delay = if queue > 0.0 {
+            format!(
+                "half of all launches returned no more than {} before their work began",
+                figure::number(queue, Unit::Ns)
+            )
+        } else {
+            "half of all work began before the call that launched it returned".to_owned()
+        };
+        let found = Found::new(format!(
+            "The GPU waits for launches: for {} of its {} of idle time ({}) the next work had not been launched, and the launching thread was in no call that waits, \
+             allocates or copies; {delay}.",
+            time(own),
             time(idle),
-            share(host, idle),
-            time(queue)
+            share(own, idle),
         ))
-        .worth(host, "work is launched ahead of the GPU, as CUDA graphs or fewer, larger kernels allow")
-        .confidence(Confidence::High)
-        .evidence("idle time that waited for a launch", host, Unit::Ns)
-        .evidence("median time between launch and start", queue, Unit::Ns)
-        .at(facts.longest_gaps(host_waits()))
+        .worth(own, "work is launched ahead of the GPU, as CUDA graphs or fewer, larger kernels allow")
+        .confidence(if unrecorded(&causes) { Confidence::Medium } else { Confidence::High })
+        .evidence("idle time that waited for a launch", own + held, Unit::Ns);
+        let told = causes.iter().take(facts.rows).fold(found, |found, cause| {
+            let what = format!("of it the launching thread: {}", cause.activity.label());
+            found.evidence(what, facts.shared(cause.idle_ns), Unit::Ns)
+        });
+        told.evidence("median time between launch and start", queue, Unit::Ns)
+        .at(facts.longest_gaps(facts.gaps().filter(|gap| gap.class == IdleClass::HostWait)))
         .do_this("Launch less often: torch.compile (mode=\"reduce-overhead\"), CUDA graphs, fused optimisers (fused=True), larger batches.")
         .do_this("Take work off the launching thread: Python, logging, .item(), checks of shapes; see the operators around the gaps.")
         .into()
@@ -86,13 +110,19 @@ impl Rule for LaunchBound {
     }
 }
 
-/// The median time from the end of the launching call to the start of the work; 0 where the work began first.
-fn median_queue(facts: &Facts<'_>) -> Option<u64> {
-    let launched = facts.work.all().iter().filter_map(|work| {
-        let call = facts.calls.get(work.launch(facts.timeline)?)?;
-        Some(Interval::new(call.time.end, work.time.start).len())
-    });
-    let mut queues: Vec<u64> = launched.collect();
-    let middle = queues.len().checked_sub(1)? / 2;
-    Some(*queues.select_nth_unstable(middle).1)
+/// Whether a thread in such a call is kept from launching by what another rule is about: synchronisation, allocation, loading, copies.
+const fn is_held(activity: HostActivity) -> bool {
+    matches!(
+        activity,
+        HostActivity::Synchronize | HostActivity::Allocate | HostActivity::LoadModule | HostActivity::Copy
+    )
+}
+
+/// Whether most of the waiting is of threads of which nothing was recorded: they may have computed, or waited for something else.
+fn unrecorded(causes: &[IdleCause]) -> bool {
+    let all: u64 = causes.iter().map(|cause| cause.idle_ns).sum();
+    let nothing = causes
+        .iter()
+        .filter(|cause| cause.activity == HostActivity::NothingRecorded);
+    nothing.map(|cause| cause.idle_ns).sum::<u64>() > all / 2
 }

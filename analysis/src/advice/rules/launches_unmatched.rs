@@ -30,19 +30,17 @@ impl Rule for LaunchesUnmatched {
     }
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let all = facts.work.all();
-        let unmatched = all.iter().filter(|work| work.launch(facts.timeline).is_none()).count();
-        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
-        if !SHARE.reached(count(unmatched), count(all.len())) {
+        let coverage = facts.joined().coverage();
+        let (all, unmatched) = (coverage.works, coverage.works - coverage.joined);
+        if !SHARE.reached(unmatched, all) {
             return Verdict::Quiet;
         }
         Found::new(format!(
-            "{unmatched} of {} pieces of GPU work ({}) have no launch in the capture: what is said of launches and of why the GPU waits rests on the others.",
-            all.len(),
-            share(count(unmatched), count(all.len()))
+            "{unmatched} of {all} pieces of GPU work ({}) have no launch in the capture: what is said of launches and of why the GPU waits rests on the others.",
+            share(unmatched, all)
         ))
         .severity(Severity::Medium)
-        .evidence("GPU work", all.len(), Unit::None)
+        .evidence("GPU work", all, Unit::None)
         .evidence("without a launch", unmatched, Unit::None)
         .do_this("Capture API calls of all processes, and do not cut the capture apart afterwards.")
         .into()

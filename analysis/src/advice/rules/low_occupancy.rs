@@ -64,11 +64,17 @@ impl Rule for LowOccupancy {
                 .max(registers.and_then(|column| column.get(at)).unwrap_or(0));
             let said = occupancy
                 .get(at)
-                .filter(|value| *value != u64::from(ColumnId::NOT_SAID));
+                // Kineto rounds its estimate to whole percent: 0 is unknown, or below a half.
+                .filter(|value| *value != u64::from(ColumnId::NOT_SAID) && *value > 0);
             if let Some(said) = said {
                 entry.weighted += u128::from(said) * u128::from(*length);
                 entry.known_ns += length;
             }
+        }
+        if names.iter().all(|entry| entry.known_ns == 0) {
+            return Verdict::abstain(
+                "the source says an occupancy of 0 % of every kernel, which is unknown or rounded; Nsight Compute measures it (sm__warps_active)",
+            );
         }
         let all: u64 = names.iter().map(|entry| entry.total_ns).sum();
         let hot = names.iter().zip(&kernels.names).filter(|(entry, name)| {
@@ -131,4 +137,20 @@ fn scene(millionths: u64) -> crate::model::Timeline {
     let kernel = scene.kernel("gemm", (0, 100));
     scene.number(kernel, ColumnId::AchievedOccupancy, millionths);
     scene.build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advice::rule::judge;
+
+    #[test]
+    fn an_occupancy_that_was_rounded_to_nothing_is_not_known() {
+        let timeline = scene(0);
+        let verdict = judge(&LowOccupancy, &Facts::of(&timeline, 5));
+        assert!(
+            matches!(&verdict, Verdict::Abstains(reason) if reason.contains("0 %")),
+            "{verdict:?}"
+        );
+    }
 }

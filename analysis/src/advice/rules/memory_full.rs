@@ -1,7 +1,5 @@
 //! A GPU whose memory is almost full.
 
-use std::collections::BTreeMap;
-
 use crate::advice::wording::{bytes, share};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
 use crate::page::{Cell, Place, Unit};
@@ -31,60 +29,45 @@ impl Rule for MemoryFull {
     }
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let capture = &facts.timeline.capture;
-        // The largest reservation of each GPU, what was given out of it then, and when.
-        let mut most: BTreeMap<u32, (u64, Option<u64>, u64)> = BTreeMap::new();
-        for allocation in &capture.allocations {
-            let (Some(device), Some(reserved)) = (allocation.device, allocation.reserved) else {
-                continue;
-            };
-            let entry = most.entry(device).or_insert((0, None, 0));
-            if reserved > entry.0 {
-                *entry = (reserved, allocation.allocated, allocation.t_ns);
-            }
-        }
+        let most = facts.reserved();
         if most.is_empty() {
             return Verdict::abstain(
                 "the reservations of the framework's allocator were not recorded; profile with profile_memory=True",
             );
         }
-        let size = |device: u32| capture.devices.iter().find(|known| known.id == device)?.memory_bytes;
-        let known: Vec<_> = most
+        let known = most
             .into_iter()
-            .filter_map(|(device, most)| Some((device, most, size(device)?)))
-            .collect();
+            .filter_map(|(device, most)| Some((device, most, most.memory_bytes?)));
+        let known: Vec<_> = known.collect();
         if known.is_empty() {
             return Verdict::abstain("the source does not say how much memory the GPU has");
         }
         let full = known
             .iter()
-            .filter(|(_, (reserved, ..), size)| FULL.reached(*reserved, *size));
+            .filter(|(_, most, size)| FULL.reached(most.reserved_bytes, *size));
         let full: Vec<_> = full.collect();
-        let Some((device, (reserved, allocated, _), size)) = full.first() else {
+        let Some((device, first, size)) = full.first() else {
             return Verdict::Quiet;
         };
-        let given = allocated.map_or(String::new(), |allocated| {
+        let given = first.allocated_bytes.map_or(String::new(), |allocated| {
             format!(", of which {} are given out", bytes(allocated))
         });
-        let rows = full
-            .iter()
-            .take(facts.rows)
-            .map(|(device, (reserved, _, t_ns), _)| Evidence {
-                what: format!("reserved on GPU {device}"),
-                value: Cell::from(*reserved),
-                unit: Unit::Bytes,
-                place: Some(Place {
-                    input: 0,
-                    start_ns: *t_ns,
-                    end_ns: t_ns.saturating_add(1),
-                    row: None,
-                }),
-            });
+        let rows = full.iter().take(facts.rows).map(|(device, most, _)| Evidence {
+            what: format!("reserved on GPU {device}"),
+            value: Cell::from(most.reserved_bytes),
+            unit: Unit::Bytes,
+            place: Some(Place {
+                input: 0,
+                start_ns: most.t_ns,
+                end_ns: most.t_ns.saturating_add(1),
+                row: None,
+            }),
+        });
         Found::new(format!(
             "The framework has reserved {} of {} on GPU {device} ({}){given}: a longer sequence or another library's buffer fails.",
-            bytes(*reserved),
+            bytes(first.reserved_bytes),
             bytes(*size),
-            share(*reserved, *size)
+            share(first.reserved_bytes, *size)
         ))
         .severity(Severity::Medium)
         .confidence(Confidence::High)

@@ -1,9 +1,9 @@
 //! Code that is loaded or compiled for the GPU while the loop runs.
 
+use crate::advice::facts::{Named, times};
 use crate::advice::wording::{count, share, time};
-use crate::advice::{About, Area, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
 use crate::measures::api_call::ApiCall;
-use crate::measures::interval::{Interval, Intervals};
 use crate::model::Category;
 use crate::page::Unit;
 
@@ -19,7 +19,7 @@ const SHARE: Threshold = Threshold::percent(
 
 static ABOUT: About = About {
     id: "module-loading",
-    title: "Code is loaded in the loop",
+    title: "Code is loaded after the warm-up",
     area: Area::Host,
     needs: &[&[Category::CudaApi, Category::Overhead]],
     of_gpu_work: true,
@@ -33,20 +33,13 @@ impl Rule for ModuleLoading {
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
         let calls = facts.calls.of_kind(ApiCall::Module);
-        let mut pieces: Vec<(u64, String, Interval, u32)> = calls
-            .map(|call| (call.time.len(), call.name.to_owned(), call.time, call.row))
+        let mut pieces: Vec<Named<'_>> = calls
+            .map(|call| (call.time.len(), call.name, call.time, call.row))
             .collect();
         // Kineto files lazy loading under overhead.
-        if let Some(overhead) = facts.events(Category::Overhead) {
-            let lazy = (0..overhead.len()).filter(|at| overhead.name_of(*at).contains("Lazy Function Loading"));
-            pieces.extend(lazy.map(|at| {
-                let time = Interval::of(overhead, at);
-                let row = overhead.row.get(at).copied().unwrap_or(0);
-                (time.len(), overhead.name_of(at).to_owned(), time, row)
-            }));
-        }
+        pieces.extend(facts.named(&[Category::Overhead], |name| name.contains("Lazy Function Loading")));
         pieces.retain(|(_, _, time, _)| time.start >= facts.steady.start && time.start < facts.steady.end);
-        let times: Intervals = pieces.iter().map(|(_, _, time, _)| *time).collect();
+        let times = times(&pieces);
         let window = facts.window.len();
         if !SHARE.reached(times.len_ns(), window) {
             return Verdict::Quiet;
@@ -54,12 +47,14 @@ impl Rule for ModuleLoading {
         let idle = facts.per_gpu(|gpu| gpu.idle.intersect(&times).len_ns());
         let number = u64::try_from(pieces.len()).unwrap_or(u64::MAX);
         let found = Found::new(format!(
-            "After the warm-up {} took {} ({} of the window); the GPU was idle in {} of it.",
+            "{} {} took {} ({} of the window); the GPU was idle in {} of it.",
+            facts.warm_up.0,
             count(number, "load of code", "loads of code"),
             time(times.len_ns()),
             share(times.len_ns(), window),
             time(idle)
         ))
+        .confidence(if facts.warm_up.1 { Confidence::High } else { Confidence::Low })
         .evidence("loads after the warm-up", number, Unit::None)
         .evidence("time in them", times.len_ns(), Unit::Ns)
         .evidence("GPU idle meanwhile", idle, Unit::Ns)

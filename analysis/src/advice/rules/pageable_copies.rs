@@ -1,6 +1,6 @@
 //! Asynchronous copies that are none, because the host's memory is pageable.
 
-use crate::advice::wording::{bytes, share, time};
+use crate::advice::wording::{bytes, count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
 use crate::measures::gpu::Gpu;
 use crate::measures::interval::Intervals;
@@ -65,8 +65,8 @@ impl Rule for PageableCopies {
         let size = |work: &Work| kind(work, ColumnId::Bytes);
         let moved = copies.iter().filter_map(size).fold(0, u64::saturating_add);
         Found::new(format!(
-            "{} asynchronous copies ({}) are of pageable memory, so the driver copies them twice and the call waits; {} of them is not hidden by kernels ({} of the window).",
-            copies.len(),
+            "{} ({}) used pageable memory, so the driver copies twice and the call waits; {} of it is not hidden by kernels ({} of the window).",
+            count(u64::try_from(copies.len()).unwrap_or(u64::MAX), "asynchronous copy", "asynchronous copies"),
             bytes(moved),
             time(exposed),
             share(exposed, window)

@@ -46,7 +46,7 @@ impl Rule for ProfilerOverhead {
         let row = |at: usize| overhead.row.get(at).copied().unwrap_or(0);
         let pieces = own.iter().map(|at| {
             let time = Interval::of(overhead, *at);
-            (time.len(), overhead.name_of(*at).to_owned(), time, row(*at))
+            (time.len(), overhead.name_of(*at), time, row(*at))
         });
         Found::new(format!(
             "The profiler was at work for {} of the window ({}): gaps and host times beside it are not the program's.",

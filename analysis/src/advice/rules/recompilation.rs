@@ -1,9 +1,9 @@
 //! Compilation by the framework while the loop runs.
 
+use crate::advice::facts::times;
 use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::interval::{Interval, Intervals};
-use crate::model::{Category, Events, index};
+use crate::model::Category;
 use crate::page::Unit;
 
 /// Fires where torch.compile or XLA compiles within the capture.
@@ -25,7 +25,7 @@ static ABOUT: About = About {
     id: "recompilation",
     title: "Code is compiled in the capture",
     area: Area::Compilation,
-    needs: &[&[Category::CpuOp, Category::Annotation]],
+    needs: &[CATEGORIES],
     of_gpu_work: true,
     thresholds: &[SHARE, BREAK_EVEN],
 };
@@ -35,7 +35,7 @@ const COMPILING: &[&str] = &["(dynamo_timed)", "XlaCompile", "PjRtCompile", "xla
 /// What runs of compiled code are called.
 const REGION: &str = "Torch-Compiled Region";
 
-type Pieces = Vec<(u64, String, Interval, u32)>;
+const CATEGORIES: &[Category] = &[Category::CpuOp, Category::Annotation];
 
 impl Rule for Recompilation {
     fn about(&self) -> &'static About {
@@ -43,14 +43,10 @@ impl Rule for Recompilation {
     }
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let lists = || {
-            [Category::CpuOp, Category::Annotation]
-                .into_iter()
-                .filter_map(|category| facts.events(category))
-        };
-        let compiling: Pieces = lists().flat_map(|events| named(events, COMPILING)).collect();
+        let holds = |words: &'static [&str]| move |name: &str| words.iter().any(|word| name.contains(word));
+        let compiling = facts.named(CATEGORIES, holds(COMPILING));
         // Phases nest: a union, not a sum.
-        let times: Intervals = compiling.iter().map(|(_, _, time, _)| *time).collect();
+        let times = times(&compiling);
         let spent = times.clip(facts.window).len_ns();
         let window = facts.window.len();
         if !SHARE.reached(spent, window) {
@@ -58,7 +54,7 @@ impl Rule for Recompilation {
         }
         let idle = facts.per_gpu(|gpu| gpu.idle.intersect(&times).len_ns());
         let outer: Vec<u64> = times.as_slice().iter().map(|time| time.len()).collect();
-        let regions: Pieces = lists().flat_map(|events| named(events, &[REGION])).collect();
+        let regions = facts.named(CATEGORIES, holds(&[REGION]));
         let runs = regions.iter().filter(|(_, _, time, _)| times.clip(*time).is_empty());
         let runs: Vec<u64> = runs.map(|(length, ..)| *length).collect();
         let mean = runs
@@ -100,26 +96,6 @@ impl Rule for Recompilation {
     fn quiet(&self) -> crate::model::Timeline {
         scene("TorchDynamo Cache Lookup")
     }
-}
-
-/// The events whose name holds one of `words`.
-fn named(events: &Events, words: &[&str]) -> Pieces {
-    let picked: Vec<bool> = events
-        .names
-        .iter()
-        .map(|name| words.iter().any(|word| name.contains(word)))
-        .collect();
-    if !picked.contains(&true) {
-        return Vec::new();
-    }
-    let all = events.name.iter().zip(&events.row).enumerate();
-    let picked = all.filter(|(_, (name, _))| picked.get(index(**name)).copied().unwrap_or(false));
-    picked
-        .map(|(at, (_, row))| {
-            let time = Interval::of(events, at);
-            (time.len(), events.name_of(at).to_owned(), time, *row)
-        })
-        .collect()
 }
 
 #[cfg(test)]

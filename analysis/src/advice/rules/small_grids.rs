@@ -1,11 +1,8 @@
 //! Kernels that use a part of the GPU only.
 
-use std::collections::BTreeMap;
-
 use crate::advice::wording::{share, short, time};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::kernel_class::WorkClass;
-use crate::model::{Category, ColumnId, index};
+use crate::model::{Category, index};
 use crate::page::{Cell, Unit};
 
 /// Fires where compute kernels have fewer blocks than the GPU has multiprocessors, and nothing else runs beside them.
@@ -33,56 +30,20 @@ impl Rule for SmallGrids {
     }
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let devices = &facts.timeline.capture.devices;
-        let multiprocessors = |device: u32| {
-            let found = devices.iter().find(|known| known.id == device);
-            found
-                .and_then(|device| device.multiprocessors)
-                .map(u64::from)
-                .filter(|count| *count > 0)
-        };
-        let (mut known, mut unused) = (false, 0_u64);
-        let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
-        for gpu in &facts.gpus {
-            let Some(multiprocessors) = multiprocessors(gpu.gpu.device) else {
-                continue;
-            };
-            let mut until = 0;
-            let all = gpu.work.all();
-            for (place, work) in all.iter().enumerate() {
-                let alone =
-                    work.time.start >= until && all.get(place + 1).is_none_or(|next| next.time.start >= work.time.end);
-                until = until.max(work.time.end);
-                if work.category != Category::CudaKernel || work.class != WorkClass::Compute {
-                    continue;
-                }
-                let Some(blocks) = blocks(facts, index(work.at)) else {
-                    continue;
-                };
-                known = true;
-                // What runs beside it may have the rest.
-                if alone && blocks < multiprocessors {
-                    let part = u128::from(work.time.len()) * u128::from(multiprocessors - blocks)
-                        / u128::from(multiprocessors);
-                    let part = u64::try_from(part).unwrap_or(u64::MAX);
-                    unused += part;
-                    *by_name.entry(work.name(facts.timeline)).or_default() += part;
-                }
-            }
-        }
-        if !known {
+        let grids = facts.grids();
+        if grids.known == 0 {
             return Verdict::abstain(
                 "the source says no grids of kernels, or not how many multiprocessors the GPU has",
             );
         }
-        let (unused, window) = (facts.shared(unused), facts.window.len());
+        let (unused, window) = (facts.shared(grids.all_unused_ns()), facts.window.len());
         if !SHARE.reached(unused, window) {
             return Verdict::Quiet;
         }
-        let mut names: Vec<(&str, u64)> = by_name.into_iter().collect();
+        let mut names: Vec<(u32, u64)> = grids.unused_ns.into_iter().collect();
         names.sort_by_key(|(_, unused)| std::cmp::Reverse(*unused));
         let rows = names.into_iter().take(facts.rows).map(|(name, unused)| Evidence {
-            what: format!("share of the GPU without a block in {}", short(name)),
+            what: format!("share of the GPU without a block in {}", short(self::name(facts, name))),
             value: Cell::from(unused),
             unit: Unit::Ns,
             place: None,
@@ -112,16 +73,16 @@ impl Rule for SmallGrids {
     }
 }
 
-/// Blocks of the kernel at `at`; `None` where the source does not say them.
-fn blocks(facts: &Facts<'_>, at: usize) -> Option<u64> {
-    let kernels = facts.events(Category::CudaKernel)?;
-    let [x, y, z] = [ColumnId::GridX, ColumnId::GridY, ColumnId::GridZ].map(|id| kernels.column(id)?.get(at));
-    let blocks = x?.saturating_mul(y?).saturating_mul(z?);
-    (blocks > 0).then_some(blocks)
+fn name<'a>(facts: &Facts<'a>, at: u32) -> &'a str {
+    let kernels = facts.events(Category::CudaKernel);
+    let name = kernels.and_then(|kernels| kernels.names.get(index(at)));
+    name.map_or("", String::as_str)
 }
 
 #[cfg(test)]
 fn scene(blocks: u64) -> crate::model::Timeline {
+    use crate::model::ColumnId;
+
     let mut scene = crate::advice::scene::Scene::new();
     scene.device((9, 0), 132);
     for at in 0..4 {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::advice::facts::{GapCause, KERNEL_WAIT_NS};
 use crate::advice::wording::{share, short, time};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::measures::gap::{IdleClass, KERNEL_WAIT_NS};
 use crate::model::{Category, index};
 use crate::page::{Cell, Unit};
 
@@ -15,11 +15,11 @@ pub(super) struct SmallKernels;
 const SHORT: Threshold = Threshold::ns(
     "length below which a kernel is short",
     10_000,
-    "nsys-ai 0.3.0: kernels averaging less than 10 us",
+    "nsys-ai 0.3.0: kernels averaging less than 10 µs",
 );
 const MANY: Threshold = Threshold::percent("short kernels of all kernels", 50, "ours: the usual kernel is short");
 const GAPS: Threshold = Threshold::percent(
-    "gaps below 30 us after which a short kernel runs, of the window",
+    "gaps below 30 µs after which a short kernel runs, of the window",
     2,
     "ours: the noise of one run",
 );
@@ -56,9 +56,10 @@ impl Rule for SmallKernels {
         // Gaps that end with a short kernel and are short themselves: launch after launch, with nothing else in the way.
         let before_short = facts.gaps().filter(|gap| {
             gap.time.len() < KERNEL_WAIT_NS
-                && gap.cause != GapCause::Other
-                && gap.work.category == Category::CudaKernel
-                && is_short(gap.work.time.len())
+                && gap.class != IdleClass::Other
+                && facts
+                    .behind(gap)
+                    .is_some_and(|work| work.category == Category::CudaKernel && is_short(work.time.len()))
         });
         let gaps = facts.gap_time(before_short);
         let window = facts.window.len();
@@ -77,7 +78,7 @@ impl Rule for SmallKernels {
             place: None,
         });
         Found::new(format!(
-            "{count} of {} kernels ({}) run for less than 10 us; the short gaps before them add up to {} ({} of the window).",
+            "{count} of {} kernels ({}) run for less than 10 µs; the short gaps before them add up to {} ({} of the window).",
             kernels.count(),
             share(count, kernels.count()),
             time(gaps),
@@ -85,7 +86,7 @@ impl Rule for SmallKernels {
         ))
         .worth(gaps, "the small kernels are fused into their neighbours, so that the gaps before them go; their own time is not counted")
         .confidence(Confidence::Medium)
-        .evidence("kernels below 10 us", count, Unit::None)
+        .evidence("kernels below 10 µs", count, Unit::None)
         .evidence("gaps before them", gaps, Unit::Ns)
         .at(rows)
         .do_this("Fuse element-wise work: torch.compile, fused optimisers (fused=True, foreach), fused layer norm and attention.")

@@ -1,7 +1,7 @@
 //! Copies for which the host waits.
 
 use crate::advice::facts::Calls;
-use crate::advice::wording::{share, time};
+use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Facts, Found, Rule, Threshold, Verdict};
 use crate::measures::api_call::ApiCall;
 use crate::measures::interval::Intervals;
@@ -14,7 +14,7 @@ use crate::page::Unit;
 pub(super) struct SynchronousCopies;
 
 const SHARE: Threshold = Threshold::percent(
-    "time of such copies and of the idle time that begins in their calls, of the window",
+    "time of such copies beside no kernel, and of the idle time that begins in their calls, of each gap at most the length of the call, of the window",
     1,
     "ours; the condition is nsys's rule cuda_memcpy_sync, which has no threshold",
 );
@@ -57,26 +57,25 @@ impl Rule for SynchronousCopies {
         let calls = Calls::times(copies.iter().filter_map(|work| call(facts, work)));
         // What the copies take beside no kernel, and the gaps that begin before their calls return.
         let gaps = facts.gaps_begun_in(&calls);
-        let idle: Intervals = gaps.iter().map(|gap| gap.time).collect();
+        let idle = facts.shared(gaps.iter().map(|gap| gap.gain_ns).sum());
         let times: Intervals = copies.iter().map(|work| work.time).collect();
-        let cost = facts.per_gpu(|gpu| {
-            let exposed = times.intersect(&gpu.exposed_memory);
-            exposed.union(&idle.intersect(&gpu.idle)).len_ns()
-        });
+        let exposed = facts.per_gpu(|gpu| times.intersect(&gpu.exposed_memory).len_ns());
+        let cost = exposed + idle;
         let window = facts.window.len();
         if !SHARE.reached(cost, window) {
             return Verdict::Quiet;
         }
         Found::new(format!(
-            "The host waited {} for {} synchronous copies; the GPU ran no kernel for {} because of them ({} of the window).",
+            "The host waited {} for {}; the GPU ran no kernel for {} because of them ({} of the window).",
             time(calls.len_ns()),
-            copies.len(),
+            count(u64::try_from(copies.len()).unwrap_or(u64::MAX), "synchronous copy", "synchronous copies"),
             time(cost),
             share(cost, window)
         ))
-        .worth(cost, "the copies become asynchronous and run beside kernels")
+        .worth(cost, "the copies become asynchronous and run beside kernels; of each gap no more than the length of its wait is counted")
         .evidence("host waiting in the calls", calls.len_ns(), Unit::Ns)
-        .evidence("copies without kernels beside them, and idle time that begins in the calls", cost, Unit::Ns)
+        .evidence("copies without kernels beside them", exposed, Unit::Ns)
+        .evidence("idle time that the waits explain", idle, Unit::Ns)
         .at(facts.longest_work("longest copy", &copies))
         .do_this("Use cudaMemcpyAsync with pinned memory on a stream of its own (PyTorch: non_blocking=True), and wait for an event where the data is used.")
         .into()

@@ -29,7 +29,8 @@ static ABOUT: About = About {
     thresholds: &[SHARE, CAPABILITY],
 };
 
-/// What names of cuBLAS, cuDNN, CUTLASS and MAGMA kernels hold that multiply in full precision on CUDA cores.
+/// What names of cuBLAS, cuDNN, CUTLASS and MAGMA kernels hold that multiply in full precision on CUDA cores. Products of a matrix and a vector
+/// (`gemv`) are not among them: memory bounds these, and tensor cores do not help.
 const CUDA_CORES: &[&str] = &[
     "sgemm",
     "cgemm",
@@ -39,7 +40,6 @@ const CUDA_CORES: &[&str] = &[
     "scudnn",
     "fft2d_c2r",
     "implicit_convolve_sgemm",
-    "gemv2",
 ];
 /// What names of kernels hold that use tensor cores; these win.
 const TENSOR_CORES: &[&str] = &[
@@ -153,6 +153,7 @@ mod tests {
             "ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_stages_64x3_tn",
             "sm90_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x128x32",
             "void at::native::vectorized_elementwise_kernel<4>",
+            "void gemv2T_kernel_val<int, double, double, double, double, 128, 16, 4, 4, false>",
         ] {
             assert!(!avoids_tensor_cores(name), "{name}");
         }

@@ -1,21 +1,14 @@
 //! The advice for a terminal.
 
-use crate::advice::{Advice, Finding};
+use super::by_reason;
+use crate::advice::{Advice, Finding, count};
 use crate::page::figure::shown;
 use crate::page::{Cell, Unit};
 
 /// The findings in their order, each with its remedy and evidence, then what could not be looked at.
 pub(super) fn render(advice: &Advice) -> String {
     let mut out = String::new();
-    let window = shown(&Cell::from(advice.window_ns), Unit::Ns);
-    put(
-        &mut out,
-        &format!(
-            "{} findings in {window} of {} GPUs. Gains overlap where findings have one cause: they are no sum.",
-            advice.findings.len(),
-            advice.gpus
-        ),
-    );
+    put(&mut out, &heading(advice));
     for (place, finding) in (1..).zip(&advice.findings) {
         one(&mut out, place, finding);
     }
@@ -25,10 +18,27 @@ pub(super) fn render(advice: &Advice) -> String {
     if !advice.not_captured.is_empty() {
         put(&mut out, "\nNot looked at:");
     }
-    for lacking in &advice.not_captured {
+    for lacking in by_reason(&advice.not_captured) {
         put(&mut out, &format!("  {}: {}", lacking.what, lacking.reason));
     }
     out
+}
+
+/// How much was found, of what.
+fn heading(advice: &Advice) -> String {
+    let found = u64::try_from(advice.findings.len()).unwrap_or(u64::MAX) + advice.findings_left_out;
+    let found = count(found, "finding", "findings");
+    if advice.gpus == 0 {
+        return format!("{found}. The capture holds no times of GPU work, of which most rules are.");
+    }
+    let window = shown(&Cell::from(advice.window_ns), Unit::Ns);
+    let gains = advice.findings.iter().filter(|finding| finding.gain.is_some());
+    let overlap = if gains.count() > 1 {
+        " Gains overlap where findings have one cause: they are no sum."
+    } else {
+        ""
+    };
+    format!("{found} in {window} of {}.{overlap}", count(advice.gpus, "GPU", "GPUs"))
 }
 
 fn one(out: &mut String, place: usize, finding: &Finding) {

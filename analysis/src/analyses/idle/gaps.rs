@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Gap, IdleCause, IdleClass};
+use super::{IdleCause, IdleClass};
 use crate::measures::enclosing::Threads;
 use crate::measures::exclusive_time::ratio;
+use crate::measures::gap::Gap;
 use crate::measures::gpu::Gpu;
 use crate::measures::holder::{Question, innermost, row_on};
 use crate::measures::interval::Interval;
+use crate::measures::launch::WorkCalls;
 use crate::measures::thread_activity::{HostActivity, ThreadActivities};
 use crate::measures::work::GpuWork;
 use crate::model::{Category, ColumnId, Events, Timeline, Track, index};
@@ -73,28 +75,40 @@ const HOLDERS: [(Category, Track); 4] = [
     (Category::Step, Track::Annotation),
 ];
 
-/// The call of each work: its row, and when it ran.
-pub(super) fn calls(timeline: &Timeline, all: &GpuWork) -> Vec<Option<(u32, Interval)>> {
-    let calls = timeline.capture.events.get(&Category::CudaApi);
-    let of = |work: &crate::measures::work::Work| {
-        let (calls, at) = (calls?, work.launch(timeline)?);
-        Some((*calls.row.get(at)?, Interval::of(calls, at)))
-    };
-    all.all().iter().map(of).collect()
+/// What launching threads did during those of `gaps` in which a GPU waited for the host, longest first.
+pub(crate) fn host_wait_causes<'g>(
+    timeline: &Timeline,
+    all: &GpuWork,
+    calls: &WorkCalls,
+    gaps: impl IntoIterator<Item = &'g Gap>,
+) -> Vec<IdleCause> {
+    Host::of(timeline, all, calls).causes(gaps)
 }
 
 /// What is known of the host.
 pub(super) struct Host<'a> {
-    pub timeline: &'a Timeline,
-    pub all: &'a GpuWork,
-    pub calls: &'a [Option<(u32, Interval)>],
-    pub threads: &'a Threads,
-    pub activities: ThreadActivities,
+    timeline: &'a Timeline,
+    all: &'a GpuWork,
+    calls: &'a WorkCalls,
+    threads: Threads,
+    activities: ThreadActivities,
 }
 
-impl Host<'_> {
+impl<'a> Host<'a> {
+    /// Of `timeline`, whose GPU work `all` was launched by `calls`.
+    pub(super) fn of(timeline: &'a Timeline, all: &'a GpuWork, calls: &'a WorkCalls) -> Self {
+        let threads = Threads::of(timeline);
+        Self {
+            timeline,
+            all,
+            calls,
+            activities: ThreadActivities::of(timeline, &threads),
+            threads,
+        }
+    }
+
     fn call(&self, gap: &Gap) -> Option<(u32, Interval)> {
-        self.calls.get(index(gap.after)).copied().flatten()
+        self.calls.get(gap.after)
     }
 
     /// What the launching thread did in a gap: lengths by activity and name. Behind the end of the launching call, whatever the thread does is
@@ -122,9 +136,9 @@ impl Host<'_> {
     }
 
     /// What launching threads did during the gaps of host wait, longest first.
-    pub(super) fn causes(&self, gaps: &[Gap]) -> Vec<IdleCause> {
+    pub(super) fn causes<'g>(&self, gaps: impl IntoIterator<Item = &'g Gap>) -> Vec<IdleCause> {
         let mut found: BTreeMap<HostActivity, u64> = BTreeMap::new();
-        for gap in gaps.iter().filter(|gap| gap.class == IdleClass::HostWait) {
+        for gap in gaps.into_iter().filter(|gap| gap.class == IdleClass::HostWait) {
             self.parts(gap, |activity, _, time_ns| {
                 *found.entry(activity).or_default() += time_ns;
             });
@@ -151,8 +165,8 @@ impl Host<'_> {
         };
         let during = self.holders(gaps, |gap, _| middle(gap));
         let launched_in = self.holders(gaps, |_, call| call);
-        let name = |at: u32| {
-            let work = self.all.all().get(index(at));
+        let name = |at: Option<u32>| {
+            let work = at.and_then(|at| self.all.all().get(index(at)));
             work.map_or("", |work| work.name(self.timeline)).to_owned()
         };
         let told = gaps.iter().zip(during.into_iter().zip(launched_in));
@@ -163,7 +177,7 @@ impl Host<'_> {
             idle_ns: gap.time.len(),
             class: gap.class,
             before: name(gap.before),
-            after: name(gap.after),
+            after: name(Some(gap.after)),
             after_row: self.all.all().get(index(gap.after)).map_or(0, |work| work.row),
             call_start_ns: self.call(gap).map(|(_, call)| call.start),
             call_row: self.call(gap).map(|(row, _)| row),
