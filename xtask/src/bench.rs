@@ -6,6 +6,7 @@
 mod analyses;
 mod convert;
 mod corpus;
+mod diagnose;
 mod graft;
 mod ingest;
 mod kineto;
@@ -57,8 +58,7 @@ struct Bench {
     name: &'static str,
     /// What is done, for people.
     what: &'static str,
-    /// Name of the input's file and the arguments of the bench program that make it, less the file.
-    input: (&'static str, &'static [&'static str]),
+    input: Source,
     /// Arguments of the bench program that do the job, less the input's and the output's file.
     ours: &'static [&'static str],
     /// Whether a side writes a file, whose place is then its last argument.
@@ -69,6 +69,30 @@ struct Bench {
     rivals: &'static [Rival],
     /// What is asked of the figures of both sides.
     judge: fn(&Figures, &Figures) -> Vec<Verdict>,
+}
+
+/// Where the input of a bench comes from.
+#[derive(Clone, Copy)]
+enum Source {
+    /// The name of its file, and the arguments of the bench program that make it, less the file.
+    Made(&'static str, &'static [&'static str]),
+    /// A file of the shared corpus, read in its place.
+    Corpus(&'static str),
+}
+
+impl Source {
+    /// The file, made in `folder` where that is its way; `None` without a corpus.
+    fn file(self, program: &Path, folder: &Path) -> Result<Option<PathBuf>> {
+        match self {
+            Self::Made(name, make) => {
+                let (verb, rest) = make.split_first().context("no way to make the input")?;
+                let file = folder.join(name);
+                Run::new(program).arg(verb).arg(&file).args(rest).quiet()?;
+                Ok(Some(file))
+            }
+            Self::Corpus(name) => Ok(project::corpus()?.map(|corpus| corpus.join(name))),
+        }
+    }
 }
 
 /// A program in `trace/bench/rivals`.
@@ -104,7 +128,7 @@ struct Verdict {
     budget: Option<(&'static str, bool)>,
 }
 
-fn all() -> [Bench; 6] {
+fn all() -> [Bench; 7] {
     [
         convert::bench(),
         ingest::bench(),
@@ -112,6 +136,7 @@ fn all() -> [Bench; 6] {
         kineto::beside_orjson(),
         kineto::beside_hta(),
         analyses::beside_polars(),
+        diagnose::bench(),
     ]
 }
 
@@ -159,12 +184,14 @@ fn one(cache: &Cache, program: &Path, bench: &Bench, rounds: u32) -> Result<Vec<
     let rivals = project::root()?.join("trace/bench/rivals");
     let folder = cache.root().join("bench").join(bench.name);
     std::fs::create_dir_all(&folder)?;
-    let (input, make) = bench.input;
-    let input = folder.join(input);
-    step(&format!("{}: input", bench.name), || {
-        let (verb, rest) = make.split_first().context("no way to make the input")?;
-        Run::new(program).arg(verb).arg(&input).args(rest).quiet()
-    })?;
+    let input = step(&format!("{}: input", bench.name), || bench.input.file(program, &folder))?;
+    let Some(input) = input else {
+        say(format_args!(
+            "{}: skipped, there is no ../shared/corpus beside the repository",
+            bench.name
+        ));
+        return Ok(Vec::new());
+    };
     let out = |side: &str| bench.writes.then(|| folder.join(format!("{side}.out.h5")));
     let mut ours: Option<Figures> = None;
     let mut theirs: Vec<Option<Figures>> = bench.rivals.iter().map(|_| None).collect();

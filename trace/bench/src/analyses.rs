@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
-use flopwatch_analysis::{Input, InputCount, Request, ResultType, catalogue};
+use flopwatch_analysis::{Format, Input, InputCount, Request, ResultType, catalogue};
+use flopwatch_trace::ReadLimits;
 use flopwatch_trace::model::{Capture, Category, ColumnId, Device, Event, Events, Row, Timeline, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use serde_json::{Map, json};
@@ -203,11 +204,19 @@ pub(crate) fn analyze(input: Option<&Path>, events: u32, only: Option<&str>) -> 
         if !wanted || !is_json || definition.inputs == InputCount::Two {
             continue;
         }
-        each.insert(definition.name.to_owned(), json!(run(definition.name, &timeline)?));
+        let seconds = run(definition.name, &timeline)?;
+        each.insert(definition.name.to_owned(), json!({ "seconds": seconds }));
     }
     let took = clock.stop()?;
     if each.is_empty() {
         bail!("there is no such analysis");
+    }
+    for (name, figures) in &mut each {
+        let page = json!(html_bytes(name, &timeline)?);
+        figures
+            .as_object_mut()
+            .context("figures")?
+            .insert("html_bytes".to_owned(), page);
     }
     report::print(
         took,
@@ -225,4 +234,27 @@ fn run(name: &str, timeline: &Timeline) -> Result<f64> {
     let begun = Instant::now();
     request.run(&[Input::whole(timeline)], &mut std::io::sink())?;
     Ok(begun.elapsed().as_secs_f64())
+}
+
+/// Length of the analysis' page as a file for people.
+fn html_bytes(name: &str, timeline: &Timeline) -> Result<usize> {
+    let request = Request::parse(name, &json!(null))?.written_as(Format::Html)?;
+    let mut page = Vec::new();
+    request.run(&[Input::whole(timeline)], &mut page)?;
+    Ok(page.len())
+}
+
+/// Our side of the bench beside nsys-ai: an export's findings, as `flopwatch-agent diagnose` prints them.
+pub(crate) fn diagnose(input: &Path) -> Result<()> {
+    let clock = report::Clock::start()?;
+    let capture = flopwatch_trace::read(input, &ReadLimits::default())?;
+    let timeline = transform(capture, TransformOptions::default());
+    let request = Request::parse("advice", &json!(null))?.written_as(Format::Text)?;
+    let mut text = Vec::new();
+    request.run(&[Input::whole(&timeline)], &mut text)?;
+    let took = clock.stop()?;
+    report::print(
+        took,
+        json!({ "text_bytes": text.len(), "events_read": timeline.total_events() }),
+    )
 }

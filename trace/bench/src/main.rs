@@ -50,6 +50,8 @@ enum Job {
     Convert { input: PathBuf, out: PathBuf },
     /// Read an export.
     Ingest { input: PathBuf },
+    /// Read a file of any format and find what is slow in it, and why.
+    Diagnose { input: PathBuf },
     /// Sort raw columns, give lanes, make levels of detail and figures per name.
     Transform { input: PathBuf },
     /// Run analyses of one capture: of a made training loop, or of raw columns.
@@ -80,6 +82,7 @@ fn main() -> Result<()> {
         Job::Convert { input, out } => nsys_export::convert(&input, &out),
         Job::Ingest { input } => nsys_export::ingest(&input),
         Job::Analyze { kernels, events, only } => analyses::analyze(kernels.as_deref(), events, only.as_deref()),
+        Job::Diagnose { input } => analyses::diagnose(&input),
         Job::Transform { input } => columns::transform_all(&input),
     }
 }

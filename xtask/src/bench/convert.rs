@@ -1,13 +1,13 @@
 //! A usual capture from the profiler's export to the timeline file.
 
-use super::{Bench, Figures, Rival, Verdict, speed};
+use super::{Bench, Figures, Rival, Source, Verdict, speed};
 use flopwatch_toolchain::requirements;
 
 pub(super) fn bench() -> Bench {
     Bench {
         name: "convert",
         what: "236 k events (120 k kernels, 60 k copies, 56 k NVTX ranges): nsys HDF5 to timeline file",
-        input: (
+        input: Source::Made(
             "export.h5",
             &[
                 "make-export",

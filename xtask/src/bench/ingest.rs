@@ -1,13 +1,13 @@
 //! A large table of kernels into columns.
 
-use super::{Bench, Rival, speed};
+use super::{Bench, Rival, Source, speed};
 use flopwatch_toolchain::requirements;
 
 pub(super) fn bench() -> Bench {
     Bench {
         name: "ingest",
         what: "2 M kernel rows: nsys HDF5 to columns",
-        input: ("export.h5", &["make-export", "--kernels", "2000000"]),
+        input: Source::Made("export.h5", &["make-export", "--kernels", "2000000"]),
         ours: &["ingest"],
         writes: false,
         python: requirements!("bench-h5py"),

@@ -1,9 +1,9 @@
 //! A large Kineto trace into columns, beside a quick JSON library and beside what people use.
 
-use super::{Bench, Rival, speed};
+use super::{Bench, Rival, Source, speed};
 use flopwatch_toolchain::requirements;
 
-const INPUT: (&str, &[&str]) = ("trace.json", &["make-trace", "--megabytes", "1000"]);
+const INPUT: Source = Source::Made("trace.json", &["make-trace", "--megabytes", "1000"]);
 
 pub(super) fn beside_orjson() -> Bench {
     Bench {

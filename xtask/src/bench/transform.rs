@@ -1,13 +1,13 @@
 //! The heavy steps of the transform.
 
-use super::{Bench, Figures, Rival, Verdict, speed};
+use super::{Bench, Figures, Rival, Source, Verdict, speed};
 use flopwatch_toolchain::requirements;
 
 pub(super) fn bench() -> Bench {
     Bench {
         name: "transform",
         what: "10 M events: sort, lanes, levels of detail, figures per name",
-        input: ("columns.bin", &["make-columns", "--events", "10000000"]),
+        input: Source::Made("columns.bin", &["make-columns", "--events", "10000000"]),
         ours: &["transform"],
         writes: false,
         python: requirements!("bench-polars"),
