@@ -18,6 +18,7 @@ pub mod interval;
 pub mod iteration;
 pub mod kernel_class;
 pub mod kernel_name;
+pub(crate) mod largest;
 pub mod launch;
 pub mod operation_name;
 pub mod operator_flops;

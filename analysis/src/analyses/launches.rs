@@ -1,10 +1,13 @@
 //! How long launching takes, and how long launched work waits.
 
+use std::cmp::Reverse;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
+use crate::measures::largest::largest;
 use crate::measures::launch::{Joined, Launch, LaunchCoverage, Spread};
 use crate::measures::work::{GPU_WORK, GpuWork};
 use crate::model::{Category, ColumnId, Timeline, figures_by_key, index};
@@ -142,16 +145,19 @@ impl LaunchRow {
     }
 }
 
-/// The `limit` launches with the largest `key` above `above`, largest first, of `launches`.
-fn largest(launches: &[&Launch], limit: u32, above: u64, key: impl Fn(&Launch) -> u64) -> (Vec<Launch>, u64) {
-    let mut found: Vec<(u64, u64, Launch)> = launches
-        .iter()
-        .map(|launch| (key(launch), launch.call.start, **launch))
-        .filter(|(key, _, _)| *key > above)
-        .collect();
-    let count = u64::try_from(found.len()).unwrap_or(u64::MAX);
-    found.sort_by_key(|(key, start, _)| (std::cmp::Reverse(*key), *start));
-    let rows = found.into_iter().take(index(limit)).map(|(_, _, launch)| launch);
+/// The `limit` of `launches` with the largest `key` above `above`, largest first and of equal ones the earlier call, as rows, and how many
+/// are above.
+fn rows_of(
+    timeline: &Timeline,
+    launches: &[&Launch],
+    (limit, above): (u32, u64),
+    key: impl Fn(&Launch) -> u64,
+) -> (Vec<LaunchRow>, u64) {
+    let mut count = 0;
+    let found = launches.iter().copied().filter(|launch| key(launch) > above);
+    let found = found.inspect(|_| count += 1);
+    let found = largest(found, index(limit), |launch| (key(launch), Reverse(launch.call.start)));
+    let rows = found.into_iter().map(|launch| LaunchRow::of(timeline, launch));
     (rows.collect(), count)
 }
 
@@ -221,22 +227,34 @@ impl Launches {
         let joined = Joined::of(timeline, &work);
         let launches: Vec<&Launch> = joined.launches.iter().collect();
         let firsts: Vec<&Launch> = launches.iter().copied().filter(|launch| launch.is_first).collect();
-        let (slowest, slow_calls) = largest(&firsts, params.limit, params.slow_call_ns, |launch| launch.call.len());
-        let (latest, late_works) = largest(&firsts, params.limit, params.late_ns, Launch::delay_ns);
-        let rows = |launches: Vec<Launch>| launches.iter().map(|launch| LaunchRow::of(timeline, launch)).collect();
-        let (names, names_left_out) = names(timeline, &launches, params.limit);
+        let slow = || {
+            rows_of(timeline, &firsts, (params.limit, params.slow_call_ns), |launch| {
+                launch.call.len()
+            })
+        };
+        let late = || rows_of(timeline, &firsts, (params.limit, params.late_ns), Launch::delay_ns);
+        let spreads = || -> [Spread; 3] {
+            [
+                firsts.iter().map(|launch| launch.call.len()).collect(),
+                launches.iter().map(|launch| launch.work.time.len()).collect(),
+                firsts.iter().map(|launch| launch.delay_ns()).collect(),
+            ]
+        };
+        let ([call, gpu, delay], (rows, (names, names_left_out))) =
+            rayon::join(spreads, || ((slow(), late()), names(timeline, &launches, params.limit)));
+        let ((slowest_calls, slow_calls), (latest_works, late_works)) = rows;
         LaunchFigures {
             coverage: joined.coverage(),
-            call: firsts.iter().map(|launch| launch.call.len()).collect(),
-            gpu: launches.iter().map(|launch| launch.work.time.len()).collect(),
-            delay: firsts.iter().map(|launch| launch.delay_ns()).collect(),
+            call,
+            gpu,
+            delay,
             short_works: u64::try_from(firsts.iter().filter(|launch| is_short(launch)).count()).unwrap_or(u64::MAX),
             slow_calls,
             late_works,
             names,
             names_left_out,
-            slowest_calls: rows(slowest),
-            latest_works: rows(latest),
+            slowest_calls,
+            latest_works,
             not_captured: not_captured(timeline, "launches"),
         }
     }

@@ -9,6 +9,7 @@ pub mod profile;
 mod result;
 mod split;
 
+use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -126,24 +127,24 @@ pub fn of(timeline: &Timeline, params: &OperationsParams) -> Operations {
     let kind = params.kind.resolve(timeline);
     let threads = Threads::of(timeline);
     let work = GpuWork::of(timeline);
-    let splitter = Splitter::of(timeline, &threads, &work);
-    let memory = Memory::of(timeline);
-    let calls = Calls::of(timeline, kind, params.normalise, &threads);
+    let (splitter, (memory, calls)) = rayon::join(
+        || Splitter::of(timeline, &threads, &work),
+        || {
+            (
+                Memory::of(timeline),
+                Calls::of(timeline, kind, params.normalise, &threads),
+            )
+        },
+    );
     let known = Known::of(kind, &splitter, &memory);
-    let mut sums = vec![Sums::default(); calls.operations.len()];
-    let limit = index(params.first_calls);
-    let mut first_calls = Vec::new();
-    for call in &calls.list {
-        let parts = splitter.parts(call);
-        let process = timeline.row(call.row).map_or(0, |row| row.process);
-        if let Some(sums) = sums.get_mut(index(call.operation)) {
-            sums.add(call, &parts, memory.during(process, call.time));
-        }
-        if first_calls.len() < limit {
-            first_calls.push(known.call(&calls, call, &parts));
-        }
-    }
-    let (own_lengths, inside) = own_gpu_time(&calls, &splitter, kind);
+    let first_calls = calls.list.iter().take(index(params.first_calls));
+    let first_calls = first_calls
+        .map(|call| known.call(&calls, call, &splitter.parts(call)))
+        .collect();
+    let (sums, (own_lengths, inside)) = rayon::join(
+        || sums(timeline, &calls, &splitter, &memory),
+        || own_gpu_time(&calls, &splitter, kind),
+    );
     let self_ns: u64 = sums.iter().map(|sums| sums.self_ns).fold(0, u64::saturating_add);
     let figures = figures(&calls);
     let mut captured = names(&calls, index(params.names));
@@ -198,16 +199,58 @@ struct Sums {
     parts: Parts,
     allocated: u64,
     peak: u64,
-    longest: Interval,
-    longest_row: u32,
+    /// The longest call, the first of several, and its row.
+    longest: Option<(Interval, u32)>,
+}
+
+/// Pieces of the calls that are summed apart: each has sums of every operation.
+const PIECES: usize = 8;
+
+/// The sums of each operation. Pieces of the calls are summed apart, and put together in the order of the calls.
+fn sums(timeline: &Timeline, calls: &Calls<'_>, splitter: &Splitter, memory: &Memory) -> Vec<Sums> {
+    let none = || vec![Sums::default(); calls.operations.len()];
+    let of_piece = |piece: &[Call]| {
+        let mut sums = none();
+        for call in piece {
+            let process = timeline.row(call.row).map_or(0, |row| row.process);
+            if let Some(sums) = sums.get_mut(index(call.operation)) {
+                sums.add(call, &splitter.parts(call), memory.during(process, call.time));
+            }
+        }
+        sums
+    };
+    let length = calls.list.len().div_ceil(PIECES).max(1);
+    let pieces: Vec<Vec<Sums>> = calls.list.par_chunks(length).map(of_piece).collect();
+    let mut all = none();
+    for piece in pieces {
+        for (sums, part) in all.iter_mut().zip(&piece) {
+            sums.join(part);
+        }
+    }
+    all
 }
 
 impl Sums {
-    fn add(&mut self, call: &Call, parts: &Parts, (allocated, peak): (u64, u64)) {
-        if self.longest.is_empty() || call.time.len() > self.longest.len() {
-            self.longest = call.time;
-            self.longest_row = call.row;
+    /// Adds those of later calls.
+    fn join(&mut self, later: &Self) {
+        if let Some((time, row)) = later.longest {
+            self.ran(time, row);
         }
+        self.self_ns = self.self_ns.saturating_add(later.self_ns);
+        self.recursive += later.recursive;
+        self.parts.add(&later.parts);
+        self.allocated = self.allocated.saturating_add(later.allocated);
+        self.peak = self.peak.max(later.peak);
+    }
+
+    fn ran(&mut self, time: Interval, row: u32) {
+        if self.longest.is_none_or(|(longest, _)| time.len() > longest.len()) {
+            self.longest = Some((time, row));
+        }
+    }
+
+    fn add(&mut self, call: &Call, parts: &Parts, (allocated, peak): (u64, u64)) {
+        self.ran(call.time, call.row);
         self.self_ns = self.self_ns.saturating_add(call.self_ns);
         self.recursive += u64::from(call.is_recursive);
         self.parts.add(parts);
@@ -260,6 +303,7 @@ impl Known {
         (names, names_left_out): (Vec<OperationName>, u64),
     ) -> Operation {
         let parts = &sums.parts;
+        let (longest, longest_row) = sums.longest.unwrap_or_default();
         let ratio = if all_ns == 0 {
             0.0
         } else {
@@ -288,9 +332,9 @@ impl Known {
             transferred_bytes: (self.gpu && self.api).then_some(parts.transferred_bytes),
             allocated_bytes: self.memory.then_some(sums.allocated),
             peak_bytes: self.memory.then_some(sums.peak),
-            longest_start_ns: sums.longest.start,
-            longest_end_ns: sums.longest.end,
-            longest_row: Some(sums.longest_row),
+            longest_start_ns: longest.start,
+            longest_end_ns: longest.end,
+            longest_row: Some(longest_row),
             names,
             names_left_out,
         }

@@ -68,8 +68,15 @@ impl Splitter {
         let captured = &timeline.capture.captured;
         let has_api = captured.contains(&Category::CudaApi);
         let has_work = GPU_WORK.iter().any(|category| captured.contains(category));
-        let transfers = LaunchedWork::of_those(timeline, threads, work, |work| leaves_the_device(work.category));
-        let gpu = LaunchedWork::of_those(timeline, threads, work, |work| !leaves_the_device(work.category));
+        let of_those = |wanted: bool| {
+            LaunchedWork::of_those(timeline, threads, work, |work| {
+                leaves_the_device(work.category) == wanted
+            })
+        };
+        let ((transfers, gpu), api) = rayon::join(
+            || (of_those(true), of_those(false)),
+            || api_time(timeline, threads, work),
+        );
         let matched = gpu.matched() + transfers.matched();
         let bytes = |at: usize| {
             let work = work.all().get(at)?;
@@ -85,7 +92,7 @@ impl Splitter {
             gpu,
             transfers,
             bytes,
-            api: api_time(timeline, threads, work),
+            api,
             has_gpu: has_api && has_work && (matched > 0 || work.all().is_empty()),
             has_api,
         }
