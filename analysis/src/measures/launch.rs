@@ -100,6 +100,11 @@ impl WorkCalls {
         self.0.get(index(at)).copied().flatten()
     }
 
+    /// Pieces of work whose call was recorded.
+    pub fn known(&self) -> u64 {
+        u64::try_from(self.0.iter().flatten().count()).unwrap_or(u64::MAX)
+    }
+
     /// When that call ran.
     pub fn time(&self, at: u32) -> Option<Interval> {
         self.get(at).map(|(_, time)| time)

@@ -12,6 +12,8 @@ pub(crate) struct Call<'a> {
     pub(crate) at: usize,
     /// Its name, without the version that Nsight Systems puts behind it.
     pub(crate) name: &'a str,
+    /// What it is for.
+    pub(crate) kind: ApiCall,
     /// When it ran.
     pub(crate) time: Interval,
     /// Its row: a thread.
@@ -22,8 +24,8 @@ pub(crate) struct Call<'a> {
 #[derive(Debug)]
 pub(crate) struct Calls<'a> {
     events: Option<&'a Events>,
-    /// Of each name what it is for.
-    kinds: Vec<ApiCall>,
+    /// Each name without its version, and what it is for.
+    names: Vec<(&'a str, ApiCall)>,
 }
 
 impl<'a> Calls<'a> {
@@ -33,18 +35,17 @@ impl<'a> Calls<'a> {
         let names = events.into_iter().flat_map(|events| &events.names);
         Self {
             events,
-            kinds: names.map(|name| ApiCall::of(name)).collect(),
+            names: names.map(|name| (without_version(name), ApiCall::of(name))).collect(),
         }
     }
 
     /// Those whose name `picks` picks; it is asked once per name.
     pub(crate) fn named(&self, picks: impl Fn(&str, ApiCall) -> bool) -> impl Iterator<Item = Call<'a>> {
         let events = self.events;
-        let names = events.into_iter().flat_map(|events| &events.names).zip(&self.kinds);
-        let picked: Vec<bool> = names.map(|(name, kind)| picks(without_version(name), *kind)).collect();
+        let picked: Vec<bool> = self.names.iter().map(|(name, kind)| picks(name, *kind)).collect();
         let places = events.into_iter().flat_map(|events| events.name.iter().enumerate());
         let places = places.filter(move |(_, name)| picked.get(index(**name)).copied().unwrap_or(false));
-        places.filter_map(move |(at, _)| Self::call(events?, at))
+        places.filter_map(move |(at, _)| self.get(at))
     }
 
     /// Those for that purpose.
@@ -59,20 +60,19 @@ impl<'a> Calls<'a> {
 
     /// The call at `at`.
     pub(crate) fn get(&self, at: usize) -> Option<Call<'a>> {
-        Self::call(self.events?, at)
+        let events = self.events?;
+        let (name, kind) = *self.names.get(index(*events.name.get(at)?))?;
+        Some(Call {
+            at,
+            name,
+            kind,
+            time: Interval::of(events, at),
+            row: *events.row.get(at)?,
+        })
     }
 
     /// What calls returned, where the source says it.
     pub(crate) fn returned(&self, at: usize) -> Option<u64> {
         self.events?.column(ColumnId::ReturnValue)?.get(at)
-    }
-
-    fn call(events: &'a Events, at: usize) -> Option<Call<'a>> {
-        Some(Call {
-            at,
-            name: without_version(events.name_of(at)),
-            time: Interval::of(events, at),
-            row: *events.row.get(at)?,
-        })
     }
 }

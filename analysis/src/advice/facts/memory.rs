@@ -8,7 +8,7 @@ use super::Facts;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reserved {
     /// How much, in bytes.
-    pub(crate) reserved_bytes: u64,
+    pub(crate) bytes: u64,
     /// What of it was given out then; `None` where the source does not say.
     pub(crate) allocated_bytes: Option<u64>,
     /// When, in ns.
@@ -27,13 +27,13 @@ impl Facts<'_> {
                 continue;
             };
             let now = Reserved {
-                reserved_bytes,
+                bytes: reserved_bytes,
                 allocated_bytes: allocation.allocated,
                 t_ns: allocation.t_ns,
                 memory_bytes: None,
             };
             let entry = most.entry(device).or_insert(now);
-            if reserved_bytes > entry.reserved_bytes {
+            if reserved_bytes > entry.bytes {
                 *entry = now;
             }
         }

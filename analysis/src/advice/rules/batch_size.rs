@@ -60,9 +60,7 @@ impl Rule for BatchSize {
         let reserved = facts.reserved();
         // Of several GPUs the fullest one decides.
         let full = |of: &(u64, u64)| u128::from(of.0) * 1_000_000 / u128::from(of.1.max(1));
-        let known = reserved
-            .values()
-            .filter_map(|one| Some((one.reserved_bytes, one.memory_bytes?)));
+        let known = reserved.values().filter_map(|one| Some((one.bytes, one.memory_bytes?)));
         let Some((reserved, memory)) = known.max_by_key(full) else {
             return Verdict::abstain(
                 "how much of the GPU's memory is used was not recorded; profile with profile_memory=True",

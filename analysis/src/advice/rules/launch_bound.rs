@@ -41,15 +41,18 @@ impl Rule for LaunchBound {
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
         let idle = facts.per_gpu(|gpu| gpu.idle.len_ns());
-        let delays = facts.joined().launches;
-        if delays.is_empty() {
+        if facts.work_calls.known() == 0 {
             return Verdict::abstain("no piece of GPU work has a launch in the capture");
         }
+        let window = facts.window.len();
+        if !IDLE.reached(idle, window) {
+            return Verdict::Quiet;
+        }
+        let delays = facts.joined().launches;
         // A graph's works share a call, and count once.
         let firsts = delays.iter().filter(|launch| launch.is_first);
         let queue = firsts.map(Launch::delay_ns).collect::<Spread>().median_ns;
-        let window = facts.window.len();
-        if !IDLE.reached(idle, window) || queue > approximate(QUEUE.value.into()) {
+        if queue > approximate(QUEUE.value.into()) {
             return Verdict::Quiet;
         }
         let causes = facts.host_wait_causes();

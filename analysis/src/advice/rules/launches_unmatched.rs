@@ -30,8 +30,8 @@ impl Rule for LaunchesUnmatched {
     }
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let coverage = facts.joined().coverage();
-        let (all, unmatched) = (coverage.works, coverage.works - coverage.joined);
+        let all = u64::try_from(facts.work.all().len()).unwrap_or(u64::MAX);
+        let unmatched = all.saturating_sub(facts.work_calls.known());
         if !SHARE.reached(unmatched, all) {
             return Verdict::Quiet;
         }

@@ -42,9 +42,7 @@ impl Rule for MemoryFull {
         if known.is_empty() {
             return Verdict::abstain("the source does not say how much memory the GPU has");
         }
-        let full = known
-            .iter()
-            .filter(|(_, most, size)| FULL.reached(most.reserved_bytes, *size));
+        let full = known.iter().filter(|(_, most, size)| FULL.reached(most.bytes, *size));
         let full: Vec<_> = full.collect();
         let Some((device, first, size)) = full.first() else {
             return Verdict::Quiet;
@@ -54,7 +52,7 @@ impl Rule for MemoryFull {
         });
         let rows = full.iter().take(facts.rows).map(|(device, most, _)| Evidence {
             what: format!("reserved on GPU {device}"),
-            value: Cell::from(most.reserved_bytes),
+            value: Cell::from(most.bytes),
             unit: Unit::Bytes,
             place: Some(Place {
                 input: 0,
@@ -65,9 +63,9 @@ impl Rule for MemoryFull {
         });
         Found::new(format!(
             "The framework has reserved {} of {} on GPU {device} ({}){given}: a longer sequence or another library's buffer fails.",
-            bytes(first.reserved_bytes),
+            bytes(first.bytes),
             bytes(*size),
-            share(first.reserved_bytes, *size)
+            share(first.bytes, *size)
         ))
         .severity(Severity::Medium)
         .confidence(Confidence::High)

@@ -1,7 +1,5 @@
 //! Kernels so short that the GPU spends its time between them.
 
-use std::collections::BTreeMap;
-
 use crate::advice::wording::{share, short, time};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Threshold, Verdict};
 use crate::measures::gap::{IdleClass, KERNEL_WAIT_NS};
@@ -43,14 +41,15 @@ impl Rule for SmallKernels {
             return Verdict::Quiet;
         };
         let is_short = |length: u64| length < SHORT.value;
-        let mut by_name: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+        let mut by_name = vec![(0_u64, 0_u64); kernels.names.len()];
         let mut count = 0_u64;
         for (name, length) in kernels.name.iter().zip(&kernels.duration_ns) {
             if is_short(*length) {
-                let entry = by_name.entry(*name).or_default();
-                entry.0 += 1;
-                entry.1 += length;
                 count += 1;
+                if let Some(entry) = by_name.get_mut(index(*name)) {
+                    entry.0 += 1;
+                    entry.1 += length;
+                }
             }
         }
         // Gaps that end with a short kernel and are short themselves: launch after launch, with nothing else in the way.
@@ -66,13 +65,11 @@ impl Rule for SmallKernels {
         if !MANY.reached(count, kernels.count()) || !GAPS.reached(gaps, window) {
             return Verdict::Quiet;
         }
-        let mut names: Vec<(u32, (u64, u64))> = by_name.into_iter().collect();
+        let names = kernels.names.iter().zip(by_name);
+        let mut names: Vec<(&String, (u64, u64))> = names.filter(|(_, (count, _))| *count > 0).collect();
         names.sort_by_key(|(_, (count, total))| std::cmp::Reverse((*count, *total)));
         let rows = names.into_iter().take(facts.rows).map(|(name, (count, _))| Evidence {
-            what: format!(
-                "launches of {}",
-                short(kernels.names.get(index(name)).map_or("", String::as_str))
-            ),
+            what: format!("launches of {}", short(name)),
             value: Cell::from(count),
             unit: Unit::None,
             place: None,

@@ -95,7 +95,7 @@ impl Rule for SynchronousCopies {
 /// The call that asked for a copy, where it is not asynchronous.
 fn call<'a>(facts: &Facts<'a>, work: &Work) -> Option<crate::advice::facts::Call<'a>> {
     let call = facts.calls.get(work.launch(facts.timeline)?)?;
-    (ApiCall::of(call.name) == ApiCall::Copy && !call.name.contains("Async")).then_some(call)
+    (call.kind == ApiCall::Copy && !call.name.contains("Async")).then_some(call)
 }
 
 #[cfg(test)]

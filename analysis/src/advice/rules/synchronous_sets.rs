@@ -35,7 +35,7 @@ impl Rule for SynchronousSets {
         };
         let call = |work: &Work| {
             let call = facts.calls.get(work.launch(facts.timeline)?)?;
-            (ApiCall::of(call.name) == ApiCall::Set && !call.name.contains("Async")).then_some(call)
+            (call.kind == ApiCall::Set && !call.name.contains("Async")).then_some(call)
         };
         let waits = facts.work.all().iter().filter(|work| {
             let kind = || kinds.get(index(work.at)).and_then(MemoryKind::from_number);
