@@ -20,6 +20,7 @@ use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::counterpart::Units;
 use crate::measures::iteration::IterateBy;
+use crate::measures::work::gpu_work_and;
 use crate::model::{Category, ColumnId, Timeline};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
@@ -162,19 +163,12 @@ impl Analysis for Compare {
     const INPUTS: InputCount = InputCount::Two;
     const GROUP: Group = Group::Comparison;
     const NEEDS: Needs = Needs {
-        categories: Selection::Only(&[
-            Category::CudaKernel,
-            Category::CudaMemcpyH2d,
-            Category::CudaMemcpyD2h,
-            Category::CudaMemcpyD2d,
-            Category::CudaMemcpyP2p,
-            Category::CudaMemcpyOther,
-            Category::CudaMemset,
+        categories: Selection::Only(gpu_work_and![
             Category::CudaApi,
             Category::NvtxRange,
             Category::CpuOp,
             Category::Annotation,
-            Category::Step,
+            Category::Step
         ]),
         columns: Selection::Only(&[
             ColumnId::Bytes,

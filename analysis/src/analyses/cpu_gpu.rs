@@ -8,6 +8,7 @@ use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::exclusive_time::ratio;
 use crate::measures::interval::{Interval, Intervals};
+use crate::measures::work::gpu_work_and;
 use crate::model::{Category, Events, Timeline};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
@@ -76,18 +77,11 @@ pub struct CpuGpuTime {
 /// What a program does on the CPU. Ranges that a program marks are no activity of their own, nor are waits in the operating system.
 const CPU: &[Category] = &[Category::CpuOp, Category::CudaApi, Category::PythonFunction];
 
-const NEEDED: &[Category] = &[
-    Category::CudaKernel,
-    Category::CudaMemcpyH2d,
-    Category::CudaMemcpyD2h,
-    Category::CudaMemcpyD2d,
-    Category::CudaMemcpyP2p,
-    Category::CudaMemcpyOther,
-    Category::CudaMemset,
+const NEEDED: &[Category] = gpu_work_and![
     Category::DeviceOp,
     Category::CpuOp,
     Category::CudaApi,
-    Category::PythonFunction,
+    Category::PythonFunction
 ];
 
 fn active(timeline: &Timeline, categories: &[Category], min_ns: u64, asked: Interval) -> Intervals {

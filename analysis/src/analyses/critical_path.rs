@@ -13,7 +13,7 @@ use crate::measures::critical_path::{self, PathPart, PathWindow, Segment};
 use crate::measures::exclusive_time::ratio;
 use crate::measures::interval::Interval;
 use crate::measures::iteration::{self, Assignment, IterateBy, IterationOptions, IterationSource, Iterations};
-use crate::measures::work::{GPU_WORK, GpuWork};
+use crate::measures::work::{GPU_WORK, GpuWork, gpu_work_and};
 use crate::model::{Category, ColumnId, Timeline, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
@@ -175,20 +175,13 @@ pub struct PathSegment {
     pub row: u32,
 }
 
-const CATEGORIES: &[Category] = &[
-    Category::CudaKernel,
-    Category::CudaMemcpyH2d,
-    Category::CudaMemcpyD2h,
-    Category::CudaMemcpyD2d,
-    Category::CudaMemcpyP2p,
-    Category::CudaMemcpyOther,
-    Category::CudaMemset,
+const CATEGORIES: &[Category] = gpu_work_and![
     Category::CudaSync,
     Category::CudaApi,
     Category::NvtxRange,
     Category::CpuOp,
     Category::Annotation,
-    Category::Step,
+    Category::Step
 ];
 
 impl Analysis for CriticalPath {

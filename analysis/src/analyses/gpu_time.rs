@@ -9,7 +9,7 @@ use crate::input::Inputs;
 use crate::measures::exclusive_time::{BusyByClass, ExclusiveTime, ratio};
 use crate::measures::gpu::{Gpu, Window};
 use crate::measures::interval::Interval;
-use crate::measures::work::{GPU_WORK, GpuWork};
+use crate::measures::work::{GPU_WORK, GpuWork, NAMED_WORK};
 use crate::model::Timeline;
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
@@ -158,12 +158,7 @@ impl Analysis for GpuTime {
          up to the window exactly.";
     const GROUP: Group = Group::GpuTime;
     const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(GPU_WORK),
-        names: true,
-        rows: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = NAMED_WORK;
     type Params = GpuTimeParams;
     type Output = GpuTimes;
 

@@ -13,6 +13,7 @@ use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::host_call::{CallCost, HostCall, ProcessGpus, process_of};
 use crate::measures::interval::{Interval, Intervals};
+use crate::measures::work::gpu_work_and;
 use crate::model::{Category, ColumnId, Timeline};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
@@ -123,19 +124,12 @@ impl Analysis for HostSync {
     const GROUP: Group = Group::Host;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
-        categories: Selection::Only(&[
-            Category::CudaKernel,
-            Category::CudaMemcpyH2d,
-            Category::CudaMemcpyD2h,
-            Category::CudaMemcpyD2d,
-            Category::CudaMemcpyP2p,
-            Category::CudaMemcpyOther,
-            Category::CudaMemset,
+        categories: Selection::Only(gpu_work_and![
             Category::CudaApi,
             Category::NvtxRange,
             Category::CpuOp,
             Category::Annotation,
-            Category::PythonFunction,
+            Category::PythonFunction
         ]),
         columns: Selection::Only(&[
             ColumnId::Launch,

@@ -15,7 +15,7 @@ use crate::measures::gpu::{Gpu, GpuStream};
 use crate::measures::interval::Interval;
 use crate::measures::launch::{Joined, LaunchCoverage, WorkCalls};
 use crate::measures::thread_activity::HostActivity;
-use crate::measures::work::GpuWork;
+use crate::measures::work::{GpuWork, gpu_work_and};
 use crate::model::{Category, ColumnId, Timeline, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
@@ -279,21 +279,14 @@ impl Idle {
     }
 }
 
-const NEEDED: &[Category] = &[
-    Category::CudaKernel,
-    Category::CudaMemcpyH2d,
-    Category::CudaMemcpyD2h,
-    Category::CudaMemcpyD2d,
-    Category::CudaMemcpyP2p,
-    Category::CudaMemcpyOther,
-    Category::CudaMemset,
+const NEEDED: &[Category] = gpu_work_and![
     Category::CudaApi,
     Category::OsRuntime,
     Category::Overhead,
     Category::CpuOp,
     Category::NvtxRange,
     Category::Annotation,
-    Category::Step,
+    Category::Step
 ];
 
 impl Analysis for Idle {

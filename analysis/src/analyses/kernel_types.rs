@@ -11,7 +11,7 @@ use crate::input::Inputs;
 use crate::measures::exclusive_time::{BusyByClass, ratio};
 use crate::measures::gpu::Gpu;
 use crate::measures::kernel_class::WorkClass;
-use crate::measures::work::{GPU_WORK, GpuWork};
+use crate::measures::work::{GPU_WORK, GpuWork, NAMED_WORK};
 use crate::model::{Category, Figures, Timeline, approximate, figures_by_key, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
@@ -250,12 +250,7 @@ impl Analysis for KernelTypes {
         "Computation, communication and memory work of GPUs, and the names that take most of each.";
     const GROUP: Group = Group::GpuTime;
     const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(GPU_WORK),
-        names: true,
-        rows: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = NAMED_WORK;
     type Params = KernelTypesParams;
     type Output = TypesOfWork;
 

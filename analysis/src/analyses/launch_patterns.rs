@@ -11,7 +11,7 @@ use crate::input::Inputs;
 use crate::measures::holder::{Question, innermost, row_on};
 use crate::measures::launch::{Joined, LaunchCoverage};
 use crate::measures::operation_name::normalised;
-use crate::measures::work::GpuWork;
+use crate::measures::work::{GpuWork, gpu_work_and};
 use crate::model::{Category, ColumnId, Events, Timeline, Track, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
@@ -342,19 +342,12 @@ fn collect(
     }
 }
 
-const NEEDED: &[Category] = &[
-    Category::CudaKernel,
-    Category::CudaMemcpyH2d,
-    Category::CudaMemcpyD2h,
-    Category::CudaMemcpyD2d,
-    Category::CudaMemcpyP2p,
-    Category::CudaMemcpyOther,
-    Category::CudaMemset,
+const NEEDED: &[Category] = gpu_work_and![
     Category::CudaApi,
     Category::CpuOp,
     Category::NvtxRange,
     Category::Annotation,
-    Category::Step,
+    Category::Step
 ];
 
 impl Analysis for LaunchPatterns {

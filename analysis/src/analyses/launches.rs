@@ -9,7 +9,7 @@ use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
 use crate::measures::largest::largest;
 use crate::measures::launch::{Joined, Launch, LaunchCoverage, Spread};
-use crate::measures::work::{GPU_WORK, GpuWork};
+use crate::measures::work::{GPU_WORK, GpuWork, gpu_work_and};
 use crate::model::{Category, ColumnId, Timeline, figures_by_key, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
@@ -114,16 +114,7 @@ pub struct LaunchRow {
     pub delay_ns: u64,
 }
 
-const NEEDED: &[Category] = &[
-    Category::CudaKernel,
-    Category::CudaMemcpyH2d,
-    Category::CudaMemcpyD2h,
-    Category::CudaMemcpyD2d,
-    Category::CudaMemcpyP2p,
-    Category::CudaMemcpyOther,
-    Category::CudaMemset,
-    Category::CudaApi,
-];
+const NEEDED: &[Category] = gpu_work_and![Category::CudaApi];
 
 fn is_short(launch: &Launch) -> bool {
     launch.work.time.len() < launch.call.len()

@@ -15,7 +15,7 @@ use crate::input::Inputs;
 use crate::measures::exclusive_time::ratio;
 use crate::measures::interval::Interval;
 use crate::measures::iteration::{self, Assignment, IterateBy, IterationOptions, IterationSource, Iterations};
-use crate::measures::work::GpuWork;
+use crate::measures::work::{GpuWork, gpu_work_and};
 use crate::model::{Category, ColumnId, Timeline, approximate, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
@@ -200,20 +200,13 @@ pub struct MfuOperation {
     pub row: Option<u32>,
 }
 
-const CATEGORIES: &[Category] = &[
-    Category::CudaKernel,
-    Category::CudaMemcpyH2d,
-    Category::CudaMemcpyD2h,
-    Category::CudaMemcpyD2d,
-    Category::CudaMemcpyP2p,
-    Category::CudaMemcpyOther,
-    Category::CudaMemset,
+const CATEGORIES: &[Category] = gpu_work_and![
     Category::CudaApi,
     Category::NvtxRange,
     Category::Annotation,
     Category::Step,
     Category::CpuOp,
-    Category::DeviceOp,
+    Category::DeviceOp
 ];
 
 impl Analysis for Mfu {

@@ -11,6 +11,7 @@ use crate::input::Inputs;
 use crate::measures::host_call::{HostCall, ProcessGpus, without_version};
 use crate::measures::operation_name::normalised;
 use crate::measures::steady_state::{PhasedCost, SteadyState};
+use crate::measures::work::gpu_work_and;
 use crate::model::{Category, Timeline, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
@@ -176,20 +177,13 @@ impl Analysis for ModuleLoading {
     const GROUP: Group = Group::Host;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
-        categories: Selection::Only(&[
-            Category::CudaKernel,
-            Category::CudaMemcpyH2d,
-            Category::CudaMemcpyD2h,
-            Category::CudaMemcpyD2d,
-            Category::CudaMemcpyP2p,
-            Category::CudaMemcpyOther,
-            Category::CudaMemset,
+        categories: Selection::Only(gpu_work_and![
             Category::CudaApi,
             Category::NvtxRange,
             Category::Annotation,
             Category::Step,
             Category::CpuOp,
-            Category::Overhead,
+            Category::Overhead
         ]),
         columns: Selection::Only(crate::measures::iteration::ITERATION_COLUMNS),
         names: true,

@@ -24,7 +24,7 @@ use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::enclosing::{LaunchedWork, Threads};
 use crate::measures::interval::{Interval, Intervals};
-use crate::measures::work::GpuWork;
+use crate::measures::work::{GpuWork, gpu_work_and};
 use crate::model::{Category, ColumnId, Figures, RowMajor, Timeline, approximate, figures_by_key, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
@@ -40,20 +40,13 @@ pub struct OperationsAnalysis;
 
 /// What [`OperationsAnalysis`] and `operations-profile` read.
 const NEEDS: Needs = Needs {
-    categories: Selection::Only(&[
-        Category::CudaKernel,
-        Category::CudaMemcpyH2d,
-        Category::CudaMemcpyD2h,
-        Category::CudaMemcpyD2d,
-        Category::CudaMemcpyP2p,
-        Category::CudaMemcpyOther,
-        Category::CudaMemset,
+    categories: Selection::Only(gpu_work_and![
         Category::CudaApi,
         Category::NvtxRange,
         Category::CpuOp,
         Category::Annotation,
         Category::Step,
-        Category::DeviceOp,
+        Category::DeviceOp
     ]),
     columns: Selection::Only(&[
         ColumnId::Launch,

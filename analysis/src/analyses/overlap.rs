@@ -10,7 +10,7 @@ use crate::measures::exclusive_time::{BusyByClass, ratio};
 use crate::measures::gpu::{Gpu, Window};
 use crate::measures::interval::{Interval, Intervals};
 use crate::measures::kernel_class::WorkClass;
-use crate::measures::work::{GPU_WORK, GpuWork};
+use crate::measures::work::{GPU_WORK, GpuWork, NAMED_WORK};
 use crate::model::Timeline;
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
@@ -223,12 +223,7 @@ impl Analysis for Overlap {
         "How much communication and copying each GPU hides under computation, and which kinds of work run at once.";
     const GROUP: Group = Group::GpuTime;
     const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(GPU_WORK),
-        names: true,
-        rows: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = NAMED_WORK;
     type Params = OverlapParams;
     type Output = Overlaps;
 

@@ -13,7 +13,7 @@ use crate::analyses::gpu_time::GpuTimeParams;
 use crate::definition::{Analysis, AnalysisError, InputCount, NoParameters};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::work::GPU_WORK;
+use crate::measures::work::NAMED_WORK;
 use crate::model::{Category, ColumnId, Timeline, approximate, figures_by_key, index};
 use crate::needs::{Needs, Selection};
 
@@ -176,11 +176,8 @@ impl Analysis for ProfilerHtaAnalysis {
     const GROUP: Group = Group::GpuTime;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
-        categories: Selection::Only(GPU_WORK),
         columns: Selection::Only(&[ColumnId::Launch]),
-        names: true,
-        rows: true,
-        ..Needs::NOTHING
+        ..NAMED_WORK
     };
     type Params = NoParameters;
     type Output = HTAReport;

@@ -11,7 +11,7 @@ use crate::measures::exclusive_time::ratio;
 use crate::measures::gpu::GpuStream;
 use crate::measures::interval::Interval;
 use crate::measures::launch::{Joined, LaunchCoverage};
-use crate::measures::work::GpuWork;
+use crate::measures::work::{GpuWork, gpu_work_and};
 use crate::model::{Category, ColumnId, Timeline, approximate, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
@@ -179,16 +179,7 @@ impl QueueLength {
     }
 }
 
-const NEEDED: &[Category] = &[
-    Category::CudaKernel,
-    Category::CudaMemcpyH2d,
-    Category::CudaMemcpyD2h,
-    Category::CudaMemcpyD2d,
-    Category::CudaMemcpyP2p,
-    Category::CudaMemcpyOther,
-    Category::CudaMemset,
-    Category::CudaApi,
-];
+const NEEDED: &[Category] = gpu_work_and![Category::CudaApi];
 
 impl Analysis for QueueLength {
     const NAME: &'static str = "queue-length";

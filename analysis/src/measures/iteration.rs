@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::measures::interval::Interval;
-use crate::measures::work::GpuWork;
+use crate::measures::work::{GpuWork, gpu_work_and};
 use crate::model::{Category, ColumnId, Timeline, index};
 use crate::not_captured::NotCaptured;
 
@@ -21,18 +21,11 @@ pub use assign::Assignment;
 pub use ranges::normalized;
 
 /// Categories that [`of`] and [`Iterations::assign`] read.
-pub const ITERATION_CATEGORIES: &[Category] = &[
-    Category::CudaKernel,
-    Category::CudaMemcpyH2d,
-    Category::CudaMemcpyD2h,
-    Category::CudaMemcpyD2d,
-    Category::CudaMemcpyP2p,
-    Category::CudaMemcpyOther,
-    Category::CudaMemset,
+pub const ITERATION_CATEGORIES: &[Category] = gpu_work_and![
     Category::CudaApi,
     Category::NvtxRange,
     Category::Annotation,
-    Category::Step,
+    Category::Step
 ];
 
 /// Columns that they read; rows and names are needed too.

@@ -5,17 +5,35 @@ use std::collections::BTreeMap;
 use crate::measures::interval::{Interval, Intervals};
 use crate::measures::kernel_class::WorkClass;
 use crate::model::{Category, ColumnId, Events, Timeline, index};
+use crate::needs::{Needs, Selection};
+
+/// The categories of GPU work and others beside them, for analyses that look at both.
+macro_rules! gpu_work_and {
+    ($($other:expr),* $(,)?) => {
+        &[
+            $crate::model::Category::CudaKernel,
+            $crate::model::Category::CudaMemcpyH2d,
+            $crate::model::Category::CudaMemcpyD2h,
+            $crate::model::Category::CudaMemcpyD2d,
+            $crate::model::Category::CudaMemcpyP2p,
+            $crate::model::Category::CudaMemcpyOther,
+            $crate::model::Category::CudaMemset,
+            $($other,)*
+        ]
+    };
+}
+pub(crate) use gpu_work_and;
 
 /// What an analysis needs so that [`GpuWork::of`] finds everything: the categories of GPU work.
-pub const GPU_WORK: &[Category] = &[
-    Category::CudaKernel,
-    Category::CudaMemcpyH2d,
-    Category::CudaMemcpyD2h,
-    Category::CudaMemcpyD2d,
-    Category::CudaMemcpyP2p,
-    Category::CudaMemcpyOther,
-    Category::CudaMemset,
-];
+pub const GPU_WORK: &[Category] = gpu_work_and![];
+
+/// What [`GpuWork::of`] reads.
+pub(crate) const NAMED_WORK: Needs = Needs {
+    categories: Selection::Only(GPU_WORK),
+    names: true,
+    rows: true,
+    ..Needs::NOTHING
+};
 
 /// A kernel, copy or memset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use super::parameters::{NsysKernelParams, NsysParams};
 use super::times::{Group, Grouping, Label, NsysTimes, Shape};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
+use crate::measures::work::gpu_work_and;
 use crate::model::{Category, ColumnId, Timeline};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
@@ -24,17 +25,7 @@ pub(super) const MEMORY: &[Category] = &[
 ];
 
 /// Everything that CUDA does and is asked for, and the ranges around it.
-const CUDA_AND_RANGES: &[Category] = &[
-    Category::CudaKernel,
-    Category::CudaMemcpyH2d,
-    Category::CudaMemcpyD2h,
-    Category::CudaMemcpyD2d,
-    Category::CudaMemcpyP2p,
-    Category::CudaMemcpyOther,
-    Category::CudaMemset,
-    Category::CudaApi,
-    Category::NvtxRange,
-];
+const CUDA_AND_RANGES: &[Category] = gpu_work_and![Category::CudaApi, Category::NvtxRange];
 
 const NAMES: Needs = Needs {
     names: true,

@@ -14,7 +14,7 @@ use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
 use crate::measures::call_ranges;
 use crate::measures::range_tree::RangeTree;
-use crate::measures::work::GPU_WORK;
+use crate::measures::work::{GPU_WORK, gpu_work_and};
 use crate::model::{Category, ColumnId, Events, Row, Timeline, approximate, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
@@ -331,17 +331,7 @@ fn lacks(timeline: &Timeline) -> Vec<NotCaptured> {
 }
 
 const NEEDS: Needs = Needs {
-    categories: Selection::Only(&[
-        Category::CudaKernel,
-        Category::CudaMemcpyH2d,
-        Category::CudaMemcpyD2h,
-        Category::CudaMemcpyD2d,
-        Category::CudaMemcpyP2p,
-        Category::CudaMemcpyOther,
-        Category::CudaMemset,
-        Category::CudaApi,
-        Category::NvtxRange,
-    ]),
+    categories: Selection::Only(gpu_work_and![Category::CudaApi, Category::NvtxRange]),
     columns: Selection::Only(&[ColumnId::Launch, ColumnId::RangeStyle]),
     names: true,
     rows: true,

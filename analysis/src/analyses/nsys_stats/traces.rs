@@ -10,7 +10,7 @@ use super::parameters::{NsysKernelParams, NsysParams};
 use super::rounding::megabytes;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::measures::work::GPU_WORK;
+use crate::measures::work::{GPU_WORK, gpu_work_and};
 use crate::model::{Category, ColumnId, Events, MemoryKind, Row, Timeline, approximate, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
@@ -232,17 +232,7 @@ impl Analysis for CudaGpuTrace {
     const GROUP: crate::Group = crate::Group::NsysTables;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
-        categories: Selection::Only(&[
-            Category::CudaKernel,
-            Category::CudaMemcpyH2d,
-            Category::CudaMemcpyD2h,
-            Category::CudaMemcpyD2d,
-            Category::CudaMemcpyP2p,
-            Category::CudaMemcpyOther,
-            Category::CudaMemset,
-            Category::CudaApi,
-            Category::NvtxRange,
-        ]),
+        categories: Selection::Only(gpu_work_and![Category::CudaApi, Category::NvtxRange]),
         columns: Selection::Only(&[
             ColumnId::GridX,
             ColumnId::GridY,
