@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::{FromRequestParts, Query};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Response};
 use flopwatch_api::artifact::TIMELINE;
 use flopwatch_api::capture::Capture;
@@ -94,24 +94,52 @@ impl Gateway {
         self.allow(token, Verb::Get, "", None, false).await?;
         Err(Problem::NotFound("session with a timeline".to_owned()))
     }
+}
 
-    async fn profiler(
-        self: &Arc<Self>,
-        analysis: &str,
-        token: &Token,
-        method: &Method,
-        asked_for: Result<Query<Vec<(String, String)>>, QueryRejection>,
-        headers: &HeaderMap,
-    ) -> Result<Response<Body>, Problem> {
-        let asked = ProfilerQuery::read(query(asked_for)?)?;
-        let found = match (&asked.session, &asked.capture) {
-            (Some(id), capture) => self.capture(token, id, capture.as_deref()).await?,
-            (None, None) => self.latest(token).await?,
+/// A request for one of these results.
+pub(crate) struct Asked {
+    gateway: Arc<Gateway>,
+    token: Token,
+    method: Method,
+    query: ProfilerQuery,
+    headers: HeaderMap,
+}
+
+impl FromRequestParts<Arc<Gateway>> for Asked {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, gateway: &Arc<Gateway>) -> Result<Self, Problem> {
+        let token = Token::from_request_parts(parts, gateway).await?;
+        let pairs = Query::from_request_parts(parts, gateway).await;
+        Ok(Self {
+            gateway: Arc::clone(gateway),
+            token,
+            method: parts.method.clone(),
+            query: ProfilerQuery::read(query(pairs)?)?,
+            headers: parts.headers.clone(),
+        })
+    }
+}
+
+impl Asked {
+    /// The result of `analysis`.
+    async fn answer(self, analysis: &str) -> Result<Response<Body>, Problem> {
+        let Self {
+            gateway,
+            token,
+            method,
+            query,
+            headers,
+        } = self;
+        let found = match (&query.session, &query.capture) {
+            (Some(id), capture) => gateway.capture(&token, id, capture.as_deref()).await?,
+            (None, None) => gateway.latest(&token).await?,
             (None, Some(_)) => {
                 return Err(Problem::BadRequest("a capture is named without its session".to_owned()));
             }
         };
-        self.analyze(token, analysis, found, asked.parameters, method, headers)
+        gateway
+            .analyze(&token, analysis, found, query.parameters, &method, &headers)
             .await
     }
 }
@@ -120,46 +148,22 @@ impl Gateway {
 #[utoipa::path(method(get, head), path = "/api/profiler/timeline", tag = "analyses",
     params(ProfilerQuery, TransferHeaders),
     responses((status = 200), (status = 206, description = "A part of it."), OfCapture, Transfer))]
-pub(crate) async fn profiler_timeline(
-    State(gateway): State<Arc<Gateway>>,
-    token: Token,
-    method: Method,
-    asked_for: Result<Query<Vec<(String, String)>>, QueryRejection>,
-    headers: HeaderMap,
-) -> Result<Response<Body>, Problem> {
-    gateway
-        .profiler("profiler-timeline", &token, &method, asked_for, &headers)
-        .await
+pub(crate) async fn profiler_timeline(asked: Asked) -> Result<Response<Body>, Problem> {
+    asked.answer("profiler-timeline").await
 }
 
 /// `kernels`, each with `name` and `cuda_time_us`: the analysis `profiler-kernels`, with its parameters.
 #[utoipa::path(method(get, head), path = "/api/profiler/kernels", tag = "analyses",
     params(ProfilerQuery, TransferHeaders),
     responses((status = 200), (status = 206, description = "A part of it."), OfCapture, Transfer))]
-pub(crate) async fn profiler_kernels(
-    State(gateway): State<Arc<Gateway>>,
-    token: Token,
-    method: Method,
-    asked_for: Result<Query<Vec<(String, String)>>, QueryRejection>,
-    headers: HeaderMap,
-) -> Result<Response<Body>, Problem> {
-    gateway
-        .profiler("profiler-kernels", &token, &method, asked_for, &headers)
-        .await
+pub(crate) async fn profiler_kernels(asked: Asked) -> Result<Response<Body>, Problem> {
+    asked.answer("profiler-kernels").await
 }
 
 /// `gpu_idle_time_pct`, `compute_time_pct`, `communication_time_pct`, `top_kernels`, `recommendations` and `bottlenecks`: the analysis `profiler-hta`.
 #[utoipa::path(method(get, head), path = "/api/profiler/hta", tag = "analyses",
     params(ProfilerQuery, TransferHeaders),
     responses((status = 200), (status = 206, description = "A part of it."), OfCapture, Transfer))]
-pub(crate) async fn profiler_hta(
-    State(gateway): State<Arc<Gateway>>,
-    token: Token,
-    method: Method,
-    asked_for: Result<Query<Vec<(String, String)>>, QueryRejection>,
-    headers: HeaderMap,
-) -> Result<Response<Body>, Problem> {
-    gateway
-        .profiler("profiler-hta", &token, &method, asked_for, &headers)
-        .await
+pub(crate) async fn profiler_hta(asked: Asked) -> Result<Response<Body>, Problem> {
+    asked.answer("profiler-hta").await
 }
