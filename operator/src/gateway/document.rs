@@ -1,14 +1,16 @@
 //! The OpenAPI document: what the handlers declare, and a path for each analysis of the catalogue.
 
+mod common;
+mod lines;
+
 use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
 use flopwatch_analysis::page::Document as Page;
 use flopwatch_analysis::{Definition, Format, InputCount, ResultType, catalogue};
-use serde::Serialize;
 use serde_json::{Map, Value, json};
-use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{Info, OpenApiVersion, PathItem, RefOr, Schema};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
 use crate::gateway::cookie;
@@ -19,6 +21,9 @@ const TEMPLATE: &str = "/api/profiling/session/{id}/analyses/{name}";
 
 /// The name of a page among the components.
 const PAGE: &str = "AnalysisPage";
+
+/// What the names of the types begin with that several analyses share.
+const SHARED: &str = "AnalysisType";
 
 #[derive(OpenApi)]
 #[openapi(
@@ -74,118 +79,55 @@ pub(super) fn describe(document: &mut utoipa::openapi::OpenApi) {
     }
 }
 
-/// A part that a handler declares, or one that comes of the catalogue.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Part<'a, T> {
-    Declared(&'a T),
-    Generated(Value),
-}
-
-#[derive(Serialize)]
-struct Whole<'a> {
-    openapi: &'a OpenApiVersion,
-    info: &'a Info,
-    paths: BTreeMap<String, Part<'a, PathItem>>,
-    components: Parts<'a>,
-    security: &'a Option<Vec<SecurityRequirement>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Parts<'a> {
-    schemas: BTreeMap<String, Part<'a, RefOr<Schema>>>,
-    /// What all analyses have in common, which would otherwise stand in the document once for each.
-    responses: BTreeMap<String, Value>,
-    parameters: BTreeMap<String, Value>,
-    security_schemes: BTreeMap<&'a String, &'a RefOr<SecurityScheme>>,
-}
-
-/// What all analyses answer and understand.
+/// Schemas by their names among the components.
 #[derive(Default)]
-struct Common {
-    responses: BTreeMap<String, Value>,
-    parameters: BTreeMap<String, Value>,
-}
-
-impl Common {
-    /// Moves parameters, and answers other than the result, of the path that stands for all out of it, and leaves references to them.
-    fn of(template: &mut Value) -> Self {
-        let mut common = Self::default();
-        let operations = template.as_object_mut().into_iter().flat_map(Map::values_mut);
-        for operation in operations {
-            if let Some(Value::Array(parameters)) = operation.get_mut("parameters") {
-                for parameter in parameters {
-                    let name = parameter.get("name").and_then(Value::as_str).unwrap_or_default();
-                    let letters = name.chars().filter(char::is_ascii_alphanumeric);
-                    let key = format!("Analysis{}", letters.collect::<String>());
-                    move_to(&mut common.parameters, "parameters", key, parameter);
-                }
-            }
-            if let Some(Value::Object(responses)) = operation.get_mut("responses") {
-                for (status, response) in responses.iter_mut().filter(|(status, _)| *status != "200") {
-                    move_to(
-                        &mut common.responses,
-                        "responses",
-                        format!("Analysis{status}"),
-                        response,
-                    );
-                }
-            }
-        }
-        common
-    }
-}
-
-/// Leaves a reference in the place of `part`; one that differs from what is there under its key stays where it is.
-fn move_to(common: &mut BTreeMap<String, Value>, kind: &str, key: String, part: &mut Value) {
-    if common.get(&key).is_none_or(|known| known == part) {
-        let reference = json!({"$ref": format!("#/components/{kind}/{key}")});
-        common.insert(key, std::mem::replace(part, reference));
-    }
+struct Schemas {
+    named: Map<String, Value>,
+    /// What several analyses define, as they define it.
+    shared: BTreeMap<String, Value>,
 }
 
 /// The document with a path for each analysis in the place of the one that stands for them.
 pub(super) fn complete(declared: &utoipa::openapi::OpenApi) -> Result<String, serde_json::Error> {
-    let mut paths = BTreeMap::new();
-    let (mut schemas, mut security_schemes) = (BTreeMap::new(), BTreeMap::new());
-    let mut common = Common::default();
+    let mut schemas = Schemas::default();
+    let mut security_schemes = Value::Null;
     if let Some(components) = &declared.components {
         for (name, schema) in &components.schemas {
-            schemas.insert(name.clone(), Part::Declared(schema));
+            schemas.named.insert(name.clone(), serde_json::to_value(schema)?);
         }
-        security_schemes.extend(&components.security_schemes);
+        security_schemes = serde_json::to_value(&components.security_schemes)?;
     }
     let page = hoist(PAGE, Page::json_schema(), &mut schemas);
-    schemas.insert(PAGE.to_owned(), Part::Generated(page));
+    schemas.named.insert(PAGE.to_owned(), page);
+    let mut paths = Map::new();
     for (path, item) in &declared.paths.paths {
+        let item = serde_json::to_value(item)?;
         if path != TEMPLATE {
-            paths.insert(path.clone(), Part::Declared(item));
+            paths.insert(path.clone(), item);
             continue;
         }
-        let mut template = serde_json::to_value(item)?;
-        common = Common::of(&mut template);
         for definition in catalogue::CATALOGUE {
-            let item = path_of(definition, template.clone(), &mut schemas);
-            paths.insert(path.replace("{name}", definition.name), Part::Generated(item));
+            let item = path_of(definition, item.clone(), &mut schemas);
+            paths.insert(path.replace("{name}", definition.name), item);
         }
     }
-    serde_json::to_string_pretty(&Whole {
-        openapi: &declared.openapi,
-        info: &declared.info,
-        paths,
-        components: Parts {
-            schemas,
-            responses: common.responses,
-            parameters: common.parameters,
-            security_schemes,
+    let (responses, parameters) = common::take(&mut paths);
+    Ok(lines::text(&json!({
+        "openapi": &declared.openapi,
+        "info": &declared.info,
+        "paths": paths,
+        "components": {
+            "schemas": schemas.named,
+            "responses": responses,
+            "parameters": parameters,
+            "securitySchemes": security_schemes,
         },
-        security: &declared.security,
-    })
+        "security": &declared.security,
+    })))
 }
 
 /// The path of an analysis: the template with its words, its parameters and its result.
-fn path_of(definition: &Definition, mut item: Value, schemas: &mut BTreeMap<String, Part<'_, RefOr<Schema>>>) -> Value {
+fn path_of(definition: &Definition, mut item: Value, schemas: &mut Schemas) -> Value {
     let (id, result) = (definition.name.replace('-', "_"), result_of(definition, schemas));
     let added = parameters_of(definition, schemas);
     for (method, prefix) in [("get", "analysis_"), ("head", "head_analysis_")] {
@@ -209,12 +151,12 @@ fn path_of(definition: &Definition, mut item: Value, schemas: &mut BTreeMap<Stri
 }
 
 /// The content of a result.
-fn result_of(definition: &Definition, schemas: &mut BTreeMap<String, Part<'_, RefOr<Schema>>>) -> Value {
+fn result_of(definition: &Definition, schemas: &mut Schemas) -> Value {
     let schema = match definition.result {
         ResultType::Json { schema } => {
             let name = component(definition.name);
             let schema = hoist(&name, schema().to_value(), schemas);
-            schemas.insert(name.clone(), Part::Generated(schema));
+            schemas.named.insert(name.clone(), schema);
             json!({"$ref": format!("#/components/schemas/{name}")})
         }
         ResultType::File { .. } => json!({}),
@@ -233,7 +175,7 @@ fn result_of(definition: &Definition, schemas: &mut BTreeMap<String, Part<'_, Re
 }
 
 /// The further captures and the parameters, as parameters of the query.
-fn parameters_of(definition: &Definition, schemas: &mut BTreeMap<String, Part<'_, RefOr<Schema>>>) -> Vec<Value> {
+fn parameters_of(definition: &Definition, schemas: &mut Schemas) -> Vec<Value> {
     let mut all = Vec::new();
     let others = match definition.inputs {
         InputCount::One => None,
@@ -262,9 +204,11 @@ fn parameters_of(definition: &Definition, schemas: &mut BTreeMap<String, Part<'_
     let schema = hoist(&name, (definition.parameters)().to_value(), schemas);
     let properties = schema.get("properties").and_then(Value::as_object);
     for (parameter, schema) in properties.into_iter().flatten() {
+        let mut schema = schema.clone();
+        let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
         all.push(json!({
             "name": parameter, "in": "query", "required": false,
-            "description": schema.get("description").cloned().unwrap_or_default(),
+            "description": description.unwrap_or_default(),
             "schema": schema
         }));
     }
@@ -281,19 +225,26 @@ fn component(name: &str) -> String {
     format!("Analysis{}", words.collect::<String>())
 }
 
-/// Moves the definitions of a schema among the components, under names of its own, and turns its references to them.
-fn hoist(name: &str, mut schema: Value, schemas: &mut BTreeMap<String, Part<'_, RefOr<Schema>>>) -> Value {
+/// Moves the definitions of a schema among the components, and turns its references to them. Analyses share what they define alike; one that
+/// means something else by a name of another has all of its definitions under names of its own.
+fn hoist(name: &str, mut schema: Value, schemas: &mut Schemas) -> Value {
     let definitions = schema.as_object_mut().and_then(|schema| {
         schema.remove("$schema");
         schema.remove("$defs")
     });
-    if let Some(Value::Object(definitions)) = definitions {
-        for (inner, mut definition) in definitions {
-            turn(name, &mut definition);
-            schemas.insert(format!("{name}{inner}"), Part::Generated(definition));
+    let Some(Value::Object(definitions)) = definitions else {
+        return schema;
+    };
+    let is_alike = |(inner, definition)| schemas.shared.get(inner).is_none_or(|known| known == definition);
+    let prefix = if definitions.iter().all(is_alike) { SHARED } else { name };
+    for (inner, mut definition) in definitions {
+        if prefix == SHARED {
+            schemas.shared.insert(inner.clone(), definition.clone());
         }
+        turn(prefix, &mut definition);
+        schemas.named.insert(format!("{prefix}{inner}"), definition);
     }
-    turn(name, &mut schema);
+    turn(prefix, &mut schema);
     schema
 }
 
@@ -331,6 +282,13 @@ mod tests {
         let document: Value = serde_json::from_str(&crate::gateway::openapi().unwrap()).unwrap();
         let mut found = Vec::new();
         references(&document, &mut found);
+        let repeated = found.iter().filter(|target| target.contains("/AnalysisType")).count();
+        let types = document["components"]["schemas"].as_object().unwrap().keys();
+        let types = types.filter(|name| name.starts_with(SHARED)).count();
+        assert!(
+            repeated > types,
+            "analyses share what they define alike: {repeated} references to {types}"
+        );
         assert!(!found.is_empty());
         for target in found {
             let pointer = target.strip_prefix('#').unwrap();
