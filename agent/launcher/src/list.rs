@@ -163,11 +163,13 @@ pub(crate) fn sweep(folder: &Path, has_place: bool, tmp: &Path) -> Vec<OsString>
     removed
 }
 
-/// Removes what nobody has open, and says whether something was too young for that.
+/// Removes what nobody has open, and says whether something was too young for that. While somebody changes the list nothing is removed.
 fn remove_left(folder: &Path, tmp: &Path, lists: &mut Vec<OsString>) -> bool {
     let mut is_young = false;
     // Between the look at a list and its removal nobody of the profiler opens it.
-    let change = manager_lock::hold(tmp, CHANGE);
+    let Ok(change) = manager_lock::hold_unless_taken(tmp, CHANGE) else {
+        return false;
+    };
     for name in names(folder) {
         let path = folder.join(&name);
         match judge(&path) {
@@ -202,7 +204,10 @@ pub(crate) fn remove_spoilt(folder: &Path, tmp: &Path) -> bool {
 
 /// Removes a list that does not answer, whoever made it, where nobody has it open and this user may.
 fn remove_unused(list: &Path, tmp: &Path) {
-    let change = manager_lock::hold(tmp, CHANGE);
+    // Whoever has the lock may be about to open it; a session that is started now would wait for that one anyway.
+    let Ok(change) = manager_lock::hold_unless_taken(tmp, CHANGE) else {
+        return;
+    };
     if open(list).is_ok_and(|file| !lease::is_written(&file).unwrap_or(true)) {
         fs::remove_file(list).ok();
     }
@@ -406,6 +411,20 @@ mod tests {
         assert!(!is_there(folder.path(), "sem.nsys_sem_9"));
         drop((list, agent));
         assert_eq!(sweep(folder.path(), false, tmp.path()).len(), 1);
+    }
+
+    #[test]
+    fn nothing_is_removed_while_somebody_changes_the_list() {
+        let folder = filled();
+        let tmp = tempfile::tempdir().unwrap();
+        manager_lock::make(tmp.path(), "2022.4.2.1").unwrap();
+        let change = manager_lock::hold(tmp.path(), Duration::ZERO).unwrap();
+        assert!(sweep(folder.path(), false, tmp.path()).is_empty());
+        remove_unused(&folder.path().join("NSys-2022.4.2.1"), tmp.path());
+        assert!(is_there(folder.path(), "NSys-2022.4.2.1") && is_there(folder.path(), "sem.nsys_sem_9"));
+        drop(change);
+        assert_eq!(sweep(folder.path(), false, tmp.path()), ["NSys-2022.4.2.1"]);
+        assert!(!is_there(folder.path(), "sem.nsys_sem_9"));
     }
 
     #[test]

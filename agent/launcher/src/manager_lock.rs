@@ -111,15 +111,27 @@ fn open(path: &Path) -> io::Result<File> {
 
 /// Takes the lock of the sessions whose temporary folder is `tmp`, waiting for at most `patience`. None: it is held for
 /// longer, or there is none.
-#[expect(clippy::disallowed_methods, reason = "a supervisor has no runtime")]
 pub(crate) fn hold(tmp: &Path, patience: Duration) -> Option<ManagerLock> {
+    hold_unless_taken(tmp, patience).ok().flatten()
+}
+
+/// Somebody else has the lock for longer than was waited.
+#[derive(Debug)]
+pub(crate) struct Taken;
+
+/// Likewise; none where there is no lock, which then nobody takes.
+#[expect(clippy::disallowed_methods, reason = "a supervisor has no runtime")]
+pub(crate) fn hold_unless_taken(tmp: &Path, patience: Duration) -> Result<Option<ManagerLock>, Taken> {
     let until = Instant::now() + patience;
-    let file = open(&find(tmp)?).ok()?;
+    let Some(file) = find(tmp).and_then(|path| open(&path).ok()) else {
+        return Ok(None);
+    };
     loop {
         match fcntl(&file, FcntlArg::F_OFD_SETLK(&whole_file())) {
-            Ok(_) => return Some(ManagerLock { _file: file }),
+            Ok(_) => return Ok(Some(ManagerLock { _file: file })),
             Err(Errno::EAGAIN | Errno::EACCES) if Instant::now() < until => {}
-            Err(_) => return None,
+            Err(Errno::EAGAIN | Errno::EACCES) => return Err(Taken),
+            Err(_) => return Ok(None),
         }
         std::thread::sleep(LOOK);
     }
