@@ -9,6 +9,7 @@ use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use flopwatch_http::Limit;
 use futures::StreamExt as _;
 use hyper_util::rt::TokioTimer;
+use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
@@ -147,7 +148,8 @@ pub(crate) fn server_config(secret: &Secret) -> Result<(ServerConfig, f64), TlsE
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     let expiry = parse_x509_pem(certificate).ok().and_then(|(_, pem)| {
         let seconds = pem.parse_x509().ok()?.validity().not_after.timestamp();
-        i32::try_from(seconds).ok().map(f64::from)
+        let end = Timestamp::from_second(seconds).ok()?;
+        Some(end.as_duration().as_secs_f64())
     });
     Ok((config, expiry.unwrap_or_default()))
 }

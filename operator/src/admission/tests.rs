@@ -191,6 +191,13 @@ mod crate_tests {
     }
 
     fn config(leaf: &Leaf) -> Arc<rustls::ServerConfig> {
+        let (config, expiry) = served(leaf);
+        assert!(expiry > 1.7e9);
+        config
+    }
+
+    /// What the leaf is served with, and when it ends.
+    fn served(leaf: &Leaf) -> (Arc<rustls::ServerConfig>, f64) {
         let data: BTreeMap<String, ByteString> = leaf
             .to_secret()
             .into_iter()
@@ -201,8 +208,17 @@ mod crate_tests {
             ..Secret::default()
         })
         .unwrap();
-        assert!(expiry > 1.7e9);
-        Arc::new(config)
+        (Arc::new(config), expiry)
+    }
+
+    #[test]
+    fn the_end_of_a_certificate_beyond_2038_is_told() {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let (names, now) = (Names::default(), jiff::Timestamp::from_second(2_500_000_000).unwrap());
+        let decision = crate::certificates::decide(&Material::default(), &names, now);
+        let made = carry_out(&decision, &Material::default(), &names, now).unwrap();
+        let (_, expiry) = served(made.controller.as_ref().unwrap());
+        assert!(expiry > 2.5e9, "{expiry}");
     }
 
     /// Asks over TLS as the API server does and answers with the certificate that was shown.
