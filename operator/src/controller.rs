@@ -21,7 +21,7 @@ use flopwatch_api::session::ProfilingSession;
 use flopwatch_artifacts::object_store::StoreArguments;
 use futures::{Stream, StreamExt as _, stream};
 use k8s_controller::LeaderElection;
-use k8s_controller::events::{EventRecorder, Reporter};
+use k8s_controller::events::Reporter;
 use kube::Client;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{Config as ControllerConfig, Controller, watcher};
@@ -122,12 +122,11 @@ pub async fn run(
         controller: "flopwatch.dev/controller".to_owned(),
         instance: Some(options.identity.clone()),
     };
-    let events = EventRecorder::new(client.clone(), reporter);
     let mut context = Context::new(
         client.clone(),
         stores,
         metrics.clone(),
-        events,
+        reporter,
         suspension,
         options.node_lost,
     );

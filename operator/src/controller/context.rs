@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use flopwatch_api::capture::Capture;
 use flopwatch_api::session::ProfilingSession;
-use k8s_controller::events::EventRecorder;
+use k8s_controller::events::{EventRecorder, Reporter};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::Store;
@@ -79,6 +79,8 @@ pub struct Context {
     pub metrics: Metrics,
     /// Publishes Events.
     pub events: EventRecorder,
+    /// Who publishes them.
+    pub reporter: Reporter,
     /// The switch that stops new captures.
     pub suspension: Suspension,
     /// How long a node may be gone.
@@ -103,15 +105,16 @@ impl Context {
         client: Client,
         stores: Stores,
         metrics: Metrics,
-        events: EventRecorder,
+        reporter: Reporter,
         suspension: Suspension,
         node_lost: Duration,
     ) -> Self {
         Self {
+            events: EventRecorder::new(client.clone(), reporter.clone()),
+            reporter,
             client,
             stores,
             metrics,
-            events,
             suspension,
             node_lost,
             namespace_limit: None,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use flopwatch_test_harness::{ApiServer, Identity, Right};
-use k8s_controller::events::{EventRecorder, Reporter};
+use k8s_controller::events::Reporter;
 use kube::runtime::reflector::{self, Store, store::Writer};
 use kube::runtime::watcher::Event as WatchEvent;
 use kube::{Client, Resource};
@@ -75,13 +75,12 @@ pub(crate) fn context(server: &ApiServer, stores: Stores) -> Context {
         controller: "flopwatch.dev/test".into(),
         instance: None,
     };
-    let events = EventRecorder::new(client.clone(), reporter);
     let metrics = Metrics::new().unwrap();
     Context::new(
         client,
         stores,
         metrics,
-        events,
+        reporter,
         Suspension::default(),
         Duration::from_mins(1),
     )

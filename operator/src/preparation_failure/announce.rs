@@ -6,12 +6,15 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_controller::events::{Event, EventType, PublishError};
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::ResourceExt as _;
+use k8s_openapi::api::events::v1::Event as KubeEvent;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
+use kube::api::{Api, ObjectMeta, PostParams};
+use kube::{Resource as _, ResourceExt as _};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::controller::context::Context;
+use crate::deadline::bounded;
 use crate::preparation_failure::unprepared::{self, unprepared};
 use crate::preparation_failure::{InitContainer, preparation_failure};
 
@@ -94,7 +97,8 @@ pub async fn round(context: &Context, told: &mut Told) -> bool {
             continue;
         }
         let subject = (uid, None, reason.as_str());
-        if told.due(&subject, now, NEWS) && !tell(context, &pod, reason.as_str(), unprepared::note(&pod, reason)).await
+        if told.due(&subject, now, NEWS)
+            && !tell_once(context, &pod, reason.as_str(), unprepared::note(&pod, reason)).await
         {
             told.0.remove(&subject);
             return false;
@@ -120,6 +124,44 @@ async fn tell(context: &Context, pod: &Pod, reason: &str, note: String) -> bool 
     context.metrics.events_failed.inc();
     tracing::warn!(namespace, pod = name, reason, %error, "cannot publish an event");
     matches!(error, PublishError::Kube(kube::Error::Api(_)))
+}
+
+/// Warns on a pod for good: the Event is named after the pod and the reason, so that whoever leads after this process finds it told. False
+/// if the API server did not answer.
+async fn tell_once(context: &Context, pod: &Pod, reason: &str, note: String) -> bool {
+    let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
+    let event = KubeEvent {
+        metadata: ObjectMeta {
+            name: Some(format!(
+                "{}.{}",
+                pod.uid().unwrap_or_default(),
+                reason.to_ascii_lowercase()
+            )),
+            namespace: Some(namespace.clone()),
+            ..ObjectMeta::default()
+        },
+        type_: Some("Warning".to_owned()),
+        reason: Some(reason.to_owned()),
+        action: Some("Prepare".to_owned()),
+        note: Some(note.clone()),
+        regarding: Some(pod.object_ref(&())),
+        event_time: Some(MicroTime(Timestamp::now())),
+        reporting_controller: Some(context.reporter.controller.clone()),
+        reporting_instance: context.reporter.instance.clone().or_else(|| Some(name.clone())),
+        ..KubeEvent::default()
+    };
+    let api: Api<KubeEvent> = Api::namespaced(context.client.clone(), &namespace);
+    let made = bounded("publishing an event", api.create(&PostParams::default(), &event)).await;
+    let Err(error) = made else {
+        tracing::warn!(namespace, pod = name, reason, note, "the preparation of a pod");
+        return true;
+    };
+    if error.already_exists() {
+        return true;
+    }
+    context.metrics.events_failed.inc();
+    tracing::warn!(namespace, pod = name, reason, %error, "cannot publish an event");
+    error.refusal().is_some()
 }
 
 /// Whether something was so long ago that it is no news.

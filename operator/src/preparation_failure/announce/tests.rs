@@ -84,6 +84,12 @@ async fn a_pod_that_was_created_while_admission_was_away_is_told_so_once_and_an_
         assert!(round(&world.context, &mut told).await);
         assert_eq!(world.sent(), expected);
     }
+    // Another process knows nothing of it, and asks for the same Event: there is one.
+    assert!(round(&world.context, &mut Told::default()).await);
+    let calls = world.server.calls();
+    let names: Vec<_> = calls.iter().map(|call| &call.body["metadata"]["name"]).collect();
+    assert_eq!(names, [&json!("new.admissionmissed"), &json!("new.admissionmissed")]);
+    assert_eq!(world.server.all("events").len(), 1);
 }
 
 #[tokio::test]
