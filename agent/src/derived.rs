@@ -1,6 +1,7 @@
-//! Results of analyses of published timelines, made on demand by sandboxed children: nothing of a timeline is read in this process.
+//! Results of analyses of published timelines, and timelines of raw captures, made on demand by sandboxed children: nothing of a capture is
+//! read in this process.
 //!
-//! Each conversion has a folder that is ours, with the timeline in it, and in that one a folder of its child.
+//! Each conversion has a folder that is ours, with the capture in it, and in that one a folder of its child.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -8,13 +9,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flopwatch_analysis::Request;
 use flopwatch_api::session::TransformDevice;
-use flopwatch_artifacts::{ConversionError, Converter};
+use flopwatch_artifacts::{ConversionError, Converter, RawCapture};
+use flopwatch_trace::model::Category;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use crate::analysis::Job;
 use crate::failure::chain;
 use crate::node::{spool, sweep};
+use crate::pipeline::{self, NsysFile, REPORT, Wanted, nsys_steps};
+use crate::profilers::Recipe;
 use crate::steps::Steps;
 use crate::workplace::{self, Workplace};
 
@@ -22,17 +26,20 @@ use crate::workplace::{self, Workplace};
 #[derive(Debug)]
 pub struct DerivedArtifacts {
     steps: Steps,
+    raw: Steps,
     folder: PathBuf,
     next: AtomicU64,
 }
 
 impl DerivedArtifacts {
-    /// With `steps`, whose bounds hold, in `folder`. What an earlier process left there is removed.
-    pub async fn open(steps: Steps, folder: PathBuf) -> std::io::Result<Self> {
+    /// In `folder`: what an earlier process left there is removed. Analyses are run with `steps`, raw captures are exported and
+    /// transformed with those of `raw`, whose tools are as new as those that made them; the bounds of each hold.
+    pub async fn open(steps: Steps, raw: Steps, folder: PathBuf) -> std::io::Result<Self> {
         sweep::remove_folder(&folder, &steps).await;
         tokio::fs::create_dir_all(&folder).await?;
         Ok(Self {
             steps,
+            raw,
             folder,
             next: AtomicU64::new(0),
         })
@@ -58,6 +65,42 @@ impl DerivedArtifacts {
         written.map_err(|error| failed(&error))?;
         place.open(&name).map_err(|error| failed(&error))
     }
+
+    async fn timeline(&self, folder: &Path, raw: &RawCapture) -> Result<File, ConversionError> {
+        let failed = |error: &(dyn std::error::Error + 'static)| ConversionError::Failed(chain(error));
+        let place =
+            Workplace::make(folder.join(workplace::NAME), &self.raw.limits().users).map_err(|error| failed(&error))?;
+        let (steps, export) = match &raw.report {
+            None => (Vec::new(), None),
+            Some(report) => {
+                // nsys writes beside what it reads.
+                let moved = place.at(REPORT);
+                let shown = std::fs::rename(report, &moved).and_then(|()| place.show(&moved));
+                shown.map_err(|error| failed(&error))?;
+                let (steps, export) = nsys_steps(NsysFile::Report(moved), |name| place.at(name));
+                (steps, Some(export))
+            }
+        };
+        let recipe = Recipe {
+            steps,
+            export,
+            // A newer program may have recorded what this one does not know.
+            captured: raw
+                .captured
+                .iter()
+                .filter_map(|name| Category::from_name(name))
+                .collect(),
+            ..Recipe::default()
+        };
+        let wanted = Wanted {
+            samples: raw.samples.clone(),
+            session_id: Some(raw.session_id.clone()),
+            device: TransformDevice::Cpu,
+        };
+        let made = pipeline::run(&self.raw, &place, recipe, wanted, std::future::pending(), |_stage| {}).await;
+        made.and_then(|products| products.timeline())
+            .map_err(|error| failed(&error))
+    }
 }
 
 impl Converter for DerivedArtifacts {
@@ -79,6 +122,10 @@ impl Converter for DerivedArtifacts {
         self.write(request, inputs).boxed()
     }
 
+    fn transform<'a>(&'a self, folder: &'a Path, raw: &'a RawCapture) -> BoxFuture<'a, Result<File, ConversionError>> {
+        self.timeline(folder, raw).boxed()
+    }
+
     fn remove<'a>(&'a self, folder: &'a Path) -> BoxFuture<'a, ()> {
         sweep::remove_folder(folder, &self.steps).boxed()
     }
@@ -96,7 +143,9 @@ mod tests {
         std::fs::create_dir_all(left.join("0")).unwrap();
         std::fs::write(left.join("0/timeline.h5"), "x").unwrap();
         let steps = Steps::new("/nonexistent".into(), None, Limits::default());
-        let forms = DerivedArtifacts::open(steps, left.clone()).await.unwrap();
+        let forms = DerivedArtifacts::open(steps.clone(), steps, left.clone())
+            .await
+            .unwrap();
         assert_eq!(std::fs::read_dir(&left).unwrap().count(), 0);
         let first = forms.folder().await.unwrap();
         let second = forms.folder().await.unwrap();

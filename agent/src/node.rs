@@ -223,7 +223,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
 
     let (certifying, certified) = certify(&options, &client, &metrics, &give_up).await?;
     let bucket = open_bucket(&options, &client).await?;
-    let forms = open_derived(&options, children).await?;
+    let forms = open_derived(&options, children, steps.clone()).await?;
     let series = series(registry, &client, &metrics);
     let server = bind(
         &options,
@@ -378,8 +378,9 @@ async fn open_bucket(options: &Options, client: &Client) -> Result<Option<Bucket
     Ok(bucket)
 }
 
-/// What makes derived artifacts of timelines: children with the bounds of a transform, whose files are no larger than derived artifacts may be.
-async fn open_derived(options: &Options, children: steps::Limits) -> Result<DerivedArtifacts, Error> {
+/// What makes derived artifacts: of timelines by children with the bounds of a transform, whose files are no larger than derived artifacts
+/// may be; of raw captures with the `steps` of captures.
+async fn open_derived(options: &Options, children: steps::Limits, raw: Steps) -> Result<DerivedArtifacts, Error> {
     let own = std::env::current_exe().map_err(io_error("the path of this program cannot be found"))?;
     let limits = steps::Limits {
         file_bytes: children.file_bytes.min(options.max_form_bytes),
@@ -387,7 +388,7 @@ async fn open_derived(options: &Options, children: steps::Limits) -> Result<Deri
     };
     let folder = options.data_dir.join("conversions");
     let failed = format!("cannot make {}", folder.display());
-    DerivedArtifacts::open(Steps::new(own, None, limits), folder)
+    DerivedArtifacts::open(Steps::new(own, None, limits), raw, folder)
         .await
         .map_err(io_error(failed))
 }

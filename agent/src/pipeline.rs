@@ -9,7 +9,8 @@ use std::future::Future;
 use std::path::PathBuf;
 
 use flopwatch_analysis::summary::Summary;
-use flopwatch_api::artifact::Output;
+pub(crate) use flopwatch_api::artifact::REPORT;
+use flopwatch_api::artifact::{Output, TIMELINE};
 use flopwatch_api::capture::CaptureSummary;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::requirement::Requirement;
@@ -26,9 +27,7 @@ use crate::verify::{holds_cuda, required, verify};
 use crate::workplace::Workplace;
 
 /// Names in the children's folder.
-pub(crate) const REPORT: &str = "capture.nsys-rep";
 const EXPORT: &str = "capture.h5";
-const TIMELINE: &str = "timeline.h5";
 const SUMMARY: &str = "summary.json";
 
 /// A file of Nsight Systems that only its own tools read.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flopwatch_api::artifact::{Output, artifacts_path};
+use flopwatch_api::artifact::{Output, REPORT, SAMPLES, TIMELINE, artifacts_path};
 use flopwatch_api::capture::SessionReference;
 use flopwatch_artifacts::{
     Access, ArtifactMetrics, ArtifactService, CaptureId, ConversionLimits, Publication, SourceFile, Store, StoreError,
@@ -27,12 +27,10 @@ use crate::upload::{UploadLimits, Uploads};
 /// Namespace under which local files are served.
 const NAMESPACE: &str = "local";
 
-/// The artifact that the viewer shows.
-const TIMELINE: &str = "timeline.h5";
-
 /// What is served of a folder: name, output and media type.
-const KNOWN: [(&str, Output, &str); 3] = [
-    ("capture.nsys-rep", Output::Raw, "application/octet-stream"),
+const KNOWN: [(&str, Output, &str); 4] = [
+    (REPORT, Output::Raw, "application/octet-stream"),
+    (SAMPLES, Output::Raw, "application/json"),
     ("summary.json", Output::Summary, "application/json"),
     (TIMELINE, Output::Timeline, "application/x-hdf5"),
 ];
@@ -99,8 +97,9 @@ impl Service {
             ..StoreOptions::default()
         };
         let own = std::env::current_exe().map_err(io)?;
-        let steps = Steps::new(own, None, Limits::default());
-        let forms = DerivedArtifacts::open(steps, folder.path().join("conversions"))
+        let steps = Steps::new(own.clone(), None, Limits::default());
+        let raw = Steps::new(own, tools.clone().ok(), Limits::default());
+        let forms = DerivedArtifacts::open(steps, raw, folder.path().join("conversions"))
             .await
             .map_err(io)?;
         let store = Store::open(folder.path(), options, metrics.clone()).await?;
@@ -115,6 +114,7 @@ impl Service {
                 id: "00000000".to_owned(),
             },
             created: Timestamp::now(),
+            captured: Vec::new(),
         };
         let manifest = store.publish(publication, &files).await?;
         let incoming = folder.path().join("dropped");
@@ -192,7 +192,7 @@ fn files(source: &Path) -> Result<Vec<SourceFile>, Error> {
         let named = source.file_name().and_then(|name| artifact_of(name.to_str()?));
         let artifact = named.unwrap_or_else(|| match source.extension().and_then(|extension| extension.to_str()) {
             Some("json") => ("summary.json", Output::Summary, "application/json"),
-            Some("nsys-rep") => ("capture.nsys-rep", Output::Raw, "application/octet-stream"),
+            Some("nsys-rep") => (REPORT, Output::Raw, "application/octet-stream"),
             _ => (TIMELINE, Output::Timeline, "application/x-hdf5"),
         });
         return Ok(vec![file_of(artifact, File::open(source).map_err(io)?)]);

@@ -7,6 +7,8 @@ use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use flopwatch_analysis::summary::{self, Summary, SummaryError, summarise};
+/// Name of the window's [`Samples`] in the folder of a capture, there only when they are whole.
+pub(crate) use flopwatch_api::artifact::SAMPLES;
 use flopwatch_api::session::TransformDevice;
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::convert::LOCAL_SESSION;
@@ -23,9 +25,6 @@ use crate::open;
 const MAX_SAMPLES_BYTES: u64 = 512 << 20;
 /// Longest summary that is read, in bytes.
 const MAX_SUMMARY_BYTES: u64 = 256 << 20;
-
-/// The window's [`Samples`] in the folder of a capture, there only when they are whole.
-pub(crate) const SAMPLES: &str = "samples.json";
 
 /// Sampled series of one window, as the agent hands them to the child.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

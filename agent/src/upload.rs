@@ -234,6 +234,7 @@ impl Uploads {
                 id: "00000000".to_owned(),
             },
             created: Timestamp::now(),
+            captured: Vec::new(),
         };
         // Both were written by this process, in a folder that no child sees.
         let file = |name: &str, output: Output, media_type: &str, path: &Path| -> Result<SourceFile, Refusal> {

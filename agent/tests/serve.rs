@@ -3,7 +3,11 @@
     clippy::print_stdout,
     reason = "a skip is told on standard output, where the recipe counts it"
 )]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -167,6 +171,113 @@ fn exported(nsys: &Path, report: &Path, folder: &Path) -> PathBuf {
         .arg(&copy);
     assert!(command.output().unwrap().status.success());
     export
+}
+
+/// What is at an address, once it is made.
+fn made(url: &str) -> (u16, Vec<u8>) {
+    for _ in 0..60 {
+        match get(url) {
+            (503, _) => std::thread::sleep(std::time::Duration::from_secs(1)),
+            answer => return answer,
+        }
+    }
+    panic!("{url} is not made within a minute");
+}
+
+/// The addresses of a folder's timeline and of the events in it.
+fn timeline_of(serving: &Serving, name: &str) -> (String, String) {
+    let base = serving.urls.last().unwrap().strip_suffix(name).unwrap();
+    (format!("{base}timeline.h5"), format!("{base}timeline.csv"))
+}
+
+fn serve_folder(folder: &Path, last: &str) -> Serving {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flopwatch-agent"));
+    Serving::start(command.arg("serve").arg(folder), last)
+}
+
+#[test]
+fn the_timeline_of_metrics_that_were_kept_alone_is_made_by_a_child() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = r#"{"window_start_utc_ns": 1000, "window_ns": 500, "missed": 0, "series": [{"source": "nvml", "device": "gpu0",
+        "metric": "power_watts", "unit": "W", "t_utc_ns": [1000, 1250], "value": [100.0, 250.5]}]}"#;
+    std::fs::write(folder.path().join("samples.json"), samples).unwrap();
+    let serving = serve_folder(folder.path(), "samples.json");
+    let (timeline, _) = timeline_of(&serving, "samples.json");
+    let (status, body) = made(&timeline);
+    assert!(
+        status == 200 && body.starts_with(b"\x89HDF"),
+        "{}",
+        String::from_utf8_lossy(&body)
+    );
+    let (status, body) = made(&timeline.replace("timeline.h5", "samples.csv"));
+    let text = String::from_utf8(body).unwrap();
+    assert!(
+        status == 200 && text.contains("power_watts") && text.contains("250.5"),
+        "{text}"
+    );
+    // One that no child can read says so.
+    std::fs::write(folder.path().join("samples.json"), "{").unwrap();
+    let serving = serve_folder(folder.path(), "samples.json");
+    let (status, body) = made(&timeline_of(&serving, "samples.json").0);
+    let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(
+        (status, &problem["reason"]),
+        (500, &serde_json::json!("ConversionFailed"))
+    );
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("the samples cannot be read"), "{detail}");
+}
+
+#[test]
+fn a_report_that_no_tool_opens_says_what_the_export_said() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("capture.nsys-rep"), "no report").unwrap();
+    let serving = serve_folder(folder.path(), "capture.nsys-rep");
+    let (timeline, events) = timeline_of(&serving, "capture.nsys-rep");
+    for url in [timeline, events] {
+        let (status, body) = made(&url);
+        let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(
+            (status, &problem["reason"]),
+            (500, &serde_json::json!("ConversionFailed"))
+        );
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("the export"), "{detail}");
+    }
+}
+
+#[test]
+fn the_timeline_of_a_report_that_was_kept_alone_is_made_once_for_all_who_ask() {
+    if !std::env::var_os("FLOPWATCH_NSYS").is_some_and(|path| Path::new(&path).is_file()) {
+        println!("skipped: FLOPWATCH_NSYS names no Nsight Systems");
+        return;
+    }
+    let Some(report) = corpus("gpubootcamp-jacobi/jacobi_report.qdrep") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(report, folder.path().join("capture.nsys-rep")).unwrap();
+    let serving = serve_folder(folder.path(), "capture.nsys-rep");
+    let (timeline, events) = timeline_of(&serving, "capture.nsys-rep");
+    let asking: Vec<_> = (0..4)
+        .map(|_| {
+            let timeline = timeline.clone();
+            std::thread::spawn(move || made(&timeline))
+        })
+        .collect();
+    let answers: Vec<_> = asking.into_iter().map(|one| one.join().unwrap()).collect();
+    for (status, body) in &answers {
+        assert!(
+            *status == 200 && body.starts_with(b"\x89HDF"),
+            "{}",
+            String::from_utf8_lossy(body)
+        );
+        assert_eq!(body, &answers[0].1, "all get the same file");
+    }
+    let (status, body) = made(&events);
+    let text = String::from_utf8(body).unwrap();
+    assert_eq!(status, 200, "{text}");
+    assert_eq!(text.lines().filter(|line| line.contains("cuda_kernel")).count(), 1001);
 }
 
 #[test]

@@ -54,6 +54,23 @@ pub struct Artifact {
 /// Name of the timeline file among a capture's artifacts: every analysis reads it.
 pub const TIMELINE: &str = "timeline.h5";
 
+/// Name of the report of Nsight Systems among a capture's artifacts.
+pub const REPORT: &str = "capture.nsys-rep";
+
+/// Name of the series that were sampled beside a capture, published where its raw capture is and its timeline is not: who makes the timeline
+/// later needs both.
+pub const SAMPLES: &str = "samples.json";
+
+/// The artifact that a capture's timeline is read from: the timeline file, else the raw capture that one can be made of.
+pub fn timeline_source(artifacts: &[Artifact]) -> Option<&Artifact> {
+    let timeline = artifacts.iter().find(|artifact| artifact.name == TIMELINE);
+    let raw = |name| {
+        let mut raw = artifacts.iter().filter(|artifact| artifact.type_ == Output::Raw);
+        raw.find(|artifact| artifact.name == name)
+    };
+    timeline.or_else(|| raw(REPORT)).or_else(|| raw(SAMPLES))
+}
+
 /// Path of an analysis of a capture where an agent serves it.
 pub fn analysis_path(namespace: &str, capture: &str, analysis: &str) -> String {
     format!("/v1/namespaces/{namespace}/captures/{capture}/analyses/{analysis}")

@@ -1,4 +1,4 @@
-//! Derived artifacts on demand: one conversion for all who ask for the same, a bounded queue, and nothing foreign read in this process.
+//! Derived artifacts on demand, timelines of raw captures among them: one conversion for all who ask for the same, a bounded queue, and nothing foreign read in this process.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -8,18 +8,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use flopwatch_analysis::Request;
-use flopwatch_api::artifact::{Artifact, TIMELINE};
-use futures::future::BoxFuture;
+use flopwatch_api::artifact::{Artifact, Output, REPORT, SAMPLES, TIMELINE};
+use futures::future::{BoxFuture, try_join_all};
 use tokio::sync::{Semaphore, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
+use crate::derivation::Derivation;
 use crate::input::{Input, Inputs};
 use crate::manifest::CaptureId;
 use crate::metrics::{ArtifactMetrics, Conversion};
 use crate::object_store::BucketError;
 use crate::store::{SourceFile, Store, StoreError};
 
-/// Runs analyses. Timelines are foreign files: whoever implements this reads them in a sandbox, with a deadline.
+/// A raw capture, and what its timeline is to say.
+#[derive(Clone, Debug)]
+pub struct RawCapture {
+    /// The report of Nsight Systems; none of a capture of metrics alone.
+    pub report: Option<PathBuf>,
+    /// The series that were sampled beside it.
+    pub samples: Option<PathBuf>,
+    /// The session's identifier.
+    pub session_id: String,
+    /// As in [`Manifest`](crate::Manifest).
+    pub captured: Vec<String>,
+}
+
+/// Runs analyses and transforms. Captures are foreign files: whoever implements this reads them in a sandbox, with a deadline.
 pub trait Converter: Debug + Send + Sync {
     /// Makes an empty folder for one conversion, which nobody else may write to.
     fn folder(&self) -> BoxFuture<'_, Result<PathBuf, ConversionError>>;
@@ -31,6 +45,9 @@ pub trait Converter: Debug + Send + Sync {
         request: &'a Request,
         inputs: &'a [&'a Path],
     ) -> BoxFuture<'a, Result<File, ConversionError>>;
+
+    /// Makes the timeline file of a raw capture, whose files are in `folder`, which is such a one; as [`convert`](Self::convert) otherwise.
+    fn transform<'a>(&'a self, folder: &'a Path, raw: &'a RawCapture) -> BoxFuture<'a, Result<File, ConversionError>>;
 
     /// Removes such a folder with what is in it. Safe to repeat.
     fn remove<'a>(&'a self, folder: &'a Path) -> BoxFuture<'a, ()>;
@@ -73,14 +90,14 @@ pub enum ConversionError {
     /// The capture holds nothing that the result would show.
     #[error("the capture holds nothing of the kind")]
     NotCaptured,
-    /// A capture has no timeline.
-    #[error("the capture has no timeline that it could be made of")]
+    /// A capture has neither a timeline nor a raw capture that one could be made of.
+    #[error("the capture has no timeline that it could be made of, and no raw capture")]
     NoTimeline,
     /// Captures of other nodes are neither here nor in the object store.
     #[error("{} of the captures are not on this node", .0.len())]
     MissingInputs(Vec<CaptureId>),
-    /// A timeline is not what was published.
-    #[error("the timeline is damaged")]
+    /// A timeline or a raw capture is not what was published.
+    #[error("the capture is damaged")]
     Corrupt,
     /// The object store that holds a timeline fails.
     #[error("{0}")]
@@ -108,7 +125,7 @@ impl From<StoreError> for ConversionError {
 
 /// What came of a conversion; nothing yet while it is under way.
 type Outcome = Option<Result<Artifact, ConversionError>>;
-/// What a conversion is known by: its captures in order, and [`Request::key`].
+/// What a conversion is known by: its captures in order, and [`Derivation::key`].
 type Key = (Vec<CaptureId>, String);
 type UnderWay = BTreeMap<Key, watch::Receiver<Outcome>>;
 
@@ -133,26 +150,52 @@ impl ConversionQueue {
         }
     }
 
-    /// The result of `request` on captures: one that was kept, or one that is made now. Whoever goes away meanwhile does not end a
+    /// When a request that comes now has waited long enough.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + self.limits.patience
+    }
+
+    /// The timelines of captures: those that were published, and those that are made of raw captures.
+    pub(crate) async fn timelines(
+        &self,
+        store: &Arc<Store>,
+        inputs: Inputs,
+        deadline: Instant,
+    ) -> Result<Inputs, ConversionError> {
+        let one = async |input: Input| -> Result<Input, ConversionError> {
+            if input.is_timeline() {
+                return Ok(input);
+            }
+            let raw = Inputs::from(input.clone());
+            let made = self.derive(store, &Derivation::Timeline, &raw, deadline).await?;
+            Ok(input.made(made))
+        };
+        let Inputs { first, others } = inputs;
+        let (first, others) = tokio::try_join!(one(first), try_join_all(others.into_iter().map(one)))?;
+        Ok(Inputs { first, others })
+    }
+
+    /// What `derivation` makes of captures: one that was kept, or one that is made now. Whoever goes away meanwhile does not end a
     /// conversion: its result is kept for the next.
     pub(crate) async fn derive(
         &self,
         store: &Arc<Store>,
-        request: &Request,
+        derivation: &Derivation,
         inputs: &Inputs,
+        deadline: Instant,
     ) -> Result<Artifact, ConversionError> {
-        if let Some(kept) = store.derived(request, inputs).await? {
-            self.metrics.converted(request, Conversion::Kept);
-            return present(request, kept);
+        if let Some(kept) = store.derived(derivation, inputs).await? {
+            self.metrics.converted(derivation, Conversion::Kept);
+            return present(derivation, kept);
         }
         let missing = inputs.missing();
         if !missing.is_empty() {
             return Err(ConversionError::MissingInputs(missing));
         }
-        let mut outcome = self.join(store, request, inputs)?;
-        let outcome = timeout(self.limits.patience, outcome.wait_for(Option::is_some)).await;
+        let mut outcome = self.join(store, derivation, inputs)?;
+        let outcome = timeout_at(deadline, outcome.wait_for(Option::is_some)).await;
         match outcome.map_err(|_elapsed| ConversionError::UnderWay)?.as_deref() {
-            Ok(Some(outcome)) => outcome.clone().and_then(|made| present(request, made)),
+            Ok(Some(outcome)) => outcome.clone().and_then(|made| present(derivation, made)),
             Ok(None) | Err(_) => Err(ConversionError::Failed("the conversion ended early".to_owned())),
         }
     }
@@ -161,17 +204,17 @@ impl ConversionQueue {
     fn join(
         &self,
         store: &Arc<Store>,
-        request: &Request,
+        derivation: &Derivation,
         inputs: &Inputs,
     ) -> Result<watch::Receiver<Outcome>, ConversionError> {
         let captures = inputs.iter().map(|input| input.capture().clone());
-        let key = (captures.collect(), request.key().to_owned());
+        let key = (captures.collect(), derivation.key());
         let mut under_way = locked(&self.under_way);
         if let Some(outcome) = under_way.get(&key) {
             return Ok(outcome.clone());
         }
         if under_way.len() >= self.limits.at_once.saturating_add(self.limits.waiting) {
-            self.metrics.converted(request, Conversion::Refused);
+            self.metrics.converted(derivation, Conversion::Refused);
             return Err(ConversionError::Busy);
         }
         let (tell, outcome) = watch::channel(None);
@@ -184,7 +227,7 @@ impl ConversionQueue {
         let job = Job {
             converter: Arc::clone(&self.converter),
             store: Arc::clone(store),
-            request: request.clone(),
+            derivation: derivation.clone(),
             inputs: inputs.clone(),
         };
         let (turns, metrics) = (Arc::clone(&self.turns), self.metrics.clone());
@@ -197,11 +240,11 @@ impl ConversionQueue {
             } else {
                 Conversion::Failed
             };
-            metrics.converted(&job.request, result);
+            metrics.converted(&job.derivation, result);
             if let Err(error) = &made {
                 let CaptureId { namespace, name, .. } = job.inputs.first.capture();
-                let analysis = job.request.definition().name;
-                tracing::warn!(%namespace, capture = name, analysis, %error, "a conversion failed");
+                let result = job.derivation.file_name();
+                tracing::warn!(%namespace, capture = name, result, %error, "a conversion failed");
             }
             // First out of the map: who comes now finds the result in the store.
             drop(slot);
@@ -212,8 +255,8 @@ impl ConversionQueue {
 }
 
 /// The result, unless it says that there is nothing to show. That is kept like any other: nobody has it found out twice.
-fn present(request: &Request, artifact: Artifact) -> Result<Artifact, ConversionError> {
-    if request.definition().is_absent(artifact.bytes) {
+fn present(derivation: &Derivation, artifact: Artifact) -> Result<Artifact, ConversionError> {
+    if derivation.is_absent(artifact.bytes) {
         Err(ConversionError::NotCaptured)
     } else {
         Ok(artifact)
@@ -240,14 +283,14 @@ impl Drop for Slot {
 struct Job {
     converter: Arc<dyn Converter>,
     store: Arc<Store>,
-    request: Request,
+    derivation: Derivation,
     inputs: Inputs,
 }
 
 impl Job {
     async fn run(&self) -> Result<Artifact, ConversionError> {
         // It may have been made between the look for it and this turn.
-        if let Some(kept) = self.store.derived(&self.request, &self.inputs).await? {
+        if let Some(kept) = self.store.derived(&self.derivation, &self.inputs).await? {
             return Ok(kept);
         }
         let folder = self.converter.folder().await?;
@@ -257,23 +300,68 @@ impl Job {
     }
 
     async fn make(&self, folder: &Path) -> Result<Artifact, ConversionError> {
+        let made = match &self.derivation {
+            Derivation::Timeline => {
+                let raw = self.raw(folder).await?;
+                self.converter.transform(folder, &raw).await?
+            }
+            Derivation::Analysis(request) => {
+                let paths = self.timelines(folder).await?;
+                let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+                self.converter.convert(request, &paths).await?
+            }
+        };
+        let file = SourceFile {
+            name: self.derivation.file_name(),
+            output: match self.derivation {
+                Derivation::Timeline => Output::Timeline,
+                Derivation::Analysis(_) => self.inputs.first.artifact.type_,
+            },
+            media_type: self.derivation.media_type().to_owned(),
+            content: Arc::new(made),
+        };
+        Ok(self.store.keep_derived(&self.derivation, &self.inputs, &file).await?)
+    }
+
+    /// Copies of the timelines, in order.
+    async fn timelines(&self, folder: &Path) -> Result<Vec<PathBuf>, ConversionError> {
         let mut paths = Vec::new();
-        for (at, Input { timeline, source, .. }) in self.inputs.iter().enumerate() {
+        for (at, input) in self.inputs.iter().enumerate() {
             let path = match at {
                 0 => folder.join(TIMELINE),
                 _ => folder.join(format!("{}-{TIMELINE}", at + 1)),
             };
-            self.store.copy_out(timeline, source, &path).await?;
+            match self.store.copy_out(&input.artifact, input.place(), &path).await {
+                // It was made here, and is made anew for whoever asks again.
+                Err(StoreError::Corrupt { .. }) if input.is_made() => {
+                    let raw = Inputs::from(input.clone());
+                    self.store.forget_derived(&Derivation::Timeline, &raw).await?;
+                    return Err(ConversionError::UnderWay);
+                }
+                copied => copied?,
+            }
             paths.push(path);
         }
-        let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
-        let made = self.converter.convert(&self.request, &paths).await?;
-        let file = SourceFile {
-            name: self.request.file_name(),
-            output: self.inputs.first.timeline.type_,
-            media_type: self.request.media_type().to_owned(),
-            content: Arc::new(made),
+        Ok(paths)
+    }
+
+    /// Copies of the files of the raw capture.
+    async fn raw(&self, folder: &Path) -> Result<RawCapture, ConversionError> {
+        let Input { manifest, .. } = &self.inputs.first;
+        let copy = async |name: &str| {
+            let is_raw = |artifact: &&Artifact| artifact.type_ == Output::Raw;
+            let Some(artifact) = manifest.artifact(name).filter(is_raw) else {
+                return Ok(None);
+            };
+            let path = folder.join(name);
+            let copied = self.store.copy_out(artifact, self.inputs.first.place(), &path).await;
+            copied.map(|()| Some(path))
         };
-        Ok(self.store.keep_derived(&self.request, &self.inputs, &file).await?)
+        Ok(RawCapture {
+            report: copy(REPORT).await?,
+            samples: copy(SAMPLES).await?,
+            session_id: manifest.session.id.clone(),
+            captured: manifest.captured.clone(),
+        })
     }
 }

@@ -1,31 +1,61 @@
 //! What derived artifacts are made of.
 
-use flopwatch_api::artifact::{Artifact, Output, TIMELINE};
+use flopwatch_api::artifact::{Artifact, Output, TIMELINE, timeline_source};
 
-use crate::conversion::ConversionError;
 use crate::manifest::{CaptureId, Manifest};
 use crate::store::Source;
 
-/// The timeline of a capture, and where it is read.
+/// One artifact of a capture, and where it is read.
 #[derive(Clone, Debug)]
 pub(crate) struct Input {
     pub(crate) manifest: Manifest,
-    pub(crate) source: Source,
-    pub(crate) timeline: Artifact,
+    pub(crate) artifact: Artifact,
+    /// Where the capture is.
+    source: Source,
+    /// Whether the artifact was made of the capture here, wherever the capture is.
+    is_made: bool,
 }
 
 impl Input {
-    /// Of a capture that was found, and that the caller may read.
-    pub(crate) fn of(manifest: Manifest, source: Source) -> Result<Self, ConversionError> {
-        let timeline = manifest.artifact(TIMELINE).ok_or(ConversionError::NoTimeline)?.clone();
-        Ok(Self {
+    /// The timeline of a capture that was found, and that the caller may read, or the raw capture that one can be made of.
+    pub(crate) fn of(manifest: Manifest, source: Source) -> Option<Self> {
+        let artifact = timeline_source(&manifest.artifacts)?.clone();
+        Some(Self {
             manifest,
+            artifact,
             source,
-            timeline,
+            is_made: false,
         })
     }
 
-    pub(crate) fn capture(&self) -> &CaptureId {
+    /// The timeline that was made of this raw capture.
+    pub(crate) fn made(self, timeline: Artifact) -> Self {
+        Self {
+            artifact: timeline,
+            is_made: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn is_timeline(&self) -> bool {
+        self.artifact.name == TIMELINE
+    }
+
+    pub(crate) const fn is_made(&self) -> bool {
+        self.is_made
+    }
+
+    /// Whether the capture is one of this node.
+    pub(crate) const fn is_of_this_node(&self) -> bool {
+        matches!(self.source, Source::Node)
+    }
+
+    /// Where the artifact is read.
+    pub(crate) const fn place(&self) -> &Source {
+        if self.is_made { &Source::Node } else { &self.source }
+    }
+
+    pub(crate) const fn capture(&self) -> &CaptureId {
         &self.manifest.capture
     }
 }
@@ -43,27 +73,34 @@ impl Inputs {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    /// SHA-256 of each timeline, in order.
+    /// SHA-256 of each artifact, in order.
     pub(crate) fn digests(&self) -> Vec<String> {
-        self.iter().map(|input| input.timeline.sha256.clone()).collect()
+        self.iter().map(|input| input.artifact.sha256.clone()).collect()
     }
 
     /// Captures whose content is not at hand.
     pub(crate) fn missing(&self) -> Vec<CaptureId> {
         let gone = self
             .iter()
-            .filter(|input| matches!(input.source, Source::Received(None)));
+            .filter(|input| matches!(input.place(), Source::Received(None)));
         gone.map(|input| input.capture().clone()).collect()
     }
 
     /// Whether what is made of them needs the right to raw captures.
     pub(crate) fn are_sensitive(&self) -> bool {
         self.iter()
-            .any(|input| input.timeline.sensitive || input.timeline.type_ == Output::Raw)
+            .any(|input| input.artifact.sensitive || input.artifact.type_ == Output::Raw)
     }
 
     /// Whether the first is a capture of another node.
     pub(crate) fn are_of_another_node(&self) -> bool {
-        !matches!(self.first.source, Source::Node)
+        !self.first.is_of_this_node()
+    }
+}
+
+impl From<Input> for Inputs {
+    fn from(first: Input) -> Self {
+        let others = Vec::new();
+        Self { first, others }
     }
 }

@@ -19,6 +19,8 @@ mod access;
 #[cfg(feature = "node")]
 mod conversion;
 #[cfg(feature = "node")]
+mod derivation;
+#[cfg(feature = "node")]
 mod input;
 mod manifest;
 #[cfg(feature = "node")]
@@ -38,7 +40,7 @@ pub use manifest::{
 #[cfg(feature = "node")]
 pub use self::{
     access::Access,
-    conversion::{ConversionError, ConversionLimits, Converter},
+    conversion::{ConversionError, ConversionLimits, Converter, RawCapture},
     metrics::ArtifactMetrics,
     service::ArtifactService,
     store::{EvictionLimits, Listing, Publication, SourceFile, Store, StoreError, StoreOptions, Swept, Usage},

@@ -42,6 +42,10 @@ pub struct Manifest {
     pub created: Timestamp,
     /// The artifacts, in the order of their publication.
     pub artifacts: Vec<Artifact>,
+    /// Categories of events that the profiler was asked to record, by name: what a timeline that is made of the raw capture later says of
+    /// those of which it holds nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub captured: Vec<String>,
 }
 
 /// Why a manifest cannot be used.

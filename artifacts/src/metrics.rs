@@ -1,6 +1,9 @@
 //! What the store and the service count.
 
-use flopwatch_analysis::{Definition, Request, catalogue};
+use flopwatch_analysis::catalogue;
+use flopwatch_api::artifact::TIMELINE;
+
+use crate::derivation::Derivation;
 use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
 /// What came of a request for a derived artifact.
@@ -60,13 +63,12 @@ pub struct ArtifactMetrics {
 
 impl ArtifactMetrics {
     /// A derived artifact was asked for.
-    pub(crate) fn converted(&self, request: &Request, result: Conversion) {
-        self.conversion(request.definition(), result).inc();
+    pub(crate) fn converted(&self, derivation: &Derivation, result: Conversion) {
+        self.conversion(&derivation.form(), result).inc();
     }
 
-    fn conversion(&self, definition: &Definition, result: Conversion) -> IntCounter {
-        let form = definition.file_name();
-        self.conversions.with_label_values(&[&form, result.as_str()])
+    fn conversion(&self, form: &str, result: Conversion) -> IntCounter {
+        self.conversions.with_label_values(&[form, result.as_str()])
     }
 
     /// Where a [`Reviewer`](flopwatch_http::Reviewer) of this service counts.
@@ -106,7 +108,7 @@ impl ArtifactMetrics {
             conversions: IntCounterVec::new(
                 Opts::new(
                     "flopwatch_artifact_conversions_total",
-                    "Results of analyses that were asked for, by what came of it",
+                    "Results of analyses, and timelines of raw captures, that were asked for, by what came of it",
                 ),
                 &["form", "result"],
             )?,
@@ -136,9 +138,10 @@ impl ArtifactMetrics {
         registry.register(Box::new(metrics.corrupt.clone()))?;
         registry.register(Box::new(metrics.refused_connections.clone()))?;
         registry.register(Box::new(metrics.reviews.clone()))?;
-        for definition in catalogue::CATALOGUE {
+        let analyses = catalogue::CATALOGUE.iter().map(|definition| definition.file_name());
+        for form in analyses.chain([TIMELINE.to_owned()]) {
             for result in Conversion::ALL {
-                metrics.conversion(definition, result).reset();
+                metrics.conversion(&form, result).reset();
             }
         }
         registry.register(Box::new(metrics.conversions.clone()))?;

@@ -64,11 +64,11 @@ impl From<ConversionError> for Problem {
     fn from(error: ConversionError) -> Self {
         match error {
             ConversionError::NoTimeline => {
-                Self::NotFound("timeline in this capture that it could be made of".to_owned())
+                Self::NotFound("timeline in this capture, nor a raw one that it could be made of".to_owned())
             }
             ConversionError::NotCaptured => Self::NotCaptured,
             ConversionError::MissingInputs(missing) => Self::MissingInputs(missing),
-            ConversionError::Corrupt => Self::Corrupt("the timeline".to_owned()),
+            ConversionError::Corrupt => Self::Corrupt("the capture".to_owned()),
             ConversionError::ObjectStore(text) => Self::ObjectStore(text),
             ConversionError::Store => Self::Store,
             other => Self::Conversion(other),

@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
 use axum::{Json, Router};
 use flopwatch_analysis::{Request as AnalysisRequest, catalogue};
-use flopwatch_api::artifact::{Artifact, INPUTS_PATH, Output, TIMELINE, artifacts_path};
+use flopwatch_api::artifact::{Artifact, INPUTS_PATH, Output, TIMELINE, artifacts_path, timeline_source};
 use flopwatch_api::capture::SessionReference;
 use flopwatch_http::{Credentials, Denied, Grant, Service, Verb, answer, bearer, is_for_this_machine};
 use futures::StreamExt;
@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
 use crate::conversion::{ConversionError, ConversionLimits, ConversionQueue, Converter};
+use crate::derivation::{Derivation, TIMELINE_TYPE};
 use crate::input::{Input, Inputs};
 use crate::metrics::ArtifactMetrics;
 use crate::problem::Problem;
@@ -37,8 +38,8 @@ use crate::store::{Source, Store, StoreError};
 /// - `GET /v1/namespaces/{namespace}/captures/{capture}/artifacts`: the list, as JSON.
 /// - `GET|HEAD /v1/namespaces/{namespace}/captures/{capture}/artifacts/{name}`: the content; a single range,
 ///   `If-Range` and `If-None-Match` are understood. The entity tag is the SHA-256.
-/// - Likewise under the file name of an export of the [catalogue], where the capture has a timeline and there is a [`Converter`]: it
-///   is made on the first request and kept for a time.
+/// - Likewise `timeline.h5` of a capture of which only the raw one was published, and under the file name of an export of the
+///   [catalogue], where there is a [`Converter`]: it is made on the first request and kept for a time.
 /// - `GET|HEAD /v1/namespaces/{namespace}/captures/{capture}/analyses/{name}?{parameter}={value}`: the result of any analysis of
 ///   the catalogue; further captures are named by `with=NAMESPACE/CAPTURE/UID`.
 /// - A capture of another node, with its UID as `?uid=`, is read from the object store, where there is one.
@@ -211,15 +212,15 @@ async fn list(
             artifact,
         })
         .collect();
-    let timeline = manifest
-        .artifact(TIMELINE)
-        .filter(|timeline| may_raw || !is_raw(timeline));
-    let exports = timeline
-        .filter(|_| inner.queue.is_some())
-        .map(|_timeline| catalogue::artifacts());
-    let forms = exports.into_iter().flatten().map(|(name, definition)| DerivedLink {
+    let source =
+        timeline_source(&manifest.artifacts).filter(|source| inner.queue.is_some() && (may_raw || !is_raw(source)));
+    let timeline = source.filter(|source| source.name != TIMELINE);
+    let timeline = timeline.map(|_raw| (TIMELINE, TIMELINE_TYPE));
+    let exports = source.map(|_| catalogue::artifacts().map(|(name, definition)| (name, definition.media_type())));
+    let forms = timeline.into_iter().chain(exports.into_iter().flatten());
+    let forms = forms.map(|(name, media_type)| DerivedLink {
         name,
-        media_type: definition.media_type(),
+        media_type,
         path: format!("{base}/{name}"),
     });
     let list = ArtifactList {
@@ -247,41 +248,57 @@ async fn fetch(
     let Query(Which { uid }) = which.map_err(Problem::BadQuery)?;
     check_name("artifact", &name).map_err(Problem::BadName)?;
     let export = catalogue::artifact(&name);
-    let found = match uid.filter(|_| export.is_some()) {
+    let may_be_made = export.is_some() || name == TIMELINE;
+    let found = match uid.filter(|_| may_be_made) {
         Some(uid) => find_anywhere(&inner, &namespace, &capture, uid).await,
         None => find(&inner, &namespace, &capture).await,
     };
     let (manifest, source, _) = open(&inner, &headers, &namespace, found, Wanted::Artifact(&name)).await?;
     match (manifest.artifact(&name), export) {
-        (Some(artifact), _) => send(&inner, &headers, artifact).await.map_err(|unsent| match unsent {
-            Unsent::Problem(problem) => problem,
-            Unsent::Damaged(error) => Problem::of_store(&error, &name),
-        }),
-        (None, Some(request)) if inner.queue.is_some() => {
-            let first = Input::of(manifest, source)?;
-            let others = Vec::new();
-            serve_result(&inner, &headers, &request, &Inputs { first, others }).await
+        (Some(artifact), _) if matches!(source, Source::Node) => {
+            send(&inner, &headers, artifact).await.map_err(|unsent| match unsent {
+                Unsent::Problem(problem) => problem,
+                Unsent::Damaged(error) => Problem::of_store(&error, &name),
+            })
+        }
+        (None, request) if inner.queue.is_some() && may_be_made => {
+            let input = input(manifest, source)?;
+            serve_result(&inner, &headers, request, Inputs::from(input)).await
         }
         _ => Err(Problem::NotFound(format!("artifact {name:?} in this capture"))),
     }
 }
 
-/// Answers with the result of an analysis, which is made now unless it was made before.
+/// The timeline of a capture, or the raw capture that one can be made of.
+fn input(manifest: Manifest, source: Source) -> Result<Input, ConversionError> {
+    Input::of(manifest, source).ok_or(ConversionError::NoTimeline)
+}
+
+/// Answers with the result of an analysis, or without a `request` with the timeline of the one raw capture. It is made now unless it was
+/// made before.
 async fn serve_result(
     inner: &Inner,
     headers: &HeaderMap,
-    request: &AnalysisRequest,
-    inputs: &Inputs,
+    request: Option<AnalysisRequest>,
+    inputs: Inputs,
 ) -> Result<Response, Problem> {
     let nobody = || Problem::NotFound("analysis on this server: it serves files alone".to_owned());
     let queue = inner.queue.as_ref().ok_or_else(nobody)?;
-    let artifact = queue.derive(&inner.store, request, inputs).await?;
+    let deadline = queue.deadline();
+    let (derivation, inputs) = match request {
+        None => (Derivation::Timeline, inputs),
+        Some(request) => {
+            let timelines = queue.timelines(&inner.store, inputs, deadline).await?;
+            (Derivation::Analysis(request), timelines)
+        }
+    };
+    let artifact = queue.derive(&inner.store, &derivation, &inputs, deadline).await?;
     match send(inner, headers, &artifact).await {
         Ok(response) => Ok(response),
         Err(Unsent::Problem(problem)) => Err(problem),
         // Damaged, or removed since it was found: the next request makes it anew.
         Err(Unsent::Damaged(StoreError::Corrupt { .. })) => {
-            let forgotten = inner.store.forget_derived(request, inputs).await;
+            let forgotten = inner.store.forget_derived(&derivation, &inputs).await;
             forgotten.map_err(|error| Problem::of_store(&error, &artifact.name))?;
             Err(ConversionError::UnderWay.into())
         }
@@ -425,10 +442,11 @@ async fn open(
     Ok((manifest, source, may_raw))
 }
 
-/// What a name stands for: an artifact, or the timeline that an export is made of.
+/// What a name stands for: an artifact, or what a timeline or an export is made of.
 fn source_of<'a>(manifest: &'a Manifest, name: &str) -> Option<&'a Artifact> {
-    let timeline = || catalogue::artifact(name).and_then(|_export| manifest.artifact(TIMELINE));
-    manifest.artifact(name).or_else(timeline)
+    let is_made = || name == TIMELINE || catalogue::artifact(name).is_some();
+    let source = || is_made().then(|| timeline_source(&manifest.artifacts)).flatten();
+    manifest.artifact(name).or_else(source)
 }
 
 /// Raw by type, or anything else that was published as sensitive.

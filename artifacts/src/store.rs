@@ -71,6 +71,8 @@ pub struct Publication {
     pub session: SessionReference,
     /// When it is published.
     pub created: Timestamp,
+    /// As in [`Manifest`].
+    pub captured: Vec<String>,
 }
 
 /// A file to publish. It is copied.
@@ -270,6 +272,7 @@ impl Store {
             session: publication.session,
             created: publication.created,
             artifacts: files.iter().map(placeholder).collect(),
+            captured: publication.captured,
         };
         // Names first: nothing is copied for a request that cannot be published.
         manifest.validate()?;
@@ -329,7 +332,8 @@ impl Store {
                     name,
                     reason,
                 }) => listing.unreadable.push((namespace, name, reason)),
-                Err(error) => return Err(error),
+                // Of one entry, as of an unreadable one, nothing follows for the others.
+                Err(error) => listing.unreadable.push((namespace, name, error.to_string())),
             }
         }
         Ok(listing)

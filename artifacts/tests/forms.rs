@@ -19,7 +19,7 @@ use std::time::Duration;
 use flopwatch_analysis::{Request, catalogue};
 use flopwatch_api::artifact::{Output, artifacts_path};
 use flopwatch_artifacts::{
-    Access, ArtifactService, CaptureId, ConversionError, ConversionLimits, Converter, Store, StoreOptions,
+    Access, ArtifactService, CaptureId, ConversionError, ConversionLimits, Converter, RawCapture, Store, StoreOptions,
 };
 use flopwatch_http::ReviewerOptions;
 use futures::FutureExt as _;
@@ -71,6 +71,10 @@ impl Converter for Backwards {
             Ok(File::open(output).unwrap())
         }
         .boxed()
+    }
+
+    fn transform<'a>(&'a self, folder: &'a Path, raw: &'a RawCapture) -> BoxFuture<'a, Result<File, ConversionError>> {
+        panic!("no raw capture is here: {} {raw:?}", folder.display());
     }
 
     fn remove<'a>(&'a self, folder: &'a Path) -> BoxFuture<'a, ()> {

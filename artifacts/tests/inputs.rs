@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use flopwatch_analysis::Request;
 use flopwatch_api::artifact::analysis_path;
-use flopwatch_artifacts::{Access, ArtifactService, ConversionError, ConversionLimits, Converter, Store, StoreOptions};
+use flopwatch_artifacts::{
+    Access, ArtifactService, ConversionError, ConversionLimits, Converter, RawCapture, Store, StoreOptions,
+};
 use flopwatch_http::ReviewerOptions;
 use flopwatch_test_harness::Right;
 use futures::FutureExt as _;
@@ -43,6 +45,10 @@ impl Converter for Joined {
         let output = inputs[0].with_file_name("joined");
         std::fs::write(&output, texts.join("+")).unwrap();
         std::future::ready(Ok(File::open(output).unwrap())).boxed()
+    }
+
+    fn transform<'a>(&'a self, folder: &'a Path, raw: &'a RawCapture) -> BoxFuture<'a, Result<File, ConversionError>> {
+        panic!("no raw capture is here: {} {raw:?}", folder.display());
     }
 
     fn remove<'a>(&'a self, folder: &'a Path) -> BoxFuture<'a, ()> {

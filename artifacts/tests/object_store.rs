@@ -100,6 +100,7 @@ fn capture(name: &str) -> (Manifest, Files) {
             id: "0badcafe".to_owned(),
         },
         created: Timestamp::UNIX_EPOCH,
+        captured: Vec::new(),
         artifacts: files
             .iter()
             .map(|(name, type_, content)| artifact(name, *type_, content))

@@ -105,6 +105,7 @@ fn publication(name: &str) -> Publication {
             id: "01234567".into(),
         },
         created: Timestamp::UNIX_EPOCH,
+        captured: Vec::new(),
     }
 }
 

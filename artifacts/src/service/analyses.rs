@@ -9,8 +9,8 @@ use axum::response::Response;
 use flopwatch_analysis::Request;
 use flopwatch_api::artifact::TIMELINE;
 
-use super::{Inner, Wanted, find, find_anywhere, open, serve_result};
-use crate::input::{Input, Inputs};
+use super::{Inner, Wanted, find, find_anywhere, input, open, serve_result};
+use crate::input::Inputs;
 use crate::manifest::{CaptureId, ManifestError};
 use crate::problem::Problem;
 
@@ -72,13 +72,13 @@ pub(super) async fn analyse(
     if !wanted.accepts(with.len().saturating_add(1)) {
         return Err(Problem::InputCount(wanted.as_str()));
     }
-    let first = Input::of(manifest, source)?;
+    let first = input(manifest, source)?;
     let (mut others, mut missing) = (Vec::new(), Vec::new());
     for other in with {
         let found = find_anywhere(&inner, &other.namespace, &other.name, other.uid.clone()).await;
         let is_absent = matches!(found, Ok(None));
         match open(&inner, &headers, &other.namespace, found, timeline).await {
-            Ok((manifest, source, _)) => others.push(Input::of(manifest, source)?),
+            Ok((manifest, source, _)) => others.push(input(manifest, source)?),
             Err(Problem::NotFound(_)) if is_absent => missing.push(other),
             Err(problem) => return Err(problem),
         }
@@ -86,7 +86,7 @@ pub(super) async fn analyse(
     if !missing.is_empty() {
         return Err(Problem::MissingInputs(missing));
     }
-    serve_result(&inner, &headers, &request, &Inputs { first, others }).await
+    serve_result(&inner, &headers, Some(request), Inputs { first, others }).await
 }
 
 #[cfg(test)]

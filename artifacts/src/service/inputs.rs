@@ -70,6 +70,7 @@ pub(super) async fn take(
             media_type: "application/x-hdf5".to_owned(),
             sensitive: named.sensitive,
         }],
+        captured: Vec::new(),
     };
     let counter = inner.metrics.received_bytes.clone();
     let content = body

@@ -4,7 +4,7 @@
 //! derived/<namespace>/<capture>.json   the results of a capture: of which analysis and timelines, when, and which objects they are
 //! ```
 //!
-//! A result is found by the digests of its timelines, in their order, and [`Request::key`], which names the analysis with its version and
+//! A result is found by the digests of what it was made of, in their order, and [`Derivation::key`], which names the analysis with its version and
 //! its parameters: one that an older version made is never served, and goes like any other.
 //!
 //! Everything here can be made again, so what cannot be read is removed.
@@ -15,7 +15,6 @@ use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
-use flopwatch_analysis::Request;
 use flopwatch_api::artifact::Artifact;
 use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
@@ -25,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 
 use super::{CHUNK_BYTES, Source, SourceFile, Store, StoreError, io_error};
+use crate::derivation::Derivation;
 use crate::input::Inputs;
 use crate::manifest::{CaptureId, MAX_MANIFEST_BYTES, ManifestError, check_name, is_sha256};
 
@@ -48,9 +48,9 @@ pub(super) struct Derived {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Kept {
-    /// [`Request::key`].
+    /// [`Derivation::key`].
     key: String,
-    /// SHA-256 of each timeline that it was made of, in order.
+    /// SHA-256 of each artifact that it was made of, in order.
     of: Vec<String>,
     /// When it was made.
     made: Timestamp,
@@ -78,9 +78,9 @@ impl Kept {
         format!("{} {}", self.key, self.of.join(" "))
     }
 
-    /// Whether the result of `request` on the same captures replaces this one: the first may have been published anew.
-    fn is_replaced_by(&self, request: &Request, of: &[String]) -> bool {
-        self.key == request.key() && self.of.get(1..) == of.get(1..)
+    /// Whether the result of `derivation` on the same captures replaces this one: the first may have been published anew.
+    fn is_replaced_by(&self, derivation: &Derivation, of: &[String]) -> bool {
+        self.key == derivation.key() && self.of.get(1..) == of.get(1..)
     }
 }
 
@@ -114,21 +114,26 @@ fn outlived(
 }
 
 impl Store {
-    /// The result of `request` on captures, where it was made before and may still be used.
-    pub(crate) async fn derived(&self, request: &Request, inputs: &Inputs) -> Result<Option<Artifact>, StoreError> {
+    /// What `derivation` makes of captures, where it was made before and may still be used.
+    pub(crate) async fn derived(
+        &self,
+        derivation: &Derivation,
+        inputs: &Inputs,
+    ) -> Result<Option<Artifact>, StoreError> {
+        let key = derivation.key();
         let (oldest, capture, of) = (self.oldest_result(), inputs.first.capture(), inputs.digests());
         let Some(derived) = self.record(&place_of(capture)).await? else {
             return Ok(None);
         };
-        let fits = |kept: &&Kept| kept.key == request.key() && kept.of == of && kept.made >= oldest;
+        let fits = |kept: &&Kept| kept.key == key && kept.of == of && kept.made >= oldest;
         let found = derived.kept.iter().find(fits).map(|kept| kept.artifact.clone());
         Ok(found.filter(|_| derived.capture == *capture))
     }
 
-    /// Keeps a copy of `file` as the result of `request` on captures, and removes others where the bounds ask for it.
+    /// Keeps a copy of `file` as what `derivation` makes of captures, and removes others where the bounds ask for it.
     pub(crate) async fn keep_derived(
         &self,
-        request: &Request,
+        derivation: &Derivation,
         inputs: &Inputs,
         file: &SourceFile,
     ) -> Result<Artifact, StoreError> {
@@ -143,7 +148,7 @@ impl Store {
         // Shared with publications: no removal comes between the content and what refers to it.
         let contents = self.contents.read().await;
         let changing = self.derived_change.lock().await;
-        for input in inputs.iter().filter(|input| matches!(input.source, Source::Node)) {
+        for input in inputs.iter().filter(|input| input.is_of_this_node()) {
             // It may have been removed, or have been published anew, while the result was made.
             let CaptureId { namespace, name, .. } = input.capture();
             if self.get(namespace, name).await?.as_ref() != Some(&input.manifest) {
@@ -172,9 +177,9 @@ impl Store {
                 remote: inputs.are_of_another_node(),
                 kept: Vec::new(),
             });
-        derived.kept.retain(|kept| !kept.is_replaced_by(request, &of));
+        derived.kept.retain(|kept| !kept.is_replaced_by(derivation, &of));
         let kept = Kept {
-            key: request.key().to_owned(),
+            key: derivation.key(),
             of,
             made: Timestamp::now(),
             artifact: artifact.clone(),
@@ -191,12 +196,12 @@ impl Store {
     }
 
     /// Forgets a result whose content turned out to be damaged. Safe to repeat.
-    pub(crate) async fn forget_derived(&self, request: &Request, inputs: &Inputs) -> Result<(), StoreError> {
+    pub(crate) async fn forget_derived(&self, derivation: &Derivation, inputs: &Inputs) -> Result<(), StoreError> {
         let contents = self.contents.write().await;
         let changing = self.derived_change.lock().await;
         let (key, of) = (place_of(inputs.first.capture()), inputs.digests());
         if let Some(mut derived) = self.record(&key).await? {
-            derived.kept.retain(|kept| !kept.is_replaced_by(request, &of));
+            derived.kept.retain(|kept| !kept.is_replaced_by(derivation, &of));
             self.write_record(&key, &derived).await?;
         }
         drop(changing);

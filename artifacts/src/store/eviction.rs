@@ -110,6 +110,7 @@ mod tests {
             capture: id(name),
             session: flopwatch_api::capture::SessionReference::default(),
             created: Timestamp::from_second(second).unwrap(),
+            captured: Vec::new(),
             artifacts: objects.iter().map(artifact).collect(),
         }
     }

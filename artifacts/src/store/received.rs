@@ -257,6 +257,7 @@ mod tests {
             },
             session: SessionReference::default(),
             created: Timestamp::UNIX_EPOCH,
+            captured: Vec::new(),
             artifacts: vec![Artifact {
                 name: TIMELINE.to_owned(),
                 type_: Output::Timeline,

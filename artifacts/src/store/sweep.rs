@@ -117,11 +117,19 @@ mod tests {
     use crate::metrics::ArtifactMetrics;
     use crate::store::{Publication, SourceFile, StoreOptions};
 
-    /// An object store in which what `stays` names cannot be removed.
+    /// An object store in which what `stays` names cannot be removed, and what `fails` names cannot be read.
     #[derive(Debug)]
     struct Stubborn {
         inner: Arc<dyn ObjectStore>,
         stays: Vec<Path>,
+        fails: Vec<Path>,
+    }
+
+    fn stubborn(path: &Path) -> object_store::Error {
+        object_store::Error::PermissionDenied {
+            path: path.to_string(),
+            source: "it is stubborn".into(),
+        }
     }
 
     impl fmt::Display for Stubborn {
@@ -145,6 +153,9 @@ mod tests {
         }
 
         async fn get_opts(&self, from: &Path, options: GetOptions) -> Result<GetResult> {
+            if self.fails.contains(from) {
+                return Err(stubborn(from));
+            }
             self.inner.get_opts(from, options).await
         }
 
@@ -155,10 +166,7 @@ mod tests {
                 async move {
                     let path = path?;
                     if stays.contains(&path) {
-                        return Err(object_store::Error::PermissionDenied {
-                            path: path.to_string(),
-                            source: "it is stubborn".into(),
-                        });
+                        return Err(stubborn(&path));
                     }
                     inner.delete(&path).await.map(|()| path)
                 }
@@ -193,6 +201,7 @@ mod tests {
                 id: "01234567".to_owned(),
             },
             created: Timestamp::UNIX_EPOCH,
+            captured: Vec::new(),
         };
         let file = SourceFile {
             name: "summary.json".to_owned(),
@@ -204,15 +213,54 @@ mod tests {
         manifest.artifacts[0].sha256.clone()
     }
 
-    #[tokio::test]
-    async fn what_cannot_be_removed_is_counted_and_stops_nothing() {
-        let (root, files) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    async fn open(root: &std::path::Path) -> (Store, ArtifactMetrics) {
         let options = StoreOptions {
             free_bytes_floor: 0,
             ..StoreOptions::default()
         };
         let metrics = ArtifactMetrics::register(&Registry::new()).unwrap();
-        let mut store = Store::open(root.path(), options, metrics.clone()).await.unwrap();
+        (Store::open(root, options, metrics.clone()).await.unwrap(), metrics)
+    }
+
+    #[tokio::test]
+    async fn a_manifest_that_the_disk_does_not_give_hides_no_other_and_nothing_it_may_hold_goes() {
+        let (root, files) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (mut store, _) = open(root.path()).await;
+        for name in ["a", "b", "c"] {
+            publish(&store, files.path(), name).await;
+        }
+        store.objects = Arc::new(Stubborn {
+            inner: Arc::clone(&store.objects),
+            stays: Vec::new(),
+            fails: vec![manifest_path("team", "b")],
+        });
+        let listing = store.list().await.unwrap();
+        let names: Vec<_> = listing
+            .manifests
+            .iter()
+            .map(|manifest| manifest.capture.name.as_str())
+            .collect();
+        assert_eq!(names, ["a", "c"]);
+        let [(namespace, name, reason)] = listing.unreadable.as_slice() else {
+            panic!("{listing:?}");
+        };
+        assert_eq!((namespace.as_str(), name.as_str()), ("team", "b"));
+        assert!(reason.contains("it is stubborn"), "{reason}");
+
+        let live = |name: &str| CaptureId {
+            namespace: "team".to_owned(),
+            name: name.to_owned(),
+            uid: format!("uid-{name}"),
+        };
+        let swept = store.sweep(&HashSet::from([live("a"), live("b")])).await.unwrap();
+        assert_eq!((swept.manifests, swept.objects), (1, 0));
+        assert_eq!(store.stored().await.unwrap().len(), 3);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_removed_is_counted_and_stops_nothing() {
+        let (root, files) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (mut store, metrics) = open(root.path()).await;
         let mut objects = Vec::new();
         // The first of all, one in the middle whose object stays, and the last.
         for name in ["a", "b", "c"] {
@@ -222,6 +270,7 @@ mod tests {
         store.objects = Arc::new(Stubborn {
             inner: Arc::clone(&good),
             stays: vec![manifest_path("team", "a"), object_path(&objects[1])],
+            fails: Vec::new(),
         });
 
         let swept = store.sweep(&HashSet::new()).await.unwrap();

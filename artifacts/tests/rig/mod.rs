@@ -87,6 +87,7 @@ impl Captures {
                 id: "01234567".into(),
             },
             created: Timestamp::UNIX_EPOCH,
+            captured: Vec::new(),
         };
         self.store.publish(publication, files).await.unwrap();
     }

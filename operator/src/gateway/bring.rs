@@ -11,21 +11,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::http::header::{CONTENT_LENGTH, ETAG};
 use axum::http::{HeaderMap, Method, Response};
-use flopwatch_api::artifact::{INPUTS_PATH, artifacts_path};
+use flopwatch_api::artifact::{INPUTS_PATH, TIMELINE, artifacts_path};
 use kube::ResourceExt as _;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 use url::form_urlencoded::Serializer;
 
 use crate::gateway::agents::AgentError;
-use crate::gateway::deliver::Chosen;
+use crate::gateway::deliver::{Chosen, agent_of};
 use crate::gateway::directory::AgentAddress;
 use crate::gateway::problem::Problem;
 use crate::gateway::routes::Gateway;
 
 /// How long a request waits for a capture that is on its way; whoever asks again waits on.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Longest making of a timeline that is to be handed over, and time between two questions for it.
+const MAKING: Duration = Duration::from_mins(30);
+const ASK_AGAIN: Duration = Duration::from_secs(2);
 /// Captures that may be on their way at once.
 const MOST: usize = 16;
 
@@ -128,10 +132,18 @@ impl Gateway {
     /// Reads the timeline where it is, and hands it over as it comes.
     async fn carry(&self, to: &AgentAddress, chosen: &Chosen) -> Result<(), String> {
         let (namespace, capture) = (chosen.namespace(), chosen.capture.name_any());
-        let artifact = &chosen.artifact;
-        let from = format!("{}/{}", artifacts_path(&namespace, &capture), artifact.name);
-        let read = self.read(chosen, &from, &Method::GET, &HeaderMap::new()).await;
-        let content = read.map_err(|problem| problem.in_one_line())?;
+        let mut artifact = chosen.artifact.clone();
+        let from = format!("{}/{TIMELINE}", artifacts_path(&namespace, &capture));
+        let content = if artifact.name == TIMELINE {
+            let read = self.read(chosen, &from, &Method::GET, &HeaderMap::new()).await;
+            read.map_err(|problem| problem.in_one_line())?
+        } else {
+            let made = self.make_timeline(chosen, &from).await;
+            let made = made.map_err(|error| Problem::from(error).in_one_line())?;
+            (artifact.bytes, artifact.sha256) =
+                content_of(&made).ok_or("the agent does not say what the timeline is")?;
+            made
+        };
         let id = chosen.session.status.as_ref().and_then(|status| status.id.as_deref());
         let named = Serializer::new(String::new())
             .append_pair("session", &chosen.session.name_any())
@@ -145,4 +157,26 @@ impl Gateway {
         let given = self.agents.give(to, &path, bytes, content.into_body()).await;
         given.map_err(|error| Problem::from(error).in_one_line())
     }
+
+    /// Has the agent of its node make the timeline of a raw capture, and waits for it.
+    async fn make_timeline(&self, chosen: &Chosen, path: &str) -> Result<Response<Body>, AgentError> {
+        let nobody = || AgentError::NotBrought("its timeline is made on its own node, which is gone".to_owned());
+        let place = agent_of(&chosen.capture).ok_or_else(nobody)?;
+        let begun = Instant::now();
+        loop {
+            match self.agents.fetch(&place, Method::GET, path, &HeaderMap::new()).await {
+                Err(AgentError::Converting | AgentError::Conversions) if begun.elapsed() < MAKING => {
+                    sleep(ASK_AGAIN).await;
+                }
+                other => return other,
+            }
+        }
+    }
+}
+
+/// Bytes and SHA-256 of an artifact, as an answer with the whole of it says.
+fn content_of(answer: &Response<Body>) -> Option<(i64, String)> {
+    let text = |name| answer.headers().get(name)?.to_str().ok();
+    let sha256 = text(ETAG)?.trim_matches('"').to_owned();
+    Some((text(CONTENT_LENGTH)?.parse().ok()?, sha256))
 }

@@ -13,6 +13,7 @@ mod kernels;
 mod listeners;
 mod load;
 mod nodes;
+mod raw;
 mod requests;
 mod rig;
 mod sockets;

@@ -16,7 +16,7 @@ use kube::ResourceExt as _;
 use crate::gateway::agents::AgentError;
 use crate::gateway::directory::AgentAddress;
 use crate::gateway::problem::Problem;
-use crate::gateway::routes::{Gateway, published};
+use crate::gateway::routes::{Gateway, published, source_of_timeline};
 use crate::gateway::token::Token;
 
 /// A capture that an answer is made of: the caller may read its session, and its raw captures where its timeline is as sensitive.
@@ -24,7 +24,7 @@ use crate::gateway::token::Token;
 pub(crate) struct Chosen {
     pub(crate) session: Arc<ProfilingSession>,
     pub(crate) capture: Arc<Capture>,
-    /// The artifact that is read.
+    /// The artifact that is read; the raw capture where its timeline is to be made first.
     pub(crate) artifact: Artifact,
 }
 
@@ -50,15 +50,16 @@ pub(crate) struct ResultPath {
 }
 
 impl Gateway {
-    /// An artifact of a capture whose session the caller may read, if they may read the artifact too.
+    /// An artifact of a capture, or what its timeline is made of, whose session the caller may read, if they may read the artifact too.
     pub(crate) async fn choose(
         &self,
         token: &Token,
         (session, capture): (Arc<ProfilingSession>, Arc<Capture>),
         name: &str,
     ) -> Result<Chosen, Problem> {
-        let artifact = published(&capture, name).ok_or_else(|| nothing_of_that_name(&capture))?;
-        let artifact = artifact.clone();
+        let source = || source_of_timeline(&capture).filter(|_| name == TIMELINE);
+        let artifact = published(&capture, name).or_else(source);
+        let artifact = artifact.ok_or_else(|| nothing_of_that_name(&capture))?.clone();
         if artifact.type_ == Output::Raw || artifact.sensitive {
             let namespace = session.namespace().unwrap_or_default();
             let allowed = self
@@ -85,7 +86,8 @@ impl Gateway {
         method: Method,
         headers: &HeaderMap,
     ) -> Result<Response<Body>, Problem> {
-        let is_made = published(&capture, name).is_none() && catalogue::artifact(name).is_some();
+        let is_known = name == TIMELINE || catalogue::artifact(name).is_some();
+        let is_made = is_known && published(&capture, name).is_none();
         let source = if is_made { TIMELINE } else { name };
         let chosen = self.choose(token, (session, capture), source).await?;
         let path = format!(
@@ -213,7 +215,7 @@ fn nothing_of_that_name(capture: &Capture) -> Problem {
 
 /// The agent that serves a capture's artifacts: of the node that the controller chose, at the address that it says itself. Nothing else
 /// of its URL counts: the path is known, only a holder of that node's certificate is talked to, and what is shown is good at that node alone.
-fn agent_of(capture: &Capture) -> Option<AgentAddress> {
+pub(crate) fn agent_of(capture: &Capture) -> Option<AgentAddress> {
     let url = capture.status.as_ref()?.url.as_deref()?;
     let authority = url.strip_prefix("https://")?.split('/').next()?;
     Some(AgentAddress {

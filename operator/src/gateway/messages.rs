@@ -5,7 +5,7 @@ mod timeline;
 use std::collections::BTreeMap;
 
 use flopwatch_analysis::Definition;
-use flopwatch_api::artifact::{Artifact, Output};
+use flopwatch_api::artifact::{Artifact, Output, TIMELINE};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::{SessionCondition, SessionReason};
@@ -441,6 +441,15 @@ impl DerivedItem {
             name,
             media_type: definition.media_type(),
             about: definition.about,
+        }
+    }
+
+    /// The timeline of a raw capture.
+    pub(crate) const fn timeline() -> Self {
+        Self {
+            name: TIMELINE,
+            media_type: "application/x-hdf5",
+            about: "The timeline file (HDF5), made of the raw capture.",
         }
     }
 }

@@ -12,7 +12,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, Method, Response, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use flopwatch_analysis::catalogue;
-use flopwatch_api::artifact::{Artifact, TIMELINE};
+use flopwatch_api::artifact::{Artifact, TIMELINE, timeline_source};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::phase::Phase;
 use flopwatch_api::session::ProfilingSession;
@@ -208,6 +208,11 @@ pub(crate) fn published<'a>(capture: &'a Capture, name: &str) -> Option<&'a Arti
     artifacts.iter().find(|artifact| artifact.name == name)
 }
 
+/// What the timeline of a capture is read from: the published one, or the raw capture that one can be made of.
+pub(crate) fn source_of_timeline(capture: &Capture) -> Option<&Artifact> {
+    timeline_source(&capture.status.as_ref()?.artifacts)
+}
+
 /// What can be profiled with.
 #[utoipa::path(get, path = "/api/profiling/modes", tag = "sessions",
     responses((status = 200, body = ModeList)), security(()))]
@@ -396,11 +401,10 @@ async fn artifacts(
     let (id, which) = (path(id)?, query(which)?);
     let (_, capture) = gateway.capture(&token, &id, which.capture.as_deref()).await?;
     let status = capture.status.clone().unwrap_or_default();
-    let forms = published(&capture, TIMELINE).map(|_timeline| {
-        let exports = catalogue::artifacts();
-        exports
-            .map(|(name, definition)| DerivedItem::of(name, definition))
-            .collect()
+    let forms = source_of_timeline(&capture).map(|source| {
+        let timeline = (source.name != TIMELINE).then(DerivedItem::timeline);
+        let exports = catalogue::artifacts().map(|(name, definition)| DerivedItem::of(name, definition));
+        timeline.into_iter().chain(exports).collect()
     });
     Ok(Json(ArtifactList {
         session_id: id,
@@ -412,7 +416,7 @@ async fn artifacts(
 
 /// An artifact of a capture, or a derived artifact of its timeline: a single range, `If-Range` and `If-None-Match` are understood.
 ///
-/// Derived artifacts (`timeline.csv`, `timeline.parquet`, `samples.csv`, `samples.parquet`, `timeline.json.gz`, `timeline.pftrace`, `events.json`, `kernels.json`) are made on the
+/// Derived artifacts (`timeline.h5` of a capture of which only the raw one is kept, `timeline.csv`, `timeline.parquet`, `samples.csv`, `samples.parquet`, `timeline.json.gz`, `timeline.pftrace`, `events.json`, `kernels.json`) are made on the
 /// first request and kept for a time. One that takes long answers 503 with the reason `Converting`: ask again after `Retry-After`.
 #[utoipa::path(method(get, head), path = "/api/profiling/session/{id}/artifacts/{name}", tag = "artifacts",
     params(
@@ -444,7 +448,7 @@ async fn artifact(
     gateway.stream(&token, found, &name, method, &headers).await
 }
 
-/// The timeline file (HDF5) of a capture, at `ID.h5`; at `ID` its earliest 100,000 events as JSON (`{session_id, total_duration_ns,
+/// The timeline file (HDF5) of a capture, at `ID.h5`, of one of which only the raw capture is kept made of that on the first request; at `ID` its earliest 100,000 events as JSON (`{session_id, total_duration_ns,
 /// total_events, events}`), made like any form of it. With any of `from`, `to`, `category`, `after` and `limit` the events that are
 /// asked for, in pages: the result of the analysis `events`, whose `next` is the next page's `after`; the file is always whole. A single range, `If-Range` and
 /// `If-None-Match` are understood.
@@ -510,7 +514,7 @@ async fn kernels(
     gateway.stream(&token, found, KERNELS, method, &headers).await
 }
 
-/// Whether the timeline file can be fetched.
+/// Whether the timeline file can be fetched; without `artifact` it is made of the raw capture on the first request.
 #[utoipa::path(get, path = "/api/profiling/timeline/{id}/status", tag = "artifacts",
     params(SessionPath, CaptureQuery),
     responses(
@@ -543,7 +547,7 @@ async fn timeline_status(
         Err(problem) => return Err(problem),
     };
     let artifact = published(&capture, TIMELINE).map(ArtifactItem::of);
-    let status = match (&artifact, Phase::of(&capture).has_ended()) {
+    let status = match (source_of_timeline(&capture), Phase::of(&capture).has_ended()) {
         (Some(_), _) => TimelineState::Ready,
         (None, true) => TimelineState::Absent,
         (None, false) => TimelineState::Pending,

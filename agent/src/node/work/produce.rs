@@ -1,5 +1,8 @@
 //! Makes the published files of what was collected.
 
+use std::fs::File;
+
+use flopwatch_api::artifact::{Output, SAMPLES};
 use flopwatch_api::capture::CaptureSummary;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_artifacts::{Manifest, Publication, SourceFile};
@@ -13,12 +16,13 @@ use crate::failure::{Failure, chain};
 use crate::node::sweep::{capture_id, remove_folder};
 use crate::pipeline::{self, Wanted};
 use crate::serve::source_file;
-use crate::transform::SAMPLES;
 use crate::workplace::{self, Workplace};
 
 /// Files to publish and what they hold.
 pub(super) struct Produced {
     files: Vec<SourceFile>,
+    /// Names of the categories that were recorded.
+    captured: Vec<String>,
     pub(super) summary: CaptureSummary,
 }
 
@@ -38,6 +42,8 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
         session_id: Some(spec.session_ref.id.clone()),
         device: spec.transform.device,
     };
+    let captured = recipe.captured.iter().map(|category| category.name().to_owned());
+    let captured = captured.collect();
     // A child that was killed because the capture was ended is no reason of its own.
     let failed = |error: pipeline::Error| match work.interrupted() {
         Err(ended) => ended,
@@ -61,7 +67,19 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
             files.extend(source_file(name, products.open(name).map_err(failed)?));
         }
     }
-    Ok(Produced { files, summary })
+    if spec.outputs.contains(&Output::Raw) && !spec.outputs.contains(&Output::Timeline) {
+        // The timeline may be made later, and these are in no report.
+        let failed = Failure::because(CaptureReason::StoreFailed);
+        files.extend(source_file(
+            SAMPLES,
+            File::open(work.spool.join(SAMPLES)).map_err(failed)?,
+        ));
+    }
+    Ok(Produced {
+        files,
+        captured,
+        summary,
+    })
 }
 
 /// The children's folder in the capture's own, without what the children of an earlier agent left.
@@ -77,6 +95,7 @@ pub(super) async fn publish(work: &Work<'_>, produced: &Produced) -> Result<Mani
         capture: capture_id(work.capture),
         session: work.capture.spec.session_ref.clone(),
         created: Timestamp::now(),
+        captured: produced.captured.clone(),
     };
     let published = work.node.store.publish(publication, &produced.files).await;
     published.map_err(|error| store_failure(&error))

@@ -17,6 +17,7 @@ use flopwatch_http::{Server, ServerLimits};
 use jiff::Timestamp;
 use kube::Client;
 use prometheus::Registry;
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -119,6 +120,19 @@ impl Agent {
         publish(&self.store, self.folder.path(), timeline, capture, session).await
     }
 
+    /// Publishes a capture of that session of which the raw file is kept alone; its artifacts as a status has them.
+    pub(super) async fn publish_raw(&mut self, report: &[u8], capture: &str, session: (&str, &str)) -> Value {
+        let report = file(
+            self.folder.path(),
+            "capture.nsys-rep",
+            Output::Raw,
+            "application/octet-stream",
+            report,
+        );
+        self.manifest = publish_files(&self.store, &[report], capture, session).await;
+        serde_json::to_value(&self.manifest.artifacts).unwrap()
+    }
+
     /// Timelines of other nodes that it took.
     pub(super) fn inputs_taken(&self) -> u64 {
         let text = prometheus::TextEncoder::new()
@@ -181,28 +195,28 @@ async fn open_store(folder: &Path, registry: &Registry) -> (Store, ArtifactMetri
     (store.unwrap(), metrics)
 }
 
-async fn publish(
-    store: &Store,
-    folder: &Path,
-    timeline: &[u8],
-    capture: &str,
-    (session, id): (&str, &str),
-) -> Manifest {
-    let file = |name: &str, output: Output, media_type: &str, content: &[u8]| {
-        let path = folder.join(name);
-        std::fs::write(&path, content).unwrap();
-        SourceFile {
-            name: name.into(),
-            output,
-            media_type: media_type.into(),
-            content: Arc::new(std::fs::File::open(path).unwrap()),
-        }
-    };
+async fn publish(store: &Store, folder: &Path, timeline: &[u8], capture: &str, session: (&str, &str)) -> Manifest {
+    let file = |name, output, media_type, content| file(folder, name, output, media_type, content);
     let files = [
         file("timeline.h5", Output::Timeline, "application/x-hdf5", timeline),
         file("summary.json", Output::Summary, "application/json", b"{}"),
         file("capture.nsys-rep", Output::Raw, "application/octet-stream", b"secret"),
     ];
+    publish_files(store, &files, capture, session).await
+}
+
+fn file(folder: &Path, name: &str, output: Output, media_type: &str, content: &[u8]) -> SourceFile {
+    let path = folder.join(name);
+    std::fs::write(&path, content).unwrap();
+    SourceFile {
+        name: name.into(),
+        output,
+        media_type: media_type.into(),
+        content: Arc::new(std::fs::File::open(path).unwrap()),
+    }
+}
+
+async fn publish_files(store: &Store, files: &[SourceFile], capture: &str, (session, id): (&str, &str)) -> Manifest {
     let publication = Publication {
         capture: CaptureId {
             namespace: "team".into(),
@@ -214,6 +228,7 @@ async fn publish(
             id: id.into(),
         },
         created: Timestamp::UNIX_EPOCH,
+        captured: Vec::new(),
     };
-    store.publish(publication, &files).await.unwrap()
+    store.publish(publication, files).await.unwrap()
 }

@@ -16,7 +16,7 @@ use super::stored::bucket;
 const ANALYSES: &str = "/api/profiling/session/0badcafe/analyses";
 
 /// A timeline file that holds nothing.
-fn empty() -> Vec<u8> {
+pub(super) fn empty() -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("timeline.h5");
     timeline_file::write(&Timeline::default(), &path).unwrap();
