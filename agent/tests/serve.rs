@@ -174,6 +174,7 @@ fn exported(nsys: &Path, report: &Path, folder: &Path) -> PathBuf {
 }
 
 /// What is at an address, once it is made.
+#[expect(clippy::disallowed_methods, reason = "there is no runtime")]
 fn made(url: &str) -> (u16, Vec<u8>) {
     for _ in 0..60 {
         match get(url) {

@@ -54,6 +54,30 @@ async fn a_capture_of_a_profiler_that_was_added_is_published_with_what_it_record
 }
 
 #[tokio::test]
+async fn a_capture_that_keeps_its_raw_files_alone_keeps_all_that_its_timeline_is_made_of() {
+    let sample = Sample::default();
+    let rig = rig(&sample);
+    ask(&rig, "Kineto", "cpu_op");
+    rig.server.edit("captures", "team", "c", |capture| {
+        capture["spec"]["outputs"] = json!(["Raw"]);
+    });
+    let life = rig.live().await;
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "Succeeded", "{message}");
+    let capture = rig.server.get("captures", "team", "c").unwrap();
+    let artifacts = capture["status"]["artifacts"].as_array().unwrap();
+    let [samples] = artifacts.as_slice() else {
+        panic!("{artifacts:?}");
+    };
+    let found = (&samples["name"], &samples["type"], &samples["sensitive"]);
+    assert_eq!(found, (&json!("samples.json"), &json!("Raw"), &json!(true)));
+    let manifest = std::fs::read(rig.manifest("c")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
+    assert_eq!(manifest["captured"], json!(["cpu_op"]));
+    life.end().await;
+}
+
+#[tokio::test]
 async fn auto_takes_the_profiler_that_was_added_where_it_is_the_deepest_that_is_open() {
     let sample = Sample::default();
     let rig = rig(&sample);

@@ -13,6 +13,7 @@ use flopwatch_agent::workplace::Workplace;
 use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_trace::model::Category;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +92,7 @@ impl Profiler for Sample {
     fn steps(&self, _: &State, raw: &RawFiles, _: &Workplace, _: &Toolbox) -> Result<Recipe, Failure> {
         Ok(Recipe {
             export: Some(raw.path(TRACE)),
+            captured: vec![Category::CpuOp],
             ..Recipe::default()
         })
     }

@@ -11,7 +11,7 @@ use crate::measures::gpu::{Gpu, Window};
 use crate::measures::interval::Interval;
 use crate::measures::work::{GPU_WORK, GpuWork, NAMED_WORK};
 use crate::model::Timeline;
-use crate::needs::{Needs, Selection};
+use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::{Bars, Cell, Page, Place, Series, Table, Unit};
 

@@ -13,7 +13,7 @@ use crate::measures::gpu::Gpu;
 use crate::measures::kernel_class::WorkClass;
 use crate::measures::work::{GPU_WORK, GpuWork, NAMED_WORK};
 use crate::model::{Category, Figures, Timeline, approximate, figures_by_key, index};
-use crate::needs::{Needs, Selection};
+use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::{Bars, Cell, Page, Series, Table, Unit};
 

@@ -12,7 +12,7 @@ use crate::measures::interval::{Interval, Intervals};
 use crate::measures::kernel_class::WorkClass;
 use crate::measures::work::{GPU_WORK, GpuWork, NAMED_WORK};
 use crate::model::Timeline;
-use crate::needs::{Needs, Selection};
+use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Page, Table, Unit};
 

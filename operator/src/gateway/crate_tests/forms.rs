@@ -164,7 +164,9 @@ async fn a_form_that_cannot_be_made_or_not_yet_says_so() {
 async fn a_capture_without_a_timeline_has_no_forms() {
     let rig = Rig::new().await;
     let mut bare = artifacts();
-    bare.as_array_mut().unwrap().retain(|artifact| artifact["type"] == "Summary");
+    bare.as_array_mut()
+        .unwrap()
+        .retain(|artifact| artifact["type"] == "Summary");
     rig.capture("train-a", &format!("https://{}/x", rig.agent.address), &bare);
     assert_eq!(rig.get(&path(EVENTS_CSV), "reader").await.status, 404);
     let list = rig
