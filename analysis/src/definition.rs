@@ -43,7 +43,7 @@ pub trait Analysis {
     fn run(inputs: &Inputs<'_>, params: &Self::Params) -> Result<Self::Output, AnalysisError>;
 
     /// The result as people read it. Without words of its own an analysis whose result is a table (see [`Tabular`]) has that table, and
-    /// any other has its JSON.
+    /// any other its figures as tiles and its lists as tables.
     fn page(output: &Self::Output) -> Result<Page, AnalysisError> {
         let value = serde_json::to_value(output).map_err(AnalysisError::Json)?;
         Ok(crate::tabular::page_of(

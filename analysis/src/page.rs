@@ -92,6 +92,8 @@ pub enum Unit {
     None,
     /// Nanoseconds.
     Ns,
+    /// A time in ns since the session's start, shown in seconds to the µs.
+    Instant,
     /// Bytes.
     Bytes,
     /// Bytes per second.
@@ -231,7 +233,7 @@ impl TableColumn {
     /// The head where numbers are shown with their unit: the title without a unit of its own.
     pub(crate) fn heading(&self) -> &str {
         match self.unit {
-            Unit::Ns => self.title.trim_end_matches(" (ns)"),
+            Unit::Ns | Unit::Instant => self.title.trim_end_matches(" (ns)"),
             Unit::Percent => self.title.trim_end_matches(" (%)"),
             _ => &self.title,
         }

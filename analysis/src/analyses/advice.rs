@@ -210,7 +210,7 @@ fn rules(output: &Advice) -> Table {
         let thresholds = rule.thresholds.iter().map(|threshold| {
             let unit = match threshold.unit {
                 Unit::Percent => " %",
-                Unit::Ns => " ns",
+                Unit::Ns | Unit::Instant => " ns",
                 Unit::Bytes => " bytes",
                 _ => "",
             };

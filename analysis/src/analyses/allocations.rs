@@ -323,7 +323,7 @@ fn page(about: &str, result: &AllocationsResult) -> Page {
         &[
             ("Call", Unit::None),
             ("Kind", Unit::None),
-            ("Start", Unit::Ns),
+            ("Start", Unit::Instant),
             ("Duration", Unit::Ns),
             ("GPU idle meanwhile", Unit::Ns),
             ("In steady state", Unit::None),

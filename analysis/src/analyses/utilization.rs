@@ -359,7 +359,11 @@ impl Analysis for Utilization {
                 name: sampled.metric.clone(),
                 values: sampled.mean_by_bin.clone(),
             }];
-            page.lines(lines(sampled.label(), Unit::None, series));
+            let unit = match sampled.unit.as_str() {
+                "bytes" => Unit::Bytes,
+                _ => Unit::None,
+            };
+            page.lines(lines(sampled.label(), unit, series));
         }
         if !output.series.is_empty() {
             page.table(series_table(output));

@@ -67,7 +67,7 @@ fn head(column: &TableColumn) -> String {
 const fn symbol(unit: Unit) -> &'static str {
     match unit {
         Unit::None => "",
-        Unit::Ns => "ns",
+        Unit::Ns | Unit::Instant => "ns",
         Unit::Bytes => "B",
         Unit::BytesPerSecond => "B/s",
         Unit::FlopPerSecond => "FLOP/s",

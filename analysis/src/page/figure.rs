@@ -24,6 +24,8 @@ pub(crate) fn number(value: f64, unit: Unit) -> String {
     match unit {
         Unit::None => plain(value),
         Unit::Ns => duration(value),
+        // A duration's three or four digits would give neighbours the same time.
+        Unit::Instant => format!("{:.6} s", value / 1e9),
         Unit::Bytes => scaled(value, "B"),
         Unit::BytesPerSecond => scaled(value, "B/s"),
         Unit::FlopPerSecond => scaled(value, "FLOP/s"),
@@ -108,6 +110,7 @@ mod tests {
             (Cell::Integer(-1_500), Unit::Ns, "-1.50 µs"),
             (Cell::Integer(2_500_000), Unit::Ns, "2.50 ms"),
             (Cell::Integer(3_600_000_000_000), Unit::Ns, "3600.00 s"),
+            (Cell::Integer(60_391_234_567), Unit::Instant, "60.391235 s"),
             (Cell::Integer(1_000_000), Unit::Bytes, "1.00 MB"),
             (Cell::Number(2.0e12), Unit::BytesPerSecond, "2.00 TB/s"),
             (Cell::Number(9.89e14), Unit::FlopPerSecond, "989.00 TFLOP/s"),

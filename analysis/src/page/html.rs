@@ -19,8 +19,12 @@ use crate::model::approximate;
 const MOST_ROW_BYTES: usize = 4 << 20;
 /// Most rows of a table: more than people read, and few enough to be sorted at once.
 const MOST_ROWS: usize = 5000;
-/// Longest text of a cell.
-const CELL_CHARACTERS: usize = 200;
+/// Longest text of a cell: few lines of a column of names.
+const CELL_CHARACTERS: usize = 120;
+/// Longest text beside a cell that is shortened.
+const WHOLE_CHARACTERS: usize = 600;
+/// A table of more columns has a page across the paper.
+const WIDE_COLUMNS: usize = 9;
 /// Longest paragraph.
 const TEXT_CHARACTERS: usize = 100_000;
 
@@ -198,7 +202,12 @@ fn tiles(out: &mut String, tiles: &Tiles) {
 /// A table of at most `room` bytes.
 fn table(out: &mut String, table: &Table, inputs: usize, room: usize) {
     let begin = out.len();
-    out.push_str("<section>");
+    let is_wide = table.columns.len() > WIDE_COLUMNS;
+    out.push_str(if is_wide {
+        "<section class=\"wide\">"
+    } else {
+        "<section>"
+    });
     title(out, &table.title);
     paragraph(out, "about", &table.about);
     if table.rows.is_empty() {
@@ -310,6 +319,10 @@ fn cell(out: &mut String, cell: &Cell, column: &TableColumn, look: Look, is_name
             Some(exact) if exact == shown => {}
             exact => put(out, format_args!(" data-v=\"{}\"", exact.unwrap_or_default())),
         }
+    } else if shown.chars().nth(CELL_CHARACTERS).is_some() {
+        out.push_str(" title=\"");
+        text(out, &shortened(&shown, WHOLE_CHARACTERS));
+        out.push('"');
     }
     out.push('>');
     match cell {
@@ -324,7 +337,11 @@ fn place(out: &mut String, row: &TableRow, inputs: usize) {
         out.push_str("<td class=\"n\" data-v=\"\">–</td>");
         return;
     };
-    let [start, end] = [place.start_ns, place.end_ns].map(|ns| number(approximate(ns.into()), Unit::Ns));
+    let start = number(approximate(place.start_ns.into()), Unit::Instant);
+    let length = number(
+        approximate(place.end_ns.saturating_sub(place.start_ns).into()),
+        Unit::Ns,
+    );
     let of = if inputs > 1 {
         format!(" of {}", place.input.saturating_add(1))
     } else {
@@ -333,7 +350,7 @@ fn place(out: &mut String, row: &TableRow, inputs: usize) {
     put(
         out,
         format_args!(
-            "<td class=\"n\" data-v=\"{}\" title=\"{} to {} ns\">{start} – {end}{of}</td>",
+            "<td class=\"n\" data-v=\"{}\" title=\"{} to {} ns\">{start} + {length}{of}</td>",
             place.start_ns, place.start_ns, place.end_ns
         ),
     );
@@ -345,7 +362,8 @@ fn made_by(out: &mut String, document: &Document) {
     out.push_str(", analysis ");
     text(out, &document.analysis);
     put(out, format_args!(" version {}", document.version));
-    for (at, setting) in document.parameters.iter().enumerate() {
+    let given = document.parameters.iter().filter(|setting| setting.value != "null");
+    for (at, setting) in given.enumerate() {
         out.push_str(if at == 0 { ", with " } else { ", " });
         text(out, &shortened(&setting.name, CELL_CHARACTERS));
         out.push_str(" = ");

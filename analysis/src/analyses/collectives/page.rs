@@ -123,7 +123,7 @@ const CALL: [(&str, Unit); 8] = [
     ("Operation", Unit::None),
     ("Group", Unit::None),
     ("GPU", Unit::None),
-    ("Start", Unit::Ns),
+    ("Start", Unit::Instant),
     ("Duration", Unit::Ns),
     ("Message", Unit::Bytes),
     ("Bus bandwidth", Unit::BytesPerSecond),

@@ -173,7 +173,7 @@ fn places(title: &str, rows: &[TimeDifference]) -> Table {
         &[
             ("Name", Unit::None),
             ("Capture", Unit::None),
-            ("Start", Unit::Ns),
+            ("Start", Unit::Instant),
             ("Length", Unit::Ns),
         ],
     );

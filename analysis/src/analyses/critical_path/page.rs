@@ -83,7 +83,7 @@ pub(super) fn of(result: &CriticalPathResult) -> Page {
     let columns = [
         ("Part", Unit::None),
         ("Name", Unit::None),
-        ("Begin", Unit::Ns),
+        ("Begin", Unit::Instant),
         ("Time", Unit::Ns),
     ];
     let mut segments = Table::new("The path", &columns);

@@ -51,7 +51,7 @@ fn longest(result: &HostSyncResult) -> Table {
             ("Wait for", Unit::None),
             ("Process", Unit::None),
             ("Thread", Unit::None),
-            ("Start", Unit::Ns),
+            ("Start", Unit::Instant),
             ("Duration", Unit::Ns),
             ("GPU idle meanwhile", Unit::Ns),
             ("In", Unit::None),

@@ -132,7 +132,7 @@ fn cause(gap: &IdleGap) -> String {
 fn gap_table(output: &IdleTime) -> Table {
     let columns = [
         ("GPU", Unit::None),
-        ("Start", Unit::Ns),
+        ("Start", Unit::Instant),
         ("Length", Unit::Ns),
         ("Class", Unit::None),
         ("Launching thread", Unit::None),

@@ -109,10 +109,12 @@ fn bars(result: &IterationsResult) -> Bars {
         stacked: true,
         labels: drawn()
             .map(|row| {
-                if result.loops > 1 {
-                    format!("{} of row {}", row.number, row.row)
-                } else {
+                if result.loops < 2 {
                     row.number.to_string()
+                } else if drawn().any(|other| other.process == row.process && other.row != row.row) {
+                    format!("process {} row {}: {}", row.process, row.row, row.number)
+                } else {
+                    format!("process {}: {}", row.process, row.number)
                 }
             })
             .collect(),

@@ -40,10 +40,16 @@ pub(super) fn page(of: &Operations) -> Page {
 }
 
 fn tiles(page: &mut Page, of: &Operations) {
+    // Of a profile nobody knows which calls lie inside others.
+    let time = if of.kind == OperationKind::Profile {
+        "Total time of calls"
+    } else {
+        "Time inside operations"
+    };
     page.tiles([
         ("Operations called", of.calls.into(), Unit::None),
         ("Distinct operations", of.distinct.into(), Unit::None),
-        ("Time inside operations", of.self_ns.into(), Unit::Ns),
+        (time, of.self_ns.into(), Unit::Ns),
         ("Average time of a call", of.avg_ns.into(), Unit::Ns),
     ]);
     if let Some(work) = &of.gpu_work {
@@ -178,7 +184,7 @@ fn bottlenecks(list: &[OperationBottleneck]) -> Table {
 
 fn timeline(first: &[OperationCall], all: u64) -> Table {
     let heads = [
-        ("Start", Unit::Ns),
+        ("Start", Unit::Instant),
         ("Length", Unit::Ns),
         ("Operation", Unit::None),
         ("Name as captured", Unit::None),

@@ -65,7 +65,9 @@ fn bars(result: &ThreadsResult) -> Bars {
         title: "Threads that worked longest".to_owned(),
         unit: Unit::Ns,
         stacked: true,
-        labels: threads().map(|row| format!("{}/{}", row.process, row.thread)).collect(),
+        labels: threads()
+            .map(|row| format!("process {} thread {}", row.process, row.thread))
+            .collect(),
         series: vec![
             part("working", |row| row.working_ns),
             part("waiting", |row| row.waiting_ns),

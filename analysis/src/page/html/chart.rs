@@ -12,6 +12,8 @@ const COLOURS: usize = 8;
 const MOST_BARS: usize = 100;
 /// Characters of a label before its bar.
 const LABEL_CHARACTERS: usize = 38;
+/// Characters of a name in a legend.
+const LEGEND_CHARACTERS: usize = 90;
 /// Most points of a line: more than a screen has columns.
 const MOST_POINTS: usize = 1000;
 
@@ -286,7 +288,7 @@ fn legend(out: &mut String, series: &[Series]) {
             which % COLOURS
         );
         out.push_str(&swatch);
-        text(out, &shortened(&series.name, LABEL_CHARACTERS));
+        text(out, &shortened(&series.name, LEGEND_CHARACTERS));
         out.push_str("</li>");
     }
     out.push_str("</ul>");

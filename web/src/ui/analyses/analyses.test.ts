@@ -13,6 +13,7 @@ test.each<[PageCell, PageUnit, string]>([
   [-1500, "ns", "-1.50 µs"],
   [2_500_000, "ns", "2.50 ms"],
   [3_600_000_000_000, "ns", "3600.00 s"],
+  [60_391_234_567, "instant", "60.391235 s"],
   [1_000_000, "bytes", "1.00 MB"],
   [2.0e12, "bytes_per_second", "2.00 TB/s"],
   [9.89e14, "flop_per_second", "989.00 TFLOP/s"],

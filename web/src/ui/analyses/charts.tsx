@@ -10,6 +10,7 @@ const MOST_BARS = 100;
 /** Most points of a line: more than a screen has columns. */
 const MOST_POINTS = 1000;
 const LABEL_CHARACTERS = 44;
+const LEGEND_CHARACTERS = 90;
 
 const [WIDTH, LABELS, FIGURES, BAR, GAP, PLOT] = [1000, 290, 110, 16, 8, 200];
 
@@ -195,7 +196,7 @@ function Legend({ series }: { series: readonly PageSeries[] }) {
           <svg viewBox="0 0 12 12" aria-hidden="true">
             <rect class={`s${which % COLOURS}`} width="12" height="12" />
           </svg>
-          {shortened(name, LABEL_CHARACTERS)}
+          {shortened(name, LEGEND_CHARACTERS)}
         </li>
       ))}
     </ul>

@@ -8,6 +8,7 @@ import { type Guide, Table } from "./table";
 
 export function Document({ document, guide }: { document: PageDocument; guide: Guide }) {
   const { page, inputs } = document;
+  const given = document.parameters.filter(({ value }) => value !== "null");
   return (
     <>
       {inputs.length > 1 && (
@@ -36,7 +37,7 @@ export function Document({ document, guide }: { document: PageDocument; guide: G
       ))}
       <p class="faint made">
         {document.analysis} version {document.version}
-        {document.parameters.length > 0 && `, with ${document.parameters.map(({ name, value }) => `${name} = ${value === "" ? '""' : printable(value)}`).join(", ")}`}
+        {given.length > 0 && `, with ${given.map(({ name, value }) => `${name} = ${value === "" ? '""' : printable(value)}`).join(", ")}`}
       </p>
     </>
   );

@@ -28,6 +28,8 @@ export function figure(value: number, unit: PageUnit, decimals?: number | null):
       return fixed ? value.toFixed(decimals) : plain(value);
     case "ns":
       return inSteps(value, DURATIONS);
+    case "instant":
+      return `${(value / 1e9).toFixed(6)} s`;
     case "bytes":
       return inSteps(value, steps("B"));
     case "bytes_per_second":
@@ -43,12 +45,12 @@ export function figure(value: number, unit: PageUnit, decimals?: number | null):
 
 /** What a column is called where its numbers are shown with their unit. */
 export function titleOf({ title, unit }: PageColumn): string {
-  return unit === "ns" ? title.replace(/ \(ns\)$/, "") : unit === "percent" ? title.replace(/ \(%\)$/, "") : title;
+  return unit === "ns" || unit === "instant" ? title.replace(/ \(ns\)$/, "") : unit === "percent" ? title.replace(/ \(%\)$/, "") : title;
 }
 
 /** The head of a column in CSV: its name for programs, or its title with the unit. */
 export function csvHead({ name, title, unit }: PageColumn): string {
-  const symbol = { none: "", ns: "ns", bytes: "B", bytes_per_second: "B/s", flop_per_second: "FLOP/s", ratio: "ratio", percent: "%" }[unit];
+  const symbol = { none: "", ns: "ns", instant: "ns", bytes: "B", bytes_per_second: "B/s", flop_per_second: "FLOP/s", ratio: "ratio", percent: "%" }[unit];
   return name !== "" ? name : symbol === "" || title.endsWith(")") ? title : `${title} (${symbol})`;
 }
 

@@ -10,9 +10,12 @@ import { filtered, lookOf, sorted } from "./rows";
 /** So many rows are rendered at first, and more on demand. */
 const STEP_ROWS = 200;
 /** Longest text of a cell; the whole is beside it. */
-const CELL_CHARACTERS = 200;
+const CELL_CHARACTERS = 120;
 /** A table of fewer rows is seen whole: there is nothing to look for. */
 const FEW_ROWS = 8;
+
+/** A table of more columns has a page across the paper. */
+const WIDE_COLUMNS = 9;
 
 /** Leads to places: by a link where they are in another capture. */
 export interface Guide {
@@ -40,7 +43,7 @@ export function Table({ name, table, guide }: { name: string; table: PageTable; 
     save(`${name}${table.title === "" ? "" : ` ${table.title}`}.csv`, csvOfRows(columns.map((_, at) => String(at)), keyed, heads));
   };
   return (
-    <section class="block" aria-label={title}>
+    <section class={columns.length > WIDE_COLUMNS ? "block wide" : "block"} aria-label={title}>
       <div class="toolbar">
         {table.title !== "" && <h3>{table.title}</h3>}
         {rows.length > FEW_ROWS && (
