@@ -4,6 +4,7 @@ import "./style.css";
 import "./ui/sessions/sessions.css";
 import { parseAddress } from "./ui/address";
 import { App } from "./ui/app";
+import { fetchAhead } from "./ui/lazily";
 import { Workspace } from "./ui/workspace";
 
 const address = parseAddress(location.search, location.hash);
@@ -18,3 +19,4 @@ if (address.file !== undefined) {
   void workspace.open({ url: new URL(address.file, location.href).href });
 }
 gateway?.arrive().catch((error: unknown) => workspace.report(error));
+fetchAhead();

@@ -99,8 +99,8 @@ try {
   await settled();
   const usages = [await cdp.send("Runtime.getHeapUsage"), ...(await workersHeaps(cdp))];
   const usage = (name) => usages.reduce((sum, of) => sum + of[name], 0);
-  // Of the page and of the worker, deflated as they are sent.
-  const scripts = await page.evaluate(() => performance.getEntriesByType("resource").flatMap(({ name, encodedBodySize }) => (new URL(name).pathname.endsWith(".js") ? [encodedBodySize] : [])));
+  // Of the page and of the worker, deflated as they are sent, until the first picture; those of other pages come when there is time.
+  const scripts = await page.evaluate((painted) => performance.getEntriesByType("resource").flatMap(({ name, encodedBodySize, startTime }) => (new URL(name).pathname.endsWith(".js") && startTime < painted ? [encodedBodySize] : [])), first.firstPaint);
   const bytes = await page.evaluate(() => globalThis.flopwatch.workspace.bytes);
   console.log(
     JSON.stringify({

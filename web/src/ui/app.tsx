@@ -4,9 +4,9 @@ import { useEffect, useState } from "preact/hooks";
 import demo from "../../tests/data/synthetic.h5?url";
 import type { PageDocument } from "../generated/catalogue";
 import * as format from "../view/format";
-import { Dashboard } from "./analyses/dashboard";
 import { FileButton } from "./file-button";
 import { Help } from "./help";
+import { lazily } from "./lazily";
 import { type Page, pagesOf } from "./page";
 import { openInPerfetto, traceUrl } from "./perfetto";
 import { Search } from "./search";
@@ -14,6 +14,8 @@ import { SignIn } from "./sign-in";
 import { useObservable } from "./store";
 import { useDark } from "./dark";
 import type { Status, Workspace } from "./workspace";
+
+const Dashboard = lazily(() => import("./analyses/dashboard"));
 
 const PAGES = pagesOf(import.meta.glob("../pages/*.tsx", { eager: true }));
 

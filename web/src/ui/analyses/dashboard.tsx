@@ -5,10 +5,17 @@ import { dashboardOf } from "../dropped";
 import { Document } from "./document";
 import { Downloads, pageFormats } from "./downloads";
 
+interface Props {
+  readonly what: string;
+  /** The profile; none of the demo. */
+  readonly file: File | undefined;
+  readonly document: PageDocument;
+}
+
 /** No row of a profile is a place in a timeline. */
 const NOWHERE = { go: () => {}, href: () => undefined };
 
-export function Dashboard({ what, file, document }: { what: string; file: File | undefined; document: PageDocument }) {
+export function View({ what, file, document }: Props) {
   return (
     <section class="analysis dashboard" aria-label={`Profile ${what}`}>
       <div class="title">

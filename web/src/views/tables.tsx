@@ -1,0 +1,118 @@
+/** The tables of the summary: sorted and filtered as you like, as CSV, each row a way into the timeline. */
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { Heads, type Order } from "../ui/heads";
+import { type NamedTable, type SummaryRow, tablesOf } from "../ui/summary";
+import { csvOf, figure, filtered, FIGURES, type Figure, save, sorted } from "../ui/table";
+import type { Workspace } from "../ui/workspace";
+
+/** So many rows are rendered at first, and more on demand. */
+const STEP_ROWS = 200;
+const HEADS = FIGURES.map(({ key, title }) => [key, title] as const);
+
+export function View({ workspace }: { workspace: Workspace }) {
+  const [tables, setTables] = useState<readonly NamedTable[]>();
+  const [failure, setFailure] = useState<string>();
+  const [chosen, setChosen] = useState<string>();
+  useEffect(() => {
+    workspace.summary().then(
+      (summary) => setTables(tablesOf(summary)),
+      (error: unknown) => setFailure(error instanceof Error ? error.message : String(error)),
+    );
+  }, [workspace]);
+  if (failure !== undefined) {
+    return (
+      <p class="failure" role="alert">
+        {failure}
+      </p>
+    );
+  }
+  if (!tables) {
+    return <p class="waiting">Reading the tables…</p>;
+  }
+  const table = tables.find((table) => table.key === chosen) ?? tables.find((table) => table.table.rows.length > 0) ?? tables[0];
+  return (
+    <div class="tables">
+      <ul class="choices" aria-label="Tables">
+        {tables.map((one) => (
+          <li key={one.key}>
+            <button type="button" aria-current={one.key === table?.key} onClick={() => setChosen(one.key)}>
+              {one.title} <span class="faint">{one.table.captured ? one.table.rows.length : "not captured"}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+      {table && <OneTable key={table.key} workspace={workspace} table={table} />}
+    </div>
+  );
+}
+
+function OneTable({ workspace, table }: { workspace: Workspace; table: NamedTable }) {
+  const [order, setOrder] = useState<Order<Figure>>({ by: "total", up: false });
+  const [filter, setFilter] = useState("");
+  const [shown, setShown] = useState(STEP_ROWS);
+  const { captured, rows, unit } = table.table;
+  const found = useMemo(() => sorted(filtered(rows, filter), order.by, order.up), [rows, filter, order]);
+  if (!captured) {
+    return <p class="waiting">Not captured: the profiler did not record such events. That says nothing about whether they happened.</p>;
+  }
+  if (rows.length === 0) {
+    return <p class="waiting">Captured, and nothing happened.</p>;
+  }
+  const show = async (row: SummaryRow) => {
+    for (const name of table.categories) {
+      const category = workspace.header?.categories.findIndex((known) => known.name === name) ?? -1;
+      if (category >= 0 && (await workspace.goToName(category, row.name))) {
+        return;
+      }
+    }
+    // Some tables write names more shortly than the timeline does.
+    workspace.show("timeline");
+    await workspace.find(row.name);
+    await workspace.step(true);
+  };
+  return (
+    <section aria-label={table.title}>
+      <div class="toolbar">
+        <h2>{table.title}</h2>
+        <input type="search" placeholder="Filter" aria-label="Filter rows of the table" value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
+        <span class="faint">
+          {found.length} of {rows.length}
+        </span>
+        <button type="button" onClick={() => save(`${table.key}.csv`, csvOf(found, unit))}>
+          CSV
+        </button>
+        <span class="faint">shares are of this table's total, not of the time; click a name to see it in the timeline</span>
+      </div>
+      <div class="table">
+        <table>
+          <Heads columns={HEADS} words="name" order={order} onOrder={setOrder} />
+          <tbody>
+            {found.slice(0, shown).map((row) => (
+              <tr key={`${row.style}/${row.name}`}>
+                {FIGURES.map(({ key }) =>
+                  key === "name" ? (
+                    <td key={key} class="name">
+                      <button type="button" class="link" onClick={() => void show(row)}>
+                        {row.name}
+                      </button>
+                    </td>
+                  ) : (
+                    <td key={key} class="number" title={String(row[key])}>
+                      {figure(row, key, unit)}
+                    </td>
+                  ),
+                )}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        {found.length > shown && (
+          <button type="button" onClick={() => setShown(shown + STEP_ROWS * 5)}>
+            More rows ({found.length - shown})
+          </button>
+        )}
+      </div>
+    </section>
+  );
+}
