@@ -431,3 +431,40 @@ fn the_printed_address_shows_the_timeline_in_a_browser() {
         assert!(message.contains(line), "{message}");
     }
 }
+
+#[test]
+fn analyses_are_shown_with_the_figures_of_their_json_on_screen_from_a_disk_and_on_paper() {
+    const NAMES: [&str; 8] = [
+        "gpu-time",
+        "kernel-types",
+        "kernels-per-stream",
+        "idle",
+        "operations",
+        "iterations",
+        "cuda_gpu_kern_sum",
+        "profiler-kernels",
+    ];
+    let Some(node) = std::env::var_os("FLOPWATCH_NODE") else {
+        println!("skipped: FLOPWATCH_NODE names no Node that would drive a browser");
+        return;
+    };
+    let serving = Serving::of(Path::new(TIMELINE));
+    let output = Command::new(node)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../web/tests/analyses.mjs"))
+        .arg(serving.urls.first().unwrap())
+        .args(NAMES)
+        .output()
+        .unwrap();
+    let message = String::from_utf8_lossy(&output.stdout);
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{message}\n{complaints}");
+    for name in NAMES {
+        assert!(
+            message
+                .lines()
+                .any(|line| line.starts_with(&format!("{name}: ")) && line.ends_with(" cells")),
+            "{message}"
+        );
+    }
+    assert!(!message.contains("no row has a place"), "{message}");
+}

@@ -19,12 +19,18 @@ use crate::model::approximate;
 const MOST_ROW_BYTES: usize = 4 << 20;
 /// Most rows of a table: more than people read, and few enough to be sorted at once.
 const MOST_ROWS: usize = 5000;
-/// Longest text of a cell: few lines of a column of names.
+/// Longest name in a cell: few lines of its column.
 const CELL_CHARACTERS: usize = 120;
+/// Longest sentence in a cell.
+const SENTENCE_CHARACTERS: usize = 400;
+/// Characters of a word, on average, beyond which a text is a name, such as that of a template, and no sentence.
+const WORD_CHARACTERS: usize = 9;
 /// Longest text beside a cell that is shortened.
 const WHOLE_CHARACTERS: usize = 600;
 /// A table of more columns has a page across the paper.
-const WIDE_COLUMNS: usize = 9;
+const WIDE_COLUMNS: usize = 7;
+/// A table of more columns is printed smaller, too.
+const WIDEST_COLUMNS: usize = 15;
 /// Longest paragraph.
 const TEXT_CHARACTERS: usize = 100_000;
 
@@ -202,11 +208,10 @@ fn tiles(out: &mut String, tiles: &Tiles) {
 /// A table of at most `room` bytes.
 fn table(out: &mut String, table: &Table, inputs: usize, room: usize) {
     let begin = out.len();
-    let is_wide = table.columns.len() > WIDE_COLUMNS;
-    out.push_str(if is_wide {
-        "<section class=\"wide\">"
-    } else {
-        "<section>"
+    out.push_str(match table.columns.len() {
+        columns if columns > WIDEST_COLUMNS => "<section class=\"wide widest\">",
+        columns if columns > WIDE_COLUMNS => "<section class=\"wide\">",
+        _ => "<section>",
     });
     title(out, &table.title);
     paragraph(out, "about", &table.about);
@@ -304,6 +309,16 @@ impl Look {
     }
 }
 
+/// Longest text of a cell that holds `shown`.
+fn longest(shown: &str) -> usize {
+    let words = shown.split(' ').count();
+    if shown.chars().count() > words.saturating_mul(WORD_CHARACTERS) {
+        CELL_CHARACTERS
+    } else {
+        SENTENCE_CHARACTERS
+    }
+}
+
 /// Whether a column says when a row began.
 fn has_start(table: &Table) -> bool {
     let mut titles = table.columns.iter().map(|column| column.heading().to_lowercase());
@@ -312,6 +327,7 @@ fn has_start(table: &Table) -> bool {
 
 fn cell(out: &mut String, cell: &Cell, column: &TableColumn, look: Look, is_name: bool) {
     let shown = column.shown(cell);
+    let longest = longest(&shown);
     let (tag, scope) = if is_name { ("th", " scope=\"row\"") } else { ("td", "") };
     put(out, format_args!("<{tag}{scope} class=\"{}\"", look.class()));
     if look == Look::Number {
@@ -319,7 +335,7 @@ fn cell(out: &mut String, cell: &Cell, column: &TableColumn, look: Look, is_name
             Some(exact) if exact == shown => {}
             exact => put(out, format_args!(" data-v=\"{}\"", exact.unwrap_or_default())),
         }
-    } else if shown.chars().nth(CELL_CHARACTERS).is_some() {
+    } else if shown.chars().nth(longest).is_some() {
         out.push_str(" title=\"");
         text(out, &shortened(&shown, WHOLE_CHARACTERS));
         out.push('"');
@@ -327,7 +343,7 @@ fn cell(out: &mut String, cell: &Cell, column: &TableColumn, look: Look, is_name
     out.push('>');
     match cell {
         Cell::Nothing => out.push('–'),
-        _ => text(out, &shortened(&shown, CELL_CHARACTERS)),
+        _ => text(out, &shortened(&shown, longest)),
     }
     put(out, format_args!("</{tag}>"));
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ANALYSES, type PageCell, type PageTable, type PageUnit } from "../../generated/catalogue";
 import { thinned } from "./charts";
-import { csvHead, printable, shown, titleOf } from "./figure";
+import { csvHead, inCell, printable, shown, titleOf } from "./figure";
 import { analysisOf, GROUPED, isComplete, NOTHING, otherHref, othersOf, resultUrl } from "./request";
 import { filtered, isNumeric, sorted } from "./rows";
 
@@ -39,6 +39,14 @@ test("a column says its digits, its unit once, and its name for programs", () =>
 
 test("what would turn or hide the text after it is not shown", () => {
   expect(printable("a\u202eb\u0007c")).toBe("a\ufffdb\ufffdc");
+});
+
+test("a name loses its middle sooner than a sentence", () => {
+  const name = `void ${"at::native::elementwise_kernel<".repeat(8)}`;
+  const sentence = "The host launches too slowly. ".repeat(8).trim();
+  expect(inCell(name)).toMatch(/^void at::.{40,}….*kernel<$/);
+  expect([...inCell(name)].length).toBeLessThanOrEqual(120);
+  expect(inCell(sentence)).toBe(sentence);
 });
 
 test("every analysis is in one group of the list, in the catalogue's order", () => {

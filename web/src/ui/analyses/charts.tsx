@@ -9,7 +9,7 @@ const COLOURS = 8;
 const MOST_BARS = 100;
 /** Most points of a line: more than a screen has columns. */
 const MOST_POINTS = 1000;
-const LABEL_CHARACTERS = 44;
+const LABEL_CHARACTERS = 38;
 const LEGEND_CHARACTERS = 90;
 
 const [WIDTH, LABELS, FIGURES, BAR, GAP, PLOT] = [1000, 290, 110, 16, 8, 200];

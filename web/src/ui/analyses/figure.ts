@@ -66,6 +66,17 @@ export function shortened(text: string, longest: number): string {
   return letters.length <= longest ? letters.join("") : `${letters.slice(0, half).join("")}…${letters.slice(-half).join("")}`;
 }
 
+/** Longest name in a cell, few lines of its column, and longest sentence; the whole is beside it. */
+const [CELL_CHARACTERS, SENTENCE_CHARACTERS] = [120, 400];
+/** Characters of a word, on average, beyond which a text is a name, such as that of a template, and no sentence. */
+const WORD_CHARACTERS = 9;
+
+/** The text of a cell: the middle of a long one is left out, sooner of a name than of a sentence. */
+export function inCell(text: string): string {
+  const isName = text.length > text.split(" ").length * WORD_CHARACTERS;
+  return shortened(text, isName ? CELL_CHARACTERS : SENTENCE_CHARACTERS);
+}
+
 function steps(unit: string): readonly (readonly [string, number])[] {
   return ["", "k", "M", "G", "T", "P", "E"].map((prefix, at) => [prefix + unit, 1e3 ** at] as const);
 }

@@ -4,18 +4,18 @@ import { useMemo, useState } from "preact/hooks";
 import type { PageCell, PageColumn, PageRow, PageTable, Place } from "../../generated/catalogue";
 import { Heads, type Order } from "../heads";
 import { csvOfRows, save } from "../table";
-import { csvHead, printable, shortened, shown, titleOf } from "./figure";
+import { csvHead, inCell, printable, shown, titleOf } from "./figure";
 import { filtered, lookOf, sorted } from "./rows";
 
 /** So many rows are rendered at first, and more on demand. */
 const STEP_ROWS = 200;
-/** Longest text of a cell; the whole is beside it. */
-const CELL_CHARACTERS = 120;
 /** A table of fewer rows is seen whole: there is nothing to look for. */
 const FEW_ROWS = 8;
 
 /** A table of more columns has a page across the paper. */
-const WIDE_COLUMNS = 9;
+const WIDE_COLUMNS = 7;
+/** A table of more columns is printed smaller, too. */
+const WIDEST_COLUMNS = 15;
 
 /** Leads to places: by a link where they are in another capture. */
 export interface Guide {
@@ -43,7 +43,7 @@ export function Table({ name, table, guide }: { name: string; table: PageTable; 
     save(`${name}${table.title === "" ? "" : ` ${table.title}`}.csv`, csvOfRows(columns.map((_, at) => String(at)), keyed, heads));
   };
   return (
-    <section class={columns.length > WIDE_COLUMNS ? "block wide" : "block"} aria-label={title}>
+    <section class={`block${columns.length > WIDE_COLUMNS ? " wide" : ""}${columns.length > WIDEST_COLUMNS ? " widest" : ""}`} aria-label={title}>
       <div class="toolbar">
         {table.title !== "" && <h3>{table.title}</h3>}
         {rows.length > FEW_ROWS && (
@@ -102,7 +102,7 @@ function Row({ row, columns, looks, lead, guide }: RowProps) {
     <tr>
       {columns.map((column, at) => {
         const cell = row.cells[at] ?? null;
-        const text = cell === null ? "–" : shortened(shown(cell, column.unit, column.decimals), CELL_CHARACTERS);
+        const text = cell === null ? "–" : inCell(shown(cell, column.unit, column.decimals));
         return (
           <td key={at} class={looks[at]} title={exact(cell)}>
             {at === lead && row.place ? <Lead place={row.place} text={text} guide={guide} /> : text}
