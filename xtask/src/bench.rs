@@ -76,8 +76,8 @@ struct Bench {
 enum Source {
     /// The name of its file, and the arguments of the bench program that make it, less the file.
     Made(&'static str, &'static [&'static str]),
-    /// A file of the shared corpus, read in its place.
-    Corpus(&'static str),
+    /// The name of its file, an export as SQLite of the shared corpus, and how often it holds that one's events.
+    Longer(&'static str, &'static str, &'static str),
 }
 
 impl Source {
@@ -90,7 +90,15 @@ impl Source {
                 Run::new(program).arg(verb).arg(&file).args(rest).quiet()?;
                 Ok(Some(file))
             }
-            Self::Corpus(name) => Ok(project::corpus()?.map(|corpus| corpus.join(name))),
+            Self::Longer(name, of, times) => {
+                let Some(corpus) = project::corpus()? else {
+                    return Ok(None);
+                };
+                let file = folder.join(name);
+                let run = Run::new(program).arg("make-longer").arg(&file);
+                run.args(["--times", times, "--of"]).arg(corpus.join(of)).quiet()?;
+                Ok(Some(file))
+            }
         }
     }
 }

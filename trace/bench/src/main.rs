@@ -5,6 +5,7 @@
 
 mod analyses;
 mod columns;
+mod longer;
 mod nsys_export;
 mod report;
 mod trace;
@@ -44,6 +45,14 @@ enum Job {
         #[arg(long)]
         megabytes: u64,
     },
+    /// Write an export as SQLite with the events of another one several times.
+    MakeLonger {
+        out: PathBuf,
+        #[arg(long)]
+        of: PathBuf,
+        #[arg(long)]
+        times: u32,
+    },
     /// Read a file of any format.
     Read { input: PathBuf },
     /// Read an export, transform it and write the timeline file.
@@ -78,6 +87,7 @@ fn main() -> Result<()> {
         } => nsys_export::make(&out, kernels, copies, ranges),
         Job::MakeColumns { out, events } => columns::make(&out, events),
         Job::MakeTrace { out, megabytes } => trace::make(&out, megabytes),
+        Job::MakeLonger { out, of, times } => longer::make(&out, &of, times),
         Job::Read { input } => trace::read(&input),
         Job::Convert { input, out } => nsys_export::convert(&input, &out),
         Job::Ingest { input } => nsys_export::ingest(&input),

@@ -6,8 +6,8 @@ use flopwatch_toolchain::requirements;
 pub(super) fn bench() -> Bench {
     Bench {
         name: "diagnose",
-        what: "Findings of an export as SQLite, beside nsys-ai",
-        input: Source::Corpus("nsys-ai/mfu_2gpu_before.sqlite"),
+        what: "Findings of an export as SQLite of 258,000 events, beside nsys-ai",
+        input: Source::Longer("mfu_2gpu.sqlite", "nsys-ai/mfu_2gpu_before.sqlite", "8"),
         ours: &["diagnose"],
         writes: false,
         python: requirements!("bench-nsys-ai"),
