@@ -1,5 +1,7 @@
 //! Pages that the viewer's tests show in a browser: one with every block, as JSON and as HTML, and the dashboard of a profile of operations.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
 use flopwatch_analysis::analyses::operations::profile;
 use flopwatch_analysis::model::{Loss, LossReason};
 use flopwatch_analysis::page::{Bars, Cell, Document, Heading, Lines, Page, Place, Series, Setting, Table, Unit, html};

@@ -70,8 +70,16 @@ pub(crate) struct Table {
     connection: Rc<Connection>,
     name: String,
     rows: usize,
-    columns: Vec<String>,
+    columns: Vec<Column>,
     reading: RefCell<Reading>,
+}
+
+/// A column of a table.
+#[derive(Debug)]
+struct Column {
+    name: String,
+    /// Whether it is declared to hold integers, which any row of it may still belie.
+    is_integer: bool,
 }
 
 impl Table {
@@ -106,7 +114,7 @@ impl Table {
         }
         let mut columns = Vec::new();
         let mut statement = connection
-            .prepare("SELECT name, hidden FROM pragma_table_xinfo(?1)")
+            .prepare("SELECT name, hidden, type LIKE '%INT%' FROM pragma_table_xinfo(?1)")
             .map_err(failed)?;
         let mut found = statement.query([name]).map_err(failed)?;
         while let Some(row) = found.next().map_err(failed)? {
@@ -115,7 +123,10 @@ impl Table {
             if hidden != 0 || column.eq_ignore_ascii_case("_rowid_") {
                 return Err(forged("holding a computed column"));
             }
-            columns.push(column);
+            columns.push(Column {
+                name: column,
+                is_integer: row.get(2).map_err(failed)?,
+            });
         }
         let rows: i64 = connection
             .query_row(
@@ -151,7 +162,7 @@ impl Table {
     }
 
     pub(crate) fn has(&self, column: &str) -> bool {
-        self.columns.iter().any(|known| known == column)
+        self.columns.iter().any(|known| known.name == column)
     }
 
     /// Rows of each slab but for the last one.
@@ -207,9 +218,14 @@ impl Table {
             reading.slab = rows.clone();
             reading.values.clear();
             let wanted = reading.wanted.clone();
-            self.fill(&mut reading, &wanted)?;
+            let likely = if wanted.len() == 1 {
+                self.likely(&key)
+            } else {
+                Vec::new()
+            };
+            self.fill(&mut reading, &wanted, &likely)?;
         } else if !reading.values.contains_key(&key) {
-            self.fill(&mut reading, std::slice::from_ref(&key))?;
+            self.fill(&mut reading, std::slice::from_ref(&key), &[])?;
         }
         // Strings are handed out and so gone: who asks twice has them read twice.
         let taken = if kind == Kind::Text {
@@ -225,10 +241,25 @@ impl Table {
         }
     }
 
-    /// Reads these columns of the slab that `reading` is at.
-    fn fill(&self, reading: &mut Reading, wanted: &[(String, Kind)]) -> Result<(), TableError> {
+    /// What will be asked for beside `key`, the first column of all, as far as the declarations tell: a query per column would read the
+    /// first slab's pages once for each.
+    fn likely(&self, key: &(String, Kind)) -> Vec<(String, Kind)> {
+        let columns = self.columns.iter().filter(|column| column.is_integer);
+        let columns = columns.map(|column| (column.name.clone(), Kind::Number));
+        columns.filter(|column| column != key).collect()
+    }
+
+    /// Reads columns of the slab that `reading` is at: those that are `wanted`, and of those that are `likely` the ones that hold nothing
+    /// but numbers.
+    fn fill(
+        &self,
+        reading: &mut Reading,
+        wanted: &[(String, Kind)],
+        likely: &[(String, Kind)],
+    ) -> Result<(), TableError> {
         let failed = |error: rusqlite::Error| failed(&self.name, &error);
-        let columns: Vec<String> = wanted.iter().map(|(column, _)| quoted(column)).collect();
+        let all = || wanted.iter().chain(likely);
+        let columns: Vec<String> = all().map(|(column, _)| quoted(column)).collect();
         let before = reading.before.get(&reading.slab.start).copied().unwrap_or(i64::MIN);
         // The first row has any number, negative ones too; those behind it follow the last one that was read.
         let from = if reading.before.contains_key(&reading.slab.start) {
@@ -244,8 +275,7 @@ impl Table {
             quoted(&self.name),
             reading.slab.len()
         );
-        let mut out: Vec<Values> = wanted
-            .iter()
+        let mut out: Vec<Values> = all()
             .map(|(_, kind)| match kind {
                 Kind::Number => Values::Numbers(Vec::with_capacity(reading.slab.len())),
                 Kind::Text => Values::Texts(Vec::with_capacity(reading.slab.len())),
@@ -257,14 +287,21 @@ impl Table {
         let mut last = before;
         while let Some(row) = rows.next().map_err(failed)? {
             last = row.get(0).map_err(failed)?;
-            for (at, (values, (column, _))) in out.iter_mut().zip(wanted).enumerate() {
+            for (at, (values, (column, _))) in out.iter_mut().zip(all()).enumerate() {
                 let value = row.get_ref(at + 1).map_err(failed)?;
-                self.push(values, column, value, &mut left)?;
+                let pushed = self.push(values, column, value, &mut left);
+                if at < wanted.len() {
+                    pushed?;
+                }
             }
         }
         reading.before.insert(reading.slab.end, last);
-        for (key, values) in wanted.iter().zip(out) {
-            reading.values.insert(key.clone(), values);
+        for (at, (key, values)) in all().zip(out).enumerate() {
+            // A value that is no number leaves its column short: who asks for it gets the error.
+            let is_whole = matches!(&values, Values::Numbers(numbers) if numbers.len() == reading.slab.len());
+            if at < wanted.len() || is_whole {
+                reading.values.insert(key.clone(), values);
+            }
         }
         Ok(())
     }
