@@ -6,6 +6,8 @@ mod grids;
 mod memory;
 mod named;
 
+use std::cell::OnceCell;
+
 use crate::advice::finding::Evidence;
 use crate::analyses::idle::{IdleCause, host_wait_causes};
 use crate::measures::gap::Gap;
@@ -25,16 +27,6 @@ pub(crate) use named::{Named, times};
 const WARM_UP_ITERATIONS: usize = 2;
 /// Where there are too few iterations the first tenth of the window is taken for warm-up.
 const WARM_UP_PART: u64 = 10;
-
-/// Idle time that began while the host waited.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct DrainedGap {
-    /// The gap.
-    pub(crate) gap: Gap,
-    /// What of it would go if the host did not wait, in ns: the host would get to the next launch earlier by no more than the length of
-    /// the call that it waited in.
-    pub(crate) gain_ns: u64,
-}
 
 /// What is known of a capture.
 #[derive(Debug)]
@@ -59,6 +51,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) calls: Calls<'a>,
     /// Most rows of evidence per finding.
     pub(crate) rows: usize,
+    /// See [`Facts::host_wait_causes`].
+    causes: OnceCell<Vec<IdleCause>>,
 }
 
 impl<'a> Facts<'a> {
@@ -92,6 +86,7 @@ impl<'a> Facts<'a> {
             work_calls,
             calls: Calls::of(timeline),
             rows,
+            causes: OnceCell::new(),
         }
     }
 
@@ -114,23 +109,20 @@ impl<'a> Facts<'a> {
 
     /// The gaps of all GPUs that began while one of `calls` ran, or as it returned: the GPU had done all that it was given while the host
     /// waited for it.
-    pub(crate) fn gaps_begun_in(&self, calls: &Intervals) -> Vec<DrainedGap> {
-        let begun = |gap: &Gap| {
+    pub(crate) fn gaps_begun_in(&self, calls: &Intervals) -> Vec<Gap> {
+        let begun = |gap: &&Gap| {
             let calls = calls.as_slice();
             let behind = calls.partition_point(|call| call.start <= gap.time.start);
             let call = behind.checked_sub(1).and_then(|at| calls.get(at));
-            let call = call.filter(|call| gap.time.start <= call.end)?;
-            Some(DrainedGap {
-                gap: *gap,
-                gain_ns: gap.time.len().min(call.len()),
-            })
+            call.is_some_and(|call| gap.time.start <= call.end)
         };
-        self.gaps().filter_map(begun).collect()
+        self.gaps().filter(begun).copied().collect()
     }
 
     /// What launching threads did while GPUs waited for the host, longest first, as the analysis `idle` tells it; sums over all GPUs.
-    pub(crate) fn host_wait_causes(&self) -> Vec<IdleCause> {
-        host_wait_causes(self.timeline, &self.work, &self.work_calls, self.gaps())
+    pub(crate) fn host_wait_causes(&self) -> &[IdleCause] {
+        self.causes
+            .get_or_init(|| host_wait_causes(self.timeline, &self.work, &self.work_calls, self.gaps()))
     }
 
     /// The pieces of work with the calls that launched them, as the analysis `launches` joins them.

@@ -81,7 +81,7 @@ impl Rule for BatchSize {
         }
         Found::new(format!(
             "Idle time and multiprocessors without a block make {} of the window; {} of kernels run for less than 10 µs, {} of the time of kernels is of grids smaller \
-             than the GPU, and {} of its {} of memory are reserved.",
+             than the GPU, and {} of its {} of memory is reserved.",
             share(unused, window),
             share(short, kernels.count()),
             share(grids.small_ns, grids.known_ns),

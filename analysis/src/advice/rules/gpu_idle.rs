@@ -82,6 +82,10 @@ impl Rule for GpuIdle {
                 found = found.evidence(*what, part, Unit::Ns);
             }
         }
+        for cause in facts.host_wait_causes().iter().take(facts.rows) {
+            let what = format!("meanwhile the launching thread: {}", cause.activity.label());
+            found = found.evidence(what, facts.shared(cause.idle_ns), Unit::Ns);
+        }
         found
             .at(facts.longest_gaps(facts.gaps()))
             .do_this("See the findings below it for what the host did meanwhile; open the longest gaps in the timeline, or list them with their causes (analysis `idle`).")

@@ -14,7 +14,7 @@ use crate::page::Unit;
 pub(super) struct SynchronousCopies;
 
 const SHARE: Threshold = Threshold::percent(
-    "time of such copies beside no kernel, and of the idle time that begins in their calls, of each gap at most the length of the call, of the window",
+    "time of such copies beside no kernel, and of the idle time that begins in their calls, at most the time in these calls, of the window",
     1,
     "ours; the condition is nsys's rule cuda_memcpy_sync, which has no threshold",
 );
@@ -57,22 +57,31 @@ impl Rule for SynchronousCopies {
         let calls = Calls::times(copies.iter().filter_map(|work| call(facts, work)));
         // What the copies take beside no kernel, and the gaps that begin before their calls return.
         let gaps = facts.gaps_begun_in(&calls);
-        let idle = facts.shared(gaps.iter().map(|gap| gap.gain_ns).sum());
+        let idle = facts.gap_time(&gaps).min(calls.len_ns());
         let times: Intervals = copies.iter().map(|work| work.time).collect();
         let exposed = facts.per_gpu(|gpu| times.intersect(&gpu.exposed_memory).len_ns());
         let cost = exposed + idle;
+        let compute = facts.per_gpu(|gpu| gpu.compute.len_ns());
         let window = facts.window.len();
         if !SHARE.reached(cost, window) {
             return Verdict::Quiet;
         }
-        Found::new(format!(
+        let gain = exposed.min(compute) + idle;
+        let mut found = Found::new(format!(
             "The host waited {} for {}; the GPU ran no kernel for {} because of them ({} of the window).",
             time(calls.len_ns()),
-            count(u64::try_from(copies.len()).unwrap_or(u64::MAX), "synchronous copy", "synchronous copies"),
+            count(
+                u64::try_from(copies.len()).unwrap_or(u64::MAX),
+                "synchronous copy",
+                "synchronous copies"
+            ),
             time(cost),
             share(cost, window)
-        ))
-        .worth(cost, "the copies become asynchronous and run beside kernels; of each gap no more than the length of its wait is counted")
+        ));
+        if gain > 0 {
+            found = found.worth(gain, "the copies become asynchronous and run beside kernels, as far as there are any; of idle time no more is counted than the host was blocked");
+        }
+        found
         .evidence("host waiting in the calls", calls.len_ns(), Unit::Ns)
         .evidence("copies without kernels beside them", exposed, Unit::Ns)
         .evidence("idle time that the waits explain", idle, Unit::Ns)

@@ -82,3 +82,47 @@ fn put(out: &mut String, line: &str) {
     out.extend(clean);
     out.push('\n');
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advice::{self, Limits};
+    use crate::model::{Category, Timeline, Track};
+    use crate::testing::Trace;
+
+    const LIMITS: Limits = Limits {
+        findings: 50,
+        evidence: 5,
+    };
+
+    #[test]
+    fn a_capture_without_times_says_so_and_each_reason_once() {
+        let advice = advice::of(&Timeline::default(), LIMITS);
+        let text = render(&advice);
+        assert!(
+            text.starts_with("0 findings. The capture holds no times of GPU work"),
+            "{text}"
+        );
+        let reason = "recorded no kernels;";
+        assert_eq!(text.matches(reason).count(), 1, "{text}");
+        assert!(
+            text.contains("; the host launches too slowly; host synchronisation drains the GPU"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn one_finding_of_one_gpu_is_told_in_the_singular() {
+        let mut trace = Trace::new();
+        let stream = trace.stream(1, 0, 7);
+        trace.event(Category::CudaKernel, stream, "gemm", 0, 1000);
+        trace.thread(1, 1, Track::CudaApi);
+        let text = render(&advice::of(&trace.build(), LIMITS));
+        assert!(
+            text.lines()
+                .next()
+                .is_some_and(|line| line.ends_with("in 1.00 µs of 1 GPU.")),
+            "{text}"
+        );
+    }
+}
