@@ -25,12 +25,13 @@ const same = (what, seen, expected) => {
   }
 };
 
-/** Every number of a result. */
+/** Every number of a result, and the lengths of what has a start and an end. */
 const numbers = (value, into = new Set()) => {
   if (typeof value === "number") {
     into.add(value);
   } else if (value !== null && typeof value === "object") {
     Object.values(value).forEach((inner) => numbers(inner, into));
+    into.add(value.end_ns - value.start_ns);
   }
   return into;
 };
