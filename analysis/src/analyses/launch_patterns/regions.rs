@@ -1,0 +1,161 @@
+//! What each operator or range launched, itself and by those inside it.
+
+use std::collections::BTreeMap;
+
+use crate::measures::holder::{Question, innermost, row_on};
+use crate::measures::launch::Joined;
+use crate::model::{Category, ColumnId, Events, Timeline, Track, index};
+
+/// Names of works in the order in which the works began, as a sum of 128 bits. Two sequences of one sum are taken for equal: of a million
+/// sequences two different ones have one sum with a probability of 1e-27.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Sequence {
+    /// How many works.
+    pub(super) works: u64,
+    sum: u128,
+}
+
+impl Sequence {
+    fn push(&mut self, name: u32) {
+        // FNV-1a of 128 bits by words, with the high half folded into the low one.
+        const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+        const SPREAD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+        self.sum = (self.sum ^ (u128::from(name) + 1).wrapping_mul(SPREAD)).wrapping_mul(PRIME);
+        self.sum ^= self.sum >> 67;
+        self.works += 1;
+    }
+}
+
+/// The operators or ranges of a category, and what they launched.
+#[derive(Debug)]
+pub(super) struct Regions {
+    category: Category,
+    parent: Vec<u32>,
+    sequence: Vec<Sequence>,
+    gpu_ns: Vec<u64>,
+    of_launch: Vec<u32>,
+}
+
+impl Regions {
+    /// Most operators or ranges around a call that it counts for: the innermost of them.
+    pub(super) const MOST_LEVELS: usize = 128;
+
+    /// Those of `events` whose name contains `under`. `numbers` are the numbers of the works' names. The cost is a step per work and region
+    /// around its call.
+    pub(super) fn of(
+        timeline: &Timeline,
+        (category, events): (Category, &Events),
+        under: &str,
+        (joined, numbers): (&Joined, &[u32]),
+    ) -> Self {
+        let fits: Vec<bool> = events.names.iter().map(|name| name.contains(under)).collect();
+        let style = events.column(ColumnId::RangeStyle);
+        let counts = |at: usize| {
+            let name = events.name.get(at).and_then(|name| fits.get(index(*name)));
+            // Ranges of start/end style need not nest.
+            name == Some(&true) && style.and_then(|style| style.get(at)).unwrap_or(0) == 0
+        };
+        let mut regions = Self {
+            category,
+            parent: events.parents(counts),
+            sequence: vec![Sequence::default(); events.len()],
+            gpu_ns: vec![0; events.len()],
+            of_launch: regions_of_launches(timeline, (category, events), counts, joined),
+        };
+        // Launches are in the order in which their works began.
+        for (at, (launch, name)) in joined.launches.iter().zip(numbers).enumerate() {
+            let mut region = regions.of_launch.get(at).copied().unwrap_or(Events::NO_PARENT);
+            for _ in 0..Self::MOST_LEVELS {
+                let place = index(region);
+                let slots = regions.sequence.get_mut(place).zip(regions.gpu_ns.get_mut(place));
+                let Some((sequence, gpu_ns)) = slots else { break };
+                sequence.push(*name);
+                *gpu_ns += launch.work.time.len();
+                region = regions.parent(place);
+            }
+        }
+        regions
+    }
+
+    /// The category of all of them.
+    pub(super) const fn category(&self) -> Category {
+        self.category
+    }
+
+    /// For each launch the innermost region that holds its call, or [`Events::NO_PARENT`].
+    pub(super) fn of_launches(&self) -> &[u32] {
+        &self.of_launch
+    }
+
+    /// The region around the one at `at`, or [`Events::NO_PARENT`].
+    pub(super) fn parent(&self, at: usize) -> u32 {
+        self.parent.get(at).copied().unwrap_or(Events::NO_PARENT)
+    }
+
+    /// What the region at `at` launched.
+    pub(super) fn sequence(&self, at: usize) -> Sequence {
+        self.sequence.get(at).copied().unwrap_or_default()
+    }
+
+    /// Sum of the lengths of what it launched in ns.
+    pub(super) fn gpu_ns(&self, at: usize) -> u64 {
+        self.gpu_ns.get(at).copied().unwrap_or(0)
+    }
+
+    /// Tells `found` each launch of the regions that are keys of `listed`, with what stands there, in the order in which the works began.
+    pub(super) fn works_of(&self, listed: &BTreeMap<u32, usize>, mut found: impl FnMut(usize, usize)) {
+        if listed.is_empty() {
+            return;
+        }
+        let mut is_listed = vec![false; self.parent.len()];
+        for region in listed.keys() {
+            if let Some(slot) = is_listed.get_mut(index(*region)) {
+                *slot = true;
+            }
+        }
+        for (launch, region) in self.of_launch.iter().enumerate() {
+            let mut region = *region;
+            for _ in 0..Self::MOST_LEVELS {
+                let Some(is_listed) = is_listed.get(index(region)) else {
+                    break;
+                };
+                if let Some(place) = listed.get(&region).filter(|_| *is_listed) {
+                    found(*place, launch);
+                }
+                region = self.parent(index(region));
+            }
+        }
+    }
+}
+
+/// For each launch the innermost of `events` that holds its call.
+fn regions_of_launches(
+    timeline: &Timeline,
+    (category, events): (Category, &Events),
+    counts: impl Fn(usize) -> bool,
+    joined: &Joined,
+) -> Vec<u32> {
+    let track = match category {
+        Category::CpuOp => Track::CpuOp,
+        Category::NvtxRange => Track::Nvtx,
+        _ => Track::Annotation,
+    };
+    let rows = row_on(timeline, track);
+    let calls = timeline.capture.events.get(&Category::CudaApi);
+    let row_of = |call: usize| *rows.get(index(*calls?.row.get(call)?))?;
+    let asked = joined.launches.iter().enumerate().filter_map(|(at, launch)| {
+        let row = row_of(launch.at)?;
+        let question = Question { time: launch.call, row };
+        Some((at, question))
+    });
+    let mut asked: Vec<(usize, Question)> = asked.collect();
+    asked.sort_by_key(|(_, question)| question.time.start);
+    let (places, questions): (Vec<usize>, Vec<Question>) = asked.into_iter().unzip();
+    let mut found = vec![Events::NO_PARENT; joined.launches.len()];
+    for (at, region) in places.into_iter().zip(innermost(events, counts, &questions)) {
+        if let Some(slot) = found.get_mut(at) {
+            *slot = region;
+        }
+    }
+    found
+}
