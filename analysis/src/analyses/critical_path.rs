@@ -12,7 +12,7 @@ use crate::input::Inputs;
 use crate::measures::critical_path::{self, PathPart, PathWindow, Segment};
 use crate::measures::exclusive_time::ratio;
 use crate::measures::interval::Interval;
-use crate::measures::iteration::{self, Assignment, IterateBy, IterationOptions, IterationSource, Iterations};
+use crate::measures::iteration::{self, Assignment, IterateBy, IterationOptions, Iterations};
 use crate::measures::work::{GPU_WORK, GpuWork, gpu_work_and};
 use crate::model::{Category, ColumnId, Timeline, index};
 use crate::needs::{Needs, Selection};
@@ -386,7 +386,7 @@ fn choose(timeline: &Timeline, work: &GpuWork, params: &CriticalPathParams) -> R
     })?;
     let window = PathWindow::of_iteration(timeline, &iterations, place);
     let mut window = window.ok_or_else(|| NotCaptured::new("the critical path", "the iteration has no row"))?;
-    if iterations.source == Some(IterationSource::KernelPeriod) {
+    if iterations.is_device_time() {
         window.time = launches_of(timeline, work, &iterations, place).ok_or_else(|| {
             let reason = "the iteration is GPU time, and none of its launches was recorded";
             NotCaptured::new("the critical path", reason)

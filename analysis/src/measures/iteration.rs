@@ -1,10 +1,11 @@
 //! Iterations of the training or inference loop: where each begins and ends, and which GPU work belongs to it.
 //!
-//! They are found from the steps that the profiler marked, else from the range that repeats, else from the period of the kernels'
-//! sequence. [`Iterations::source`] says which, [`Iterations::cautions`] what may be wrong with it. Where nothing repeats clearly there are
+//! They are found from the steps that the profiler marked on the host or derived for a device, else from the range that repeats, else from
+//! the period of the kernels' sequence. [`Iterations::source`] says which, [`Iterations::cautions`] what may be wrong with it. Where nothing repeats clearly there are
 //! no iterations, with the reason in [`Iterations::not_found`].
 
 mod assign;
+mod device_step;
 mod period;
 mod ranges;
 mod share;
@@ -25,7 +26,8 @@ pub const ITERATION_CATEGORIES: &[Category] = gpu_work_and![
     Category::CudaApi,
     Category::NvtxRange,
     Category::Annotation,
-    Category::Step
+    Category::Step,
+    Category::Derived
 ];
 
 /// Columns that they read; rows and names are needed too.
@@ -38,7 +40,7 @@ pub enum IterateBy {
     /// By steps, else by ranges, else by the sequence of kernels.
     #[default]
     Auto,
-    /// By the steps that the profiler marked: `ProfilerStep#N` of PyTorch, step ranges of JAX.
+    /// By the steps that the profiler marked: `ProfilerStep#N` of PyTorch, step ranges of JAX, the line `Steps` of a device.
     Step,
     /// By the NVTX range or annotation that repeats.
     Range,
@@ -61,6 +63,8 @@ pub struct IterationOptions {
 pub enum IterationSource {
     /// Steps that the profiler marked.
     Step,
+    /// The line `Steps` of a device, which XLA's profiler derives of the work of each step: an iteration is time of the device.
+    DeviceStep,
     /// A range that repeats: an iteration is one range.
     Range,
     /// A range that repeats: an iteration is from its start to its next start, because the range holds only a part of the work.
@@ -74,9 +78,10 @@ pub enum IterationSource {
 pub struct Iteration {
     /// The step's number, or how many iterations of its loop are before it.
     pub number: u64,
-    /// Its time: on the host; of [`IterationSource::KernelPeriod`] on the GPU.
+    /// Its time: on the host; of [`IterationSource::KernelPeriod`] and [`IterationSource::DeviceStep`] on the device.
     pub time: Interval,
-    /// The timeline's row: the thread that runs the loop; of [`IterationSource::KernelPeriod`] the stream.
+    /// The timeline's row: the thread that runs the loop; of [`IterationSource::KernelPeriod`] the stream, of
+    /// [`IterationSource::DeviceStep`] the device's line.
     pub row: u32,
     /// The event that it was found from.
     pub event: Option<(Category, u32)>,
@@ -116,6 +121,14 @@ impl Iterations {
         self.list.chunk_by(|one, next| one.row == next.row)
     }
 
+    /// Whether they are time of devices, not of the host.
+    pub fn is_device_time(&self) -> bool {
+        matches!(
+            self.source,
+            Some(IterationSource::KernelPeriod | IterationSource::DeviceStep)
+        )
+    }
+
     fn none(reason: impl Into<String>) -> Self {
         Self {
             not_found: Some(NotCaptured::new("iterations", reason)),
@@ -141,18 +154,28 @@ pub fn of_work(timeline: &Timeline, work: &GpuWork, options: &IterationOptions) 
         return ranges::named(timeline, work, &options.range);
     }
     match options.by {
-        IterateBy::Step => marked(timeline)
+        IterateBy::Step => steps(timeline, work)
             .unwrap_or_else(|| Iterations::none("no steps were marked; call the profiler's step() or annotate steps")),
         IterateBy::Range => ranges::chosen(timeline, work)
             .unwrap_or_else(|| Iterations::none("no range repeats around the launches of GPU work, as many each time")),
         IterateBy::Kernels => period::of(timeline, work),
-        IterateBy::Auto => marked(timeline)
+        IterateBy::Auto => steps(timeline, work)
             .or_else(|| ranges::chosen(timeline, work))
             .unwrap_or_else(|| period::of(timeline, work)),
     }
 }
 
-/// The steps that the profiler marked; of steps inside steps of the same thread the outer ones.
+/// The steps on the host, else those of the devices. Without GPU work that belongs to a step by its launch those of the devices come first: a
+/// step on the host may be over before an accelerator begins it.
+fn steps(timeline: &Timeline, work: &GpuWork) -> Option<Iterations> {
+    if work.all().is_empty() {
+        device_step::of(timeline).or_else(|| marked(timeline))
+    } else {
+        marked(timeline).or_else(|| device_step::of(timeline))
+    }
+}
+
+/// The steps that the profiler marked on the host; of steps inside steps of the same thread the outer ones.
 fn marked(timeline: &Timeline) -> Option<Iterations> {
     let steps = timeline.capture.events.get(&Category::Step)?;
     let numbers = steps.column(ColumnId::StepNumber);
@@ -161,10 +184,12 @@ fn marked(timeline: &Timeline) -> Option<Iterations> {
     let mut list = Vec::new();
     for (at, row) in (0_u32..).zip(&steps.row) {
         let time = Interval::of(steps, index(at));
-        let Some(end) = ends.get_mut(index(*row)) else { continue };
-        if time.is_empty() || time.start < *end {
+        let Some(end) = ends
+            .get_mut(index(*row))
+            .filter(|end| !time.is_empty() && time.start >= **end)
+        else {
             continue;
-        }
+        };
         *end = time.end;
         list.push(Iteration {
             number: numbers.and_then(|numbers| numbers.get(index(at))).unwrap_or(0),

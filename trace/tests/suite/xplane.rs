@@ -221,10 +221,16 @@ fn an_accelerator_without_streams_has_operations() {
         .text(2, "XLA Modules")
         .number(3, 5)
         .message(4, &event(1, 0, 9000));
+    let steps = new()
+        .number(1, 4)
+        .text(2, "Steps")
+        .number(3, 5)
+        .message(4, &event(2, 1000, 8000));
     let stats = |name, value| new().number(1, name).number(4, value);
     let kind = new().number(1, 1).text(2, "%fusion = f32[]").text(4, "fusion");
     let kind = kind.message(5, &stats(1, 640)).message(5, &stats(2, 128));
     let plane = new().text(2, "/device:TPU:3").message(3, &ops).message(3, &modules);
+    let plane = plane.message(3, &steps).named(4, 2, "17");
     let plane = plane
         .message(4, &new().number(1, 1).message(2, &kind))
         .named(5, 1, "bytes_accessed")
@@ -236,7 +242,15 @@ fn an_accelerator_without_streams_has_operations() {
         [ColumnId::Bytes, ColumnId::Flops].map(|id| own(ops, 0, id)),
         [Some(640), Some(128)]
     );
-    assert_eq!(capture.events[&Category::Derived].len(), 1);
+    // Analyses know the line of steps by the end of its label, and a step's number by its name.
+    let derived = &capture.events[&Category::Derived];
+    let of_step = (0..derived.len()).find(|at| derived.name_of(*at) == "17").unwrap();
+    let row = &capture.rows[usize::try_from(derived.row[of_step]).unwrap()];
+    assert_eq!(
+        (row.track, row.device, row.label.as_str()),
+        (Track::Derived, Some(3), "/device:TPU:3 Steps")
+    );
+    assert_eq!(derived.len(), 2);
     assert!(!capture.events.contains_key(&Category::CudaKernel));
 }
 

@@ -79,6 +79,7 @@ fn provenance(result: &IterationsResult, source: IterationSource) -> String {
     let name = &result.name;
     let mut text = match source {
         IterationSource::Step => format!("The profiler marked steps: `{name}`."),
+        IterationSource::DeviceStep => format!("The profiler derived the devices' line `{name}`."),
         IterationSource::Range => format!("Each range `{name}` is an iteration."),
         IterationSource::RangeToNext => format!("Each iteration begins with the range `{name}`."),
         IterationSource::KernelPeriod => "The sequence of kernels repeats.".to_owned(),

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::Iterations;
 use super::ranges::process;
-use super::{IterationSource, Iterations};
 use crate::measures::work::{GpuWork, Work};
 use crate::model::{Category, Timeline, index};
 
@@ -53,7 +53,8 @@ impl Iterations {
     ///
     /// Work belongs to the iteration during which its launch call began: of the loop of the calling thread, else of the only loop of the
     /// process, else of the process's loop whose thread launches to the same device. Work without a recorded launch is taken by the time of
-    /// its start in the same way. Of [`IterationSource::KernelPeriod`] work belongs by its start to the loop of its process and device.
+    /// its start in the same way. Of iterations that are time of devices work belongs by its start to the loop of its
+    /// process and device.
     pub fn assign(&self, timeline: &Timeline, work: &GpuWork) -> Assignment {
         let mut loops: BTreeMap<_, Vec<Loop>> = BTreeMap::new();
         let mut first = 0;
@@ -103,7 +104,7 @@ impl Iterations {
     ) -> Option<(u32, How)> {
         let loops = loops.get(&process(timeline, work.row)?)?;
         let device = timeline.row(work.row)?.device;
-        if self.source == Some(IterationSource::KernelPeriod) {
+        if self.is_device_time() {
             let of = loops.iter().find(|of| of.device == device)?;
             return Some((self.at(of, work.time.start)?, How::Time));
         }

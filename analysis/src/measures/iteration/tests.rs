@@ -1,7 +1,7 @@
 //! Iterations of traces made by hand.
 
 use super::*;
-use crate::model::Track;
+use crate::model::{Row, Track};
 use crate::testing::Trace;
 
 fn times(iterations: &Iterations) -> Vec<(u64, u64)> {
@@ -158,4 +158,81 @@ fn kernels_alone_have_a_period_or_an_abstention() {
     }
     let none = of(&trace.build(), &IterationOptions::default());
     assert!(none.list.is_empty() && none.not_found.is_some());
+}
+
+/// What XLA's profiler writes of two devices: a line `Steps` each, whose events are named by the step's number.
+fn device_steps(trace: &mut Trace) {
+    for device in [0, 1] {
+        let line = |label: &str| Row {
+            capture: 0,
+            machine: 0,
+            process: 0,
+            track: Track::Derived,
+            device: Some(device),
+            context: None,
+            stream: None,
+            thread: None,
+            label: format!("/device:TPU:{device} {label}"),
+        };
+        let (steps, modules) = (trace.row(line("Steps")), trace.row(line("XLA Modules")));
+        for step in [5, 6] {
+            let start = u64::from(device) * 10 + step * 100;
+            trace.event(Category::Derived, steps, &step.to_string(), start, start + 80);
+            trace.event(Category::Derived, modules, "jit_train_step", start, start + 70);
+        }
+    }
+}
+
+#[test]
+fn the_steps_of_a_device_are_iterations_of_its_time() {
+    let mut trace = Trace::new();
+    device_steps(&mut trace);
+    // The host has enqueued both long before.
+    let host = trace.thread(0, 10, Track::Annotation);
+    for (number, start) in [(5, 0), (6, 20)] {
+        let step = trace.event(Category::Step, host, "train", start, start + 20);
+        trace.number(step, ColumnId::StepNumber, number);
+    }
+    let timeline = trace.build();
+    let iterations = of(&timeline, &IterationOptions::default());
+    assert_eq!(iterations.source, Some(IterationSource::DeviceStep));
+    assert_eq!(times(&iterations), [(500, 580), (600, 680), (510, 590), (610, 690)]);
+    let numbers: Vec<u64> = iterations.list.iter().map(|iteration| iteration.number).collect();
+    assert_eq!((numbers, iterations.loops().count()), (vec![5, 6, 5, 6], 2));
+}
+
+#[test]
+fn work_belongs_to_the_step_of_its_device_in_which_it_begins() {
+    let mut trace = Trace::new();
+    device_steps(&mut trace);
+    for device in [0, 1] {
+        let stream = trace.stream(0, device, 13);
+        trace.kernel(stream, "gemm", 605, 620);
+    }
+    let timeline = trace.build();
+    let iterations = of(&timeline, &IterationOptions::default());
+    let assignment = iterations.assign(&timeline, &GpuWork::of(&timeline));
+    // At 605 the second device is between its steps.
+    assert_eq!((assignment.by_time, assignment.outside), (1, 1));
+    assert_eq!(assignment.iteration, [1, Assignment::NONE]);
+}
+
+#[test]
+fn steps_of_the_host_hold_the_work_that_they_launch_before_those_of_the_device() {
+    let mut timeline = three(|trace, row, start| {
+        trace.event(Category::Step, row, "train", start, start + 90);
+    });
+    let mut devices = Trace::new();
+    device_steps(&mut devices);
+    let mut devices = devices.build().capture;
+    let moved = u32::try_from(timeline.capture.rows.len()).unwrap();
+    let mut derived = devices.events.remove(&Category::Derived).unwrap();
+    derived.row.iter_mut().for_each(|row| *row += moved);
+    timeline.capture.rows.extend(devices.rows);
+    timeline.capture.events.insert(Category::Derived, derived);
+    let iterations = of(&timeline, &IterationOptions::default());
+    assert_eq!(
+        (iterations.source, iterations.list.len()),
+        (Some(IterationSource::Step), 3)
+    );
 }
