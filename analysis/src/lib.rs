@@ -21,6 +21,8 @@ mod needs;
 mod not_captured;
 pub mod page;
 mod parameters;
+#[cfg(test)]
+mod properties;
 mod request;
 pub mod summary;
 mod tabular;

@@ -12,6 +12,7 @@ use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::collective::{Collective, CollectiveOperation, Collectives as Found, bytes_per_second};
 use crate::measures::coverage::Coverage;
+use crate::measures::gpu::Gpu;
 use crate::measures::interval::Intervals;
 use crate::measures::kernel_class::WorkClass;
 use crate::measures::work::GpuWork;
@@ -83,6 +84,10 @@ pub struct CollectivesResult {
 /// The collectives of a device.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct CollectiveDevice {
+    /// Which capture of a merged session, 0 where there is one.
+    pub capture: u32,
+    /// Machine as the profiler numbers it, 0 where it does not.
+    pub machine: u32,
     /// Ordinal of the device.
     pub device: u32,
     /// Kernels of collectives.
@@ -191,7 +196,7 @@ impl Analysis for Collectives {
 /// A collective and how much of its time computation hid.
 struct Seen<'a> {
     of: &'a Collective,
-    device: Option<u32>,
+    gpu: Option<Gpu>,
     hidden_ns: u64,
 }
 
@@ -200,23 +205,23 @@ impl CollectivesResult {
     pub fn of(timeline: &Timeline, params: CollectivesParams) -> Self {
         let found = Found::of(timeline);
         let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);
-        let work = GpuWork::of(timeline).by_device(timeline);
-        let computing: BTreeMap<u32, Intervals> = work
+        let work = GpuWork::of(timeline).by_gpu(timeline);
+        let computing: BTreeMap<Gpu, Intervals> = work
             .iter()
-            .map(|(device, work)| (*device, work.busy_with(WorkClass::Compute)))
+            .map(|(gpu, work)| (*gpu, work.busy_with(WorkClass::Compute)))
             .collect();
-        let hiding: BTreeMap<u32, Coverage> = computing
+        let hiding: BTreeMap<Gpu, Coverage> = computing
             .iter()
-            .map(|(device, computing)| (*device, Coverage::of(computing)))
+            .map(|(gpu, computing)| (*gpu, Coverage::of(computing)))
             .collect();
         let seen: Vec<Seen<'_>> = found
             .all
             .iter()
             .map(|of| {
-                let device = timeline.row(of.row).and_then(|row| row.device);
-                let hiding = device.and_then(|device| hiding.get(&device));
+                let gpu = Gpu::of_row(timeline, of.row);
+                let hiding = gpu.and_then(|gpu| hiding.get(&gpu));
                 let hidden_ns = hiding.map_or(0, |hiding| hiding.within(of.time));
-                Seen { of, device, hidden_ns }
+                Seen { of, gpu, hidden_ns }
             })
             .collect();
         let devices = devices(&seen, &computing);
@@ -247,7 +252,7 @@ impl CollectivesResult {
 
 impl CollectiveCall {
     fn of(timeline: &Timeline, found: &Found, seen: &Seen<'_>) -> Self {
-        let Seen { of, device, hidden_ns } = *seen;
+        let Seen { of, gpu, hidden_ns } = *seen;
         let kernels = timeline.capture.events.get(&Category::CudaKernel);
         let kernel = kernels.map_or("", |kernels| kernels.name_of(crate::model::index(of.at)));
         Self {
@@ -257,7 +262,7 @@ impl CollectiveCall {
                 .groups
                 .get(of.group)
                 .map_or_else(String::new, |group| group.name.clone()),
-            device,
+            device: gpu.map(|gpu| gpu.device),
             start_ns: of.time.start,
             duration_ns: of.time.len(),
             message_bytes: of.message_bytes,
@@ -286,18 +291,20 @@ fn bus(of: &Collective) -> Option<f64> {
     Some(speed * of.operation.bus_factor(of.ranks?))
 }
 
-fn devices(seen: &[Seen<'_>], computing: &BTreeMap<u32, Intervals>) -> Vec<CollectiveDevice> {
-    let mut by_device: BTreeMap<u32, Vec<&Seen<'_>>> = BTreeMap::new();
+fn devices(seen: &[Seen<'_>], computing: &BTreeMap<Gpu, Intervals>) -> Vec<CollectiveDevice> {
+    let mut by_gpu: BTreeMap<Gpu, Vec<&Seen<'_>>> = BTreeMap::new();
     for one in seen {
-        by_device.entry(one.device.unwrap_or(0)).or_default().push(one);
+        by_gpu.entry(one.gpu.unwrap_or_default()).or_default().push(one);
     }
-    let devices = by_device.into_iter().map(|(device, seen)| {
+    let devices = by_gpu.into_iter().map(|(gpu, seen)| {
         let communicating: Intervals = seen.iter().map(|one| one.of.time).collect();
         let communication_ns = communicating.len_ns();
-        let computing = computing.get(&device);
+        let computing = computing.get(&gpu);
         let hidden_ns = computing.map_or(0, |computing| communicating.intersect(computing).len_ns());
         CollectiveDevice {
-            device,
+            capture: gpu.capture,
+            machine: gpu.machine,
+            device: gpu.device,
             collectives: count(seen.len()),
             communication_ns,
             hidden_ns,
@@ -355,7 +362,7 @@ fn outliers(
     let mut alike: BTreeMap<_, Vec<&Seen<'_>>> = BTreeMap::new();
     for one in seen {
         let key = (
-            one.device,
+            one.gpu,
             one.of.operation,
             one.of.group,
             one.of.ranks,

@@ -99,10 +99,7 @@ impl TimeOfGpu {
         let idle = busy.any().gaps(window);
         let pieces = idle.as_slice();
         let micro = pieces.iter().filter(|piece| piece.len() < micro_idle_below_ns);
-        let works = work
-            .all()
-            .iter()
-            .filter(|work| work.time.end >= window.start && work.time.start <= window.end);
+        let works = work.all().iter().filter(|work| work.time.happens_in(window));
         Self {
             gpu,
             start_ns: window.start,

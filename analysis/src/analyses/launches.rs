@@ -58,7 +58,7 @@ pub struct LaunchFigures {
     pub gpu: Spread,
     /// From the end of a call to the start of its first work; 0 where the work began before.
     pub delay: Spread,
-    /// Pieces of work that ran shorter than their call: launching them cost more than they did.
+    /// Calls whose first work ran shorter than they did: launching it cost more than it did.
     pub short_works: u64,
     /// Calls longer than the threshold.
     pub slow_calls: u64,
@@ -89,7 +89,7 @@ pub struct LaunchesOfName {
     pub gpu: Spread,
     /// Delays behind those calls.
     pub delay: Spread,
-    /// Pieces of work that ran shorter than their call.
+    /// Those calls whose first work ran shorter than they did.
     pub short_works: u64,
 }
 

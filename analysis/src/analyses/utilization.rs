@@ -161,8 +161,7 @@ impl CopiesOverTime {
         let mut times = Vec::new();
         for work in of_category {
             let bytes = bytes.get(index(work.at)).unwrap_or(0);
-            let outside = work.time.end < bins.window.start || work.time.start >= bins.window.end;
-            if outside {
+            if !work.time.happens_in(bins.window) {
                 continue;
             }
             copies += 1;

@@ -46,6 +46,15 @@ impl Interval {
         self.end <= self.start
     }
 
+    /// Whether some of it is in `window`; of one that is empty, whether `window` or its end is where it is.
+    pub fn happens_in(self, window: Self) -> bool {
+        if self.is_empty() {
+            window.start <= self.start && self.start <= window.end
+        } else {
+            !self.intersect(window).is_empty()
+        }
+    }
+
     /// What both hold.
     #[must_use]
     pub fn intersect(self, other: Self) -> Self {

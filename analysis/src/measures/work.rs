@@ -116,17 +116,6 @@ impl GpuWork {
         &self.all
     }
 
-    /// The work of each device, by its ordinal; work on rows without a device is left out.
-    pub fn by_device(&self, timeline: &Timeline) -> BTreeMap<u32, Self> {
-        let mut devices: BTreeMap<u32, Self> = BTreeMap::new();
-        for work in &self.all {
-            if let Some(device) = timeline.row(work.row).and_then(|row| row.device) {
-                devices.entry(device).or_default().all.push(*work);
-            }
-        }
-        devices
-    }
-
     /// The work of each row, which is a stream of a process.
     pub fn by_row(&self) -> BTreeMap<u32, Self> {
         let mut rows: BTreeMap<u32, Self> = BTreeMap::new();
@@ -211,8 +200,11 @@ mod tests {
         assert_eq!(work.busy().len_ns(), 25);
         assert_eq!(work.busy_with(WorkClass::Compute).len_ns(), 10);
         assert_eq!(work.span(), Some(Interval::new(5, 30)));
-        let devices = work.by_device(&timeline);
-        assert_eq!(devices[&0].all().len(), 2);
-        assert_eq!(devices[&1].all()[0].launch(&timeline), None);
+        let kernel = work
+            .all()
+            .iter()
+            .find(|work| work.category == Category::CudaKernel)
+            .unwrap();
+        assert_eq!(kernel.launch(&timeline), None);
     }
 }

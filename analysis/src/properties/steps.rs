@@ -1,0 +1,153 @@
+//! Iterations, what bounds them, and how they use their devices.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{Moments, answer, list, number};
+use crate::model::{Category, ColumnId, Timeline, Track};
+use crate::testing::Trace;
+
+/// A launch: start of the call, which device, start of the work behind the call, length, whether it communicates.
+type Launch = (u64, u32, u64, u64, bool);
+
+/// Steps of 40 ns every 50 ns.
+const STEPS: u64 = 4;
+
+fn launches() -> impl Strategy<Value = Vec<Launch>> {
+    vec((0_u64..210, 0_u32..2, 1_u64..60, 1_u64..40, any::<bool>()), 1..25)
+}
+
+fn step_of(launch: &Launch) -> Option<u64> {
+    let step = launch.0 / 50;
+    (launch.0 % 50 < 40 && step < STEPS).then_some(step)
+}
+
+fn span(launch: &Launch) -> (u64, u64) {
+    let start = launch.0 + launch.2;
+    (start, start + launch.3)
+}
+
+fn timeline(launches: &[Launch]) -> Timeline {
+    let mut trace = Trace::new();
+    let (steps, api) = (
+        trace.thread(1, 1, Track::Annotation),
+        trace.thread(1, 1, Track::CudaApi),
+    );
+    let streams = [0, 1].map(|device| trace.stream(1, device, 7));
+    for step in 0..STEPS {
+        let event = trace.event(
+            Category::Step,
+            steps,
+            &format!("ProfilerStep#{step}"),
+            step * 50,
+            step * 50 + 40,
+        );
+        trace.number(event, ColumnId::StepNumber, step);
+    }
+    for launch in launches {
+        let (start, end) = span(launch);
+        let name = if launch.4 {
+            "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+        } else {
+            "gemm"
+        };
+        let stream = streams[usize::try_from(launch.1).unwrap()];
+        trace.launch(
+            (api, launch.0, launch.0 + 1),
+            Category::CudaKernel,
+            (stream, name, start, end),
+        );
+    }
+    trace.build()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(super::CASES))]
+
+    #[test]
+    fn an_iteration_has_the_time_of_what_it_launched(launches in launches()) {
+        let found = answer("iterations", &Value::Null, &timeline(&launches));
+        let rows = list(&found["rows"]);
+        prop_assert_eq!(rows.len(), usize::try_from(STEPS).unwrap());
+        let mut until = None;
+        for row in rows {
+            let step = number(&row["number"]);
+            let own = || launches.iter().filter(|launch| step_of(launch) == Some(step));
+            prop_assert_eq!(row["gpu_start_ns"].as_u64(), own().map(|launch| span(launch).0).min());
+            prop_assert_eq!(row["gpu_end_ns"].as_u64(), own().map(|launch| span(launch).1).max());
+            let (mut window, mut parts) = (0, [0; 3]);
+            for device in [0, 1] {
+                let here = || own().filter(|launch| launch.1 == device);
+                let of = |communicates| Moments::of(here().filter(|launch| launch.4 == communicates).map(span));
+                let (compute, communication) = (of(false), of(true));
+                let length = here().map(|launch| span(launch).1).max().unwrap_or(0) - here().map(|launch| span(launch).0).min().unwrap_or(0);
+                window += length;
+                let exposed = communication.without(&compute).count();
+                let found = [compute.count(), exposed, length - compute.or(&communication).count()];
+                for (sum, part) in parts.iter_mut().zip(found) {
+                    *sum += part;
+                }
+            }
+            let told = ["compute_ns", "exposed_communication_ns", "idle_ns"].map(|part| number(&row["parts"][part]));
+            prop_assert_eq!((number(&row["parts"]["window_ns"]), told), (window, parts));
+            let start = own().map(|launch| span(launch).0).min();
+            let gap = until.zip(start).map(|(until, start): (u64, u64)| start.saturating_sub(until));
+            prop_assert_eq!(row["gpu_gap_before_ns"].as_u64(), gap);
+            until = until.max(own().map(|launch| span(launch).1).max());
+        }
+    }
+
+    #[test]
+    fn a_bubble_is_each_nanosecond_in_which_another_device_works(launches in launches()) {
+        let found = answer("iterations", &Value::Null, &timeline(&launches));
+        let counted = list(&found["rows"]).iter().filter(|row| row["warm_up"] == false);
+        let windows = Moments::of(counted.filter_map(|row| Some((row["gpu_start_ns"].as_u64()?, row["gpu_end_ns"].as_u64()?))));
+        let of = |device: u32| Moments::of(launches.iter().filter(|launch| launch.1 == device).map(span));
+        let any = of(0).or(&of(1)).and(&windows);
+        for bubbles in list(&found["bubbles"]) {
+            let own = of(u32::try_from(number(&bubbles["device"])).unwrap()).and(&windows);
+            for (field, expected) in [
+                ("window_ns", windows.count()),
+                ("busy_ns", own.count()),
+                ("bubble_ns", any.without(&own).count()),
+                ("all_idle_ns", windows.without(&any).count()),
+            ] {
+                prop_assert_eq!(number(&bubbles[field]), expected, "{}", field);
+            }
+        }
+    }
+
+    /// The path is one way through the time of its window: it has no nanosecond twice, and all of its parts together are the path.
+    #[test]
+    fn a_critical_path_is_no_longer_than_its_window_and_no_shorter_than_a_chain(launches in launches()) {
+        let path = answer("critical-path", &json!({"whole": true, "limit": 10_000}), &timeline(&launches));
+        let parts: u64 = list(&path["parts"]).iter().map(|part| number(&part["time_ns"])).sum::<u64>();
+        let length = number(&path["path_ns"]);
+        prop_assert_eq!(parts, length);
+        let window = number(&path["end_ns"]) - number(&path["start_ns"]);
+        prop_assert!(length + number(&path["unexplained_ns"]) <= window, "{}", path);
+        let longest = launches.iter().map(|launch| launch.3).max().unwrap_or(0);
+        let chain = number(&path["gpu_chain_ns"]);
+        prop_assert!((longest..=window).contains(&chain), "{}", path);
+        let mut segments: Vec<(u64, u64)> = list(&path["rows"]).iter().map(|row| (number(&row["start_ns"]), number(&row["end_ns"]))).collect();
+        segments.sort_unstable();
+        prop_assert!(segments.windows(2).all(|two| two[0].1 <= two[1].0), "{}", path);
+        prop_assert!(segments.iter().map(|segment| segment.1 - segment.0).sum::<u64>() <= length);
+    }
+
+    /// Operations are given, and the peak is one of them per ns and device.
+    #[test]
+    fn utilisation_is_of_the_time_of_the_devices_that_worked(launches in launches()) {
+        let parameters = json!({"whole": true, "flops_per_iteration": 7.0, "peak_tflops": 0.001});
+        let found = answer("mfu", &parameters, &timeline(&launches));
+        let end = launches.iter().map(|launch| span(launch).1).max().unwrap();
+        let start = launches.iter().map(|launch| span(launch).0).min().unwrap();
+        let devices = [0, 1].into_iter().filter(|device| launches.iter().any(|launch| launch.1 == *device)).count();
+        let device_time = (end - start) * u64::try_from(devices).unwrap();
+        prop_assert_eq!(number(&found["device_time_ns"]), device_time);
+        let expected = 7.0 / f64::from(u32::try_from(device_time).unwrap());
+        prop_assert!((found["mfu_ratio"].as_f64().unwrap() - expected).abs() < 1e-12, "{}", found);
+        prop_assert_eq!(number(&found["kernel_time_ns"]), launches.iter().map(|launch| launch.3).sum::<u64>());
+    }
+}
