@@ -3,16 +3,20 @@
 use std::path::Path;
 
 use flopwatch_analysis::catalogue::CATALOGUE;
-use flopwatch_analysis::{Format, Input, Request, ResultType};
-use flopwatch_trace::model::Timeline;
+use flopwatch_analysis::{Definition, Format, Input, Request, ResultType, Selection};
+use flopwatch_trace::model::{Capture, Timeline};
 use flopwatch_trace::transform::{TransformOptions, transform};
-use flopwatch_trace::{ReadLimits, read};
+use flopwatch_trace::{ReadLimits, ncu, read};
 use serde_json::Value;
 
 use crate::nsys;
 
-/// A capture of the corpus; `None`, with the reason printed, where it cannot be read here. Reports of nsys are exported first.
+/// A capture of the corpus; `None`, with the reason printed, where it cannot be read here. Reports of nsys are exported first, those of ncu
+/// imported by the ncu that `FLOPWATCH_NCU` names.
 pub(crate) fn timeline(name: &str) -> Option<Timeline> {
+    if name.ends_with(".ncu-rep") {
+        return Some(transformed(report_of_ncu(&nsys::corpus(name)?)?));
+    }
     let is_report = [".qdrep", ".nsys-rep"].iter().any(|ending| name.ends_with(ending));
     let (export, path);
     if is_report {
@@ -26,7 +30,25 @@ pub(crate) fn timeline(name: &str) -> Option<Timeline> {
 
 /// The capture in a file that the program can read.
 pub(crate) fn timeline_at(path: &Path) -> Timeline {
-    let capture = read(path, &ReadLimits::default()).unwrap();
+    transformed(read(path, &ReadLimits::default()).unwrap())
+}
+
+/// Without ncu the reader says that it takes one.
+fn report_of_ncu(path: &Path) -> Option<Capture> {
+    let Some(program) = std::env::var_os("FLOPWATCH_NCU") else {
+        let error = read(path, &ReadLimits::default()).unwrap_err().to_string();
+        assert!(error.contains("ncu"), "{error}");
+        println!("skipped: no ncu on this machine (set FLOPWATCH_NCU to its path)");
+        return None;
+    };
+    let import = |arguments: Vec<_>| {
+        let written = std::process::Command::new(&program).args(arguments).output().unwrap();
+        Ok::<_, ncu::ReadError>(written.stdout)
+    };
+    Some(ncu::read_report(path, &ReadLimits::default(), import).unwrap())
+}
+
+fn transformed(capture: Capture) -> Timeline {
     let options = TransformOptions {
         session_id: "c0ffee00".to_owned(),
     };
@@ -45,13 +67,19 @@ pub(crate) fn analyze(analysis: &str, parameters: &Value, timelines: &[&Timeline
 /// A page that a browser opens at once.
 const MOST_HTML: usize = 5 << 20;
 
-/// One capture of each kind: nsys, Kineto, `XPlane` and ncu.
+/// One capture of each kind: nsys, Kineto, `XPlane` of GPUs and of TPUs, ncu as CSV and as a report.
 const KINDS: &[&str] = &[
     "nsys-ai/mfu_2gpu_before.sqlite",
     "hta/nccl_parser_config-nccl_data.json.gz",
     "tracelens-jax/jax_conv_minimal_08.xplane.pb",
+    "xprof/tpu_inference_2.xplane.pb",
     "nsightful/copy_blocked.csv",
+    "mojo-gtx1660ti/mojo_profile.ncu-rep",
 ];
+
+fn of_one_capture() -> impl Iterator<Item = &'static Definition> {
+    CATALOGUE.iter().filter(|definition| definition.inputs.accepts(1))
+}
 
 #[test]
 fn every_analysis_of_every_kind_of_capture_has_every_format() {
@@ -59,9 +87,7 @@ fn every_analysis_of_every_kind_of_capture_has_every_format() {
         let Some(timeline) = timeline(name) else {
             continue;
         };
-        let analyses = CATALOGUE
-            .iter()
-            .filter(|definition| definition.inputs.accepts(1) && matches!(definition.result, ResultType::Json { .. }));
+        let analyses = of_one_capture().filter(|definition| matches!(definition.result, ResultType::Json { .. }));
         for definition in analyses {
             for format in definition.formats() {
                 let request = Request::of(definition).unwrap().written_as(*format).unwrap();
@@ -75,6 +101,57 @@ fn every_analysis_of_every_kind_of_capture_has_every_format() {
                 );
                 let is_small = *format != Format::Html || out.len() < MOST_HTML;
                 assert!(is_small, "{} of {name}: {} bytes of HTML", definition.name, out.len());
+                if *format == Format::Json && lacks_all_that_it_reads(definition, &timeline) {
+                    let result: Value = serde_json::from_slice(&out).unwrap();
+                    let says_so = result["not_captured"].as_array().is_some_and(|list| !list.is_empty());
+                    assert!(says_so, "{} of {name}: {result}", definition.name);
+                }
+            }
+        }
+    }
+}
+
+/// Whether an analysis reads events, and the capture holds none of those that it reads, nor counters of kernels, memory or programs for it.
+fn lacks_all_that_it_reads(definition: &Definition, timeline: &Timeline) -> bool {
+    let (needs, capture) = (&definition.needs, &timeline.capture);
+    let Selection::Only(categories) = needs.categories else {
+        return false;
+    };
+    let other = [
+        needs.profiles && !capture.profiles.is_empty(),
+        needs.counters && !capture.counters.is_empty(),
+        needs.allocations && !capture.allocations.is_empty(),
+        needs.programs && !capture.programs.is_empty(),
+    ];
+    !categories.is_empty() && !other.contains(&true) && !categories.iter().any(|of| capture.captured.contains(of))
+}
+
+/// A file of another program's format is written of every capture. Only the counters of kernels may be missing, where nothing counted any.
+#[test]
+fn every_kind_of_capture_is_written_in_the_formats_of_other_programs() {
+    for name in KINDS {
+        let Some(timeline) = timeline(name) else {
+            continue;
+        };
+        let events: usize = timeline.capture.events.values().map(|events| events.len()).sum();
+        for definition in of_one_capture().filter(|definition| matches!(definition.result, ResultType::File { .. })) {
+            let mut out = Vec::new();
+            let ran = Request::of(definition)
+                .unwrap()
+                .run(&[Input::whole(&timeline)], &mut out);
+            assert!(ran.is_ok(), "{} of {name}: {ran:?}", definition.name);
+            let is_absent = definition.is_absent(i64::try_from(out.len()).unwrap());
+            assert_eq!(is_absent, out.is_empty(), "{} of {name}", definition.name);
+            if definition.name == "kernel-counters" {
+                assert_eq!(is_absent, timeline.capture.profiles.is_empty(), "{name}");
+            }
+            if definition.media_type() == "text/csv" {
+                let lines = out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+                assert!(lines.count() > events, "{} of {name}", definition.name);
+            }
+            if definition.media_type() == "application/json" && !is_absent {
+                let told: Value = serde_json::from_slice(&out).unwrap();
+                assert!(told.is_object() || told.is_array(), "{} of {name}", definition.name);
             }
         }
     }

@@ -170,10 +170,75 @@ fn allocations_of_real_captures_are_counted() {
             7_057_038 + 546_328_188 + 808_453_292 + 556_999_037
         );
     }
-    phases("module-loading", "gpubootcamp-jacobi/jacobi_memcpy_sys_report.qdrep");
-    phases("module-loading", "alpa-jax/jax_profile_mem.nsys-rep");
-    phases("module-loading", "trt-controlnet/cudagraph.nsys-rep");
-    phases("allocations", "param-resnet/resnet_kineto.json.gz");
+    // `dur` of the trace's events in µs: 33 cudaMalloc, 8 cudaFree and 2 cudaHostAlloc.
+    if let Some(result) = phases("allocations", "param-resnet/resnet_kineto.json.gz") {
+        let kinds: Vec<(&str, u64, u64)> = result["kinds"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| {
+                let cost = &row["cost"]["cost"];
+                let figure = |field: &str| cost[field].as_u64().unwrap();
+                (
+                    row["kind"].as_str().unwrap(),
+                    figure("calls"),
+                    figure("total_ns") / 1000,
+                )
+            })
+            .collect();
+        assert_eq!(
+            kinds,
+            [
+                ("device_free", 8, 1_210_637),
+                ("device_allocate", 33, 12_526),
+                ("host_allocate", 2, 1348),
+            ]
+        );
+        assert_eq!(result["allocators"], json!([]), "the profiler recorded no memory");
+    }
+}
+
+/// Sums of the rows of `CUPTI_ACTIVITY_KIND_RUNTIME` in nsys's own SQLite exports, by name.
+#[test]
+fn loading_of_code_in_real_captures_is_counted() {
+    if let Some(result) = phases("module-loading", "alpa-jax/jax_profile_mem.nsys-rep") {
+        let names: Vec<(&str, u64, u64)> = result["names"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| {
+                let cost = &row["cost"]["cost"];
+                let figure = |field: &str| cost[field].as_u64().unwrap();
+                (row["name"].as_str().unwrap(), figure("calls"), figure("total_ns"))
+            })
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ("cuLinkCreate_v2", 24, 2_453_302),
+                ("cuModuleLoadFatBinary", 8, 1_878_152),
+                ("cuLinkComplete", 24, 1_652_332),
+                ("cuModuleUnload", 5, 89_690),
+            ]
+        );
+        let all = &result["all"]["cost"];
+        assert_eq!((&all["calls"], &all["total_ns"]), (&json!(61), &json!(6_073_476)));
+        let kinds: Vec<&str> = result["kinds"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["kind"].as_str().unwrap())
+            .collect();
+        assert_eq!(kinds, ["link", "load", "unload"]);
+    }
+    // The program loaded its code before the capture began.
+    if let Some(result) = phases("module-loading", "gpubootcamp-jacobi/jacobi_memcpy_sys_report.qdrep") {
+        assert_eq!(result["all"]["cost"]["calls"], 0);
+    }
+    // A report without calls of the CUDA API: nothing is known of loading.
+    if let Some(result) = phases("module-loading", "trt-controlnet/cudagraph.nsys-rep") {
+        assert!(!result["not_captured"].as_array().unwrap().is_empty(), "{result}");
+    }
 }
 
 #[test]

@@ -182,3 +182,71 @@ fn matrix_products_of_a_transformer_count_once_with_their_shapes() {
     assert_eq!(product["flops"].as_u64(), Some(calls * 73_924_608));
     assert!((0.0..1.0).contains(&mfu["mfu_ratio"].as_f64().unwrap()));
 }
+
+/// Everything that PyTorch's `FlopCounterMode` counts of a forward pass: products of `m x k` by `k x n` and flash attention, which is two products per
+/// batch and head. The shapes are those of the trace's `Input Dims`, the calls the number of its events of that name and shape.
+#[test]
+fn utilisation_of_real_captures_is_that_of_their_shapes_by_hand() {
+    let product = |calls: u64, m: u64, k: u64, n: u64| calls * 2 * m * k * n;
+    // Queries and keys have one length; scores of `d` columns, and values of `d` columns.
+    let attention = |calls: u64, heads: u64, length: u64, d: u64| calls * 2 * heads * length * length * (d + d);
+    // BERT-small, one sequence of 141 tokens, 4 layers of width 512 with 8 heads, vocabulary of 30,522. 17 products of 512 by 512 are
+    // queries, keys, values and output of each layer, and the transform of the head.
+    let bert = product(17, 141, 512, 512)
+        + product(4, 141, 512, 2048)
+        + product(4, 141, 2048, 512)
+        + product(1, 141, 512, 30_522)
+        + attention(4, 8, 141, 64);
+    assert_eq!(bert, 8_192_059_392);
+    // Qwen1.5-0.5B, 16 sequences of 559 tokens, 24 layers of width 1024 with 16 heads; the rotary embedding is a product of 32 x 1 by 1 x 559.
+    let tokens = 16 * 559;
+    let qwen = product(72, tokens, 1024, 1024)
+        + product(24, tokens, 1024, 1024)
+        + product(48, tokens, 1024, 2816)
+        + product(24, tokens, 2816, 1024)
+        + attention(24, 16 * 16, 559, 64)
+        + product(1, 32, 1, 559);
+    for (name, flops) in [
+        ("tracelens-h100/gaunernst_bert-small-uncased__1016001.json.gz", bert),
+        ("tracelens-h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", qwen),
+    ] {
+        let Some(timeline) = timeline(name) else { continue };
+        let parameters = serde_json::json!({"whole": true, "peak_tflops": 989});
+        let mfu = crate::captures::analyze("mfu", &parameters, &[&timeline]);
+        assert_eq!(mfu["calls_without_shapes"], 0, "{name}");
+        assert_eq!(mfu["flops"].as_u64(), Some(flops), "{name}");
+        // The region is from the first to the last work of the one GPU.
+        let times = crate::captures::analyze("gpu-time", &serde_json::Value::Null, &[&timeline]);
+        let region = times["gpus"][0]["parts"]["window_ns"].as_u64().unwrap();
+        assert_eq!(mfu["device_time_ns"], region, "{name}");
+        let float = |value: u64| value.to_string().parse::<f64>().unwrap();
+        let expected = float(flops) / (float(region) * 989e3);
+        let found = mfu["mfu_ratio"].as_f64().unwrap();
+        assert!(
+            (found / expected - 1.0).abs() < 1e-9,
+            "{name}: {found}, by hand {expected}"
+        );
+        println!("{name}: {found:.5}, coverage {}", mfu["coverage_ratio"]);
+    }
+}
+
+/// The profiler derived no line `Steps` of these eight-core TPUs, because the program marked no step.
+#[test]
+fn a_capture_of_tpus_without_steps_has_no_iterations_and_says_why() {
+    let Some(timeline) = timeline("xprof/tpu_inference_2.xplane.pb") else {
+        return;
+    };
+    let iterations = crate::captures::analyze("iterations", &serde_json::json!({"by": "step"}), &[&timeline]);
+    assert_eq!(iterations["iterations"], 0);
+    let reasons = iterations["not_captured"].as_array().unwrap();
+    assert!(
+        reasons.iter().any(|missing| missing["what"] == "iterations"),
+        "{reasons:?}"
+    );
+    assert!(
+        reasons
+            .iter()
+            .any(|missing| missing["what"] == "GPU time of iterations"),
+        "{reasons:?}"
+    );
+}

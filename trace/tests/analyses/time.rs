@@ -325,8 +325,74 @@ fn parts_add_up_in_a_capture_of_two_gpus() {
         of("total_ns")
     );
     // By SQL: 32 calls of aten::cat, each with an op_id of its own, launch two.
-    let patterns = analyze("launch-patterns", &json!({"min_length": 2}), &[&timeline]);
+    let parameters = json!({"min_length": 2, "under": "aten::cat"});
+    let patterns = analyze("launch-patterns", &parameters, &[&timeline]);
     let mut patterns = patterns["patterns"].as_array().unwrap().iter();
     let cat = patterns.find(|pattern| pattern["name"] == "aten::cat").unwrap();
     assert_eq!((&cat["count"], &cat["length"]), (&json!(32), &json!(2)));
+}
+
+/// HolisticTraceAnalysis 0.5.0 (pandas 2.2) `get_frequent_cuda_kernel_sequences(operator_name)`: count, works, `GPU kernel duration (us)` and `CPU op duration (us)` of
+/// the only pattern that it finds.
+#[test]
+fn frequent_sequences_equal_those_of_holistic_trace_analysis() {
+    let Some(timeline) = timeline(CONTROL) else {
+        return;
+    };
+    for (under, expected) in [
+        ("aten::linear", [12, 3, 1183, 1348]),
+        ("Optimizer.step", [6, 8, 7642, 15_610]),
+        ("## forward ##", [6, 436, 150_169, 120_220]),
+    ] {
+        let found = analyze("launch-patterns", &json!({"under": under}), &[&timeline]);
+        let patterns = found["patterns"].as_array().unwrap();
+        let [pattern] = patterns.as_slice() else {
+            panic!("{under}: {patterns:?}");
+        };
+        let of = |field: &str| pattern[field].as_u64().unwrap();
+        let told = [of("count"), of("length"), of("gpu_ns") / 1000, of("host_ns") / 1000];
+        assert_eq!(told, expected, "{under}");
+    }
+    // It takes `ProfilerStep#1009` and `ProfilerStep#1010` for two operators, and finds six patterns of one occurrence each.
+    let found = analyze("launch-patterns", &json!({"under": "ProfilerStep"}), &[&timeline]);
+    let step = &found["patterns"][0];
+    assert_eq!((&step["count"], &step["length"]), (&json!(6), &json!(1575)), "{found}");
+    // Without a name the layers, the passes and the steps are found at once.
+    let found = analyze("launch-patterns", &json!({"limit": 1000}), &[&timeline]);
+    let names: Vec<&str> = found["patterns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|pattern| pattern["name"].as_str().unwrap())
+        .collect();
+    for name in ["ProfilerStep#", "## forward ##", "aten::linear"] {
+        assert!(names.iter().any(|found| found.starts_with(name)), "{name}: {names:?}");
+    }
+}
+
+/// Kind, copies, bytes, and time in ns in which at least one ran, from the events of the trace by a program of its own. HolisticTraceAnalysis's
+/// `get_memory_bw_summary` has 5.32, 0.66, 537.11 and 16.07 GB/s as the mean: over the changes of the rate, each as much as any
+/// other, however long it lasted.
+#[test]
+fn rates_of_copies_are_bytes_by_time() {
+    let Some(timeline) = timeline(CONTROL) else {
+        return;
+    };
+    let found = analyze("utilization", &Value::Null, &[&timeline]);
+    let kinds = found["copies"].as_array().unwrap();
+    for (kind, copies, bytes, busy, giga) in [
+        ("cuda_memcpy_h2d", 150, 423_923_260_u64, 50_656_000_u64, 8.37),
+        ("cuda_memcpy_d2h", 60, 100_896, 107_000, 0.94),
+        ("cuda_memcpy_d2d", 18, 1_821_299_360, 2_735_000, 665.92),
+        ("cuda_memset", 654, 76_353_248, 1_256_000, 60.79),
+    ] {
+        let row = kinds.iter().find(|row| row["category"] == kind).unwrap();
+        assert_eq!(
+            (&row["copies"], &row["bytes"], &row["busy_ns"]),
+            (&json!(copies), &json!(bytes), &json!(busy)),
+            "{kind}"
+        );
+        let rate = row["bytes_per_second"].as_f64().unwrap() / 1e9;
+        assert!((rate - giga).abs() < 0.01, "{kind}: {rate}");
+    }
 }
