@@ -119,10 +119,30 @@ def check(file):
     return int(meta["total_duration_ns"]), total
 
 
+def halves_hold_all(service, session, timeline):
+    """By `from` and `to` the first and the second half of the time hold every event, and those that reach over the middle twice."""
+    events, middle = timeline["events"], timeline["total_duration_ns"] // 2
+
+    def asked(query):
+        return service.json("GET", f"/api/profiling/timeline/{session}?{query}")[1]["events"]
+
+    def told(some):
+        return sorted(json.dumps(one, sort_keys=True) for one in some)
+
+    assert told(asked(f"to={middle}")) == told(one for one in events if one["start_ns"] < middle)
+    assert told(asked(f"from={middle}")) == told(one for one in events if one["start_ns"] + one["duration_ns"] > middle)
+    kinds = {one["category"] for one in events}
+    parts = {kind: asked(f"category={kind}") for kind in kinds}
+    assert all(one["category"] == kind for kind, part in parts.items() for one in part)
+    assert sum(map(len, parts.values())) == len(events)
+
+
 def main(url, token=None):
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     service = Service(url, headers)
-    assert any(mode["id"] == "nsys" for mode in service.json("GET", "/api/profiling/modes")[1]["modes"])
+    modes = service.json("GET", "/api/profiling/modes")[1]["modes"]
+    assert any(mode["id"] == "nsys" for mode in modes), modes
+    before = {one["session_id"] for one in service.json("GET", "/api/profiling/sessions")[1]["sessions"]}
 
     listener = Listener(url, headers)
     asked = {"mode": "nsys", "solver": "cg", "mesh_file": "wing.msh"}
@@ -145,12 +165,15 @@ def main(url, token=None):
     listed = service.json("GET", "/api/profiling/sessions")[1]["sessions"]
     (mine,) = [one for one in listed if one["session_id"] == session]
     assert mine["request"] == {"solver": "cg", "mesh_file": "wing.msh"}, mine
+    # A client that knows no pages sees every session, the one of its own included.
+    assert {one["session_id"] for one in listed} == before | {session}, listed
 
     with h5py.File(io.BytesIO(fetch(service, f"/api/profiling/timeline/{session}.h5"))) as file:
         duration, events = check(file)
     timeline = service.json("GET", f"/api/profiling/timeline/{session}")[1]
     assert timeline["session_id"] and timeline["total_duration_ns"] == duration
     assert len(timeline["events"]) == events
+    halves_hold_all(service, session, timeline)
     middle = duration // 2
     part = service.json("GET", f"/api/profiling/timeline/{session}?from={middle}&category=cuda_kernel&limit=100")[1]
     assert 0 < len(part["events"]) <= 100, part["matching_events"]
