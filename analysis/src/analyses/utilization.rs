@@ -433,6 +433,21 @@ mod tests {
         }
     }
 
+    /// The mean of the rates, of 1 and of 100 bytes per ns, would be 50.5.
+    #[test]
+    fn a_rate_is_bytes_by_time_and_no_mean_of_rates() {
+        let mut trace = Trace::new();
+        let stream = trace.stream(1, 0, 7);
+        for (start, end) in [(0, 1000), (2000, 2010)] {
+            let copy = trace.event(Category::CudaMemcpyH2d, stream, "Memcpy HtoD", start, end);
+            trace.number(copy, ColumnId::Bytes, 1000);
+        }
+        let found = Utilization::of(&trace.build(), &params(1));
+        let copies = &found.copies[0];
+        assert_eq!((copies.bytes, copies.busy_ns), (2000, 1010));
+        assert!((copies.bytes_per_second.unwrap() - 2000.0 / 1010e-9).abs() < 1.0);
+    }
+
     #[test]
     fn time_and_bytes_are_told_of_each_part() {
         let mut trace = Trace::new();

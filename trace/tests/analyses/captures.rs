@@ -4,7 +4,7 @@ use std::path::Path;
 
 use flopwatch_analysis::catalogue::CATALOGUE;
 use flopwatch_analysis::{Definition, Format, Input, Request, ResultType, Selection};
-use flopwatch_trace::model::{Capture, Timeline};
+use flopwatch_trace::model::{Capture, Events, Timeline};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, ncu, read};
 use serde_json::Value;
@@ -78,7 +78,10 @@ const KINDS: &[&str] = &[
 ];
 
 fn of_one_capture() -> impl Iterator<Item = &'static Definition> {
-    CATALOGUE.iter().filter(|definition| definition.inputs.accepts(1))
+    CATALOGUE
+        .iter()
+        .copied()
+        .filter(|definition| definition.inputs.accepts(1))
 }
 
 #[test]
@@ -133,7 +136,7 @@ fn every_kind_of_capture_is_written_in_the_formats_of_other_programs() {
         let Some(timeline) = timeline(name) else {
             continue;
         };
-        let events: usize = timeline.capture.events.values().map(|events| events.len()).sum();
+        let events: usize = timeline.capture.events.values().map(Events::len).sum();
         for definition in of_one_capture().filter(|definition| matches!(definition.result, ResultType::File { .. })) {
             let mut out = Vec::new();
             let ran = Request::of(definition)
