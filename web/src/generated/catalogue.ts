@@ -283,6 +283,8 @@ export interface CollectiveCall {
 
 /** The collectives of a device. */
 export interface CollectiveDevice {
+  /** Which capture of a merged session, 0 where there is one. */
+  readonly capture: number;
   /** Kernels of collectives. */
   readonly collectives: number;
   /** Time in ns in which one ran, counted once. */
@@ -295,6 +297,8 @@ export interface CollectiveDevice {
   readonly hidden_ns: number;
   /** `hidden_ns` of `communication_ns`. */
   readonly hidden_ratio?: number | null;
+  /** Machine as the profiler numbers it, 0 where it does not. */
+  readonly machine: number;
 }
 
 /** What ranks do together. */
@@ -1012,7 +1016,7 @@ export interface IterationRow {
 }
 
 /** What iterations were found from. */
-export type IterationSource = "step" | "range" | "range_to_next" | "kernel_period";
+export type IterationSource = "step" | "device_step" | "range" | "range_to_next" | "kernel_period";
 
 /** Figures of lengths in ns. */
 export interface IterationStatistics {
@@ -1098,7 +1102,7 @@ export interface LaunchFigures {
   readonly names_left_out: number;
   /** What has no figures, and why. */
   readonly not_captured: readonly NotCaptured[];
-  /** Pieces of work that ran shorter than their call: launching them cost more than they did. */
+  /** Calls whose first work ran shorter than they did: launching it cost more than it did. */
   readonly short_works: number;
   /** Calls longer than the threshold. */
   readonly slow_calls: number;
@@ -1170,7 +1174,7 @@ export interface LaunchesOfName {
   readonly gpu: Spread;
   /** The kernel's, copy's or memset's. */
   readonly name: string;
-  /** Pieces of work that ran shorter than their call. */
+  /** Those calls whose first work ran shorter than they did. */
   readonly short_works: number;
 }
 
@@ -2244,7 +2248,7 @@ export interface PatternsOfLaunches {
   readonly not_captured: readonly NotCaptured[];
   /** Works whose call is inside no operator or range that counts. */
   readonly outside: number;
-  /** Sequences, the most frequent first. */
+  /** Sequences, the most frequent first. One that each time is all that the operator or range around it launches stands there once, by the name of the outer one. */
   readonly patterns: readonly LaunchPattern[];
   /** Sequences that were left out. */
   readonly patterns_left_out: number;
@@ -3268,7 +3272,7 @@ export const ANALYSES = [
           },
           {
             "const": "step",
-            "description": "By the steps that the profiler marked: `ProfilerStep#N` of PyTorch, step ranges of JAX.",
+            "description": "By the steps that the profiler marked: `ProfilerStep#N` of PyTorch, step ranges of JAX, the line `Steps` of a device.",
             "type": "string"
           },
           {
@@ -3374,7 +3378,7 @@ export const ANALYSES = [
           },
           {
             "const": "step",
-            "description": "By the steps that the profiler marked: `ProfilerStep#N` of PyTorch, step ranges of JAX.",
+            "description": "By the steps that the profiler marked: `ProfilerStep#N` of PyTorch, step ranges of JAX, the line `Steps` of a device.",
             "type": "string"
           },
           {
@@ -4183,7 +4187,7 @@ export const ANALYSES = [
           },
           {
             "const": "step",
-            "description": "By the steps that the profiler marked: `ProfilerStep#N` of PyTorch, step ranges of JAX.",
+            "description": "By the steps that the profiler marked: `ProfilerStep#N` of PyTorch, step ranges of JAX, the line `Steps` of a device.",
             "type": "string"
           },
           {
@@ -4490,7 +4494,7 @@ export const ANALYSES = [
           },
           {
             "const": "step",
-            "description": "By the steps that the profiler marked: `ProfilerStep#N` of PyTorch, step ranges of JAX.",
+            "description": "By the steps that the profiler marked: `ProfilerStep#N` of PyTorch, step ranges of JAX, the line `Steps` of a device.",
             "type": "string"
           },
           {
@@ -4555,7 +4559,7 @@ export const ANALYSES = [
           },
           {
             "const": "step",
-            "description": "By the steps that the profiler marked: `ProfilerStep#N` of PyTorch, step ranges of JAX.",
+            "description": "By the steps that the profiler marked: `ProfilerStep#N` of PyTorch, step ranges of JAX, the line `Steps` of a device.",
             "type": "string"
           },
           {
@@ -4720,7 +4724,7 @@ export const ANALYSES = [
       },
       "under": {
         "default": "",
-        "description": "Only below operators, annotations and ranges whose name contains this text, the outermost of those in each other. Empty: below the\noutermost operators, and where no operators were recorded, the innermost NVTX ranges.",
+        "description": "Only operators, annotations, steps and ranges whose name contains this text. Empty: all of them.",
         "maxLength": 1024,
         "type": "string"
       }
