@@ -1,5 +1,9 @@
 //! Timelines of other nodes' captures that the gateway hands over, over real HTTP: each way in which they could be had or forged.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 #[expect(dead_code, reason = "each test program uses its part of the rig")]
 mod rig;

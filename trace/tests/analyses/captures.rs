@@ -33,12 +33,11 @@ pub(crate) fn timeline_at(path: &Path) -> Timeline {
     transformed(read(path, &ReadLimits::default()).unwrap())
 }
 
-/// Without ncu the reader says that it takes one.
+/// `None` without ncu: the reader must say then that it takes one.
 fn report_of_ncu(path: &Path) -> Option<Capture> {
     let Some(program) = std::env::var_os("FLOPWATCH_NCU") else {
         let error = read(path, &ReadLimits::default()).unwrap_err().to_string();
         assert!(error.contains("ncu"), "{error}");
-        println!("skipped: no ncu on this machine (set FLOPWATCH_NCU to its path)");
         return None;
     };
     let import = |arguments: Vec<_>| {
