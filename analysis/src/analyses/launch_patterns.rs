@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -146,17 +147,21 @@ impl LaunchPatterns {
     pub fn of(timeline: &Timeline, params: &LaunchPatternsParams) -> PatternsOfLaunches {
         let joined = Joined::of(timeline, &GpuWork::of(timeline));
         let (numbers, names) = numbered(timeline, &joined);
+        let by_call = joined.by_call();
+        let of_category = |category: &Category| {
+            let events = timeline.capture.events.get(category)?;
+            let launches = (&joined, &by_call[..], &numbers[..]);
+            let regions = Regions::of(timeline, (*category, events), &params.under, launches);
+            let found = occurrences(events, &regions, params);
+            Some((regions, found))
+        };
+        let categories: Vec<_> = HOLDERS.par_iter().filter_map(of_category).collect();
         let mut inside = vec![false; joined.launches.len()];
         let (mut patterns, mut count) = (Vec::new(), 0);
-        for category in HOLDERS {
-            let Some(events) = timeline.capture.events.get(&category) else {
-                continue;
-            };
-            let regions = Regions::of(timeline, (category, events), &params.under, (&joined, &numbers));
+        for (regions, mut found) in categories {
             for (inside, region) in inside.iter_mut().zip(regions.of_launches()) {
                 *inside |= *region != Events::NO_PARENT;
             }
-            let mut found = occurrences(events, &regions, params);
             count += found.len();
             found.sort_by_key(|(_, pattern)| std::cmp::Reverse((pattern.count, pattern.gpu_ns)));
             found.truncate(index(params.limit));

@@ -115,32 +115,69 @@ impl Analysis for OperationsAnalysis {
     }
 }
 
+/// The calls of a kind, and what their time is split by.
+#[derive(Debug)]
+struct Measured<'a> {
+    timeline: &'a Timeline,
+    kind: OperationKind,
+    /// Pieces of GPU work.
+    pieces: u64,
+    splitter: Splitter,
+    memory: Memory,
+    calls: Calls<'a>,
+    known: Known,
+}
+
+impl<'a> Measured<'a> {
+    fn of(timeline: &'a Timeline, choice: OperationChoice, normalise: bool) -> Self {
+        let kind = choice.resolve(timeline);
+        let threads = Threads::of(timeline);
+        let work = GpuWork::of(timeline);
+        let (splitter, (memory, calls)) = rayon::join(
+            || Splitter::of(timeline, &threads, &work),
+            || {
+                let calls = Calls::of(timeline, kind, normalise, &threads);
+                (Memory::of(timeline), calls)
+            },
+        );
+        Self {
+            timeline,
+            kind,
+            pieces: count(work.all().len()),
+            known: Known::of(kind, &splitter, &memory),
+            splitter,
+            memory,
+            calls,
+        }
+    }
+}
+
 /// The operations of a capture. It must hold what `operations` needs.
 pub fn of(timeline: &Timeline, params: &OperationsParams) -> Operations {
-    let kind = params.kind.resolve(timeline);
-    let threads = Threads::of(timeline);
-    let work = GpuWork::of(timeline);
-    let (splitter, (memory, calls)) = rayon::join(
-        || Splitter::of(timeline, &threads, &work),
-        || {
-            (
-                Memory::of(timeline),
-                Calls::of(timeline, kind, params.normalise, &threads),
-            )
-        },
-    );
-    let known = Known::of(kind, &splitter, &memory);
+    operations(&Measured::of(timeline, params.kind, params.normalise), params)
+}
+
+fn operations(measured: &Measured<'_>, params: &OperationsParams) -> Operations {
+    let Measured {
+        timeline,
+        kind,
+        pieces,
+        splitter,
+        memory,
+        calls,
+        known,
+    } = measured;
+    let (kind, pieces) = (*kind, *pieces);
     let first_calls = calls.list.iter().take(index(params.first_calls));
-    let first_calls = first_calls
-        .map(|call| known.call(&calls, call, &splitter.parts(call)))
-        .collect();
+    let first_calls = first_calls.map(|call| known.call(calls, call, &splitter.parts(call)));
+    let first_calls = first_calls.collect();
     let (sums, (own_lengths, inside)) = rayon::join(
-        || sums(timeline, &calls, &splitter, &memory),
-        || own_gpu_time(&calls, &splitter, kind),
+        || sums(timeline, calls, splitter, memory),
+        || own_gpu_time(calls, splitter, kind),
     );
     let self_ns: u64 = sums.iter().map(|sums| sums.self_ns).fold(0, u64::saturating_add);
-    let figures = figures(&calls);
-    let mut captured = names(&calls, index(params.names));
+    let figures = figures(calls);
+    let mut captured = names(calls, index(params.names));
     let mut operations: Vec<Operation> = Vec::with_capacity(sums.len());
     for (at, ((name, sums), figures)) in calls.operations.iter().zip(&sums).zip(&figures).enumerate() {
         if let Some(statistics) = Statistics::from_figures(figures) {
@@ -166,7 +203,6 @@ pub fn of(timeline: &Timeline, params: &OperationsParams) -> Operations {
         total_ns,
         avg_ns: (count > 0).then(|| approximate(total_ns.into()) / approximate(count.into())),
         gpu_work: kind.category().filter(|_| splitter.has_gpu).map(|_| {
-            let pieces = self::count(work.all().len());
             let launched = splitter.gpu().matched() + splitter.transfers().matched();
             OperationCoverage {
                 pieces,
@@ -175,7 +211,7 @@ pub fn of(timeline: &Timeline, params: &OperationsParams) -> Operations {
                 without_launch: pieces.saturating_sub(launched),
             }
         }),
-        not_captured: not_captured(timeline, kind, &splitter, &memory, count),
+        not_captured: not_captured(timeline, kind, splitter, memory, count),
         bottlenecks,
         operations_left_out: distinct - self::count(operations.len()),
         operations,

@@ -67,6 +67,31 @@ impl Joined {
         joined
     }
 
+    /// Places among `launches` in the order of the calls, which is that of their starts. Works of one call stay in the order in which they
+    /// began.
+    pub fn by_call(&self) -> Vec<u32> {
+        let calls = self.launches.iter().map(|launch| launch.at + 1).max().unwrap_or(0);
+        let mut next = vec![0_u32; calls];
+        for launch in &self.launches {
+            if let Some(count) = next.get_mut(launch.at) {
+                *count += 1;
+            }
+        }
+        let mut before = 0;
+        for place in &mut next {
+            before += std::mem::replace(place, before);
+        }
+        let mut order = vec![0; self.launches.len()];
+        for (at, launch) in (0_u32..).zip(&self.launches) {
+            let Some(place) = next.get_mut(launch.at) else { continue };
+            if let Some(slot) = order.get_mut(index(*place)) {
+                *slot = at;
+            }
+            *place += 1;
+        }
+        order
+    }
+
     /// How much of the work has its call.
     pub fn coverage(&self) -> LaunchCoverage {
         let joined = u64::try_from(self.launches.len()).unwrap_or(u64::MAX);
@@ -191,6 +216,28 @@ mod tests {
             (coverage.works, coverage.joined, coverage.joined_ratio),
             (4, 3, Some(0.75))
         );
+    }
+
+    #[test]
+    fn works_are_put_in_the_order_of_their_calls() {
+        let mut trace = Trace::new();
+        let (one, other) = (trace.stream(1, 0, 7), trace.stream(1, 0, 8));
+        let thread = trace.thread(1, 1, Track::CudaApi);
+        trace.launch((thread, 0, 5), Category::CudaKernel, (one, "late", 90, 95));
+        let graph = trace.call(thread, "cudaGraphLaunch", 10, 15);
+        for (name, start) in [("b", 40), ("a", 30)] {
+            let kernel = trace.kernel(other, name, start, start + 5);
+            trace.launched_by(kernel, graph);
+        }
+        trace.launch((thread, 20, 25), Category::CudaKernel, (other, "early", 26, 28));
+        let timeline = trace.build();
+        let joined = Joined::of(&timeline, &GpuWork::of(&timeline));
+        let names: Vec<&str> = joined
+            .by_call()
+            .into_iter()
+            .map(|at| joined.launches[index(at)].work.name(&timeline))
+            .collect();
+        assert_eq!(names, ["late", "a", "b", "early"]);
     }
 
     #[test]

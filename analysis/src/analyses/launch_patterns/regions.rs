@@ -40,13 +40,13 @@ impl Regions {
     /// Most operators or ranges around a call that it counts for: the innermost of them.
     pub(super) const MOST_LEVELS: usize = 128;
 
-    /// Those of `events` whose name contains `under`. `numbers` are the numbers of the works' names. The cost is a step per work and region
+    /// Those of `events` whose name contains `under`. `by_call` is [`Joined::by_call`], `numbers` are the numbers of the works' names. The cost is a step per work and region
     /// around its call.
     pub(super) fn of(
         timeline: &Timeline,
         (category, events): (Category, &Events),
         under: &str,
-        (joined, numbers): (&Joined, &[u32]),
+        (joined, by_call, numbers): (&Joined, &[u32], &[u32]),
     ) -> Self {
         let fits: Vec<bool> = events.names.iter().map(|name| name.contains(under)).collect();
         let style = events.column(ColumnId::RangeStyle);
@@ -60,7 +60,7 @@ impl Regions {
             parent: events.parents(counts),
             sequence: vec![Sequence::default(); events.len()],
             gpu_ns: vec![0; events.len()],
-            of_launch: regions_of_launches(timeline, (category, events), counts, joined),
+            of_launch: regions_of_launches(timeline, (category, events), counts, (joined, by_call)),
         };
         // Launches are in the order in which their works began.
         for (at, (launch, name)) in joined.launches.iter().zip(numbers).enumerate() {
@@ -133,7 +133,7 @@ fn regions_of_launches(
     timeline: &Timeline,
     (category, events): (Category, &Events),
     counts: impl Fn(usize) -> bool,
-    joined: &Joined,
+    (joined, by_call): (&Joined, &[u32]),
 ) -> Vec<u32> {
     let track = match category {
         Category::CpuOp => Track::CpuOp,
@@ -143,14 +143,13 @@ fn regions_of_launches(
     let rows = row_on(timeline, track);
     let calls = timeline.capture.events.get(&Category::CudaApi);
     let row_of = |call: usize| *rows.get(index(*calls?.row.get(call)?))?;
-    let asked = joined.launches.iter().enumerate().filter_map(|(at, launch)| {
+    let asked = by_call.iter().filter_map(|at| {
+        let launch = joined.launches.get(index(*at))?;
         let row = row_of(launch.at)?;
         let question = Question { time: launch.call, row };
-        Some((at, question))
+        Some((index(*at), question))
     });
-    let mut asked: Vec<(usize, Question)> = asked.collect();
-    asked.sort_by_key(|(_, question)| question.time.start);
-    let (places, questions): (Vec<usize>, Vec<Question>) = asked.into_iter().unzip();
+    let (places, questions): (Vec<usize>, Vec<Question>) = asked.unzip();
     let mut found = vec![Events::NO_PARENT; joined.launches.len()];
     for (at, region) in places.into_iter().zip(innermost(events, counts, &questions)) {
         if let Some(slot) = found.get_mut(at) {

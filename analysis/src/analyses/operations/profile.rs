@@ -10,18 +10,13 @@ use serde::{Deserialize, Serialize};
 
 pub use read::{LONGEST_FILE, MOST_ENTRIES, ProfileError, is_profile, read, write};
 
-use super::calls::Calls;
-use super::{Known, NEEDS, OperationChoice, OperationKind, OperationsParams, Parts, Splitter};
+use super::{Measured, NEEDS, OperationChoice, OperationKind, OperationsParams, Parts};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::enclosing::Threads;
-use crate::measures::work::GpuWork;
 use crate::model::{Timeline, approximate, index};
 use crate::needs::Needs;
 use crate::page::Page;
-
-use super::memory::Memory;
 
 /// Bytes of a megabyte of the profile's fields: 2^20.
 const MB: f64 = 1_048_576.0;
@@ -168,7 +163,8 @@ fn of(timeline: &Timeline, params: &OperationsProfileParams) -> OperationsProfil
         names: 0,
         normalise: true,
     };
-    let operations = super::of(timeline, &asked);
+    let measured = Measured::of(timeline, asked.kind, asked.normalise);
+    let operations = super::operations(&measured, &asked);
     let summary = operations.operations.into_iter().map(|operation| {
         let per_call = |bytes: u64| mb(bytes) / approximate(operation.calls.into());
         let summary = ProfileSummary {
@@ -186,7 +182,7 @@ fn of(timeline: &Timeline, params: &OperationsProfileParams) -> OperationsProfil
         };
         (operation.operation, summary)
     });
-    let entries = entries(timeline, operations.kind, index(params.limit));
+    let entries = entries(&measured, index(params.limit));
     let listed = u64::try_from(entries.len()).unwrap_or(u64::MAX);
     OperationsProfile {
         entries,
@@ -199,13 +195,16 @@ fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| approximate(part.into()) / approximate(whole.into()) * 100.0)
 }
 
-fn entries(timeline: &Timeline, kind: OperationKind, most: usize) -> Vec<ProfileEntry> {
-    let threads = Threads::of(timeline);
-    let work = GpuWork::of(timeline);
-    let splitter = Splitter::of(timeline, &threads, &work);
-    let memory = Memory::of(timeline);
-    let known = Known::of(kind, &splitter, &memory);
-    let calls = Calls::of(timeline, kind, true, &threads);
+fn entries(measured: &Measured<'_>, most: usize) -> Vec<ProfileEntry> {
+    let Measured {
+        timeline,
+        kind,
+        splitter,
+        memory,
+        calls,
+        known,
+        ..
+    } = measured;
     let epoch = timeline.capture.session_start_utc_ns.unwrap_or(0);
     let seconds = |ns: u64| approximate(u128::from(epoch) + u128::from(ns)) / 1e9;
     let entry = |call: &super::Call| {
@@ -220,7 +219,7 @@ fn entries(timeline: &Timeline, kind: OperationKind, most: usize) -> Vec<Profile
             end_time: seconds(call.time.end),
             duration_ms: ms(call.time.len()),
             device: if on_gpu { "gpu" } else { "cpu" }.to_owned(),
-            backend: backend(&operation, kind, on_gpu).to_owned(),
+            backend: backend(&operation, *kind, on_gpu).to_owned(),
             gpu_time_ms: known.gpu.then(|| ms(parts.gpu_ns)),
             cpu_time_ms: known.api.then(|| ms(parts.cpu_ns)),
             transfer_time_ms: known.gpu.then(|| ms(parts.transfer_ns)),
