@@ -1,6 +1,7 @@
 //! Reading foreign SQLite files with bounds: plain tables by column name, strings within a budget, all within a deadline.
 
 mod database;
+mod slabs;
 mod table;
 
 pub(crate) use database::{Database, OpenError};

@@ -172,15 +172,10 @@ impl Table {
                 job(state, &mut Piece::Hdf(piece), item)
             }),
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(table) => {
-                let mut state = state(0);
-                let mut made = Vec::with_capacity(items.len());
-                for (rows, item) in table.slabs().skip(first).zip(items) {
-                    let texts = Vec::new();
-                    made.push(job(&mut state, &mut Piece::Sqlite { table, rows, texts }, item)?);
-                }
-                Ok((vec![state], made))
-            }
+            Self::Sqlite(table) => table.for_each_slab(first, items, state, |state, table, rows, item| {
+                let texts = Vec::new();
+                job(state, &mut Piece::Sqlite { table, rows, texts }, item)
+            }),
         }
     }
 

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
@@ -57,6 +58,25 @@ pub(crate) enum OpenError {
 #[derive(Debug)]
 pub(crate) struct Database {
     connection: Rc<Connection>,
+    file: Arc<DatabaseFile>,
+}
+
+/// Where a database is, for connections beside the first one: a connection stays on its thread.
+#[derive(Debug)]
+pub(super) struct DatabaseFile {
+    uri: String,
+    /// When the queries of all its connections must have ended.
+    deadline: Option<Instant>,
+}
+
+impl DatabaseFile {
+    /// Another connection, with the same limits and deadline.
+    pub(super) fn connect(&self) -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+        let mut connection = Connection::open_with_flags(&self.uri, flags)?;
+        harden(&mut connection, self.deadline)?;
+        Ok(connection)
+    }
 }
 
 impl Database {
@@ -76,17 +96,20 @@ impl Database {
         if std::fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
             return Err(OpenError::Unfinished(log));
         }
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-        let mut connection = Connection::open_with_flags(uri(path), flags).map_err(|error| not(&error))?;
-        harden(&mut connection, time).map_err(|error| not(&error))?;
+        let file = DatabaseFile {
+            uri: uri(path),
+            deadline: Instant::now().checked_add(time),
+        };
+        let connection = file.connect().map_err(|error| not(&error))?;
         Ok(Self {
             connection: Rc::new(connection),
+            file: Arc::new(file),
         })
     }
 
     /// Opens a table; `None` when there is none.
     pub(crate) fn table(&self, name: &str, limits: TableLimits) -> Result<Option<Table>, TableError> {
-        Table::open(&self.connection, name, limits)
+        Table::open(&self.connection, &self.file, name, limits)
     }
 
     /// Names of the tables, at most `most`.
@@ -121,7 +144,7 @@ fn uri(path: &Path) -> String {
     uri + "?mode=ro&immutable=1"
 }
 
-fn harden(connection: &mut Connection, time: Duration) -> rusqlite::Result<()> {
+fn harden(connection: &mut Connection, deadline: Option<Instant>) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     for setting in OFF {
         connection.set_db_config(setting, false)?;
@@ -129,7 +152,6 @@ fn harden(connection: &mut Connection, time: Duration) -> rusqlite::Result<()> {
     for (limit, value) in LIMITS {
         connection.set_limit(limit, value)?;
     }
-    let deadline = Instant::now().checked_add(time);
     let late = move || deadline.is_some_and(|deadline| Instant::now() > deadline);
     connection.progress_handler(STEPS_PER_LOOK, Some(late))?;
     // Damaged pages are found where they are read; nothing is mapped, so that a file that shrinks is an error and no signal.

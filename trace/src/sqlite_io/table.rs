@@ -4,10 +4,12 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
+use super::database::DatabaseFile;
 use crate::hdf5_io::{TableError, TableLimits};
 
 /// Rows read at once.
@@ -68,14 +70,24 @@ struct Reading {
 #[derive(Debug)]
 pub(crate) struct Table {
     connection: Rc<Connection>,
+    file: Arc<DatabaseFile>,
     name: String,
     rows: usize,
     columns: Vec<Column>,
     reading: RefCell<Reading>,
 }
 
+/// What is known of an open table, whatever thread it is read on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KnownTable<'a> {
+    file: &'a Arc<DatabaseFile>,
+    name: &'a str,
+    rows: usize,
+    columns: &'a [Column],
+}
+
 /// A column of a table.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Column {
     name: String,
     /// Whether it is declared to hold integers, which any row of it may still belie.
@@ -87,6 +99,7 @@ impl Table {
     /// run what the file says.
     pub(super) fn open(
         connection: &Rc<Connection>,
+        file: &Arc<DatabaseFile>,
         name: &str,
         limits: TableLimits,
     ) -> Result<Option<Self>, TableError> {
@@ -146,11 +159,60 @@ impl Table {
         }
         Ok(Some(Self {
             connection: Rc::clone(connection),
+            file: Arc::clone(file),
             name: name.to_owned(),
             rows: usize::try_from(rows).unwrap_or(usize::MAX),
             columns,
             reading: RefCell::default(),
         }))
+    }
+
+    /// The number of the first row where all rows are numbered one behind the other, as a program that only adds rows leaves them.
+    pub(super) fn first_number(&self) -> Result<Option<i64>, TableError> {
+        // Each by itself is found at an end of the table; both in one query would read it all.
+        let sql = format!(
+            "SELECT (SELECT min(_rowid_) FROM {0} NOT INDEXED), (SELECT max(_rowid_) FROM {0} NOT INDEXED)",
+            quoted(&self.name)
+        );
+        let ends: (Option<i64>, Option<i64>) = self
+            .connection
+            .query_row(&sql, (), |row| Ok((row.get(0)?, row.get(1)?)))
+            .map_err(|error| failed(&self.name, &error))?;
+        let (Some(first), Some(last)) = ends else {
+            return Ok(None);
+        };
+        let numbers = last.checked_sub(first).and_then(|rest| usize::try_from(rest).ok());
+        Ok((numbers.and_then(|rest| rest.checked_add(1)) == Some(self.rows)).then_some(first))
+    }
+
+    /// The same table through a connection of the calling thread, to be read from `slab` on; `first` is [`first_number`](Self::first_number).
+    pub(super) fn again(known: &KnownTable<'_>, first: i64, slab: &Range<usize>) -> Result<Self, TableError> {
+        let failed = |error: rusqlite::Error| failed(known.name, &error);
+        let mut reading = Reading::default();
+        if let Some(before) = i64::try_from(slab.start)
+            .ok()
+            .and_then(|rows| first.checked_add(rows - 1))
+        {
+            reading.before.insert(slab.start, before);
+        }
+        Ok(Self {
+            connection: Rc::new(known.file.connect().map_err(failed)?),
+            file: Arc::clone(known.file),
+            name: known.name.to_owned(),
+            rows: known.rows,
+            columns: known.columns.to_vec(),
+            reading: RefCell::new(reading),
+        })
+    }
+
+    /// What other threads need for [`again`](Self::again).
+    pub(super) fn known(&self) -> KnownTable<'_> {
+        KnownTable {
+            file: &self.file,
+            name: &self.name,
+            rows: self.rows,
+            columns: &self.columns,
+        }
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -84,6 +84,12 @@ fn a_table_of_many_slabs_is_read_whole_and_in_order() {
         .collect();
     let export = Export::new(Schema::V2023, &[]).table("NVTX_EVENTS", &ranges).finish();
     assert_eq!(timeline(&export), export.timeline());
+    // Numbers without holes begin anywhere.
+    let export = Export::new(Schema::V2023, &[])
+        .table("NVTX_EVENTS", &ranges)
+        .forge_sqlite("UPDATE NVTX_EVENTS SET _rowid_ = _rowid_ - 60000")
+        .finish();
+    assert_eq!(timeline(&export), export.timeline());
     // Rows that are gone leave holes in the numbers that SQLite gives them.
     let export = Export::new(Schema::V2023, &[])
         .table("NVTX_EVENTS", &ranges)
