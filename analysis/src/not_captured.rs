@@ -1,13 +1,13 @@
 //! What a source lacks, which is never reported as zero.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::{Capture, Category};
 use crate::page::category::label;
 
 /// A part of a result that has no figures because the capture does not hold what they are made of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NotCaptured {
     /// What has no figures, e.g. `launch delays`.
     pub what: String,

@@ -10,6 +10,9 @@ use crate::page::{self, Block, Cell, Page, Unit};
 /// Property of a result that holds the rows of its table.
 const ROWS: &str = "rows";
 
+/// Property of a result that says what has no figures: a list of [`NotCaptured`].
+const NOT_CAPTURED: &str = "not_captured";
+
 /// How cells of a column are shown and sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -88,17 +91,15 @@ fn about(property: &Value) -> &str {
     property.get("description").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The page of a result that has no words of its own: its table, with not captured said where `captured` is false; or its figures and lists.
+/// The page of a result that has no words of its own: its table, or its figures and lists.
 pub(crate) fn page_of(name: &str, about: &str, schema: &Schema, result: &Value) -> Page {
     let mut title = name.replace('-', " ");
     if let Some(first) = title.get_mut(..1) {
         first.make_ascii_uppercase();
     }
     let mut page = Page::new(&title, about);
-    if result.get("captured") == Some(&Value::Bool(false)) {
-        let reason = "the profiler did not record such events, which says nothing about whether they happened";
-        page.not_captured.push(NotCaptured::new(name, reason));
-    }
+    let missing = result.get(NOT_CAPTURED).map(Vec::<NotCaptured>::deserialize);
+    page.not_captured = missing.and_then(Result::ok).unwrap_or_default();
     let Some(tabular) = Tabular::of(schema) else {
         blocks(&mut page, schema, result);
         return page;
@@ -119,23 +120,24 @@ pub(crate) fn page_of(name: &str, about: &str, schema: &Schema, result: &Value) 
     page
 }
 
-/// The figures of a result as tiles, its lists as tables, and what is neither as JSON.
+/// The figures of a result as tiles, its lists as tables, and what is neither as JSON. What is null was not captured, as its words say.
 fn blocks(page: &mut Page, schema: &Schema, result: &Value) {
     let definitions = schema.get("$defs");
-    let own = fields(schema.as_value()).unwrap_or_default();
+    let mut own = fields(schema.as_value()).unwrap_or_default();
+    own.retain(|(name, _)| *name != NOT_CAPTURED);
     let mut tiles = Vec::new();
     let mut rest = Vec::new();
     for (name, property) in own {
         let head = head(name, about(property));
         let value = result.get(name).unwrap_or(&Value::Null);
         match (cells(property, definitions), value) {
+            (_, Value::Null) => page.not_captured.push(NotCaptured::new(&head.title, about(property))),
             (Some(_), value) => tiles.push(page::Tile {
                 label: head.title,
                 value: cell(Some(value)),
                 unit: head.unit,
                 about: String::new(),
             }),
-            (None, Value::Null) => page.not_captured.push(NotCaptured::new(&head.title, about(property))),
             (None, Value::Array(list)) if list.iter().all(Value::is_object) => {
                 let items = property.get("items").map(|items| resolved(items, definitions));
                 rest.push(Block::Table(table_of(&head.title, items, list)));
@@ -291,6 +293,7 @@ mod tests {
     #[derive(Serialize, JsonSchema)]
     struct Report {
         window_ns: u64,
+        /// Share of the window.
         busy_time_pct: Option<f64>,
         total_time_us: f64,
         calls: Vec<Call>,
@@ -333,7 +336,9 @@ mod tests {
             .iter()
             .map(|one| (one.what.as_str(), one.reason.as_str()))
             .collect();
-        assert_eq!(missing, [("Ranges", "Names of ranges.")]);
+        // What may be null comes last.
+        let expected = [("Busy time", "Share of the window."), ("Ranges", "Names of ranges.")];
+        assert_eq!(missing, expected);
         let [Block::Tiles(tiles), Block::Table(table), Block::Text(hints)] = page.blocks.as_slice() else {
             panic!("{:?}", page.blocks)
         };
@@ -347,8 +352,6 @@ mod tests {
             [
                 ("Window", &Cell::Integer(5), Unit::Ns),
                 ("Total time (µs)", &Cell::Number(1.5), Unit::None),
-                // What may be null comes last.
-                ("Busy time", &Cell::Nothing, Unit::Percent),
             ]
         );
         // The stream is not known of any call, so it has no column; a row with a start leads there.

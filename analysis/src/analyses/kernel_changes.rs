@@ -10,6 +10,7 @@ use crate::measures::counterpart::{Counterpart, MatchedBy, Named, Parts, Presenc
 use crate::measures::kernel_name;
 use crate::model::{Category, Timeline, approximate, figures_by_key};
 use crate::needs::{Needs, Selection};
+use crate::not_captured::NotCaptured;
 
 /// Time, launches and mean of each kernel in two captures.
 #[derive(Debug)]
@@ -39,8 +40,6 @@ impl Default for KernelChangesParams {
 /// The result: a row per kernel, the largest difference of total time first.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Changes {
-    /// Whether both captures recorded kernels. `false` means that one did not, which is not the same as no kernels.
-    pub captured: bool,
     /// Total time in ns of all kernels before.
     pub before_total_ns: u64,
     /// The same after.
@@ -49,6 +48,8 @@ pub struct Changes {
     pub kernels: usize,
     /// The kernels.
     pub rows: Vec<Change>,
+    /// What has no figures, and why.
+    pub not_captured: Vec<NotCaptured>,
 }
 
 /// One kernel in both captures.
@@ -82,7 +83,7 @@ pub struct Change {
 
 impl Analysis for KernelChanges {
     const NAME: &'static str = "kernel-changes";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str = "Time, launches and mean of each kernel in two captures, before and after, and what comes of launches and of their length.";
     const INPUTS: InputCount = InputCount::Two;
     const GROUP: Group = Group::Comparison;
@@ -101,13 +102,15 @@ impl Analysis for KernelChanges {
         kernels.retain(|kernel| kernel.name.contains(&params.name_contains));
         let sum =
             |tally: fn(&Counterpart<'_>) -> Tally| narrow(kernels.iter().map(|kernel| tally(kernel).total_ns).sum());
-        let captured = |timeline: &Timeline| timeline.capture.captured.contains(&Category::CudaKernel);
+        let missing = [(before, "kernels before"), (after, "kernels after")];
+        let missing =
+            missing.map(|(timeline, what)| NotCaptured::unless_any(&timeline.capture, &[Category::CudaKernel], what));
         let mut changes = Changes {
-            captured: captured(before) && captured(after),
             before_total_ns: sum(|kernel| kernel.before),
             after_total_ns: sum(|kernel| kernel.after),
             kernels: kernels.len(),
             rows: kernels.iter().map(Change::of).collect(),
+            not_captured: missing.into_iter().flatten().collect(),
         };
         changes.rows.sort_by(|a, b| {
             let size = |change: &Change| change.difference_ns.unsigned_abs();

@@ -10,6 +10,7 @@ use crate::group::Group;
 use crate::input::Inputs;
 use crate::model::{Category, index};
 use crate::needs::{Needs, Selection};
+use crate::not_captured::NotCaptured;
 
 /// Launches, busy time and distinct kernels per stream.
 #[derive(Debug)]
@@ -18,10 +19,10 @@ pub struct KernelsPerStream;
 /// The result: a row per stream that ran a kernel, by process, device, context and stream.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Streams {
-    /// Whether kernels were recorded at all. `false` means "not captured", which is not the same as no kernels.
-    pub captured: bool,
     /// The streams.
     pub rows: Vec<Stream>,
+    /// What has no figures, and why.
+    pub not_captured: Vec<NotCaptured>,
 }
 
 /// What a stream ran.
@@ -49,7 +50,7 @@ pub struct Stream {
 
 impl Analysis for KernelsPerStream {
     const NAME: &'static str = "kernels-per-stream";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "Launches, busy time and distinct kernels of each stream of each GPU.";
     const GROUP: Group = Group::GpuTime;
     const INPUTS: InputCount = InputCount::One;
@@ -90,9 +91,10 @@ impl Analysis for KernelsPerStream {
                 distinct_kernels: names.len(),
                 ..found
             });
+        let not_captured = NotCaptured::unless_any(capture, &[Category::CudaKernel], "what streams ran");
         Ok(Streams {
-            captured: capture.captured.contains(&Category::CudaKernel),
             rows: rows.collect(),
+            not_captured: not_captured.into_iter().collect(),
         })
     }
 }

@@ -106,9 +106,9 @@ pub struct ProfilerKernel {
 pub struct HTAReport {
     /// Share in percent in which a GPU did nothing; null where GPUs were not captured.
     pub gpu_idle_time_pct: Option<f64>,
-    /// Share in percent in which a GPU computed.
+    /// Share in percent in which a GPU computed; null where GPUs were not captured.
     pub compute_time_pct: Option<f64>,
-    /// Share in percent in which a GPU communicated, hidden behind computation or not: the three shares are no parts of a whole.
+    /// Share in percent in which a GPU communicated, hidden behind computation or not: the three shares are no parts of a whole. Null where GPUs were not captured.
     pub communication_time_pct: Option<f64>,
     /// The ten kernels that take longest.
     pub top_kernels: Vec<HTAKernel>,

@@ -85,6 +85,7 @@ fn of_one_capture() -> impl Iterator<Item = &'static Definition> {
 
 #[test]
 fn every_analysis_of_every_kind_of_capture_has_every_format() {
+    let mut silent = Vec::new();
     for name in KINDS {
         let Some(timeline) = timeline(name) else {
             continue;
@@ -103,14 +104,20 @@ fn every_analysis_of_every_kind_of_capture_has_every_format() {
                 );
                 let is_small = *format != Format::Html || out.len() < MOST_HTML;
                 assert!(is_small, "{} of {name}: {} bytes of HTML", definition.name, out.len());
-                if *format == Format::Json && lacks_all_that_it_reads(definition, &timeline) {
+                // What people read says it for every analysis; results with the fields of earlier tools have null.
+                if *format == Format::Page && lacks_all_that_it_reads(definition, &timeline) {
                     let result: Value = serde_json::from_slice(&out).unwrap();
-                    let says_so = result["not_captured"].as_array().is_some_and(|list| !list.is_empty());
-                    assert!(says_so, "{} of {name}: {result}", definition.name);
+                    let says_so = result["page"]["not_captured"]
+                        .as_array()
+                        .is_some_and(|list| !list.is_empty());
+                    if !says_so {
+                        silent.push(format!("{} of {name}: {result}", definition.name));
+                    }
                 }
             }
         }
     }
+    assert!(silent.is_empty(), "{}", silent.join("\n"));
 }
 
 /// Whether an analysis reads events, and the capture holds none of those that it reads, nor counters of kernels, memory or programs for it.

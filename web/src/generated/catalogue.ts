@@ -169,10 +169,10 @@ export interface Changes {
   readonly after_total_ns: number;
   /** Total time in ns of all kernels before. */
   readonly before_total_ns: number;
-  /** Whether both captures recorded kernels. `false` means that one did not, which is not the same as no kernels. */
-  readonly captured: boolean;
   /** Kernels that differ or not, in the result or not. */
   readonly kernels: number;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
   /** The kernels. */
   readonly rows: readonly Change[];
 }
@@ -799,9 +799,9 @@ export interface HTAKernel {
 export interface HTAReport {
   /** What is slow. */
   readonly bottlenecks: readonly string[];
-  /** Share in percent in which a GPU communicated, hidden behind computation or not: the three shares are no parts of a whole. */
+  /** Share in percent in which a GPU communicated, hidden behind computation or not: the three shares are no parts of a whole. Null where GPUs were not captured. */
   readonly communication_time_pct?: number | null;
-  /** Share in percent in which a GPU computed. */
+  /** Share in percent in which a GPU computed; null where GPUs were not captured. */
   readonly compute_time_pct?: number | null;
   /** Share in percent in which a GPU did nothing; null where GPUs were not captured. */
   readonly gpu_idle_time_pct?: number | null;
@@ -2733,8 +2733,8 @@ export interface Stream {
 
 /** The result: a row per stream that ran a kernel, by process, device, context and stream. */
 export interface Streams {
-  /** Whether kernels were recorded at all. `false` means "not captured", which is not the same as no kernels. */
-  readonly captured: boolean;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
   /** The streams. */
   readonly rows: readonly Stream[];
 }

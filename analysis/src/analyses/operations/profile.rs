@@ -16,6 +16,7 @@ use crate::group::Group;
 use crate::input::Inputs;
 use crate::model::{Timeline, approximate, index};
 use crate::needs::Needs;
+use crate::not_captured::NotCaptured;
 use crate::page::Page;
 
 /// Bytes of a megabyte of the profile's fields: 2^20.
@@ -140,7 +141,8 @@ impl Analysis for OperationsProfileAnalysis {
         let json = serde_json::to_vec(output).map_err(AnalysisError::Json)?;
         Ok(read(&json).unwrap_or_else(|error| {
             let mut page = Page::new("Operations", Self::ABOUT);
-            page.text("", error.to_string());
+            page.not_captured
+                .push(NotCaptured::new("operations", error.to_string()));
             page
         }))
     }

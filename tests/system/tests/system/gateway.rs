@@ -22,9 +22,13 @@ async fn documented(client: &ArtifactClient, gateway: &str, namespace: &str, id:
     });
     Ok(read
         .map(|(path, operations)| {
-            let takes_two = operations["get"]["parameters"]
-                .as_array()
-                .is_some_and(|all| all.iter().any(|one| one["name"] == "with" && one["required"] == true));
+            let parameters = operations["get"]["parameters"].as_array();
+            let takes_two = parameters.into_iter().flatten().any(|one| {
+                // What several paths take is written once, among the components.
+                let place = one["$ref"].as_str().and_then(|place| place.strip_prefix('#'));
+                let one = place.and_then(|place| document.pointer(place)).unwrap_or(one);
+                one["name"] == "with" && one["required"] == true
+            });
             let path = path
                 .replace("{file}", &format!("{id}.h5"))
                 .replace("{id}", id)
