@@ -12,6 +12,7 @@ mod rules;
 mod scene;
 mod wording;
 
+use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -108,9 +109,10 @@ pub fn of(timeline: &Timeline, limits: Limits) -> Advice {
         rules: Vec::new(),
         not_captured: Vec::new(),
     };
-    for rule in rules::ALL {
+    let verdicts: Vec<Verdict> = rules::ALL.par_iter().map(|rule| rule::judge(*rule, &facts)).collect();
+    for (rule, verdict) in rules::ALL.iter().zip(verdicts) {
         let about = rule.about();
-        let (outcome, reason) = match rule::judge(*rule, &facts) {
+        let (outcome, reason) = match verdict {
             Verdict::Fires(found) => {
                 advice.findings.push(finding(about, *found, &facts));
                 (Outcome::Fired, String::new())

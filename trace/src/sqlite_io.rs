@@ -3,6 +3,8 @@
 mod database;
 mod slabs;
 mod table;
+mod texts;
 
 pub(crate) use database::{Database, OpenError};
 pub(crate) use table::{Cell, Table};
+pub(crate) use texts::Texts;

@@ -6,8 +6,6 @@ mod grids;
 mod memory;
 mod named;
 
-use std::cell::OnceCell;
-
 use crate::advice::finding::Evidence;
 use crate::analyses::idle::{IdleCause, host_wait_causes};
 use crate::measures::gap::Gap;
@@ -51,8 +49,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) calls: Calls<'a>,
     /// Most rows of evidence per finding.
     pub(crate) rows: usize,
-    /// See [`Facts::host_wait_causes`].
-    causes: OnceCell<Vec<IdleCause>>,
+    /// What launching threads did while GPUs waited for the host, longest first, as the analysis `idle` tells it; sums over all GPUs.
+    pub(crate) host_wait_causes: Vec<IdleCause>,
 }
 
 impl<'a> Facts<'a> {
@@ -60,7 +58,21 @@ impl<'a> Facts<'a> {
     pub(crate) fn of(timeline: &'a Timeline, rows: usize) -> Self {
         let work = GpuWork::of(timeline);
         let window = work.span().unwrap_or_default();
-        let iterations = iteration::of_work(timeline, &work, &IterationOptions::default());
+        let of_gpus = || {
+            let calls = WorkCalls::of(timeline, &work);
+            let by_gpu = work.places_by(|row| Gpu::of_row(timeline, row));
+            let gpus = by_gpu
+                .into_iter()
+                .map(|(gpu, places)| GpuFacts::of(gpu, (&work, &places), &calls, window));
+            let gpus: Vec<GpuFacts> = gpus.collect();
+            let gaps = gpus.iter().flat_map(|gpu| &gpu.gaps);
+            let causes = host_wait_causes(timeline, &work, &calls, gaps);
+            (calls, gpus, causes)
+        };
+        let (iterations, (work_calls, gpus, host_wait_causes)) = rayon::join(
+            || iteration::of_work(timeline, &work, &IterationOptions::default()),
+            of_gpus,
+        );
         let (steady, is_known) = steady(window, &iterations);
         let warm_up = if is_known {
             ("After the first two iterations", true)
@@ -70,15 +82,10 @@ impl<'a> Facts<'a> {
                 false,
             )
         };
-        let work_calls = WorkCalls::of(timeline, &work);
-        let by_gpu = work.places_by(|row| Gpu::of_row(timeline, row));
-        let gpus = by_gpu
-            .into_iter()
-            .map(|(gpu, places)| GpuFacts::of(gpu, (&work, &places), &work_calls, window));
         Self {
             timeline,
             window,
-            gpus: gpus.collect(),
+            gpus,
             steady,
             warm_up,
             iterations,
@@ -86,7 +93,7 @@ impl<'a> Facts<'a> {
             work_calls,
             calls: Calls::of(timeline),
             rows,
-            causes: OnceCell::new(),
+            host_wait_causes,
         }
     }
 
@@ -117,12 +124,6 @@ impl<'a> Facts<'a> {
             call.is_some_and(|call| gap.time.start <= call.end)
         };
         self.gaps().filter(begun).copied().collect()
-    }
-
-    /// What launching threads did while GPUs waited for the host, longest first, as the analysis `idle` tells it; sums over all GPUs.
-    pub(crate) fn host_wait_causes(&self) -> &[IdleCause] {
-        self.causes
-            .get_or_init(|| host_wait_causes(self.timeline, &self.work, &self.work_calls, self.gaps()))
     }
 
     /// The pieces of work with the calls that launched them, as the analysis `launches` joins them.

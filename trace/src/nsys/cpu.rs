@@ -86,9 +86,14 @@ impl Reader<'_> {
         // A table that does not tell classes apart holds calls alone.
         let told = table.has("eventClass");
         let returns = category == Category::CudaApi && table.has("returnValue");
+        let mut numbers = vec!["correlationId", "globalTid", "nameId"];
+        numbers.extend(told.then_some("eventClass"));
+        numbers.extend(returns.then_some("returnValue"));
         let plan = Plan {
             categories: &[category],
             optional: if returns { &[ColumnId::ReturnValue] } else { &[] },
+            numbers: &numbers,
+            texts: &[],
             row,
             open_ends: true,
             unsupported: &|class| format!("{name}: events of class {class}"),
@@ -148,6 +153,8 @@ impl Reader<'_> {
         let plan = Plan {
             categories: &[Category::NvtxRange],
             optional: &[ColumnId::RangeCategory],
+            numbers: &["eventType", "globalTid", "domainId", "textId", "color", "category"],
+            texts: &["text"],
             row: |[thread, ..]| RowKey::Thread {
                 track: Track::Nvtx,
                 thread: GlobalId(thread),

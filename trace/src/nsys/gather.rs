@@ -16,6 +16,9 @@ use crate::model::{Category, ColumnId, Events, LossReason, Values, index};
 /// Rows of a table whose columns are made at once.
 const MOST_ROWS: usize = 1 << 24;
 
+/// Columns that every table of events has.
+const TIMES: [&str; 2] = ["start", "end"];
+
 /// Class of a row that is no event of any category.
 pub(super) const NONE: u8 = u8::MAX;
 
@@ -26,6 +29,10 @@ pub(super) struct Plan<'a> {
     /// The columns of which the categories do not always have one, and which the table fills. Those that say nothing are left out
     /// at the end.
     pub(super) optional: &'a [ColumnId],
+    /// The columns of numbers that are read of each row beside the times: a container that reads row by row takes all at once.
+    pub(super) numbers: &'a [&'a str],
+    /// The same of strings.
+    pub(super) texts: &'a [&'a str],
     /// What a row of the timeline is that has these words.
     pub(super) row: fn(RowWords) -> RowKey,
     /// Whether an end of 0 says that the event had not ended when the capture did.
@@ -235,9 +242,11 @@ impl Reader<'_> {
         let Some(first) = plan.categories.first() else {
             return Ok(told);
         };
-        for column in ["start", "end"] {
+        for column in TIMES {
             table.must_have(column)?;
         }
+        let numbers: Vec<&str> = TIMES.iter().chain(plan.numbers).copied().collect();
+        table.expect(&numbers, plan.texts);
         let piece_rows = table.piece_rows();
         let at_once = (MOST_ROWS / piece_rows).max(1).saturating_mul(piece_rows);
         let (mut from, mut last) = (0, 0);
@@ -431,7 +440,7 @@ fn times(
     note: &mut Note,
 ) -> Result<(), Failure> {
     let [starts, ends] = &mut hand.times;
-    for (column, times) in [("start", &mut *starts), ("end", &mut *ends)] {
+    for (column, times) in TIMES.into_iter().zip([&mut *starts, &mut *ends]) {
         times.resize(slot.row.len(), 0);
         piece.read(column, times)?;
     }

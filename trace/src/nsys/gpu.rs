@@ -21,6 +21,8 @@ pub(super) const TABLES: &[&str] = &[KERNEL, MEMCPY, MEMSET, SYNCHRONIZATION];
 
 /// The full name of a kernel.
 const DEMANGLED: &str = "demangledName";
+/// Other forms of a kernel's name.
+const DETAILS: [&str; 2] = ["shortName", "mangledName"];
 
 /// "No stream" of CUPTI, stored in 32 bits.
 pub(super) const NO_STREAM: u64 = 0xFFFF_FFFF;
@@ -112,6 +114,9 @@ fn waiting(words: RowWords) -> RowKey {
     key(words, Track::CudaSync)
 }
 
+/// Columns that are read of every table of GPU activity.
+const ACTIVITY: [&str; 5] = ["contextId", "streamId", "deviceId", "globalPid", "correlationId"];
+
 /// The rows of GPU activity.
 fn rows(hand: &mut Hand, table: &str, piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>) -> Result<(), Failure> {
     let count = slot.rows();
@@ -150,6 +155,7 @@ impl Reader<'_> {
         &mut self,
         table: &Table,
         (categories, optional): (&[Category], &[ColumnId]),
+        numbers: &[&str],
         row: fn(RowWords) -> RowKey,
         fill: impl Fn(&mut Hand, &mut Piece<'_, '_>, &mut Slot<'_>) -> Result<Note, Failure> + Sync,
     ) -> Result<(), Failure> {
@@ -161,6 +167,8 @@ impl Reader<'_> {
         let plan = Plan {
             categories,
             optional,
+            numbers: &[&ACTIVITY, numbers].concat(),
+            texts: &[],
             row,
             open_ends: false,
             unsupported: &|number| number.to_string(),
@@ -197,8 +205,10 @@ impl Reader<'_> {
         if table.rows() > 0 {
             table.must_have(name_column)?;
         }
+        let details: &[&str] = if name_column == DEMANGLED { &DETAILS } else { &[] };
+        let numbers = [&[name_column], details, &columns].concat();
         let categories = (&[Category::CudaKernel][..], &[][..]);
-        self.gather_activity(&table, categories, on_stream, |hand, piece, slot| {
+        self.gather_activity(&table, categories, &numbers, on_stream, |hand, piece, slot| {
             let [ids, short, mangled, _] = &mut hand.words;
             piece.read(name_column, ids)?;
             if let Some(names) = hand.names.first_mut() {
@@ -208,8 +218,9 @@ impl Reader<'_> {
                 }
                 // A name has its details from the row where it comes first: few pieces have a new one.
                 if names.count() > next && name_column == DEMANGLED {
-                    piece.read("shortName", short)?;
-                    piece.read("mangledName", mangled)?;
+                    for (column, ids) in DETAILS.into_iter().zip([&mut *short, &mut *mangled]) {
+                        piece.read(column, ids)?;
+                    }
                     for (name, (short, mangled)) in slot.name.iter().zip(short.iter().zip(&*mangled)) {
                         if *name == next {
                             names.describe(next, [*short, *mangled]);
@@ -235,7 +246,12 @@ impl Reader<'_> {
         let message = columns.iter().all(|column| table.has(column));
         let optional = [ColumnId::SrcMemoryKind, ColumnId::DstMemoryKind];
         let categories = (&Category::MEMCPY[..], if message { &optional[..] } else { &[] });
-        self.gather_activity(&table, categories, on_stream, |hand, piece, slot| {
+        let numbers: &[&str] = if message {
+            &["bytes", "copyKind", "srcKind", "dstKind"]
+        } else {
+            &["bytes", "copyKind"]
+        };
+        self.gather_activity(&table, categories, numbers, on_stream, |hand, piece, slot| {
             read_bytes(piece, slot)?;
             read_memory_kinds(piece, slot, Category::CudaMemcpyOther.columns().len(), &columns)?;
             let [kinds, ..] = &mut hand.words;
@@ -279,7 +295,8 @@ impl Reader<'_> {
         let message = table.has("memKind");
         let optional = if message { &[ColumnId::DstMemoryKind][..] } else { &[] };
         let categories = (&[Category::CudaMemset][..], optional);
-        self.gather_activity(&table, categories, on_stream, |hand, piece, slot| {
+        let numbers: &[&str] = if message { &["bytes", "memKind"] } else { &["bytes"] };
+        self.gather_activity(&table, categories, numbers, on_stream, |hand, piece, slot| {
             read_bytes(piece, slot)?;
             read_memory_kinds(piece, slot, Category::CudaMemset.columns().len(), &["memKind"])?;
             if let Some(names) = hand.names.first_mut() {
@@ -295,7 +312,7 @@ impl Reader<'_> {
             return Ok(());
         };
         let categories = (&[Category::CudaSync][..], &[][..]);
-        self.gather_activity(&table, categories, waiting, |hand, piece, slot| {
+        self.gather_activity(&table, categories, &["syncType"], waiting, |hand, piece, slot| {
             let [kinds, ..] = &mut hand.words;
             piece.read("syncType", kinds)?;
             if let Some(names) = hand.names.first_mut() {

@@ -1,6 +1,10 @@
 //! Names of events: interned while events are read, resolved from `StringIds` once all are known.
 
-use hashbrown::{HashMap, HashSet};
+use std::borrow::Cow;
+use std::hash::BuildHasher as _;
+
+use hashbrown::{DefaultHashBuilder, HashMap, HashSet, HashTable};
+use rayon::prelude::*;
 
 use super::cpu::{Descriptions, DomainKey};
 use super::keys::Named;
@@ -38,7 +42,9 @@ impl From<Text> for NameKey {
 /// The names of one category.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    by_key: HashMap<NameKey, u32>,
+    /// Numbers of keys, by what is in `keys`.
+    by_key: HashTable<u32>,
+    hasher: DefaultHashBuilder,
     keys: Vec<NameKey>,
     /// Ids of the details of each key.
     details: Vec<[u64; 2]>,
@@ -51,14 +57,18 @@ impl Names {
     /// The index of `key`, which is counted against the budget when it is new.
     fn intern(&mut self, table: &Table, named: Named, budget: &mut StringBudget) -> Result<u32, TableError> {
         let Named { key, details } = named;
-        if let Some(known) = self.by_key.get(&key) {
-            return Ok(*known);
+        let (keys, hasher) = (&self.keys, &self.hasher);
+        let hash = hasher.hash_one(&key);
+        let known = |number: &u32| keys.get(index(*number));
+        if let Some(number) = self.by_key.find(hash, |number| known(number) == Some(&key)) {
+            return Ok(*number);
         }
         if let Text::Inline(text) = &key.text {
             budget.take(table.name(), text)?;
         }
-        let next = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
-        self.by_key.insert(key.clone(), next);
+        let next = u32::try_from(keys.len()).unwrap_or(u32::MAX);
+        let again = |number: &u32| known(number).map_or(0, |key| hasher.hash_one(key));
+        self.by_key.insert_unique(hash, next, again);
         self.keys.push(key);
         self.details.push(details);
         Ok(next)
@@ -128,20 +138,22 @@ impl Reader<'_> {
         let clean = |text: &Text| redact::redact(&resolve(text)).0.replace('\0', "\u{fffd}");
         let clean_domains: HashMap<DomainKey, String> = domains.iter().map(|(key, text)| (*key, clean(text))).collect();
         for (category, names) in names {
-            let mut resolved = Vec::with_capacity(names.keys.len());
-            for key in &names.keys {
+            let name = |key: &NameKey| {
                 let text = resolve(&key.text);
                 let text = if category == Category::CudaApi {
                     unversioned(text)
                 } else {
                     text
                 };
-                let name = match key.domain.and_then(|domain| domains.get(&domain)) {
+                publishable(match key.domain.and_then(|domain| domains.get(&domain)) {
                     Some(domain) => format!("{}:{text}", resolve(domain)),
                     None => text,
-                };
-                resolved.push(self.publishable(&name));
-            }
+                })
+            };
+            let found = names.keys.par_iter().with_min_len(256).map(name);
+            let (resolved, redactions): (Vec<String>, Vec<u64>) = found.unzip();
+            let redactions = redactions.into_iter().fold(0, u64::saturating_add);
+            self.capture.redactions = self.capture.redactions.saturating_add(redactions);
             let domain_of = |key: &NameKey| key.domain.and_then(|domain| clean_domains.get(&domain)).cloned();
             let of_names = names.keys.iter().map(|key| domain_of(key).unwrap_or_default());
             let mut lists = vec![(NameDetail::Domain, of_names.collect::<Vec<String>>())];
@@ -231,9 +243,23 @@ impl Reader<'_> {
 
     /// `text` as it may be published: secrets replaced and counted, without NUL, which files cannot hold.
     pub(super) fn publishable(&mut self, text: &str) -> String {
-        let (clean, count) = redact::redact(text);
+        let (clean, count) = publishable(text.to_owned());
         self.capture.redactions = self.capture.redactions.saturating_add(count);
-        clean.replace('\0', "\u{fffd}")
+        clean
+    }
+}
+
+/// `text` as it may be published, and how many secrets were replaced.
+fn publishable(text: String) -> (String, u64) {
+    let (clean, count) = match redact::redact(&text) {
+        (Cow::Borrowed(_), count) => (None, count),
+        (Cow::Owned(clean), count) => (Some(clean), count),
+    };
+    let clean = clean.unwrap_or(text);
+    if clean.contains('\0') {
+        (clean.replace('\0', "\u{fffd}"), count)
+    } else {
+        (clean, count)
     }
 }
 

@@ -97,6 +97,16 @@ impl Table {
         }
     }
 
+    /// Tells which columns of numbers and of strings will be read of each piece, where there are such.
+    pub(super) fn expect(&self, numbers: &[&str], texts: &[&str]) {
+        match self {
+            // Columns lie by themselves.
+            Self::Hdf(_) => {}
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(table) => table.expect(numbers, texts),
+        }
+    }
+
     /// The rows in pieces of bounded size, to be read in this order.
     pub(super) fn slabs(&self) -> Box<dyn Iterator<Item = Range<usize>>> {
         match self {
@@ -173,7 +183,7 @@ impl Table {
             }),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(table) => table.for_each_slab(first, items, state, |state, table, rows, item| {
-                let texts = Vec::new();
+                let texts = sqlite_io::Texts::default();
                 job(state, &mut Piece::Sqlite { table, rows, texts }, item)
             }),
         }
@@ -197,7 +207,7 @@ pub(super) enum Piece<'p, 't> {
     Sqlite {
         table: &'p sqlite_io::Table,
         rows: Range<usize>,
-        texts: Vec<String>,
+        texts: sqlite_io::Texts,
     },
 }
 
@@ -207,13 +217,10 @@ impl Piece<'_, '_> {
         match self {
             Self::Hdf(piece) => piece.read(column, out),
             #[cfg(feature = "sqlite")]
-            Self::Sqlite { table, rows, .. } => {
-                let read = if table.has(column) {
-                    table.numbers(column, rows)?
-                } else {
-                    Vec::new()
-                };
-                copy(&read, out);
+            Self::Sqlite { table, rows, .. } if table.has(column) => table.read(column, rows, out, T::from_cell),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite { .. } => {
+                out.fill(T::default());
                 Ok(())
             }
         }
@@ -223,10 +230,7 @@ impl Piece<'_, '_> {
     pub(super) fn read_ids(&mut self, column: &str, out: &mut [u64]) -> Result<(), TableError> {
         match self {
             #[cfg(feature = "sqlite")]
-            Self::Sqlite { table, rows, .. } if table.has(column) => {
-                copy(&table.bits(column, rows)?, out);
-                Ok(())
-            }
+            Self::Sqlite { table, rows, .. } if table.has(column) => table.read(column, rows, out, i64::cast_unsigned),
             _ => self.read(column, out),
         }
     }
@@ -238,9 +242,9 @@ impl Piece<'_, '_> {
             #[cfg(feature = "sqlite")]
             Self::Sqlite { table, rows, texts } => {
                 *texts = if table.has(column) {
-                    table.strings(column, rows)?
+                    table.texts(column, rows)?
                 } else {
-                    Vec::new()
+                    sqlite_io::Texts::default()
                 };
                 Ok(())
             }
@@ -252,16 +256,7 @@ impl Piece<'_, '_> {
         match self {
             Self::Hdf(piece) => piece.text(row),
             #[cfg(feature = "sqlite")]
-            Self::Sqlite { texts, .. } => Ok(texts.get(row).map_or(&[], String::as_bytes)),
+            Self::Sqlite { texts, .. } => Ok(texts.get(row)),
         }
-    }
-}
-
-/// The values at hand, then zeros.
-#[cfg(feature = "sqlite")]
-fn copy<T: Copy + Default>(from: &[T], out: &mut [T]) {
-    out.fill(T::default());
-    for (out, from) in out.iter_mut().zip(from) {
-        *out = *from;
     }
 }

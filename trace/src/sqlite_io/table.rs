@@ -10,6 +10,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
 use super::database::DatabaseFile;
+use super::texts::Texts;
 use crate::hdf5_io::{TableError, TableLimits};
 
 /// Rows read at once.
@@ -51,7 +52,16 @@ enum Kind {
 #[derive(Debug)]
 enum Values {
     Numbers(Vec<i64>),
-    Texts(Vec<String>),
+    Texts(Texts),
+}
+
+impl Values {
+    fn len(&self) -> usize {
+        match self {
+            Self::Numbers(numbers) => numbers.len(),
+            Self::Texts(texts) => texts.len(),
+        }
+    }
 }
 
 /// What was read last, and what is known for the next slab.
@@ -60,7 +70,7 @@ struct Reading {
     /// The slab that `values` are of.
     slab: Range<usize>,
     values: BTreeMap<(String, Kind), Values>,
-    /// Every column that was ever asked for: the next slab's are read in one go.
+    /// Every column that is expected or was ever asked for: a slab's are read in one go.
     wanted: Vec<(String, Kind)>,
     /// By first row of a slab, the rowid of the row before it.
     before: BTreeMap<usize, i64>,
@@ -73,25 +83,18 @@ pub(crate) struct Table {
     file: Arc<DatabaseFile>,
     name: String,
     rows: usize,
-    columns: Vec<Column>,
+    columns: Vec<String>,
     reading: RefCell<Reading>,
 }
 
 /// What is known of an open table, whatever thread it is read on.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct KnownTable<'a> {
     file: &'a Arc<DatabaseFile>,
     name: &'a str,
     rows: usize,
-    columns: &'a [Column],
-}
-
-/// A column of a table.
-#[derive(Debug, Clone)]
-struct Column {
-    name: String,
-    /// Whether it is declared to hold integers, which any row of it may still belie.
-    is_integer: bool,
+    columns: &'a [String],
+    wanted: Vec<(String, Kind)>,
 }
 
 impl Table {
@@ -127,7 +130,7 @@ impl Table {
         }
         let mut columns = Vec::new();
         let mut statement = connection
-            .prepare("SELECT name, hidden, type LIKE '%INT%' FROM pragma_table_xinfo(?1)")
+            .prepare("SELECT name, hidden FROM pragma_table_xinfo(?1)")
             .map_err(failed)?;
         let mut found = statement.query([name]).map_err(failed)?;
         while let Some(row) = found.next().map_err(failed)? {
@@ -136,10 +139,7 @@ impl Table {
             if hidden != 0 || column.eq_ignore_ascii_case("_rowid_") {
                 return Err(forged("holding a computed column"));
             }
-            columns.push(Column {
-                name: column,
-                is_integer: row.get(2).map_err(failed)?,
-            });
+            columns.push(column);
         }
         let rows: i64 = connection
             .query_row(
@@ -188,7 +188,10 @@ impl Table {
     /// The same table through a connection of the calling thread, to be read from `slab` on; `first` is [`first_number`](Self::first_number).
     pub(super) fn again(known: &KnownTable<'_>, first: i64, slab: &Range<usize>) -> Result<Self, TableError> {
         let failed = |error: rusqlite::Error| failed(known.name, &error);
-        let mut reading = Reading::default();
+        let mut reading = Reading {
+            wanted: known.wanted.clone(),
+            ..Reading::default()
+        };
         if let Some(before) = i64::try_from(slab.start)
             .ok()
             .and_then(|rows| first.checked_add(rows - 1))
@@ -212,6 +215,7 @@ impl Table {
             name: &self.name,
             rows: self.rows,
             columns: &self.columns,
+            wanted: self.reading.borrow().wanted.clone(),
         }
     }
 
@@ -224,7 +228,7 @@ impl Table {
     }
 
     pub(crate) fn has(&self, column: &str) -> bool {
-        self.columns.iter().any(|known| known.name == column)
+        self.columns.iter().any(|known| known == column)
     }
 
     /// Rows of each slab but for the last one.
@@ -240,25 +244,57 @@ impl Table {
             .map(move |start| start..start.saturating_add(SLAB).min(rows))
     }
 
+    /// Has these columns read together, where there are such: a query per column would read the pages of a slab once for each.
+    pub(crate) fn expect(&self, numbers: &[&str], texts: &[&str]) {
+        let numbers = numbers.iter().map(|column| (*column, Kind::Number));
+        let texts = texts.iter().map(|column| (*column, Kind::Text));
+        let wanted = numbers.chain(texts).filter(|(column, _)| self.has(column));
+        self.reading.borrow_mut().wanted = wanted.map(|(column, kind)| (column.to_owned(), kind)).collect();
+    }
+
     /// Numbers of a column; NULL is 0, as HDF5 exports have it.
     pub(crate) fn numbers<T: Cell>(&self, column: &str, rows: &Range<usize>) -> Result<Vec<T>, TableError> {
-        self.with(column, Kind::Number, rows, |values| match values {
-            Values::Numbers(numbers) => numbers.iter().copied().map(T::from_cell).collect(),
-            Values::Texts(_) => Vec::new(),
+        let mut out = vec![T::default(); rows.len()];
+        self.read(column, rows, &mut out, T::from_cell)?;
+        Ok(out)
+    }
+
+    /// Writes numbers of a column, made by `convert`, to `out`, which has a value per row.
+    pub(crate) fn read<T>(
+        &self,
+        column: &str,
+        rows: &Range<usize>,
+        out: &mut [T],
+        convert: fn(i64) -> T,
+    ) -> Result<(), TableError> {
+        self.with(column, Kind::Number, rows, |values| {
+            if let Values::Numbers(numbers) = values {
+                for (out, number) in out.iter_mut().zip(numbers) {
+                    *out = convert(*number);
+                }
+            }
         })
     }
 
     /// Ids that use all 64 bits, which SQLite holds as signed.
     pub(crate) fn bits(&self, column: &str, rows: &Range<usize>) -> Result<Vec<u64>, TableError> {
-        let signed: Vec<i64> = self.numbers(column, rows)?;
-        Ok(signed.into_iter().map(i64::cast_unsigned).collect())
+        let mut out = vec![0; rows.len()];
+        self.read(column, rows, &mut out, i64::cast_unsigned)?;
+        Ok(out)
     }
 
     /// Strings of a column; NULL is the empty one. Bytes that are not UTF-8 become U+FFFD.
     pub(crate) fn strings(&self, column: &str, rows: &Range<usize>) -> Result<Vec<String>, TableError> {
+        let texts = self.texts(column, rows)?;
+        let text = |row| String::from_utf8_lossy(texts.get(row)).into_owned();
+        Ok((0..rows.len()).map(text).collect())
+    }
+
+    /// Strings of a column as the file has them; NULL is the empty one.
+    pub(crate) fn texts(&self, column: &str, rows: &Range<usize>) -> Result<Texts, TableError> {
         self.with(column, Kind::Text, rows, |values| match values {
             Values::Texts(texts) => std::mem::take(texts),
-            Values::Numbers(_) => Vec::new(),
+            Values::Numbers(_) => Texts::default(),
         })
     }
 
@@ -268,8 +304,8 @@ impl Table {
         column: &str,
         kind: Kind,
         rows: &Range<usize>,
-        take: impl FnOnce(&mut Values) -> Vec<T>,
-    ) -> Result<Vec<T>, TableError> {
+        take: impl FnOnce(&mut Values) -> T,
+    ) -> Result<T, TableError> {
         let mut reading = self.reading.borrow_mut();
         let key = (column.to_owned(), kind);
         let known = reading.wanted.contains(&key);
@@ -280,48 +316,24 @@ impl Table {
             reading.slab = rows.clone();
             reading.values.clear();
             let wanted = reading.wanted.clone();
-            let likely = if wanted.len() == 1 {
-                self.likely(&key)
-            } else {
-                Vec::new()
-            };
-            self.fill(&mut reading, &wanted, &likely)?;
+            self.fill(&mut reading, &wanted)?;
         } else if !reading.values.contains_key(&key) {
-            self.fill(&mut reading, std::slice::from_ref(&key), &[])?;
+            self.fill(&mut reading, std::slice::from_ref(&key))?;
         }
+        let values = reading.values.get_mut(&key).filter(|values| values.len() == rows.len());
+        let values = values.ok_or_else(|| self.damaged("has fewer rows than it counts".to_owned()))?;
+        let taken = take(values);
         // Strings are handed out and so gone: who asks twice has them read twice.
-        let taken = if kind == Kind::Text {
-            reading.values.remove(&key).as_mut().map(take)
-        } else {
-            reading.values.get_mut(&key).map(take)
-        };
-        let taken = taken.unwrap_or_default();
-        if taken.len() == rows.len() {
-            Ok(taken)
-        } else {
-            Err(self.damaged("has fewer rows than it counts".to_owned()))
+        if kind == Kind::Text {
+            reading.values.remove(&key);
         }
+        Ok(taken)
     }
 
-    /// What will be asked for beside `key`, the first column of all, as far as the declarations tell: a query per column would read the
-    /// first slab's pages once for each.
-    fn likely(&self, key: &(String, Kind)) -> Vec<(String, Kind)> {
-        let columns = self.columns.iter().filter(|column| column.is_integer);
-        let columns = columns.map(|column| (column.name.clone(), Kind::Number));
-        columns.filter(|column| column != key).collect()
-    }
-
-    /// Reads columns of the slab that `reading` is at: those that are `wanted`, and of those that are `likely` the ones that hold nothing
-    /// but numbers.
-    fn fill(
-        &self,
-        reading: &mut Reading,
-        wanted: &[(String, Kind)],
-        likely: &[(String, Kind)],
-    ) -> Result<(), TableError> {
+    /// Reads columns of the slab that `reading` is at.
+    fn fill(&self, reading: &mut Reading, wanted: &[(String, Kind)]) -> Result<(), TableError> {
         let failed = |error: rusqlite::Error| failed(&self.name, &error);
-        let all = || wanted.iter().chain(likely);
-        let columns: Vec<String> = all().map(|(column, _)| quoted(column)).collect();
+        let columns: Vec<String> = wanted.iter().map(|(column, _)| quoted(column)).collect();
         let before = reading.before.get(&reading.slab.start).copied().unwrap_or(i64::MIN);
         // The first row has any number, negative ones too; those behind it follow the last one that was read.
         let from = if reading.before.contains_key(&reading.slab.start) {
@@ -337,10 +349,11 @@ impl Table {
             quoted(&self.name),
             reading.slab.len()
         );
-        let mut out: Vec<Values> = all()
+        let mut out: Vec<Values> = wanted
+            .iter()
             .map(|(_, kind)| match kind {
                 Kind::Number => Values::Numbers(Vec::with_capacity(reading.slab.len())),
-                Kind::Text => Values::Texts(Vec::with_capacity(reading.slab.len())),
+                Kind::Text => Values::Texts(Texts::with_capacity(reading.slab.len())),
             })
             .collect();
         let mut left = SLAB_STRING_BYTES;
@@ -349,22 +362,13 @@ impl Table {
         let mut last = before;
         while let Some(row) = rows.next().map_err(failed)? {
             last = row.get(0).map_err(failed)?;
-            for (at, (values, (column, _))) in out.iter_mut().zip(all()).enumerate() {
-                let value = row.get_ref(at + 1).map_err(failed)?;
-                let pushed = self.push(values, column, value, &mut left);
-                if at < wanted.len() {
-                    pushed?;
-                }
+            for ((at, values), (column, _)) in (1..).zip(&mut out).zip(wanted) {
+                let value = row.get_ref(at).map_err(failed)?;
+                self.push(values, column, value, &mut left)?;
             }
         }
         reading.before.insert(reading.slab.end, last);
-        for (at, (key, values)) in all().zip(out).enumerate() {
-            // A value that is no number leaves its column short: who asks for it gets the error.
-            let is_whole = matches!(&values, Values::Numbers(numbers) if numbers.len() == reading.slab.len());
-            if at < wanted.len() || is_whole {
-                reading.values.insert(key.clone(), values);
-            }
-        }
+        reading.values.extend(wanted.iter().cloned().zip(out));
         Ok(())
     }
 
@@ -372,7 +376,7 @@ impl Table {
         match (values, value) {
             (Values::Numbers(numbers), ValueRef::Null) => numbers.push(0),
             (Values::Numbers(numbers), ValueRef::Integer(number)) => numbers.push(number),
-            (Values::Texts(texts), ValueRef::Null) => texts.push(String::new()),
+            (Values::Texts(texts), ValueRef::Null) => texts.push(&[]),
             (Values::Texts(texts), ValueRef::Text(bytes)) => {
                 // What an empty string takes counts too, so that a flood of them has a bound.
                 let cost = bytes.len().saturating_add(size_of::<String>());
@@ -380,7 +384,7 @@ impl Table {
                     table: self.name.clone(),
                     limit: u64::try_from(SLAB_STRING_BYTES).unwrap_or(u64::MAX),
                 })?;
-                texts.push(String::from_utf8_lossy(bytes).into_owned());
+                texts.push(bytes);
             }
             (_, value) => {
                 let kind = value.data_type();

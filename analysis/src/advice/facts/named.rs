@@ -1,5 +1,7 @@
 //! Events that are known by their names.
 
+use rayon::prelude::*;
+
 use super::Facts;
 use crate::measures::interval::{Interval, Intervals};
 use crate::model::{Category, index};
@@ -9,10 +11,11 @@ pub(crate) type Named<'a> = (u64, &'a str, Interval, u32);
 
 impl<'a> Facts<'a> {
     /// The events of `categories` whose name `picks` picks; it is asked once per name.
-    pub(crate) fn named(&self, categories: &[Category], picks: impl Fn(&str) -> bool) -> Vec<Named<'a>> {
+    pub(crate) fn named(&self, categories: &[Category], picks: impl Fn(&str) -> bool + Sync) -> Vec<Named<'a>> {
         let mut found = Vec::new();
         for events in categories.iter().filter_map(|category| self.events(*category)) {
-            let picked: Vec<bool> = events.names.iter().map(|name| picks(name)).collect();
+            let names = events.names.par_iter().with_min_len(1024);
+            let picked: Vec<bool> = names.map(|name| picks(name)).collect();
             if !picked.contains(&true) {
                 continue;
             }

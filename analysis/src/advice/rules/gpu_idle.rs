@@ -82,7 +82,7 @@ impl Rule for GpuIdle {
                 found = found.evidence(*what, part, Unit::Ns);
             }
         }
-        for cause in facts.host_wait_causes().iter().take(facts.rows) {
+        for cause in facts.host_wait_causes.iter().take(facts.rows) {
             let what = format!("meanwhile the launching thread: {}", cause.activity.label());
             found = found.evidence(what, facts.shared(cause.idle_ns), Unit::Ns);
         }

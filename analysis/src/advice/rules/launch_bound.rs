@@ -55,7 +55,7 @@ impl Rule for LaunchBound {
         if queue > approximate(QUEUE.value.into()) {
             return Verdict::Quiet;
         }
-        let causes = facts.host_wait_causes();
+        let causes = &facts.host_wait_causes;
         let time_of = |picks: fn(HostActivity) -> bool| {
             let picked = causes.iter().filter(|cause| picks(cause.activity));
             facts.shared(picked.map(|cause| cause.idle_ns).sum())

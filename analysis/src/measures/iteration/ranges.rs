@@ -1,7 +1,9 @@
 //! Iterations from a range that repeats: an NVTX range or an annotation.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use rayon::prelude::*;
 
 use super::share::{median, ratio};
 use super::{Iteration, IterationSource, Iterations};
@@ -77,7 +79,7 @@ fn groups(timeline: &Timeline, wanted: impl Fn(&str, &str) -> bool) -> Groups<'_
             continue;
         };
         let mut names: Vec<Cow<'_, str>> = Vec::new();
-        let mut places: BTreeMap<Cow<'_, str>, u32> = BTreeMap::new();
+        let mut places: HashMap<Cow<'_, str>, u32> = HashMap::new();
         // For each of the category's names the place in `names`.
         let mut keys = Vec::with_capacity(events.names.len());
         for name in &events.names {
@@ -177,12 +179,16 @@ impl Launches {
         let Some(launches) = launches else {
             return Fit::default();
         };
-        let before = |end: u64| launches.partition_point(|start| *start < end);
-        let count_in = |time: &Interval| before(time.end).saturating_sub(before(time.start));
-        let inside = times.iter().map(count_in);
-        let mut inside: Vec<u64> = inside.filter_map(|count| u64::try_from(count).ok()).collect();
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
-        let covered = inside.iter().sum::<u64>() + count(count_in(&tail));
+        // Neither starts nor ends go back from one time to the next.
+        let mut place = 0;
+        let mut count_in = |time: &Interval| {
+            let start = launched_before(launches, place, time.start);
+            place = launched_before(launches, start, time.end);
+            count(place - start)
+        };
+        let mut inside: Vec<u64> = times.iter().map(&mut count_in).collect();
+        let covered = inside.iter().sum::<u64>() + count_in(&tail);
         let coverage = ratio(covered, count(launches.len()));
         let usual = median(&mut inside).unwrap_or(0);
         let regular = inside.iter().filter(|launched| launched.abs_diff(usual) * 10 <= usual);
@@ -193,6 +199,17 @@ impl Launches {
         };
         Fit { coverage, regularity }
     }
+}
+
+/// How many `launches`, which are sorted, are before `end`, where it is known that `from` are. Quick where the answer is near.
+fn launched_before(launches: &[u64], from: usize, end: u64) -> usize {
+    let rest = launches.get(from..).unwrap_or_default();
+    let mut reach = 1;
+    while rest.get(reach).is_some_and(|start| *start < end) {
+        reach *= 2;
+    }
+    let near = rest.get(..=reach).unwrap_or(rest);
+    from + near.partition_point(|start| *start < end)
 }
 
 /// How well ranges fit as iterations.
@@ -237,15 +254,14 @@ pub(super) fn chosen(timeline: &Timeline, work: &GpuWork) -> Option<Iterations> 
         return None;
     }
     let launches = Launches::of(timeline, work);
-    let mut best: Option<Candidate<'_>> = None;
-    for ((name, _), group) in &groups {
-        if let Some(found) = candidate(timeline, &launches, name, group)
-            && best.as_ref().is_none_or(|best| best.rank < found.rank)
-        {
-            best = Some(found);
-        }
-    }
-    let best = best?;
+    let candidates = groups
+        .par_iter()
+        .filter_map(|((name, _), group)| candidate(timeline, &launches, name, group));
+    let candidates: Vec<Candidate<'_>> = candidates.collect();
+    // Of equal ones the first.
+    let best = candidates
+        .into_iter()
+        .reduce(|best, found| if best.rank < found.rank { found } else { best })?;
     Some(collect(timeline, &groups, best.name, best.source, best.confidence))
 }
 
