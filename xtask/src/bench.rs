@@ -136,7 +136,7 @@ struct Verdict {
     budget: Option<(&'static str, bool)>,
 }
 
-fn all() -> [Bench; 7] {
+fn all() -> [Bench; 8] {
     [
         convert::bench(),
         ingest::bench(),
@@ -144,7 +144,8 @@ fn all() -> [Bench; 7] {
         kineto::beside_orjson(),
         kineto::beside_hta(),
         analyses::beside_polars(),
-        diagnose::bench(),
+        diagnose::of_a_new_file(),
+        diagnose::of_a_known_file(),
     ]
 }
 
