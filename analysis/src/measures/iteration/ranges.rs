@@ -104,12 +104,12 @@ fn groups(timeline: &Timeline, wanted: impl Fn(&str, &str) -> bool) -> Groups<'_
     groups
 }
 
-fn by_key(events: &Events, category: Category, keys: &[u32]) -> BTreeMap<(u32, u32), Group> {
+fn by_key(events: &Events, category: Category, keys: &[u32]) -> HashMap<(u32, u32), Group> {
     let styles = events.column(ColumnId::RangeStyle);
     let nests = |at: usize| styles.is_none_or(|styles| styles.get(at) == Some(0));
     let parents = events.parents(nests);
     let mut depths = vec![0_u32; events.len()];
-    let mut found: BTreeMap<(u32, u32), Group> = BTreeMap::new();
+    let mut found: HashMap<(u32, u32), Group> = HashMap::new();
     for (at, (name, row)) in (0_u32..).zip(events.name.iter().zip(&events.row)) {
         let parent = parents.get(index(at)).and_then(|parent| depths.get(index(*parent)));
         let depth = parent.map_or(0, |depth| depth + 1);
