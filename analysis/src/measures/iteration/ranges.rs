@@ -104,7 +104,7 @@ fn groups(timeline: &Timeline, wanted: impl Fn(&str, &str) -> bool) -> Groups<'_
     groups
 }
 
-fn by_key(events: &Events, category: Category, keys: &[u32]) -> HashMap<(u32, u32), Group> {
+fn by_key(events: &Events, category: Category, keys: &[u32]) -> BTreeMap<(u32, u32), Group> {
     let styles = events.column(ColumnId::RangeStyle);
     let nests = |at: usize| styles.is_none_or(|styles| styles.get(at) == Some(0));
     let parents = events.parents(nests);
@@ -135,7 +135,7 @@ fn by_key(events: &Events, category: Category, keys: &[u32]) -> HashMap<(u32, u3
         group.at.push(at);
         group.times.push(time);
     }
-    found
+    found.into_iter().collect()
 }
 
 /// When each process launched GPU work: sorted starts of the calls, each call once.
