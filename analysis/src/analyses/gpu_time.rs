@@ -68,7 +68,7 @@ pub struct TimeOfGpu {
     /// End of the window in ns.
     pub end_ns: u64,
     /// Kernels, copies and memsets that ran in the window.
-    pub works: u64,
+    pub gpu_ops: u64,
     /// The parts.
     pub parts: ExclusiveTime,
     /// Time in ns in which anything ran.
@@ -99,12 +99,12 @@ impl TimeOfGpu {
         let idle = busy.any().gaps(window);
         let pieces = idle.as_slice();
         let micro = pieces.iter().filter(|piece| piece.len() < micro_idle_below_ns);
-        let works = work.all().iter().filter(|work| work.time.happens_in(window));
+        let gpu_ops = work.all().iter().filter(|work| work.time.happens_in(window));
         Self {
             gpu,
             start_ns: window.start,
             end_ns: window.end,
-            works: count(works.count()),
+            gpu_ops: count(gpu_ops.count()),
             busy_ns: parts.busy_ns(),
             busy_ratio: ratio(parts.busy_ns(), parts.window_ns).unwrap_or(0.0),
             non_compute_ns: parts.exposed_communication_ns + parts.exposed_memory_ns,
@@ -218,7 +218,7 @@ fn table(output: &GpuTimes) -> Table {
             ("Busy", Unit::Ratio),
             ("Communication in all", ns),
             ("Copies in all", ns),
-            ("Works", Unit::None),
+            ("GPU ops", Unit::None),
             ("Idle pieces", Unit::None),
             ("Longest idle", ns),
             ("Micro idle", ns),
@@ -246,7 +246,7 @@ fn table(output: &GpuTimes) -> Table {
             gpu.busy_ratio.into(),
             gpu.communication_ns.into(),
             gpu.memory_ns.into(),
-            gpu.works.into(),
+            gpu.gpu_ops.into(),
             gpu.idle_pieces.into(),
             gpu.longest_idle_ns.into(),
             gpu.micro_idle_ns.into(),
@@ -312,7 +312,7 @@ mod tests {
             idle_ns: 10,
         };
         assert_eq!(times.gpus[0].parts, parts);
-        assert_eq!(times.gpus[0].works, 3);
+        assert_eq!(times.gpus[0].gpu_ops, 3);
     }
 
     /// HolisticTraceAnalysis takes any event with a stream for work, so that the wait counts as busy.

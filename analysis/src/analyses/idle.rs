@@ -204,8 +204,8 @@ fn histogram(gaps: &[Gap]) -> Vec<GapBucket> {
     buckets
 }
 
-fn span(all: &GpuWork, works: &[u32]) -> Interval {
-    let times = works
+fn span(all: &GpuWork, gpu_ops: &[u32]) -> Interval {
+    let times = gpu_ops
         .iter()
         .filter_map(|at| all.all().get(index(*at)))
         .map(|work| work.time);
@@ -226,9 +226,9 @@ impl Idle {
         };
         let mut of_gpus: Vec<(Gpu, Gap)> = Vec::new();
         let mut gpus = Vec::new();
-        for (gpu, works) in all.places_by(|row| Gpu::of_row(timeline, row)) {
-            let found = gaps(&all, &works, &calls, options);
-            let window = span(&all, &works);
+        for (gpu, gpu_ops) in all.places_by(|row| Gpu::of_row(timeline, row)) {
+            let found = gaps(&all, &gpu_ops, &calls, options);
+            let window = span(&all, &gpu_ops);
             let (idle_ns, classes) = classes(&found);
             gpus.push(IdleOfGpu {
                 gpu,
@@ -244,9 +244,9 @@ impl Idle {
         let mut streams: Vec<IdleOfStream> = all
             .places_by(|row| GpuStream::of_row(timeline, row))
             .into_iter()
-            .map(|(stream, works)| {
-                let found = gaps(&all, &works, &calls, options);
-                let window = span(&all, &works);
+            .map(|(stream, gpu_ops)| {
+                let found = gaps(&all, &gpu_ops, &calls, options);
+                let window = span(&all, &gpu_ops);
                 let (idle_ns, classes) = classes(&found);
                 IdleOfStream {
                     stream,

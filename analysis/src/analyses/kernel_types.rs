@@ -61,7 +61,7 @@ pub struct ClassOfGpu {
     /// Which class.
     pub class: WorkClass,
     /// Pieces of work.
-    pub works: u64,
+    pub gpu_ops: u64,
     /// Sum of their lengths in ns.
     pub sum_ns: u64,
     /// Time in ns in which at least one of them ran.
@@ -76,7 +76,7 @@ pub struct ClassOfWork {
     /// Which class.
     pub class: WorkClass,
     /// Pieces of work.
-    pub works: u64,
+    pub gpu_ops: u64,
     /// Sum of their lengths in ns.
     pub sum_ns: u64,
     /// `sum_ns` of the sum over all classes; null where nothing ran.
@@ -86,7 +86,7 @@ pub struct ClassOfWork {
     /// Further names.
     pub other_names: u64,
     /// Pieces of work of further names.
-    pub other_works: u64,
+    pub other_gpu_ops: u64,
     /// Sum of their lengths in ns.
     pub other_sum_ns: u64,
 }
@@ -99,7 +99,7 @@ pub struct NamedWork {
     /// Its category.
     pub category: Category,
     /// How often it ran.
-    pub works: u64,
+    pub gpu_ops: u64,
     /// Sum of its lengths in ns.
     pub sum_ns: u64,
     /// `sum_ns` of its class; null where the class took no time.
@@ -137,7 +137,7 @@ impl NamedWork {
         Self {
             name: name.to_owned(),
             category,
-            works: figures.count,
+            gpu_ops: figures.count,
             sum_ns: narrow(figures.total),
             class_ratio: None,
             mean_ns: approximate(figures.total) / approximate(figures.count.into()),
@@ -156,10 +156,10 @@ impl ClassOfWork {
     fn of(class: WorkClass, mut names: Vec<NamedWork>, total_ns: u64, params: &KernelTypesParams) -> Self {
         names.sort_by(|a, b| b.sum_ns.cmp(&a.sum_ns).then_with(|| a.name.cmp(&b.name)));
         let sum = |names: &[NamedWork]| {
-            let works = names.iter().map(|name| name.works).sum::<u64>();
-            (works, names.iter().map(|name| name.sum_ns).sum::<u64>())
+            let gpu_ops = names.iter().map(|name| name.gpu_ops).sum::<u64>();
+            (gpu_ops, names.iter().map(|name| name.sum_ns).sum::<u64>())
         };
-        let (works, sum_ns) = sum(&names);
+        let (gpu_ops, sum_ns) = sum(&names);
         for name in &mut names {
             name.class_ratio = ratio(name.sum_ns, sum_ns);
         }
@@ -172,15 +172,15 @@ impl ClassOfWork {
             }
         }
         let others = names.split_off(shown);
-        let (other_works, other_sum_ns) = sum(&others);
+        let (other_gpu_ops, other_sum_ns) = sum(&others);
         Self {
             class,
-            works,
+            gpu_ops,
             sum_ns,
             sum_ratio: ratio(sum_ns, total_ns),
             names,
             other_names: u64::try_from(others.len()).unwrap_or(u64::MAX),
-            other_works,
+            other_gpu_ops,
             other_sum_ns,
         }
     }
@@ -226,13 +226,13 @@ fn classes_of_gpus(timeline: &Timeline) -> Vec<ClassOfGpu> {
         let any_ns = busy.any().len_ns();
         for class in WorkClass::ALL {
             let of_class = work.all().iter().filter(|work| work.class == class);
-            let works = u64::try_from(of_class.clone().count()).unwrap_or(u64::MAX);
+            let gpu_ops = u64::try_from(of_class.clone().count()).unwrap_or(u64::MAX);
             let busy_ns = busy.class(class).len_ns();
-            if works > 0 {
+            if gpu_ops > 0 {
                 rows.push(ClassOfGpu {
                     gpu,
                     class,
-                    works,
+                    gpu_ops,
                     sum_ns: of_class.map(|work| work.time.len()).sum(),
                     busy_ns,
                     busy_ratio: ratio(busy_ns, any_ns),
@@ -293,7 +293,7 @@ fn gpu_table(output: &TypesOfWork) -> Table {
         &[
             ("GPU", Unit::None),
             ("Class", Unit::None),
-            ("Works", Unit::None),
+            ("GPU ops", Unit::None),
             ("Sum", Unit::Ns),
             ("Busy", Unit::Ns),
             ("Share of busy time", Unit::Ratio),
@@ -303,7 +303,7 @@ fn gpu_table(output: &TypesOfWork) -> Table {
         let cells: [Cell; 6] = [
             row.gpu.label().into(),
             row.class.name().into(),
-            row.works.into(),
+            row.gpu_ops.into(),
             row.sum_ns.into(),
             row.busy_ns.into(),
             row.busy_ratio.into(),
@@ -321,7 +321,7 @@ fn name_table(class: &ClassOfWork) -> Table {
             ("Name", Unit::None),
             ("Share of class", Unit::Ratio),
             ("Sum", ns),
-            ("Works", Unit::None),
+            ("GPU ops", Unit::None),
             ("Mean", ns),
             ("Median", ns),
             ("Min", ns),
@@ -334,7 +334,7 @@ fn name_table(class: &ClassOfWork) -> Table {
             name.name.as_str().into(),
             name.class_ratio.into(),
             name.sum_ns.into(),
-            name.works.into(),
+            name.gpu_ops.into(),
             name.mean_ns.into(),
             name.median_ns.into(),
             name.min_ns.into(),
@@ -345,7 +345,7 @@ fn name_table(class: &ClassOfWork) -> Table {
     }
     table.left_out = class.other_names;
     if class.other_names > 0 {
-        table.about = format!("Other names ran {} times.", class.other_works);
+        table.about = format!("Other names ran {} times.", class.other_gpu_ops);
     }
     table
 }
@@ -370,12 +370,12 @@ mod tests {
         let types = KernelTypes::of(&trace(), &KernelTypesParams::default());
         let compute = &types.classes[0];
         assert_eq!(
-            (compute.class, compute.works, compute.sum_ns),
+            (compute.class, compute.gpu_ops, compute.sum_ns),
             (WorkClass::Compute, 4, 36)
         );
         assert_eq!(compute.sum_ratio, Some(0.9));
         let gemm = &compute.names[0];
-        assert_eq!((gemm.name.as_str(), gemm.works, gemm.sum_ns), ("gemm", 2, 30));
+        assert_eq!((gemm.name.as_str(), gemm.gpu_ops, gemm.sum_ns), ("gemm", 2, 30));
         assert_eq!(
             (gemm.mean_ns, gemm.median_ns, gemm.min_ns, gemm.max_ns),
             (15.0, 15.0, 10, 20)
@@ -411,7 +411,7 @@ mod tests {
             (
                 compute.names.len(),
                 compute.other_names,
-                compute.other_works,
+                compute.other_gpu_ops,
                 compute.other_sum_ns,
             )
         };

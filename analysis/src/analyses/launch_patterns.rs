@@ -31,7 +31,7 @@ pub struct LaunchPatternsParams {
     /// Only operators, annotations, steps and ranges whose name contains this text. Empty: all of them.
     #[schemars(length(max = 1024))]
     pub under: String,
-    /// Works that a sequence has at least.
+    /// GPU operations that a sequence has at least.
     #[schemars(range(min = 1, max = 100_000))]
     pub min_length: u32,
     /// Occurrences that a sequence has at least.
@@ -58,7 +58,7 @@ impl Default for LaunchPatternsParams {
 pub struct PatternsOfLaunches {
     /// How much of the work has its call; the rest is in no sequence.
     pub coverage: LaunchCoverage,
-    /// Works whose call is inside no operator or range that counts.
+    /// GPU operations whose call is inside no operator or range that counts.
     pub outside: u64,
     /// Sequences, the most frequent first. One that each time is all that the operator or range around it launches stands there once, by the
     /// name of the outer one.
@@ -69,7 +69,7 @@ pub struct PatternsOfLaunches {
     pub not_captured: Vec<NotCaptured>,
 }
 
-/// A sequence of works that an operator or range launched.
+/// A sequence of GPU operations that an operator or range launched.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LaunchPattern {
     /// Name of the operator or range, without what tells one call from the next (`op_id = 9`).
@@ -78,11 +78,11 @@ pub struct LaunchPattern {
     pub category: Category,
     /// How often it launched exactly this sequence.
     pub count: u64,
-    /// Works of the sequence.
+    /// GPU operations of the sequence.
     pub length: u64,
     /// Their names in the order in which they began, the first [`LaunchPattern::MOST_NAMES`] of them.
-    pub works: Vec<String>,
-    /// Sum of the lengths of all works of all occurrences in ns.
+    pub gpu_ops: Vec<String>,
+    /// Sum of the lengths of all GPU operations of all occurrences in ns.
     pub gpu_ns: u64,
     /// Sum of the lengths of the operators or ranges in ns.
     pub host_ns: u64,
@@ -168,13 +168,13 @@ impl LaunchPatterns {
             let listed = found.iter().map(|(first, _)| *first).zip(patterns.len()..).collect();
             patterns.extend(found.into_iter().map(|(_, pattern)| pattern));
             regions.works_of(&listed, |place, launch| {
-                let works = patterns
+                let gpu_ops = patterns
                     .get_mut(place)
-                    .map(|pattern: &mut LaunchPattern| &mut pattern.works);
-                let works = works.filter(|works| works.len() < LaunchPattern::MOST_NAMES);
+                    .map(|pattern: &mut LaunchPattern| &mut pattern.gpu_ops);
+                let gpu_ops = gpu_ops.filter(|gpu_ops| gpu_ops.len() < LaunchPattern::MOST_NAMES);
                 let name = numbers.get(launch).and_then(|number| names.get(index(*number)));
-                if let Some((works, name)) = works.zip(name) {
-                    works.push((*name).to_owned());
+                if let Some((gpu_ops, name)) = gpu_ops.zip(name) {
+                    gpu_ops.push((*name).to_owned());
                 }
             });
         }
@@ -202,7 +202,7 @@ impl LaunchPatterns {
     }
 }
 
-/// The patterns of a category that count, each with its first occurrence, without the names of the works.
+/// The patterns of a category that count, each with its first occurrence, without the names of the GPU operations.
 fn occurrences(events: &Events, regions: &Regions, params: &LaunchPatternsParams) -> Vec<(u32, LaunchPattern)> {
     let (of_name, operations) = operations(events);
     let mut known: BTreeMap<(u32, Sequence), usize> = BTreeMap::new();
@@ -212,7 +212,7 @@ fn occurrences(events: &Events, regions: &Regions, params: &LaunchPatternsParams
     // A parent comes before its children.
     for (at, name) in (0_u32..).zip(&events.name) {
         let (place, region) = (index(at), regions.sequence(index(at)));
-        if region.works == 0 || region.works < params.min_length.into() {
+        if region.gpu_ops == 0 || region.gpu_ops < params.min_length.into() {
             continue;
         }
         let operation = of_name.get(index(*name)).copied().unwrap_or(u32::MAX);
@@ -233,8 +233,8 @@ fn occurrences(events: &Events, regions: &Regions, params: &LaunchPatternsParams
                 name: operations.get(index(operation)).cloned().unwrap_or_default(),
                 category: regions.category(),
                 count: 0,
-                length: region.works,
-                works: Vec::new(),
+                length: region.gpu_ops,
+                gpu_ops: Vec::new(),
                 gpu_ns: 0,
                 host_ns: 0,
                 first_start_ns: events.start_ns.get(place).copied().unwrap_or(0),
@@ -290,16 +290,18 @@ impl Analysis for LaunchPatterns {
             &[
                 ("Launched by", Unit::None),
                 ("Times", Unit::None),
-                ("Works", Unit::None),
+                ("GPU ops", Unit::None),
                 ("GPU time", Unit::Ns),
                 ("Host time", Unit::Ns),
                 ("Sequence", Unit::None),
             ],
         );
-        table.about = format!(
-            "{} works were launched outside of any operator or range that counts.",
-            output.outside
-        );
+        if output.outside > 0 {
+            table.about = format!(
+                "{} GPU operations were launched outside of any operator or range that counts.",
+                output.outside
+            );
+        }
         table.left_out = output.patterns_left_out;
         for pattern in &output.patterns {
             let place = Place {
@@ -314,7 +316,7 @@ impl Analysis for LaunchPatterns {
                 pattern.length.into(),
                 pattern.gpu_ns.into(),
                 pattern.host_ns.into(),
-                pattern.works.join(" | ").into(),
+                pattern.gpu_ops.join(" | ").into(),
             ];
             table.push_at(place, cells);
         }

@@ -52,26 +52,26 @@ impl Default for LaunchesParams {
 pub struct LaunchFigures {
     /// How much of the work has its call.
     pub coverage: LaunchCoverage,
-    /// Lengths of the calls. One that launched several works counts once.
+    /// Lengths of the calls. One that launched several GPU operations counts once.
     pub call: Spread,
     /// Lengths of the work that they launched.
     pub gpu: Spread,
     /// From the end of a call to the start of its first work; 0 where the work began before.
     pub delay: Spread,
     /// Calls whose first work ran shorter than they did: launching it cost more than it did.
-    pub short_works: u64,
+    pub short_gpu_ops: u64,
     /// Calls longer than the threshold.
     pub slow_calls: u64,
     /// Calls whose first work began later than the threshold behind them.
-    pub late_works: u64,
+    pub late_gpu_ops: u64,
     /// The figures per kernel, copy and memset, the most often launched first.
     pub names: Vec<LaunchesOfName>,
     /// Names that were left out.
     pub names_left_out: u64,
     /// The longest calls, longest first.
     pub slowest_calls: Vec<LaunchRow>,
-    /// Works with the longest delay, longest first.
-    pub latest_works: Vec<LaunchRow>,
+    /// GPU operations with the longest delay, longest first.
+    pub latest_gpu_ops: Vec<LaunchRow>,
     /// What has no figures, and why.
     pub not_captured: Vec<NotCaptured>,
 }
@@ -90,7 +90,7 @@ pub struct LaunchesOfName {
     /// Delays behind those calls.
     pub delay: Spread,
     /// Those calls whose first work ran shorter than they did.
-    pub short_works: u64,
+    pub short_gpu_ops: u64,
 }
 
 /// A call and its first work.
@@ -191,13 +191,13 @@ fn names(timeline: &Timeline, launches: &[&Launch], limit: u32) -> (Vec<Launches
         .zip(figures)
         .filter(|(_, ((gpu, _), _))| gpu.count > 0)
         .map(
-            |((category, name), ((gpu, (call, delay)), short_works))| LaunchesOfName {
+            |((category, name), ((gpu, (call, delay)), short_gpu_ops))| LaunchesOfName {
                 name: name.to_owned(),
                 category,
                 call: Spread::from(call),
                 gpu: Spread::from(gpu),
                 delay: Spread::from(delay),
-                short_works,
+                short_gpu_ops,
             },
         )
         .collect();
@@ -233,19 +233,19 @@ impl Launches {
         };
         let ([call, gpu, delay], (rows, (names, names_left_out))) =
             rayon::join(spreads, || ((slow(), late()), names(timeline, &launches, params.limit)));
-        let ((slowest_calls, slow_calls), (latest_works, late_works)) = rows;
+        let ((slowest_calls, slow_calls), (latest_gpu_ops, late_gpu_ops)) = rows;
         LaunchFigures {
             coverage: joined.coverage(),
             call,
             gpu,
             delay,
-            short_works: u64::try_from(firsts.iter().filter(|launch| is_short(launch)).count()).unwrap_or(u64::MAX),
+            short_gpu_ops: u64::try_from(firsts.iter().filter(|launch| is_short(launch)).count()).unwrap_or(u64::MAX),
             slow_calls,
-            late_works,
+            late_gpu_ops,
             names,
             names_left_out,
             slowest_calls,
-            latest_works,
+            latest_gpu_ops,
             not_captured: not_captured(timeline, "launches"),
         }
     }
@@ -264,8 +264,7 @@ pub(crate) fn not_captured(timeline: &Timeline, what: &str) -> Vec<NotCaptured> 
 impl Analysis for Launches {
     const NAME: &'static str = "launches";
     const VERSION: u32 = 1;
-    const ABOUT: &'static str =
-        "How long launching calls take, how long their work runs and waits, which works are shorter than their launch.";
+    const ABOUT: &'static str = "How long launching calls take, how long their work runs and waits, which GPU operations are shorter than their launch.";
     const GROUP: crate::Group = crate::Group::GpuTime;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
@@ -286,20 +285,20 @@ impl Analysis for Launches {
         let mut page = Page::new("Launches", Self::ABOUT);
         page.not_captured.clone_from(&output.not_captured);
         page.tiles([
-            ("Works", output.coverage.works.into(), Unit::None),
+            ("GPU ops", output.coverage.gpu_ops.into(), Unit::None),
             ("With their call", output.coverage.joined_ratio.into(), Unit::Ratio),
             ("Median call", output.call.median_ns.into(), Unit::Ns),
             ("Median work", output.gpu.median_ns.into(), Unit::Ns),
             ("Median delay", output.delay.median_ns.into(), Unit::Ns),
-            ("Shorter than their call", output.short_works.into(), Unit::None),
+            ("Shorter than their call", output.short_gpu_ops.into(), Unit::None),
             ("Slow calls", output.slow_calls.into(), Unit::None),
-            ("Late works", output.late_works.into(), Unit::None),
+            ("Late GPU ops", output.late_gpu_ops.into(), Unit::None),
         ]);
         let mut table = Table::new(
             "Launches per name",
             &[
                 ("Name", Unit::None),
-                ("Works", Unit::None),
+                ("GPU ops", Unit::None),
                 ("Mean call", Unit::Ns),
                 ("Mean work", Unit::Ns),
                 ("Mean delay", Unit::Ns),
@@ -316,13 +315,17 @@ impl Analysis for Launches {
                 name.gpu.mean_ns.into(),
                 (name.delay.count > 0).then_some(name.delay.mean_ns).into(),
                 (name.delay.count > 0).then_some(name.delay.median_ns).into(),
-                name.short_works.into(),
+                name.short_gpu_ops.into(),
             ];
             table.push(cells);
         }
         page.table(table);
         page.table(rows_table("Slowest calls", &output.slowest_calls, output.slow_calls));
-        page.table(rows_table("Latest works", &output.latest_works, output.late_works));
+        page.table(rows_table(
+            "Latest GPU ops",
+            &output.latest_gpu_ops,
+            output.late_gpu_ops,
+        ));
         Ok(page)
     }
 }
@@ -378,16 +381,16 @@ mod tests {
             ..LaunchesParams::default()
         };
         let found = Launches::of(&timeline, &params);
-        assert_eq!((found.coverage.works, found.coverage.joined), (4, 3));
+        assert_eq!((found.coverage.gpu_ops, found.coverage.joined), (4, 3));
         assert_eq!((found.call.count, found.call.sum_ns, found.gpu.sum_ns), (3, 50, 36));
         // relu began inside its call.
         assert_eq!(
             (found.delay.sum_ns, found.delay.median_ns, found.delay.max_ns),
             (105, 5.0, 100)
         );
-        assert_eq!((found.short_works, found.slow_calls, found.late_works), (2, 1, 1));
+        assert_eq!((found.short_gpu_ops, found.slow_calls, found.late_gpu_ops), (2, 1, 1));
         assert_eq!(found.slowest_calls[0].work_name, "relu");
-        assert_eq!(found.latest_works[0].delay_ns, 100);
+        assert_eq!(found.latest_gpu_ops[0].delay_ns, 100);
         let kernels = LaunchesParams {
             include_memory: false,
             ..params

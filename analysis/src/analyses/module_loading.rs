@@ -270,6 +270,10 @@ fn page(about: &str, result: &ModuleLoadingResult) -> Page {
     let mut page = Page::new("Loading and compiling of code", about);
     page.not_captured.clone_from(&result.not_captured);
     let PhasedCost { cost, steady, .. } = result.all;
+    if cost.calls == 0 {
+        page.text("", "No loading, linking or compiling of code was recorded.");
+        return page;
+    }
     page.tiles([
         ("Events", cost.calls.into(), Unit::None),
         ("Time in them", cost.held_ns.into(), Unit::Ns),
@@ -285,10 +289,6 @@ fn page(about: &str, result: &ModuleLoadingResult) -> Page {
             Unit::Ns,
         ),
     ]);
-    if cost.calls == 0 {
-        page.text("", "No loading, linking or compiling of code was recorded.");
-        return page;
-    }
     let columns: Vec<_> = std::iter::once(("Kind", Unit::None))
         .chain(PhasedCost::columns())
         .collect();

@@ -91,13 +91,13 @@ pub struct ClassMix {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct AtOnce {
     /// How many. The last entry, [`AtOnce::MOST`], also has the time of more.
-    pub works: u32,
+    pub gpu_ops: u32,
     /// For how long in ns.
     pub time_ns: u64,
 }
 
 impl AtOnce {
-    /// Largest number of works at once that has an entry of its own.
+    /// Largest number of GPU operations at once that has an entry of its own.
     pub const MOST: u32 = 8;
 }
 
@@ -147,7 +147,9 @@ fn at_once(times: impl Iterator<Item = Interval>) -> Vec<AtOnce> {
     }
     starts.sort_unstable();
     ends.sort_unstable();
-    let mut entries: Vec<AtOnce> = (1..=AtOnce::MOST).map(|works| AtOnce { works, time_ns: 0 }).collect();
+    let mut entries: Vec<AtOnce> = (1..=AtOnce::MOST)
+        .map(|gpu_ops| AtOnce { gpu_ops, time_ns: 0 })
+        .collect();
     let (mut running, mut last) = (0_usize, 0_u64);
     let mut starts = starts.into_iter().peekable();
     for end in ends {
@@ -316,10 +318,10 @@ fn mix_table(output: &Overlaps) -> Table {
 
 fn at_once_table(output: &Overlaps) -> Table {
     let mut table = Table::new(
-        "Works at once",
+        "GPU ops at once",
         &[
             ("GPU", Unit::None),
-            ("Works", Unit::None),
+            ("GPU ops", Unit::None),
             ("Time", Unit::Ns),
             ("Share of busy time", Unit::Ratio),
         ],
@@ -330,7 +332,7 @@ fn at_once_table(output: &Overlaps) -> Table {
             let share = ratio(entry.time_ns, gpu.busy_ns);
             let cells: [Cell; 4] = [
                 gpu.gpu.label().into(),
-                entry.works.into(),
+                entry.gpu_ops.into(),
                 entry.time_ns.into(),
                 share.into(),
             ];
@@ -380,7 +382,7 @@ mod tests {
             (gpu.memory_under_compute_ns, gpu.memory_under_communication_ns),
             (10, 30)
         );
-        let at_once: Vec<(u32, u64)> = gpu.at_once.iter().map(|entry| (entry.works, entry.time_ns)).collect();
+        let at_once: Vec<(u32, u64)> = gpu.at_once.iter().map(|entry| (entry.gpu_ops, entry.time_ns)).collect();
         assert_eq!(at_once, [(1, 80), (2, 70), (3, 10)]);
     }
 

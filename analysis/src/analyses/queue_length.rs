@@ -17,7 +17,7 @@ use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Lines, Page, Series, Table, Unit};
 
-/// Works of each stream that were launched and have not begun.
+/// GPU operations of each stream that were launched and have not begun.
 #[derive(Debug)]
 pub struct QueueLength;
 
@@ -25,13 +25,13 @@ pub struct QueueLength;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct QueueLengthParams {
-    /// Works at which a queue is full, so that a launching thread waits. CUDA's queue holds 1024 per stream.
+    /// GPU operations at which a queue is full, so that a launching thread waits. CUDA's queue holds 1024 per stream.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub capacity: u32,
     /// Points of the series over time.
     #[schemars(range(min = 1, max = 10_000))]
     pub bins: u32,
-    /// Most streams, those with most works.
+    /// Most streams, those with most GPU operations.
     #[schemars(range(min = 1, max = 1000))]
     pub limit: u32,
 }
@@ -51,7 +51,7 @@ impl Default for QueueLengthParams {
 pub struct Queues {
     /// How much of the work has its call; the rest is in no queue.
     pub coverage: LaunchCoverage,
-    /// The streams, the one with most works first.
+    /// The streams, the one with most GPU operations first.
     pub streams: Vec<QueueOfStream>,
     /// Streams that were left out.
     pub streams_left_out: u64,
@@ -66,11 +66,11 @@ pub struct Queues {
 pub struct QueueOfStream {
     /// Which.
     pub stream: GpuStream,
-    /// Works that went through the queue.
-    pub works: u64,
-    /// Most works in it.
+    /// GPU operations that went through the queue.
+    pub gpu_ops: u64,
+    /// Most GPU operations in it.
     pub max: u64,
-    /// Mean number of works in it over the time from the first launch to the last start; null where that is no time.
+    /// Mean number of GPU operations in it over the time from the first launch to the last start; null where that is no time.
     pub mean: Option<f64>,
     /// Mean over its changes, whatever their distance in time: HolisticTraceAnalysis's mean.
     pub mean_at_changes: f64,
@@ -80,7 +80,7 @@ pub struct QueueOfStream {
     pub empty_ns: u64,
     /// Part of it in ns in which the queue was full.
     pub full_ns: u64,
-    /// Most works in it in each bin of time.
+    /// Most GPU operations in it in each bin of time.
     pub max_by_bin: Vec<u32>,
 }
 
@@ -119,7 +119,7 @@ impl GpuStream {
         let span_ns = last - first;
         QueueOfStream {
             stream: self,
-            works: count,
+            gpu_ops: count,
             max,
             mean: (span_ns > 0).then(|| approximate(area) / approximate(span_ns.into())),
             mean_at_changes: approximate(changes) / approximate(u128::from(count.max(1)) * 2),
@@ -159,14 +159,14 @@ impl QueueLength {
         };
         let mut streams: Vec<QueueOfStream> = by_row
             .chunk_by(|a, b| a.0 == b.0)
-            .filter_map(|works| {
-                let stream = GpuStream::of_row(timeline, works.first()?.0)?;
-                let entered = works.iter().map(|(_, enters, _)| *enters).collect();
-                let left = works.iter().map(|(_, _, leaves)| *leaves).collect();
+            .filter_map(|gpu_ops| {
+                let stream = GpuStream::of_row(timeline, gpu_ops.first()?.0)?;
+                let entered = gpu_ops.iter().map(|(_, enters, _)| *enters).collect();
+                let left = gpu_ops.iter().map(|(_, _, leaves)| *leaves).collect();
                 Some(stream.queue(entered, left, &bins, params.capacity))
             })
             .collect();
-        streams.sort_by_key(|queue| (std::cmp::Reverse(queue.works), queue.stream.row));
+        streams.sort_by_key(|queue| (std::cmp::Reverse(queue.gpu_ops), queue.stream.row));
         let left_out = streams.len().saturating_sub(index(params.limit));
         streams.truncate(index(params.limit));
         Queues {
@@ -209,7 +209,7 @@ impl Analysis for QueueLength {
             values: queue.max_by_bin.iter().map(|max| Some(f64::from(*max))).collect(),
         });
         page.lines(Lines {
-            title: "Most works in the queue".to_owned(),
+            title: "Most GPU operations in the queue".to_owned(),
             unit: Unit::None,
             times_ns: output.bin_starts_ns.clone(),
             series: series.collect(),
@@ -218,7 +218,7 @@ impl Analysis for QueueLength {
             "Queues of streams",
             &[
                 ("Stream", Unit::None),
-                ("Works", Unit::None),
+                ("GPU ops", Unit::None),
                 ("Most", Unit::None),
                 ("Mean over time", Unit::None),
                 ("Mean over changes", Unit::None),
@@ -231,7 +231,7 @@ impl Analysis for QueueLength {
         for queue in &output.streams {
             let cells: [Cell; 8] = [
                 queue.stream.label().into(),
-                queue.works.into(),
+                queue.gpu_ops.into(),
                 queue.max.into(),
                 queue.mean.into(),
                 queue.mean_at_changes.into(),
@@ -273,7 +273,7 @@ mod tests {
         trace.launch((thread, 30, 35), Category::CudaKernel, (stream, "c", 60, 70));
         let queues = QueueLength::of(&trace.build(), &params());
         let queue = &queues.streams[0];
-        assert_eq!((queue.works, queue.max, queue.span_ns), (3, 2, 60));
+        assert_eq!((queue.gpu_ops, queue.max, queue.span_ns), (3, 2, 60));
         assert_eq!((queue.empty_ns, queue.full_ns), (10, 20));
         // 10 + 30 + 30 of 60; after its six changes it is 1, 0, 1, 2, 1, 0.
         assert_eq!(queue.mean, Some(70.0 / 60.0));
@@ -292,19 +292,19 @@ mod tests {
             trace.launched_by(kernel, graph);
         }
         let queue = QueueLength::of(&trace.build(), &params()).streams.remove(0);
-        assert_eq!((queue.works, queue.max, queue.empty_ns, queue.full_ns), (3, 3, 0, 20));
+        assert_eq!((queue.gpu_ops, queue.max, queue.empty_ns, queue.full_ns), (3, 3, 0, 20));
     }
 
     proptest! {
         #[test]
-        fn the_area_of_a_queue_is_the_sum_of_the_waits(works in vec((0_u64..100, 0_u64..50), 1..30)) {
+        fn the_area_of_a_queue_is_the_sum_of_the_waits(gpu_ops in vec((0_u64..100, 0_u64..50), 1..30)) {
             let mut trace = Trace::new();
             let (stream, thread) = (trace.stream(1, 0, 7), trace.thread(1, 1, Track::CudaApi));
-            for (call, wait) in &works {
+            for (call, wait) in &gpu_ops {
                 trace.launch((thread, *call, call + 1), Category::CudaKernel, (stream, "k", call + wait, call + wait + 1));
             }
             let queue = QueueLength::of(&trace.build(), &params()).streams.remove(0);
-            let waits: u64 = works.iter().map(|(_, wait)| *wait).sum();
+            let waits: u64 = gpu_ops.iter().map(|(_, wait)| *wait).sum();
             let area = queue.mean.unwrap_or(0.0) * approximate(queue.span_ns.into());
             prop_assert!((area - approximate(waits.into())).abs() < 1e-6);
             prop_assert!(queue.empty_ns + queue.full_ns <= queue.span_ns);

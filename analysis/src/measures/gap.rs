@@ -74,11 +74,11 @@ pub struct Gap {
     pub after: u32,
 }
 
-/// The gaps between `works`, which are places in `all` in the order of starts. `calls` are those of `all`.
-pub fn gaps(all: &GpuWork, works: &[u32], calls: &WorkCalls, options: GapOptions) -> Vec<Gap> {
+/// The gaps between `gpu_ops`, which are places in `all` in the order of starts. `calls` are those of `all`.
+pub fn gaps(all: &GpuWork, gpu_ops: &[u32], calls: &WorkCalls, options: GapOptions) -> Vec<Gap> {
     let mut found = Vec::new();
     let mut last: Option<(u64, Option<u32>)> = options.from_ns.map(|from| (from, None));
-    for at in works {
+    for at in gpu_ops {
         let Some(time) = all.all().get(index(*at)).map(|work| work.time) else {
             continue;
         };

@@ -67,7 +67,7 @@ impl Joined {
         joined
     }
 
-    /// Places among `launches` in the order of the calls, which is that of their starts. Works of one call stay in the order in which they
+    /// Places among `launches` in the order of the calls, which is that of their starts. GPU operations of one call stay in the order in which they
     /// began.
     pub fn by_call(&self) -> Vec<u32> {
         let calls = self.launches.iter().map(|launch| launch.at + 1).max().unwrap_or(0);
@@ -95,11 +95,11 @@ impl Joined {
     /// How much of the work has its call.
     pub fn coverage(&self) -> LaunchCoverage {
         let joined = u64::try_from(self.launches.len()).unwrap_or(u64::MAX);
-        let works = joined + self.unjoined;
+        let gpu_ops = joined + self.unjoined;
         LaunchCoverage {
-            works,
+            gpu_ops,
             joined,
-            joined_ratio: (works > 0).then(|| approximate(joined.into()) / approximate(works.into())),
+            joined_ratio: (gpu_ops > 0).then(|| approximate(joined.into()) / approximate(gpu_ops.into())),
             before_call: self.before_call,
         }
     }
@@ -140,10 +140,10 @@ impl WorkCalls {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct LaunchCoverage {
     /// Kernels, copies and memsets.
-    pub works: u64,
+    pub gpu_ops: u64,
     /// Those whose call was recorded: figures of launches are of these alone.
     pub joined: u64,
-    /// `joined` of `works`; null without work.
+    /// `joined` of `gpu_ops`; null without work.
     pub joined_ratio: Option<f64>,
     /// Those that began before their call did, by clocks that disagree.
     pub before_call: u64,
@@ -197,7 +197,7 @@ mod tests {
     use crate::testing::Trace;
 
     #[test]
-    fn a_graph_is_one_call_of_many_works() {
+    fn a_graph_is_one_call_of_many_gpu_ops() {
         let mut trace = Trace::new();
         let (stream, thread) = (trace.stream(1, 0, 7), trace.thread(1, 1, Track::CudaApi));
         let graph = trace.call(thread, "cudaGraphLaunch", 0, 10);
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(joined.launches[0].delay_ns(), 10);
         let coverage = joined.coverage();
         assert_eq!(
-            (coverage.works, coverage.joined, coverage.joined_ratio),
+            (coverage.gpu_ops, coverage.joined, coverage.joined_ratio),
             (4, 3, Some(0.75))
         );
     }

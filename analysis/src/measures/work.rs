@@ -63,7 +63,7 @@ impl Work {
     }
 
     /// The place of the call that launched it among the events of [`Category::CudaApi`]; `None` where it was not recorded. Needs
-    /// [`ColumnId::Launch`]. One launch of a CUDA graph has many works.
+    /// [`ColumnId::Launch`]. One launch of a CUDA graph has many GPU operations.
     pub fn launch(self, timeline: &Timeline) -> Option<usize> {
         let launch = self.events(timeline)?.column(ColumnId::Launch)?.get(index(self.at))?;
         let launch = u32::try_from(launch).ok()?;

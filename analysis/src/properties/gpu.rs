@@ -117,7 +117,7 @@ proptest! {
                 (&gpu["longest_idle_ns"], idle.iter().copied().max().unwrap_or(0)),
                 (&gpu["micro_idle_ns"], micro.iter().sum::<u64>()),
                 (&gpu["micro_idle_pieces"], u64::try_from(micro.len()).unwrap()),
-                (&gpu["works"], all().filter(|span| is_in(*span, (start, end))).count().size()),
+                (&gpu["gpu_ops"], all().filter(|span| is_in(*span, (start, end))).count().size()),
             ] {
                 prop_assert_eq!(number(found), expected, "{}", gpu);
             }
@@ -147,20 +147,20 @@ proptest! {
                 prop_assert_eq!(number(&mix["time_ns"]), (0..200).filter(|at| exactly(*at)).count().size());
             }
             for entry in list(&gpu["at_once"]) {
-                let works = number(&entry["works"]);
+                let gpu_ops = number(&entry["gpu_ops"]);
                 let at_once = |at: u64| spans(of_gpu(&pieces, &gpu["gpu"])).filter(|(start, end)| (*start..*end).contains(&at)).count();
-                let expected = (0..200).filter(|at| u64::try_from(at_once(*at)).unwrap().min(8) == works).count();
+                let expected = (0..200).filter(|at| u64::try_from(at_once(*at)).unwrap().min(8) == gpu_ops).count();
                 prop_assert_eq!(number(&entry["time_ns"]), expected.size());
             }
         }
     }
 
     #[test]
-    fn the_time_of_a_class_is_the_union_of_its_works(pieces in work()) {
+    fn the_time_of_a_class_is_the_union_of_its_gpu_ops(pieces in work()) {
         for class in list(&answer("kernel-types", &Value::Null, &timeline(&pieces))["gpus"]) {
             let kind = ["compute", "communication", "memory"].iter().position(|name| class["class"] == *name).unwrap();
             let of_class = || of_gpu(&pieces, &class["gpu"]).filter(|(_, _, _, of)| *of == kind);
-            prop_assert_eq!(number(&class["works"]), of_class().count().size());
+            prop_assert_eq!(number(&class["gpu_ops"]), of_class().count().size());
             prop_assert_eq!(number(&class["sum_ns"]), of_class().map(|(_, length, _, _)| length).sum::<u64>());
             prop_assert_eq!(number(&class["busy_ns"]), Moments::of(spans(of_class())).count());
         }
@@ -262,9 +262,9 @@ proptest! {
     ) {
         let mut trace = Trace::new();
         let (stream, thread) = (trace.stream(1, 0, 7), trace.thread(1, 1, Track::CudaApi));
-        for (start, length, works) in &calls {
+        for (start, length, gpu_ops) in &calls {
             let call = trace.call(thread, "cudaGraphLaunch", *start, start + length);
-            for (begin, took) in works {
+            for (begin, took) in gpu_ops {
                 let kernel = trace.kernel(stream, "k", *begin, begin + took);
                 trace.launched_by(kernel, call);
             }
@@ -273,24 +273,24 @@ proptest! {
             trace.kernel(stream, "k", *begin, begin + took);
         }
         let found = answer("launches", &json!({"slow_call_ns": 10, "late_ns": 20}), &trace.build());
-        let launching = || calls.iter().filter(|(_, _, works)| !works.is_empty());
+        let launching = || calls.iter().filter(|(_, _, gpu_ops)| !gpu_ops.is_empty());
         // A call counts once, with its first work.
-        let first = |(_, _, works): &(u64, u64, Vec<(u64, u64)>)| {
-            *works.iter().min_by_key(|(begin, took)| (*begin, std::cmp::Reverse(*took))).unwrap()
+        let first = |(_, _, gpu_ops): &(u64, u64, Vec<(u64, u64)>)| {
+            *gpu_ops.iter().min_by_key(|(begin, took)| (*begin, std::cmp::Reverse(*took))).unwrap()
         };
         let delay = |call: &(u64, u64, Vec<(u64, u64)>)| first(call).0.saturating_sub(call.0 + call.1);
-        let works = || calls.iter().flat_map(|call| call.2.iter().map(move |work| (call, work)));
+        let gpu_ops = || calls.iter().flat_map(|call| call.2.iter().map(move |work| (call, work)));
         for (name, found, expected) in [
-            ("joined", &found["coverage"]["joined"], works().count().size()),
-            ("works", &found["coverage"]["works"], (works().count() + alone.len()).size()),
-            ("before", &found["coverage"]["before_call"], works().filter(|(call, (begin, _))| *begin < call.0).count().size()),
+            ("joined", &found["coverage"]["joined"], gpu_ops().count().size()),
+            ("gpu_ops", &found["coverage"]["gpu_ops"], (gpu_ops().count() + alone.len()).size()),
+            ("before", &found["coverage"]["before_call"], gpu_ops().filter(|(call, (begin, _))| *begin < call.0).count().size()),
             ("call", &found["call"]["sum_ns"], launching().map(|(_, length, _)| *length).sum::<u64>()),
-            ("gpu", &found["gpu"]["sum_ns"], works().map(|(_, (_, took))| *took).sum::<u64>()),
+            ("gpu", &found["gpu"]["sum_ns"], gpu_ops().map(|(_, (_, took))| *took).sum::<u64>()),
             ("delay", &found["delay"]["sum_ns"], launching().map(delay).sum::<u64>()),
             ("longest delay", &found["delay"]["max_ns"], launching().map(delay).max().unwrap_or(0)),
             ("slow", &found["slow_calls"], launching().filter(|(_, length, _)| *length > 10).count().size()),
-            ("late", &found["late_works"], launching().filter(|call| delay(call) > 20).count().size()),
-            ("short", &found["short_works"], launching().filter(|call| first(call).1 < call.1).count().size()),
+            ("late", &found["late_gpu_ops"], launching().filter(|call| delay(call) > 20).count().size()),
+            ("short", &found["short_gpu_ops"], launching().filter(|call| first(call).1 < call.1).count().size()),
         ] {
             prop_assert_eq!(number(found), expected, "{}", name);
         }

@@ -76,7 +76,7 @@ impl Program {
         trace.build()
     }
 
-    /// Works whose call is inside a time.
+    /// GPU operations whose call is inside a time.
     fn inside(&self, range: Span) -> impl Iterator<Item = Span> {
         let inside = self
             .launches
@@ -177,7 +177,7 @@ proptest! {
             ] {
                 prop_assert_eq!(row[field].as_u64(), Some(expected), "{} of {}", field, name_of);
             }
-            // Works that the operation launched itself: no operation inside holds the call.
+            // GPU operations that the operation launched itself: no operation inside holds the call.
             let own = program.launches.iter().filter(|(start, length, _, _)| {
                 let holder = program.ranges.iter().enumerate().filter(|(_, range)| holds(**range, (*start, start + length)));
                 let holder = holder.min_by_key(|(_, range)| range.1 - range.0);
@@ -211,23 +211,23 @@ proptest! {
         let of_ranges = list(&projected["rows"]).iter().filter(|row| !row["name"].is_null());
         let told: BTreeMap<Span, &Value> = of_ranges.map(|row| ((number(&row["start_ns"]), number(&row["start_ns"]) + number(&row["duration_ns"])), row)).collect();
         for range in ranges {
-            let works: Vec<Span> = program.inside(*range).collect();
+            let gpu_ops: Vec<Span> = program.inside(*range).collect();
             let Some(row) = told.get(range) else {
-                prop_assert!(works.is_empty());
+                prop_assert!(gpu_ops.is_empty());
                 continue;
             };
-            let start = works.iter().map(|work| work.0).min().unwrap();
-            let end = works.iter().map(|work| work.1).max().unwrap();
+            let start = gpu_ops.iter().map(|work| work.0).min().unwrap();
+            let end = gpu_ops.iter().map(|work| work.1).max().unwrap();
             prop_assert_eq!((number(&row["projected_start_ns"]), number(&row["projected_duration_ns"])), (start, end - start));
-            prop_assert_eq!(number(&row["operations"]), works.len().size());
+            prop_assert_eq!(number(&row["operations"]), gpu_ops.len().size());
         }
         let by_kernel = answer("nvtx_kern_sum", &parameters, &timeline);
         for (nth, name_of) in ["one", "other"].into_iter().enumerate() {
             let of_name = ranges.iter().skip(nth).step_by(2);
-            let works: Vec<Span> = of_name.flat_map(|range| program.inside(*range)).collect();
+            let gpu_ops: Vec<Span> = of_name.flat_map(|range| program.inside(*range)).collect();
             let row = list(&by_kernel["rows"]).iter().find(|row| row["range"].as_str().is_some_and(|range| range.trim_start_matches(':') == name_of));
             let total = row.map_or(0, |row| number(&row["total_ns"]));
-            prop_assert_eq!(total, works.iter().map(|work| work.1 - work.0).sum::<u64>());
+            prop_assert_eq!(total, gpu_ops.iter().map(|work| work.1 - work.0).sum::<u64>());
 // A kernel in two ranges of the name is one.
             let of_name = |range: Span| ranges.iter().skip(nth).step_by(2).any(|outer| *outer == range);
             let launched = |launch: &&(u64, u64, u64, u64)| {

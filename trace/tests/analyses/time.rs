@@ -179,7 +179,7 @@ fn launches_equal_those_of_holistic_trace_analysis() {
         assert_eq!(found["coverage"]["joined"], rows, "{name}");
         let of = |field: &str| ["call", "gpu", "delay"].map(|part| found[part][field].as_u64().unwrap() / 1000);
         assert_eq!((of("sum_ns"), of("max_ns")), (sums, maxima), "{name}");
-        let flags = ["short_works", "slow_calls", "late_works"].map(|flag| found[flag].as_u64().unwrap());
+        let flags = ["short_gpu_ops", "slow_calls", "late_gpu_ops"].map(|flag| found[flag].as_u64().unwrap());
         assert_eq!(flags, counts, "{name}");
     }
 }
@@ -217,7 +217,7 @@ fn lengths_of_queues_equal_those_of_holistic_trace_analysis() {
                 .find(|queue| queue["stream"]["stream"] == stream)
                 .unwrap();
             assert_eq!(
-                (queue["works"].as_u64().unwrap() * 2, queue["max"].as_u64().unwrap()),
+                (queue["gpu_ops"].as_u64().unwrap() * 2, queue["max"].as_u64().unwrap()),
                 (changes, max),
                 "{name} {stream}"
             );
@@ -235,7 +235,7 @@ fn launches_of_two_processes_are_joined_within_each() {
     };
     let found = analyze("launches", &json!({"include_memory": false}), &[&timeline]);
     assert_eq!(
-        (&found["coverage"]["joined"], &found["coverage"]["works"]),
+        (&found["coverage"]["joined"], &found["coverage"]["gpu_ops"]),
         (&json!(3986), &json!(4010))
     );
 }
@@ -332,7 +332,7 @@ fn parts_add_up_in_a_capture_of_two_gpus() {
     assert_eq!((&cat["count"], &cat["length"]), (&json!(32), &json!(2)));
 }
 
-/// HolisticTraceAnalysis 0.5.0 (pandas 2.2) `get_frequent_cuda_kernel_sequences(operator_name)`: count, works, `GPU kernel duration (us)` and `CPU op duration (us)` of
+/// HolisticTraceAnalysis 0.5.0 (pandas 2.2) `get_frequent_cuda_kernel_sequences(operator_name)`: count, GPU operations, `GPU kernel duration (us)` and `CPU op duration (us)` of
 /// the only pattern that it finds.
 #[test]
 fn frequent_sequences_equal_those_of_holistic_trace_analysis() {

@@ -102,10 +102,10 @@ export interface AssignedWork {
 
 /** Time in which so many pieces of work ran at once. */
 export interface AtOnce {
+  /** How many. The last entry, [`AtOnce::MOST`], also has the time of more. */
+  readonly gpu_ops: number;
   /** For how long in ns. */
   readonly time_ns: number;
-  /** How many. The last entry, [`AtOnce::MOST`], also has the time of more. */
-  readonly works: number;
 }
 
 /** What calls cost. */
@@ -201,30 +201,30 @@ export interface ClassOfGpu {
   readonly class: WorkClass;
   /** Which GPU. */
   readonly gpu: Gpu;
+  /** Pieces of work. */
+  readonly gpu_ops: number;
   /** Sum of their lengths in ns. */
   readonly sum_ns: number;
-  /** Pieces of work. */
-  readonly works: number;
 }
 
 /** A class of work on all GPUs. */
 export interface ClassOfWork {
   /** Which class. */
   readonly class: WorkClass;
+  /** Pieces of work. */
+  readonly gpu_ops: number;
   /** Those names that take most time, the first the most. */
   readonly names: readonly NamedWork[];
+  /** Pieces of work of further names. */
+  readonly other_gpu_ops: number;
   /** Further names. */
   readonly other_names: number;
   /** Sum of their lengths in ns. */
   readonly other_sum_ns: number;
-  /** Pieces of work of further names. */
-  readonly other_works: number;
   /** Sum of their lengths in ns. */
   readonly sum_ns: number;
   /** `sum_ns` of the sum over all classes; null where nothing ran. */
   readonly sum_ratio?: number | null;
-  /** Pieces of work. */
-  readonly works: number;
 }
 
 /** How the times of ranks are compared. */
@@ -1074,17 +1074,17 @@ export interface IterationsResult {
 export interface LaunchCoverage {
   /** Those that began before their call did, by clocks that disagree. */
   readonly before_call: number;
+  /** Kernels, copies and memsets. */
+  readonly gpu_ops: number;
   /** Those whose call was recorded: figures of launches are of these alone. */
   readonly joined: number;
-  /** `joined` of `works`; null without work. */
+  /** `joined` of `gpu_ops`; null without work. */
   readonly joined_ratio?: number | null;
-  /** Kernels, copies and memsets. */
-  readonly works: number;
 }
 
 /** The result. */
 export interface LaunchFigures {
-  /** Lengths of the calls. One that launched several works counts once. */
+  /** Lengths of the calls. One that launched several GPU operations counts once. */
   readonly call: Spread;
   /** How much of the work has its call. */
   readonly coverage: LaunchCoverage;
@@ -1093,9 +1093,9 @@ export interface LaunchFigures {
   /** Lengths of the work that they launched. */
   readonly gpu: Spread;
   /** Calls whose first work began later than the threshold behind them. */
-  readonly late_works: number;
-  /** Works with the longest delay, longest first. */
-  readonly latest_works: readonly LaunchRow[];
+  readonly late_gpu_ops: number;
+  /** GPU operations with the longest delay, longest first. */
+  readonly latest_gpu_ops: readonly LaunchRow[];
   /** The figures per kernel, copy and memset, the most often launched first. */
   readonly names: readonly LaunchesOfName[];
   /** Names that were left out. */
@@ -1103,14 +1103,14 @@ export interface LaunchFigures {
   /** What has no figures, and why. */
   readonly not_captured: readonly NotCaptured[];
   /** Calls whose first work ran shorter than they did: launching it cost more than it did. */
-  readonly short_works: number;
+  readonly short_gpu_ops: number;
   /** Calls longer than the threshold. */
   readonly slow_calls: number;
   /** The longest calls, longest first. */
   readonly slowest_calls: readonly LaunchRow[];
 }
 
-/** A sequence of works that an operator or range launched. */
+/** A sequence of GPU operations that an operator or range launched. */
 export interface LaunchPattern {
   /** Its category. */
   readonly category: Category;
@@ -1122,16 +1122,16 @@ export interface LaunchPattern {
   readonly first_row: number;
   /** Start of the first occurrence in ns since the session's start. */
   readonly first_start_ns: number;
-  /** Sum of the lengths of all works of all occurrences in ns. */
+  /** Sum of the lengths of all GPU operations of all occurrences in ns. */
   readonly gpu_ns: number;
+  /** Their names in the order in which they began, the first [`LaunchPattern::MOST_NAMES`] of them. */
+  readonly gpu_ops: readonly string[];
   /** Sum of the lengths of the operators or ranges in ns. */
   readonly host_ns: number;
-  /** Works of the sequence. */
+  /** GPU operations of the sequence. */
   readonly length: number;
   /** Name of the operator or range, without what tells one call from the next (`op_id = 9`). */
   readonly name: string;
-  /** Their names in the order in which they began, the first [`LaunchPattern::MOST_NAMES`] of them. */
-  readonly works: readonly string[];
 }
 
 /** A call and its first work. */
@@ -1175,7 +1175,7 @@ export interface LaunchesOfName {
   /** The kernel's, copy's or memset's. */
   readonly name: string;
   /** Those calls whose first work ran shorter than they did. */
-  readonly short_works: number;
+  readonly short_gpu_ops: number;
 }
 
 /** One entry of the list. */
@@ -1325,6 +1325,8 @@ export interface NamedWork {
   readonly class_ratio?: number | null;
   /** Sample standard deviation in ns; null of a single one. */
   readonly deviation_ns?: number | null;
+  /** How often it ran. */
+  readonly gpu_ops: number;
   /** Longest in ns. */
   readonly max_ns: number;
   /** Mean length in ns. */
@@ -1337,8 +1339,6 @@ export interface NamedWork {
   readonly name: string;
   /** Sum of its lengths in ns. */
   readonly sum_ns: number;
-  /** How often it ran. */
-  readonly works: number;
 }
 
 /** A part of a result that has no figures because the capture does not hold what they are made of. */
@@ -2246,7 +2246,7 @@ export interface PatternsOfLaunches {
   readonly coverage: LaunchCoverage;
   /** What has no figures, and why. */
   readonly not_captured: readonly NotCaptured[];
-  /** Works whose call is inside no operator or range that counts. */
+  /** GPU operations whose call is inside no operator or range that counts. */
   readonly outside: number;
   /** Sequences, the most frequent first. One that each time is all that the operator or range around it launches stands there once, by the name of the outer one. */
   readonly patterns: readonly LaunchPattern[];
@@ -2404,11 +2404,13 @@ export interface QueueOfStream {
   readonly empty_ns: number;
   /** Part of it in ns in which the queue was full. */
   readonly full_ns: number;
-  /** Most works in it. */
+  /** GPU operations that went through the queue. */
+  readonly gpu_ops: number;
+  /** Most GPU operations in it. */
   readonly max: number;
-  /** Most works in it in each bin of time. */
+  /** Most GPU operations in it in each bin of time. */
   readonly max_by_bin: readonly number[];
-  /** Mean number of works in it over the time from the first launch to the last start; null where that is no time. */
+  /** Mean number of GPU operations in it over the time from the first launch to the last start; null where that is no time. */
   readonly mean?: number | null;
   /** Mean over its changes, whatever their distance in time: HolisticTraceAnalysis's mean. */
   readonly mean_at_changes: number;
@@ -2416,8 +2418,6 @@ export interface QueueOfStream {
   readonly span_ns: number;
   /** Which. */
   readonly stream: GpuStream;
-  /** Works that went through the queue. */
-  readonly works: number;
 }
 
 /** The result. */
@@ -2428,7 +2428,7 @@ export interface Queues {
   readonly coverage: LaunchCoverage;
   /** What has no figures, and why. */
   readonly not_captured: readonly NotCaptured[];
-  /** The streams, the one with most works first. */
+  /** The streams, the one with most GPU operations first. */
   readonly streams: readonly QueueOfStream[];
   /** Streams that were left out. */
   readonly streams_left_out: number;
@@ -3032,6 +3032,8 @@ export interface TimeOfGpu {
   readonly end_ns: number;
   /** Which. */
   readonly gpu: Gpu;
+  /** Kernels, copies and memsets that ran in the window. */
+  readonly gpu_ops: number;
   /** Pieces of idle time. */
   readonly idle_pieces: number;
   /** The longest idle piece in ns. */
@@ -3048,8 +3050,6 @@ export interface TimeOfGpu {
   readonly parts: ExclusiveTime;
   /** Start of the window in ns since the session's start. */
   readonly start_ns: number;
-  /** Kernels, copies and memsets that ran in the window. */
-  readonly works: number;
 }
 
 /** What did the heavy steps of the transform. The rest of the artifacts is the same on every device. */
@@ -4653,7 +4653,7 @@ export const ANALYSES = [
   },
   {
     "name": "launches",
-    "about": "How long launching calls take, how long their work runs and waits, which works are shorter than their launch.",
+    "about": "How long launching calls take, how long their work runs and waits, which GPU operations are shorter than their launch.",
     "group": "gpu_time",
     "inputs": "one",
     "file_name": "launches.json",
@@ -4716,7 +4716,7 @@ export const ANALYSES = [
       },
       "min_length": {
         "default": 3,
-        "description": "Works that a sequence has at least.",
+        "description": "GPU operations that a sequence has at least.",
         "format": "uint32",
         "maximum": 100000,
         "minimum": 1,
@@ -4748,7 +4748,7 @@ export const ANALYSES = [
       },
       "capacity": {
         "default": 1024,
-        "description": "Works at which a queue is full, so that a launching thread waits. CUDA's queue holds 1024 per stream.",
+        "description": "GPU operations at which a queue is full, so that a launching thread waits. CUDA's queue holds 1024 per stream.",
         "format": "uint32",
         "maximum": 1000000,
         "minimum": 1,
@@ -4756,7 +4756,7 @@ export const ANALYSES = [
       },
       "limit": {
         "default": 32,
-        "description": "Most streams, those with most works.",
+        "description": "Most streams, those with most GPU operations.",
         "format": "uint32",
         "maximum": 1000,
         "minimum": 1,

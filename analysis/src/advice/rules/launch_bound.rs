@@ -49,7 +49,7 @@ impl Rule for LaunchBound {
             return Verdict::Quiet;
         }
         let delays = facts.joined().launches;
-        // A graph's works share a call, and count once.
+        // A graph's GPU operations share a call, and count once.
         let firsts = delays.iter().filter(|launch| launch.is_first);
         let queue = firsts.map(Launch::delay_ns).collect::<Spread>().median_ns;
         if queue > approximate(QUEUE.value.into()) {

@@ -15,7 +15,7 @@ pub(super) fn of(output: &IdleTime) -> Page {
         ("Idle", (!output.gpus.is_empty()).then_some(idle).into(), Unit::Ns),
         ("Share of the time", ratio(idle, window).into(), Unit::Ratio),
         (
-            "Works with their call",
+            "GPU ops with their call",
             output.coverage.joined_ratio.into(),
             Unit::Ratio,
         ),

@@ -117,12 +117,12 @@ fn a_gpu_is_idle_while_none_of_its_streams_runs() {
 proptest! {
     #[test]
     fn classes_partition_the_idle_time_and_causes_the_wait_for_the_host(
-        works in vec((0_u64..200, 0_u64..30, 0_u32..2, prop::option::of((0_u64..200, 0_u64..20))), 1..25),
+        gpu_ops in vec((0_u64..200, 0_u64..30, 0_u32..2, prop::option::of((0_u64..200, 0_u64..20))), 1..25),
     ) {
         let mut trace = Trace::new();
         let streams = [trace.stream(1, 0, 7), trace.stream(1, 0, 8)];
         let api = trace.thread(1, 1, Track::CudaApi);
-        for (start, length, stream, call) in &works {
+        for (start, length, stream, call) in &gpu_ops {
             let stream = streams[usize::try_from(*stream).unwrap()];
             match call {
                 Some((call, took)) => {

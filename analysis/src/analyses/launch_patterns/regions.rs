@@ -6,12 +6,12 @@ use crate::measures::holder::{Question, innermost, row_on};
 use crate::measures::launch::Joined;
 use crate::model::{Category, ColumnId, Events, Timeline, Track, index};
 
-/// Names of works in the order in which the works began, as a sum of 128 bits. Two sequences of one sum are taken for equal: of a million
+/// Names of GPU operations in the order in which the GPU operations began, as a sum of 128 bits. Two sequences of one sum are taken for equal: of a million
 /// sequences two different ones have one sum with a probability of 1e-27.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Sequence {
-    /// How many works.
-    pub(super) works: u64,
+    /// How many GPU operations.
+    pub(super) gpu_ops: u64,
     sum: u128,
 }
 
@@ -22,7 +22,7 @@ impl Sequence {
         const SPREAD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
         self.sum = (self.sum ^ (u128::from(name) + 1).wrapping_mul(SPREAD)).wrapping_mul(PRIME);
         self.sum ^= self.sum >> 67;
-        self.works += 1;
+        self.gpu_ops += 1;
     }
 }
 
@@ -40,7 +40,7 @@ impl Regions {
     /// Most operators or ranges around a call that it counts for: the innermost of them.
     pub(super) const MOST_LEVELS: usize = 128;
 
-    /// Those of `events` whose name contains `under`. `by_call` is [`Joined::by_call`], `numbers` are the numbers of the works' names. The cost is a step per work and region
+    /// Those of `events` whose name contains `under`. `by_call` is [`Joined::by_call`], `numbers` are the numbers of the names of GPU operations. The cost is a step per work and region
     /// around its call.
     pub(super) fn of(
         timeline: &Timeline,
@@ -62,7 +62,7 @@ impl Regions {
             gpu_ns: vec![0; events.len()],
             of_launch: regions_of_launches(timeline, (category, events), counts, (joined, by_call)),
         };
-        // Launches are in the order in which their works began.
+        // Launches are in the order in which their GPU operations began.
         for (at, (launch, name)) in joined.launches.iter().zip(numbers).enumerate() {
             let mut region = regions.of_launch.get(at).copied().unwrap_or(Events::NO_PARENT);
             for _ in 0..Self::MOST_LEVELS {
@@ -102,7 +102,7 @@ impl Regions {
         self.gpu_ns.get(at).copied().unwrap_or(0)
     }
 
-    /// Tells `found` each launch of the regions that are keys of `listed`, with what stands there, in the order in which the works began.
+    /// Tells `found` each launch of the regions that are keys of `listed`, with what stands there, in the order in which the GPU operations began.
     pub(super) fn works_of(&self, listed: &BTreeMap<u32, usize>, mut found: impl FnMut(usize, usize)) {
         if listed.is_empty() {
             return;

@@ -6,7 +6,7 @@ use crate::measures::interval::Interval;
 use crate::model::Track;
 use crate::testing::Trace;
 
-/// Name, how often, works at a time.
+/// Name, how often, GPU operations at a time.
 fn told(found: &PatternsOfLaunches) -> Vec<(&str, u64, u64)> {
     let told = found.patterns.iter();
     told.map(|pattern| (pattern.name.as_str(), pattern.count, pattern.length))
@@ -43,7 +43,7 @@ fn equal_sequences_of_the_outermost_operator_are_counted() {
         (pattern.name.as_str(), pattern.count, pattern.length),
         ("attention", 2, 3)
     );
-    assert_eq!(pattern.works, ["gemm", "softmax", "scale"]);
+    assert_eq!(pattern.gpu_ops, ["gemm", "softmax", "scale"]);
     assert_eq!((pattern.gpu_ns, pattern.host_ns, pattern.first_start_ns), (60, 200, 0));
 }
 
@@ -109,7 +109,7 @@ fn a_range_counts_what_is_launched_in_those_inside_it_too() {
     let timeline = trace.build();
     let found = LaunchPatterns::of(&timeline, &params);
     assert_eq!(told(&found), [("layer", 4, 2), ("gemm", 4, 1), ("step", 2, 4)]);
-    assert_eq!(found.patterns[2].works, ["mm", "relu", "mm", "relu"]);
+    assert_eq!(found.patterns[2].gpu_ops, ["mm", "relu", "mm", "relu"]);
     assert_eq!((found.patterns[2].gpu_ns, found.patterns[2].host_ns), (40, 200));
 }
 
@@ -138,7 +138,7 @@ fn a_range_that_is_the_whole_of_another_each_time_is_told_by_the_other() {
 }
 
 proptest! {
-    /// Against the plain definition: for each range the names of the works whose call is inside it, in the order in which they began.
+    /// Against the plain definition: for each range the names of the GPU operations whose call is inside it, in the order in which they began.
     #[test]
     fn sequences_are_those_of_each_range_by_itself(
         ranges in vec((0_u64..12, 1_u64..8, 0_usize..2), 0..12), calls in vec((0_u64..24, 0_usize..2), 0..16),
@@ -158,24 +158,24 @@ proptest! {
             trace.event(Category::NvtxRange, row, name, *start, *end);
         }
         for (at, name) in &calls {
-            // Works begin in another order than their calls.
+            // GPU operations begin in another order than their calls.
             let begin = 100 + at * 7 % 24;
             trace.launch((api, *at, at + 1), Category::CudaKernel, (stream, ["k", "l"][*name], begin, begin + 1));
         }
         let mut expected: BTreeMap<(&str, Vec<&str>), u64> = BTreeMap::new();
         for (start, end, name) in &ranges {
-            let mut works: Vec<(u64, &str)> = calls.range(start..end).map(|(at, name)| (at * 7 % 24, ["k", "l"][*name])).collect();
-            works.sort_unstable();
-            let works = works.into_iter().map(|(_, name)| name).collect();
-            *expected.entry((name, works)).or_default() += 1;
+            let mut gpu_ops: Vec<(u64, &str)> = calls.range(start..end).map(|(at, name)| (at * 7 % 24, ["k", "l"][*name])).collect();
+            gpu_ops.sort_unstable();
+            let gpu_ops = gpu_ops.into_iter().map(|(_, name)| name).collect();
+            *expected.entry((name, gpu_ops)).or_default() += 1;
         }
         let params = LaunchPatternsParams { min_length: 1, min_count: 1, limit: 1000, ..LaunchPatternsParams::default() };
         let found = LaunchPatterns::of(&trace.build(), &params);
         let outside = calls.keys().filter(|at| !ranges.iter().any(|(start, end, _)| Interval::new(*start, *end).intersect(Interval::new(**at, **at + 1)).len() == 1));
         prop_assert_eq!(found.outside, u64::try_from(outside.count()).unwrap());
         for pattern in &found.patterns {
-            let works: Vec<&str> = pattern.works.iter().map(String::as_str).collect();
-            let all = expected[&(pattern.name.as_str(), works)];
+            let gpu_ops: Vec<&str> = pattern.gpu_ops.iter().map(String::as_str).collect();
+            let all = expected[&(pattern.name.as_str(), gpu_ops)];
             // An occurrence that is all of another one of the same pattern is not counted twice.
             prop_assert!(pattern.count <= all, "{pattern:?}");
             if pattern.count < all {
@@ -185,9 +185,9 @@ proptest! {
             }
         }
         // What is not listed is the whole of something that is.
-        for (name, works) in expected.keys().filter(|(_, works)| !works.is_empty()) {
-            let listed = found.patterns.iter().any(|pattern| pattern.works == *works);
-            prop_assert!(listed, "{name} {works:?}");
+        for (name, gpu_ops) in expected.keys().filter(|(_, gpu_ops)| !gpu_ops.is_empty()) {
+            let listed = found.patterns.iter().any(|pattern| pattern.gpu_ops == *gpu_ops);
+            prop_assert!(listed, "{name} {gpu_ops:?}");
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::measures::interval::Interval;
 use crate::measures::work::{GpuWork, Work};
 use crate::model::{Category, Timeline, Track, index};
 
-/// Works of one stream by start: item, and place among all work of the window.
+/// GPU operations of one stream by start: item, and place among all work of the window.
 type Streams = BTreeMap<u32, Vec<u32>>;
 
 /// One work of the window.
