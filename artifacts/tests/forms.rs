@@ -506,7 +506,7 @@ async fn a_result_of_an_older_version_or_layout_is_never_served() {
         std::fs::write(&record, &older).unwrap();
         assert_eq!(rig.open().get(&path, &[]).await.text(), backwards());
         assert_eq!(rig.begun(), if served { 1 } else { 2 });
-        let key = "kernels-per-stream@1";
+        let key = "kernels-per-stream@2";
         assert!(written.contains(key), "{written}");
         std::fs::write(&record, written.replace(key, "kernels-per-stream@0")).unwrap();
         assert_eq!(rig.open().get(&path, &[]).await.text(), backwards());
