@@ -17,7 +17,6 @@ use flopwatch_trace::transform::device::{DeviceError, transform_beside};
 use flopwatch_trace::{Format, ReadLimits, detect};
 use serde::{Deserialize, Serialize};
 
-use crate::open;
 use crate::transform::{self, is_summary, read_summary, wanted};
 
 /// Longest report that is read, in bytes.
@@ -63,7 +62,7 @@ pub struct Report {
 pub enum Error {
     /// A capture cannot be read.
     #[error(transparent)]
-    Read(#[from] open::Error),
+    Read(#[from] flopwatch_trace::ReadError),
     /// A timeline file cannot be read.
     #[error(transparent)]
     Timeline(#[from] OpenError),
@@ -189,7 +188,7 @@ fn read(job: &Job, path: &Path, name: &str) -> Result<Read, Error> {
             transformed_on,
         });
     }
-    let capture = open::open(path, &limits)?.capture;
+    let capture = flopwatch_trace::open(path, &limits)?.capture;
     let options = TransformOptions {
         session_id: name.to_owned(),
     };

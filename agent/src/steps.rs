@@ -14,7 +14,6 @@ use tracing::{debug, warn};
 
 use crate::analysis;
 use crate::disk::{Floor, Short, Space};
-use crate::ncu;
 use crate::transform::Job;
 use crate::workplace::{self, Workplace};
 
@@ -313,7 +312,6 @@ impl Steps {
         for file in job.export.iter().chain(&job.samples) {
             child.reads(place, file)?;
         }
-        child.readable.extend(readers());
         self.run(child, place, until).await.map(drop)
     }
 
@@ -333,7 +331,6 @@ impl Steps {
         for file in &job.inputs {
             child.reads(place, file)?;
         }
-        child.readable.extend(readers());
         self.run(child, place, until).await.map(drop)
     }
 
@@ -366,10 +363,6 @@ impl Steps {
             readable.extend(tools.folders());
         }
         readable.push(self.own.clone());
-        // A report of Nsight Compute is opened by its own program, which the child has to find.
-        for name in ["PATH", ncu::NCU] {
-            environment.extend(std::env::var(name).ok().map(|value| (name.to_owned(), value)));
-        }
         if gpu {
             // Where the transform looks for its kernels, beside the system's folders.
             readable.push(self.own.with_file_name(KERNELS));
@@ -493,21 +486,6 @@ async fn gpu(step: &'static str, device: TransformDevice, known: &mut u32) -> Re
             Ok(false)
         }
     }
-}
-
-/// Where programs lie that open reports of other profilers for the transform.
-fn readers() -> Vec<PathBuf> {
-    let Some(program) = ncu::program() else {
-        return Vec::new();
-    };
-    // Behind a link, its own folder: it loads what lies beside it. NVIDIA's wrapper looks into its usual place.
-    let real = program.canonicalize().ok();
-    let folder = real.as_deref().and_then(Path::parent).map(Path::to_owned);
-    let usual = PathBuf::from("/opt/nvidia/nsight-compute");
-    [Some(program), real, folder, Some(usual)]
-        .into_iter()
-        .flatten()
-        .collect()
 }
 
 fn judge(step: &'static str, output: &Output, limit: Duration) -> Result<(), Error> {

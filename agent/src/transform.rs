@@ -19,8 +19,6 @@ use flopwatch_trace::transform::choice::Wanted;
 use flopwatch_trace::transform::device::{DeviceError, transform_beside};
 use serde::{Deserialize, Serialize};
 
-use crate::open;
-
 /// Longest file of samples that is read, in bytes: five minutes of sixteen GPUs at the shortest interval need less.
 const MAX_SAMPLES_BYTES: u64 = 512 << 20;
 /// Longest summary that is read, in bytes.
@@ -109,7 +107,7 @@ impl Job {
 pub enum Error {
     /// The export cannot be read.
     #[error(transparent)]
-    Export(#[from] open::Error),
+    Export(#[from] flopwatch_trace::ReadError),
     /// The samples cannot be read.
     #[error("{path}: the samples cannot be read: {reason}")]
     Samples {
@@ -154,7 +152,7 @@ pub fn run(job: &Job) -> Result<Summary, Error> {
     let mut of_export = None;
     let mut capture = match (&job.export, &samples) {
         (Some(export), _) => {
-            let opened = open::open(export, &ReadLimits::default())?;
+            let opened = flopwatch_trace::open(export, &ReadLimits::default())?;
             of_export = opened.session_id;
             opened.capture
         }

@@ -322,58 +322,16 @@ fn an_export_is_made_beside_and_replaces_nothing_unless_told() {
 }
 
 #[test]
-fn reports_of_nsight_compute_are_opened_by_its_own_program() {
-    let reports = [
-        ("mojo-gtx1660ti/mojo_profile.ncu-rep", "2022.4.0.0"),
-        ("indexspaces/indexspaces_profile_a.ncu-rep", "2022.1.1.0"),
-        ("nukexc-gh200/profile_fastc.ncu-rep", "2025.2.1.0"),
-    ];
-    for (report, version) in reports {
+fn reports_of_nsight_compute_are_opened_without_it() {
+    for report in [
+        "mojo-gtx1660ti/mojo_profile.ncu-rep",
+        "indexspaces/indexspaces_profile_a.ncu-rep",
+        "nukexc-gh200/profile_fastc.ncu-rep",
+    ] {
         let Some(path) = corpus(report) else { continue };
         let message = agent(&["summary", "--quiet", "--format", "json"], &[&path]);
-        if message.status.success() {
-            let summary: Summary = serde_json::from_slice(&message.stdout).unwrap();
-            assert!(!summary.profiled_kernels.rows.is_empty(), "{report}");
-            continue;
-        }
-        // Without the program, or with one that is too old, the error says so.
-        let error = text(&message);
-        assert!(error.contains(report) && error.contains(version), "{error}");
-        assert!(
-            std::env::var_os("FLOPWATCH_NCU").is_none() || error.contains("newer than the installed ncu 2"),
-            "{error}"
-        );
+        assert!(message.status.success(), "{report}: {}", text(&message));
+        let summary: Summary = serde_json::from_slice(&message.stdout).unwrap();
+        assert!(!summary.profiled_kernels.rows.is_empty(), "{report}");
     }
-}
-
-#[test]
-fn a_report_of_nsight_compute_is_read_through_the_program_that_is_named() {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
-    std::fs::write(
-        at("kernels.ncu-rep"),
-        b"NVR\0 Version 2022.3.0.0 (build 31729285) (public-release)",
-    )
-    .unwrap();
-    let script = r#"#!/bin/sh
-case "$*" in
---version) echo 'Version 2023.1.0.0 (build 1) (public-release)' ;;
-*raw) printf '"ID","Kernel Name","gpu__time_duration.sum"\n"","","nsecond"\n"4","gemm","1234"\n' ;;
-*) printf '"ID","Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value"\n' ;;
-esac
-"#;
-    std::fs::write(at("ncu"), script).unwrap();
-    std::fs::set_permissions(at("ncu"), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let message = Command::new(env!("CARGO_BIN_EXE_flopwatch-agent"))
-        .env("FLOPWATCH_NCU", at("ncu"))
-        .args(["summary", "--quiet", "--format", "json"])
-        .arg(at("kernels.ncu-rep"))
-        .output()
-        .unwrap();
-    assert!(message.status.success(), "{}", text(&message));
-    let summary: Summary = serde_json::from_slice(&message.stdout).unwrap();
-    let kernels = &summary.profiled_kernels.rows;
-    assert!(kernels.iter().any(|kernel| kernel.name == "gemm"), "{kernels:?}");
 }

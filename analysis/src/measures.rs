@@ -17,6 +17,7 @@ pub mod host_call;
 pub mod interval;
 pub mod iteration;
 pub mod kernel_class;
+pub mod kernel_figures;
 pub mod kernel_name;
 pub(crate) mod largest;
 pub mod launch;

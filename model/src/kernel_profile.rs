@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::approximate;
+
 /// Counters of one profiled launch. It is no event: a kernel profiler replays launches one by one, so that there is no start.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KernelProfile {
@@ -26,10 +28,38 @@ pub struct KernelProfile {
 }
 
 /// A measured or derived figure of a launch.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Metric {
     /// The figure, in `unit`.
-    pub value: f64,
+    pub value: MetricValue,
     /// Its unit as the profiler spells it, e.g. `%`, `byte/s`, `ns`; empty for plain numbers.
     pub unit: String,
+}
+
+/// What a kernel profiler says of a launch, exactly as it says it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum MetricValue {
+    /// A measured or computed number, finite.
+    Number(f64),
+    /// A count or a property, exact beyond the whole numbers of a double.
+    Integer(u64),
+    /// A word, such as the device's name.
+    Text(String),
+}
+
+impl MetricValue {
+    /// As a number, integers rounded to the nearest double; `None` for a text.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Integer(number) => Some(approximate((*number).into())),
+            Self::Text(_) => None,
+        }
+    }
+}
+
+impl From<f64> for MetricValue {
+    fn from(number: f64) -> Self {
+        Self::Number(number)
+    }
 }

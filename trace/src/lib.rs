@@ -71,6 +71,7 @@ mod sqlite_io;
 pub mod timeline_file;
 pub mod transform;
 mod version;
+mod wire;
 pub mod xplane;
 
 #[cfg(feature = "hdf5")]

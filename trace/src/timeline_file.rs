@@ -23,7 +23,7 @@
 //! /programs/        an element per compiled program: name, id, to which the column program_id refers, and bytes, of proto, which holds the
 //!                   messages (`xla.HloProto`) one behind the other. Absent where there is none
 //! /profiles/        a launch per element: id, name, process, device, context, stream, grid and block; metrics/ name and unit;
-//!                   values/ profile, metric and value. Absent where there is none
+//!                   values/, integers/ and texts/ profile, metric and value, as a number, a whole number or a string. Absent where there is none
 //! /summary          the summary artifact: the bytes of JSON in UTF-8
 //! ```
 //!

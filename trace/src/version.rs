@@ -1,17 +1,9 @@
 //! Versions of the profilers, which refuse reports of later versions than their own.
 
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
 use std::sync::LazyLock;
 
 use regex::bytes::Regex;
-
-/// Bytes of a report that are searched for the version of what wrote it.
-const SEARCHED: u64 = 256 << 20;
-/// Bytes that two pieces of it share, so that no version is cut in two.
-const SHARED: usize = 64;
 
 /// A version with four numbers, or three.
 static SAID: LazyLock<Option<Regex>> =
@@ -42,22 +34,6 @@ impl Version {
     pub fn message(bytes: &[u8]) -> Option<Self> {
         let found = SAID.as_ref()?.captures(bytes)?.get(1)?;
         Self::parse(&String::from_utf8_lossy(found.as_bytes()))
-    }
-
-    /// The same of what a report says in plain text.
-    pub(crate) fn written_in(report: &Path) -> Option<Self> {
-        let mut file = File::open(report).ok()?.take(SEARCHED);
-        let mut window = Vec::new();
-        loop {
-            let read = Read::by_ref(&mut file).take(1 << 20).read_to_end(&mut window).ok()?;
-            if let Some(version) = Self::message(&window) {
-                return Some(version);
-            }
-            if read == 0 {
-                return None;
-            }
-            window.drain(..window.len().saturating_sub(SHARED));
-        }
     }
 
     /// Whether a report of `other` may hold what this version does not know: builds of one patch read each other's reports.

@@ -17,7 +17,6 @@ mod fill;
 mod modules;
 mod plane;
 mod program;
-mod wire;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -25,9 +24,9 @@ use std::path::{Path, PathBuf};
 
 use crate::limits::ReadLimits;
 use crate::model::Capture;
+use crate::wire::{Damage, Message};
 use fill::Fill;
 use plane::Plane;
-use wire::{Damage, Message};
 
 #[cfg(doc)]
 use crate::model::Category;

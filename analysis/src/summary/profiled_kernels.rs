@@ -50,7 +50,7 @@ pub(crate) fn duration_ns(profile: &KernelProfile) -> Option<u64> {
 )]
 fn nanoseconds(metric: &Metric) -> Option<u64> {
     let (_, scale) = UNITS.into_iter().find(|(unit, _)| *unit == metric.unit)?;
-    let ns = (metric.value * scale).round();
+    let ns = (metric.value.number()? * scale).round();
     (0.0..1e18).contains(&ns).then_some(ns as u64)
 }
 
@@ -60,8 +60,8 @@ mod tests {
 
     #[test]
     fn durations_come_in_the_units_that_the_profiler_prints() {
-        let metric = |value, unit: &str| Metric {
-            value,
+        let metric = |value: f64, unit: &str| Metric {
+            value: value.into(),
             unit: unit.to_owned(),
         };
         let cases = [

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::Result;
 use flopwatch_trace::ReadLimits;
-use flopwatch_trace::ncu::read_report;
+use flopwatch_trace::ncu;
 use serde::Serialize;
 
 /// What ncu said of our kernels.
@@ -57,10 +57,7 @@ pub(crate) fn profile(output: &Path) -> Result<CountersResult> {
         result.unavailable = Some(reason.map_or_else(|| last_line(&both), str::to_owned));
         return Ok(result);
     }
-    let read = read_report(&report, &ReadLimits::default(), |arguments| {
-        let printed = Command::new(&ncu).args(arguments).output()?;
-        Ok::<_, anyhow::Error>(printed.stdout)
-    });
+    let read = ncu::read(&report, &ReadLimits::default());
     match read {
         Ok(capture) => {
             for launch in capture.profiles {
@@ -79,7 +76,7 @@ pub(crate) fn profile(output: &Path) -> Result<CountersResult> {
 /// Environment variable that names the program, where it is not `ncu` on the PATH.
 const NCU: &str = "FLOPWATCH_NCU";
 
-/// The program that profiles, and that opens the report too.
+/// The program that profiles.
 fn find() -> Option<PathBuf> {
     let named = std::env::var_os(NCU).map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 
 use super::{Failure, header};
 use crate::limits::ReadLimits;
-use crate::model::{Capture, KernelProfile, LossReason, Metric};
+use crate::model::{Capture, KernelProfile, LossReason, Metric, MetricValue};
 use crate::redact;
 
 /// The section of metrics that were asked for by their own names.
@@ -99,7 +99,7 @@ impl<'a> Profiles<'a> {
         let Some(id) = self.launch(at)? else { return Ok(()) };
         let metric = at.text("Metric Name");
         if metric.is_empty() {
-            self.capture.drops.add(LossReason::Unsupported, "results of rules", 1);
+            self.leave_out("results of rules", 1);
             return Ok(());
         }
         let section = at.text("Section Name");
@@ -127,7 +127,7 @@ impl<'a> Profiles<'a> {
         };
         // Older versions have sizes and device among the metrics only.
         let whole = |name: &str| {
-            let value = profile.metrics.get(name)?.value;
+            let value = profile.metrics.get(name)?.value.number()?;
             format!("{value}").parse::<u32>().ok()
         };
         let triple = |of: &str| ["x", "y", "z"].map(|axis| whole(&format!("launch__{of}_dim_{axis}")).unwrap_or(0));
@@ -181,16 +181,22 @@ impl<'a> Profiles<'a> {
     }
 
     fn metric(&mut self, id: u64, name: &str, value: &str, unit: &str) -> Result<(), Failure> {
-        let Some(value) = value
-            .replace(',', "")
-            .parse::<f64>()
-            .ok()
-            .filter(|value| value.is_finite())
-        else {
-            self.capture
-                .drops
-                .add(LossReason::Unsupported, "values that are no numbers", 1);
+        let Ok(number) = value.replace(',', "").parse::<f64>() else {
+            self.leave_out("values that are no numbers", 1);
             return Ok(());
+        };
+        self.value(id, name, MetricValue::Number(number), unit)
+    }
+
+    /// Adds a metric of the launch `id`.
+    pub(super) fn value(&mut self, id: u64, name: &str, value: MetricValue, unit: &str) -> Result<(), Failure> {
+        let value = match value {
+            MetricValue::Number(number) if !number.is_finite() => {
+                self.leave_out("values that are no numbers", 1);
+                return Ok(());
+            }
+            MetricValue::Text(text) => MetricValue::Text(self.publishable(&text)?),
+            number => number,
         };
         self.metrics += 1;
         if self.metrics > self.limits.max_events {
@@ -203,6 +209,19 @@ impl<'a> Profiles<'a> {
             profile.metrics.insert(name, Metric { value, unit });
         }
         Ok(())
+    }
+
+    /// Counts what is not kept.
+    pub(super) fn leave_out(&mut self, what: &str, count: u64) {
+        self.capture.drops.add(LossReason::Unsupported, what, count);
+    }
+
+    /// Adds a launch of that name, numbered as the report's next one; gives its number.
+    pub(super) fn add_launch(&mut self, name: &str, profile: KernelProfile) -> Result<u64, Failure> {
+        let id = u64::try_from(self.launches.len()).unwrap_or(u64::MAX);
+        let name = self.publishable(name)?;
+        self.launches.insert(id, KernelProfile { id, name, ..profile });
+        Ok(id)
     }
 
     /// A text as it may be published, counted against the limit.

@@ -13,7 +13,7 @@ use crate::ReadLimits;
 use crate::hdf5_io::{Number, Open, StringBudget, Table, TableError, TableLimits};
 use crate::model::{
     Capture, Category, Column, ColumnId, CounterSeries, Device, Events, KernelProfile, Loss, LossReason, Losses,
-    Metric, NameDetail, Row, Timeline, Track, Values, Width, index,
+    Metric, MetricValue, NameDetail, Row, Timeline, Track, Values, Width, index,
 };
 
 /// Why a file cannot be read as a timeline.
@@ -474,11 +474,15 @@ impl Reader<'_> {
         let metric_names = self.strings(&list, "name")?;
         let units = self.strings(&list, "unit")?;
         let values = hard_group(group, "values")?;
-        let value: Vec<f64> = self.numbers(&values, "value", None)?;
-        let launch: Vec<u32> = self.numbers(&values, "profile", Some(value.len()))?;
-        let metric: Vec<u32> = self.numbers(&values, "metric", Some(value.len()))?;
-        for ((launch, metric), value) in launch.into_iter().zip(metric).zip(value) {
-            let (launch, metric) = (index(launch), index(metric));
+        let numbers: Vec<f64> = self.numbers(&values, "value", None)?;
+        let mut found = self.places(&values, numbers.into_iter().map(MetricValue::Number).collect())?;
+        let values = hard_group(group, "integers")?;
+        let integers: Vec<u64> = self.numbers(&values, "value", None)?;
+        found.extend(self.places(&values, integers.into_iter().map(MetricValue::Integer).collect())?);
+        let values = hard_group(group, "texts")?;
+        let texts = self.strings(&values, "value")?;
+        found.extend(self.places(&values, texts.into_iter().map(MetricValue::Text).collect())?);
+        for (launch, metric, value) in found {
             let (Some(profile), Some(name), Some(unit)) =
                 (profiles.get_mut(launch), metric_names.get(metric), units.get(metric))
             else {
@@ -490,6 +494,17 @@ impl Reader<'_> {
             profile.metrics.insert(name.clone(), Metric { value, unit });
         }
         Ok(profiles)
+    }
+
+    /// Values with their launch and metric, as places in the lists of those.
+    fn places(&mut self, values: &Group, found: Vec<MetricValue>) -> Result<Vec<(usize, usize, MetricValue)>, Failure> {
+        let launch: Vec<u32> = self.numbers(values, "profile", Some(found.len()))?;
+        let metric: Vec<u32> = self.numbers(values, "metric", Some(found.len()))?;
+        let places = launch.into_iter().map(index).zip(metric.into_iter().map(index));
+        Ok(places
+            .zip(found)
+            .map(|((launch, metric), value)| (launch, metric, value))
+            .collect())
     }
 
     fn counters(&mut self, counters: &Group) -> Result<Vec<CounterSeries>, Failure> {

@@ -13,7 +13,9 @@ use hdf5::{Group, Location};
 
 use super::{CHUNK, DEFLATE_LEVEL, NONE_U32, NONE_U64, SCHEMA_VERSION};
 use crate::hdf5_io::columns::{self, Columns, Store};
-use crate::model::{Capture, Category, CounterSeries, Device, Events, KernelProfile, Lod, Metric, Timeline, index};
+use crate::model::{
+    Capture, Category, CounterSeries, Device, Events, KernelProfile, Lod, Metric, MetricValue, Timeline, index,
+};
 use flopwatch_analysis::summary::{SummaryError, summarise};
 
 /// Bytes of a list that is stored as it is, within the file's structure: the library's deflate needs a quarter of a megabyte
@@ -365,17 +367,33 @@ fn write_profiles(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()>
         let at = metrics.binary_search(&(name, &metric.unit)).unwrap_or_default();
         u32::try_from(at).unwrap_or(u32::MAX)
     };
-    let launches = (0_u32..)
-        .zip(profiles)
-        .flat_map(|(at, profile)| std::iter::repeat_n(at, profile.metrics.len()));
+    // Per value: launch, metric, and what it is.
+    let (mut numbers, mut integers, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+    for (launch, profile) in (0_u32..).zip(profiles) {
+        for of in &profile.metrics {
+            let place = (launch, number(of));
+            match &of.1.value {
+                MetricValue::Number(value) => numbers.push((place, *value)),
+                MetricValue::Integer(value) => integers.push((place, *value)),
+                MetricValue::Text(text) => texts.push((place, text.as_str())),
+            }
+        }
+    }
     let values = group(place, "values")?;
-    list(&values, "profile", &launches.collect::<Vec<u32>>())?;
-    list(&values, "metric", &all().map(number).collect::<Vec<u32>>())?;
-    list(
-        &values,
-        "value",
-        &all().map(|(_, metric)| metric.value).collect::<Vec<f64>>(),
-    )
+    places(&values, &numbers)?;
+    list(&values, "value", &collect(&numbers, |(_, value)| *value))?;
+    let values = group(place, "integers")?;
+    places(&values, &integers)?;
+    list(&values, "value", &collect(&integers, |(_, value)| *value))?;
+    let values = group(place, "texts")?;
+    places(&values, &texts)?;
+    strings(&values, "value", texts.iter().map(|(_, text)| *text))
+}
+
+/// The launch and the metric of each value.
+fn places<T>(values: &Group, of: &[((u32, u32), T)]) -> hdf5::Result<()> {
+    list(values, "profile", &collect(of, |((launch, _), _)| *launch))?;
+    list(values, "metric", &collect(of, |((_, metric), _)| *metric))
 }
 
 fn collect<T, U>(items: &[T], field: impl Fn(&T) -> U) -> Vec<U> {

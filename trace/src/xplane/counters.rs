@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::Failure;
 use super::fill::{Fill, Owner, too_many};
 use super::plane::{Plane, Stat};
-use super::wire::Message;
 use crate::model::{CounterSeries, LossReason};
+use crate::wire::Message;
 
 /// Letters of a name in the file.
 const LONGEST: usize = 128;

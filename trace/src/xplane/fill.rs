@@ -10,10 +10,10 @@ use super::details::{number, numbers};
 use super::modules;
 use super::plane::{Kind, Plane, Stat};
 use super::program::{Said, is_column};
-use super::wire::{Damage, Message};
 use crate::limits::ReadLimits;
 use crate::model::{Capture, Category, ColumnId, Device, Event, Events, LossReason, Row, Track};
 use crate::redact;
+use crate::wire::{Damage, Message};
 
 /// Starts are kept with this added until the smallest one is known.
 const BIAS: u64 = 1 << 63;

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use hashbrown::HashMap;
 
-use super::wire::{Damage, Message, Value};
+use crate::wire::{Damage, Message, Value};
 
 /// Bytes that a compressed text may have when it is inflated. Details of a kernel have a hundred.
 const LONGEST_TEXT: u64 = 1 << 20;

@@ -6,17 +6,13 @@ use flopwatch_analysis::catalogue::CATALOGUE;
 use flopwatch_analysis::{Definition, Format, Input, Request, ResultType, Selection};
 use flopwatch_trace::model::{Capture, Events, Timeline};
 use flopwatch_trace::transform::{TransformOptions, transform};
-use flopwatch_trace::{ReadLimits, ncu, read};
+use flopwatch_trace::{ReadLimits, read};
 use serde_json::Value;
 
 use crate::nsys;
 
-/// A capture of the corpus; `None`, with the reason printed, where it cannot be read here. Reports of nsys are exported first, those of ncu
-/// imported by the ncu that `FLOPWATCH_NCU` names.
+/// A capture of the corpus; `None`, with the reason printed, where it cannot be read here. Reports of nsys are exported first.
 pub(crate) fn timeline(name: &str) -> Option<Timeline> {
-    if name.ends_with(".ncu-rep") {
-        return Some(transformed(report_of_ncu(&nsys::corpus(name)?)?));
-    }
     let is_report = [".qdrep", ".nsys-rep"].iter().any(|ending| name.ends_with(ending));
     let (export, path);
     if is_report {
@@ -31,20 +27,6 @@ pub(crate) fn timeline(name: &str) -> Option<Timeline> {
 /// The capture in a file that the program can read.
 pub(crate) fn timeline_at(path: &Path) -> Timeline {
     transformed(read(path, &ReadLimits::default()).unwrap())
-}
-
-/// `None` without ncu: the reader must say then that it takes one.
-fn report_of_ncu(path: &Path) -> Option<Capture> {
-    let Some(program) = std::env::var_os("FLOPWATCH_NCU") else {
-        let error = read(path, &ReadLimits::default()).unwrap_err().to_string();
-        assert!(error.contains("ncu"), "{error}");
-        return None;
-    };
-    let import = |arguments: Vec<_>| {
-        let written = std::process::Command::new(&program).args(arguments).output().unwrap();
-        Ok::<_, ncu::ReadError>(written.stdout)
-    };
-    Some(ncu::read_report(path, &ReadLimits::default(), import).unwrap())
 }
 
 fn transformed(capture: Capture) -> Timeline {

@@ -3,7 +3,8 @@
 use flopwatch_analysis::summary::{Summary, summarise};
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::model::{
-    Capture, Category, ColumnId, CounterSeries, Device, Event, Events, KernelProfile, Metric, Row, Timeline, Track,
+    Capture, Category, ColumnId, CounterSeries, Device, Event, Events, KernelProfile, Metric, MetricValue, Row,
+    Timeline, Track,
 };
 use flopwatch_trace::timeline_file::{self, OpenError, WriteError};
 use flopwatch_trace::transform::{TransformOptions, transform};
@@ -85,7 +86,7 @@ fn columns_that_only_some_sources_give_and_profiled_launches_read_back_too() {
     assert_eq!(kernels.add_column(ColumnId::GraphNode), 10);
     assert_eq!(kernels.add_column(ColumnId::ExternalId), 11);
     kernels.push(Event::default(), &[1, 1, 1, 32, 1, 1, 8, 0, 0, 0, 5, 6]);
-    let metric = |value, unit: &str| Metric {
+    let metric = |value: MetricValue, unit: &str| Metric {
         value,
         unit: unit.to_owned(),
     };
@@ -110,8 +111,21 @@ fn columns_that_only_some_sources_give_and_profiled_launches_read_back_too() {
         rows: many(1).capture.rows,
         devices: vec![device],
         profiles: vec![
-            profile(0, &[("time", metric(1.5, "us")), ("waves", metric(0.25, ""))]),
-            profile(1, &[("time", metric(2.5, "ms"))]),
+            profile(
+                0,
+                &[
+                    ("time", metric(1.5.into(), "us")),
+                    ("waves", metric(0.25.into(), "")),
+                    ("serial", metric(MetricValue::Integer(u64::MAX), "")),
+                ],
+            ),
+            profile(
+                1,
+                &[
+                    ("time", metric(2.5.into(), "ms")),
+                    ("device", metric(MetricValue::Text("H100".to_owned()), "")),
+                ],
+            ),
             profile(2, &[]),
         ],
         ..Capture::default()

@@ -101,7 +101,7 @@ fn a_details_page_becomes_profiles() {
     let metrics: Vec<_> = profile
         .metrics
         .iter()
-        .map(|(name, metric)| (name.as_str(), metric.value, metric.unit.as_str()))
+        .map(|(name, metric)| (name.as_str(), metric.value.number().unwrap(), metric.unit.as_str()))
         .collect();
     let expected = [
         ("GPU Speed Of Light Throughput: Memory Throughput", 91.5, "%"),
@@ -144,7 +144,7 @@ fn a_raw_page_becomes_profiles() {
         (3, [64, 2, 1], [500, 0, 0])
     );
     let time = &profile.metrics["gpu__time_duration.sum"];
-    assert_eq!((time.value, time.unit.as_str()), (1234.5, "nsecond"));
+    assert_eq!((&time.value, time.unit.as_str()), (&1234.5.into(), "nsecond"));
     assert!(!profile.metrics.contains_key("smsp__none"), "not measured is not zero");
     assert_eq!(capture.drops.list(), []);
     for (content, says) in [("\"ID\",\"x\"\n", "no column of a metric"), ("x,y\n", "has no header")] {
@@ -179,42 +179,13 @@ fn a_raw_page_becomes_profiles() {
 
 #[test]
 fn reports_that_only_their_profiler_opens_are_refused_with_their_version() {
-    for (report, version) in [
-        ("mojo-gtx1660ti/mojo_profile.ncu-rep", "2022.4.0.0"),
-        ("indexspaces/indexspaces_profile_a.ncu-rep", "2022.1.1.0"),
-        ("nukexc-gh200/profile_fastc.ncu-rep", "2025.2.1.0"),
-        ("torchcodec/torchcodec_report1.nsys-rep", "2024.4.1.61"),
-    ] {
-        let Some(path) = corpus(report) else { continue };
-        let error = read(&path, &ReadLimits::default()).unwrap_err();
-        let known = matches!(
-            error,
-            ReadError::NsysReport { .. } | ReadError::Ncu(ncu::ReadError::Report { .. })
-        );
-        let error = error.to_string();
-        assert!(known && error.contains(report) && error.contains(version), "{error}");
-    }
-}
-
-#[test]
-fn a_report_of_nsight_compute_is_read_from_the_pages_that_its_program_prints() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("kernels.ncu-rep");
-    std::fs::write(&path, b"NVR\0 Version 2022.3.0.0 (build 31729285) (public-release)").unwrap();
-    let mut asked = Vec::new();
-    let capture = ncu::read_report(&path, &ReadLimits::default(), |arguments| {
-        let page = arguments.last().and_then(|page| page.to_str()).unwrap_or_default();
-        let printed = if page == "raw" {
-            RAW.to_owned()
-        } else {
-            details("gemm(float *)")
-        };
-        asked.push(page.to_owned());
-        Ok::<_, ncu::ReadError>(printed.into_bytes())
-    });
-    let capture = capture.unwrap();
-    assert_eq!(asked, ["raw", "details"]);
-    let launches: Vec<u64> = capture.profiles.iter().map(|profile| profile.id).collect();
-    assert_eq!(launches, [0, 4, 5]);
-    assert_eq!(capture.source.tool_version, "2022.3.0.0");
+    let report = "torchcodec/torchcodec_report1.nsys-rep";
+    let Some(path) = corpus(report) else { return };
+    let error = read(&path, &ReadLimits::default()).unwrap_err();
+    let known = matches!(error, ReadError::NsysReport { .. });
+    let error = error.to_string();
+    assert!(
+        known && error.contains(report) && error.contains("2024.4.1.61"),
+        "{error}"
+    );
 }

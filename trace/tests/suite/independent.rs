@@ -232,7 +232,8 @@ fn nsight_compute_pages_of_the_corpus_hold_what_python_finds_in_them() {
         };
         for ((group, what), value) in &expected {
             if what == "millionths" {
-                let millionths = metrics().map(|metric| format!("{:.0}", (metric.value * 1e6).round_ties_even()));
+                let millionths =
+                    metrics().map(|metric| format!("{:.0}", (metric.value.number().unwrap() * 1e6).round_ties_even()));
                 let sum: i128 = millionths.map(|digits| digits.parse::<i128>().unwrap()).sum();
                 assert_eq!(sum, *value, "{page}");
             } else {

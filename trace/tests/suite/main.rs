@@ -20,6 +20,8 @@ mod h5py;
 mod independent;
 mod kineto;
 mod lod;
+mod message;
+mod ncu_report;
 mod nsys;
 mod parity;
 mod parts;

@@ -23,7 +23,7 @@ fn timeline() -> (Finished, Timeline) {
         value: vec![1.5, -2.0, f64::MAX],
     }]);
     let duration = Metric {
-        value: 1.5,
+        value: 1.5.into(),
         unit: "us".to_owned(),
     };
     capture.profiles = vec![KernelProfile {

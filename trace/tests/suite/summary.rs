@@ -168,7 +168,7 @@ fn launches_of_a_kernel_profiler_have_a_table_of_their_own() {
     let mut capture = Capture::default();
     for (name, value) in [("gemm", 2.5), ("gemm", 1.5), ("copy", 9.0)] {
         let metric = Metric {
-            value,
+            value: value.into(),
             unit: "us".to_owned(),
         };
         capture.profiles.push(KernelProfile {

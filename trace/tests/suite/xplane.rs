@@ -6,51 +6,15 @@ use flopwatch_trace::model::{Capture, Category, ColumnId, Events, LossReason, Me
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, xplane};
 
+use crate::message::{Message, new};
 use crate::nsys::corpus;
 
-/// A message that is being written.
-#[derive(Default, Clone)]
-pub(crate) struct Message(Vec<u8>);
-
 impl Message {
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(u8::try_from(value & 0x7f).unwrap() | 0x80);
-            value >>= 7;
-        }
-        self.0.push(u8::try_from(value).unwrap());
-    }
-
-    fn number(mut self, field: u64, value: u64) -> Self {
-        self.varint(field << 3);
-        self.varint(value);
-        self
-    }
-
-    fn bytes(mut self, field: u64, value: &[u8]) -> Self {
-        self.varint(field << 3 | 2);
-        self.varint(u64::try_from(value.len()).unwrap());
-        self.0.extend_from_slice(value);
-        self
-    }
-
-    fn text(self, field: u64, value: &str) -> Self {
-        self.bytes(field, value.as_bytes())
-    }
-
-    fn message(self, field: u64, value: &Self) -> Self {
-        self.bytes(field, &value.0)
-    }
-
     /// An entry of a table of names: of events (4) or of statistics (5).
     fn named(self, table: u64, id: u64, name: &str) -> Self {
-        let value = Self::default().number(1, id).text(2, name);
-        self.message(table, &Self::default().number(1, id).message(2, &value))
+        let value = new().number(1, id).text(2, name);
+        self.message(table, &new().number(1, id).message(2, &value))
     }
-}
-
-fn new() -> Message {
-    Message::default()
 }
 
 const REGS: &str = "regs:40 static_shared:16 dynamic_shared:1024 grid:512,2,1 block:64,4,1 occ_pct:75";
@@ -355,10 +319,7 @@ fn work_says_its_program_and_counters_become_series() {
         .text(2, "XLA Ops")
         .number(3, 1000)
         .message(4, &event(1, 5_000_000, 1_000_000));
-    let peak = 918.0_f64.to_bits().to_le_bytes();
-    let mut rate = new().number(1, 4);
-    rate.varint(2 << 3 | 1);
-    rate.0.extend_from_slice(&peak);
+    let rate = new().number(1, 4).double(2, 918.0);
     let tpu = new().text(2, "/device:TPU:0").message(3, &operations);
     let tpu = tpu.message(4, &new().number(1, 1).message(2, &kind));
     let tpu = tpu

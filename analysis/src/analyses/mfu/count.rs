@@ -178,7 +178,7 @@ impl<'a> Counted<'a> {
 fn instructions(profile: &KernelProfile, letter: &str) -> Option<u64> {
     let of = |kind: &str| {
         let name = format!("smsp__sass_thread_inst_executed_op_{letter}{kind}_pred_on.sum");
-        let value = profile.metrics.get(&name)?.value;
+        let value = profile.metrics.get(&name)?.value.number()?;
         (value >= 0.0).then_some(value)
     };
     Some(whole(of("add")? + of("mul")? + 2.0 * of("fma")?))

@@ -188,8 +188,8 @@ fn calls_without_kernels_or_shapes_are_counted_and_not_guessed() {
 #[test]
 fn counters_of_a_launch_count_a_multiply_add_twice() {
     let mut timeline = Timeline::default();
-    let metric = |value, unit: &str| Metric {
-        value,
+    let metric = |value: f64, unit: &str| Metric {
+        value: value.into(),
         unit: unit.to_owned(),
     };
     let mut profile = KernelProfile {

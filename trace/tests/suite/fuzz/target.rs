@@ -9,7 +9,7 @@ use flopwatch_trace::{ReadLimits, kineto, ncu, nsys_hdf, nsys_sqlite, read, time
 use crate::export::Schema;
 use crate::nsys::{self, corpus};
 use crate::sample::sample;
-use crate::{formats, kineto as traces, xplane as profiles};
+use crate::{formats, kineto as traces, ncu_report, xplane as profiles};
 
 /// Longest file of the corpus that is damaged, in bytes: what is large is slow, and no more telling.
 const LONGEST: u64 = 400 << 10;
@@ -137,6 +137,15 @@ pub(super) const ALL: &[Target] = &[
             ]);
             seeds.push(plain(formats::details("gemm").into_bytes()));
             seeds.push(plain(formats::RAW.into()));
+            seeds
+        },
+    },
+    Target {
+        name: "ncu-report",
+        read: |path| ncu::read(path, &limits()).map_err(text),
+        seeds: || {
+            let mut seeds = of_corpus(&["mojo-gtx1660ti/mojo_profile.ncu-rep"]);
+            seeds.push(plain(ncu_report::report()));
             seeds
         },
     },

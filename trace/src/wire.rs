@@ -2,58 +2,58 @@
 
 /// A message is damaged: its offset from the begin of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Damage(pub(super) usize);
+pub(crate) struct Damage(pub(super) usize);
 
 /// A field's value by its wire type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Value<'a> {
+pub(crate) enum Value<'a> {
     /// Integers, which a reader takes as signed or unsigned.
     Number(u64),
     /// Eight bytes, here always a double.
     Fixed(u64),
     /// A string, bytes, or a message.
     Bytes(Message<'a>),
-    /// Of a type that none of the fields has which are read here.
-    Other,
+    /// Four bytes, here always a float.
+    Fixed32(u32),
 }
 
 impl<'a> Value<'a> {
-    pub(super) fn number(self) -> Option<u64> {
+    pub(crate) fn number(self) -> Option<u64> {
         match self {
             Self::Number(number) => Some(number),
-            Self::Fixed(_) | Self::Bytes(_) | Self::Other => None,
+            Self::Fixed(_) | Self::Fixed32(_) | Self::Bytes(_) => None,
         }
     }
 
-    pub(super) fn message(self) -> Option<Message<'a>> {
+    pub(crate) fn message(self) -> Option<Message<'a>> {
         match self {
             Self::Bytes(message) => Some(message),
-            Self::Number(_) | Self::Fixed(_) | Self::Other => None,
+            Self::Number(_) | Self::Fixed(_) | Self::Fixed32(_) => None,
         }
     }
 
-    pub(super) fn bytes(self) -> Option<&'a [u8]> {
+    pub(crate) fn bytes(self) -> Option<&'a [u8]> {
         self.message().map(|message| message.bytes)
     }
 }
 
 /// The bytes of a message, and where they begin in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Message<'a> {
-    pub(super) bytes: &'a [u8],
-    pub(super) offset: usize,
+pub(crate) struct Message<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) offset: usize,
 }
 
 impl<'a> Message<'a> {
     /// Its fields in order. The first damage ends them.
-    pub(super) fn fields(self) -> Fields<'a> {
+    pub(crate) fn fields(self) -> Fields<'a> {
         Fields { message: self, at: 0 }
     }
 }
 
 /// The fields of a message: number and value.
 #[derive(Debug, Clone)]
-pub(super) struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     message: Message<'a>,
     at: usize,
 }
@@ -92,10 +92,7 @@ impl<'a> Fields<'a> {
                 let bytes = self.take(length)?;
                 Value::Bytes(Message { bytes, offset })
             }
-            5 => {
-                self.take(4)?;
-                Value::Other
-            }
+            5 => Value::Fixed32(u32::from_le_bytes(self.take(4)?.try_into().ok()?)),
             _ => return None,
         };
         // Field numbers have 29 bits, and there is no field 0.
@@ -141,7 +138,7 @@ mod tests {
             (1, Value::Number(150)),
             (2, Value::Fixed(1)),
             (3, Value::Bytes(text)),
-            (4, Value::Other),
+            (4, Value::Fixed32(0x0403_0201)),
         ];
         assert_eq!(fields(&bytes), expected.map(Ok));
     }

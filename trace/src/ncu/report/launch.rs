@@ -1,0 +1,178 @@
+//! One result: a launch that was profiled, or a range of launches.
+
+use super::super::Failure;
+use super::super::table::Profiles;
+use super::super::unit::unit_of;
+use crate::model::{KernelProfile, MetricValue, index};
+use crate::wire::{Damage, Message, Value};
+
+/// What was profiled, and where its message has what both have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A launch of a kernel.
+    Launch,
+    /// Launches between two marks, replayed together.
+    Range,
+}
+
+impl Kind {
+    const fn metrics(self) -> u64 {
+        match self {
+            Self::Launch => 13,
+            Self::Range => 4,
+        }
+    }
+
+    const fn rules(self) -> Option<u64> {
+        match self {
+            Self::Launch => Some(19),
+            Self::Range => None,
+        }
+    }
+
+    const fn context(self) -> u64 {
+        match self {
+            Self::Launch => 22,
+            Self::Range => 11,
+        }
+    }
+}
+
+/// The metric that says which device ran it.
+const DEVICE: &[u8] = b"launch__device_id";
+
+/// What a range is called, which has no name of its own.
+const RANGE: &str = "range";
+
+/// Adds the result `message` to `profiles`; `strings` are those that its metrics' ids mean.
+pub(super) fn read(
+    message: Message<'_>,
+    kind: Kind,
+    process: u32,
+    strings: &[&[u8]],
+    profiles: &mut Profiles<'_>,
+) -> Result<(), Failure> {
+    let mut profile = KernelProfile {
+        process,
+        ..KernelProfile::default()
+    };
+    let mut names: [&[u8]; 3] = [b""; 3];
+    let (mut metrics, mut instances, mut rules) = (Vec::new(), 0_u64, 0);
+    for field in message.fields() {
+        let (number, value) = field?;
+        if number == kind.metrics() {
+            let metric = Metric::read(value)?;
+            instances += metric.instances;
+            if metric.is_named(strings, DEVICE)
+                && let Some(MetricValue::Integer(device)) = metric.value
+            {
+                profile.device = u32::try_from(device).unwrap_or(u32::MAX);
+            }
+            metrics.push(metric);
+            continue;
+        }
+        if number == kind.context() {
+            profile.context = value.number().unwrap_or(0);
+        }
+        rules += u64::from(Some(number) == kind.rules());
+        if kind == Kind::Range {
+            continue;
+        }
+        match number {
+            5..=7 => {
+                let name = usize::try_from(number - 5).ok().and_then(|at| names.get_mut(at));
+                if let Some(name) = name {
+                    *name = value.bytes().unwrap_or_default();
+                }
+            }
+            10 => profile.grid = triple(value)?,
+            11 => profile.block = triple(value)?,
+            23 => profile.stream = value.number().unwrap_or(0),
+            _ => {}
+        }
+    }
+    let [mangled, function, demangled] = names;
+    let name = [demangled, function, mangled].into_iter().find(|name| !name.is_empty());
+    let name = name.map_or(RANGE.into(), String::from_utf8_lossy);
+    let id = profiles.add_launch(&name, profile)?;
+    for metric in metrics {
+        let Some(name) = strings.get(index(metric.name)) else {
+            profiles.leave_out("metrics without a name", 1);
+            continue;
+        };
+        let Some(value) = metric.value else {
+            profiles.leave_out("metrics without a value", 1);
+            continue;
+        };
+        let name = String::from_utf8_lossy(name);
+        profiles.value(id, &name, value, unit_of(&name))?;
+    }
+    profiles.leave_out("instances of metrics", instances);
+    profiles.leave_out("results of rules", rules);
+    Ok(())
+}
+
+/// X, Y and Z.
+fn triple(value: Value<'_>) -> Result<[u32; 3], Damage> {
+    let mut sizes = [0; 3];
+    for field in value.message().into_iter().flat_map(Message::fields) {
+        let (number, value) = field?;
+        let size = usize::try_from(number)
+            .ok()
+            .and_then(|axis| sizes.get_mut(axis.checked_sub(1)?));
+        if let (Some(size), Some(number)) = (size, value.number()) {
+            *size = u32::try_from(number).unwrap_or(u32::MAX);
+        }
+    }
+    Ok(sizes)
+}
+
+/// A metric of a result.
+#[derive(Debug, Default)]
+struct Metric {
+    /// Id of its name.
+    name: u32,
+    value: Option<MetricValue>,
+    /// How many values it has beside that one, such as one per instruction.
+    instances: u64,
+}
+
+impl Metric {
+    fn read(value: Value<'_>) -> Result<Self, Damage> {
+        let mut metric = Self {
+            name: u32::MAX,
+            ..Self::default()
+        };
+        for field in value.message().into_iter().flat_map(Message::fields) {
+            let (number, value) = field?;
+            match number {
+                1 => {
+                    let id = value.number().and_then(|id| u32::try_from(id).ok());
+                    metric.name = id.unwrap_or(u32::MAX);
+                }
+                2 => metric.value = number_or_text(value)?,
+                3 => metric.instances += 1,
+                _ => {}
+            }
+        }
+        Ok(metric)
+    }
+
+    fn is_named(&self, strings: &[&[u8]], name: &[u8]) -> bool {
+        strings.get(index(self.name)).is_some_and(|known| *known == name)
+    }
+}
+
+fn number_or_text(value: Value<'_>) -> Result<Option<MetricValue>, Damage> {
+    let mut found = None;
+    for field in value.message().into_iter().flat_map(Message::fields) {
+        found = match field? {
+            (1, Value::Bytes(text)) => Some(MetricValue::Text(String::from_utf8_lossy(text.bytes).into_owned())),
+            (2, Value::Fixed32(bits)) => Some(MetricValue::Number(f32::from_bits(bits).into())),
+            (3, Value::Fixed(bits)) => Some(MetricValue::Number(f64::from_bits(bits))),
+            (4 | 5, Value::Number(number)) => Some(MetricValue::Integer(number)),
+            _ => found,
+        };
+    }
+    Ok(found)
+}
