@@ -21,6 +21,7 @@ pub mod module_loading;
 pub mod nsys_stats;
 pub mod operations;
 pub mod overlap;
+pub mod profiled_kernels;
 pub mod profiler;
 pub mod queue_length;
 pub mod ranks;

@@ -22,6 +22,7 @@ use crate::analyses::nsys_stats as nsys;
 use crate::analyses::operations::OperationsAnalysis;
 use crate::analyses::operations::profile::OperationsProfileAnalysis;
 use crate::analyses::overlap::Overlap;
+use crate::analyses::profiled_kernels::ProfiledKernels;
 use crate::analyses::profiler::{ProfilerHtaAnalysis, ProfilerKernelsAnalysis, ProfilerTimelineAnalysis};
 use crate::analyses::queue_length::QueueLength;
 use crate::analyses::ranks::Ranks;
@@ -45,6 +46,7 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<GpuTime>(),
     &Definition::of::<Overlap>(),
     &Definition::of::<KernelTypes>(),
+    &Definition::of::<ProfiledKernels>(),
     &Definition::of::<CpuGpu>(),
     &Definition::of::<EventsAnalysis>(),
     &Definition::of::<nsys::CudaGpuKernSum>(),

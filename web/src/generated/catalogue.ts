@@ -660,6 +660,34 @@ export interface ExclusiveTime {
   readonly window_ns: number;
 }
 
+/** Figures of a launch; null is what was not measured. Shares are 0 to 1. */
+export interface Figures {
+  /** Warps that it held on average, of its most. */
+  readonly achieved_occupancy?: number | null;
+  /** Traffic of the device's memory. */
+  readonly bandwidth_bytes_per_second?: number | null;
+  /** That against its peak. */
+  readonly bandwidth_share?: number | null;
+  /** Busiest part of the multiprocessors against its peak. */
+  readonly compute_share?: number | null;
+  /** How long it took, alone on the GPU, in ns. */
+  readonly duration_ns?: number | null;
+  /** Single precision, as the roofline counts: an addition or multiplication is one, a fused one two. */
+  readonly flop_per_second?: number | null;
+  /** That against its peak. */
+  readonly flop_share?: number | null;
+  /** Sectors that L1/TEX had, of those that were asked for. */
+  readonly l1_hit_rate?: number | null;
+  /** The same of L2. */
+  readonly l2_hit_rate?: number | null;
+  /** Bytes that global loads asked for, of those that were moved for them. */
+  readonly load_efficiency?: number | null;
+  /** Likewise of global stores. */
+  readonly store_efficiency?: number | null;
+  /** Warps that a multiprocessor can hold, of its most, by the launch's registers, shared memory and block size. */
+  readonly theoretical_occupancy?: number | null;
+}
+
 /** What is slow, why, and what to do. */
 export interface Finding {
   /** What to do, the likeliest remedy first. */
@@ -2372,6 +2400,45 @@ export interface ProfileSummary {
   readonly total_time_ms: number;
 }
 
+/** A launch. */
+export interface ProfiledLaunch {
+  /** Threads per block in x, y and z. */
+  readonly block: readonly number[];
+  /** CUDA context; 0 where the report does not say. */
+  readonly context: number;
+  /** Device ordinal. */
+  readonly device: number;
+  /** What most ask for, in one unit each. */
+  readonly figures: Figures;
+  /** Thread blocks in x, y and z. */
+  readonly grid: readonly number[];
+  /** Its number in the report. */
+  readonly id: number;
+  /** Each metric by the profiler's own name, as the report has it. */
+  readonly metrics: Readonly<Record<string, ProfiledValue>>;
+  /** The kernel's name, demangled where the report has it. */
+  readonly name: string;
+  /** Process id; 0 where the report does not say. */
+  readonly process: number;
+  /** CUDA stream; 0 where the report does not say. */
+  readonly stream: number;
+  /** Unit of each metric that has one. */
+  readonly units: Readonly<Record<string, string>>;
+}
+
+/** The result. */
+export interface ProfiledLaunches {
+  /** The launches in the order of the report. */
+  readonly launches: readonly ProfiledLaunch[];
+  /** Launches that are not in the result. */
+  readonly launches_left_out: number;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+}
+
+/** The value of a metric. */
+export type ProfiledValue = number | number | string;
+
 /** A kernel. */
 export interface ProfilerKernel {
   /** Total time of its launches in µs. */
@@ -3117,6 +3184,7 @@ export interface Results {
   readonly "gpu-time": GpuTimes;
   readonly "overlap": Overlaps;
   readonly "kernel-types": TypesOfWork;
+  readonly "profiled-kernels": ProfiledLaunches;
   readonly "cpu-gpu": CpuGpuTime;
   readonly "events": EventPage;
   readonly "cuda_gpu_kern_sum": NsysTimes;
@@ -3550,6 +3618,36 @@ export const ANALYSES = [
         "maximum": 10000,
         "minimum": 1,
         "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "profiled-kernels",
+    "about": "Launches that Nsight Compute measured: speed of light, occupancy, caches, and every metric.",
+    "group": "steps",
+    "inputs": "one",
+    "file_name": "profiled-kernels.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 10000,
+        "description": "Most launches in the result, the first of the report.",
+        "format": "uint32",
+        "maximum": 100000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "metric_contains": {
+        "default": "",
+        "description": "Only metrics whose name contains this text.",
+        "maxLength": 1024,
+        "type": "string"
+      },
+      "name_contains": {
+        "default": "",
+        "description": "Only kernels whose name contains this text.",
+        "maxLength": 1024,
+        "type": "string"
       }
     }
   },
