@@ -38,11 +38,10 @@ pub(super) fn unit_of(name: &str) -> &'static str {
         return unit;
     }
     let submetric = parts.nth(1);
-    if submetric
+    let is_share = submetric
         .or(name.rsplit('.').next())
-        .is_some_and(|part| part.starts_with("pct"))
-        && !name.contains(':')
-    {
+        .is_some_and(|part| part.starts_with("pct"));
+    if (is_share || counter.ends_with("_pct")) && !name.contains(':') {
         return "%";
     }
     let quantity = counter
@@ -79,6 +78,7 @@ mod tests {
             ("gpu__time_duration.sum", "ns"),
             ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "%"),
             ("lts__t_sector_hit_rate.pct", "%"),
+            ("sm__maximum_warps_per_active_cycle_pct", "%"),
             ("dram__bytes_read.sum", "byte"),
             ("dram__bytes_read.sum.per_second", "byte/s"),
             ("dram__bytes.sum.peak_sustained", "byte/cycle"),
