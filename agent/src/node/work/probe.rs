@@ -32,6 +32,8 @@ use crate::toolbox::Toolbox;
 const LAUNCHER: Duration = Duration::from_secs(25);
 /// Pause between two looks at it.
 const LOOK: Duration = Duration::from_millis(250);
+/// How long a process may take to end whose files are gone already.
+const ENDING: Duration = Duration::from_millis(500);
 
 /// Letters of a version that are looked at.
 const VERSION: usize = 64;
@@ -172,7 +174,8 @@ async fn probe_held(host: &Host, container_id: &str) -> Result<Probed, Failure> 
     let looked = tokio::task::spawn_blocking(move || {
         let processes = processes(&procfs, &id)?;
         grafted.process = first(&processes)?;
-        let prepared = live(&grafted, &own.toolbox)?;
+        let prepared =
+            live(&grafted, &own.toolbox).map_err(|failure| unless_ended(failure, &procfs, &id, grafted.process))?;
         probed(&procfs, &processes, prepared, &own)
     });
     looked.await.map_err(Failure::because(CaptureReason::AttachFailed))?
@@ -207,7 +210,8 @@ fn look_at(
     let processes = processes(procfs, container_id)?;
     grafted.process = first(&processes)?;
     let preparation = if prepared {
-        preparation(&grafted, &own.toolbox)?
+        preparation(&grafted, &own.toolbox)
+            .map_err(|failure| unless_ended(failure, procfs, container_id, grafted.process))?
     } else {
         Preparation::None.into()
     };
@@ -222,6 +226,20 @@ fn first(processes: &[ProcessId]) -> Result<ProcessId, Failure> {
 fn has_ended(container_id: &str) -> Failure {
     let message = format!("no process of container {container_id} is on this node; it has ended");
     Failure::new(CaptureReason::TargetNotRunning, message)
+}
+
+/// `failure` of a look at a container; or that it has ended, where `process`, its first one, went away under the look.
+#[expect(clippy::disallowed_methods, reason = "it runs on a thread for blocking work")]
+fn unless_ended(failure: Failure, procfs: &Procfs, container_id: &str, process: ProcessId) -> Failure {
+    // Its files are gone a moment before it is.
+    let until = Instant::now() + ENDING;
+    while procfs.is_alive(process) {
+        if Instant::now() >= until {
+            return failure;
+        }
+        std::thread::sleep(ENDING / 10);
+    }
+    has_ended(container_id)
 }
 
 /// The processes of a container, its first before the others.
@@ -367,6 +385,23 @@ mod tests {
     use super::*;
     use crate::profilers::Registry;
     use flopwatch_api::preparation::{PREPARE_LABEL, UNPREPARED_ANNOTATION};
+
+    #[test]
+    fn a_look_that_fails_because_the_container_ended_says_so() {
+        let procfs = Procfs::new("/proc");
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let process = procfs.identify(i32::try_from(child.id()).unwrap()).unwrap();
+        let reason = || {
+            let failure = Failure::new(CaptureReason::AttachFailed, "no root");
+            unless_ended(failure, &procfs, "c0ffee", process).reason
+        };
+        assert_eq!(reason(), CaptureReason::AttachFailed);
+        // Not waited for yet: a zombie.
+        child.kill().unwrap();
+        assert_eq!(reason(), CaptureReason::TargetNotRunning);
+        child.wait().unwrap();
+        assert_eq!(reason(), CaptureReason::TargetNotRunning);
+    }
 
     #[test]
     fn a_pod_that_asked_to_be_prepared_is_not_told_to_ask() {
