@@ -1,8 +1,11 @@
 //! What a kernel profiler (Nsight Compute) measured of one launch: counters without a time of their own.
 
+mod details;
+
 use std::collections::BTreeMap;
 
 use crate::approximate;
+pub use details::{FocusMetric, Instances, OpenRange, RuleKind, RuleResult, Scope, Speedup, ValueList};
 
 /// Counters of one profiled launch. It is no event: a kernel profiler replays launches one by one, so that there is no start.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -25,6 +28,14 @@ pub struct KernelProfile {
     pub block: [u32; 3],
     /// Metrics by the profiler's own name, e.g. `sm__throughput.avg.pct_of_peak_sustained_elapsed`.
     pub metrics: BTreeMap<String, Metric>,
+    /// Metrics that have a value per instruction, opcode or the like beside the one of the launch.
+    pub instances: BTreeMap<String, Instances>,
+    /// What the profiler's own rules say of it, in the profiler's words and order.
+    pub rules: Vec<RuleResult>,
+    /// Annotated ranges that were open when it was launched, per thread from the outermost to the innermost.
+    pub ranges: Vec<OpenRange>,
+    /// The profiler's names of the groups of metrics that were collected, e.g. `SpeedOfLight`, in its order.
+    pub sections: Vec<String>,
 }
 
 /// A measured or derived figure of a launch.

@@ -21,7 +21,10 @@ pub use category::{Category, ColumnId, Width};
 pub use counter::CounterSeries;
 pub use events::{Column, Event, Events, NameDetail, Values, index};
 pub use figures::{Figures, approximate, figures_by_key};
-pub use kernel_profile::{KernelProfile, Metric, MetricValue};
+pub use kernel_profile::{
+    FocusMetric, Instances, KernelProfile, Metric, MetricValue, OpenRange, RuleKind, RuleResult, Scope, Speedup,
+    ValueList,
+};
 pub use lod::{Lod, LodLevel};
 pub use losses::{Loss, LossReason, Losses};
 pub use memory_kind::MemoryKind;

@@ -47,6 +47,7 @@
 
 mod allocations;
 mod events;
+mod profiles;
 mod programs;
 mod read;
 mod write;

@@ -3,11 +3,14 @@
 //! The field numbers are those of the definitions that NVIDIA publishes with Nsight Compute 2022.3 (`extras/FileFormat/*.proto`). Reports of
 //! 2022.1 to 2025.2 have them; fields that are newer are passed over.
 //!
-//! Kept of each launch and of each profiled range: its names and places, and the value of every metric. Instances of metrics (such as those of
-//! each instruction), results of rules, and code are counted as not read.
+//! Kept of each launch and of each profiled range: its names and places, the value of every metric and those of its instances (such as one per
+//! instruction), what NVIDIA's rules said, the annotated ranges that were open, and the names of sections. Code is counted as not read.
 
 mod blocks;
 mod launch;
+mod metric;
+mod nvtx;
+mod rules;
 
 use super::table::Profiles;
 use super::{Failure, ReadLimits};

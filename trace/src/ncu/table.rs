@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 
 use super::{Failure, header};
 use crate::limits::ReadLimits;
-use crate::model::{Capture, KernelProfile, LossReason, Metric, MetricValue};
+use crate::model::{Capture, Instances, KernelProfile, LossReason, Metric, MetricValue, ValueList};
 use crate::redact;
 
 /// The section of metrics that were asked for by their own names.
@@ -174,7 +174,7 @@ impl<'a> Profiles<'a> {
             stream: number("Stream"),
             grid: triple(at.text("Grid Size")),
             block: triple(at.text("Block Size")),
-            metrics: BTreeMap::new(),
+            ..KernelProfile::default()
         };
         self.launches.insert(id, profile);
         Ok(Some(id))
@@ -198,11 +198,7 @@ impl<'a> Profiles<'a> {
             MetricValue::Text(text) => MetricValue::Text(self.publishable(&text)?),
             number => number,
         };
-        self.metrics += 1;
-        if self.metrics > self.limits.max_events {
-            let limit = self.limits.max_events;
-            return Err(Failure::TooMany { what: "metrics", limit });
-        }
+        self.count(1)?;
         let name = self.publishable(name)?;
         let unit = self.publishable(unit)?;
         if let Some(profile) = self.launches.get_mut(&id) {
@@ -211,15 +207,75 @@ impl<'a> Profiles<'a> {
         Ok(())
     }
 
+    /// Counts values against the limit.
+    fn count(&mut self, values: usize) -> Result<(), Failure> {
+        let values = u64::try_from(values).unwrap_or(u64::MAX);
+        self.metrics = self.metrics.saturating_add(values);
+        if self.metrics > self.limits.max_events {
+            let limit = self.limits.max_events;
+            return Err(Failure::TooMany { what: "metrics", limit });
+        }
+        Ok(())
+    }
+
+    /// Adds values of a metric for parts of the launch `id`.
+    pub(super) fn instances(&mut self, id: u64, name: &str, found: Instances) -> Result<(), Failure> {
+        self.count(found.values.len())?;
+        let name = self.publishable(name)?;
+        let found = Instances {
+            keys: self.publishable_list(found.keys)?,
+            values: self.publishable_list(found.values)?,
+        };
+        if let Some(profile) = self.launches.get_mut(&id) {
+            profile.instances.insert(name, found);
+        }
+        Ok(())
+    }
+
+    fn publishable_list(&mut self, list: ValueList) -> Result<ValueList, Failure> {
+        Ok(match list {
+            ValueList::Texts(texts) => {
+                let texts = texts.iter().map(|text| self.publishable(text));
+                ValueList::Texts(texts.collect::<Result<_, Failure>>()?)
+            }
+            numbers => numbers,
+        })
+    }
+
     /// Counts what is not kept.
     pub(super) fn leave_out(&mut self, what: &str, count: u64) {
         self.capture.drops.add(LossReason::Unsupported, what, count);
     }
 
     /// Adds a launch of that name, numbered as the report's next one; gives its number.
-    pub(super) fn add_launch(&mut self, name: &str, profile: KernelProfile) -> Result<u64, Failure> {
+    pub(super) fn add_launch(&mut self, name: &str, mut profile: KernelProfile) -> Result<u64, Failure> {
         let id = u64::try_from(self.launches.len()).unwrap_or(u64::MAX);
         let name = self.publishable(name)?;
+        self.count(profile.rules.len() + profile.ranges.len() + profile.sections.len())?;
+        for rule in &mut profile.rules {
+            let texts = [
+                &mut rule.rule,
+                &mut rule.name,
+                &mut rule.section,
+                &mut rule.title,
+                &mut rule.text,
+            ];
+            for text in texts {
+                *text = self.publishable(text)?;
+            }
+            self.count(rule.metrics.len())?;
+            for metric in &mut rule.metrics {
+                metric.name = self.publishable(&metric.name)?;
+                metric.info = self.publishable(&metric.info)?;
+            }
+        }
+        for range in &mut profile.ranges {
+            range.domain = self.publishable(&range.domain)?;
+            range.name = self.publishable(&range.name)?;
+        }
+        for section in &mut profile.sections {
+            *section = self.publishable(section)?;
+        }
         self.launches.insert(id, KernelProfile { id, name, ..profile });
         Ok(id)
     }

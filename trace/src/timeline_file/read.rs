@@ -12,8 +12,8 @@ use super::{NONE_U32, NONE_U64, SCHEMA_VERSION};
 use crate::ReadLimits;
 use crate::hdf5_io::{Number, Open, StringBudget, Table, TableError, TableLimits};
 use crate::model::{
-    Capture, Category, Column, ColumnId, CounterSeries, Device, Events, KernelProfile, Loss, LossReason, Losses,
-    Metric, MetricValue, NameDetail, Row, Timeline, Track, Values, Width, index,
+    Capture, Category, Column, ColumnId, CounterSeries, Device, Events, Loss, LossReason, Losses, NameDetail, Row,
+    Timeline, Track, Values, Width, index,
 };
 
 /// Why a file cannot be read as a timeline.
@@ -194,15 +194,15 @@ fn open(path: &Path, limits: &ReadLimits, needs: &Needs) -> Result<Part, Failure
 
 pub(super) struct Reader<'a> {
     limits: &'a ReadLimits,
-    needs: &'a Needs,
+    pub(super) needs: &'a Needs,
     strings: StringBudget,
     /// Events and samples that were read, against the limit.
     events: u64,
-    totals: Totals,
+    pub(super) totals: Totals,
 }
 
 impl Reader<'_> {
-    fn table(&self, group: &Group, name: &str) -> Result<Table, Failure> {
+    pub(super) fn table(&self, group: &Group, name: &str) -> Result<Table, Failure> {
         let limits = TableLimits {
             rows: self.limits.max_table_rows,
             chunk_bytes: self.limits.max_chunk_bytes,
@@ -435,78 +435,6 @@ impl Reader<'_> {
         Ok(devices.collect())
     }
 
-    fn profiles(&mut self, group: &Group) -> Result<Vec<KernelProfile>, Failure> {
-        self.totals.profiles = u64::try_from(self.table(group, "name")?.rows()).unwrap_or(u64::MAX);
-        if !self.needs.profiles {
-            return Ok(Vec::new());
-        }
-        let names = self.strings(group, "name")?;
-        let count = Some(names.len());
-        let number = |name: &str| self.numbers::<u32>(group, name, count);
-        let (process, device) = (number("process")?, number("device")?);
-        let grid = [number("grid_x")?, number("grid_y")?, number("grid_z")?];
-        let block = [number("block_x")?, number("block_y")?, number("block_z")?];
-        let id: Vec<u64> = self.numbers(group, "id", count)?;
-        let context: Vec<u64> = self.numbers(group, "context", count)?;
-        let stream: Vec<u64> = self.numbers(group, "stream", count)?;
-        let at =
-            |columns: &[Vec<u32>; 3], at: usize| columns.each_ref().map(|column| column.get(at).copied().unwrap_or(0));
-        let who = id.into_iter().zip(process).zip(device).zip(context).zip(stream);
-        let mut profiles: Vec<KernelProfile> = names
-            .into_iter()
-            .zip(who)
-            .enumerate()
-            .map(
-                |(place, (name, ((((id, process), device), context), stream)))| KernelProfile {
-                    id,
-                    name,
-                    process,
-                    device,
-                    context,
-                    stream,
-                    grid: at(&grid, place),
-                    block: at(&block, place),
-                    metrics: BTreeMap::new(),
-                },
-            )
-            .collect();
-        let list = hard_group(group, "metrics")?;
-        let metric_names = self.strings(&list, "name")?;
-        let units = self.strings(&list, "unit")?;
-        let values = hard_group(group, "values")?;
-        let numbers: Vec<f64> = self.numbers(&values, "value", None)?;
-        let mut found = self.places(&values, numbers.into_iter().map(MetricValue::Number).collect())?;
-        let values = hard_group(group, "integers")?;
-        let integers: Vec<u64> = self.numbers(&values, "value", None)?;
-        found.extend(self.places(&values, integers.into_iter().map(MetricValue::Integer).collect())?);
-        let values = hard_group(group, "texts")?;
-        let texts = self.strings(&values, "value")?;
-        found.extend(self.places(&values, texts.into_iter().map(MetricValue::Text).collect())?);
-        for (launch, metric, value) in found {
-            let (Some(profile), Some(name), Some(unit)) =
-                (profiles.get_mut(launch), metric_names.get(metric), units.get(metric))
-            else {
-                return Err(Failure::Inconsistent(
-                    "profiles: a value of a launch or metric that is not there".to_owned(),
-                ));
-            };
-            let unit = unit.clone();
-            profile.metrics.insert(name.clone(), Metric { value, unit });
-        }
-        Ok(profiles)
-    }
-
-    /// Values with their launch and metric, as places in the lists of those.
-    fn places(&mut self, values: &Group, found: Vec<MetricValue>) -> Result<Vec<(usize, usize, MetricValue)>, Failure> {
-        let launch: Vec<u32> = self.numbers(values, "profile", Some(found.len()))?;
-        let metric: Vec<u32> = self.numbers(values, "metric", Some(found.len()))?;
-        let places = launch.into_iter().map(index).zip(metric.into_iter().map(index));
-        Ok(places
-            .zip(found)
-            .map(|((launch, metric), value)| (launch, metric, value))
-            .collect())
-    }
-
     fn counters(&mut self, counters: &Group) -> Result<Vec<CounterSeries>, Failure> {
         let mut all = Vec::new();
         for source in counters.member_names()? {
@@ -544,7 +472,7 @@ impl Reader<'_> {
 }
 
 /// The same, where files of an older version have no such group.
-fn optional_group(parent: &Group, name: &str) -> Result<Option<Group>, Failure> {
+pub(super) fn optional_group(parent: &Group, name: &str) -> Result<Option<Group>, Failure> {
     if parent.link_exists(name) {
         hard_group(parent, name).map(Some)
     } else {
@@ -553,7 +481,7 @@ fn optional_group(parent: &Group, name: &str) -> Result<Option<Group>, Failure> 
 }
 
 /// A group that lies in this file: a forged link must not lead to another one.
-fn hard_group(parent: &Group, name: &str) -> Result<Group, Failure> {
+pub(super) fn hard_group(parent: &Group, name: &str) -> Result<Group, Failure> {
     if crate::hdf5_io::is_hard_link(parent, name)? {
         Ok(parent.group(name)?)
     } else {

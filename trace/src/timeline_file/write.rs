@@ -13,9 +13,7 @@ use hdf5::{Group, Location};
 
 use super::{CHUNK, DEFLATE_LEVEL, NONE_U32, NONE_U64, SCHEMA_VERSION};
 use crate::hdf5_io::columns::{self, Columns, Store};
-use crate::model::{
-    Capture, Category, CounterSeries, Device, Events, KernelProfile, Lod, Metric, MetricValue, Timeline, index,
-};
+use crate::model::{Capture, Category, CounterSeries, Device, Events, Lod, Timeline, index};
 use flopwatch_analysis::summary::{SummaryError, summarise};
 
 /// Bytes of a list that is stored as it is, within the file's structure: the library's deflate needs a quarter of a megabyte
@@ -209,7 +207,7 @@ fn write_hdf5(timeline: &Timeline, parts: &[Part<'_>], store: &mut Store<'_, '_>
         super::programs::write(&group(&file, "programs")?, &capture.programs)?;
     }
     if !capture.profiles.is_empty() {
-        write_profiles(&group(&file, "profiles")?, &capture.profiles)?;
+        super::profiles::write(&group(&file, "profiles")?, &capture.profiles)?;
     }
     list(&file, "summary", &store.other()?)?;
     file.close()
@@ -340,63 +338,7 @@ fn write_counters(counters: &Group, all: &[CounterSeries]) -> hdf5::Result<()> {
     Ok(())
 }
 
-/// A launch per element; the metrics as triples of launch, metric and value, since launches need not have the same ones.
-fn write_profiles(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()> {
-    list(place, "id", &collect(profiles, |profile| profile.id))?;
-    strings(place, "name", profiles.iter().map(|profile| profile.name.as_str()))?;
-    list(place, "process", &collect(profiles, |profile| profile.process))?;
-    list(place, "device", &collect(profiles, |profile| profile.device))?;
-    list(place, "context", &collect(profiles, |profile| profile.context))?;
-    list(place, "stream", &collect(profiles, |profile| profile.stream))?;
-    for (at, axis) in ["x", "y", "z"].into_iter().enumerate() {
-        let of = |dimensions: [u32; 3]| dimensions.get(at).copied().unwrap_or(0);
-        let (grid, block) = (format!("grid_{axis}"), format!("block_{axis}"));
-        list(place, &grid, &collect(profiles, |profile| of(profile.grid)))?;
-        list(place, &block, &collect(profiles, |profile| of(profile.block)))?;
-    }
-    let all = || profiles.iter().flat_map(|profile| &profile.metrics);
-    let mut metrics: Vec<(&str, &str)> = all()
-        .map(|(name, metric)| (name.as_str(), metric.unit.as_str()))
-        .collect();
-    metrics.sort_unstable();
-    metrics.dedup();
-    let names = group(place, "metrics")?;
-    strings(&names, "name", metrics.iter().map(|(name, _)| *name))?;
-    strings(&names, "unit", metrics.iter().map(|(_, unit)| *unit))?;
-    let number = |(name, metric): (&String, &Metric)| {
-        let at = metrics.binary_search(&(name, &metric.unit)).unwrap_or_default();
-        u32::try_from(at).unwrap_or(u32::MAX)
-    };
-    // Per value: launch, metric, and what it is.
-    let (mut numbers, mut integers, mut texts) = (Vec::new(), Vec::new(), Vec::new());
-    for (launch, profile) in (0_u32..).zip(profiles) {
-        for of in &profile.metrics {
-            let place = (launch, number(of));
-            match &of.1.value {
-                MetricValue::Number(value) => numbers.push((place, *value)),
-                MetricValue::Integer(value) => integers.push((place, *value)),
-                MetricValue::Text(text) => texts.push((place, text.as_str())),
-            }
-        }
-    }
-    let values = group(place, "values")?;
-    places(&values, &numbers)?;
-    list(&values, "value", &collect(&numbers, |(_, value)| *value))?;
-    let values = group(place, "integers")?;
-    places(&values, &integers)?;
-    list(&values, "value", &collect(&integers, |(_, value)| *value))?;
-    let values = group(place, "texts")?;
-    places(&values, &texts)?;
-    strings(&values, "value", texts.iter().map(|(_, text)| *text))
-}
-
-/// The launch and the metric of each value.
-fn places<T>(values: &Group, of: &[((u32, u32), T)]) -> hdf5::Result<()> {
-    list(values, "profile", &collect(of, |((launch, _), _)| *launch))?;
-    list(values, "metric", &collect(of, |((_, metric), _)| *metric))
-}
-
-fn collect<T, U>(items: &[T], field: impl Fn(&T) -> U) -> Vec<U> {
+pub(super) fn collect<T, U>(items: &[T], field: impl Fn(&T) -> U) -> Vec<U> {
     items.iter().map(field).collect()
 }
 
@@ -412,7 +354,7 @@ fn attribute_text(place: &Location, name: &str, value: &str) -> hdf5::Result<()>
     attribute(place, name, &text(value)?)
 }
 
-fn json<T: serde::Serialize>(value: &T) -> hdf5::Result<String> {
+pub(super) fn json<T: serde::Serialize>(value: &T) -> hdf5::Result<String> {
     serde_json::to_string(value).map_err(|error| hdf5::Error::from(error.to_string()))
 }
 

@@ -3,8 +3,8 @@
 use flopwatch_analysis::summary::{Summary, summarise};
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::model::{
-    Capture, Category, ColumnId, CounterSeries, Device, Event, Events, KernelProfile, Metric, MetricValue, Row,
-    Timeline, Track,
+    Capture, Category, ColumnId, CounterSeries, Device, Event, Events, Instances, KernelProfile, Metric, MetricValue,
+    OpenRange, Row, RuleKind, RuleResult, Speedup, Timeline, Track, ValueList,
 };
 use flopwatch_trace::timeline_file::{self, OpenError, WriteError};
 use flopwatch_trace::transform::{TransformOptions, transform};
@@ -102,6 +102,7 @@ fn columns_that_only_some_sources_give_and_profiled_launches_read_back_too() {
             .collect(),
         ..KernelProfile::default()
     };
+    let instances = |keys, values| Instances { keys, values };
     let device = Device {
         peak_flops: [("fp32".to_owned(), 67_000_000_000_000)].into(),
         ..Device::default()
@@ -126,7 +127,36 @@ fn columns_that_only_some_sources_give_and_profiled_launches_read_back_too() {
                     ("device", metric(MetricValue::Text("H100".to_owned()), "")),
                 ],
             ),
-            profile(2, &[]),
+            KernelProfile {
+                rules: vec![RuleResult {
+                    text: "uses \u{b5}s".to_owned(),
+                    kind: RuleKind::Warning,
+                    speedup: Some(Speedup::default()),
+                    ..RuleResult::default()
+                }],
+                ranges: vec![OpenRange::default()],
+                sections: vec!["Occupancy".to_owned()],
+                instances: [
+                    (
+                        "executed".to_owned(),
+                        instances(ValueList::Integers(vec![16, 32]), ValueList::Numbers(vec![0.5, 1.5])),
+                    ),
+                    (
+                        "opcode".to_owned(),
+                        instances(ValueList::Texts(vec!["FFMA".to_owned()]), ValueList::Integers(vec![7])),
+                    ),
+                ]
+                .into(),
+                ..profile(2, &[])
+            },
+            KernelProfile {
+                instances: [(
+                    "executed".to_owned(),
+                    instances(ValueList::default(), ValueList::Integers(vec![9])),
+                )]
+                .into(),
+                ..profile(3, &[])
+            },
         ],
         ..Capture::default()
     };

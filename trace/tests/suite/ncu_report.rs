@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use flopwatch_trace::model::{Capture, KernelProfile, LossReason, MetricValue};
+use flopwatch_trace::model::{
+    Capture, FocusMetric, Instances, KernelProfile, LossReason, MetricValue, OpenRange, RuleKind, RuleResult, Scope,
+    Speedup, ValueList,
+};
 use flopwatch_trace::{ReadLimits, ncu};
 use serde_json::Value;
 
@@ -32,8 +35,61 @@ fn strings(texts: &[&str]) -> Message {
     texts.iter().fold(new(), |table, text| table.text(1, text))
 }
 
+/// A rule with a message, and a table that is none.
+fn rule() -> Message {
+    let message = new()
+        .text(1, "Set API_TOKEN=abcdef and use fewer registers")
+        .number(2, 4)
+        .number(3, 1)
+        .text(4, "Occupancy");
+    let focus = new()
+        .number(1, 1)
+        .text(2, "launch__registers_per_thread")
+        .double(3, 128.0)
+        .number(4, 2)
+        .text(5, "Decrease");
+    let worth = new().number(1, 2).double(2, 12.5);
+    let item = new().message(1, &message).message(8, &focus).message(10, &worth);
+    let table = new().message(2, &new().text(1, "a table"));
+    new()
+        .text(1, "TheoreticalOccupancy")
+        .text(2, "Theoretical Occupancy")
+        .message(3, &new().message(1, &item).message(1, &table))
+        .text(4, "Occupancy")
+}
+
+/// Ranges on a thread's stack, of which one has a registered name, one of another thread and one of none.
+fn state(thread: u64) -> Message {
+    let attributes = |message: &Message| {
+        let none = new().number(1, 0);
+        let event = new().number(1, 3).number(2, 0).message(3, &none).message(4, &none);
+        event.message(5, message)
+    };
+    let registered = attributes(&new().number(1, 3).number(3, 99));
+    let step = new()
+        .text(1, "step 7")
+        .message(2, &attributes(&new().number(1, 1).text(2, "step 7")));
+    let layer = new().text(1, "").message(2, &registered);
+    let stack = new().number(1, 1).message(3, &step).message(3, &layer);
+    let epoch = new().number(1, 1).text(2, "epoch");
+    let string = new().number(1, 99).text(2, "layer 3");
+    new()
+        .message(1, &new().number(1, 1).text(2, "training").message(3, &string))
+        .message(2, &new().number(1, 5).message(2, &new().number(1, 1).message(3, &step)))
+        .message(2, &new().number(1, thread).message(2, &stack))
+        .message(3, &new().number(1, 1).message(3, &epoch))
+}
+
 /// Two launches and a range in two blocks, each with strings of its own.
 pub(crate) fn report() -> Vec<u8> {
+    let part = |address: u64, count: u64| {
+        new()
+            .message(1, &new().number(5, address))
+            .message(2, &new().number(5, count))
+    };
+    let executed = metric(5, &new().number(5, 12))
+        .message(3, &part(0x7000, 5))
+        .message(3, &part(0x7010, 7));
     let gemm = new()
         .number(1, 77)
         .text(5, "_Z4gemmPf")
@@ -50,9 +106,16 @@ pub(crate) fn report() -> Vec<u8> {
                 .message(3, &new())
                 .message(3, &new()),
         )
+        .message(13, &executed)
         .message(13, &metric(4, &new().double(3, f64::NAN)))
         .message(13, &metric(9, &new().double(3, 1.0)))
-        .message(19, &new().text(1, "SOLBottleneck"))
+        .message(
+            17,
+            &new().text(1, "SpeedOfLight").text(2, "GPU Speed Of Light Throughput"),
+        )
+        .message(19, &new().text(1, "Silent").text(2, "Found nothing"))
+        .message(19, &rule())
+        .message(21, &state(77))
         .number(22, 5)
         .number(23, 13)
         .number(99, 1);
@@ -75,7 +138,7 @@ pub(crate) fn report() -> Vec<u8> {
             new()
                 .number(2, 1)
                 .number(7, 1)
-                .message(4, &strings(&["device__name", "smsp__none.avg"]))
+                .message(4, &strings(&["device__name", "smsp__none.avg", "inst_executed"]))
                 .message(6, &new().number(1, 4712)),
             &[copy, range],
         ),
@@ -134,6 +197,7 @@ fn launches_and_ranges_have_their_places_and_every_value_exactly() {
             is("device__name", MetricValue::Text("HF_TOKEN=[redacted]".to_owned()), ""),
             is("device__serial", MetricValue::Integer(4_000_000_000), ""),
             is("gpu__time_duration.sum", MetricValue::Number(1234.5), "ns"),
+            is("inst_executed", MetricValue::Integer(12), ""),
             is("launch__device_id", MetricValue::Integer(3), ""),
         ]
     );
@@ -154,14 +218,56 @@ fn launches_and_ranges_have_their_places_and_every_value_exactly() {
         .collect();
     let expected = [
         ("code of kernels", 1),
-        ("instances of metrics", 2),
         ("metrics without a name", 1),
         ("metrics without a value", 1),
-        ("results of rules", 1),
         ("values that are no numbers", 1),
     ];
     assert_eq!(drops, expected.map(|(what, count)| (what.to_owned(), count)).into());
-    assert_eq!(capture.redactions, 1);
+    assert_eq!(capture.redactions, 2);
+}
+
+#[test]
+fn a_launch_keeps_what_rules_said_of_it_the_ranges_around_it_and_the_parts_of_its_metrics() {
+    let capture = read(&whole(), &ReadLimits::default()).unwrap();
+    let gemm = &capture.profiles[0];
+    let rule = RuleResult {
+        rule: "TheoreticalOccupancy".to_owned(),
+        name: "Theoretical Occupancy".to_owned(),
+        section: "Occupancy".to_owned(),
+        kind: RuleKind::Optimization,
+        title: "Occupancy".to_owned(),
+        text: "Set API_TOKEN=[redacted] and use fewer registers".to_owned(),
+        speedup: Some(Speedup {
+            percent: 12.5,
+            scope: Scope::Global,
+        }),
+        metrics: vec![FocusMetric {
+            name: "launch__registers_per_thread".to_owned(),
+            value: Some(128.0),
+            info: "Decrease".to_owned(),
+        }],
+    };
+    assert_eq!(gemm.rules, [rule]);
+    let range = |name: &str, thread| OpenRange {
+        domain: "training".to_owned(),
+        name: name.to_owned(),
+        thread,
+    };
+    let open = [
+        range("step 7", Some(77)),
+        range("layer 3", Some(77)),
+        range("epoch", None),
+    ];
+    assert_eq!(gemm.ranges, open);
+    assert_eq!(gemm.sections, ["SpeedOfLight"]);
+    let executed = Instances {
+        keys: ValueList::Integers(vec![0x7000, 0x7010]),
+        values: ValueList::Integers(vec![5, 7]),
+    };
+    assert_eq!(gemm.instances["inst_executed"], executed);
+    for other in &capture.profiles[1..] {
+        assert!(other.rules.is_empty() && other.ranges.is_empty() && other.instances.is_empty());
+    }
 }
 
 #[test]
@@ -185,6 +291,48 @@ fn a_report_that_is_cut_off_anywhere_names_the_place() {
     };
     let error = read(&report, &limits).unwrap_err();
     assert!(error.contains("more than 2 launches"), "{error}");
+}
+
+/// A rule's message with NVIDIA's numbers of kinds and scopes; some of what informs has no kind there, and ours does not tell.
+fn as_nvidia_says_it(rule: &RuleResult, information: &Value) -> Value {
+    let kind = match rule.kind {
+        RuleKind::Information if information == &Value::from(0) => 0,
+        RuleKind::Information => 1,
+        RuleKind::Optimization => 2,
+        RuleKind::Warning => 3,
+        RuleKind::Error => 4,
+    };
+    let speedup = rule.speedup.map(|speedup| {
+        let scope = match speedup.scope {
+            Scope::Unknown => 0,
+            Scope::Local => 1,
+            Scope::Global => 2,
+        };
+        serde_json::json!([scope, speedup.percent])
+    });
+    let metrics: Vec<Value> = rule
+        .metrics
+        .iter()
+        .map(|of| serde_json::json!([of.name, of.value, of.info]))
+        .collect();
+    serde_json::json!([
+        rule.rule,
+        rule.name,
+        rule.section,
+        rule.title,
+        rule.text,
+        kind,
+        metrics,
+        speedup
+    ])
+}
+
+fn values(list: &ValueList) -> Value {
+    match list {
+        ValueList::Integers(list) => serde_json::json!(list),
+        ValueList::Numbers(list) => serde_json::json!(list),
+        ValueList::Texts(list) => serde_json::json!(list),
+    }
 }
 
 /// What NVIDIA's reader says of each launch, by the name of the metric; `None` without a Python that has it.
@@ -242,6 +390,124 @@ fn every_value_of_the_corpus_is_that_of_nvidias_reader() {
                 "{report}: {units} of {with_unit} units are known"
             );
             println!("{report}: {units} of {with_unit} units");
+            let told_rules = expected["rules"].as_array().unwrap();
+            assert_eq!(profile.rules.len(), told_rules.len(), "{report}");
+            for (rule, told) in profile.rules.iter().zip(told_rules) {
+                assert_eq!(&as_nvidia_says_it(rule, &told[5]), told, "{report}");
+            }
+            let mut sections = profile.sections.clone();
+            sections.sort_unstable();
+            assert_eq!(serde_json::json!(sections), expected["sections"], "{report}");
+            let parts = expected["instances"].as_object().unwrap();
+            let named: BTreeMap<&String, [Value; 2]> = profile
+                .instances
+                .iter()
+                .map(|(name, of)| (name, [values(&of.keys), values(&of.values)]))
+                .collect();
+            let known: Vec<&String> = named.keys().copied().collect();
+            assert_eq!(known, parts.keys().collect::<Vec<_>>(), "{report}");
+            for (name, found) in &named {
+                assert_eq!(serde_json::json!(found), parts[*name], "{report}: {name}");
+            }
+            println!(
+                "{report}: {} messages of rules, {} metrics with parts",
+                profile.rules.len(),
+                named.len()
+            );
         }
+    }
+}
+
+#[test]
+fn ranges_that_were_open_are_those_of_nvidias_reader() {
+    // No report of the corpus has any, so that a real one gets ours.
+    let Some(path) = corpus("mojo-gtx1660ti/mojo_profile.ncu-rep") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let annotated = folder.path().join("annotated.ncu-rep");
+    std::fs::write(&annotated, with_state(&std::fs::read(path).unwrap())).unwrap();
+    let capture = ncu::read(&annotated, &ReadLimits::default()).unwrap();
+    let names: Vec<&str> = capture.profiles[0]
+        .ranges
+        .iter()
+        .map(|range| range.name.as_str())
+        .collect();
+    assert_eq!(names, ["step 7", "layer 3", "epoch"]);
+    let Some(expected) = oracle(&annotated) else {
+        println!("skipped: FLOPWATCH_H5PY names no Python with ncu-report (cargo xtask setup makes one)");
+        return;
+    };
+    assert_eq!(
+        expected[0]["ranges"],
+        serde_json::json!([["training", ["step 7", "layer 3"], ["epoch"]]])
+    );
+    assert_eq!(expected[1]["ranges"], serde_json::json!([]));
+}
+
+/// The report with [`state`] in its first launch.
+fn with_state(report: &[u8]) -> Vec<u8> {
+    let size = |at: usize| usize::try_from(u32::from_le_bytes(report[at..at + 4].try_into().unwrap())).unwrap();
+    let mut at = MAGIC.len();
+    at += 4 + size(at);
+    let state = new().message(21, &state(45_625)).0;
+    loop {
+        let header = &report[at + 4..at + 4 + size(at)];
+        let mut fields = HeaderFields { bytes: header, at: 0 };
+        let mut numbers = BTreeMap::new();
+        while let Some((field, value, span)) = fields.next_field() {
+            numbers.insert(field, (value, span));
+        }
+        let payload = at + 4 + header.len();
+        let bytes = numbers.get(&5).map_or(0, |(bytes, _)| usize::try_from(*bytes).unwrap());
+        if numbers.get(&2).is_none_or(|(launches, _)| *launches == 0) {
+            at = payload + bytes;
+            continue;
+        }
+        let (_, span) = numbers[&5].clone();
+        let grown = new().number(5, u64::try_from(bytes + state.len()).unwrap()).0;
+        let header = [&header[..span.start], &grown, &header[span.end..]].concat();
+        let launch = payload + 4 + size(payload);
+        return [
+            &report[..at],
+            &Message(header).sized(),
+            &Message([&report[payload + 4..launch], &state].concat()).sized(),
+            &report[launch..],
+        ]
+        .concat();
+    }
+}
+
+/// Numbers and lengths in a header, each with where its field lies.
+struct HeaderFields<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl HeaderFields<'_> {
+    fn varint(&mut self) -> u64 {
+        let mut value = 0;
+        for shift in (0..).step_by(7) {
+            let byte = self.bytes[self.at];
+            self.at += 1;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                break;
+            }
+        }
+        value
+    }
+
+    fn next_field(&mut self) -> Option<(u64, u64, std::ops::Range<usize>)> {
+        let start = self.at;
+        if start == self.bytes.len() {
+            return None;
+        }
+        let key = self.varint();
+        let value = self.varint();
+        if key & 7 == 2 {
+            self.at += usize::try_from(value).unwrap();
+        }
+        Some((key >> 3, value, start..self.at))
     }
 }

@@ -3,6 +3,8 @@
 use super::super::Failure;
 use super::super::table::Profiles;
 use super::super::unit::unit_of;
+use super::metric::Metric;
+use super::{nvtx, rules};
 use crate::model::{KernelProfile, MetricValue, index};
 use crate::wire::{Damage, Message, Value};
 
@@ -27,6 +29,20 @@ impl Kind {
         match self {
             Self::Launch => Some(19),
             Self::Range => None,
+        }
+    }
+
+    const fn sections(self) -> u64 {
+        match self {
+            Self::Launch => 17,
+            Self::Range => 7,
+        }
+    }
+
+    const fn ranges(self) -> u64 {
+        match self {
+            Self::Launch => 21,
+            Self::Range => 10,
         }
     }
 
@@ -57,12 +73,11 @@ pub(super) fn read(
         ..KernelProfile::default()
     };
     let mut names: [&[u8]; 3] = [b""; 3];
-    let (mut metrics, mut instances, mut rules) = (Vec::new(), 0_u64, 0);
+    let (mut metrics, mut thread) = (Vec::new(), None);
     for field in message.fields() {
         let (number, value) = field?;
         if number == kind.metrics() {
             let metric = Metric::read(value)?;
-            instances += metric.instances;
             if metric.is_named(strings, DEVICE)
                 && let Some(MetricValue::Integer(device)) = metric.value
             {
@@ -74,7 +89,16 @@ pub(super) fn read(
         if number == kind.context() {
             profile.context = value.number().unwrap_or(0);
         }
-        rules += u64::from(Some(number) == kind.rules());
+        if Some(number) == kind.rules() {
+            rules::read(value, &mut profile.rules)?;
+        } else if number == kind.ranges() {
+            nvtx::read(value, &mut profile.ranges)?;
+        } else if number == kind.sections() {
+            profile.sections.push(identifier(value)?);
+        }
+        if number == 1 {
+            thread = value.number().and_then(|id| u32::try_from(id).ok());
+        }
         if kind == Kind::Range {
             continue;
         }
@@ -91,6 +115,10 @@ pub(super) fn read(
             _ => {}
         }
     }
+    // What other threads were about is not around this launch.
+    profile
+        .ranges
+        .retain(|range| range.thread.is_none() || range.thread == thread);
     let [mangled, function, demangled] = names;
     let name = [demangled, function, mangled].into_iter().find(|name| !name.is_empty());
     let name = name.map_or(RANGE.into(), String::from_utf8_lossy);
@@ -100,16 +128,28 @@ pub(super) fn read(
             profiles.leave_out("metrics without a name", 1);
             continue;
         };
+        let name = String::from_utf8_lossy(name);
+        if metric.parts() > 0 {
+            profiles.instances(id, &name, metric.instances()?)?;
+        }
         let Some(value) = metric.value else {
             profiles.leave_out("metrics without a value", 1);
             continue;
         };
-        let name = String::from_utf8_lossy(name);
         profiles.value(id, &name, value, unit_of(&name))?;
     }
-    profiles.leave_out("instances of metrics", instances);
-    profiles.leave_out("results of rules", rules);
     Ok(())
+}
+
+/// What a section is called in NVIDIA's files.
+fn identifier(value: Value<'_>) -> Result<String, Damage> {
+    let mut found = String::new();
+    for field in value.message().into_iter().flat_map(Message::fields) {
+        if let (1, value) = field? {
+            found = rules::text(value);
+        }
+    }
+    Ok(found)
 }
 
 /// X, Y and Z.
@@ -125,54 +165,4 @@ fn triple(value: Value<'_>) -> Result<[u32; 3], Damage> {
         }
     }
     Ok(sizes)
-}
-
-/// A metric of a result.
-#[derive(Debug, Default)]
-struct Metric {
-    /// Id of its name.
-    name: u32,
-    value: Option<MetricValue>,
-    /// How many values it has beside that one, such as one per instruction.
-    instances: u64,
-}
-
-impl Metric {
-    fn read(value: Value<'_>) -> Result<Self, Damage> {
-        let mut metric = Self {
-            name: u32::MAX,
-            ..Self::default()
-        };
-        for field in value.message().into_iter().flat_map(Message::fields) {
-            let (number, value) = field?;
-            match number {
-                1 => {
-                    let id = value.number().and_then(|id| u32::try_from(id).ok());
-                    metric.name = id.unwrap_or(u32::MAX);
-                }
-                2 => metric.value = number_or_text(value)?,
-                3 => metric.instances += 1,
-                _ => {}
-            }
-        }
-        Ok(metric)
-    }
-
-    fn is_named(&self, strings: &[&[u8]], name: &[u8]) -> bool {
-        strings.get(index(self.name)).is_some_and(|known| *known == name)
-    }
-}
-
-fn number_or_text(value: Value<'_>) -> Result<Option<MetricValue>, Damage> {
-    let mut found = None;
-    for field in value.message().into_iter().flat_map(Message::fields) {
-        found = match field? {
-            (1, Value::Bytes(text)) => Some(MetricValue::Text(String::from_utf8_lossy(text.bytes).into_owned())),
-            (2, Value::Fixed32(bits)) => Some(MetricValue::Number(f32::from_bits(bits).into())),
-            (3, Value::Fixed(bits)) => Some(MetricValue::Number(f64::from_bits(bits))),
-            (4 | 5, Value::Number(number)) => Some(MetricValue::Integer(number)),
-            _ => found,
-        };
-    }
-    Ok(found)
 }

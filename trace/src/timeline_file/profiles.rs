@@ -1,0 +1,291 @@
+//! Launches that a kernel profiler measured, as the file holds them: a launch per element, and each value with its launch and metric.
+
+use std::borrow::Cow;
+
+use hdf5::Group;
+use serde::{Deserialize, Serialize};
+
+use super::read::{Failure, Reader, hard_group, optional_group};
+use super::write::{collect, group, json, list, strings};
+use crate::model::{Instances, KernelProfile, Metric, MetricValue, OpenRange, RuleResult, ValueList, index};
+
+/// A launch per element; the metrics as triples of launch, metric and value, since launches need not have the same ones.
+pub(super) fn write(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()> {
+    list(place, "id", &collect(profiles, |profile| profile.id))?;
+    strings(place, "name", profiles.iter().map(|profile| profile.name.as_str()))?;
+    list(place, "process", &collect(profiles, |profile| profile.process))?;
+    list(place, "device", &collect(profiles, |profile| profile.device))?;
+    list(place, "context", &collect(profiles, |profile| profile.context))?;
+    list(place, "stream", &collect(profiles, |profile| profile.stream))?;
+    for (at, axis) in ["x", "y", "z"].into_iter().enumerate() {
+        let of = |dimensions: [u32; 3]| dimensions.get(at).copied().unwrap_or(0);
+        let (grid, block) = (format!("grid_{axis}"), format!("block_{axis}"));
+        list(place, &grid, &collect(profiles, |profile| of(profile.grid)))?;
+        list(place, &block, &collect(profiles, |profile| of(profile.block)))?;
+    }
+    let all = || profiles.iter().flat_map(|profile| &profile.metrics);
+    let mut metrics: Vec<(&str, &str)> = all()
+        .map(|(name, metric)| (name.as_str(), metric.unit.as_str()))
+        .collect();
+    metrics.sort_unstable();
+    metrics.dedup();
+    let names = group(place, "metrics")?;
+    strings(&names, "name", metrics.iter().map(|(name, _)| *name))?;
+    strings(&names, "unit", metrics.iter().map(|(_, unit)| *unit))?;
+    let number = |(name, metric): (&String, &Metric)| {
+        let at = metrics.binary_search(&(name, &metric.unit)).unwrap_or_default();
+        u32::try_from(at).unwrap_or(u32::MAX)
+    };
+    // Per value: launch, metric, and what it is.
+    let (mut numbers, mut integers, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+    for (launch, profile) in (0_u32..).zip(profiles) {
+        for of in &profile.metrics {
+            let place = (launch, number(of));
+            match &of.1.value {
+                MetricValue::Number(value) => numbers.push((place, *value)),
+                MetricValue::Integer(value) => integers.push((place, *value)),
+                MetricValue::Text(text) => texts.push((place, text.as_str())),
+            }
+        }
+    }
+    let values = group(place, "values")?;
+    places(&values, &numbers)?;
+    list(&values, "value", &collect(&numbers, |(_, value)| *value))?;
+    let values = group(place, "integers")?;
+    places(&values, &integers)?;
+    list(&values, "value", &collect(&integers, |(_, value)| *value))?;
+    let values = group(place, "texts")?;
+    places(&values, &texts)?;
+    strings(&values, "value", texts.iter().map(|(_, text)| *text))?;
+    let details: Vec<String> = profiles.iter().map(details).collect::<hdf5::Result<_>>()?;
+    strings(place, "details", details.iter().map(String::as_str))?;
+    write_instances(&group(place, "instances")?, profiles)
+}
+
+/// What is said of a launch beside its figures.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Details<'a> {
+    rules: Cow<'a, [RuleResult]>,
+    ranges: Cow<'a, [OpenRange]>,
+    sections: Cow<'a, [String]>,
+}
+
+fn details(profile: &KernelProfile) -> hdf5::Result<String> {
+    if profile.rules.is_empty() && profile.ranges.is_empty() && profile.sections.is_empty() {
+        return Ok(String::new());
+    }
+    json(&Details {
+        rules: Cow::Borrowed(&profile.rules),
+        ranges: Cow::Borrowed(&profile.ranges),
+        sections: Cow::Borrowed(&profile.sections),
+    })
+}
+
+/// Types of a list of values, as the file says them.
+const INTEGERS: u32 = 1;
+const NUMBERS: u32 = 2;
+const TEXTS: u32 = 3;
+
+/// All values of a type one behind the other, and per metric of a launch how many there are of which type: the keys before the values.
+#[derive(Default)]
+struct Pools<'a> {
+    integers: Vec<u64>,
+    numbers: Vec<f64>,
+    texts: Vec<&'a str>,
+}
+
+impl<'a> Pools<'a> {
+    fn add(&mut self, list: &'a ValueList) -> u32 {
+        match list {
+            ValueList::Integers(list) => {
+                self.integers.extend_from_slice(list);
+                INTEGERS
+            }
+            ValueList::Numbers(list) => {
+                self.numbers.extend_from_slice(list);
+                NUMBERS
+            }
+            ValueList::Texts(list) => {
+                self.texts.extend(list.iter().map(String::as_str));
+                TEXTS
+            }
+        }
+    }
+}
+
+fn write_instances(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()> {
+    let lists = || {
+        (0_u32..)
+            .zip(profiles)
+            .flat_map(|(launch, profile)| profile.instances.iter().map(move |of| (launch, of)))
+    };
+    let mut names: Vec<&str> = lists().map(|(_, (name, _))| name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    strings(place, "name", names.iter().copied())?;
+    let mut pools = Pools::default();
+    let mut places = Vec::new();
+    let (mut keys, mut key_types, mut values, mut value_types) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let count = |list: &ValueList| u32::try_from(list.len()).unwrap_or(u32::MAX);
+    for (launch, (name, instances)) in lists() {
+        let metric = names.binary_search(&name.as_str()).unwrap_or_default();
+        places.push(((launch, u32::try_from(metric).unwrap_or(u32::MAX)), ()));
+        keys.push(count(&instances.keys));
+        key_types.push(pools.add(&instances.keys));
+        values.push(count(&instances.values));
+        value_types.push(pools.add(&instances.values));
+    }
+    self::places(place, &places)?;
+    list(place, "keys", &keys)?;
+    list(place, "key_type", &key_types)?;
+    list(place, "values", &values)?;
+    list(place, "value_type", &value_types)?;
+    list(place, "integers", &pools.integers)?;
+    list(place, "numbers", &pools.numbers)?;
+    strings(place, "texts", pools.texts.into_iter())
+}
+
+/// The launch and the metric of each value.
+fn places<T>(values: &Group, of: &[((u32, u32), T)]) -> hdf5::Result<()> {
+    list(values, "profile", &collect(of, |((launch, _), _)| *launch))?;
+    list(values, "metric", &collect(of, |((_, metric), _)| *metric))
+}
+
+impl Reader<'_> {
+    pub(super) fn profiles(&mut self, group: &Group) -> Result<Vec<KernelProfile>, Failure> {
+        self.totals.profiles = u64::try_from(self.table(group, "name")?.rows()).unwrap_or(u64::MAX);
+        if !self.needs.profiles {
+            return Ok(Vec::new());
+        }
+        let names = self.strings(group, "name")?;
+        let count = Some(names.len());
+        let number = |name: &str| self.numbers::<u32>(group, name, count);
+        let (process, device) = (number("process")?, number("device")?);
+        let grid = [number("grid_x")?, number("grid_y")?, number("grid_z")?];
+        let block = [number("block_x")?, number("block_y")?, number("block_z")?];
+        let id: Vec<u64> = self.numbers(group, "id", count)?;
+        let context: Vec<u64> = self.numbers(group, "context", count)?;
+        let stream: Vec<u64> = self.numbers(group, "stream", count)?;
+        let at =
+            |columns: &[Vec<u32>; 3], at: usize| columns.each_ref().map(|column| column.get(at).copied().unwrap_or(0));
+        let who = id.into_iter().zip(process).zip(device).zip(context).zip(stream);
+        let mut profiles: Vec<KernelProfile> = names
+            .into_iter()
+            .zip(who)
+            .enumerate()
+            .map(
+                |(place, (name, ((((id, process), device), context), stream)))| KernelProfile {
+                    id,
+                    name,
+                    process,
+                    device,
+                    context,
+                    stream,
+                    grid: at(&grid, place),
+                    block: at(&block, place),
+                    ..KernelProfile::default()
+                },
+            )
+            .collect();
+        let list = hard_group(group, "metrics")?;
+        let metric_names = self.strings(&list, "name")?;
+        let units = self.strings(&list, "unit")?;
+        let values = hard_group(group, "values")?;
+        let numbers: Vec<f64> = self.numbers(&values, "value", None)?;
+        let mut found = self.places(&values, numbers.into_iter().map(MetricValue::Number).collect())?;
+        let values = hard_group(group, "integers")?;
+        let integers: Vec<u64> = self.numbers(&values, "value", None)?;
+        found.extend(self.places(&values, integers.into_iter().map(MetricValue::Integer).collect())?);
+        let values = hard_group(group, "texts")?;
+        let texts = self.strings(&values, "value")?;
+        found.extend(self.places(&values, texts.into_iter().map(MetricValue::Text).collect())?);
+        for (launch, metric, value) in found {
+            let (Some(profile), Some(name), Some(unit)) =
+                (profiles.get_mut(launch), metric_names.get(metric), units.get(metric))
+            else {
+                return Err(Failure::Inconsistent(
+                    "profiles: a value of a launch or metric that is not there".to_owned(),
+                ));
+            };
+            let unit = unit.clone();
+            profile.metrics.insert(name.clone(), Metric { value, unit });
+        }
+        // Files of an older version have neither.
+        if group.link_exists("details") {
+            let texts = self.strings(group, "details")?;
+            for (profile, text) in profiles.iter_mut().zip(&texts).filter(|(_, text)| !text.is_empty()) {
+                let details: Details<'_> = serde_json::from_str(text)
+                    .map_err(|error| Failure::Inconsistent(format!("profiles/details: {error}")))?;
+                profile.rules = details.rules.into_owned();
+                profile.ranges = details.ranges.into_owned();
+                profile.sections = details.sections.into_owned();
+            }
+        }
+        if let Some(instances) = optional_group(group, "instances")? {
+            self.instances(&instances, &mut profiles)?;
+        }
+        Ok(profiles)
+    }
+
+    fn instances(&mut self, group: &Group, profiles: &mut [KernelProfile]) -> Result<(), Failure> {
+        let names = self.strings(group, "name")?;
+        let launches: Vec<u32> = self.numbers(group, "profile", None)?;
+        let count = Some(launches.len());
+        let metrics: Vec<u32> = self.numbers(group, "metric", count)?;
+        let lengths = [
+            self.numbers::<u32>(group, "keys", count)?,
+            self.numbers(group, "values", count)?,
+        ];
+        let types = [
+            self.numbers::<u32>(group, "key_type", count)?,
+            self.numbers(group, "value_type", count)?,
+        ];
+        let integers: Vec<u64> = self.numbers(group, "integers", None)?;
+        let numbers: Vec<f64> = self.numbers(group, "numbers", None)?;
+        let texts = self.strings(group, "texts")?;
+        self.within_limit(integers.len().saturating_add(numbers.len()), "values of profiles")?;
+        let mut pools = (integers.into_iter(), numbers.into_iter(), texts.into_iter());
+        let mut take = |which: usize, at: usize| {
+            let length = lengths
+                .get(which)
+                .and_then(|lengths| lengths.get(at))
+                .copied()
+                .map(index)?;
+            let list = match types.get(which).and_then(|types| types.get(at)).copied()? {
+                INTEGERS => ValueList::Integers(pools.0.by_ref().take(length).collect()),
+                NUMBERS => ValueList::Numbers(pools.1.by_ref().take(length).collect()),
+                TEXTS => ValueList::Texts(pools.2.by_ref().take(length).collect()),
+                _ => return None,
+            };
+            (list.len() == length).then_some(list)
+        };
+        for (at, (launch, metric)) in launches.into_iter().zip(metrics).enumerate() {
+            let found = (
+                profiles.get_mut(index(launch)),
+                names.get(index(metric)),
+                take(0, at),
+                take(1, at),
+            );
+            let (Some(profile), Some(name), Some(keys), Some(values)) = found else {
+                return Err(Failure::Inconsistent(
+                    "profiles/instances: values of a launch or metric that is not there, or fewer than announced"
+                        .to_owned(),
+                ));
+            };
+            profile.instances.insert(name.clone(), Instances { keys, values });
+        }
+        Ok(())
+    }
+
+    /// Values with their launch and metric, as places in the lists of those.
+    fn places(&mut self, values: &Group, found: Vec<MetricValue>) -> Result<Vec<(usize, usize, MetricValue)>, Failure> {
+        let launch: Vec<u32> = self.numbers(values, "profile", Some(found.len()))?;
+        let metric: Vec<u32> = self.numbers(values, "metric", Some(found.len()))?;
+        let places = launch.into_iter().map(index).zip(metric.into_iter().map(index));
+        Ok(places
+            .zip(found)
+            .map(|((launch, metric), value)| (launch, metric, value))
+            .collect())
+    }
+}
