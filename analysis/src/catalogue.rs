@@ -24,10 +24,12 @@ use crate::analyses::operations::profile::OperationsProfileAnalysis;
 use crate::analyses::overlap::Overlap;
 use crate::analyses::profiled_kernels::ProfiledKernels;
 use crate::analyses::profiler::{ProfilerHtaAnalysis, ProfilerKernelsAnalysis, ProfilerTimelineAnalysis};
+use crate::analyses::profiler_compile::ProfilerCompile;
 use crate::analyses::queue_length::QueueLength;
 use crate::analyses::ranks::Ranks;
 use crate::analyses::stragglers::Stragglers;
 use crate::analyses::threads::Threads;
+use crate::analyses::torch_compile::TorchCompile;
 use crate::analyses::utilization::Utilization;
 use crate::definition::{Definition, ResultType};
 use crate::export::entries;
@@ -75,6 +77,8 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<ProfilerTimelineAnalysis>(),
     &Definition::of::<ProfilerKernelsAnalysis>(),
     &Definition::of::<ProfilerHtaAnalysis>(),
+    &Definition::of::<TorchCompile>(),
+    &Definition::of::<ProfilerCompile>(),
     &Definition::of::<CriticalPath>(),
     &Definition::of::<Mfu>(),
     &Definition::of::<Idle>(),

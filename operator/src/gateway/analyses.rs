@@ -164,11 +164,7 @@ pub(crate) async fn analysis(
     let definition = known(&name)?;
     let found = gateway.capture(&token, &id, asked.capture.as_deref()).await?;
     let request = asked.request(definition)?;
-    let mut inputs = vec![gateway.choose(&token, found, TIMELINE).await?];
-    for (session, capture) in &asked.with {
-        let found = gateway.capture(&token, session, capture.as_deref()).await?;
-        inputs.push(gateway.choose(&token, found, TIMELINE).await?);
-    }
+    let inputs = gateway.inputs(&token, found, &asked).await?;
     let target = target(&request, &inputs, &asked.parameters);
     let paths = ResultPath {
         at_home: target.clone(),
@@ -179,22 +175,34 @@ pub(crate) async fn analysis(
 }
 
 impl Gateway {
-    /// The result of an analysis of one capture, for paths that stand for it.
+    /// The captures that are asked for, `found` the first.
+    async fn inputs(
+        self: &Arc<Self>,
+        token: &Token,
+        found: (Arc<ProfilingSession>, Arc<Capture>),
+        asked: &Asked,
+    ) -> Result<Vec<Chosen>, Problem> {
+        let mut inputs = vec![self.choose(token, found, TIMELINE).await?];
+        for (session, capture) in &asked.with {
+            let found = self.capture(token, session, capture.as_deref()).await?;
+            inputs.push(self.choose(token, found, TIMELINE).await?);
+        }
+        Ok(inputs)
+    }
+
+    /// The result of an analysis of the capture `found`, and of those that `pairs` name with `with`, for paths that stand for it.
     pub(crate) async fn analyze(
         self: &Arc<Self>,
         token: &Token,
         name: &str,
         found: (Arc<ProfilingSession>, Arc<Capture>),
-        parameters: Vec<(String, String)>,
+        pairs: Vec<(String, String)>,
         method: &Method,
         headers: &HeaderMap,
     ) -> Result<Response<Body>, Problem> {
-        let asked = Asked {
-            parameters,
-            ..Asked::default()
-        };
+        let asked = Asked::read(pairs)?;
         let request = asked.request(known(name)?)?;
-        let inputs = [self.choose(token, found, TIMELINE).await?];
+        let inputs = self.inputs(token, found, &asked).await?;
         let target = target(&request, &inputs, &asked.parameters);
         let paths = ResultPath {
             at_home: target.clone(),

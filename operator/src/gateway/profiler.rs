@@ -167,3 +167,12 @@ pub(crate) async fn profiler_kernels(asked: Asked) -> Result<Response<Body>, Pro
 pub(crate) async fn profiler_hta(asked: Asked) -> Result<Response<Body>, Problem> {
     asked.answer("profiler-hta").await
 }
+
+/// `speedup` (null without an eager capture beside), `compile_time_ms`, `graph_breaks`, `total_graph_breaks`, `fusion_ratio`, `ops_before_fusion`,
+/// `ops_after_fusion` and `recommendations`: the analysis `profiler-compile`. `with=SESSION_ID/CAPTURE` names a capture of the eager program.
+#[utoipa::path(method(get, head), path = "/api/profiler/compile", tag = "analyses",
+    params(ProfilerQuery, TransferHeaders),
+    responses((status = 200), (status = 206, description = "A part of it."), OfCapture, Transfer))]
+pub(crate) async fn profiler_compile(asked: Asked) -> Result<Response<Body>, Problem> {
+    asked.answer("profiler-compile").await
+}

@@ -92,6 +92,7 @@ fn documented() -> (axum::Router<Arc<Gateway>>, utoipa::openapi::OpenApi) {
         .routes(routes!(profiler::profiler_timeline))
         .routes(routes!(profiler::profiler_kernels))
         .routes(routes!(profiler::profiler_hta))
+        .routes(routes!(profiler::profiler_compile))
         .split_for_parts();
     document::describe(&mut document);
     (router, document)

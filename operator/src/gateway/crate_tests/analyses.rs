@@ -250,8 +250,22 @@ async fn the_paths_of_the_profiling_suite_answer_of_a_session_and_of_the_latest(
     ];
     let found: Vec<&String> = timeline.as_object().unwrap().keys().collect();
     assert_eq!(found, keys);
+    // An eager capture may stand beside.
+    for beside in ["", "&with=0badcafe/train-a"] {
+        let path = format!("/api/profiler/compile?session=0badcafe{beside}");
+        let answer = rig.get(&path, "reader").await;
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        let compile = answer.json();
+        assert_eq!(
+            (&compile["speedup"], &compile["graph_breaks"]),
+            (&Value::Null, &json!([])),
+            "{path}"
+        );
+        assert_eq!(compile.as_object().unwrap().len(), 8, "{path}");
+    }
     for wrong in [
         "kernels?limit=0",
+        "hta?with=0badcafe/train-a",
         "hta?capture=train-a",
         "hta?session=0badcafe&session=0badcafe",
         "timeline?depth=3",
