@@ -17,9 +17,10 @@
 //!                   `event`; levels/ shift, row, lane, first, count: which entries are of which level, row and lane, sorted by
 //!                   these. Lane 63 holds the lanes behind it too. Absent where a category is small
 //! /counters/<source>/<device>/<metric>/  t_ns, value; attribute unit
-//! /allocations/     an element per allocation or release of memory: t_ns, process, device (the largest number for the host's memory), address,
-//!                   bytes (signed: below 0 where it is released), allocated and reserved (in all by then; the largest number where it is not said).
-//!                   Absent where there is none
+//! /allocations/     an element per allocation or release of memory: t_ns, process, thread (the largest number where it is not said), correlation (0
+//!                   for none), device (the largest number for the host's memory), kind (the number of a `model::MemoryKind`; 0 of an allocator of a
+//!                   framework), address, bytes (signed: below 0 where it is released, 0 where it is and its size is not said), allocated and reserved
+//!                   (in all by then; the largest number where it is not said). Absent where there is none
 //! /programs/        an element per compiled program: name, id, to which the column program_id refers, and bytes, of proto, which holds the
 //!                   messages (`xla.HloProto`) one behind the other. Absent where there is none
 //! /profiles/        a launch per element: id, name, process, device, context, stream, grid and block; metrics/ name and unit;

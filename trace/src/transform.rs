@@ -88,7 +88,7 @@ pub fn transform_with(engine: &dyn Engine, mut capture: Capture, options: Transf
         .counters
         .sort_by(|a, b| (&a.source, &a.device, &a.metric).cmp(&(&b.source, &b.device, &b.metric)));
     capture.devices.sort_by_key(|device| device.id);
-    capture.allocations.par_sort_unstable();
+    capture.allocations.par_sort_by_key(|allocation| allocation.t_ns);
     capture.programs.sort_unstable();
     capture.duration_ns = last_end(&capture.events).max(capture.duration_ns);
     launches::join(&mut capture);

@@ -4,6 +4,7 @@
 //!   `Framework Ops`, ...) are derived from those and repeat their time: they become [`Category::Derived`], a row each.
 //! - `XLA Ops` and `Async XLA Ops` of an accelerator without streams (TPU) are its operations; its other lines are derived.
 //! - Lines of the host are threads: calls with a correlation id, functions of Python (`$file.py:1 f`), steps, annotations.
+//! - `MemoryAllocation` and `MemoryDeallocation` also become [`Capture::allocations`].
 //! - The line `_counters_` holds samples, which become series.
 //! - An aggregated event has a number of occurrences and no start: it is counted as not shown.
 //!
@@ -14,6 +15,7 @@
 mod counters;
 mod details;
 mod fill;
+mod memory;
 mod modules;
 mod plane;
 mod program;

@@ -110,9 +110,16 @@ impl Gather<'_> {
             Id::Number(number) => small(Some(number)),
             Id::None | Id::Text(_) => None,
         };
+        let thread = match event.thread {
+            Id::Number(number) => u64::try_from(number).ok(),
+            Id::None | Id::Text(_) => None,
+        };
         self.capture.allocations.push(Allocation {
             t_ns: at.cast_unsigned() ^ BIAS,
             process: process.unwrap_or(0),
+            thread,
+            correlation: 0,
+            kind: None,
             device: small(arguments.device).filter(|_| arguments.device_type != Some(0)),
             address: unsigned(arguments.address).unwrap_or(0),
             bytes,

@@ -63,10 +63,10 @@ const MEMORY_KINDS: [MemoryKind; 8] = [
     MemoryKind::Unknown,
 ];
 
-/// The published number of a memory kind.
-fn memory_kind(number: u32) -> u32 {
+/// The memory kind of that number in Nsight Systems.
+pub(super) fn memory_kind(number: u32) -> MemoryKind {
     let known = usize::try_from(number).ok().and_then(|at| MEMORY_KINDS.get(at));
-    known.copied().unwrap_or(MemoryKind::Unknown).number()
+    known.copied().unwrap_or(MemoryKind::Unknown)
 }
 
 /// Reads columns of memory kinds into the own columns from `first` on.
@@ -80,7 +80,7 @@ fn read_memory_kinds(
         if let Own::U32(values) = own {
             piece.read(column, values)?;
             for value in values.iter_mut() {
-                *value = memory_kind(*value);
+                *value = memory_kind(*value).number();
             }
         }
     }

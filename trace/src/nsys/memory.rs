@@ -1,7 +1,8 @@
 //! Memory that the CUDA driver gave out or took back (`--cuda-memory-usage=true`).
 
+use super::gpu::memory_kind;
 use super::{Failure, GlobalId, Reader};
-use crate::model::{Allocation, LossReason};
+use crate::model::{Allocation, LossReason, MemoryKind};
 
 const USAGE: &str = "CUDA_GPU_MEMORY_USAGE_EVENTS";
 
@@ -11,8 +12,8 @@ pub(super) const TABLES: &[&str] = &[USAGE];
 /// `memoryOperationType` of a release; 0 is an allocation.
 const RELEASE: u32 = 1;
 
-/// `memKind` of the host's memory: pageable and pinned.
-const OF_HOST: [u32; 2] = [0, 1];
+/// Kinds of the host's memory.
+const OF_HOST: [MemoryKind; 2] = [MemoryKind::Pageable, MemoryKind::Pinned];
 
 impl Reader<'_> {
     /// Reads what the driver did. It follows `rebase`, which left in `duration_ns` by how much the session's start was moved back.
@@ -31,17 +32,25 @@ impl Reader<'_> {
             let addresses: Vec<u64> = table.optional("address", &slab)?;
             let sizes: Vec<i64> = table.required("bytes", &slab)?;
             let operations: Vec<u32> = table.optional("memoryOperationType", &slab)?;
+            let correlations: Vec<u32> = table.optional("correlationId", &slab)?;
             let who = times.into_iter().zip(processes).zip(devices.into_iter().zip(kinds));
-            let what = addresses.into_iter().zip(sizes).zip(operations);
-            for (((time, process), (device, kind)), ((address, size), operation)) in who.zip(what) {
+            let what = addresses
+                .into_iter()
+                .zip(sizes)
+                .zip(operations.into_iter().zip(correlations));
+            for (((time, process), (device, kind)), ((address, size), (operation, correlation))) in who.zip(what) {
                 let Ok(t_ns) = u64::try_from(time.saturating_add(moved)) else {
                     early += 1;
                     continue;
                 };
+                let kind = memory_kind(kind);
                 self.capture.allocations.push(Allocation {
                     t_ns,
                     process: GlobalId(process).process(),
+                    thread: None,
+                    correlation,
                     device: (!OF_HOST.contains(&kind)).then_some(device),
+                    kind: Some(kind),
                     address,
                     bytes: if operation == RELEASE {
                         size.saturating_neg()

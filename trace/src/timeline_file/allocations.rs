@@ -5,13 +5,17 @@ use hdf5::Group;
 use super::read::{Failure, Reader};
 use super::write::list;
 use super::{NONE_U32, NONE_U64};
-use crate::model::Allocation;
+use crate::hdf5_io::Number;
+use crate::model::{Allocation, MemoryKind};
 
 pub(super) fn write(group: &Group, all: &[Allocation]) -> hdf5::Result<()> {
     let wide = |field: fn(&Allocation) -> u64| -> Vec<u64> { all.iter().map(field).collect() };
     let small = |field: fn(&Allocation) -> u32| -> Vec<u32> { all.iter().map(field).collect() };
     list(group, "t_ns", &wide(|of| of.t_ns))?;
     list(group, "process", &small(|of| of.process))?;
+    list(group, "thread", &wide(|of| of.thread.unwrap_or(NONE_U64)))?;
+    list(group, "correlation", &small(|of| of.correlation))?;
+    list(group, "kind", &small(|of| of.kind.map_or(0, MemoryKind::number)))?;
     list(group, "device", &small(|of| of.device.unwrap_or(NONE_U32)))?;
     list(group, "address", &wide(|of| of.address))?;
     list(group, "bytes", &all.iter().map(|of| of.bytes).collect::<Vec<i64>>())?;
@@ -28,18 +32,29 @@ impl Reader<'_> {
             return Err(Failure::Inconsistent("allocations: not sorted by time".to_owned()));
         }
         let processes: Vec<u32> = self.numbers(group, "process", count)?;
+        // Files of earlier versions do not have these three.
+        let threads: Vec<u64> = self.later(group, "thread", times.len(), NONE_U64)?;
+        let correlations: Vec<u32> = self.later(group, "correlation", times.len(), 0)?;
+        let kinds: Vec<u32> = self.later(group, "kind", times.len(), 0)?;
         let devices: Vec<u32> = self.numbers(group, "device", count)?;
         let addresses: Vec<u64> = self.numbers(group, "address", count)?;
         let bytes: Vec<i64> = self.numbers(group, "bytes", count)?;
         let allocated: Vec<u64> = self.numbers(group, "allocated", count)?;
         let reserved: Vec<u64> = self.numbers(group, "reserved", count)?;
-        let who = times.into_iter().zip(processes).zip(devices);
+        let asked = threads.into_iter().zip(correlations).zip(kinds);
+        let who = times.into_iter().zip(processes).zip(devices).zip(asked);
         let what = addresses.into_iter().zip(bytes).zip(allocated).zip(reserved);
         let all = who.zip(what).map(
-            |(((t_ns, process), device), (((address, bytes), allocated), reserved))| Allocation {
+            |(
+                (((t_ns, process), device), ((thread, correlation), kind)),
+                (((address, bytes), allocated), reserved),
+            )| Allocation {
                 t_ns,
                 process,
+                thread: (thread != NONE_U64).then_some(thread),
+                correlation,
                 device: (device != NONE_U32).then_some(device),
+                kind: MemoryKind::from_number(kind.into()),
                 address,
                 bytes,
                 allocated: (allocated != NONE_U64).then_some(allocated),
@@ -47,5 +62,14 @@ impl Reader<'_> {
             },
         );
         Ok(all.collect())
+    }
+
+    /// A column that later versions added: `missing` where it is not there.
+    fn later<T: Number + Clone>(&self, group: &Group, name: &str, count: usize, missing: T) -> Result<Vec<T>, Failure> {
+        if crate::hdf5_io::is_hard_link(group, name)? {
+            self.numbers(group, name, Some(count))
+        } else {
+            Ok(vec![missing; count])
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Failure;
 use super::fill::{Fill, Owner, too_many};
+use super::memory;
 use super::plane::{Plane, Stat};
 use crate::model::{CounterSeries, LossReason};
 use crate::wire::Message;
@@ -28,13 +29,22 @@ impl Series {
             CounterSeries {
                 source: "xplane".to_owned(),
                 device,
+                unit: unit(&metric).to_owned(),
                 metric,
-                unit: String::new(),
                 t_ns: samples.iter().map(|(at, _)| at.saturating_sub(origin)).collect(),
                 value: samples.iter().map(|(_, value)| *value).collect(),
             }
         });
         series.collect()
+    }
+}
+
+/// Only what allocators say has a unit.
+fn unit(metric: &str) -> &'static str {
+    match metric {
+        memory::FRAGMENTATION => "ratio",
+        memory::PEAK => "bytes",
+        _ => "",
     }
 }
 
@@ -83,7 +93,7 @@ impl Fill<'_> {
         Ok(())
     }
 
-    fn sample(&mut self, key: (String, String), at: u64, value: f64) -> Result<(), Failure> {
+    pub(super) fn sample(&mut self, key: (String, String), at: u64, value: f64) -> Result<(), Failure> {
         let limit = u64::from(self.limits.max_rows);
         let series = u64::try_from(self.series.0.len()).unwrap_or(u64::MAX);
         if series >= limit && !self.series.0.contains_key(&key) {

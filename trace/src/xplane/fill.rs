@@ -240,6 +240,9 @@ impl<'a> Fill<'a> {
                 self.samples(owner, name, start.cast_unsigned() ^ BIAS, (*message, plane))?;
                 continue;
             }
+            if matches!(owner, Owner::Host) {
+                self.allocation(name, (start.cast_unsigned() ^ BIAS, line.id), (*message, plane))?;
+            }
             let (category, track) = classify(owner, line, &found, name);
             let row = self.row(owner, track, plane_name, line)?;
             let name = self.name(category, name)?;
@@ -457,6 +460,9 @@ impl<'a> Fill<'a> {
                 *start = start.saturating_sub(first);
             }
             events.drop_unsaid_columns(*category);
+        }
+        for allocation in &mut self.capture.allocations {
+            allocation.t_ns = allocation.t_ns.saturating_sub(first);
         }
         let origin = (first ^ BIAS).cast_signed();
         let since_epoch = u64::try_from(origin).ok().filter(|_| origin >= ABSOLUTE);

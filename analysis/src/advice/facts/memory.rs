@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use super::Facts;
 
+/// The tool whose captures are XLA's.
+const XLA: &str = "XLA profiler";
+
 /// The most that was reserved on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reserved {
@@ -21,6 +24,10 @@ impl Facts<'_> {
     /// The most that the framework's allocator had reserved on each GPU; empty where that was not recorded.
     pub(crate) fn reserved(&self) -> BTreeMap<u32, Reserved> {
         let capture = &self.timeline.capture;
+        // XLA reserves most of a device ahead, whether a program needs it or not.
+        if capture.source.tool == XLA {
+            return BTreeMap::new();
+        }
         let mut most: BTreeMap<u32, Reserved> = BTreeMap::new();
         for allocation in &capture.allocations {
             let (Some(device), Some(reserved_bytes)) = (allocation.device, allocation.reserved) else {

@@ -89,17 +89,20 @@ fn what_an_allocator_did_is_kept_beside_the_events() {
     let host = Allocation {
         t_ns: 10_000,
         process: 100,
+        thread: Some(101),
         bytes: 512,
         ..Allocation::default()
     };
     let device = Allocation {
         t_ns: 20_000,
         process: 100,
+        thread: Some(101),
         device: Some(1),
         address: 140_000_000_000_000,
         bytes: -512,
         allocated: Some(0),
         reserved: Some(2_097_152),
+        ..Allocation::default()
     };
     assert_eq!(timeline.capture.allocations, [host, device]);
     assert_eq!(timeline.total_events(), 1);

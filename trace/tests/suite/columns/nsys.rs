@@ -65,6 +65,7 @@ table_row!(Usage {
     bytes: u64,
     memKind: u32,
     memoryOperationType: u32,
+    correlationId: u32,
 });
 
 pub(super) const STRINGS: &[(i32, &str)] = &[
@@ -273,7 +274,7 @@ fn hardware_counters_of_an_export_become_series() {
 
 #[test]
 fn what_the_driver_gave_out_and_took_back_is_kept_beside_the_events() {
-    let usage = |start, kind, operation| Usage {
+    let usage = |start, kind, operation, correlation| Usage {
         start,
         globalPid: global(100, 0),
         deviceId: 1,
@@ -281,12 +282,13 @@ fn what_the_driver_gave_out_and_took_back_is_kept_beside_the_events() {
         bytes: 2_097_152,
         memKind: kind,
         memoryOperationType: operation,
+        correlationId: correlation,
     };
     let export = Export::new(Schema::V2023, STRINGS)
         .table("CUPTI_ACTIVITY_KIND_KERNEL", &kernels())
         .table(
             "CUDA_GPU_MEMORY_USAGE_EVENTS",
-            &[usage(90, 2, 1), usage(10, 2, 0), usage(20, 1, 0)],
+            &[usage(90, 2, 1, 9), usage(10, 2, 0, 7), usage(20, 1, 0, 8)],
         )
         .finish();
     let capture = export.read().unwrap();
@@ -308,6 +310,14 @@ fn what_the_driver_gave_out_and_took_back_is_kept_beside_the_events() {
             (90, 100, Some(1), address, -2_097_152),
         ]
     );
+    let asked: Vec<_> = timeline
+        .capture
+        .allocations
+        .iter()
+        .map(|of| (of.kind, of.correlation))
+        .collect();
+    let (device, pinned) = (Some(MemoryKind::Device), Some(MemoryKind::Pinned));
+    assert_eq!(asked, [(device, 7), (pinned, 8), (device, 9)]);
     through_a_file(&timeline);
 }
 
