@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Allocation, Category, ColumnId, Device, Event, Events, Row, Timeline, Track, index};
+use crate::model::{Allocation, Category, ColumnId, Device, Event, Events, MemoryKind, Row, Timeline, Track, index};
 
 /// An event that was added, so that others can refer to it before all are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +119,18 @@ impl Trace {
         });
     }
 
+    /// What the driver did: bytes below 0 are taken back.
+    pub(crate) fn driver_allocation(&mut self, process: u32, device: u32, t_ns: u64, bytes: i64) {
+        self.allocations.push(Allocation {
+            t_ns,
+            process,
+            device: Some(device),
+            kind: Some(MemoryKind::Device),
+            bytes,
+            ..Allocation::default()
+        });
+    }
+
     /// Says which call launched `work`.
     pub(crate) fn launched_by(&mut self, work: Added, call: Added) {
         assert_eq!(call.category, Category::CudaApi);
@@ -159,7 +171,7 @@ impl Trace {
         timeline.capture.captured.extend(self.captured);
         timeline.capture.rows = self.rows;
         timeline.capture.devices = self.devices;
-        self.allocations.sort();
+        self.allocations.sort_by_key(|allocation| allocation.t_ns);
         timeline.capture.allocations = self.allocations;
         timeline
     }

@@ -83,8 +83,9 @@ impl Scene {
     }
 
     /// Memory of GPU 0 that the driver gives out, or with bytes below 0 takes back, at `t_ns`.
+    /// What the driver gave out, or took back below 0.
     pub(crate) fn allocation(&mut self, t_ns: u64, bytes: i64) -> &mut Self {
-        self.trace.allocation(1, 0, t_ns, bytes, None);
+        self.trace.driver_allocation(1, 0, t_ns, bytes);
         self
     }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::advice::wording::{bytes, share};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::model::{Allocation, approximate};
+use crate::measures::reuse::Reuse;
+use crate::model::{Allocation, MemoryKind};
 use crate::page::{Cell, Place, Unit};
 
 /// Fires where, after the warm-up, most requests to the driver could have been served from what was given back to it before: an allocator
@@ -35,51 +36,13 @@ static ABOUT: About = About {
 /// Whose memory: process and device.
 type Owner = (u32, u32);
 
-/// Requests of one size.
-#[derive(Debug, Default)]
-struct OfSize {
-    /// Buffers that were given back and not given out again.
-    spare: u64,
-    /// Allocations after the warm-up that one of these could serve.
-    reuses: u64,
-    /// The first of them in ns.
-    first_ns: u64,
-}
-
-/// What is asked of the driver.
-#[derive(Debug, Default)]
-struct Requests {
-    sizes: BTreeMap<(Owner, u64), OfSize>,
-    /// After the warm-up.
-    allocations: u64,
-}
-
-impl Requests {
-    fn add(&mut self, owner: Owner, bytes: i64, t_ns: u64, is_steady: bool) {
-        let size = self.sizes.entry((owner, bytes.unsigned_abs())).or_default();
-        if bytes < 0 {
-            size.spare += 1;
-            return;
-        }
-        self.allocations += u64::from(is_steady);
-        let has_spare = size.spare > 0;
-        size.spare = size.spare.saturating_sub(1);
-        if has_spare && is_steady {
-            if size.reuses == 0 {
-                size.first_ns = t_ns;
-            }
-            size.reuses += 1;
-        }
-    }
-}
-
 impl Rule for BufferReuse {
     fn about(&self) -> &'static About {
         &ABOUT
     }
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let mut requests = Requests::default();
+        let mut requests = Reuse::in_window(facts.steady);
         let mut reserved: BTreeMap<Owner, u64> = BTreeMap::new();
         let mut is_known = false;
         for allocation in &facts.timeline.capture.allocations {
@@ -87,10 +50,8 @@ impl Rule for BufferReuse {
                 continue;
             };
             is_known = true;
-            let t_ns = allocation.t_ns;
-            let is_steady = facts.steady.start <= t_ns && t_ns < facts.steady.end;
             if bytes != 0 {
-                requests.add(owner, bytes, t_ns, is_steady);
+                requests.add(owner, bytes, allocation.t_ns);
             }
         }
         if !is_known {
@@ -98,13 +59,10 @@ impl Rule for BufferReuse {
                 "what was asked of the driver was not recorded; profile with nsys --cuda-memory-usage=true or with profile_memory=True",
             );
         }
-        let reuses: u64 = requests.sizes.values().map(|size| size.reuses).sum();
+        let reuses = requests.reuses;
         if reuses < REUSES.value || !SHARE.reached(reuses, requests.allocations) {
             return Verdict::Quiet;
         }
-        let saved = |size: u64, reuses: u64| size.saturating_mul(reuses);
-        let total = requests.sizes.iter().map(|((_, size), of)| saved(*size, of.reuses));
-        let total = total.fold(0, u64::saturating_add);
         let mut sizes: Vec<_> = requests.sizes.iter().filter(|(_, of)| of.reuses > 0).collect();
         sizes.sort_by_key(|((owner, size), of)| (std::cmp::Reverse(of.reuses), *owner, *size));
         let rows = sizes
@@ -122,18 +80,17 @@ impl Rule for BufferReuse {
                 }),
             });
         let all = requests.allocations;
-        let needed = all.saturating_sub(reuses).max(1);
         Found::new(format!(
             "{} {all} allocations were asked of the driver; for {reuses} of them ({}; {} in all) a buffer of that size had been given back before.",
             facts.warm_up.0,
             share(reuses, all),
-            bytes(total)
+            bytes(requests.saved_bytes)
         ))
         .severity(Severity::Medium)
         .confidence(if facts.warm_up.1 { Confidence::High } else { Confidence::Low })
         .evidence("allocations", all, Unit::None)
         .evidence("of them such that reuse would save", reuses, Unit::None)
-        .evidence("allocations per buffer that is needed", approximate(all.into()) / approximate(needed.into()), Unit::None)
+        .evidence("allocations per buffer that is needed", requests.ratio().unwrap_or(1.0), Unit::None)
         .at(rows)
         .do_this("Keep buffers and use them again: a pool (cudaMallocAsync with a release threshold, RMM), or PyTorch's allocator without torch.cuda.empty_cache() in the loop.")
         .do_this("Where a caching allocator asks again and again, its memory is full or fragmented: expandable_segments:True, a smaller batch. What the calls cost is in the finding on allocation.")
@@ -154,9 +111,10 @@ impl Rule for BufferReuse {
 /// What the driver was asked for, in bytes: below 0 is given back. Of a framework's allocator that is by how much its reservation changes.
 fn asked(allocation: &Allocation, reserved: &mut BTreeMap<Owner, u64>) -> Option<(Owner, i64)> {
     let owner = (allocation.process, allocation.device?);
-    let Some(now) = allocation.reserved else {
-        return allocation.allocated.is_none().then_some((owner, allocation.bytes));
-    };
+    if let Some(kind) = allocation.kind {
+        return (kind != MemoryKind::DeviceStatic).then_some((owner, allocation.bytes));
+    }
+    let now = allocation.reserved?;
     let before = reserved.insert(owner, now).unwrap_or(now);
     let change = i64::try_from(now.abs_diff(before)).unwrap_or(i64::MAX);
     Some((owner, if now < before { -change } else { change }))
