@@ -2,6 +2,7 @@
 
 pub mod advice;
 pub mod allocations;
+pub mod buffers;
 pub mod collectives;
 pub mod compare;
 pub mod cpu_gpu;
@@ -16,6 +17,7 @@ pub mod kernel_types;
 pub mod kernels_per_stream;
 pub mod launch_patterns;
 pub mod launches;
+pub mod memory;
 pub mod mfu;
 pub mod module_loading;
 pub mod nsys_stats;
@@ -24,6 +26,7 @@ pub mod overlap;
 pub mod profiled_kernels;
 pub mod profiler;
 pub mod profiler_compile;
+pub mod profiler_memory;
 pub mod queue_length;
 pub mod ranks;
 pub mod stragglers;

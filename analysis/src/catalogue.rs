@@ -2,6 +2,7 @@
 
 use crate::analyses::advice::AdviceAnalysis;
 use crate::analyses::allocations::Allocations;
+use crate::analyses::buffers::Buffers;
 use crate::analyses::collectives::Collectives;
 use crate::analyses::compare::Compare;
 use crate::analyses::cpu_gpu::CpuGpu;
@@ -16,6 +17,7 @@ use crate::analyses::kernel_types::KernelTypes;
 use crate::analyses::kernels_per_stream::KernelsPerStream;
 use crate::analyses::launch_patterns::LaunchPatterns;
 use crate::analyses::launches::Launches;
+use crate::analyses::memory::Memory;
 use crate::analyses::mfu::Mfu;
 use crate::analyses::module_loading::ModuleLoading;
 use crate::analyses::nsys_stats as nsys;
@@ -25,6 +27,7 @@ use crate::analyses::overlap::Overlap;
 use crate::analyses::profiled_kernels::ProfiledKernels;
 use crate::analyses::profiler::{ProfilerHtaAnalysis, ProfilerKernelsAnalysis, ProfilerTimelineAnalysis};
 use crate::analyses::profiler_compile::ProfilerCompile;
+use crate::analyses::profiler_memory::ProfilerMemoryAnalysis;
 use crate::analyses::queue_length::QueueLength;
 use crate::analyses::ranks::Ranks;
 use crate::analyses::stragglers::Stragglers;
@@ -89,6 +92,9 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<ModuleLoading>(),
     &Definition::of::<Allocations>(),
     &Definition::of::<Threads>(),
+    &Definition::of::<Memory>(),
+    &Definition::of::<Buffers>(),
+    &Definition::of::<ProfilerMemoryAnalysis>(),
     &entries::EVENTS_CSV,
     &entries::EVENTS_PARQUET,
     &entries::SAMPLES_CSV,

@@ -14,8 +14,10 @@ pub enum Group {
     Advice,
     /// What GPUs did with their time.
     GpuTime,
-    /// What the host did: threads, API calls, synchronisation, allocation, collectives of several ranks.
+    /// What the host did: threads, API calls, synchronisation, calls that allocate, collectives of several ranks.
     Host,
+    /// What memory was given out, to whom and for how long.
+    Memory,
     /// Iterations, the critical path, utilisation of the hardware.
     Steps,
     /// Ranges, annotations and operators by name.
@@ -30,11 +32,12 @@ pub enum Group {
 
 impl Group {
     /// Every group, in the order of lists.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Overview,
         Self::Advice,
         Self::GpuTime,
         Self::Host,
+        Self::Memory,
         Self::Steps,
         Self::Operations,
         Self::Comparison,
@@ -49,6 +52,7 @@ impl Group {
             Self::Advice => "advice",
             Self::GpuTime => "gpu_time",
             Self::Host => "host",
+            Self::Memory => "memory",
             Self::Steps => "steps",
             Self::Operations => "operations",
             Self::Comparison => "comparison",
@@ -64,6 +68,7 @@ impl Group {
             Self::Advice => "Advice",
             Self::GpuTime => "GPU time",
             Self::Host => "Host",
+            Self::Memory => "Memory",
             Self::Steps => "Steps",
             Self::Operations => "Operations",
             Self::Comparison => "Comparison",

@@ -11,6 +11,7 @@ mod advice;
 mod captures;
 mod compare;
 mod host;
+mod memory;
 #[allow(dead_code, reason = "the suite of the readers uses all of it")]
 #[path = "../suite/nsys.rs"]
 mod nsys;
