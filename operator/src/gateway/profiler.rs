@@ -176,3 +176,11 @@ pub(crate) async fn profiler_hta(asked: Asked) -> Result<Response<Body>, Problem
 pub(crate) async fn profiler_compile(asked: Asked) -> Result<Response<Body>, Problem> {
     asked.answer("profiler-compile").await
 }
+
+/// `points`, each with `time_ms` and `allocated_mb`, `peak_allocated_mb` and `peak_time_ms`: the analysis `profiler-memory`, with its parameters.
+#[utoipa::path(method(get, head), path = "/api/profiler/memory", tag = "analyses",
+    params(ProfilerQuery, TransferHeaders),
+    responses((status = 200), (status = 206, description = "A part of it."), OfCapture, Transfer))]
+pub(crate) async fn profiler_memory(asked: Asked) -> Result<Response<Body>, Problem> {
+    asked.answer("profiler-memory").await
+}

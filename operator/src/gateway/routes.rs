@@ -93,6 +93,7 @@ fn documented() -> (axum::Router<Arc<Gateway>>, utoipa::openapi::OpenApi) {
         .routes(routes!(profiler::profiler_kernels))
         .routes(routes!(profiler::profiler_hta))
         .routes(routes!(profiler::profiler_compile))
+        .routes(routes!(profiler::profiler_memory))
         .split_for_parts();
     document::describe(&mut document);
     (router, document)
