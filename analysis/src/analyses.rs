@@ -9,6 +9,7 @@ pub mod cpu_gpu;
 pub mod critical_path;
 pub mod events;
 pub mod gpu_time;
+pub mod hlo_operations;
 pub mod host_sync;
 pub mod idle;
 pub mod iterations;

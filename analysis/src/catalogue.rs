@@ -9,6 +9,7 @@ use crate::analyses::cpu_gpu::CpuGpu;
 use crate::analyses::critical_path::CriticalPath;
 use crate::analyses::events::EventsAnalysis;
 use crate::analyses::gpu_time::GpuTime;
+use crate::analyses::hlo_operations::HloOperationsAnalysis;
 use crate::analyses::host_sync::HostSync;
 use crate::analyses::idle::Idle;
 use crate::analyses::iterations::Iterations;
@@ -77,6 +78,7 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<HostSync>(),
     &Definition::of::<OperationsAnalysis>(),
     &Definition::of::<OperationsProfileAnalysis>(),
+    &Definition::of::<HloOperationsAnalysis>(),
     &Definition::of::<ProfilerTimelineAnalysis>(),
     &Definition::of::<ProfilerKernelsAnalysis>(),
     &Definition::of::<ProfilerHtaAnalysis>(),

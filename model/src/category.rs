@@ -307,6 +307,15 @@ const MEMORY_OPTIONAL: &[ColumnId] = &[
     ColumnId::TfOp,
 ];
 
+/// On a processor XLA runs its operations on threads, where they look like annotations.
+const ANNOTATION_OPTIONAL: &[ColumnId] = &[
+    ColumnId::ExternalId,
+    ColumnId::ProgramId,
+    ColumnId::HloOp,
+    ColumnId::HloModule,
+    ColumnId::TfOp,
+];
+
 const OPERATOR_OPTIONAL: &[ColumnId] = &[
     ColumnId::ForwardThread,
     ColumnId::Flops,
@@ -446,7 +455,7 @@ impl Category {
             | Self::CudaMemcpyOther
             | Self::CudaMemset => MEMORY_OPTIONAL,
             Self::CudaApi => &[ColumnId::ExternalId, ColumnId::ReturnValue],
-            Self::Annotation => &[ColumnId::ExternalId],
+            Self::Annotation => ANNOTATION_OPTIONAL,
             Self::NvtxRange => &[ColumnId::RangeCategory],
             Self::CpuOp => OPERATOR_OPTIONAL,
             Self::DeviceOp => DEVICE_OPTIONAL,

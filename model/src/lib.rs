@@ -7,6 +7,7 @@ mod category;
 mod counter;
 mod events;
 mod figures;
+pub mod hlo;
 mod kernel_profile;
 mod lod;
 mod losses;
@@ -15,6 +16,7 @@ mod parents;
 mod program;
 mod row;
 mod row_major;
+pub mod wire;
 
 pub use allocation::Allocation;
 pub use category::{Category, ColumnId, Width};

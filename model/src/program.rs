@@ -1,5 +1,7 @@
 //! Compiled programs that work on a device belongs to.
 
+use crate::hlo;
+
 /// A compiled program (HLO module), as the compiler hands it to the profiler.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Program {
@@ -9,4 +11,11 @@ pub struct Program {
     pub id: u64,
     /// An `xla.HloProto` message.
     pub proto: Vec<u8>,
+}
+
+impl Program {
+    /// The module in its message.
+    pub fn module(&self) -> Result<hlo::Module, hlo::ReadError> {
+        hlo::read(&self.proto)
+    }
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::{ncu, nsys_report, xplane};
+use crate::{hlo, model, ncu, nsys_report, xplane};
 
 /// Bytes of the begin of a file, inflated where it is gzip, that tell its format.
 const BEGIN: u64 = 64 << 10;
@@ -24,6 +24,10 @@ pub enum Format {
     Kineto,
     /// An `XSpace` message of JAX, XLA or TensorFlow.
     XPlane,
+    /// An `HloProto` message of XLA: a compiled program (`.hlo.pb` of a dump).
+    Hlo,
+    /// A compiled program as text, which is not read.
+    HloText,
     /// A report of Nsight Compute (`.ncu-rep`), which only ncu opens.
     NcuReport,
     /// A page of such a report as CSV.
@@ -31,12 +35,13 @@ pub enum Format {
 }
 
 /// First bytes of the formats that have some of their own.
-const MAGIC: [(&[u8], Format); 5] = [
+const MAGIC: [(&[u8], Format); 6] = [
     (b"\x89HDF\r\n\x1a\n", Format::Hdf5),
     (b"SQLite format 3\0", Format::Sqlite),
     (nsys_report::MAGIC, Format::NsysReport),
     (nsys_report::STREAM_MAGIC, Format::NsysStream),
     (ncu::REPORT, Format::NcuReport),
+    (hlo::TEXT, Format::HloText),
 ];
 
 /// The format of the file at `path`; `None` for one that is of none of them. Looks at the first bytes alone, so that it may be
@@ -58,6 +63,7 @@ fn of(begin: &[u8]) -> Option<Format> {
     [
         (is_json(begin), Format::Kineto),
         (xplane::begins_like_a_space(begin), Format::XPlane),
+        (model::hlo::begins_like_a_program(begin), Format::Hlo),
         (ncu::header(begin).is_some(), Format::NcuCsv),
     ]
     .into_iter()

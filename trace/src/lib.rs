@@ -53,6 +53,7 @@ pub mod convert;
 mod detect;
 #[cfg(feature = "hdf5")]
 mod hdf5_io;
+pub mod hlo;
 pub mod kineto;
 mod limits;
 pub mod ncu;
@@ -71,13 +72,14 @@ mod sqlite_io;
 pub mod timeline_file;
 pub mod transform;
 mod version;
-mod wire;
+
 pub mod xplane;
 
 #[cfg(feature = "hdf5")]
 pub use convert::convert;
 pub use detect::{Format, detect};
 pub use flopwatch_model as model;
+use flopwatch_model::wire;
 pub use limits::ReadLimits;
 #[cfg(feature = "hdf5")]
 pub use nsys::copy_category;

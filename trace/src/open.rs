@@ -9,7 +9,7 @@ use crate::model::Capture;
 #[cfg(feature = "sqlite")]
 use crate::nsys_sqlite;
 use crate::version;
-use crate::{kineto, ncu, nsys_report, xplane};
+use crate::{hlo, kineto, ncu, nsys_report, xplane};
 #[cfg(feature = "hdf5")]
 use crate::{nsys_hdf, timeline_file};
 
@@ -26,8 +26,8 @@ pub enum ReadError {
     },
     /// It is of no format that is known here.
     #[error(
-        "{path}: no format that is read: neither an export or report of Nsight Systems, a Chrome trace, an XPlane, a report of Nsight \
-         Compute or its CSV, nor a timeline file"
+        "{path}: no format that is read: neither an export or report of Nsight Systems, a Chrome trace, an XPlane, an HLO dump, a \
+         report of Nsight Compute or its CSV, nor a timeline file"
     )]
     Unknown {
         /// Path of what was to be read, as the caller gave it.
@@ -47,6 +47,19 @@ pub enum ReadError {
     /// An XPlane profile cannot be read.
     #[error(transparent)]
     XPlane(#[from] xplane::ReadError),
+    /// A compiled program cannot be read.
+    #[error(transparent)]
+    Hlo(#[from] hlo::ReadError),
+    /// A compiled program as text, which this crate does not parse.
+    #[error(
+        "{path}: a compiled program as text: give the {message} beside it, which XLA writes with `--xla_dump_hlo_as_proto` in XLA_FLAGS"
+    )]
+    HloText {
+        /// Path of what was to be read, as the caller gave it.
+        path: PathBuf,
+        /// Name of the message that XLA writes beside it.
+        message: String,
+    },
     /// A report of Nsight Compute, or its CSV, cannot be read.
     #[error(transparent)]
     Ncu(#[from] ncu::ReadError),
@@ -113,6 +126,8 @@ pub fn open(path: &Path, limits: &ReadLimits) -> Result<Opened, ReadError> {
         Some(Format::Sqlite) => nsys_sqlite::read(path, limits)?,
         Some(Format::Kineto) => kineto::read(path, limits)?,
         Some(Format::XPlane) => xplane::read(path, limits)?,
+        Some(Format::Hlo) => hlo::read(path, limits)?,
+        Some(Format::HloText) => return Err(hlo_text(path)),
         Some(Format::NcuCsv | Format::NcuReport) => ncu::read(path, limits)?,
         Some(Format::NsysReport) => return Err(nsys_report(path)),
         Some(Format::NsysStream) => return Err(ReadError::Stream { path: path.to_owned() }),
@@ -131,6 +146,14 @@ pub fn open(path: &Path, limits: &ReadLimits) -> Result<Opened, ReadError> {
 /// What the file at `path` holds, whatever it is; see [`open`].
 pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
     Ok(open(path, limits)?.capture)
+}
+
+fn hlo_text(path: &Path) -> ReadError {
+    let name = path.file_stem().unwrap_or_default();
+    ReadError::HloText {
+        path: path.to_owned(),
+        message: format!("{}.hlo.pb", name.to_string_lossy()),
+    }
 }
 
 fn nsys_report(path: &Path) -> ReadError {

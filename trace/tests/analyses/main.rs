@@ -10,6 +10,7 @@
 mod advice;
 mod captures;
 mod compare;
+mod hlo;
 mod host;
 mod memory;
 #[allow(dead_code, reason = "the suite of the readers uses all of it")]

@@ -17,6 +17,7 @@ mod file;
 mod formats;
 mod fuzz;
 mod h5py;
+mod hlo;
 mod independent;
 mod kineto;
 mod lod;

@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use flopwatch_trace::model::Capture;
-use flopwatch_trace::{ReadLimits, kineto, ncu, nsys_hdf, nsys_sqlite, read, timeline_file, xplane};
+use flopwatch_analysis::measures::hlo_program::HloPrograms;
+use flopwatch_trace::model::{Capture, Timeline};
+use flopwatch_trace::{ReadLimits, hlo, kineto, ncu, nsys_hdf, nsys_sqlite, read, timeline_file, xplane};
 
 use crate::export::Schema;
 use crate::nsys::{self, corpus};
 use crate::sample::sample;
-use crate::{formats, kineto as traces, ncu_report, xplane as profiles};
+use crate::{formats, hlo as programs, kineto as traces, ncu_report, xplane as profiles};
 
 /// Longest file of the corpus that is damaged, in bytes: what is large is slow, and no more telling.
 const LONGEST: u64 = 400 << 10;
@@ -126,6 +127,20 @@ pub(super) const ALL: &[Target] = &[
             seeds.push(plain(profiles::space("forward")));
             seeds
         },
+    },
+    Target {
+        name: "hlo",
+        read: |path| {
+            let capture = hlo::read(path, &limits()).map_err(text)?;
+            // What looks into a program has it damaged too.
+            let timeline = Timeline {
+                capture,
+                ..Timeline::default()
+            };
+            let _ = HloPrograms::of(&timeline);
+            Ok(timeline.capture)
+        },
+        seeds: || vec![plain(programs::program("jit_f").0)],
     },
     Target {
         name: "ncu-csv",

@@ -2,11 +2,11 @@
 
 /// A message is damaged: its offset from the begin of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Damage(pub(super) usize);
+pub struct Damage(pub usize);
 
 /// A field's value by its wire type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Value<'a> {
+pub enum Value<'a> {
     /// Integers, which a reader takes as signed or unsigned.
     Number(u64),
     /// Eight bytes, here always a double.
@@ -18,42 +18,52 @@ pub(crate) enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    pub(crate) fn number(self) -> Option<u64> {
+    /// The integer that it is.
+    pub fn number(self) -> Option<u64> {
         match self {
             Self::Number(number) => Some(number),
             Self::Fixed(_) | Self::Fixed32(_) | Self::Bytes(_) => None,
         }
     }
 
-    pub(crate) fn message(self) -> Option<Message<'a>> {
+    /// The string, bytes or message that it is.
+    pub fn message(self) -> Option<Message<'a>> {
         match self {
             Self::Bytes(message) => Some(message),
             Self::Number(_) | Self::Fixed(_) | Self::Fixed32(_) => None,
         }
     }
 
-    pub(crate) fn bytes(self) -> Option<&'a [u8]> {
+    /// The bytes of [`Value::message`].
+    pub fn bytes(self) -> Option<&'a [u8]> {
         self.message().map(|message| message.bytes)
     }
 }
 
 /// The bytes of a message, and where they begin in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Message<'a> {
-    pub(crate) bytes: &'a [u8],
-    pub(crate) offset: usize,
+pub struct Message<'a> {
+    /// The message itself.
+    pub bytes: &'a [u8],
+    /// Where it begins in the file.
+    pub offset: usize,
 }
 
 impl<'a> Message<'a> {
     /// Its fields in order. The first damage ends them.
-    pub(crate) fn fields(self) -> Fields<'a> {
+    pub fn fields(self) -> Fields<'a> {
         Fields { message: self, at: 0 }
+    }
+
+    /// The integers of a packed list in order. The first damage ends them.
+    pub fn packed(self) -> Packed<'a> {
+        Packed(self.fields())
     }
 }
 
 /// The fields of a message: number and value.
 #[derive(Debug, Clone)]
-pub(crate) struct Fields<'a> {
+pub struct Fields<'a> {
     message: Message<'a>,
     at: usize,
 }
@@ -117,6 +127,27 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
+/// The integers of a packed list.
+#[derive(Debug, Clone)]
+pub struct Packed<'a>(Fields<'a>);
+
+impl Iterator for Packed<'_> {
+    type Item = Result<u64, Damage>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let fields = &mut self.0;
+        if fields.at >= fields.message.bytes.len() {
+            return None;
+        }
+        let at = fields.message.offset + fields.at;
+        if let Some(number) = fields.varint() {
+            return Some(Ok(number));
+        }
+        fields.at = fields.message.bytes.len();
+        Some(Err(Damage(at)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,6 +172,13 @@ mod tests {
             (4, Value::Fixed32(0x0403_0201)),
         ];
         assert_eq!(fields(&bytes), expected.map(Ok));
+    }
+
+    #[test]
+    fn packed_integers_follow_one_another() {
+        let packed = |bytes| Message { bytes, offset: 7 }.packed().collect::<Vec<_>>();
+        assert_eq!(packed(&[1, 0x96, 0x01]), [Ok(1), Ok(150)]);
+        assert_eq!(packed(&[1, 0x96]), [Ok(1), Err(Damage(8))]);
     }
 
     #[test]

@@ -1,0 +1,54 @@
+//! Operations whose figures can be added up by hand.
+
+use super::*;
+use crate::model::{Category, ColumnId, Device, Row, Track};
+use crate::testing::Trace;
+
+#[test]
+fn what_the_profiler_states_gives_rates_and_the_side_of_the_ridge() {
+    let mut trace = Trace::new();
+    trace.device(Device {
+        peak_bandwidth: Some(100_000_000_000),
+        peak_flops: [("any".to_owned(), 1_000_000_000_000)].into(),
+        ..Device::default()
+    });
+    let row = trace.row(Row {
+        capture: 0,
+        machine: 0,
+        process: 0,
+        track: Track::Device,
+        device: Some(0),
+        context: None,
+        stream: None,
+        thread: None,
+        label: "/device:TPU:0 XLA Ops".to_owned(),
+    });
+    // Per run 2,000 FLOP of 100 bytes in 10 ns, and 100 FLOP of 100 bytes in 5 ns; the ridge is at 10 FLOP per byte.
+    for (name, flops, start, end) in [
+        ("dot.1", 2_000, 0, 10),
+        ("dot.1", 2_000, 20, 30),
+        ("add.2", 100, 40, 45),
+    ] {
+        let event = trace.event(Category::DeviceOp, row, name, start, end);
+        trace.number(event, ColumnId::Flops, flops);
+        trace.number(event, ColumnId::Bytes, 100);
+    }
+    let found = of(&trace.build(), &HloOperationsParams::default());
+    let [dot, add] = &found.rows[..] else {
+        panic!("two operations: {:?}", found.rows)
+    };
+    assert_eq!((dot.occurrences, dot.flops, dot.bytes), (2, Some(2_000), Some(100)));
+    assert_eq!(dot.flops_per_second, Some(4_000.0 / 20.0 * 1e9));
+    assert_eq!((dot.intensity, dot.bound), (Some(20.0), Some(HloBound::Compute)));
+    assert_eq!((add.intensity, add.bound), (Some(1.0), Some(HloBound::Memory)));
+    assert_eq!((dot.self_ratio, add.self_ratio), (Some(0.8), Some(0.2)));
+    assert_eq!(dot.flops_source, Some(HloFigureSource::Profiler));
+    assert_eq!(found.self_ns, 25);
+}
+
+#[test]
+fn a_capture_without_programs_says_so() {
+    let found = of(&Timeline::default(), &HloOperationsParams::default());
+    assert!(found.rows.is_empty());
+    assert_eq!(found.not_captured.len(), 2);
+}

@@ -1,0 +1,175 @@
+//! Compiled programs of our own making, whole and damaged.
+
+use std::path::Path;
+
+use flopwatch_trace::model::hlo::{self, HeapEventKind, ReadError};
+use flopwatch_trace::{Format, ReadLimits, detect, read};
+
+use crate::message::{self, Message};
+
+fn shape(element: u64, dimensions: &[u8]) -> Message {
+    message::new().number(2, element).bytes(3, dimensions)
+}
+
+fn instruction(name: &str, opcode: &str, id: u64, shape: &Message) -> Message {
+    message::new()
+        .text(1, name)
+        .text(2, opcode)
+        .message(3, shape)
+        .number(35, id)
+}
+
+/// `y = x · x` of a 2 × 2 matrix in a fusion, with a plan of its memory.
+pub(crate) fn program(name: &str) -> Message {
+    let matrix = shape(11, &[2, 2]);
+    let dot = instruction("dot.2", "dot", 2, &matrix)
+        .bytes(36, &[1, 1])
+        .message(30, &message::new().bytes(1, &[1]).bytes(2, &[0]))
+        .message(7, &message::new().text(2, "jit(f)/dot_general").number(15, 1));
+    let inside = message::new()
+        .text(1, "fused")
+        .message(2, &instruction("p.1", "parameter", 1, &matrix))
+        .message(2, &dot)
+        .number(5, 1)
+        .number(6, 2);
+    let fusion = instruction("fusion.4", "fusion", 4, &matrix)
+        .text(11, "kLoop")
+        .bytes(36, &[3])
+        .bytes(38, &[1]);
+    let main = message::new()
+        .text(1, "main")
+        .message(2, &instruction("x.3", "parameter", 3, &matrix))
+        .message(2, &fusion)
+        .number(5, 2)
+        .number(6, 4);
+    let frames = message::new()
+        .text(1, "model.py")
+        .text(2, "f")
+        .message(3, &message::new().number(1, 1).number(2, 1).number(3, 12))
+        .message(4, &message::new().number(1, 1));
+    let module = message::new()
+        .text(1, name)
+        .text(2, "main")
+        .message(3, &inside)
+        .message(3, &main)
+        .number(5, 77)
+        .number(6, 2)
+        .message(7, &message::new().message(1, &message::new().number(1, 2)))
+        .message(17, &frames);
+    let buffer = message::new()
+        .number(1, 9)
+        .number(2, 16)
+        .message(3, &message::new().number(4, 4));
+    let allocation = message::new()
+        .number(1, 0)
+        .number(2, 16)
+        .number(7, 1)
+        .message(9, &message::new().number(1, 9).number(3, 16));
+    let event = |kind| message::new().number(1, kind).number(2, 9).text(4, "fusion.4");
+    let trace = message::new().message(1, &event(0)).message(1, &event(1));
+    let plan = message::new()
+        .message(1, &buffer)
+        .message(3, &allocation)
+        .message(4, &trace);
+    message::new().message(1, &module).message(3, &plan)
+}
+
+fn written(bytes: &[u8], look: impl FnOnce(&Path)) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("module_0001.jit_f.before_optimizations.txt");
+    std::fs::write(&path, bytes).unwrap();
+    look(&path);
+}
+
+#[test]
+fn a_program_is_read_with_its_instructions_lines_and_memory() {
+    written(&program("jit_f").0, |path| {
+        assert_eq!(detect(path).unwrap(), Some(Format::Hlo));
+        let capture = read(path, &ReadLimits::default()).unwrap();
+        let [program] = &capture.programs[..] else {
+            panic!("one program")
+        };
+        assert_eq!((program.name.as_str(), program.id), ("jit_f", 77));
+        let module = program.module().unwrap();
+        assert!(module.is_scheduled);
+        let entry = module.entry_computation().unwrap();
+        assert_eq!((entry.name.as_str(), entry.instructions.len()), ("main", 2));
+        let fusion = module.instruction(4).unwrap();
+        assert_eq!(
+            (fusion.fusion_kind.as_str(), fusion.shape.to_string().as_str()),
+            ("kLoop", "f32[2,2]")
+        );
+        let inside = module.computation(fusion.called[0]).unwrap();
+        let dot = module.instruction(inside.root).unwrap();
+        assert_eq!((dot.opcode.as_str(), &dot.contracting[..]), ("dot", &[1][..]));
+        assert_eq!(dot.op_name, "jit(f)/dot_general");
+        let lines: Vec<_> = module.frames.stack(dot.stack_frame).collect();
+        assert_eq!(
+            lines,
+            [hlo::Frame {
+                file: "model.py",
+                function: "f",
+                line: 12
+            }]
+        );
+        let buffers = module.buffers.unwrap();
+        assert_eq!(
+            (buffers.logical[0].bytes, buffers.allocations[0].assigned[0].buffer),
+            (16, 9)
+        );
+        let kinds: Vec<_> = buffers.traces[0].events.iter().map(|event| event.kind).collect();
+        assert_eq!(kinds, [HeapEventKind::Allocate, HeapEventKind::Free]);
+    });
+}
+
+#[test]
+fn a_program_that_is_cut_off_anywhere_is_no_program_or_says_where() {
+    let whole = program("jit_f").0;
+    let mut whole_without_plan = 0;
+    for end in 0..whole.len() {
+        match hlo::read(&whole[..end]) {
+            // The module is whole, and its plan is not there yet.
+            Ok(module) => {
+                assert!(module.buffers.is_none(), "cut at {end}");
+                whole_without_plan += 1;
+            }
+            Err(ReadError::Damaged { offset }) => assert!(offset <= end, "cut at {end}"),
+            Err(error) => assert!(end == 0 && error == ReadError::NoModule, "cut at {end}: {error}"),
+        }
+    }
+    assert_eq!(whole_without_plan, 1);
+}
+
+#[test]
+fn a_text_is_refused_with_the_file_to_give_instead() {
+    written(b"HloModule jit_f, entry_computation_layout={()->f32[]}", |path| {
+        let error = read(path, &ReadLimits::default()).unwrap_err().to_string();
+        assert!(
+            error.contains("module_0001.jit_f.before_optimizations.hlo.pb"),
+            "{error}"
+        );
+    });
+}
+
+#[test]
+fn a_program_with_a_secret_is_refused() {
+    let name = "jit_AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+    written(&program(name).0, |path| {
+        let error = read(path, &ReadLimits::default()).unwrap_err().to_string();
+        assert!(error.contains("secret") && !error.contains("wJalr"), "{error}");
+    });
+}
+
+#[test]
+fn shapes_in_shapes_without_end_are_refused() {
+    let mut nested = shape(11, &[1]);
+    for _ in 0..40 {
+        nested = message::new().number(2, 13).message(4, &nested);
+    }
+    let main = message::new()
+        .message(2, &instruction("t", "tuple", 1, &nested))
+        .number(5, 1);
+    let module = message::new().text(1, "m").text(2, "main").message(3, &main);
+    let error = hlo::read(&message::new().message(1, &module).0).unwrap_err();
+    assert!(matches!(error, ReadError::TooDeep { .. }), "{error}");
+}
