@@ -8,6 +8,8 @@ pub mod compare;
 pub mod cpu_gpu;
 pub mod critical_path;
 pub mod events;
+pub mod flame_difference;
+pub mod flame_graph;
 pub mod gpu_time;
 pub mod hlo_operations;
 pub mod host_sync;

@@ -8,6 +8,8 @@ use crate::analyses::compare::Compare;
 use crate::analyses::cpu_gpu::CpuGpu;
 use crate::analyses::critical_path::CriticalPath;
 use crate::analyses::events::EventsAnalysis;
+use crate::analyses::flame_difference::{FlameDifferenceAnalysis, FlameDifferencePprof};
+use crate::analyses::flame_graph::{FlameFolded, FlameGraphAnalysis, FlamePprof, FlameSpeedscope};
 use crate::analyses::gpu_time::GpuTime;
 use crate::analyses::hlo_operations::HloOperationsAnalysis;
 use crate::analyses::host_sync::HostSync;
@@ -97,6 +99,12 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<Memory>(),
     &Definition::of::<Buffers>(),
     &Definition::of::<ProfilerMemoryAnalysis>(),
+    &Definition::of::<FlameGraphAnalysis>(),
+    &Definition::of::<FlameDifferenceAnalysis>(),
+    &Definition::of_file::<FlameFolded>(),
+    &Definition::of_file::<FlamePprof>(),
+    &Definition::of_file::<FlameSpeedscope>(),
+    &Definition::of_file::<FlameDifferencePprof>(),
     &entries::EVENTS_CSV,
     &entries::EVENTS_PARQUET,
     &entries::SAMPLES_CSV,

@@ -76,6 +76,29 @@ pub trait Analysis {
     }
 }
 
+/// An analysis whose result is a file for another program.
+pub trait FileAnalysis {
+    /// As [`Analysis::NAME`].
+    const NAME: &'static str;
+    /// As [`Analysis::VERSION`].
+    const VERSION: u32;
+    /// As [`Analysis::ABOUT`].
+    const ABOUT: &'static str;
+    /// As [`Analysis::INPUTS`].
+    const INPUTS: InputCount;
+    /// As [`Analysis::NEEDS`].
+    const NEEDS: Needs;
+    /// The file's media type.
+    const MEDIA_TYPE: &'static str;
+    /// How the file is called.
+    const FILE_NAME: &'static str;
+    /// As [`Analysis::Params`].
+    type Params: DeserializeOwned + Serialize + JsonSchema + Default;
+
+    /// Writes the file. After an error `out` holds a part.
+    fn write(inputs: &Inputs<'_>, params: &Self::Params, out: &mut dyn Write) -> Result<(), AnalysisError>;
+}
+
 /// No parameters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -191,10 +214,13 @@ pub enum AnalysisError {
 
 type Run = fn(&Inputs<'_>, &Parameters, Format, &mut (dyn Write + Send)) -> Result<Report, AnalysisError>;
 
+type WriteFile = fn(&Inputs<'_>, &Parameters, &mut (dyn Write + Send)) -> Result<Report, AnalysisError>;
+
 /// Who makes the result.
 #[derive(Debug, Clone, Copy)]
 enum Maker {
     Analysis(Run),
+    File(WriteFile),
     Export(Export),
 }
 
@@ -241,6 +267,27 @@ impl Definition {
             },
             complete: complete::<A::Params>,
             maker: Maker::Analysis(run::<A>),
+        }
+    }
+
+    /// The definition of the file of `F`.
+    pub const fn of_file<F: FileAnalysis>() -> Self {
+        Self {
+            name: F::NAME,
+            version: F::VERSION,
+            about: F::ABOUT,
+            group: Group::Exports,
+            inputs: F::INPUTS,
+            needs: F::NEEDS,
+            parameters: schema_of::<F::Params>,
+            result: ResultType::File {
+                media_type: F::MEDIA_TYPE,
+                file_name: F::FILE_NAME,
+                artifact: false,
+                may_be_absent: false,
+            },
+            complete: complete::<F::Params>,
+            maker: Maker::File(write_file::<F>),
         }
     }
 
@@ -320,7 +367,10 @@ impl Definition {
         let inputs = accepted.ok_or_else(wrong)?;
         match self.maker {
             Maker::Analysis(run) => run(&inputs, parameters, format, out),
-            Maker::Export(_) if format != Format::Json => Err(AnalysisError::NoPage { name: self.name }),
+            Maker::Export(_) | Maker::File(_) if format != Format::Json => {
+                Err(AnalysisError::NoPage { name: self.name })
+            }
+            Maker::File(write) => write(&inputs, parameters, out),
             Maker::Export(export) => Ok(export.write(inputs.first_input(), out)?),
         }
     }
@@ -332,6 +382,19 @@ fn schema_of<T: JsonSchema>() -> Schema {
 
 fn complete<P: DeserializeOwned + Serialize>(given: Value) -> serde_json::Result<Value> {
     serde_json::to_value(serde_json::from_value::<P>(given)?)
+}
+
+fn write_file<F: FileAnalysis>(
+    inputs: &Inputs<'_>,
+    parameters: &Parameters,
+    out: &mut (dyn Write + Send),
+) -> Result<Report, AnalysisError> {
+    let wrong = |source| AnalysisError::Parameters { name: F::NAME, source };
+    let params: F::Params = serde_json::from_value(parameters.to_value()).map_err(wrong)?;
+    let mut out = io::BufWriter::new(out);
+    F::write(inputs, &params, &mut out)?;
+    out.flush()?;
+    Ok(Report::default())
 }
 
 fn run<A: Analysis>(

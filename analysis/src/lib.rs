@@ -23,6 +23,8 @@ pub mod page;
 mod parameters;
 #[cfg(test)]
 mod properties;
+#[cfg(feature = "export")]
+mod protobuf;
 mod request;
 pub mod summary;
 mod tabular;
@@ -33,7 +35,7 @@ pub mod typescript;
 
 pub use flopwatch_model as model;
 
-pub use definition::{Analysis, AnalysisError, Definition, InputCount, NoParameters, Report, ResultType};
+pub use definition::{Analysis, AnalysisError, Definition, FileAnalysis, InputCount, NoParameters, Report, ResultType};
 pub use format::Format;
 pub use group::Group;
 pub use input::{Input, Inputs, Totals};

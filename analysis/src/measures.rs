@@ -11,6 +11,7 @@ pub mod coverage;
 pub mod critical_path;
 pub mod enclosing;
 pub mod exclusive_time;
+pub mod flame;
 pub mod gap;
 pub mod gpu;
 pub mod hlo_cost;

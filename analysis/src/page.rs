@@ -7,6 +7,7 @@ pub(crate) mod category;
 pub mod csv;
 mod document;
 pub(crate) mod figure;
+mod flame;
 pub mod html;
 mod printable;
 pub mod text;
@@ -48,6 +49,8 @@ pub enum Block {
     Bars(Bars),
     /// Values over time.
     Lines(Lines),
+    /// A flame graph.
+    Flame(Flame),
 }
 
 /// A paragraph.
@@ -347,6 +350,39 @@ pub struct Lines {
     pub series: Vec<Series>,
 }
 
+/// A flame graph: frames inside frames, each as wide as its value. Its frames are lists of equal length, a frame behind those around it, and
+/// beside each other the largest first; the first frame is all.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "PageFlame")]
+pub struct Flame {
+    /// Its heading.
+    pub title: String,
+    /// How values are shown.
+    pub unit: Unit,
+    /// Kinds of frames, each with a colour.
+    pub kinds: Vec<String>,
+    /// Names of frames.
+    pub names: Vec<String>,
+    /// The kind of each name.
+    pub name_kind: Vec<u32>,
+    /// The name of each frame.
+    pub name: Vec<u32>,
+    /// How many frames are around each.
+    pub depth: Vec<u32>,
+    /// The value of each, with the frames inside it. Of a difference it is what both captures have together.
+    pub value: Vec<u64>,
+    /// The value of each without the frames inside it.
+    pub own: Vec<u64>,
+    /// Of a difference, what the first capture has of each value; otherwise empty.
+    pub before: Vec<u64>,
+    /// When each first began, in ns since the session's start; empty where no frame is at a place.
+    pub start_ns: Vec<u64>,
+    /// When that ended; what ends where it begins is at no place.
+    pub end_ns: Vec<u64>,
+    /// Frames that are too small to be here: their frame shows a gap.
+    pub left_out: u64,
+}
+
 impl Page {
     /// Whether something was not captured and no table has a row: sentences say so then, and empty tables and bars of nothing are not drawn.
     pub(crate) fn lacks_all(&self) -> bool {
@@ -390,6 +426,11 @@ impl Page {
     /// Adds bars.
     pub fn bars(&mut self, bars: Bars) {
         self.blocks.push(Block::Bars(bars));
+    }
+
+    /// Adds a flame graph.
+    pub fn flame(&mut self, flame: Flame) {
+        self.blocks.push(Block::Flame(flame));
     }
 
     /// Adds values over time.

@@ -5,17 +5,16 @@
 //! work on the GPU. Series are counter tracks. Times count from the session's start.
 
 mod fields;
-mod message;
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 
 use self::fields::{annotation, counter, event, interned, packet, process, trace, track};
-use self::message::Message;
 use super::nesting::{ByRow, Placed, Step};
 use super::tracks::{self, ProcessKey};
 use super::{ExportError, Exported};
 use crate::model::{Category, ColumnId, CounterSeries, Events, Timeline, index};
+use crate::protobuf::Message;
 
 /// All packets are of one sequence, which a writer of a trace numbers as it likes.
 const SEQUENCE: u64 = 1;

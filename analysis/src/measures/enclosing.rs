@@ -33,6 +33,23 @@ impl Threads {
         Self { of_row, count }
     }
 
+    /// The same, and those that sources give no number but a label, as traces of PyTorch do whose numbers of threads overflow: rows of the CPU with
+    /// one label are of one thread.
+    pub fn by_label_too(timeline: &Timeline) -> Self {
+        let mut threads = Self::of(timeline);
+        let mut known = HashMap::new();
+        for (row, number) in timeline.capture.rows.iter().zip(&mut threads.of_row) {
+            if number.is_none() && row.device.is_none() {
+                let key = (row.capture, row.machine, row.process, row.label.as_str());
+                *number = Some(*known.entry(key).or_insert_with(|| {
+                    threads.count += 1;
+                    threads.count - 1
+                }));
+            }
+        }
+        threads
+    }
+
     /// The thread that a row belongs to; `None` of a row of a GPU and of one without a thread.
     pub fn of_row(&self, row: u32) -> Option<u32> {
         self.of_row.get(index(row)).copied().flatten()
@@ -233,6 +250,40 @@ mod tests {
         assert_eq!(launched.busy_ns(thread, range), 60);
         assert_eq!((launched.matched(), launched.unmatched()), (4, 1));
         assert_eq!(threads.of_row(stream), None);
+    }
+
+    #[test]
+    fn threads_without_a_number_are_known_by_their_label() {
+        let mut trace = Trace::new();
+        let numbered = trace.thread(1, 10, Track::CudaApi);
+        let stream = trace.stream(1, 0, 7);
+        let mut labelled = |label: &str, track| {
+            let row = crate::model::Row {
+                capture: 0,
+                machine: 0,
+                process: 1,
+                track,
+                device: None,
+                context: None,
+                stream: None,
+                thread: None,
+                label: label.to_owned(),
+            };
+            trace.row(row)
+        };
+        let (api, op) = (
+            labelled("thread -9", Track::CudaApi),
+            labelled("thread -9", Track::CpuOp),
+        );
+        let other = labelled("thread -8", Track::CpuOp);
+        let timeline = trace.build();
+        let threads = Threads::by_label_too(&timeline);
+        let of = |row| threads.of_row(row);
+        assert_eq!(
+            (of(numbered), of(api), of(op), of(other), of(stream)),
+            (Some(0), Some(1), Some(1), Some(2), None)
+        );
+        assert_eq!((threads.count(), Threads::of(&timeline).count()), (3, 1));
     }
 
     proptest! {

@@ -4,6 +4,7 @@
 //! that are in it.
 
 mod chart;
+mod flame;
 
 use std::fmt::{self, Write as _};
 
@@ -41,7 +42,8 @@ const SCRIPT: &str = include_str!("html/sort.js");
 pub fn render(document: &Document) -> String {
     let page = &document.page;
     let mut out = String::new();
-    head(&mut out, &page.title);
+    let has_flame = page.blocks.iter().any(|block| matches!(block, Block::Flame(_)));
+    head(&mut out, &page.title, has_flame);
     out.push_str("<header>\n<h1>");
     text(&mut out, &page.title);
     out.push_str("</h1>\n");
@@ -59,7 +61,7 @@ pub fn render(document: &Document) -> String {
     let lacks_all = page.lacks_all();
     for block in &page.blocks {
         match block {
-            Block::Table(_) | Block::Bars(_) if lacks_all => {}
+            Block::Table(_) | Block::Bars(_) | Block::Flame(_) if lacks_all => {}
             Block::Text(paragraph) => {
                 out.push_str("<section>");
                 title(&mut out, &paragraph.title);
@@ -79,23 +81,34 @@ pub fn render(document: &Document) -> String {
             }
             Block::Bars(bars) => chart::bars(&mut out, bars),
             Block::Lines(lines) => chart::lines(&mut out, lines),
+            Block::Flame(flame) => flame::flame(&mut out, flame),
         }
     }
     out.push_str("</main>\n");
     made_by(&mut out, document);
     out.push_str("<script>");
     out.push_str(SCRIPT);
-    out.push_str("</script>\n</body>\n</html>\n");
+    out.push_str("</script>\n");
+    if has_flame {
+        out.push_str("<script type=\"module\">");
+        out.push_str(flame::SCRIPT);
+        out.push_str("</script>\n");
+    }
+    out.push_str("</body>\n</html>\n");
     out
 }
 
-fn head(out: &mut String, page_title: &str) {
+fn head(out: &mut String, page_title: &str, has_flame: bool) {
     out.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    let digest = |text: &str| format!("'sha256-{}'", base64(&Sha256::digest(text)));
+    let (mut styles, mut scripts) = (digest(STYLE), digest(SCRIPT));
+    if has_flame {
+        styles = format!("{styles} {}", digest(flame::STYLE));
+        scripts = format!("{scripts} {}", digest(flame::SCRIPT));
+    }
     let policy = format!(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; base-uri 'none'; form-action 'none'; \
-         style-src 'sha256-{}'; script-src 'sha256-{}'\">\n",
-        base64(&Sha256::digest(STYLE)),
-        base64(&Sha256::digest(SCRIPT))
+         style-src {styles}; script-src {scripts}\">\n"
     );
     out.push_str(&policy);
     out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
@@ -103,7 +116,13 @@ fn head(out: &mut String, page_title: &str) {
     text(out, page_title);
     out.push_str(" · Flopwatch</title>\n<style>");
     out.push_str(STYLE);
-    out.push_str("</style>\n</head>\n<body>\n");
+    out.push_str("</style>\n");
+    if has_flame {
+        out.push_str("<style>");
+        out.push_str(flame::STYLE);
+        out.push_str("</style>\n");
+    }
+    out.push_str("</head>\n<body>\n");
 }
 
 fn captures(out: &mut String, inputs: &[Heading]) {

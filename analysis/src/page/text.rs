@@ -25,7 +25,7 @@ pub fn render(page: &Page) -> String {
     }
     let lacks_all = page.lacks_all();
     for block in &page.blocks {
-        if lacks_all && matches!(block, Block::Table(_) | Block::Bars(_)) {
+        if lacks_all && matches!(block, Block::Table(_) | Block::Bars(_) | Block::Flame(_)) {
             continue;
         }
         out.push('\n');
@@ -53,6 +53,10 @@ pub fn render(page: &Page) -> String {
             Block::Lines(lines) => {
                 heading(&mut out, &lines.title);
                 out.push_str(&self::lines(lines));
+            }
+            Block::Flame(flame) => {
+                heading(&mut out, &flame.title);
+                out.push_str(&flame.text());
             }
         }
     }

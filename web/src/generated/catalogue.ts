@@ -108,6 +108,9 @@ export interface AtOnce {
   readonly time_ns: number;
 }
 
+/** Why a graph ended. */
+export type BreakReason = "data_dependent_branch" | "scalar_read" | "data_dependent_shape" | "output" | "python_call" | "operator" | "unknown";
+
 /** What calls cost. */
 export interface CallCost {
   /** How many. */
@@ -485,6 +488,129 @@ export interface Comparison {
 /** What a change means. */
 export type ComparisonVerdict = "regression_likely" | "improvement_likely" | "neutral" | "inconclusive";
 
+/** Code as torch.compile counts it: the function's frame and how often it was compiled before, e.g. 0/1. */
+export type CompileId = string;
+
+/** A phase of the compiler, all its events together. */
+export interface CompilePhase {
+  /** How often it ran. */
+  readonly calls: number;
+  /** The longest of its events. */
+  readonly longest: Place;
+  /** Its name, e.g. `compile_fx_inner`. */
+  readonly name: string;
+  /** Time in ns in which it ran and no phase inside it. These add up to the whole compile time. */
+  readonly own_ns: number;
+  /** Time in ns in which it ran, phases inside it counted in: the union per thread, summed over threads. */
+  readonly total_ns: number;
+}
+
+/** What torch.compile did and gained. */
+export interface CompileReport {
+  /** Time that was spent compiling in ms; null where nothing was compiled in the capture. */
+  readonly compile_time_ms?: number | null;
+  /** `ops_before_fusion` over `ops_after_fusion`: above 1 is fused. Null without an eager capture beside it. */
+  readonly fusion_ratio?: number | null;
+  /** The places where the program leaves its compiled graph. */
+  readonly graph_breaks: readonly CompileReportBreak[];
+  /** Mean kernels per iteration of the compiled capture; null without iterations or kernels. */
+  readonly ops_after_fusion?: number | null;
+  /** Mean kernels per iteration of the eager capture; null without one. */
+  readonly ops_before_fusion?: number | null;
+  /** What to do. */
+  readonly recommendations: readonly string[];
+  /** Mean iteration of the eager capture over that of the compiled one: above 1 is faster. Null without an eager capture beside it. */
+  readonly speedup?: number | null;
+  /** How many there are; null where no compiled code ran. */
+  readonly total_graph_breaks?: number | null;
+}
+
+/** A graph break. */
+export interface CompileReportBreak {
+  /** Why, with what was seen and where, as far as the capture says. */
+  readonly reason: string;
+  /** What to do. */
+  readonly suggestion: string;
+}
+
+/** A capture beside others. */
+export interface CompileSide {
+  /** Compile time in ns. */
+  readonly compile_ns: number;
+  /** Sum of the lengths in ns of GPU work launched by compiled code, its backward pass and what stands between its graphs counted in. */
+  readonly compiled_gpu_ns?: number | null;
+  /** Coverage: `compiled_gpu_ns` of `gpu_ns`. */
+  readonly coverage_ratio?: number | null;
+  /** Sum of the lengths of GPU work in ns; null where none was recorded. */
+  readonly gpu_ns?: number | null;
+  /** Different graph breaks. */
+  readonly graph_breaks: number;
+  /** `graph_gpu_ns` of `gpu_ns`. */
+  readonly graph_coverage_ratio?: number | null;
+  /** The same of what graphs launched themselves. */
+  readonly graph_gpu_ns?: number | null;
+  /** Launches of CUDA graphs, by which `reduce-overhead` is known. */
+  readonly graph_launches: number;
+  /** Whether it holds compiled code. A capture that does not is taken for the eager program. */
+  readonly is_compiled: boolean;
+  /** Iterations that count: without the first one and those in which code was compiled. */
+  readonly iterations: number;
+  /** Iterations after which this capture's compile time is paid back by what each saves against the eager capture; null where it saves nothing. */
+  readonly iterations_to_pay_back?: number | null;
+  /** Mean kernels launched in such an iteration; null without iterations or kernels. */
+  readonly kernels_per_iteration?: number | null;
+  /** What it is called. */
+  readonly label: string;
+  /** Their mean length in ns; null without any. */
+  readonly mean_iteration_ns?: number | null;
+  /** Code compiled again. */
+  readonly recompiles: number;
+  /** Mean iteration of the first eager capture over this one's: above 1 is faster. Null without one of them. */
+  readonly speedup?: number | null;
+  /** Kernels of Triton. */
+  readonly triton_kernels: number;
+  /** Time of Triton's kernels (`triton_*`) of the time of all kernels. */
+  readonly triton_ratio?: number | null;
+  /** Kernels of GPU work whose launch was not recorded, so that no code is known to have launched them. */
+  readonly unmatched: number;
+}
+
+/** Compile time of a thread. */
+export interface CompileThread {
+  /** Time in ns in which it compiled. */
+  readonly compile_ns: number;
+  /** The longest of them. */
+  readonly longest: Place;
+  /** Pieces of time in which it did. */
+  readonly pieces: number;
+  /** Process id. */
+  readonly process: number;
+  /** Thread id; null where the source does not say. */
+  readonly thread?: number | null;
+}
+
+/** Compiled code: its runs, without those of other code inside them where it says so. */
+export interface CompiledRegion {
+  /** Which code; null where the version of PyTorch does not say. */
+  readonly code?: CompileId | null;
+  /** Compilation within, in ns. */
+  readonly compile_ns: number;
+  /** Sum of their lengths in ns. */
+  readonly gpu_ns?: number | null;
+  /** GPU operations that it launched itself, without those of runs inside; null where no GPU work was recorded. */
+  readonly gpu_operations?: number | null;
+  /** `gpu_operations` by `runs`. */
+  readonly gpu_operations_per_run?: number | null;
+  /** Runs inside a run of other code, which go on behind a graph break. */
+  readonly inner_runs: number;
+  /** The longest run. */
+  readonly longest: Place;
+  /** Runs. */
+  readonly runs: number;
+  /** Time in ns of its runs, with runs inside them and compilation. */
+  readonly total_ns: number;
+}
+
 /** How sure it is that the cause is what the finding says. */
 export type Confidence = "low" | "medium" | "high";
 
@@ -710,8 +836,104 @@ export interface Finding {
   readonly title: string;
 }
 
+/** The result. Its `name`, `value`, `delta` and `children` are what d3-flame-graph draws as a difference. */
+export interface FlameDifference {
+  /** Time in ns of the second capture. */
+  readonly after_ns: number;
+  /** Time in ns of the first capture. */
+  readonly before_ns: number;
+  /** The outermost frames, the longest first. */
+  readonly children: readonly FlameDifferenceFrame[];
+  /** `after_ns` without `before_ns`. */
+  readonly delta: number;
+  /** Frames in the result, without the outermost. */
+  readonly frames: number;
+  /** Frames of stacks that were summed: no time is lost by it. */
+  readonly frames_summed: number;
+  /** `all`. */
+  readonly name: string;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** Frames whose time in a stack is less than this, in ns, in both captures were summed. */
+  readonly summed_below_ns: number;
+  /** Time in ns of both captures together. */
+  readonly value: number;
+  /** Which time it is. */
+  readonly weight: FlameWeight;
+}
+
+/** A frame: equal stacks of both captures are merged. */
+export interface FlameDifferenceFrame {
+  /** Time in ns of the second capture. */
+  readonly after_ns: number;
+  /** Time in ns of the first capture. */
+  readonly before_ns: number;
+  /** The frames inside it, the longest first. */
+  readonly children?: readonly FlameDifferenceFrame[];
+  /** `after_ns` without `before_ns`. */
+  readonly delta: number;
+  /** What it is. */
+  readonly kind: FrameKind;
+  /** Its name. */
+  readonly name: string;
+  /** The change in ns without that of the frames inside it. */
+  readonly self_delta: number;
+  /** Time in ns of both captures together, with that of the frames inside it. */
+  readonly value: number;
+}
+
+/** A frame: equal stacks are merged. */
+export interface FlameFrame {
+  /** The frames inside it, the longest first. */
+  readonly children?: readonly FlameFrame[];
+  /** GPU operations in it; of the CPU's time how often it ran. */
+  readonly count: number;
+  /** What it is. */
+  readonly kind: FrameKind;
+  /** Its name. */
+  readonly name: string;
+  /** Its time in ns without that of the frames inside it. */
+  readonly self_ns: number;
+  /** Its time in ns, with that of the frames inside it. */
+  readonly value: number;
+}
+
+/** The result. Its `name`, `value` and `children` are what d3-flame-graph draws. */
+export interface FlameGraph {
+  /** The outermost frames, the longest first. */
+  readonly children: readonly FlameFrame[];
+  /** Frames in the result, without the outermost. */
+  readonly frames: number;
+  /** Frames of stacks that were summed: no time is lost by it. */
+  readonly frames_summed: number;
+  /** GPU operations; 0 of the CPU's time. */
+  readonly gpu_ops: number;
+  /** GPU operations whose launch was not captured: they are in the frame `(launch not captured)`. */
+  readonly gpu_ops_without_launch: number;
+  /** `all`. */
+  readonly name: string;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** NVTX ranges of start/end style: they do not nest, and are no frames. */
+  readonly start_end_ranges: number;
+  /** Frames whose time in a stack is less than this, in ns, were summed. */
+  readonly summed_below_ns: number;
+  /** All time in ns: of GPUs the lengths of all GPU operations, added up; of the CPU the time of each thread inside any frame, added up. */
+  readonly value: number;
+  /** Which time it is. */
+  readonly weight: FlameWeight;
+  /** Their time in ns. */
+  readonly without_launch_ns: number;
+}
+
+/** Which time a flame graph is made of. */
+export type FlameWeight = "gpu" | "cpu";
+
 /** Where the floating-point operations come from. */
 export type FlopsSource = "given" | "counters" | "hlo" | "operators";
+
+/** What a frame is. */
+export type FrameKind = "all" | "group" | "step" | "range" | "annotation" | "python" | "operator" | "call" | "kernel" | "copy" | "device_op" | "rest";
 
 /** What mending something is worth. */
 export interface Gain {
@@ -813,6 +1035,28 @@ export interface GpuTimes {
   readonly micro_idle_below_ns: number;
   /** What has no figures, and why. */
   readonly not_captured: readonly NotCaptured[];
+}
+
+/** Where one compiled graph ends and another begins. */
+export interface GraphBreak {
+  /** Time in ns between the graphs over these runs, without compilation. */
+  readonly between_ns: number;
+  /** The code whose graph ended, as it was compiled first in the capture. */
+  readonly broken?: CompileId | null;
+  /** Where it goes on, e.g. `train.py(10): forward`; null without Python stacks. */
+  readonly location?: string | null;
+  /** The first of them: from the end of the graph to the start of the next. */
+  readonly place: Place;
+  /** Why. */
+  readonly reason: BreakReason;
+  /** The code that goes on. */
+  readonly resumed?: CompileId | null;
+  /** How often the program went through it in the capture. */
+  readonly runs: number;
+  /** What ran between the graphs, e.g. `aten::item`; empty where nothing was recorded. */
+  readonly seen: string;
+  /** What to do. */
+  readonly suggestion: string;
 }
 
 /** A kernel. */
@@ -2076,6 +2320,8 @@ export type PageBlock = PageText & {
   readonly kind: "bars";
 } | PageLines & {
   readonly kind: "lines";
+} | PageFlame & {
+  readonly kind: "flame";
 };
 
 /** A value. */
@@ -2119,6 +2365,36 @@ export interface PageDocument {
   readonly parameters: readonly PageSetting[];
   /** Its version. */
   readonly version: number;
+}
+
+/** A flame graph: frames inside frames, each as wide as its value. Its frames are lists of equal length, a frame behind those around it, and beside each other the largest first; the first frame is all. */
+export interface PageFlame {
+  /** Of a difference, what the first capture has of each value; otherwise empty. */
+  readonly before: readonly number[];
+  /** How many frames are around each. */
+  readonly depth: readonly number[];
+  /** When that ended; what ends where it begins is at no place. */
+  readonly end_ns: readonly number[];
+  /** Kinds of frames, each with a colour. */
+  readonly kinds: readonly string[];
+  /** Frames that are too small to be here: their frame shows a gap. */
+  readonly left_out: number;
+  /** The name of each frame. */
+  readonly name: readonly number[];
+  /** The kind of each name. */
+  readonly name_kind: readonly number[];
+  /** Names of frames. */
+  readonly names: readonly string[];
+  /** The value of each without the frames inside it. */
+  readonly own: readonly number[];
+  /** When each first began, in ns since the session's start; empty where no frame is at a place. */
+  readonly start_ns: readonly number[];
+  /** Its heading. */
+  readonly title: string;
+  /** How values are shown. */
+  readonly unit: PageUnit;
+  /** The value of each, with the frames inside it. Of a difference it is what both captures have together. */
+  readonly value: readonly number[];
 }
 
 /** What a capture is. */
@@ -2583,6 +2859,22 @@ export interface RanksResult {
   readonly slowest?: SlowestRank | null;
   /** The rank with the longest own time per iteration, which is the time without waiting in communication. Collectives make all iterations equally long, so that this and not the longest iteration is the rank that the others wait for; null with fewer than two ranks with communication and iterations. */
   readonly straggler?: SlowestRank | null;
+}
+
+/** Code that was compiled again. */
+export interface Recompile {
+  /** What is different from the code compiled just before, as far as the shapes of the graph's inputs tell: this is inferred. Null where shapes were not recorded or one of both did not run. */
+  readonly changed?: string | null;
+  /** Which code. */
+  readonly code: CompileId;
+  /** Time in ns that its compilation took in the capture, backward pass included; null where it was compiled before. */
+  readonly compile_ns?: number | null;
+  /** The guard that failed. Kineto's captures never say it; `TORCH_LOGS=recompiles` does. */
+  readonly guard?: string | null;
+  /** Where it was compiled, else where it first ran. */
+  readonly place?: Place | null;
+  /** Runs in the capture. */
+  readonly runs: number;
 }
 
 /** What came of a rule. */
@@ -3119,6 +3411,54 @@ export interface TimeOfGpu {
   readonly start_ns: number;
 }
 
+/** The result. The lists are of the first capture that holds compiled code; the others are compared with it. */
+export interface TorchCompileResult {
+  /** Runs after which compiling took as long as what was compiled ran: compile time over mean run time. Null without such runs or compilation. */
+  readonly break_even_runs?: number | null;
+  /** Their time in ns. */
+  readonly cache_lookup_ns: number;
+  /** Searches for code whose guards hold. */
+  readonly cache_lookups: number;
+  /** The captures side by side. */
+  readonly captures: readonly CompileSide[];
+  /** Compile time in ns: the union of the phases of each thread, which nest, summed over threads. */
+  readonly compile_ns: number;
+  /** Graph breaks: places where the program leaves one graph and goes on in another. */
+  readonly graph_breaks: readonly GraphBreak[];
+  /** Graph breaks that were left out behind these. */
+  readonly graph_breaks_left_out: number;
+  /** Graphs that the backend was asked to compile (`compile_fx_inner`). */
+  readonly graphs: number;
+  /** Graphs of those that it generated code for (`fx_codegen_and_compile`); the others came from Inductor's cache. */
+  readonly graphs_generated: number;
+  /** The capture that the lists are of, by its place among `captures`; null where none holds compiled code. */
+  readonly input?: number | null;
+  /** Their mean time in ns; null without any. */
+  readonly mean_cache_lookup_ns?: number | null;
+  /** Their mean length in ns; null without any. */
+  readonly mean_run_ns?: number | null;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** The phases, the longest own time first. */
+  readonly phases: readonly CompilePhase[];
+  /** Phases that were left out behind these. */
+  readonly phases_left_out: number;
+  /** Code that was compiled again. */
+  readonly recompiles: readonly Recompile[];
+  /** Such code that was left out behind these. */
+  readonly recompiles_left_out: number;
+  /** Compiled code by how long it ran. */
+  readonly regions: readonly CompiledRegion[];
+  /** Such code that was left out behind these. */
+  readonly regions_left_out: number;
+  /** Traces that Dynamo began again, as it does at the first graph break of a function (`compile_attempt_1` and later). */
+  readonly restarts: number;
+  /** The same by thread. */
+  readonly threads: readonly CompileThread[];
+  /** Outermost runs in which nothing was compiled. */
+  readonly warm_runs: number;
+}
+
 /** What did the heavy steps of the transform. The rest of the artifacts is the same on every device. */
 export interface TransformedOn {
   /** Which device. */
@@ -3213,6 +3553,8 @@ export interface Results {
   readonly "profiler-timeline": ProfilerTimeline;
   readonly "profiler-kernels": ProfilerKernels;
   readonly "profiler-hta": HTAReport;
+  readonly "torch-compile": TorchCompileResult;
+  readonly "profiler-compile": CompileReport;
   readonly "critical-path": CriticalPathResult;
   readonly "mfu": MfuResult;
   readonly "idle": IdleTime;
@@ -3223,6 +3565,8 @@ export interface Results {
   readonly "module-loading": ModuleLoadingResult;
   readonly "allocations": AllocationsResult;
   readonly "threads": ThreadsResult;
+  readonly "flame-graph": FlameGraph;
+  readonly "flame-difference": FlameDifference;
 }
 
 /** Every analysis, in published order. */
@@ -4574,6 +4918,39 @@ export const ANALYSES = [
     "parameters": {}
   },
   {
+    "name": "torch-compile",
+    "about": "torch.compile: compile time by phase, graph breaks with reason and remedy, recompiles, coverage; beside an eager capture the speed-up of each mode.",
+    "group": "operations",
+    "inputs": "many",
+    "file_name": "torch-compile.json",
+    "page": true,
+    "parameters": {
+      "labels": {
+        "default": "",
+        "description": "What to call the captures, in their order and separated by commas, e.g. `eager,default,max-autotune`: captures do not say the mode. Empty to number\nthem.",
+        "maxLength": 1024,
+        "type": "string"
+      },
+      "limit": {
+        "default": 100,
+        "description": "Most rows of each list.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "profiler-compile",
+    "about": "Speed-up, compile time, graph breaks and fusion of torch.compile, as /api/profiler/compile has it.",
+    "group": "operations",
+    "inputs": "many",
+    "file_name": "profiler-compile.json",
+    "page": true,
+    "parameters": {}
+  },
+  {
     "name": "critical-path",
     "about": "The longest chain of work that waits for work in an iteration: whether CPU, compute, copies or communication bound it.",
     "group": "steps",
@@ -4975,6 +5352,828 @@ export const ANALYSES = [
         "maximum": 10000,
         "minimum": 1,
         "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "flame-graph",
+    "about": "Time of GPUs or of the CPU by the stack of ranges, operators and Python functions.",
+    "group": "operations",
+    "inputs": "one",
+    "file_name": "flame-graph.json",
+    "page": true,
+    "parameters": {
+      "from_ns": {
+        "default": null,
+        "description": "Only time behind this, in ns since the session's start.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      },
+      "group_by": {
+        "default": "none",
+        "description": "What the outermost frames stand for.",
+        "oneOf": [
+          {
+            "const": "none",
+            "description": "Nothing: equal stacks are one, whoever they are of.",
+            "type": "string"
+          },
+          {
+            "const": "process",
+            "description": "Processes.",
+            "type": "string"
+          },
+          {
+            "const": "thread",
+            "description": "Threads: of GPU operations those that launched them.",
+            "type": "string"
+          },
+          {
+            "const": "device",
+            "description": "GPUs. The time of the CPU is not parted by them.",
+            "type": "string"
+          },
+          {
+            "const": "stream",
+            "description": "Streams of GPUs. The time of the CPU is not parted by them.",
+            "type": "string"
+          }
+        ]
+      },
+      "group_small_kernels": {
+        "default": true,
+        "description": "Whether short GPU operations are summed, too; otherwise each kernel of a stack that is kept has its frame.",
+        "type": "boolean"
+      },
+      "limit": {
+        "default": 20000,
+        "description": "Most frames; with more the shortest are summed.",
+        "format": "uint32",
+        "maximum": 1000000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "max_depth": {
+        "default": 50,
+        "description": "Most frames around each other; what is deeper is summed into a frame `(deeper frames)`.",
+        "format": "uint32",
+        "maximum": 500,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "merge_numbered": {
+        "default": true,
+        "description": "Whether steps, ranges, annotations and operators whose names differ in numbers alone are one frame, as `Step *`.",
+        "type": "boolean"
+      },
+      "min_duration_us": {
+        "default": 10.0,
+        "description": "Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed into a frame `(shorter frames)`; GPU operations\ninto `(small kernels)`.",
+        "format": "double",
+        "maximum": 1000000000,
+        "minimum": 0,
+        "type": "number"
+      },
+      "stacks": {
+        "default": "all",
+        "description": "Which frames stacks are made of.",
+        "oneOf": [
+          {
+            "const": "all",
+            "description": "Steps, NVTX ranges, annotations, functions of Python and operators; of the CPU's time CUDA calls, too.",
+            "type": "string"
+          },
+          {
+            "const": "nvtx",
+            "description": "NVTX ranges.",
+            "type": "string"
+          },
+          {
+            "const": "operators",
+            "description": "Steps, annotations and operators.",
+            "type": "string"
+          },
+          {
+            "const": "python",
+            "description": "Functions of Python.",
+            "type": "string"
+          }
+        ]
+      },
+      "to_ns": {
+        "default": null,
+        "description": "Only time before this, in ns.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      },
+      "weight": {
+        "default": "gpu",
+        "description": "Which time the graph is made of.",
+        "oneOf": [
+          {
+            "const": "gpu",
+            "description": "The lengths of GPU operations, added up: what runs at once counts for each. Operations of accelerators without streams nest, and count\nonce per row.",
+            "type": "string"
+          },
+          {
+            "const": "cpu",
+            "description": "The time of each thread in which it was inside any frame.",
+            "type": "string"
+          }
+        ]
+      }
+    }
+  },
+  {
+    "name": "flame-difference",
+    "about": "What a change did to the time of each stack: the flame graphs of two captures in one.",
+    "group": "comparison",
+    "inputs": "two",
+    "file_name": "flame-difference.json",
+    "page": true,
+    "parameters": {
+      "from_ns": {
+        "default": null,
+        "description": "Only time behind this, in ns since the session's start.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      },
+      "group_by": {
+        "default": "none",
+        "description": "What the outermost frames stand for.",
+        "oneOf": [
+          {
+            "const": "none",
+            "description": "Nothing: equal stacks are one, whoever they are of.",
+            "type": "string"
+          },
+          {
+            "const": "process",
+            "description": "Processes.",
+            "type": "string"
+          },
+          {
+            "const": "thread",
+            "description": "Threads: of GPU operations those that launched them.",
+            "type": "string"
+          },
+          {
+            "const": "device",
+            "description": "GPUs. The time of the CPU is not parted by them.",
+            "type": "string"
+          },
+          {
+            "const": "stream",
+            "description": "Streams of GPUs. The time of the CPU is not parted by them.",
+            "type": "string"
+          }
+        ]
+      },
+      "group_small_kernels": {
+        "default": true,
+        "description": "Whether short GPU operations are summed, too; otherwise each kernel of a stack that is kept has its frame.",
+        "type": "boolean"
+      },
+      "limit": {
+        "default": 20000,
+        "description": "Most frames; with more the shortest are summed.",
+        "format": "uint32",
+        "maximum": 1000000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "max_depth": {
+        "default": 50,
+        "description": "Most frames around each other; what is deeper is summed into a frame `(deeper frames)`.",
+        "format": "uint32",
+        "maximum": 500,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "merge_numbered": {
+        "default": true,
+        "description": "Whether steps, ranges, annotations and operators whose names differ in numbers alone are one frame, as `Step *`.",
+        "type": "boolean"
+      },
+      "min_duration_us": {
+        "default": 10.0,
+        "description": "Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed into a frame `(shorter frames)`; GPU operations\ninto `(small kernels)`.",
+        "format": "double",
+        "maximum": 1000000000,
+        "minimum": 0,
+        "type": "number"
+      },
+      "stacks": {
+        "default": "all",
+        "description": "Which frames stacks are made of.",
+        "oneOf": [
+          {
+            "const": "all",
+            "description": "Steps, NVTX ranges, annotations, functions of Python and operators; of the CPU's time CUDA calls, too.",
+            "type": "string"
+          },
+          {
+            "const": "nvtx",
+            "description": "NVTX ranges.",
+            "type": "string"
+          },
+          {
+            "const": "operators",
+            "description": "Steps, annotations and operators.",
+            "type": "string"
+          },
+          {
+            "const": "python",
+            "description": "Functions of Python.",
+            "type": "string"
+          }
+        ]
+      },
+      "to_ns": {
+        "default": null,
+        "description": "Only time before this, in ns.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      },
+      "weight": {
+        "default": "gpu",
+        "description": "Which time the graph is made of.",
+        "oneOf": [
+          {
+            "const": "gpu",
+            "description": "The lengths of GPU operations, added up: what runs at once counts for each. Operations of accelerators without streams nest, and count\nonce per row.",
+            "type": "string"
+          },
+          {
+            "const": "cpu",
+            "description": "The time of each thread in which it was inside any frame.",
+            "type": "string"
+          }
+        ]
+      }
+    }
+  },
+  {
+    "name": "flame-folded",
+    "about": "The flame graph as folded stacks in ns, for flamegraph.pl, Perfetto and others.",
+    "group": "exports",
+    "inputs": "one",
+    "file_name": "flame.folded",
+    "page": false,
+    "parameters": {
+      "from_ns": {
+        "default": null,
+        "description": "Only time behind this, in ns since the session's start.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      },
+      "group_by": {
+        "default": "none",
+        "description": "What the outermost frames stand for.",
+        "oneOf": [
+          {
+            "const": "none",
+            "description": "Nothing: equal stacks are one, whoever they are of.",
+            "type": "string"
+          },
+          {
+            "const": "process",
+            "description": "Processes.",
+            "type": "string"
+          },
+          {
+            "const": "thread",
+            "description": "Threads: of GPU operations those that launched them.",
+            "type": "string"
+          },
+          {
+            "const": "device",
+            "description": "GPUs. The time of the CPU is not parted by them.",
+            "type": "string"
+          },
+          {
+            "const": "stream",
+            "description": "Streams of GPUs. The time of the CPU is not parted by them.",
+            "type": "string"
+          }
+        ]
+      },
+      "group_small_kernels": {
+        "default": true,
+        "description": "Whether short GPU operations are summed, too; otherwise each kernel of a stack that is kept has its frame.",
+        "type": "boolean"
+      },
+      "limit": {
+        "default": 20000,
+        "description": "Most frames; with more the shortest are summed.",
+        "format": "uint32",
+        "maximum": 1000000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "max_depth": {
+        "default": 50,
+        "description": "Most frames around each other; what is deeper is summed into a frame `(deeper frames)`.",
+        "format": "uint32",
+        "maximum": 500,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "merge_numbered": {
+        "default": true,
+        "description": "Whether steps, ranges, annotations and operators whose names differ in numbers alone are one frame, as `Step *`.",
+        "type": "boolean"
+      },
+      "min_duration_us": {
+        "default": 10.0,
+        "description": "Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed into a frame `(shorter frames)`; GPU operations\ninto `(small kernels)`.",
+        "format": "double",
+        "maximum": 1000000000,
+        "minimum": 0,
+        "type": "number"
+      },
+      "stacks": {
+        "default": "all",
+        "description": "Which frames stacks are made of.",
+        "oneOf": [
+          {
+            "const": "all",
+            "description": "Steps, NVTX ranges, annotations, functions of Python and operators; of the CPU's time CUDA calls, too.",
+            "type": "string"
+          },
+          {
+            "const": "nvtx",
+            "description": "NVTX ranges.",
+            "type": "string"
+          },
+          {
+            "const": "operators",
+            "description": "Steps, annotations and operators.",
+            "type": "string"
+          },
+          {
+            "const": "python",
+            "description": "Functions of Python.",
+            "type": "string"
+          }
+        ]
+      },
+      "to_ns": {
+        "default": null,
+        "description": "Only time before this, in ns.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      },
+      "weight": {
+        "default": "gpu",
+        "description": "Which time the graph is made of.",
+        "oneOf": [
+          {
+            "const": "gpu",
+            "description": "The lengths of GPU operations, added up: what runs at once counts for each. Operations of accelerators without streams nest, and count\nonce per row.",
+            "type": "string"
+          },
+          {
+            "const": "cpu",
+            "description": "The time of each thread in which it was inside any frame.",
+            "type": "string"
+          }
+        ]
+      }
+    }
+  },
+  {
+    "name": "flame-pprof",
+    "about": "The flame graph as a profile of pprof, for `go tool pprof`, Pyroscope and others.",
+    "group": "exports",
+    "inputs": "one",
+    "file_name": "flame.pb.gz",
+    "page": false,
+    "parameters": {
+      "from_ns": {
+        "default": null,
+        "description": "Only time behind this, in ns since the session's start.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      },
+      "group_by": {
+        "default": "none",
+        "description": "What the outermost frames stand for.",
+        "oneOf": [
+          {
+            "const": "none",
+            "description": "Nothing: equal stacks are one, whoever they are of.",
+            "type": "string"
+          },
+          {
+            "const": "process",
+            "description": "Processes.",
+            "type": "string"
+          },
+          {
+            "const": "thread",
+            "description": "Threads: of GPU operations those that launched them.",
+            "type": "string"
+          },
+          {
+            "const": "device",
+            "description": "GPUs. The time of the CPU is not parted by them.",
+            "type": "string"
+          },
+          {
+            "const": "stream",
+            "description": "Streams of GPUs. The time of the CPU is not parted by them.",
+            "type": "string"
+          }
+        ]
+      },
+      "group_small_kernels": {
+        "default": true,
+        "description": "Whether short GPU operations are summed, too; otherwise each kernel of a stack that is kept has its frame.",
+        "type": "boolean"
+      },
+      "limit": {
+        "default": 20000,
+        "description": "Most frames; with more the shortest are summed.",
+        "format": "uint32",
+        "maximum": 1000000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "max_depth": {
+        "default": 50,
+        "description": "Most frames around each other; what is deeper is summed into a frame `(deeper frames)`.",
+        "format": "uint32",
+        "maximum": 500,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "merge_numbered": {
+        "default": true,
+        "description": "Whether steps, ranges, annotations and operators whose names differ in numbers alone are one frame, as `Step *`.",
+        "type": "boolean"
+      },
+      "min_duration_us": {
+        "default": 10.0,
+        "description": "Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed into a frame `(shorter frames)`; GPU operations\ninto `(small kernels)`.",
+        "format": "double",
+        "maximum": 1000000000,
+        "minimum": 0,
+        "type": "number"
+      },
+      "stacks": {
+        "default": "all",
+        "description": "Which frames stacks are made of.",
+        "oneOf": [
+          {
+            "const": "all",
+            "description": "Steps, NVTX ranges, annotations, functions of Python and operators; of the CPU's time CUDA calls, too.",
+            "type": "string"
+          },
+          {
+            "const": "nvtx",
+            "description": "NVTX ranges.",
+            "type": "string"
+          },
+          {
+            "const": "operators",
+            "description": "Steps, annotations and operators.",
+            "type": "string"
+          },
+          {
+            "const": "python",
+            "description": "Functions of Python.",
+            "type": "string"
+          }
+        ]
+      },
+      "to_ns": {
+        "default": null,
+        "description": "Only time before this, in ns.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      },
+      "weight": {
+        "default": "gpu",
+        "description": "Which time the graph is made of.",
+        "oneOf": [
+          {
+            "const": "gpu",
+            "description": "The lengths of GPU operations, added up: what runs at once counts for each. Operations of accelerators without streams nest, and count\nonce per row.",
+            "type": "string"
+          },
+          {
+            "const": "cpu",
+            "description": "The time of each thread in which it was inside any frame.",
+            "type": "string"
+          }
+        ]
+      }
+    }
+  },
+  {
+    "name": "flame-speedscope",
+    "about": "The flame graph as a profile of https://www.speedscope.app.",
+    "group": "exports",
+    "inputs": "one",
+    "file_name": "flame.speedscope.json",
+    "page": false,
+    "parameters": {
+      "from_ns": {
+        "default": null,
+        "description": "Only time behind this, in ns since the session's start.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      },
+      "group_by": {
+        "default": "none",
+        "description": "What the outermost frames stand for.",
+        "oneOf": [
+          {
+            "const": "none",
+            "description": "Nothing: equal stacks are one, whoever they are of.",
+            "type": "string"
+          },
+          {
+            "const": "process",
+            "description": "Processes.",
+            "type": "string"
+          },
+          {
+            "const": "thread",
+            "description": "Threads: of GPU operations those that launched them.",
+            "type": "string"
+          },
+          {
+            "const": "device",
+            "description": "GPUs. The time of the CPU is not parted by them.",
+            "type": "string"
+          },
+          {
+            "const": "stream",
+            "description": "Streams of GPUs. The time of the CPU is not parted by them.",
+            "type": "string"
+          }
+        ]
+      },
+      "group_small_kernels": {
+        "default": true,
+        "description": "Whether short GPU operations are summed, too; otherwise each kernel of a stack that is kept has its frame.",
+        "type": "boolean"
+      },
+      "limit": {
+        "default": 20000,
+        "description": "Most frames; with more the shortest are summed.",
+        "format": "uint32",
+        "maximum": 1000000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "max_depth": {
+        "default": 50,
+        "description": "Most frames around each other; what is deeper is summed into a frame `(deeper frames)`.",
+        "format": "uint32",
+        "maximum": 500,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "merge_numbered": {
+        "default": true,
+        "description": "Whether steps, ranges, annotations and operators whose names differ in numbers alone are one frame, as `Step *`.",
+        "type": "boolean"
+      },
+      "min_duration_us": {
+        "default": 10.0,
+        "description": "Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed into a frame `(shorter frames)`; GPU operations\ninto `(small kernels)`.",
+        "format": "double",
+        "maximum": 1000000000,
+        "minimum": 0,
+        "type": "number"
+      },
+      "stacks": {
+        "default": "all",
+        "description": "Which frames stacks are made of.",
+        "oneOf": [
+          {
+            "const": "all",
+            "description": "Steps, NVTX ranges, annotations, functions of Python and operators; of the CPU's time CUDA calls, too.",
+            "type": "string"
+          },
+          {
+            "const": "nvtx",
+            "description": "NVTX ranges.",
+            "type": "string"
+          },
+          {
+            "const": "operators",
+            "description": "Steps, annotations and operators.",
+            "type": "string"
+          },
+          {
+            "const": "python",
+            "description": "Functions of Python.",
+            "type": "string"
+          }
+        ]
+      },
+      "to_ns": {
+        "default": null,
+        "description": "Only time before this, in ns.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      },
+      "weight": {
+        "default": "gpu",
+        "description": "Which time the graph is made of.",
+        "oneOf": [
+          {
+            "const": "gpu",
+            "description": "The lengths of GPU operations, added up: what runs at once counts for each. Operations of accelerators without streams nest, and count\nonce per row.",
+            "type": "string"
+          },
+          {
+            "const": "cpu",
+            "description": "The time of each thread in which it was inside any frame.",
+            "type": "string"
+          }
+        ]
+      }
+    }
+  },
+  {
+    "name": "flame-difference-pprof",
+    "about": "What a change did to the time of each stack, as a profile of pprof.",
+    "group": "exports",
+    "inputs": "two",
+    "file_name": "flame-difference.pb.gz",
+    "page": false,
+    "parameters": {
+      "from_ns": {
+        "default": null,
+        "description": "Only time behind this, in ns since the session's start.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      },
+      "group_by": {
+        "default": "none",
+        "description": "What the outermost frames stand for.",
+        "oneOf": [
+          {
+            "const": "none",
+            "description": "Nothing: equal stacks are one, whoever they are of.",
+            "type": "string"
+          },
+          {
+            "const": "process",
+            "description": "Processes.",
+            "type": "string"
+          },
+          {
+            "const": "thread",
+            "description": "Threads: of GPU operations those that launched them.",
+            "type": "string"
+          },
+          {
+            "const": "device",
+            "description": "GPUs. The time of the CPU is not parted by them.",
+            "type": "string"
+          },
+          {
+            "const": "stream",
+            "description": "Streams of GPUs. The time of the CPU is not parted by them.",
+            "type": "string"
+          }
+        ]
+      },
+      "group_small_kernels": {
+        "default": true,
+        "description": "Whether short GPU operations are summed, too; otherwise each kernel of a stack that is kept has its frame.",
+        "type": "boolean"
+      },
+      "limit": {
+        "default": 20000,
+        "description": "Most frames; with more the shortest are summed.",
+        "format": "uint32",
+        "maximum": 1000000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "max_depth": {
+        "default": 50,
+        "description": "Most frames around each other; what is deeper is summed into a frame `(deeper frames)`.",
+        "format": "uint32",
+        "maximum": 500,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "merge_numbered": {
+        "default": true,
+        "description": "Whether steps, ranges, annotations and operators whose names differ in numbers alone are one frame, as `Step *`.",
+        "type": "boolean"
+      },
+      "min_duration_us": {
+        "default": 10.0,
+        "description": "Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed into a frame `(shorter frames)`; GPU operations\ninto `(small kernels)`.",
+        "format": "double",
+        "maximum": 1000000000,
+        "minimum": 0,
+        "type": "number"
+      },
+      "stacks": {
+        "default": "all",
+        "description": "Which frames stacks are made of.",
+        "oneOf": [
+          {
+            "const": "all",
+            "description": "Steps, NVTX ranges, annotations, functions of Python and operators; of the CPU's time CUDA calls, too.",
+            "type": "string"
+          },
+          {
+            "const": "nvtx",
+            "description": "NVTX ranges.",
+            "type": "string"
+          },
+          {
+            "const": "operators",
+            "description": "Steps, annotations and operators.",
+            "type": "string"
+          },
+          {
+            "const": "python",
+            "description": "Functions of Python.",
+            "type": "string"
+          }
+        ]
+      },
+      "to_ns": {
+        "default": null,
+        "description": "Only time before this, in ns.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      },
+      "weight": {
+        "default": "gpu",
+        "description": "Which time the graph is made of.",
+        "oneOf": [
+          {
+            "const": "gpu",
+            "description": "The lengths of GPU operations, added up: what runs at once counts for each. Operations of accelerators without streams nest, and count\nonce per row.",
+            "type": "string"
+          },
+          {
+            "const": "cpu",
+            "description": "The time of each thread in which it was inside any frame.",
+            "type": "string"
+          }
+        ]
       }
     }
   },

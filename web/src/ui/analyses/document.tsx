@@ -3,6 +3,7 @@
 import type { PageBlock, PageDocument, PageTile } from "../../generated/catalogue";
 import * as format from "../../view/format";
 import { Bars, Lines } from "./charts";
+import { FlameGraph } from "./flame-graph";
 import { figure, printable, shown } from "./figure";
 import { type Guide, Table } from "./table";
 
@@ -66,6 +67,8 @@ function Block({ name, block, guide }: { name: string; block: PageBlock; guide: 
       return <Bars bars={block} />;
     case "lines":
       return <Lines lines={block} />;
+    case "flame":
+      return <FlameGraph graph={block} guide={guide} />;
   }
 }
 

@@ -2,10 +2,10 @@
 
 /// The bytes of a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Message(Vec<u8>);
+pub(crate) struct Message(Vec<u8>);
 
 impl Message {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
@@ -26,21 +26,21 @@ impl Message {
     }
 
     /// A field of an integer type or an enum. Signed ones are given as the bits of 64.
-    pub(super) fn number(mut self, field: u32, value: u64) -> Self {
+    pub(crate) fn number(mut self, field: u32, value: u64) -> Self {
         self.key(field, 0);
         self.varint(value);
         self
     }
 
     /// A field `double`.
-    pub(super) fn double(mut self, field: u32, value: f64) -> Self {
+    pub(crate) fn double(mut self, field: u32, value: f64) -> Self {
         self.key(field, 1);
         self.0.extend(value.to_le_bytes());
         self
     }
 
     /// A field `fixed64`.
-    pub(super) fn fixed(mut self, field: u32, value: u64) -> Self {
+    pub(crate) fn fixed(mut self, field: u32, value: u64) -> Self {
         self.key(field, 1);
         self.0.extend(value.to_le_bytes());
         self
@@ -53,18 +53,27 @@ impl Message {
         self
     }
 
+    /// A packed field of an integer type. Signed ones are given as the bits of 64.
+    pub(crate) fn packed(self, field: u32, values: impl IntoIterator<Item = u64>) -> Self {
+        let mut packed = Self::new();
+        for value in values {
+            packed.varint(value);
+        }
+        self.message(field, &packed)
+    }
+
     /// A field `string`.
-    pub(super) fn text(self, field: u32, text: &str) -> Self {
+    pub(crate) fn text(self, field: u32, text: &str) -> Self {
         self.bytes(field, text.as_bytes())
     }
 
     /// A field that is a message.
-    pub(super) fn message(self, field: u32, message: &Self) -> Self {
+    pub(crate) fn message(self, field: u32, message: &Self) -> Self {
         self.bytes(field, &message.0)
     }
 
     /// Its bytes.
-    pub(super) fn encoded(&self) -> &[u8] {
+    pub(crate) fn encoded(&self) -> &[u8] {
         &self.0
     }
 }
@@ -91,5 +100,7 @@ mod tests {
             fixed.encoded(),
             [9, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 17, 1, 0, 0, 0, 0, 0, 0, 0]
         );
+        let packed = Message::new().packed(6, [3, 270, 86942]);
+        assert_eq!(packed.encoded(), [0x32, 6, 3, 0x8e, 2, 0x9e, 0xa7, 5]);
     }
 }
