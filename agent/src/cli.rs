@@ -59,6 +59,12 @@ pub enum Command {
     /// Tell what makes a capture slow, why, and what to do.
     #[command(after_help = DIAGNOSE_HELP)]
     Diagnose(DiagnoseArguments),
+    /// Write the flame graph of a capture: time of GPUs, or with `-p weight=cpu` of the CPU, by stack.
+    Flame(ReportArguments),
+    /// Write when the CPU and GPUs of a capture were active.
+    Timeline(ReportArguments),
+    /// Write what the GPUs of a capture did with their time.
+    Hta(ReportArguments),
     /// Serve a result's folder, or one file of it, on loopback.
     Serve(ServeArguments),
     /// Print a completion script for a shell.
@@ -208,6 +214,29 @@ pub struct AnalyzeArguments {
     #[arg(long)]
     pub force: bool,
     /// How to read the captures.
+    #[command(flatten)]
+    pub source: SourceArguments,
+}
+
+/// Arguments of `flame`, `timeline` and `hta`.
+#[derive(Debug, Args)]
+pub struct ReportArguments {
+    /// The capture: any file that `convert` reads.
+    #[arg(value_name = "TRACE")]
+    pub file: PathBuf,
+    /// The file to write; it appears whole or not at all [default: standard output].
+    #[arg(short, long, value_name = "OUT")]
+    pub output: Option<PathBuf>,
+    /// Write JSON in place of HTML.
+    #[arg(long)]
+    pub json: bool,
+    /// Replace the output if it is there.
+    #[arg(long)]
+    pub force: bool,
+    /// A parameter of the analysis, as NAME=VALUE; may be repeated.
+    #[arg(short, long = "param", value_name = "NAME=VALUE")]
+    pub parameters: Vec<String>,
+    /// How to read the capture.
     #[command(flatten)]
     pub source: SourceArguments,
 }
@@ -565,6 +594,23 @@ mod tests {
         assert_eq!(arguments.command, ["program", "--duration", "9"]);
         assert!(Cli::try_parse_from(["flopwatch-agent", "record", "-d", "0", "--", "program"]).is_err());
         assert!(Cli::try_parse_from(["flopwatch-agent", "record"]).is_err());
+    }
+
+    #[test]
+    fn reports_are_named_as_clients_know_them() {
+        for (name, is_json) in [("flame", true), ("timeline", false), ("hta", true)] {
+            let mut line = vec!["flopwatch-agent", name, "trace.json", "-o", "out"];
+            line.extend(is_json.then_some("--json"));
+            let cli = Cli::try_parse_from(line).unwrap();
+            let (Command::Flame(arguments) | Command::Timeline(arguments) | Command::Hta(arguments)) = cli.command
+            else {
+                panic!("{name} is no report")
+            };
+            assert_eq!(
+                (arguments.json, arguments.output),
+                (is_json, Some(PathBuf::from("out")))
+            );
+        }
     }
 
     #[test]

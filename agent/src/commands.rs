@@ -17,10 +17,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::{
     AnalyzeArguments, Cli, Command, CompareArguments, ConvertArguments, DiagnoseArguments, ExportArguments,
-    RecordArguments, ServeArguments, SummaryArguments, SummaryFormat,
+    RecordArguments, ReportArguments, ServeArguments, SummaryArguments, SummaryFormat,
 };
 use crate::manifest::Manifest;
 use crate::record::{Options, Recording, record};
+use crate::reports::Report;
 use crate::serve::Service;
 use crate::{analysis, node, source, tools, transform};
 
@@ -42,6 +43,9 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Analyze(arguments) => Runtime::new()?.block_on(analyze(arguments)),
         Command::Compare(arguments) => Runtime::new()?.block_on(compare(arguments)),
         Command::Diagnose(arguments) => Runtime::new()?.block_on(diagnose(arguments)),
+        Command::Flame(arguments) => Runtime::new()?.block_on(report_of(Report::Flame, arguments)),
+        Command::Timeline(arguments) => Runtime::new()?.block_on(report_of(Report::Timeline, arguments)),
+        Command::Hta(arguments) => Runtime::new()?.block_on(report_of(Report::Hta, arguments)),
         Command::Serve(arguments) => Runtime::new()?.block_on(run_serve(&arguments)),
         Command::Transform(arguments) => {
             transform::run(&arguments.into())?;
@@ -233,6 +237,11 @@ async fn export(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
 
 async fn analyze(arguments: AnalyzeArguments) -> anyhow::Result<ExitCode> {
     say(&crate::analyze::run(arguments, asked_to_end()).await?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn report_of(report: Report, arguments: ReportArguments) -> anyhow::Result<ExitCode> {
+    say(&crate::reports::run(report, arguments, asked_to_end()).await?)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -38,6 +38,7 @@ pub mod profilers;
 mod progress;
 pub mod record;
 pub mod reentry;
+pub mod reports;
 pub mod serve;
 pub mod source;
 pub mod status;
