@@ -184,3 +184,12 @@ pub(crate) async fn profiler_compile(asked: Asked) -> Result<Response<Body>, Pro
 pub(crate) async fn profiler_memory(asked: Asked) -> Result<Response<Body>, Problem> {
     asked.answer("profiler-memory").await
 }
+
+/// The flame graph of GPU time, or of CPU time with `weight=cpu`: the analysis `flame-graph`, with its parameters, of which clients know
+/// `min_duration_us`, `max_depth` and `group_small_kernels`. As JSON it is what d3-flame-graph draws; `format=html` is a page of its own.
+#[utoipa::path(method(get, head), path = "/api/profiler/flame", tag = "analyses",
+    params(ProfilerQuery, TransferHeaders),
+    responses((status = 200), (status = 206, description = "A part of it."), OfCapture, Transfer))]
+pub(crate) async fn profiler_flame(asked: Asked) -> Result<Response<Body>, Problem> {
+    asked.answer("flame-graph").await
+}

@@ -94,6 +94,7 @@ fn documented() -> (axum::Router<Arc<Gateway>>, utoipa::openapi::OpenApi) {
         .routes(routes!(profiler::profiler_hta))
         .routes(routes!(profiler::profiler_compile))
         .routes(routes!(profiler::profiler_memory))
+        .routes(routes!(profiler::profiler_flame))
         .split_for_parts();
     document::describe(&mut document);
     (router, document)

@@ -238,6 +238,18 @@ async fn the_paths_of_the_profiling_suite_answer_of_a_session_and_of_the_latest(
     }
     let kernels = rig.get("/api/profiler/kernels?limit=3", "reader").await;
     assert_eq!(kernels.json(), json!({"kernels": null}));
+    let flame = rig
+        .get(
+            "/api/profiler/flame?min_duration_us=10.0&max_depth=50&group_small_kernels=true",
+            "reader",
+        )
+        .await;
+    assert_eq!(
+        (&flame.json()["name"], &flame.json()["value"]),
+        (&json!("all"), &json!(0))
+    );
+    let page = rig.get("/api/profiler/flame?format=html", "reader").await;
+    assert!(page.body.starts_with(b"<!doctype html>"), "{page:?}");
     let timeline = rig
         .get("/api/profiler/timeline?min_duration_us=0.5", "reader")
         .await
