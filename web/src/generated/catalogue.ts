@@ -18,6 +18,36 @@ export interface Advice {
   readonly window_start_ns: number;
 }
 
+/** A buffer that was alive at the peak. */
+export interface AliveBuffer {
+  /** Where it begins in memory, in hexadecimal digits. */
+  readonly address: string;
+  /** Bytes. */
+  readonly bytes: number;
+  /** When it was given out, in ns. */
+  readonly given_ns: number;
+  /** How long it was given out, in ns; up to the end of the capture where it was never taken back. */
+  readonly lifetime_ns: number;
+  /** Where it is. */
+  readonly place: Place;
+  /** What happened with it in the end. */
+  readonly release: Release;
+  /** Who asked for it. */
+  readonly requester: MemoryRequester;
+}
+
+/** What was alive at the peak of those who asked in the same place. */
+export interface AliveOfRequester {
+  /** Buffers. */
+  readonly buffers: number;
+  /** Bytes. */
+  readonly bytes: number;
+  /** Their share of the peak, from 0 to 1. */
+  readonly peak_ratio: number;
+  /** Who asked; nothing known in it of allocations of which nobody is known. */
+  readonly requester: MemoryRequester;
+}
+
 /** What a call of the API does with memory. */
 export type AllocationCall = "device_allocate" | "device_free" | "pool_allocate" | "pool_free" | "managed_allocate" | "host_allocate" | "host_free" | "map";
 
@@ -62,6 +92,9 @@ export interface AllocationsResult {
   /** When the steady state begins in ns: with the second iteration of the program's loop. Null where no iterations are found. */
   readonly steady_from_ns?: number | null;
 }
+
+/** Who gives memory out. */
+export type Allocator = "framework" | "driver";
 
 /** What a framework's allocator did on a device. */
 export interface AllocatorRow {
@@ -108,8 +141,123 @@ export interface AtOnce {
   readonly time_ns: number;
 }
 
+/** How it is known what was given out before the capture. */
+export type Before = "totals" | "at_least";
+
 /** Why a graph ended. */
 export type BreakReason = "data_dependent_branch" | "scalar_read" | "data_dependent_shape" | "output" | "python_call" | "operator" | "unknown";
+
+/** A buffer. */
+export interface BufferLife {
+  /** Bytes. */
+  readonly bytes: number;
+  /** When it was given out, in ns. */
+  readonly given_ns: number;
+  /** How long it was given out, in ns; up to the end of the capture where it was never taken back. */
+  readonly lifetime_ns: number;
+  /** Where it is. */
+  readonly place: Place;
+  /** What happened with it in the end. */
+  readonly release: Release;
+  /** Who asked for it. */
+  readonly requester: MemoryRequester;
+}
+
+/** The buffers of an allocator. */
+export interface BufferPool {
+  /** Buffers that began where another one had been and had been taken back: what the allocator did use again. */
+  readonly address_reuses?: number | null;
+  /** Bytes that were given out, all together. */
+  readonly allocated_bytes: number;
+  /** Times that memory was given out. */
+  readonly allocations: number;
+  /** Times that memory was given out per iteration; null where no iterations are found. */
+  readonly allocations_per_iteration?: number | null;
+  /** Times that memory was given out per second, from the first allocation or release to the last; null where these are one. */
+  readonly allocations_per_second?: number | null;
+  /** Who gives them out. */
+  readonly allocator: Allocator;
+  /** Bytes that were given out per iteration. */
+  readonly bytes_per_iteration?: number | null;
+  /** Bytes that were given out per second in that time. */
+  readonly bytes_per_second?: number | null;
+  /** Ordinal of the device; null of the host's memory. */
+  readonly device?: number | null;
+  /** Times what the allocator had grew, for which it asked the driver; null where the source does not say what it had. */
+  readonly growths?: number | null;
+  /** Buffers that were given out during the capture and not taken back in it; null where the source says no addresses, as the next six. */
+  readonly kept?: number | null;
+  /** Their bytes. */
+  readonly kept_bytes?: number | null;
+  /** The largest buffers that were never taken back in the capture. */
+  readonly largest_kept: readonly BufferLife[];
+  /** Lifetimes by class, of those that were taken back. */
+  readonly lifetimes: readonly LifetimeClass[];
+  /** The buffers that were given out longest, of those that were taken back. */
+  readonly longest: readonly BufferLife[];
+  /** Whose memory: `GPU 0`, `host`, `GPU 1 managed`. */
+  readonly memory: string;
+  /** Releases of another size than was given out. */
+  readonly mismatched_releases?: number | null;
+  /** Process id; 0 where the source does not say. */
+  readonly process: number;
+  /** Who asked, by the bytes that they were given. */
+  readonly requesters: readonly BufferRequester[];
+  /** Those who asked that were left out behind these. */
+  readonly requesters_left_out: number;
+  /** Allocations for each buffer that is needed: 1 where nothing can be used again. Null without allocations. */
+  readonly reuse_ratio?: number | null;
+  /** Allocations for which a buffer of that size had been taken back before and was not given out since. */
+  readonly reuses: number;
+  /** Their bytes: what an allocator that keeps buffers does not ask for. */
+  readonly saved_bytes: number;
+  /** Sizes by the bytes that were given out of them. */
+  readonly sizes: readonly BufferSize[];
+  /** Sizes that were left out behind these. */
+  readonly sizes_left_out: number;
+  /** Their bytes, as far as the source says them. */
+  readonly unmatched_bytes?: number | null;
+  /** Releases of memory that was not given out during the capture. */
+  readonly unmatched_releases?: number | null;
+  /** Buffers whose memory was given out again although their release was not recorded. */
+  readonly unrecorded_releases?: number | null;
+}
+
+/** What one place in the program asked for. */
+export interface BufferRequester {
+  /** Bytes that were given out, all together. */
+  readonly allocated_bytes: number;
+  /** Times memory was given out. */
+  readonly allocations: number;
+  /** Mean lifetime in ns. */
+  readonly mean_lifetime_ns: number;
+  /** Who asked; nothing known in it of allocations of which nobody is known. */
+  readonly requester: MemoryRequester;
+}
+
+/** Allocations of one size. */
+export interface BufferSize {
+  /** Bytes that were given out, all together. */
+  readonly allocated_bytes: number;
+  /** Times it was given out. */
+  readonly allocations: number;
+  /** Allocations for each buffer that is needed. */
+  readonly reuse_ratio: number;
+  /** Of the allocations such that could use a buffer again. */
+  readonly reuses: number;
+  /** The size in bytes. */
+  readonly size_bytes: number;
+}
+
+/** The lives of buffers. */
+export interface BuffersResult {
+  /** Iterations of the program's loop over which allocations are counted; null where none are found. */
+  readonly iterations?: number | null;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** The buffers of each allocator, process, device and kind of memory, the most bytes first. */
+  readonly pools: readonly BufferPool[];
+}
 
 /** What calls cost. */
 export interface CallCost {
@@ -1083,6 +1231,106 @@ export interface HTAReport {
   readonly top_kernels: readonly HTAKernel[];
 }
 
+/** What bounds an operation on its device's roofline. */
+export type HloBound = "compute" | "memory";
+
+/** Where a figure comes from. */
+export type HloFigureSource = "profiler" | "program";
+
+/** A kernel of an operation. */
+export interface HloKernel {
+  /** Time in ns of one. */
+  readonly average_ns?: number | null;
+  /** Operation of the framework; may be empty. */
+  readonly framework_op: string;
+  /** The kernel's name. */
+  readonly kernel: string;
+  /** Its launches. */
+  readonly launches: number;
+  /** The operation that it belongs to. */
+  readonly operation: string;
+  /** The operation's program; may be empty. */
+  readonly program: string;
+  /** Line of source, `file:line`; null where it is not known. */
+  readonly source?: string | null;
+  /** Time in ns of all of them. */
+  readonly total_ns: number;
+}
+
+/** An operation of a compiled program. */
+export interface HloOperation {
+  /** `total_ns` of one occurrence. */
+  readonly average_ns?: number | null;
+  /** What bounds it; null where the device's peaks are not known. */
+  readonly bound?: HloBound | null;
+  /** Bytes that one occurrence reads and writes, from whatever memory; null where they are not known. */
+  readonly bytes?: number | null;
+  /** Bytes per second. */
+  readonly bytes_per_second?: number | null;
+  /** Where `bytes` come from. */
+  readonly bytes_source?: HloFigureSource | null;
+  /** Kind of operation, e.g. `loop fusion`; may be empty. */
+  readonly category: string;
+  /** Its events: kernels, copies, or operations of the device. */
+  readonly events: number;
+  /** Floating-point operations of one occurrence; null where they are not known. */
+  readonly flops?: number | null;
+  /** Floating-point operations per second. */
+  readonly flops_per_second?: number | null;
+  /** Where `flops` come from. */
+  readonly flops_source?: HloFigureSource | null;
+  /** Operation of the framework, e.g. `jit(f)/dot_general`; may be empty. */
+  readonly framework_op: string;
+  /** Arithmetic intensity: `flops` per byte. */
+  readonly intensity?: number | null;
+  /** Whether it runs beside the others, so that its time is theirs too. */
+  readonly is_asynchronous: boolean;
+  /** How often it ran. An operation of several kernels ran as often as the rarest of those that take a tenth of its time or more. */
+  readonly occurrences: number;
+  /** Opcode of its instruction; null where the capture does not hold the program. */
+  readonly opcode?: string | null;
+  /** Its name in the program. */
+  readonly operation: string;
+  /** Its longest event in the timeline. */
+  readonly place?: Place | null;
+  /** Its program; may be empty. */
+  readonly program: string;
+  /** Number of the program, in decimal digits: it may be larger than a double holds. */
+  readonly program_id: string;
+  /** Time in ns without that of operations inside it. */
+  readonly self_ns: number;
+  /** `self_ns` of that of all operations; null of an asynchronous one. */
+  readonly self_ratio?: number | null;
+  /** Shape of its value; null where the capture does not hold the program. */
+  readonly shape?: string | null;
+  /** Line of source, `file:line`; null where it is not known. */
+  readonly source?: string | null;
+  /** Time in ns of all of them. */
+  readonly total_ns: number;
+}
+
+/** The result. */
+export interface HloOperations {
+  /** Kernels, copies and memsets of the operations, the longest first; empty of a device without kernels. */
+  readonly kernels: readonly HloKernel[];
+  /** Kernels behind the list's limit. */
+  readonly kernels_left_out: number;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** Operations in all. */
+  readonly operations: number;
+  /** Operations behind the list's limit. */
+  readonly operations_left_out: number;
+  /** Pieces of such work. */
+  readonly other_events: number;
+  /** Time in ns of GPU work that belongs to no operation: copies to and from the host, and what the runtime adds. */
+  readonly other_ns: number;
+  /** The operations, those that take longest by themselves first. */
+  readonly rows: readonly HloOperation[];
+  /** Time in ns of all operations by themselves, asynchronous ones apart. */
+  readonly self_ns: number;
+}
+
 /** What a thread does. */
 export type HostActivity = "synchronize" | "allocate" | "load_module" | "copy" | "launch" | "other_call" | "profiler" | "os_call" | "nothing_recorded" | "launch_latency";
 
@@ -1450,6 +1698,18 @@ export interface LaunchesOfName {
   readonly short_gpu_ops: number;
 }
 
+/** Lifetimes of a class. */
+export interface LifetimeClass {
+  /** Buffers. */
+  readonly buffers: number;
+  /** Their bytes. */
+  readonly bytes: number;
+  /** From so many ns on. */
+  readonly from_ns: number;
+  /** Up to, and without, so many; null of the last class. */
+  readonly to_ns?: number | null;
+}
+
 /** One entry of the list. */
 export interface Loss {
   /** How many. */
@@ -1475,6 +1735,114 @@ export interface MemoryDifference {
   readonly peak_mb?: number | null;
   /** Per GPU. */
   readonly rows: readonly PeakMemory[];
+}
+
+/** What an allocator gave out. */
+export interface MemoryPool {
+  /** The largest buffers that were alive at the peak. */
+  readonly alive: readonly AliveBuffer[];
+  /** What was alive at the peak by who had asked for it, the most bytes first. */
+  readonly alive_by_requester: readonly AliveOfRequester[];
+  /** Those who asked that were left out behind these. */
+  readonly alive_by_requester_left_out: number;
+  /** Bytes of the buffers that were given out during the capture and alive at the peak; null where the source says no addresses. */
+  readonly alive_bytes?: number | null;
+  /** Buffers that were left out behind these. */
+  readonly alive_left_out: number;
+  /** Times that memory was given out. */
+  readonly allocations: number;
+  /** Who gives it out. */
+  readonly allocator: Allocator;
+  /** How that is known. */
+  readonly before: Before;
+  /** Bytes that were given out before the capture. */
+  readonly before_bytes: number;
+  /** Ordinal of the device; null of the host's memory. */
+  readonly device?: number | null;
+  /** Bytes given out when the capture ended. */
+  readonly end_bytes: number;
+  /** What the peak holds besides: given out before the capture. Null where the source says no addresses. */
+  readonly from_before_bytes?: number | null;
+  /** Changes whose total does not follow from the one before: something between them was not recorded. */
+  readonly gaps: number;
+  /** Whose memory: `GPU 0`, `host`, `GPU 1 managed`. */
+  readonly memory: string;
+  /** The most that it had and had not given out. */
+  readonly most_unused_bytes?: number | null;
+  /** What was given out in each part of the capture. */
+  readonly over_time: readonly PoolPoint[];
+  /** Most bytes that were given out at a time. */
+  readonly peak_bytes: number;
+  /** When that was first reached, in ns; 0 where it was before the capture. */
+  readonly peak_ns: number;
+  /** The same as a share of the device's memory, from 0 to 1; null where the source does not say how much that is. */
+  readonly peak_ratio?: number | null;
+  /** Most bytes that the allocator had, given out or not; null where the source does not say it. */
+  readonly peak_reserved_bytes?: number | null;
+  /** When that was first reached, in ns. */
+  readonly peak_reserved_ns?: number | null;
+  /** Process id; 0 where the source does not say. */
+  readonly process: number;
+  /** Times that memory was taken back. */
+  readonly releases: number;
+  /** What it had and had not given out at the peak: reserved less allocated. Null where the source does not say it. */
+  readonly unused_at_peak_bytes?: number | null;
+}
+
+/** Who asked, by name. A part that is not known is null. */
+export interface MemoryRequester {
+  /** The call of the CUDA API. */
+  readonly call?: string | null;
+  /** The innermost function of Python that is not built in. */
+  readonly function?: string | null;
+  /** The innermost operator that does more than to get memory. */
+  readonly operator?: string | null;
+  /** The innermost NVTX range or annotation. */
+  readonly range?: string | null;
+}
+
+/** Memory over time. */
+export interface MemoryResult {
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** How these figures are to be read, in sentences. */
+  readonly notes: readonly string[];
+  /** What allocators gave out, a row per allocator, process, device and kind of memory; the highest peak first. */
+  readonly pools: readonly MemoryPool[];
+  /** What was sampled of memory, a row per series. */
+  readonly series: readonly MemorySeries[];
+}
+
+/** A sample. */
+export interface MemorySample {
+  /** When, in ns. */
+  readonly t_ns: number;
+  /** What. */
+  readonly value: number;
+}
+
+/** What was sampled of memory. */
+export interface MemorySeries {
+  /** Of which device. */
+  readonly device: string;
+  /** The last. */
+  readonly last: number;
+  /** The highest. */
+  readonly max: number;
+  /** When that was first reached, in ns. */
+  readonly max_ns: number;
+  /** What: `memory_used`. */
+  readonly metric: string;
+  /** The lowest. */
+  readonly min: number;
+  /** The highest in each part of the capture, with its start in ns; parts without a sample have what held before. */
+  readonly over_time: readonly MemorySample[];
+  /** Samples. */
+  readonly samples: number;
+  /** Who sampled it: `nvml`, `xplane`. */
+  readonly source: string;
+  /** Unit of the figures. */
+  readonly unit: string;
 }
 
 /** One iteration. */
@@ -2615,6 +2983,16 @@ export interface Place {
   readonly start_ns: number;
 }
 
+/** What a pool held during each part of a window: the highest level. */
+export interface PoolPoint {
+  /** The most bytes that were given out during it. */
+  readonly allocated_bytes: number;
+  /** The most bytes that the allocator had, given out or not; null where the source does not say it. */
+  readonly reserved_bytes?: number | null;
+  /** Start of the part in ns. */
+  readonly t_ns: number;
+}
+
 /** Which captures something is in. */
 export type Presence = "both" | "before" | "after";
 
@@ -2727,6 +3105,24 @@ export interface ProfilerKernel {
 export interface ProfilerKernels {
   /** The kernels, the longest total time first; null where kernels were not captured. */
   readonly kernels?: readonly ProfilerKernel[] | null;
+}
+
+/** Memory over time: what the framework's allocator gave out of all GPUs together; where there is no such allocator what the driver did, and where there is no GPU what was given out of the host's memory. All figures are null where no allocations were captured. */
+export interface ProfilerMemory {
+  /** Most MB (of 10^6 bytes) that were given out at a time. */
+  readonly peak_allocated_mb?: number | null;
+  /** When that was first reached, in ms since the capture's begin. */
+  readonly peak_time_ms?: number | null;
+  /** The memory over time: at each point the most that was given out up to the next. */
+  readonly points?: readonly ProfilerMemoryPoint[] | null;
+}
+
+/** A point. */
+export interface ProfilerMemoryPoint {
+  /** MB (of 10^6 bytes) that were given out. */
+  readonly allocated_mb: number;
+  /** When, in ms since the capture's begin. */
+  readonly time_ms: number;
 }
 
 /** When CPU and GPU were active. */
@@ -2876,6 +3272,9 @@ export interface Recompile {
   /** Runs in the capture. */
   readonly runs: number;
 }
+
+/** What happened with a buffer in the end. */
+export type Release = "recorded" | "unrecorded" | "never";
 
 /** What came of a rule. */
 export interface RuleOutcome {
@@ -3550,6 +3949,7 @@ export interface Results {
   readonly "host-sync": HostSyncResult;
   readonly "operations": Operations;
   readonly "operations-profile": OperationsProfile;
+  readonly "hlo-operations": HloOperations;
   readonly "profiler-timeline": ProfilerTimeline;
   readonly "profiler-kernels": ProfilerKernels;
   readonly "profiler-hta": HTAReport;
@@ -3565,6 +3965,9 @@ export interface Results {
   readonly "module-loading": ModuleLoadingResult;
   readonly "allocations": AllocationsResult;
   readonly "threads": ThreadsResult;
+  readonly "memory": MemoryResult;
+  readonly "buffers": BuffersResult;
+  readonly "profiler-memory": ProfilerMemory;
   readonly "flame-graph": FlameGraph;
   readonly "flame-difference": FlameDifference;
 }
@@ -4868,6 +5271,30 @@ export const ANALYSES = [
     }
   },
   {
+    "name": "hlo-operations",
+    "about": "Operations of compiled programs (JAX, XLA): time, FLOP and bytes, intensity, what bounds them, and the kernels and lines of source behind them.",
+    "group": "operations",
+    "inputs": "one",
+    "file_name": "hlo-operations.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 200,
+        "description": "Most operations, and most kernels, in the result: those that take longest.",
+        "format": "uint32",
+        "maximum": 100000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "program": {
+        "default": "",
+        "description": "Only programs whose name contains this text.",
+        "maxLength": 1024,
+        "type": "string"
+      }
+    }
+  },
+  {
     "name": "profiler-timeline",
     "about": "Total, CPU-active, GPU-active and overlapping time in µs, as /api/profiler/timeline has it.",
     "group": "gpu_time",
@@ -5352,6 +5779,73 @@ export const ANALYSES = [
         "maximum": 10000,
         "minimum": 1,
         "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "memory",
+    "about": "Memory over time: the peak, what was alive then and who had asked for it, and what was reserved and not given out.",
+    "group": "memory",
+    "inputs": "one",
+    "file_name": "memory.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 50,
+        "description": "Most rows of each list.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "points": {
+        "default": 400,
+        "description": "Parts of the capture of which each has a point in the charts.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "buffers",
+    "about": "Lifetimes of buffers, those that are never taken back, how often the same sizes are asked for, and how much could be used again.",
+    "group": "memory",
+    "inputs": "one",
+    "file_name": "buffers.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 20,
+        "description": "Most rows of each list.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "profiler-memory",
+    "about": "Memory over time and its peak in MB, as /api/profiler/memory has it.",
+    "group": "memory",
+    "inputs": "one",
+    "file_name": "profiler-memory.json",
+    "page": true,
+    "parameters": {
+      "record_history": {
+        "default": true,
+        "description": "Whether there are points; without them only the peak is told.",
+        "type": "boolean"
+      },
+      "sample_interval_ms": {
+        "default": 1.0,
+        "description": "Time from one point to the next, in ms. It is longer where there would be more than 100,000 points.",
+        "format": "double",
+        "maximum": 3600000,
+        "minimum": 0.001,
+        "type": "number"
       }
     }
   },
@@ -6277,6 +6771,10 @@ export const GROUPS = [
   {
     "name": "host",
     "title": "Host"
+  },
+  {
+    "name": "memory",
+    "title": "Memory"
   },
   {
     "name": "steps",
