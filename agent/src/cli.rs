@@ -65,6 +65,10 @@ pub enum Command {
     Timeline(ReportArguments),
     /// Write what the GPUs of a capture did with their time.
     Hta(ReportArguments),
+    /// Write how much memory of GPUs was allocated over the time of a capture.
+    Memory(ReportArguments),
+    /// Write what torch.compile did in a capture: graph breaks, time, fusions.
+    Compile(ReportArguments),
     /// Serve a result's folder, or one file of it, on loopback.
     Serve(ServeArguments),
     /// Print a completion script for a shell.
@@ -218,7 +222,7 @@ pub struct AnalyzeArguments {
     pub source: SourceArguments,
 }
 
-/// Arguments of `flame`, `timeline` and `hta`.
+/// Arguments of `flame`, `timeline`, `hta`, `memory` and `compile`.
 #[derive(Debug, Args)]
 pub struct ReportArguments {
     /// The capture: any file that `convert` reads.
@@ -598,11 +602,21 @@ mod tests {
 
     #[test]
     fn reports_are_named_as_clients_know_them() {
-        for (name, is_json) in [("flame", true), ("timeline", false), ("hta", true)] {
+        for (name, is_json) in [
+            ("flame", true),
+            ("timeline", false),
+            ("hta", true),
+            ("memory", false),
+            ("compile", true),
+        ] {
             let mut line = vec!["flopwatch-agent", name, "trace.json", "-o", "out"];
             line.extend(is_json.then_some("--json"));
             let cli = Cli::try_parse_from(line).unwrap();
-            let (Command::Flame(arguments) | Command::Timeline(arguments) | Command::Hta(arguments)) = cli.command
+            let (Command::Flame(arguments)
+            | Command::Timeline(arguments)
+            | Command::Hta(arguments)
+            | Command::Memory(arguments)
+            | Command::Compile(arguments)) = cli.command
             else {
                 panic!("{name} is no report")
             };

@@ -46,6 +46,8 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Flame(arguments) => Runtime::new()?.block_on(report_of(Report::Flame, arguments)),
         Command::Timeline(arguments) => Runtime::new()?.block_on(report_of(Report::Timeline, arguments)),
         Command::Hta(arguments) => Runtime::new()?.block_on(report_of(Report::Hta, arguments)),
+        Command::Memory(arguments) => Runtime::new()?.block_on(report_of(Report::Memory, arguments)),
+        Command::Compile(arguments) => Runtime::new()?.block_on(report_of(Report::Compile, arguments)),
         Command::Serve(arguments) => Runtime::new()?.block_on(run_serve(&arguments)),
         Command::Transform(arguments) => {
             transform::run(&arguments.into())?;

@@ -1,4 +1,4 @@
-//! `flame`, `timeline`, `hta`: analyses under the names of an earlier profiling suite, as HTML unless JSON is asked for.
+//! `flame`, `timeline`, `hta`, `memory`, `compile`: analyses under the names of an earlier profiling suite, as HTML unless JSON is asked for.
 
 use flopwatch_analysis::Analysis;
 use flopwatch_analysis::analyses::flame_graph::FlameGraphAnalysis;
@@ -15,6 +15,10 @@ pub enum Report {
     Timeline,
     /// What the GPUs did with their time.
     Hta,
+    /// Memory over time.
+    Memory,
+    /// What torch.compile did.
+    Compile,
 }
 
 impl Report {
@@ -24,6 +28,8 @@ impl Report {
             Self::Flame => FlameGraphAnalysis::NAME,
             Self::Timeline => "profiler-timeline",
             Self::Hta => "profiler-hta",
+            Self::Memory => "profiler-memory",
+            Self::Compile => "profiler-compile",
         }
     }
 }
