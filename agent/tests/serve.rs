@@ -143,7 +143,7 @@ fn counters_of_kernels_are_made_by_a_child_of_what_nsight_compute_printed() {
     };
     let (status, found) = counters(&Serving::of(&page));
     assert_eq!(status, 200, "{found}");
-    assert_eq!(found["kernels"][0]["figures"]["duration_ns"], 6500.0, "{found}");
+    assert_eq!(found["launches"][0]["figures"]["duration_ns"], 6500.0, "{found}");
     let (status, problem) = counters(&Serving::of(Path::new(TIMELINE)));
     assert_eq!((status, &problem["reason"]), (404, &serde_json::json!("NotCaptured")));
 }

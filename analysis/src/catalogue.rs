@@ -27,12 +27,15 @@ use crate::analyses::nsys_stats as nsys;
 use crate::analyses::operations::OperationsAnalysis;
 use crate::analyses::operations::profile::OperationsProfileAnalysis;
 use crate::analyses::overlap::Overlap;
+use crate::analyses::profiled_in_timeline::ProfiledInTimeline;
+use crate::analyses::profiled_kernel::ProfiledKernel;
 use crate::analyses::profiled_kernels::ProfiledKernels;
 use crate::analyses::profiler::{ProfilerHtaAnalysis, ProfilerKernelsAnalysis, ProfilerTimelineAnalysis};
 use crate::analyses::profiler_compile::ProfilerCompile;
 use crate::analyses::profiler_memory::ProfilerMemoryAnalysis;
 use crate::analyses::queue_length::QueueLength;
 use crate::analyses::ranks::Ranks;
+use crate::analyses::roofline::Roofline;
 use crate::analyses::stragglers::Stragglers;
 use crate::analyses::threads::Threads;
 use crate::analyses::torch_compile::TorchCompile;
@@ -55,6 +58,9 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<Overlap>(),
     &Definition::of::<KernelTypes>(),
     &Definition::of::<ProfiledKernels>(),
+    &Definition::of::<ProfiledKernel>(),
+    &Definition::of::<Roofline>(),
+    &Definition::of::<ProfiledInTimeline>(),
     &Definition::of::<CpuGpu>(),
     &Definition::of::<EventsAnalysis>(),
     &Definition::of::<nsys::CudaGpuKernSum>(),

@@ -10,6 +10,7 @@ pub(crate) mod figure;
 mod flame;
 pub mod html;
 mod printable;
+mod roofline;
 pub mod text;
 
 use schemars::JsonSchema;
@@ -17,6 +18,7 @@ use serde::Serialize;
 
 pub(crate) use document::settings;
 pub use document::{Document, Heading, Setting};
+pub use roofline::{Roof, Roofline, RooflineArrow, RooflinePoint};
 
 use crate::not_captured::NotCaptured;
 
@@ -51,6 +53,8 @@ pub enum Block {
     Lines(Lines),
     /// A flame graph.
     Flame(Flame),
+    /// Performance over intensity, below roofs.
+    Roofline(Roofline),
 }
 
 /// A paragraph.
@@ -103,6 +107,8 @@ pub enum Unit {
     BytesPerSecond,
     /// Floating-point operations per second.
     FlopPerSecond,
+    /// Instructions per second.
+    InstructionsPerSecond,
     /// A share from 0 to 1, shown in percent.
     Ratio,
     /// A number of percent.
@@ -431,6 +437,11 @@ impl Page {
     /// Adds a flame graph.
     pub fn flame(&mut self, flame: Flame) {
         self.blocks.push(Block::Flame(flame));
+    }
+
+    /// Adds a roofline chart.
+    pub fn roofline(&mut self, chart: Roofline) {
+        self.blocks.push(Block::Roofline(chart));
     }
 
     /// Adds values over time.

@@ -4,7 +4,10 @@
 
 use flopwatch_analysis::analyses::operations::profile;
 use flopwatch_analysis::model::{Loss, LossReason};
-use flopwatch_analysis::page::{Bars, Cell, Document, Heading, Lines, Page, Place, Series, Setting, Table, Unit, html};
+use flopwatch_analysis::page::{
+    Bars, Cell, Document, Heading, Lines, Page, Place, Roof, Roofline, RooflineArrow, RooflinePoint, Series, Setting,
+    Table, Unit, html,
+};
 use flopwatch_analysis::{Format, NotCaptured};
 
 /// Where the viewer's tests find them. `UPDATE_PAGES=1` writes them anew.
@@ -16,6 +19,34 @@ fn series(name: &str, values: &[Option<f64>]) -> Series {
     Series {
         name: name.to_owned(),
         values: values.to_vec(),
+    }
+}
+
+fn roofline() -> Roofline {
+    let point = |name: &str, series: &str, intensity, performance| RooflinePoint {
+        name: name.to_owned(),
+        series: series.to_owned(),
+        intensity,
+        performance,
+    };
+    let roof = |name: &str, value| Roof {
+        name: name.to_owned(),
+        value,
+    };
+    Roofline {
+        title: "Roofline".to_owned(),
+        about: "Both axes are logarithmic.".to_owned(),
+        unit: Unit::FlopPerSecond,
+        intensity: "FLOP per byte".to_owned(),
+        peaks: vec![roof("FP32", 67e12), roof("FP64", 34e12)],
+        bandwidths: vec![roof("DRAM", 3.35e12), roof("L2", 12e12)],
+        points: vec![
+            point("#0 gemm", "1: FP32, DRAM", 12.0, 22e12),
+            point("#1 copy", "1: FP32, DRAM", 0.0, 0.0),
+            point("#0 gemm", "2: FP32, DRAM", 40.0, 51e12),
+            point(HOSTILE, "1: FP32, L2", 0.25, 1.5e12),
+        ],
+        arrows: vec![RooflineArrow { from: 0, to: 2 }],
     }
 }
 
@@ -77,6 +108,7 @@ fn sample() -> Document {
         times_ns: vec![0, 500_000, 1_000_000, 2_500_000],
         series: vec![series("GPU 0", &[Some(0.0), Some(3.0), None, Some(1.0)])],
     });
+    page.roofline(roofline());
     page.text(
         "How it is counted",
         "A kernel is in flight from its start to its end.\nOverlap counts twice.",

@@ -6,7 +6,7 @@
 //! the profiler's own names (`sm__throughput.avg.pct_of_peak_sustained_elapsed`); those of the details page have the name of
 //! their section before them (`GPU Speed Of Light Throughput: DRAM Frequency`), since sections repeat names.
 //!
-//! Names of processes and hosts are not kept. Results of rules, and values that are no numbers, are counted.
+//! Messages of NVIDIA's rules are kept. Names of processes and hosts are not; values that are no numbers are counted.
 
 mod report;
 mod table;

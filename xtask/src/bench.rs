@@ -10,6 +10,7 @@ mod diagnose;
 mod graft;
 mod ingest;
 mod kineto;
+mod profiled;
 mod transform;
 mod viewer;
 
@@ -136,7 +137,7 @@ struct Verdict {
     budget: Option<(&'static str, bool)>,
 }
 
-fn all() -> [Bench; 8] {
+fn all() -> [Bench; 9] {
     [
         convert::bench(),
         ingest::bench(),
@@ -146,6 +147,7 @@ fn all() -> [Bench; 8] {
         analyses::beside_polars(),
         diagnose::of_a_new_file(),
         diagnose::of_a_known_file(),
+        profiled::bench(),
     ]
 }
 
@@ -220,7 +222,12 @@ fn one(cache: &Cache, program: &Path, bench: &Bench, rounds: u32) -> Result<Vec<
     let theirs: Vec<Figures> = theirs.into_iter().flatten().collect();
     let fastest = theirs.iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds));
     let fastest = fastest.context("no run of a rival")?;
-    for (what, count) in [("events", "/events"), ("sum of lengths", "/total_ns")] {
+    for (what, count) in [
+        ("events", "/events"),
+        ("sum of lengths", "/total_ns"),
+        ("launches", "/launches"),
+        ("values", "/values"),
+    ] {
         let (a, b) = (ours.counts.pointer(count), fastest.counts.pointer(count));
         if a.is_some() && b.is_some() && a != b {
             bail!("{}: the sides differ in {what}: {a:?} and {b:?}", bench.name);

@@ -9,7 +9,7 @@ use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::kernel_figures::Figures;
-use crate::model::{KernelProfile, MetricValue, Timeline};
+use crate::model::{KernelProfile, MetricValue, OpenRange, RuleResult, Timeline};
 use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Page, Table, Unit};
@@ -79,6 +79,10 @@ pub struct ProfiledLaunch {
     pub metrics: BTreeMap<String, ProfiledValue>,
     /// Unit of each metric that has one.
     pub units: BTreeMap<String, String>,
+    /// What NVIDIA's rules say of it, in NVIDIA's words.
+    pub rules: Vec<RuleResult>,
+    /// Annotated ranges that were open on the launching thread.
+    pub ranges: Vec<OpenRange>,
 }
 
 /// The value of a metric.
@@ -126,11 +130,14 @@ impl ProfiledLaunch {
             units: with_unit
                 .map(|(name, metric)| (name.clone(), metric.unit.clone()))
                 .collect(),
+            rules: profile.rules.clone(),
+            ranges: profile.ranges.clone(),
         }
     }
 }
 
-fn of(timeline: &Timeline, params: &ProfiledKernelsParams) -> ProfiledLaunches {
+/// The launches of `timeline` that the parameters allow.
+pub fn of(timeline: &Timeline, params: &ProfiledKernelsParams) -> ProfiledLaunches {
     let profiles = &timeline.capture.profiles;
     let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);
     let chosen = || {
@@ -154,7 +161,7 @@ fn of(timeline: &Timeline, params: &ProfiledKernelsParams) -> ProfiledLaunches {
 
 impl Analysis for ProfiledKernels {
     const NAME: &'static str = "profiled-kernels";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str =
         "Launches that Nsight Compute measured: speed of light, occupancy, caches, and every metric.";
     const GROUP: Group = Group::Steps;

@@ -112,16 +112,19 @@ impl Figures {
     }
 }
 
-fn share(unit: &str) -> Option<f64> {
+pub(crate) fn share(unit: &str) -> Option<f64> {
     (unit == "%").then_some(0.01)
 }
 
-/// The profiler writes such counts with the unit or without.
-fn per_cycle(unit: &str) -> Option<f64> {
-    matches!(unit, "" | "inst" | "inst/cycle" | "1/cycle").then_some(1.0)
+/// Instructions, operations or bytes in a cycle. The profiler writes such counts with the unit or without.
+pub(crate) fn per_cycle(unit: &str) -> Option<f64> {
+    if matches!(unit, "" | "inst" | "inst/cycle" | "1/cycle" | "cycle" | "cycle/cycle") {
+        return Some(1.0);
+    }
+    thousands(unit.strip_suffix("/cycle").unwrap_or(unit).strip_suffix("byte")?)
 }
 
-fn nanoseconds(unit: &str) -> Option<f64> {
+pub(crate) fn nanoseconds(unit: &str) -> Option<f64> {
     match unit {
         "ns" | "nsecond" => Some(1.0),
         "us" | "usecond" => Some(1e3),
@@ -131,8 +134,16 @@ fn nanoseconds(unit: &str) -> Option<f64> {
     }
 }
 
+/// Cycles in a second.
+pub(crate) fn cycles_per_second(unit: &str) -> Option<f64> {
+    if unit.contains("byte") {
+        return None;
+    }
+    per_second(unit)
+}
+
 /// Bytes or cycles in a second.
-fn per_second(unit: &str) -> Option<f64> {
+pub(crate) fn per_second(unit: &str) -> Option<f64> {
     if let Some(prefix) = unit.strip_suffix("hz") {
         return thousands(prefix);
     }

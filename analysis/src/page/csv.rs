@@ -1,25 +1,28 @@
 //! A page's tables as CSV (RFC 4180): exact numbers, in the unit that the head says.
 
+use std::borrow::Cow;
+
 use super::{Block, Cell, Page, Table, TableColumn, Unit};
 
 /// The tables of `page`, one after the other: an only one alone, several each behind a line with its title and parted by an empty
-/// line. Of a page without a table, its key figures.
+/// line. Points of a roofline are a table too. Of a page without a table, its key figures.
 pub fn render(page: &Page) -> String {
     let mut out = String::new();
     let mut tables = page.blocks.iter().filter_map(|block| match block {
-        Block::Table(table) => Some(table),
+        Block::Table(table) => Some(Cow::Borrowed(table)),
+        Block::Roofline(chart) => Some(Cow::Owned(chart.table())),
         _ => None,
     });
     match (tables.next(), tables.next()) {
         (None, _) => figures(&mut out, page),
-        (Some(only), None) => write(&mut out, only),
+        (Some(only), None) => write(&mut out, &only),
         (Some(first), Some(second)) => {
             for (at, table) in [first, second].into_iter().chain(tables).enumerate() {
                 if at > 0 {
                     out.push('\n');
                 }
                 record(&mut out, [table.title.as_str()]);
-                write(&mut out, table);
+                write(&mut out, &table);
             }
         }
     }
@@ -71,6 +74,7 @@ const fn symbol(unit: Unit) -> &'static str {
         Unit::Bytes => "B",
         Unit::BytesPerSecond => "B/s",
         Unit::FlopPerSecond => "FLOP/s",
+        Unit::InstructionsPerSecond => "inst/s",
         Unit::Ratio => "ratio",
         Unit::Percent => "%",
     }

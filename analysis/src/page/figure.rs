@@ -29,6 +29,7 @@ pub(crate) fn number(value: f64, unit: Unit) -> String {
         Unit::Bytes => scaled(value, "B"),
         Unit::BytesPerSecond => scaled(value, "B/s"),
         Unit::FlopPerSecond => scaled(value, "FLOP/s"),
+        Unit::InstructionsPerSecond => scaled(value, "inst/s"),
         Unit::Ratio => percent(value * 100.0),
         Unit::Percent => percent(value),
     }
@@ -114,6 +115,7 @@ mod tests {
             (Cell::Integer(1_000_000), Unit::Bytes, "1.00 MB"),
             (Cell::Number(2.0e12), Unit::BytesPerSecond, "2.00 TB/s"),
             (Cell::Number(9.89e14), Unit::FlopPerSecond, "989.00 TFLOP/s"),
+            (Cell::Number(7.6e10), Unit::InstructionsPerSecond, "76.00 Ginst/s"),
             (Cell::Number(0.125), Unit::Ratio, "12.5 %"),
             (Cell::Number(0.000_12), Unit::Ratio, "0.012 %"),
             (Cell::Number(50.0), Unit::Percent, "50.0 %"),

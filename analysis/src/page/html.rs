@@ -5,6 +5,7 @@
 
 mod chart;
 mod flame;
+mod roofline;
 
 use std::fmt::{self, Write as _};
 
@@ -82,6 +83,7 @@ pub fn render(document: &Document) -> String {
             Block::Bars(bars) => chart::bars(&mut out, bars),
             Block::Lines(lines) => chart::lines(&mut out, lines),
             Block::Flame(flame) => flame::flame(&mut out, flame),
+            Block::Roofline(chart) => roofline::roofline(&mut out, chart),
         }
     }
     out.push_str("</main>\n");

@@ -2,7 +2,7 @@
 
 use super::figure::{number, shown};
 use super::printable::shortened;
-use super::{Bars, Block, Cell, Lines, Page, Table, Unit};
+use super::{Bars, Block, Cell, Lines, Page, Roofline, Table, Unit};
 
 /// Longest cell that is shown.
 const CELL_WIDTH: usize = 80;
@@ -57,6 +57,11 @@ pub fn render(page: &Page) -> String {
             Block::Flame(flame) => {
                 heading(&mut out, &flame.title);
                 out.push_str(&flame.text());
+            }
+            Block::Roofline(chart) => {
+                heading(&mut out, &chart.title);
+                out.push_str(&roofs(chart));
+                out.push_str(&table(&chart.table()));
             }
         }
     }
@@ -174,6 +179,20 @@ fn lines(lines: &Lines) -> String {
             _ => format!("{}: not known", series.name),
         };
         line(&mut out, &text);
+    }
+    out
+}
+
+/// A terminal draws no roofs: what each of them is.
+fn roofs(chart: &Roofline) -> String {
+    let mut out = String::new();
+    let peaks = chart.peaks.iter().map(|roof| (roof, chart.unit));
+    let bandwidths = chart.bandwidths.iter().map(|roof| (roof, Unit::BytesPerSecond));
+    for (roof, unit) in peaks.chain(bandwidths) {
+        line(
+            &mut out,
+            &format!("{}: at most {}", roof.name, number(roof.value, unit)),
+        );
     }
     out
 }

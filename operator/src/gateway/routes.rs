@@ -27,9 +27,9 @@ use crate::gateway::agents::Agents;
 use crate::gateway::api_server::{ApiServer, asked};
 use crate::gateway::cookie::Cookies;
 use crate::gateway::messages::{
-    ArtifactItem, ArtifactList, CaptureItem, CaptureQuery, Content, Deleted, DerivedItem, KernelCounters, ListQuery,
-    ModeList, RunAccepted, RunRequest, SessionDetail, SessionItem, SessionList, SessionPath, SessionState,
-    TimelineEvents, TimelineQuery, TimelineState, TimelineStatus, TransferHeaders, state_of,
+    ArtifactItem, ArtifactList, CaptureItem, CaptureQuery, Content, Deleted, DerivedItem, ListQuery, ModeList,
+    RunAccepted, RunRequest, SessionDetail, SessionItem, SessionList, SessionPath, SessionState, TimelineEvents,
+    TimelineQuery, TimelineState, TimelineStatus, TransferHeaders, state_of,
 };
 use crate::gateway::problem::{Guarded, OfCapture, OfSession, Problem, ProblemDetails, Transfer};
 use crate::gateway::progress::{Listener, ServerSentEvent};
@@ -494,13 +494,12 @@ async fn timeline(
         .await
 }
 
-/// Counters of the launches that Nsight Compute measured: bandwidth and FLOP/s against their peaks, load and store efficiency, hit rates
-/// of L1 and L2, occupancy, and every metric under its own name. Made like a derived artifact of the timeline, also under the name `kernels.json`. A
-/// capture without any answers 404 with the reason `NotCaptured`.
+/// The launches that Nsight Compute measured: the result of the analysis `profiled-kernels`, also under the name `kernels.json`. A capture without
+/// any answers 404 with the reason `NotCaptured`.
 #[utoipa::path(method(get, head), path = "/api/profiling/kernels/{id}", tag = "artifacts",
     params(SessionPath, CaptureQuery, TransferHeaders),
     responses(
-        (status = 200, body = KernelCounters),
+        (status = 200),
         (status = 206, description = "A part of it."),
         OfCapture,
         Transfer))]

@@ -5,6 +5,7 @@
 
 mod analyses;
 mod columns;
+mod kernel_report;
 mod longer;
 mod nsys_export;
 mod report;
@@ -44,6 +45,14 @@ enum Job {
         out: PathBuf,
         #[arg(long)]
         megabytes: u64,
+    },
+    /// Write a report of Nsight Compute.
+    MakeReport {
+        out: PathBuf,
+        #[arg(long)]
+        launches: u32,
+        #[arg(long)]
+        metrics: u32,
     },
     /// Write an export as SQLite with the events of another one several times.
     MakeLonger {
@@ -87,6 +96,7 @@ fn main() -> Result<()> {
         } => nsys_export::make(&out, kernels, copies, ranges),
         Job::MakeColumns { out, events } => columns::make(&out, events),
         Job::MakeTrace { out, megabytes } => trace::make(&out, megabytes),
+        Job::MakeReport { out, launches, metrics } => kernel_report::make(&out, launches, metrics),
         Job::MakeLonger { out, of, times } => longer::make(&out, &of, times),
         Job::Read { input } => trace::read(&input),
         Job::Convert { input, out } => nsys_export::convert(&input, &out),

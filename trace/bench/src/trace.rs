@@ -151,6 +151,7 @@ pub(crate) fn read(input: &Path) -> Result<()> {
             "total_ns": total,
             "kernels": kernels(&capture),
             "launches": capture.profiles.len(),
+            "values": capture.profiles.iter().map(|profile| profile.metrics.len()).sum::<usize>(),
             "drops": capture.drops.list().len(),
         }),
     )

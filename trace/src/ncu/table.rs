@@ -7,7 +7,9 @@ use hashbrown::HashMap;
 
 use super::{Failure, header};
 use crate::limits::ReadLimits;
-use crate::model::{Capture, Instances, KernelProfile, LossReason, Metric, MetricValue, ValueList};
+use crate::model::{
+    Capture, Instances, KernelProfile, LossReason, Metric, MetricValue, RuleKind, RuleResult, Scope, Speedup, ValueList,
+};
 use crate::redact;
 
 /// The section of metrics that were asked for by their own names.
@@ -99,8 +101,7 @@ impl<'a> Profiles<'a> {
         let Some(id) = self.launch(at)? else { return Ok(()) };
         let metric = at.text("Metric Name");
         if metric.is_empty() {
-            self.leave_out("results of rules", 1);
-            return Ok(());
+            return self.rule(id, at);
         }
         let section = at.text("Section Name");
         let name = if section == BY_NAME {
@@ -109,6 +110,44 @@ impl<'a> Profiles<'a> {
             format!("{section}: {metric}")
         };
         self.metric(id, &name, at.text("Metric Value"), at.text("Metric Unit"))
+    }
+
+    /// What a rule said of the launch `id`.
+    fn rule(&mut self, id: u64, at: &Columns<'_>) -> Result<(), Failure> {
+        let kind = match at.text("Rule Type") {
+            "OPT" => RuleKind::Optimization,
+            "WRN" => RuleKind::Warning,
+            "ERR" => RuleKind::Error,
+            _ => RuleKind::Information,
+        };
+        let percent = at.text("Estimated Speedup").replace(',', "").parse::<f64>().ok();
+        let scope = match at.text("Estimated Speedup Type") {
+            "local" => Scope::Local,
+            "global" => Scope::Global,
+            _ => Scope::Unknown,
+        };
+        let name = at.text("Rule Name");
+        let text = at.text("Rule Description");
+        if name.is_empty() && text.is_empty() {
+            self.leave_out("records without a metric or a rule", 1);
+            return Ok(());
+        }
+        self.count(1)?;
+        let result = RuleResult {
+            rule: self.publishable(name)?,
+            name: self.publishable(name)?,
+            section: self.publishable(at.text("Section Name"))?,
+            kind,
+            text: self.publishable(text)?,
+            speedup: percent
+                .filter(|percent| percent.is_finite())
+                .map(|percent| Speedup { percent, scope }),
+            ..RuleResult::default()
+        };
+        if let Some(profile) = self.launches.get_mut(&id) {
+            profile.rules.push(result);
+        }
+        Ok(())
     }
 
     /// A record of the raw page: all metrics of a launch.

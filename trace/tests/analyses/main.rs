@@ -20,5 +20,6 @@ mod nsys;
 mod nsys_stats;
 mod operations;
 mod peers;
+mod profiled;
 mod steps;
 mod time;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use flopwatch_trace::model::RuleKind;
 use flopwatch_trace::{Format, ReadError, ReadLimits, detect, ncu, read, timeline_file};
 
 use crate::export::Schema;
@@ -121,12 +122,13 @@ fn a_details_page_becomes_profiles() {
         .into_iter()
         .map(|drop| (drop.what, drop.count))
         .collect();
+    assert_eq!(lost, [("values that are no numbers".to_owned(), 1)]);
+    let [rule] = profile.rules.as_slice() else {
+        panic!("one rule")
+    };
     assert_eq!(
-        lost,
-        [
-            ("results of rules".to_owned(), 1),
-            ("values that are no numbers".to_owned(), 1)
-        ]
+        (rule.rule.as_str(), rule.kind),
+        ("SOLBottleneck", RuleKind::Optimization)
     );
 }
 

@@ -1,5 +1,23 @@
 // Written by `cargo xtask codegen` from the catalogue of analyses; a test fails when it drifts.
 
+/** Loads or stores of one kind. */
+export interface Access {
+  /** Times that banks of shared memory were asked twice. */
+  readonly bank_conflicts?: number | null;
+  /** Sectors that the first cache had, 0 to 1. */
+  readonly hit_ratio?: number | null;
+  /** The memory: `global`, `local`, `shared`. */
+  readonly memory: string;
+  /** What was done: `load`, `store`. */
+  readonly operation: string;
+  /** Requests: one per instruction of a warp. */
+  readonly requests: number;
+  /** Sectors of 32 bytes that were touched; null for shared memory, which has none. */
+  readonly sectors?: number | null;
+  /** Sectors per request: 4 where 32 threads touch 4 bytes each, side by side. */
+  readonly sectors_per_request?: number | null;
+}
+
 /** The findings of a capture, the one that is worth most first. */
 export interface Advice {
   /** What was found. Gains overlap where findings have one cause: they are no sum. */
@@ -144,6 +162,9 @@ export interface AtOnce {
 /** How it is known what was given out before the capture. */
 export type Before = "totals" | "at_least";
 
+/** What bounds work of an intensity. */
+export type Bound = "compute" | "memory";
+
 /** Why a graph ended. */
 export type BreakReason = "data_dependent_branch" | "scalar_read" | "data_dependent_shape" | "output" | "python_call" | "operator" | "unknown";
 
@@ -257,6 +278,16 @@ export interface BuffersResult {
   readonly not_captured: readonly NotCaptured[];
   /** The buffers of each allocator, process, device and kind of memory, the most bytes first. */
   readonly pools: readonly BufferPool[];
+}
+
+/** A cache or the device's memory. Shares are 0 to 1. */
+export interface Cache {
+  /** Its busiest part, against its peak. */
+  readonly busy_ratio?: number | null;
+  /** Sectors that it had, of those that were asked for. */
+  readonly hit_ratio?: number | null;
+  /** Which. */
+  readonly name: string;
 }
 
 /** What calls cost. */
@@ -1080,6 +1111,16 @@ export type FlameWeight = "gpu" | "cpu";
 /** Where the floating-point operations come from. */
 export type FlopsSource = "given" | "counters" | "hlo" | "operators";
 
+/** A metric that a rule points at. */
+export interface FocusMetric {
+  /** What should become of it, or what it was compared with. */
+  readonly info: string;
+  /** Its name. */
+  readonly name: string;
+  /** Its value, where the profiler says it. */
+  readonly value?: number | null;
+}
+
 /** What a frame is. */
 export type FrameKind = "all" | "group" | "step" | "range" | "annotation" | "python" | "operator" | "call" | "kernel" | "copy" | "device_op" | "rest";
 
@@ -1465,6 +1506,28 @@ export interface IdleTime {
   readonly streams_left_out: number;
 }
 
+/** An instruction at an address. */
+export interface Instruction {
+  /** Times that a warp executed it. */
+  readonly executed?: number | null;
+  /** Bytes behind the kernel's first instruction that has figures. An instruction is 16 bytes long. */
+  readonly offset_bytes: number;
+  /** Share of the launch's samples, 0 to 1. */
+  readonly sample_ratio?: number | null;
+  /** Samples of warps that were at it. */
+  readonly samples?: number | null;
+  /** The state that most of them were in. */
+  readonly stall?: string | null;
+  /** Threads that executed it, in all. */
+  readonly threads?: number | null;
+}
+
+/** Instructions by opcode. */
+export interface InstructionMix {
+  /** Opcodes, the most executed first. */
+  readonly opcodes: readonly Opcode[];
+}
+
 /** The kernels, copies and memsets of an iteration, the longest in all first. */
 export interface IterationDetail {
   /** What ran. */
@@ -1590,6 +1653,95 @@ export interface IterationsResult {
   readonly warm_up_iterations: number;
 }
 
+/** How much was joined. */
+export interface JoinCoverage {
+  /** Launches that were profiled. */
+  readonly profiled_launches: number;
+  /** Those of them whose kernel is in the timeline. */
+  readonly profiled_launches_joined: number;
+  /** That of the whole time, 0 to 1; null without kernels. */
+  readonly time_ratio?: number | null;
+  /** Time of those whose kernel was profiled, in ns. */
+  readonly timeline_joined_ns: number;
+  /** Launches of kernels in the timeline. */
+  readonly timeline_launches: number;
+  /** Those of them whose kernel was profiled. */
+  readonly timeline_launches_joined: number;
+  /** Time of all kernels in the timeline, in ns. */
+  readonly timeline_total_ns: number;
+}
+
+/** By what a kernel was found in both. */
+export type JoinedBy = "name" | "short_name";
+
+/** A kernel that is in both. */
+export interface JoinedKernel {
+  /** Threads per block in x, y and z. */
+  readonly block: readonly number[];
+  /** Busiest part of the multiprocessors of the first profiled launch, 0 to 1. */
+  readonly compute_ratio?: number | null;
+  /** Thread blocks in x, y and z. */
+  readonly grid: readonly number[];
+  /** By what it was joined; grid and block are equal in any case. */
+  readonly joined_by: JoinedBy;
+  /** What bounds the first profiled launch. */
+  readonly limiter?: Limiter | null;
+  /** Busiest part of caches and memory of the first profiled launch, 0 to 1. */
+  readonly memory_ratio?: number | null;
+  /** Its name, as the profiler has it. */
+  readonly name: string;
+  /** Warps of the first profiled launch, of the most that a multiprocessor holds, 0 to 1. */
+  readonly occupancy_ratio?: number | null;
+  /** Launches that were profiled. */
+  readonly profiled_launches: number;
+  /** Mean time in ns of a profiled launch, alone on the GPU. */
+  readonly profiled_mean_ns?: number | null;
+  /** Mean time in the timeline, of that alone. */
+  readonly slowdown_ratio?: number | null;
+  /** Launches in the timeline. */
+  readonly timeline_launches: number;
+  /** Mean time in ns of a launch in the timeline. */
+  readonly timeline_mean_ns: number;
+  /** Their time in ns. */
+  readonly timeline_total_ns: number;
+}
+
+/** The result. A kernel here is a name with a grid and a block. */
+export interface JoinedKernels {
+  /** How much was joined. */
+  readonly coverage: JoinCoverage;
+  /** Kernels that are in both, those that took longest in the timeline first. */
+  readonly kernels: readonly JoinedKernel[];
+  /** Kernels in both that are not in the result. */
+  readonly kernels_left_out: number;
+  /** Profiled launches beside the launch of the timeline that has the same kernel and order. */
+  readonly launches: readonly JoinedLaunch[];
+  /** Such launches that are not in the result. */
+  readonly launches_left_out: number;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+}
+
+/** A profiled launch and the launch of the timeline with the same kernel and order. */
+export interface JoinedLaunch {
+  /** Which of the two captures is the timeline, counted from 0. */
+  readonly input: number;
+  /** The launch's number in the report. */
+  readonly launch: number;
+  /** The kernel's name, as the profiler has it. */
+  readonly name: string;
+  /** Which launch of this kernel it is, counted from 0, in both. */
+  readonly order: number;
+  /** How long it took when it was profiled, in ns. */
+  readonly profiled_ns?: number | null;
+  /** Its row of the timeline. */
+  readonly row: number;
+  /** When it started in the timeline, in ns since the session's start. */
+  readonly start_ns: number;
+  /** How long it took in the timeline, in ns. */
+  readonly timeline_ns: number;
+}
+
 /** How much of the GPU work has the call that launched it. */
 export interface LaunchCoverage {
   /** Those that began before their call did, by clocks that disagree. */
@@ -1600,6 +1752,48 @@ export interface LaunchCoverage {
   readonly joined: number;
   /** `joined` of `gpu_ops`; null without work. */
   readonly joined_ratio?: number | null;
+}
+
+/** The result. What is null or an empty list was not measured. */
+export interface LaunchDetails {
+  /** Loads and stores. */
+  readonly accesses: readonly Access[];
+  /** Threads per block in x, y and z. */
+  readonly block: readonly number[];
+  /** Caches and the device's memory. */
+  readonly caches: readonly Cache[];
+  /** The device, as the report names it. */
+  readonly device?: string | null;
+  /** What most ask for, in one unit each. */
+  readonly figures?: Figures | null;
+  /** Thread blocks in x, y and z. */
+  readonly grid: readonly number[];
+  /** Instructions by address, those with most samples; in the order of addresses. */
+  readonly instructions: readonly Instruction[];
+  /** Instructions that are not in the result. */
+  readonly instructions_left_out: number;
+  /** Its number in the report; null where the report holds no such launch. */
+  readonly launch?: number | null;
+  /** Bytes between them. */
+  readonly links: readonly Link[];
+  /** Instructions by opcode, the most executed first. */
+  readonly mix: InstructionMix;
+  /** The kernel's name. */
+  readonly name: string;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** How many warps it could keep on a multiprocessor, and what limits them. */
+  readonly occupancy: Occupancy;
+  /** Annotated ranges that were open on the launching thread. */
+  readonly ranges: readonly OpenRange[];
+  /** What NVIDIA's rules say, in NVIDIA's words. */
+  readonly rules: readonly RuleResult[];
+  /** Sections of the report that were collected. */
+  readonly sections: readonly string[];
+  /** How close it came to what the device can do. */
+  readonly speed_of_light: SpeedOfLight;
+  /** States of warps between two instructions, the longest first. */
+  readonly stalls: readonly StallReason[];
 }
 
 /** The result. */
@@ -1630,6 +1824,18 @@ export interface LaunchFigures {
   readonly slowest_calls: readonly LaunchRow[];
 }
 
+/** How a launch moved from a capture to the next. */
+export interface LaunchMove {
+  /** Place in `points` where it was. */
+  readonly from: number;
+  /** Intensity after, over before. */
+  readonly intensity_ratio: number;
+  /** Place in `points` where it is. */
+  readonly to: number;
+  /** Work per second after, over before. */
+  readonly work_ratio: number;
+}
+
 /** A sequence of GPU operations that an operator or range launched. */
 export interface LaunchPattern {
   /** Its category. */
@@ -1652,6 +1858,36 @@ export interface LaunchPattern {
   readonly length: number;
   /** Name of the operator or range, without what tells one call from the next (`op_id = 9`). */
   readonly name: string;
+}
+
+/** A launch below one roof of work and one of memory. */
+export interface LaunchPoint {
+  /** Most work per second at its intensity. */
+  readonly attainable_per_second: number;
+  /** What bounds it. */
+  readonly bound: Bound;
+  /** Bytes per second. */
+  readonly bytes_per_second: number;
+  /** Which capture, counted from 0. */
+  readonly input: number;
+  /** Work per byte. */
+  readonly intensity: number;
+  /** The launch's number in its report. */
+  readonly launch: number;
+  /** The memory. */
+  readonly memory: MemoryLevel;
+  /** The kernel's name. */
+  readonly name: string;
+  /** Most bytes per second, at the clocks of this launch. */
+  readonly peak_bytes_per_second: number;
+  /** Most work per second, at the clocks of this launch. */
+  readonly peak_work_per_second: number;
+  /** The part of it that was reached, 0 to 1. */
+  readonly reached_ratio: number;
+  /** The kind of work. */
+  readonly work: WorkKind;
+  /** Work per second. */
+  readonly work_per_second: number;
 }
 
 /** A call and its first work. */
@@ -1710,6 +1946,23 @@ export interface LifetimeClass {
   readonly to_ns?: number | null;
 }
 
+/** What bounds a launch. */
+export type Limiter = "grid_too_small" | "latency" | "compute" | "memory" | "balanced" | "saturated";
+
+/** Bytes from one place to another. */
+export interface Link {
+  /** How many. */
+  readonly bytes?: number | null;
+  /** How many in a second. */
+  readonly bytes_per_second?: number | null;
+  /** Where they come from. */
+  readonly from: string;
+  /** That against its peak, 0 to 1. */
+  readonly peak_ratio?: number | null;
+  /** Where they go. */
+  readonly to: string;
+}
+
 /** One entry of the list. */
 export interface Loss {
   /** How many. */
@@ -1736,6 +1989,9 @@ export interface MemoryDifference {
   /** Per GPU. */
   readonly rows: readonly PeakMemory[];
 }
+
+/** A memory that work gets its data from. */
+export type MemoryLevel = "dram" | "l2" | "l1";
 
 /** What an allocator gave out. */
 export interface MemoryPool {
@@ -2411,6 +2667,50 @@ export interface NsysTimesRow {
   readonly total_ns: number;
 }
 
+/** How many warps a launch could keep on a multiprocessor. Shares are 0 to 1. */
+export interface Occupancy {
+  /** Warps that were there on average, of the most that a multiprocessor holds. */
+  readonly achieved?: number | null;
+  /** How many blocks fit on a multiprocessor by each of its resources, the tightest first. */
+  readonly limits: readonly OccupancyLimit[];
+  /** Registers of a thread. */
+  readonly registers_per_thread?: number | null;
+  /** Shared memory of a block in bytes, with what the driver takes. */
+  readonly shared_memory_per_block_bytes?: number | null;
+  /** Warps that fit, of the most that a multiprocessor holds. */
+  readonly theoretical?: number | null;
+  /** How many times the grid fills the device. */
+  readonly waves?: number | null;
+}
+
+/** How many blocks fit by one resource. */
+export interface OccupancyLimit {
+  /** Blocks per multiprocessor. */
+  readonly blocks: number;
+  /** Whether it is what limits the launch. */
+  readonly limits: boolean;
+  /** The resource: `registers`, `shared_mem`, `warps`, `blocks`, `barriers`. */
+  readonly resource: string;
+}
+
+/** An opcode. */
+export interface Opcode {
+  /** Times that a warp executed it. */
+  readonly executed: number;
+  /** Its name, e.g. `FFMA`. */
+  readonly name: string;
+}
+
+/** An annotated range (NVTX) that was open at a launch. */
+export interface OpenRange {
+  /** Its domain; empty for the default one. */
+  readonly domain: string;
+  /** Its name. */
+  readonly name: string;
+  /** The thread on whose stack it is; null for a range that no thread owns. */
+  readonly thread?: number | null;
+}
+
 /** One operation. */
 export interface Operation {
   /** Bytes of device memory that were given out to the process while its calls ran, by whichever thread. */
@@ -2690,6 +2990,8 @@ export type PageBlock = PageText & {
   readonly kind: "lines";
 } | PageFlame & {
   readonly kind: "flame";
+} | PageRoofline & {
+  readonly kind: "roofline";
 };
 
 /** A value. */
@@ -2799,6 +3101,54 @@ export interface PageLines {
   readonly unit: PageUnit;
 }
 
+/** A roof. */
+export interface PageRoof {
+  /** Its name. */
+  readonly name: string;
+  /** What it is at most. */
+  readonly value: number;
+}
+
+/** A roofline chart. What is not above zero has no place on it and is not drawn. */
+export interface PageRoofline {
+  /** What it tells; may be empty. */
+  readonly about: string;
+  /** How points moved, from one place in `points` to another. */
+  readonly arrows: readonly PageRooflineArrow[];
+  /** Most bytes per second of each memory: slanted roofs. */
+  readonly bandwidths: readonly PageRoof[];
+  /** What intensity counts, e.g. `FLOP per byte`. */
+  readonly intensity: string;
+  /** Most performance of each kind of work, in `unit`: flat roofs. */
+  readonly peaks: readonly PageRoof[];
+  /** What was measured. */
+  readonly points: readonly PageRooflinePoint[];
+  /** Its heading. */
+  readonly title: string;
+  /** How performance is shown. */
+  readonly unit: PageUnit;
+}
+
+/** From a point to another. */
+export interface PageRooflineArrow {
+  /** Place of the point where it begins. */
+  readonly from: number;
+  /** Place of the point where it ends. */
+  readonly to: number;
+}
+
+/** What was measured of one piece of work. */
+export interface PageRooflinePoint {
+  /** Work per byte. */
+  readonly intensity: number;
+  /** Its name. */
+  readonly name: string;
+  /** Work per second. */
+  readonly performance: number;
+  /** What it has its colour by. */
+  readonly series: string;
+}
+
 /** A row of a table. */
 export interface PageRow {
   /** Its cells. */
@@ -2864,7 +3214,7 @@ export interface PageTiles {
 }
 
 /** How a number is shown. The number itself is exact, in the unit that its name says. */
-export type PageUnit = "none" | "ns" | "instant" | "bytes" | "bytes_per_second" | "flop_per_second" | "ratio" | "percent";
+export type PageUnit = "none" | "ns" | "instant" | "bytes" | "bytes_per_second" | "flop_per_second" | "instructions_per_second" | "ratio" | "percent";
 
 /** What the path runs through, by name. */
 export interface PathName {
@@ -3074,6 +3424,10 @@ export interface ProfiledLaunch {
   readonly name: string;
   /** Process id; 0 where the report does not say. */
   readonly process: number;
+  /** Annotated ranges that were open on the launching thread. */
+  readonly ranges: readonly OpenRange[];
+  /** What NVIDIA's rules say of it, in NVIDIA's words. */
+  readonly rules: readonly RuleResult[];
   /** CUDA stream; 0 where the report does not say. */
   readonly stream: number;
   /** Unit of each metric that has one. */
@@ -3276,6 +3630,27 @@ export interface Recompile {
 /** What happened with a buffer in the end. */
 export type Release = "recorded" | "unrecorded" | "never";
 
+/** The result. */
+export interface Rooflines {
+  /** Launches of all captures that the name allows. */
+  readonly launches: number;
+  /** Those of them that are not in the result, as they took less long. */
+  readonly launches_left_out: number;
+  /** Those of them whose report has not what a roofline is made of. */
+  readonly launches_without_roofline: number;
+  /** How launches of a capture moved in the next one: those of equal name, grid, block and order. */
+  readonly moves: readonly LaunchMove[];
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** Each launch with each kind of work that it did and each memory that it moved bytes of. */
+  readonly points: readonly LaunchPoint[];
+  /** Kinds of work that were measured and of which no launch did any. */
+  readonly unused: readonly WorkKind[];
+}
+
+/** How much a rule's message matters. */
+export type RuleKind = "information" | "optimization" | "warning" | "error";
+
 /** What came of a rule. */
 export interface RuleOutcome {
   /** Which part of the work it is about. */
@@ -3289,6 +3664,26 @@ export interface RuleOutcome {
   /** From where on it fires. */
   readonly thresholds: readonly RuleThreshold[];
   /** What it is about. */
+  readonly title: string;
+}
+
+/** A message of one of the profiler's own rules. */
+export interface RuleResult {
+  /** How much it matters. */
+  readonly kind: RuleKind;
+  /** The metrics that it was made from. */
+  readonly metrics: readonly FocusMetric[];
+  /** The rule as people read it. */
+  readonly name: string;
+  /** The rule as the profiler knows it, e.g. `SOLBottleneck`. */
+  readonly rule: string;
+  /** The section of the report that it stands in, e.g. `SpeedOfLight`. */
+  readonly section: string;
+  /** What following it is estimated to be worth. */
+  readonly speedup?: Speedup | null;
+  /** The message. */
+  readonly text: string;
+  /** The message's heading; may be empty. */
   readonly title: string;
 }
 
@@ -3324,6 +3719,9 @@ export interface SampledSeries {
   readonly unit: string;
 }
 
+/** What an estimated speed-up is of. */
+export type Scope = "unknown" | "local" | "global";
+
 /** How much a finding matters. */
 export type Severity = "low" | "medium" | "high";
 
@@ -3351,6 +3749,30 @@ export interface Source {
   readonly tool_version: string;
 }
 
+/** How close a launch came to what the device can do. Shares are 0 to 1. */
+export interface SpeedOfLight {
+  /** Parts of the multiprocessors, the busiest first. */
+  readonly compute_parts: readonly UnitShare[];
+  /** The busiest part of the multiprocessors. */
+  readonly compute_share?: number | null;
+  /** What bounds it; null where a side was not measured. */
+  readonly limiter?: Limiter | null;
+  /** Parts of caches and memory, the busiest first. */
+  readonly memory_parts: readonly UnitShare[];
+  /** The busiest part of caches and memory. */
+  readonly memory_share?: number | null;
+  /** How many times the grid fills the device. */
+  readonly waves?: number | null;
+}
+
+/** An estimated speed-up. */
+export interface Speedup {
+  /** How much, in percent. */
+  readonly percent: number;
+  /** Of what. */
+  readonly scope: Scope;
+}
+
 /** Figures of lengths. */
 export interface Spread {
   /** How many; with 0 all others are 0. */
@@ -3365,6 +3787,16 @@ export interface Spread {
   readonly min_ns: number;
   /** Sum in ns. */
   readonly sum_ns: number;
+}
+
+/** Why warps waited, or that they did not. */
+export interface StallReason {
+  /** Cycles between two instructions of a warp that it was in this state, on average. */
+  readonly cycles_per_instruction: number;
+  /** The profiler's word, e.g. `long_scoreboard`. */
+  readonly reason: string;
+  /** Share of all cycles between two of its instructions, as NVIDIA's rule has it, 0 to 1. Shares may add up to a little more. */
+  readonly share: number;
 }
 
 /** One collective on all ranks. */
@@ -3876,6 +4308,14 @@ export interface TypesOfWork {
   readonly not_captured: readonly NotCaptured[];
 }
 
+/** How busy a part of the device was. */
+export interface UnitShare {
+  /** The profiler's metric. */
+  readonly metric: string;
+  /** Share of its peak, 0 to 1. */
+  readonly share: number;
+}
+
 /** Busy time of a GPU in each part. */
 export interface UtilizationOfGpu {
   /** Time in ns in which anything ran. */
@@ -3911,6 +4351,9 @@ export interface UtilizationOverTime {
 /** What a piece of GPU work is for. */
 export type WorkClass = "compute" | "communication" | "memory";
 
+/** A kind of work. */
+export type WorkKind = "fp64" | "fp32" | "fp16" | "tensor" | "integer" | "instructions";
+
 /** The type of each analysis's result. */
 export interface Results {
   readonly "summary": Summary;
@@ -3924,6 +4367,9 @@ export interface Results {
   readonly "overlap": Overlaps;
   readonly "kernel-types": TypesOfWork;
   readonly "profiled-kernels": ProfiledLaunches;
+  readonly "profiled-kernel": LaunchDetails;
+  readonly "roofline": Rooflines;
+  readonly "profiled-in-timeline": JoinedKernels;
   readonly "cpu-gpu": CpuGpuTime;
   readonly "events": EventPage;
   readonly "cuda_gpu_kern_sum": NsysTimes;
@@ -4389,6 +4835,82 @@ export const ANALYSES = [
         "description": "Only metrics whose name contains this text.",
         "maxLength": 1024,
         "type": "string"
+      },
+      "name_contains": {
+        "default": "",
+        "description": "Only kernels whose name contains this text.",
+        "maxLength": 1024,
+        "type": "string"
+      }
+    }
+  },
+  {
+    "name": "profiled-kernel",
+    "about": "A launch that Nsight Compute measured, from inside: its limiter, occupancy, memory, stalls, instructions, and NVIDIA's rules.",
+    "group": "steps",
+    "inputs": "one",
+    "file_name": "profiled-kernel.json",
+    "page": true,
+    "parameters": {
+      "launch": {
+        "default": null,
+        "description": "Number of the launch in its report; null is the one that took longest.",
+        "format": "uint64",
+        "minimum": 0,
+        "type": [
+          "integer",
+          "null"
+        ]
+      },
+      "limit": {
+        "default": 200,
+        "description": "Most instructions in the result, those with most samples.",
+        "format": "uint32",
+        "maximum": 100000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "roofline",
+    "about": "Work per second over work per byte of launches that Nsight Compute measured, below the roofs of their device.",
+    "group": "steps",
+    "inputs": "many",
+    "file_name": "roofline.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 100,
+        "description": "Most launches of each capture, those that took longest.",
+        "format": "uint32",
+        "maximum": 1000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "name_contains": {
+        "default": "",
+        "description": "Only kernels whose name contains this text.",
+        "maxLength": 1024,
+        "type": "string"
+      }
+    }
+  },
+  {
+    "name": "profiled-in-timeline",
+    "about": "Kernels of a timeline beside what Nsight Compute measured of them, joined by name, grid, block and order.",
+    "group": "comparison",
+    "inputs": "two",
+    "file_name": "profiled-in-timeline.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 200,
+        "description": "Most rows of each list, those that took longest in the timeline.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 1,
+        "type": "integer"
       },
       "name_contains": {
         "default": "",

@@ -7,7 +7,7 @@ use crate::page::printable::{printable, shortened};
 use crate::page::{Bars, Lines, Series, Unit};
 
 /// Colours there are; further series take them anew.
-const COLOURS: usize = 8;
+pub(super) const COLOURS: usize = 8;
 /// Most bars in a chart.
 const MOST_BARS: usize = 100;
 /// Characters of a label before its bar.
@@ -17,7 +17,7 @@ const LEGEND_CHARACTERS: usize = 90;
 /// Most points of a line: more than a screen has columns.
 const MOST_POINTS: usize = 1000;
 
-const WIDTH: f64 = 1000.0;
+pub(super) const WIDTH: f64 = 1000.0;
 const LABELS: f64 = 290.0;
 const FIGURES: f64 = 110.0;
 const BAR: f64 = 16.0;
@@ -266,7 +266,7 @@ fn thinned(points: &[(u64, Option<f64>)]) -> Vec<(u64, Option<f64>)> {
     kept
 }
 
-fn open(out: &mut String, height: f64, label: &str) {
+pub(super) fn open(out: &mut String, height: f64, label: &str) {
     put(
         out,
         format_args!("<svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\""),
@@ -277,7 +277,7 @@ fn open(out: &mut String, height: f64, label: &str) {
     out.push_str("\">");
 }
 
-fn legend(out: &mut String, series: &[Series]) {
+pub(super) fn legend(out: &mut String, series: &[Series]) {
     if series.len() < 2 {
         return;
     }

@@ -5,6 +5,7 @@ import * as format from "../../view/format";
 import { Bars, Lines } from "./charts";
 import { FlameGraph } from "./flame-graph";
 import { figure, printable, shown } from "./figure";
+import { Roofline } from "./roofline";
 import { type Guide, Table } from "./table";
 
 export function Document({ document, guide }: { document: PageDocument; guide: Guide }) {
@@ -69,6 +70,8 @@ function Block({ name, block, guide }: { name: string; block: PageBlock; guide: 
       return <Lines lines={block} />;
     case "flame":
       return <FlameGraph graph={block} guide={guide} />;
+    case "roofline":
+      return <Roofline chart={block} />;
   }
 }
 

@@ -1,0 +1,223 @@
+//! One launch that a kernel profiler measured, from inside: what bounds it, occupancy, memory, why warps waited, and what its rules say.
+
+mod code;
+mod memory;
+mod occupancy;
+mod page;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use code::{Instruction, InstructionMix, Opcode};
+pub use memory::{Access, Cache, Link};
+pub use occupancy::{Occupancy, OccupancyLimit};
+
+use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::group::Group;
+use crate::input::Inputs;
+use crate::measures::kernel_figures::Figures;
+use crate::measures::speed_of_light::{SpeedOfLight, StallReason, stall_reasons};
+use crate::model::{KernelProfile, MetricValue, OpenRange, RuleResult, Timeline};
+use crate::needs::Needs;
+use crate::not_captured::NotCaptured;
+use crate::page::Page;
+
+/// A launch that a kernel profiler measured.
+#[derive(Debug)]
+pub struct ProfiledKernel;
+
+/// Parameters of [`ProfiledKernel`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProfiledKernelParams {
+    /// Number of the launch in its report; null is the one that took longest.
+    pub launch: Option<u64>,
+    /// Most instructions in the result, those with most samples.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub limit: u32,
+}
+
+impl Default for ProfiledKernelParams {
+    fn default() -> Self {
+        Self {
+            launch: None,
+            limit: 200,
+        }
+    }
+}
+
+/// The result. What is null or an empty list was not measured.
+#[derive(Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct LaunchDetails {
+    /// Its number in the report; null where the report holds no such launch.
+    pub launch: Option<u64>,
+    /// The kernel's name.
+    pub name: String,
+    /// The device, as the report names it.
+    pub device: Option<String>,
+    /// Thread blocks in x, y and z.
+    pub grid: [u32; 3],
+    /// Threads per block in x, y and z.
+    pub block: [u32; 3],
+    /// What most ask for, in one unit each.
+    pub figures: Option<Figures>,
+    /// How close it came to what the device can do.
+    pub speed_of_light: SpeedOfLight,
+    /// How many warps it could keep on a multiprocessor, and what limits them.
+    pub occupancy: Occupancy,
+    /// Caches and the device's memory.
+    pub caches: Vec<Cache>,
+    /// Bytes between them.
+    pub links: Vec<Link>,
+    /// Loads and stores.
+    pub accesses: Vec<Access>,
+    /// States of warps between two instructions, the longest first.
+    pub stalls: Vec<StallReason>,
+    /// Instructions by opcode, the most executed first.
+    pub mix: InstructionMix,
+    /// Instructions by address, those with most samples; in the order of addresses.
+    pub instructions: Vec<Instruction>,
+    /// Instructions that are not in the result.
+    pub instructions_left_out: u64,
+    /// What NVIDIA's rules say, in NVIDIA's words.
+    pub rules: Vec<RuleResult>,
+    /// Annotated ranges that were open on the launching thread.
+    pub ranges: Vec<OpenRange>,
+    /// Sections of the report that were collected.
+    pub sections: Vec<String>,
+    /// What has no figures, and why.
+    pub not_captured: Vec<NotCaptured>,
+}
+
+/// The launch of that number, or the one that took longest; the first of those that are equal.
+fn chosen<'a>(profiles: &'a [KernelProfile], launch: Option<u64>) -> Option<&'a KernelProfile> {
+    if let Some(id) = launch {
+        return profiles.iter().find(|profile| profile.id == id);
+    }
+    let duration = |profile: &KernelProfile| Figures::of(&profile.metrics).duration_ns.unwrap_or(0.0);
+    let longest = |longest: (f64, &'a KernelProfile), next: &'a KernelProfile| {
+        let found = duration(next);
+        if found > longest.0 { (found, next) } else { longest }
+    };
+    let first = profiles.first()?;
+    Some(profiles.iter().fold((duration(first), first), longest).1)
+}
+
+fn of(timeline: &Timeline, params: &ProfiledKernelParams) -> LaunchDetails {
+    let profiles = &timeline.capture.profiles;
+    let Some(profile) = chosen(profiles, params.launch) else {
+        let reason = match (profiles.is_empty(), params.launch) {
+            (false, Some(id)) => format!("the report holds no launch {id}; profiled-kernels lists those that it holds"),
+            _ => "the capture holds no launch that a kernel profiler measured; open a report of Nsight Compute (.ncu-rep)".to_owned(),
+        };
+        return LaunchDetails {
+            not_captured: vec![NotCaptured::new("the launch", reason)],
+            ..LaunchDetails::default()
+        };
+    };
+    let metrics = &profile.metrics;
+    let device = match metrics
+        .get("device__attribute_display_name")
+        .map(|metric| &metric.value)
+    {
+        Some(MetricValue::Text(name)) => Some(name.clone()),
+        _ => None,
+    };
+    let (instructions, instructions_left_out) = code::instructions(profile, params.limit);
+    let mut details = LaunchDetails {
+        launch: Some(profile.id),
+        name: profile.name.clone(),
+        device,
+        grid: profile.grid,
+        block: profile.block,
+        figures: Some(Figures::of(metrics)),
+        speed_of_light: SpeedOfLight::of(metrics),
+        occupancy: Occupancy::of(metrics),
+        caches: memory::caches(metrics),
+        links: memory::links(metrics),
+        accesses: memory::accesses(metrics),
+        stalls: stall_reasons(metrics),
+        mix: InstructionMix::of(profile),
+        instructions,
+        instructions_left_out,
+        rules: profile.rules.clone(),
+        ranges: profile.ranges.clone(),
+        sections: profile.sections.clone(),
+        not_captured: Vec::new(),
+    };
+    details.not_captured = missing(&details);
+    details
+}
+
+/// What the report lacks, each with the section of Nsight Compute that has it.
+fn missing(details: &LaunchDetails) -> Vec<NotCaptured> {
+    let parts = [
+        (
+            "speed of light",
+            details.speed_of_light.limiter.is_none(),
+            "SpeedOfLight",
+        ),
+        ("occupancy", details.occupancy.limits.is_empty(), "Occupancy"),
+        (
+            "caches and memory",
+            details.links.is_empty(),
+            "MemoryWorkloadAnalysis_Chart",
+        ),
+        (
+            "loads and stores",
+            details.accesses.is_empty(),
+            "MemoryWorkloadAnalysis_Tables",
+        ),
+        ("why warps waited", details.stalls.is_empty(), "WarpStateStats"),
+        (
+            "instructions by opcode",
+            details.mix.opcodes.is_empty(),
+            "InstructionStats",
+        ),
+        (
+            "figures of instructions",
+            details.instructions.is_empty(),
+            "SourceCounters",
+        ),
+    ];
+    let lacking = parts.into_iter().filter(|(_, is_missing, _)| *is_missing);
+    let mut missing: Vec<NotCaptured> = lacking
+        .map(|(what, _, section)| {
+            let reason = format!(
+                "the report has no metrics of the section; profile with `ncu --set full`, or add `--section {section}`"
+            );
+            NotCaptured::new(what, reason)
+        })
+        .collect();
+    if !details.instructions.is_empty() {
+        let reason = "a report holds machine code, which only NVIDIA's disassembler turns into text; addresses and their figures are shown. \
+                      `ncu --import REPORT --page source --csv` prints the text where Nsight Compute is installed";
+        missing.push(NotCaptured::new("text of instructions (SASS)", reason));
+    }
+    missing
+}
+
+impl Analysis for ProfiledKernel {
+    const NAME: &'static str = "profiled-kernel";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "A launch that Nsight Compute measured, from inside: its limiter, occupancy, memory, stalls, instructions, and NVIDIA's rules.";
+    const GROUP: Group = Group::Steps;
+    const INPUTS: InputCount = InputCount::One;
+    const NEEDS: Needs = Needs {
+        profiles: true,
+        ..Needs::NOTHING
+    };
+    type Params = ProfiledKernelParams;
+    type Output = LaunchDetails;
+
+    fn run(inputs: &Inputs<'_>, params: &ProfiledKernelParams) -> Result<LaunchDetails, AnalysisError> {
+        Ok(of(inputs.first(), params))
+    }
+
+    fn page(output: &LaunchDetails) -> Result<Page, AnalysisError> {
+        Ok(page::of(output))
+    }
+}
+
+#[cfg(test)]
+mod tests;

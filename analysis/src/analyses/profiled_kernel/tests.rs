@@ -1,0 +1,192 @@
+use std::collections::BTreeMap;
+
+use super::page::plain;
+use super::*;
+use crate::model::{Instances, Metric, RuleKind, Scope, Speedup, ValueList};
+use crate::page::{Block, text};
+
+fn metric(value: impl Into<MetricValue>, unit: &str) -> Metric {
+    Metric {
+        value: value.into(),
+        unit: unit.to_owned(),
+    }
+}
+
+fn launch(id: u64, duration_ns: f64) -> KernelProfile {
+    KernelProfile {
+        id,
+        name: "gemm".to_owned(),
+        metrics: [("gpu__time_duration.sum".to_owned(), metric(duration_ns, "ns"))].into(),
+        ..KernelProfile::default()
+    }
+}
+
+fn details(profiles: Vec<KernelProfile>, params: &ProfiledKernelParams) -> LaunchDetails {
+    let mut timeline = Timeline::default();
+    timeline.capture.profiles = profiles;
+    of(&timeline, params)
+}
+
+#[test]
+fn the_launch_that_took_longest_is_shown_unless_one_is_named() {
+    let all = || vec![launch(3, 10.0), launch(4, 30.0), launch(9, 30.0)];
+    assert_eq!(details(all(), &ProfiledKernelParams::default()).launch, Some(4));
+    let named = |id| ProfiledKernelParams {
+        launch: Some(id),
+        ..ProfiledKernelParams::default()
+    };
+    assert_eq!(details(all(), &named(9)).launch, Some(9));
+    let absent = details(all(), &named(5));
+    assert_eq!(absent.launch, None);
+    assert!(
+        absent.not_captured[0].reason.contains("no launch 5"),
+        "{:?}",
+        absent.not_captured
+    );
+    let none = details(Vec::new(), &named(5));
+    assert!(none.not_captured[0].reason.contains(".ncu-rep"));
+}
+
+#[test]
+fn what_was_not_measured_is_said_with_the_section_that_has_it() {
+    let found = details(vec![launch(0, 1.0)], &ProfiledKernelParams::default());
+    let what: Vec<&str> = found.not_captured.iter().map(|missing| missing.what.as_str()).collect();
+    let expected = [
+        "speed of light",
+        "occupancy",
+        "caches and memory",
+        "loads and stores",
+        "why warps waited",
+        "instructions by opcode",
+        "figures of instructions",
+    ];
+    assert_eq!(what, expected);
+    assert!(found.not_captured[1].reason.contains("--section Occupancy"));
+}
+
+#[test]
+fn occupancy_is_limited_by_what_fits_fewest_blocks() {
+    let mut profile = launch(0, 1.0);
+    let limits = [
+        ("registers", 8.0),
+        ("shared_mem", 5.0),
+        ("warps", 5.0),
+        ("blocks", 16.0),
+    ];
+    let limits =
+        limits.map(|(resource, blocks)| (format!("launch__occupancy_limit_{resource}"), metric(blocks, "block")));
+    profile.metrics.extend(limits);
+    let found = details(vec![profile], &ProfiledKernelParams::default());
+    let limits: Vec<(&str, u64, bool)> = found
+        .occupancy
+        .limits
+        .iter()
+        .map(|limit| (limit.resource.as_str(), limit.blocks, limit.limits))
+        .collect();
+    let expected = [
+        ("shared_mem", 5, true),
+        ("warps", 5, true),
+        ("registers", 8, false),
+        ("blocks", 16, false),
+    ];
+    assert_eq!(limits, expected);
+}
+
+#[test]
+fn loads_that_were_done_have_their_sectors_and_others_no_row() {
+    let mut profile = launch(0, 1.0);
+    let counts = [
+        ("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", 10.0),
+        ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", 160.0),
+        ("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", 0.0),
+    ];
+    profile
+        .metrics
+        .extend(counts.map(|(name, count)| (name.to_owned(), metric(count, ""))));
+    let found = details(vec![profile], &ProfiledKernelParams::default());
+    let [access] = found.accesses.as_slice() else {
+        panic!("{:?}", found.accesses)
+    };
+    assert_eq!((access.memory.as_str(), access.operation.as_str()), ("global", "load"));
+    assert_eq!(
+        (access.requests, access.sectors, access.sectors_per_request),
+        (10, Some(160), Some(16.0))
+    );
+}
+
+#[test]
+fn instructions_are_those_with_most_samples_in_the_order_of_addresses() {
+    let mut profile = launch(0, 1.0);
+    let list = |keys: &[u64], values: &[u64]| Instances {
+        keys: ValueList::Integers(keys.to_vec()),
+        values: ValueList::Integers(values.to_vec()),
+    };
+    let addresses = [0x700, 0x710, 0x720, 0x730];
+    profile.instances = BTreeMap::from([
+        ("inst_executed".to_owned(), list(&addresses, &[8, 8, 8, 4])),
+        (
+            "smsp__pcsamp_sample_count".to_owned(),
+            list(&addresses, &[1, 60, 9, 30]),
+        ),
+        (
+            "smsp__pcsamp_warps_issue_stalled_wait".to_owned(),
+            list(&addresses, &[1, 20, 9, 0]),
+        ),
+        (
+            "smsp__pcsamp_warps_issue_stalled_long_scoreboard".to_owned(),
+            list(&addresses, &[0, 40, 0, 0]),
+        ),
+        (
+            "smsp__pcsamp_warps_issue_stalled_barrier_not_issued".to_owned(),
+            list(&addresses, &[99, 99, 99, 99]),
+        ),
+    ]);
+    let params = ProfiledKernelParams {
+        limit: 2,
+        ..ProfiledKernelParams::default()
+    };
+    let found = details(vec![profile], &params);
+    assert_eq!(found.instructions_left_out, 2);
+    let rows: Vec<_> = found
+        .instructions
+        .iter()
+        .map(|of| (of.offset_bytes, of.samples, of.stall.as_deref(), of.sample_ratio))
+        .collect();
+    let expected = [
+        (0x10, Some(60), Some("long_scoreboard"), Some(0.6)),
+        (0x30, Some(30), None, Some(0.3)),
+    ];
+    assert_eq!(rows, expected);
+    assert!(found.not_captured.iter().any(|missing| missing.what.contains("SASS")));
+}
+
+#[test]
+fn rules_are_read_as_nvidia_wrote_them_without_marks() {
+    assert_eq!(
+        plain("See @section:Occupancy:Occupancy@ and a@b"),
+        "See Occupancy and a@b"
+    );
+    assert_eq!(
+        plain("@url:CUDA Guide:https://docs.nvidia.com/x#y@ says"),
+        "CUDA Guide says"
+    );
+    assert_eq!(plain("@section:cut"), "@section:cut");
+    let mut profile = launch(0, 1.0);
+    profile.rules = vec![RuleResult {
+        name: "Theoretical Occupancy".to_owned(),
+        kind: RuleKind::Optimization,
+        text: "Use the @section:Occupancy:Occupancy@ section.".to_owned(),
+        speedup: Some(Speedup {
+            percent: 50.0,
+            scope: Scope::Local,
+        }),
+        ..RuleResult::default()
+    }];
+    let page = page::of(&details(vec![profile], &ProfiledKernelParams::default()));
+    assert!(matches!(page.blocks[1], Block::Table(_)), "{:?}", page.blocks);
+    let shown = text::render(&page);
+    assert!(
+        shown.contains("50.0 %, local") && shown.contains("Use the Occupancy section."),
+        "{shown}"
+    );
+}

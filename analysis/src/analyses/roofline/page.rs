@@ -1,0 +1,198 @@
+//! The charts, and the figures behind them.
+
+use super::{LaunchPoint, Rooflines};
+use crate::measures::roofline::{Bound, MemoryLevel, WorkKind};
+use crate::page::{Cell, Page, Roof, Roofline as Chart, RooflineArrow, RooflinePoint, Table, Unit};
+
+/// Which kinds of work are of a chart.
+type Kinds = fn(WorkKind) -> bool;
+
+pub(super) fn of(output: &Rooflines, about: &str) -> Page {
+    let mut page = Page::new("Roofline", about);
+    page.not_captured.clone_from(&output.not_captured);
+    let charts: [(&str, &str, Unit, Kinds); 3] = [
+        (
+            "Floating-point operations",
+            "FLOP per byte",
+            Unit::FlopPerSecond,
+            WorkKind::is_floating,
+        ),
+        (
+            "Operations on whole numbers",
+            "Operations per byte",
+            Unit::InstructionsPerSecond,
+            |kind| kind == WorkKind::Integer,
+        ),
+        (
+            "Instructions of warps",
+            "Warp instructions per byte",
+            Unit::InstructionsPerSecond,
+            |kind| kind == WorkKind::Instructions,
+        ),
+    ];
+    for (title, intensity, unit, is_of) in charts {
+        if output.points.iter().any(|point| is_of(point.work)) {
+            page.roofline(chart(output, title, intensity, unit, is_of));
+        }
+    }
+    if !output.unused.is_empty() {
+        let kinds: Vec<&str> = output.unused.iter().map(|kind| kind.label()).collect();
+        page.text(
+            "Without work",
+            format!("Measured, and no launch did any: {}.", kinds.join(", ")),
+        );
+    }
+    if !output.points.is_empty() {
+        page.table(launches(output));
+    }
+    if !output.moves.is_empty() {
+        page.table(moves(output));
+    }
+    page
+}
+
+fn chart(output: &Rooflines, title: &str, intensity: &str, unit: Unit, is_of: Kinds) -> Chart {
+    let several = output.points.iter().any(|point| point.input > 0);
+    let points = || output.points.iter().enumerate().filter(|(_, point)| is_of(point.work));
+    let places: Vec<usize> = points().map(|(at, _)| at).collect();
+    let at = |place: u32| {
+        let place = usize::try_from(place).ok()?;
+        u32::try_from(places.binary_search(&place).ok()?).ok()
+    };
+    let arrows = output.moves.iter().filter_map(|moved| {
+        Some(RooflineArrow {
+            from: at(moved.from)?,
+            to: at(moved.to)?,
+        })
+    });
+    Chart {
+        title: title.to_owned(),
+        about: "Both axes are logarithmic. Roofs are the highest that the clocks of any launch shown gave; a point left of where its roofs meet is bound by memory."
+            .to_owned(),
+        unit,
+        intensity: intensity.to_owned(),
+        peaks: peaks(output, is_of),
+        bandwidths: bandwidths(output, is_of),
+        points: points().map(|(_, point)| drawn(point, several)).collect(),
+        arrows: arrows.collect(),
+    }
+}
+
+fn drawn(point: &LaunchPoint, several: bool) -> RooflinePoint {
+    let series = format!("{}, {}", point.work.label(), point.memory.label());
+    RooflinePoint {
+        name: format!("#{} {}", point.launch, point.name),
+        series: if several {
+            format!("{}: {series}", point.input + 1)
+        } else {
+            series
+        },
+        intensity: point.intensity,
+        performance: point.work_per_second,
+    }
+}
+
+fn peaks(output: &Rooflines, is_of: Kinds) -> Vec<Roof> {
+    let kinds = WorkKind::ALL.into_iter().filter(|kind| is_of(*kind));
+    let roofs = kinds.filter_map(|kind| {
+        let points = output.points.iter().filter(|point| point.work == kind);
+        let value = points.map(|point| point.peak_work_per_second).reduce(f64::max)?;
+        let name = kind.label().to_owned();
+        Some(Roof { name, value })
+    });
+    roofs.collect()
+}
+
+fn bandwidths(output: &Rooflines, is_of: Kinds) -> Vec<Roof> {
+    let roofs = MemoryLevel::ALL.into_iter().filter_map(|level| {
+        let points = output
+            .points
+            .iter()
+            .filter(|point| is_of(point.work) && point.memory == level);
+        let value = points.map(|point| point.peak_bytes_per_second).reduce(f64::max)?;
+        let name = level.label().to_owned();
+        Some(Roof { name, value })
+    });
+    roofs.collect()
+}
+
+/// Work per second in its own unit: a table has one unit per column, so that the figure is text.
+fn performance(kind: WorkKind, value: f64) -> Cell {
+    let unit = if kind.is_floating() {
+        Unit::FlopPerSecond
+    } else {
+        Unit::InstructionsPerSecond
+    };
+    Cell::Text(crate::page::figure::number(value, unit))
+}
+
+fn launches(output: &Rooflines) -> Table {
+    let columns = [
+        ("Capture", Unit::None),
+        ("Launch", Unit::None),
+        ("Kernel", Unit::None),
+        ("Work", Unit::None),
+        ("Memory", Unit::None),
+        ("Per byte", Unit::None),
+        ("Reached", Unit::None),
+        ("At most", Unit::None),
+        ("Of that", Unit::Ratio),
+        ("Traffic", Unit::BytesPerSecond),
+        ("Of its peak", Unit::Ratio),
+        ("Bound by", Unit::None),
+    ];
+    let mut table = Table::new("Launches", &columns);
+    "At most is the lower roof at the launch's intensity, at its own clocks.".clone_into(&mut table.about);
+    table.left_out = output.launches_left_out;
+    for point in &output.points {
+        let bound = match point.bound {
+            Bound::Compute => "compute",
+            Bound::Memory => "memory",
+        };
+        table.push([
+            (point.input + 1).into(),
+            point.launch.into(),
+            point.name.as_str().into(),
+            point.work.label().into(),
+            point.memory.label().into(),
+            point.intensity.into(),
+            performance(point.work, point.work_per_second),
+            performance(point.work, point.attainable_per_second),
+            point.reached_ratio.into(),
+            point.bytes_per_second.into(),
+            (point.bytes_per_second / point.peak_bytes_per_second).into(),
+            bound.into(),
+        ]);
+    }
+    table
+}
+
+fn moves(output: &Rooflines) -> Table {
+    let columns = [
+        ("Kernel", Unit::None),
+        ("Launch before", Unit::None),
+        ("Launch after", Unit::None),
+        ("Work", Unit::None),
+        ("Memory", Unit::None),
+        ("Work per second", Unit::Ratio),
+        ("Work per byte", Unit::Ratio),
+    ];
+    let mut table = Table::new("What changed", &columns);
+    "Launches of equal name, grid, block and order; after, of before.".clone_into(&mut table.about);
+    let point = |place: u32| usize::try_from(place).ok().and_then(|place| output.points.get(place));
+    for moved in &output.moves {
+        let (Some(from), Some(to)) = (point(moved.from), point(moved.to)) else {
+            continue;
+        };
+        table.push([
+            to.name.as_str().into(),
+            from.launch.into(),
+            to.launch.into(),
+            to.work.label().into(),
+            to.memory.label().into(),
+            moved.work_ratio.into(),
+            moved.intensity_ratio.into(),
+        ]);
+    }
+    table
+}
