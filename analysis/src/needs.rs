@@ -54,6 +54,8 @@ pub struct Needs {
     pub programs: bool,
     /// Counters per profiled kernel launch.
     pub profiles: bool,
+    /// Samples by stack.
+    pub stacks: bool,
 }
 
 impl Needs {
@@ -70,6 +72,7 @@ impl Needs {
         allocations: false,
         programs: false,
         profiles: false,
+        stacks: false,
     };
 
     /// All that a timeline holds, but its levels of detail and figures, which no analysis reads.
@@ -85,5 +88,6 @@ impl Needs {
         allocations: true,
         programs: true,
         profiles: true,
+        stacks: true,
     };
 }

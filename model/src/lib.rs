@@ -16,6 +16,7 @@ mod parents;
 mod program;
 mod row;
 mod row_major;
+mod stack_profile;
 pub mod wire;
 
 pub use allocation::Allocation;
@@ -33,6 +34,7 @@ pub use memory_kind::MemoryKind;
 pub use program::Program;
 pub use row::{Row, Track};
 pub use row_major::RowMajor;
+pub use stack_profile::{SampleKind, StackFrame, StackLabel, StackProfile, StackSample};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -101,6 +103,8 @@ pub struct Capture {
     pub programs: Vec<Program>,
     /// Counters per profiled kernel launch, of a source that has no timeline.
     pub profiles: Vec<KernelProfile>,
+    /// Samples by stack without a time, of a source that has no timeline, such as memory by who asked for it.
+    pub stacks: Option<StackProfile>,
     /// Everything of the source that did not make it into `events` unchanged.
     pub drops: Losses,
     /// Secrets that were replaced in strings.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::{hlo, model, ncu, nsys_report, xplane};
+use crate::{hlo, model, ncu, nsys_report, pprof, xplane};
 
 /// Bytes of the begin of a file, inflated where it is gzip, that tell its format.
 const BEGIN: u64 = 64 << 10;
@@ -32,6 +32,8 @@ pub enum Format {
     NcuReport,
     /// A page of such a report as CSV.
     NcuCsv,
+    /// A profile in the format of pprof, plain or gzip.
+    Pprof,
 }
 
 /// First bytes of the formats that have some of their own.
@@ -58,13 +60,16 @@ fn of(begin: &[u8]) -> Option<Format> {
         return Some(format);
     }
     if begin.starts_with(b"\x1f\x8b") {
-        return inflated(begin).filter(|text| is_json(text)).map(|_| Format::Kineto);
+        let text = inflated(begin)?;
+        let is_profile = || pprof::begins_like_a_profile(&text).then_some(Format::Pprof);
+        return is_json(&text).then_some(Format::Kineto).or_else(is_profile);
     }
     [
         (is_json(begin), Format::Kineto),
         (xplane::begins_like_a_space(begin), Format::XPlane),
         (model::hlo::begins_like_a_program(begin), Format::Hlo),
         (ncu::header(begin).is_some(), Format::NcuCsv),
+        (pprof::begins_like_a_profile(begin), Format::Pprof),
     ]
     .into_iter()
     .find_map(|(is, format)| is.then_some(format))

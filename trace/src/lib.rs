@@ -1,7 +1,7 @@
 //! Files of GPU captures: readers, transform, timeline file.
 //!
 //! The way of a capture through the crate: [`read`] (or [`open()`], which also tells the session of a timeline file) finds the format by content and lets its reader ([`nsys_hdf`],
-//! [`nsys_sqlite`], [`kineto`], [`xplane`], [`ncu`], [`timeline_file`]) fill a [`model::Capture`]; the caller may
+//! [`nsys_sqlite`], [`kineto`], [`xplane`], [`ncu`], [`pprof`], [`timeline_file`]) fill a [`model::Capture`]; the caller may
 //! add [`model::CounterSeries`] of its own (NVML samples); [`transform::transform`] sorts, assigns lanes and joins launches to
 //! GPU work; [`timeline_file::write`] publishes the result, and `flopwatch_analysis` makes tables and files for other programs of it.
 //!
@@ -12,7 +12,7 @@
 //! - says in `Capture::captured` what the source recorded, also where there is none of it;
 //! - counts in `Capture::drops` what it could not keep unchanged;
 //! - puts what is sampled into `Capture::counters`, what repeats the time of other events into categories that are
-//!   [`model::Category::is_derived`], and a kernel profiler's counters into `Capture::profiles`.
+//!   [`model::Category::is_derived`], a kernel profiler's counters into `Capture::profiles`, and samples by stack into `Capture::stacks`.
 //!
 //! # As a library
 //!
@@ -38,7 +38,7 @@
 //!
 //! | feature | gives | links |
 //! |---|---|---|
-//! | none | Chrome traces, XPlane, pages of Nsight Compute; the transform on the processor | no C library |
+//! | none | Chrome traces, XPlane, pages of Nsight Compute, pprof; the transform on the processor | no C library |
 //! | `hdf5` | the timeline file ([`timeline_file`], [`convert()`]), HDF5 exports of Nsight Systems | HDF5, built with CMake |
 //! | `sqlite` | SQLite exports of Nsight Systems, whose tables are read as those of `hdf5` are | SQLite, and what `hdf5` links |
 //! | `cuda` | the transform on a GPU ([`transform::device`]) | nothing: the driver is loaded at run time |
@@ -65,6 +65,7 @@ pub mod nsys_report;
 #[cfg(feature = "sqlite")]
 pub mod nsys_sqlite;
 mod open;
+pub mod pprof;
 pub mod redact;
 #[cfg(feature = "sqlite")]
 mod sqlite_io;

@@ -9,7 +9,7 @@ use crate::model::Capture;
 #[cfg(feature = "sqlite")]
 use crate::nsys_sqlite;
 use crate::version;
-use crate::{hlo, kineto, ncu, nsys_report, xplane};
+use crate::{hlo, kineto, ncu, nsys_report, pprof, xplane};
 #[cfg(feature = "hdf5")]
 use crate::{nsys_hdf, timeline_file};
 
@@ -27,7 +27,7 @@ pub enum ReadError {
     /// It is of no format that is known here.
     #[error(
         "{path}: no format that is read: neither an export or report of Nsight Systems, a Chrome trace, an XPlane, an HLO dump, a \
-         report of Nsight Compute or its CSV, nor a timeline file"
+         report of Nsight Compute or its CSV, a pprof profile, nor a timeline file"
     )]
     Unknown {
         /// Path of what was to be read, as the caller gave it.
@@ -63,6 +63,9 @@ pub enum ReadError {
     /// A report of Nsight Compute, or its CSV, cannot be read.
     #[error(transparent)]
     Ncu(#[from] ncu::ReadError),
+    /// A profile of samples by stack cannot be read.
+    #[error(transparent)]
+    Pprof(#[from] pprof::ReadError),
     /// A report of Nsight Systems, which this crate does not open.
     #[error(
         "{path}: a report of Nsight Systems {report}, which only its nsys can open: run `nsys export --type hdf` of {report} or later, or \
@@ -129,6 +132,7 @@ pub fn open(path: &Path, limits: &ReadLimits) -> Result<Opened, ReadError> {
         Some(Format::Hlo) => hlo::read(path, limits)?,
         Some(Format::HloText) => return Err(hlo_text(path)),
         Some(Format::NcuCsv | Format::NcuReport) => ncu::read(path, limits)?,
+        Some(Format::Pprof) => pprof::read(path, limits)?,
         Some(Format::NsysReport) => return Err(nsys_report(path)),
         Some(Format::NsysStream) => return Err(ReadError::Stream { path: path.to_owned() }),
         #[cfg(not(feature = "hdf5"))]

@@ -25,6 +25,9 @@
 //!                   messages (`xla.HloProto`) one behind the other. Absent where there is none
 //! /profiles/        a launch per element: id, name, process, device, context, stream, grid and block; metrics/ name and unit;
 //!                   values/, integers/ and texts/ profile, metric and value, as a number, a whole number or a string. Absent where there is none
+//! /stacks/          samples by stack without a time: kind and unit of the values, default_kind, taken_utc_ns, text, which the next refer to; per frame
+//!                   function, file and line; per sample stack_length and labels, how many of stack (frames, the innermost first) and of label_key,
+//!                   label_text and label_number are its; value, one per sample and kind. Absent where there is none
 //! /summary          the summary artifact: the bytes of JSON in UTF-8
 //! ```
 //!
@@ -51,6 +54,7 @@ mod events;
 mod profiles;
 mod programs;
 mod read;
+mod stacks;
 mod write;
 
 pub use read::{OpenError, Part, is_one, read, read_for};

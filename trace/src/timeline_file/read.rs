@@ -166,6 +166,10 @@ fn open(path: &Path, limits: &ReadLimits, needs: &Needs) -> Result<Part, Failure
             Some(profiles) => reader.profiles(&profiles)?,
             None => Vec::new(),
         },
+        stacks: match optional_group(&file, "stacks")? {
+            Some(stacks) if needs.stacks => Some(reader.stacks(&stacks)?),
+            _ => None,
+        },
         rows,
         ..Capture::default()
     };

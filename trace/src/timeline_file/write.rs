@@ -209,6 +209,9 @@ fn write_hdf5(timeline: &Timeline, parts: &[Part<'_>], store: &mut Store<'_, '_>
     if !capture.profiles.is_empty() {
         super::profiles::write(&group(&file, "profiles")?, &capture.profiles)?;
     }
+    if let Some(stacks) = &capture.stacks {
+        super::stacks::write(&group(&file, "stacks")?, stacks)?;
+    }
     list(&file, "summary", &store.other()?)?;
     file.close()
 }

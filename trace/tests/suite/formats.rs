@@ -8,7 +8,7 @@ use flopwatch_trace::{Format, ReadError, ReadLimits, detect, ncu, read, timeline
 use crate::export::Schema;
 use crate::nsys::corpus;
 use crate::sample::sample;
-use crate::{hlo, kineto, xplane};
+use crate::{hlo, kineto, pprof, xplane};
 
 /// A details page as ncu writes it, behind the lines in which it says what it does.
 pub(crate) fn details(kernel: &str) -> String {
@@ -51,11 +51,14 @@ fn every_format_is_found_by_content_and_read() {
         (Format::NcuCsv, details("gemm").into_bytes()),
         (Format::NcuCsv, RAW.into()),
         (Format::Hlo, hlo::program("jit_f").0),
+        (Format::Pprof, pprof::profile()),
+        (Format::Pprof, kineto::gzip_of(pprof::profile())),
     ] {
         std::fs::write(&path, content).unwrap();
         assert_eq!(detect(&path).unwrap(), Some(format));
         let capture = read(&path, &ReadLimits::default()).unwrap_or_else(|error| panic!("{format:?}: {error}"));
         let holds = !capture.events.is_empty() || !capture.profiles.is_empty() || !capture.programs.is_empty();
+        let holds = holds || capture.stacks.is_some();
         assert!(holds, "{format:?}");
     }
 }

@@ -27,6 +27,7 @@ mod nsys;
 mod parity;
 mod parts;
 mod planted;
+mod pprof;
 mod properties;
 mod random;
 mod reader;

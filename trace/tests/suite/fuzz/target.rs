@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use flopwatch_analysis::measures::hlo_program::HloPrograms;
 use flopwatch_trace::model::{Capture, Timeline};
-use flopwatch_trace::{ReadLimits, hlo, kineto, ncu, nsys_hdf, nsys_sqlite, read, timeline_file, xplane};
+use flopwatch_trace::{ReadLimits, hlo, kineto, ncu, nsys_hdf, nsys_sqlite, pprof, read, timeline_file, xplane};
 
 use crate::export::Schema;
 use crate::nsys::{self, corpus};
 use crate::sample::sample;
-use crate::{formats, hlo as programs, kineto as traces, ncu_report, xplane as profiles};
+use crate::{formats, hlo as programs, kineto as traces, ncu_report, pprof as profile, xplane as profiles};
 
 /// Longest file of the corpus that is damaged, in bytes: what is large is slow, and no more telling.
 const LONGEST: u64 = 400 << 10;
@@ -161,6 +161,16 @@ pub(super) const ALL: &[Target] = &[
         seeds: || {
             let mut seeds = of_corpus(&["mojo-gtx1660ti/mojo_profile.ncu-rep"]);
             seeds.push(plain(ncu_report::report()));
+            seeds
+        },
+    },
+    Target {
+        name: "pprof",
+        read: |path| pprof::read(path, &limits()).map_err(text),
+        seeds: || {
+            let mut seeds = of_corpus(&["microjax/memory.prof"]);
+            seeds.push(plain(profile::profile()));
+            seeds.push(packed(profile::profile()));
             seeds
         },
     },

@@ -1,0 +1,180 @@
+//! Reads profiles in the format of pprof (`profile.proto`), plain or gzip: what `jax.profiler.save_device_memory_profile` writes, and profiles of any
+//! other kind that programs write so, such as Go's of its heap or of the CPU.
+//!
+//! Samples have no time: they become [`Capture::stacks`]. All kinds of values are kept, and the labels (`kind`, `device`). Of a location with several
+//! lines the first is the innermost, a function that was made part of the next. A location without a line is named by its address.
+//! Only texts that a frame, a label or a kind refers to are kept, redacted; mappings of programs and comments are not.
+
+mod table;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+
+use crate::limits::ReadLimits;
+use crate::model::{Capture, StackProfile};
+use crate::wire::{Damage, Message};
+use table::Table;
+
+/// Bytes of a message that is read: those of large servers have some 10 MB.
+const LONGEST: u64 = 1 << 30;
+
+const GZIP: &[u8] = b"\x1f\x8b";
+
+/// Why a profile cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file is not there or may not be read.
+    #[error("{path}: cannot be read: {source}")]
+    Open {
+        /// Path of the profile.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// It is no profile.
+    #[error("{path}: is no profile in the format of pprof: {what}")]
+    NotAProfile {
+        /// Path of the profile.
+        path: PathBuf,
+        /// What it lacks.
+        what: &'static str,
+    },
+    /// A message in it, or its gzip, is cut off or damaged.
+    #[error("{path}: damaged at byte {offset} of the profile, inflated where it is gzip")]
+    Damaged {
+        /// Path of the profile.
+        path: PathBuf,
+        /// Where.
+        offset: usize,
+    },
+    /// Something in it refers to what it does not hold.
+    #[error("{path}: damaged: a {what} is referred to that is not there; was it copied while it was being written?")]
+    Missing {
+        /// Path of the profile.
+        path: PathBuf,
+        /// What is not there.
+        what: &'static str,
+    },
+    /// More bytes, samples, frames or strings than the limits allow.
+    #[error("{path}: holds more than {limit} {what}")]
+    TooMany {
+        /// Path of the profile.
+        path: PathBuf,
+        /// What there are too many of.
+        what: &'static str,
+        /// Limit that was passed.
+        limit: u64,
+    },
+}
+
+/// A [`ReadError`] before the path is known.
+#[derive(Debug, PartialEq, Eq)]
+enum Failure {
+    NotAProfile(&'static str),
+    Damaged(usize),
+    Missing(&'static str),
+    TooMany { what: &'static str, limit: u64 },
+}
+
+impl From<Damage> for Failure {
+    fn from(damage: Damage) -> Self {
+        Self::Damaged(damage.0)
+    }
+}
+
+impl Failure {
+    fn at(self, path: &Path) -> ReadError {
+        let path = path.to_owned();
+        match self {
+            Self::NotAProfile(what) => ReadError::NotAProfile { path, what },
+            Self::Damaged(offset) => ReadError::Damaged { path, offset },
+            Self::Missing(what) => ReadError::Missing { path, what },
+            Self::TooMany { what, limit } => ReadError::TooMany { path, what, limit },
+        }
+    }
+}
+
+/// Reads the profile at `path`.
+pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
+    let open_error = |source| ReadError::Open {
+        path: path.to_owned(),
+        source,
+    };
+    let limit = limits.max_text_bytes.min(LONGEST);
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(open_error)?;
+    file.take(limit.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(open_error)?;
+    let is_too_long = |bytes: &[u8]| u64::try_from(bytes.len()).unwrap_or(u64::MAX) > limit;
+    let too_long = || Failure::TooMany { what: "bytes", limit }.at(path);
+    if is_too_long(&bytes) {
+        return Err(too_long());
+    }
+    if bytes.starts_with(GZIP) {
+        let mut inflated = Vec::new();
+        let read = MultiGzDecoder::new(bytes.as_slice())
+            .take(limit.saturating_add(1))
+            .read_to_end(&mut inflated);
+        if is_too_long(&inflated) {
+            return Err(too_long());
+        }
+        if read.is_err() {
+            return Err(Failure::Damaged(inflated.len()).at(path));
+        }
+        bytes = inflated;
+    }
+    profile(&bytes, limits).map_err(|failure| failure.at(path))
+}
+
+fn profile(bytes: &[u8], limits: &ReadLimits) -> Result<Capture, Failure> {
+    let table = Table::read(Message { bytes, offset: 0 }, limits)?;
+    let mut capture = Capture::default();
+    "pprof".clone_into(&mut capture.source.tool);
+    let stacks: StackProfile = table.profile(limits, &mut capture.redactions)?;
+    capture.session_start_utc_ns = stacks.taken_utc_ns;
+    capture.stacks = Some(stacks);
+    Ok(capture)
+}
+
+/// Whether `bytes`, of which there may be more, are the begin of a profile: a kind of values and a unit, then fields that a profile has.
+pub(crate) fn begins_like_a_profile(bytes: &[u8]) -> bool {
+    let mut known = 0;
+    for field in (Message { bytes, offset: 0 }).fields() {
+        let Ok((number, value)) = field else {
+            // The begin of a file may end inside of a field.
+            break;
+        };
+        let fits = match number {
+            1 | 11 => value.message().is_some_and(is_a_kind),
+            2..=5 => known > 0 && value.message().is_some(),
+            6 => value.message().is_some(),
+            7..=10 | 12 | 14 | 15 => value.number().is_some(),
+            13 => value.number().is_some() || value.message().is_some(),
+            _ => false,
+        };
+        if !fits {
+            return false;
+        }
+        known += u32::from(number == 1);
+        if known > 0 && number == 2 {
+            return true;
+        }
+    }
+    known > 0
+}
+
+/// `ValueType`: the numbers of two texts, at least the first of which says something.
+fn is_a_kind(message: Message<'_>) -> bool {
+    let mut names = 0;
+    for field in message.fields() {
+        match field {
+            Ok((1 | 2, value)) if value.number().is_some_and(|text| text < 1 << 20) => names += 1,
+            _ => return false,
+        }
+    }
+    names > 0
+}
