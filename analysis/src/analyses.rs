@@ -21,6 +21,7 @@ pub mod kernels_per_stream;
 pub mod launch_patterns;
 pub mod launches;
 pub mod memory;
+pub mod memory_profile;
 pub mod mfu;
 pub mod module_loading;
 pub mod nsys_stats;

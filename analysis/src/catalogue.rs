@@ -21,6 +21,7 @@ use crate::analyses::kernels_per_stream::KernelsPerStream;
 use crate::analyses::launch_patterns::LaunchPatterns;
 use crate::analyses::launches::Launches;
 use crate::analyses::memory::Memory;
+use crate::analyses::memory_profile::{MemoryProfile, MemoryProfileChanges};
 use crate::analyses::mfu::Mfu;
 use crate::analyses::module_loading::ModuleLoading;
 use crate::analyses::nsys_stats as nsys;
@@ -104,6 +105,8 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<Threads>(),
     &Definition::of::<Memory>(),
     &Definition::of::<Buffers>(),
+    &Definition::of::<MemoryProfile>(),
+    &Definition::of::<MemoryProfileChanges>(),
     &Definition::of::<ProfilerMemoryAnalysis>(),
     &Definition::of::<FlameGraphAnalysis>(),
     &Definition::of::<FlameDifferenceAnalysis>(),

@@ -48,7 +48,7 @@ pub(crate) fn analyze(analysis: &str, parameters: &Value, timelines: &[&Timeline
 /// A page that a browser opens at once.
 const MOST_HTML: usize = 5 << 20;
 
-/// One capture of each kind: nsys, Kineto, `XPlane` of GPUs and of TPUs, ncu as CSV and as a report.
+/// One capture of each kind: nsys, Kineto, `XPlane` of GPUs and of TPUs, ncu as CSV and as a report, a profile of memory.
 const KINDS: &[&str] = &[
     "nsys-ai/mfu_2gpu_before.sqlite",
     "hta/nccl_parser_config-nccl_data.json.gz",
@@ -56,6 +56,7 @@ const KINDS: &[&str] = &[
     "xprof/tpu_inference_2.xplane.pb",
     "nsightful/copy_blocked.csv",
     "mojo-gtx1660ti/mojo_profile.ncu-rep",
+    "microjax/memory.prof",
 ];
 
 fn of_one_capture() -> impl Iterator<Item = &'static Definition> {
@@ -113,6 +114,7 @@ fn lacks_all_that_it_reads(definition: &Definition, timeline: &Timeline) -> bool
         needs.counters && !capture.counters.is_empty(),
         needs.allocations && !capture.allocations.is_empty(),
         needs.programs && !capture.programs.is_empty(),
+        needs.stacks && capture.stacks.is_some(),
     ];
     !categories.is_empty() && !other.contains(&true) && !categories.iter().any(|of| capture.captured.contains(of))
 }

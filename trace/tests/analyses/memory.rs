@@ -1,9 +1,15 @@
 //! Memory of real captures. The figures were computed by programs of a few lines of Python that share nothing with these: they read the JSON, or the
 //! protocol buffers, and keep a dictionary of what is given out.
 
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
 use serde_json::{Value, json};
 
-use crate::captures::{analyze, timeline};
+use crate::captures::{analyze, timeline, timeline_at};
+use crate::nsys;
 
 fn pool<'a>(result: &'a Value, memory: &str) -> &'a Value {
     let pools = result["pools"].as_array().unwrap();
@@ -223,4 +229,126 @@ fn memory_of_jax_is_what_xlas_allocators_say() {
         );
         assert_eq!(pool(&result, "TPU 3")["peak_ns"], 6_478_019_474_u64);
     }
+}
+
+/// The fields of a message, whole, with their numbers below 16.
+fn fields(message: &[u8]) -> Vec<(u8, &[u8])> {
+    let (mut found, mut rest) = (Vec::new(), message);
+    while let Some(key) = rest.first() {
+        assert_eq!(key & 7, 2, "a profile of JAX holds messages and texts");
+        let (mut length, mut at) = (0_usize, 1);
+        loop {
+            length |= usize::from(rest[at] & 0x7f) << (7 * (at - 1));
+            at += 1;
+            if rest[at - 1] < 0x80 {
+                break;
+            }
+        }
+        let (field, behind) = rest.split_at(at + length);
+        found.push((key >> 3, field));
+        rest = behind;
+    }
+    found
+}
+
+/// `go tool pprof -top`: flat and cumulative bytes by function. Python's `<module>` would lose its name without the setting.
+fn top(arguments: &[&Path]) -> Option<BTreeMap<String, (i64, i64)>> {
+    let settings = [
+        "-top",
+        "-unit=B",
+        "-nodefraction=0",
+        "-nodecount=1000000",
+        "-symbolize=demangle=none",
+    ];
+    let mut go = Command::new("go");
+    go.args(["tool", "pprof"])
+        .args(settings)
+        .args(arguments)
+        .stdin(Stdio::null());
+    let Ok(output) = go.output() else {
+        println!("skipped: no go on PATH");
+        return None;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let bytes = |word: &str| word.trim_end_matches('B').parse::<i64>().unwrap();
+    let lines = text.lines().skip_while(|line| !line.contains("flat%")).skip(1);
+    let functions = lines.map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        (words[5..].join(" "), (bytes(words[0]), bytes(words[3])))
+    });
+    Some(functions.filter(|(_, bytes)| *bytes != (0, 0)).collect())
+}
+
+fn functions(result: &Value) -> BTreeMap<String, (i64, i64)> {
+    let functions = result["functions"].as_array().unwrap().iter();
+    let functions = functions.map(|of| {
+        let bytes = |name: &str| of[name].as_i64().unwrap();
+        (
+            of["function"].as_str().unwrap().to_owned(),
+            (bytes("flat_bytes"), bytes("cumulative_bytes")),
+        )
+    });
+    functions.filter(|(_, bytes)| *bytes != (0, 0)).collect()
+}
+
+#[test]
+fn a_memory_profile_and_its_difference_are_those_of_go_tool_pprof() {
+    let Some(after) = nsys::corpus("microjax/memory.prof") else {
+        return;
+    };
+    let mut whole = Vec::new();
+    let packed = std::fs::File::open(&after).unwrap();
+    flate2::read::GzDecoder::new(packed).read_to_end(&mut whole).unwrap();
+    // A profile before: without every third sample, and with every fifth one twice.
+    let mut samples = 0_u32;
+    let before: Vec<u8> = fields(&whole)
+        .into_iter()
+        .flat_map(|(number, field)| {
+            samples += u32::from(number == 2);
+            let times = match number {
+                2 if samples.is_multiple_of(3) => 0,
+                2 if samples.is_multiple_of(5) => 2,
+                _ => 1,
+            };
+            field.repeat(times)
+        })
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("before.prof");
+    std::fs::write(&path, before).unwrap();
+    let (old, new) = (timeline_at(&path), timeline_at(&after));
+    let all = json!({"limit": 100_000});
+    let result = analyze("memory-profile", &all, &[&new]);
+    assert_eq!(
+        (&result["total_bytes"], &result["total_buffers"]),
+        (&json!(1_055_160), &json!(103))
+    );
+    assert_eq!(
+        result["devices"],
+        json!([
+            {"device": null, "kind": "executable", "bytes": 1_023_096, "buffers": 99},
+            {"device": "cuda:0", "kind": "buffer", "bytes": 32_064, "buffers": 4}
+        ])
+    );
+    let own = &result["stacks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["kind"] == "buffer")
+        .unwrap()["own_frame"];
+    assert!(
+        own["file"]
+            .as_str()
+            .unwrap()
+            .starts_with("/home/miyazaki/work/microjax/"),
+        "{own}"
+    );
+    let changes = analyze("memory-profile-changes", &all, &[&old, &new]);
+    let Some(told) = top(&[&after]) else { return };
+    assert_eq!(functions(&result), told);
+    let base = format!("-base={}", path.display());
+    let told = top(&[Path::new(&base), &after]).unwrap();
+    assert!(told.values().any(|(flat, _)| *flat != 0));
+    assert_eq!(functions(&changes), told);
 }
