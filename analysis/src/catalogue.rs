@@ -11,6 +11,9 @@ use crate::analyses::events::EventsAnalysis;
 use crate::analyses::flame_difference::{FlameDifferenceAnalysis, FlameDifferencePprof};
 use crate::analyses::flame_graph::{FlameFolded, FlameGraphAnalysis, FlamePprof, FlameSpeedscope};
 use crate::analyses::gpu_time::GpuTime;
+use crate::analyses::hlo_cost::HloCostAnalysis;
+use crate::analyses::hlo_graph::HloGraphAnalysis;
+use crate::analyses::hlo_memory::HloMemoryAnalysis;
 use crate::analyses::hlo_operations::HloOperationsAnalysis;
 use crate::analyses::host_sync::HostSync;
 use crate::analyses::idle::Idle;
@@ -88,6 +91,9 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<OperationsAnalysis>(),
     &Definition::of::<OperationsProfileAnalysis>(),
     &Definition::of::<HloOperationsAnalysis>(),
+    &Definition::of::<HloCostAnalysis>(),
+    &Definition::of::<HloGraphAnalysis>(),
+    &Definition::of::<HloMemoryAnalysis>(),
     &Definition::of::<ProfilerTimelineAnalysis>(),
     &Definition::of::<ProfilerKernelsAnalysis>(),
     &Definition::of::<ProfilerHtaAnalysis>(),

@@ -15,6 +15,7 @@ pub mod flame;
 pub mod gap;
 pub mod gpu;
 pub mod hlo_cost;
+pub mod hlo_memory;
 pub mod hlo_program;
 pub mod hlo_time;
 pub mod holder;

@@ -2,10 +2,14 @@
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::measures::hlo_cost::{HloCosts, Loops};
 use crate::model::Timeline;
 use crate::model::hlo::{Instruction, Module, Place};
 use crate::not_captured::NotCaptured;
+use crate::page::{Table, Unit};
 
 /// A compiled program.
 #[derive(Debug, Clone)]
@@ -103,9 +107,75 @@ impl HloPrograms {
         found
     }
 
+    /// The programs, for lists to choose from.
+    pub fn entries(&self) -> Vec<HloProgramEntry> {
+        self.list.iter().map(HloProgramEntry::of).collect()
+    }
+
+    /// The program whose name contains `name` and that has that number, in decimal digits, where it is not empty; of several the one
+    /// with the largest `size`, and of these the first.
+    pub fn choose(&self, name: &str, id: &str, size: impl Fn(&HloProgram) -> u64) -> Option<&HloProgram> {
+        let is_meant =
+            |program: &&HloProgram| program.name.contains(name) && (id.is_empty() || program.id.to_string() == id);
+        let meant = self.list.iter().filter(is_meant);
+        meant.reduce(|most, program| if size(program) > size(most) { program } else { most })
+    }
+
     /// The program that an event belongs to: by its number, else by its name.
     pub fn find(&self, id: u64, name: &str) -> Option<&HloProgram> {
         let by_id = self.by_id.get(&id).filter(|_| id != 0);
         self.list.get(*by_id.or_else(|| self.by_name.get(name))?)
     }
+}
+
+/// A program to choose.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HloProgramEntry {
+    /// Its name.
+    pub program: String,
+    /// Its number, in decimal digits: it may be larger than a double holds.
+    pub program_id: String,
+    /// Whether it is one after optimisation, whose instructions are in the order in which they run.
+    pub is_optimised: bool,
+    /// Its computations, those inside fusions included.
+    pub computations: u64,
+    /// Its instructions.
+    pub instructions: u64,
+}
+
+impl HloProgramEntry {
+    /// Of a program.
+    pub fn of(program: &HloProgram) -> Self {
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        Self {
+            program: program.name.clone(),
+            program_id: program.id.to_string(),
+            is_optimised: program.module.is_scheduled,
+            computations: count(program.module.computations.len()),
+            instructions: count(program.module.instructions().count()),
+        }
+    }
+}
+
+/// Programs as people read them.
+pub(crate) fn table(programs: &[HloProgramEntry]) -> Table {
+    let columns = [
+        ("Program", Unit::None),
+        ("Number", Unit::None),
+        ("Optimised", Unit::None),
+        ("Computations", Unit::None),
+        ("Instructions", Unit::None),
+    ];
+    let mut table = Table::new("Programs of the capture", &columns);
+    "The parameters `program` and `program_id` choose one.".clone_into(&mut table.about);
+    for program in programs {
+        table.push([
+            program.program.as_str().into(),
+            program.program_id.as_str().into(),
+            program.is_optimised.into(),
+            program.computations.into(),
+            program.instructions.into(),
+        ]);
+    }
+    table
 }

@@ -1,8 +1,12 @@
 //! Compiled programs of real captures, beside what XProf 2.23 (PyPI) says of them: its tool `hlo_stats`.
 
+use std::path::Path;
+use std::process::Command;
+
+use flopwatch_trace::model::Timeline;
 use serde_json::{Value, json};
 
-use crate::captures::{analyze, timeline};
+use crate::captures::{analyze, timeline, timeline_at};
 
 fn row<'a>(result: &'a Value, operation: &str) -> &'a Value {
     let rows = result["rows"].as_array().unwrap();
@@ -69,4 +73,242 @@ fn operations_of_an_accelerator_have_the_work_that_xprof_gives() {
         .map(|row| row["self_ns"].as_u64().unwrap())
         .sum();
     assert_eq!(found["self_ns"], own);
+}
+
+/// What JAX says of a program, as `trace/tests/data/jax/model.py` prints it.
+struct Said {
+    flops: u64,
+    transcendentals: u64,
+    bytes: u64,
+    parameters: u64,
+    temporaries: u64,
+}
+
+/// The dump of a program of `model.py` that is kept beside it: jax 0.10.2 on a processor, with
+/// `XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_proto"`.
+fn kept(name: &str, stage: &str) -> Timeline {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/jax");
+    timeline_at(&folder.join(format!("{name}.{stage}_optimizations.hlo.pb")))
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no whole number"))
+}
+
+/// Our count of a program's work and memory against JAX's own.
+fn equals_what_jax_says(name: &str, timeline: &Timeline, said: &Said) {
+    let cost = analyze("hlo-cost", &Value::Null, &[timeline]);
+    let cost = &cost["rows"][0];
+    // XLA counts in floats of 32 bits, which have 24 digits; tables of tuples' pointers are bytes for it, 8 each.
+    let flops = number(&cost["cost_analysis_flops"]);
+    let rounding = said.flops >> 24;
+    assert!(
+        flops.abs_diff(said.flops) <= rounding,
+        "{name}: {flops} FLOP, of {}",
+        said.flops
+    );
+    assert_eq!(
+        number(&cost["cost_analysis_transcendentals"]),
+        said.transcendentals,
+        "{name}"
+    );
+    let bytes = number(&cost["cost_analysis_bytes"]);
+    assert!(
+        bytes <= said.bytes && said.bytes - bytes <= 128,
+        "{name}: {bytes} bytes, of {}",
+        said.bytes
+    );
+    let memory = analyze("hlo-memory", &Value::Null, &[timeline]);
+    assert_eq!(number(&memory["parameters_bytes"]), said.parameters, "{name}");
+    assert_eq!(number(&memory["temporaries_bytes"]), said.temporaries, "{name}");
+}
+
+const SAID: [(&str, Said); 3] = [
+    (
+        "step",
+        Said {
+            flops: 135_299_840,
+            transcendentals: 98_304,
+            bytes: 8_928_332,
+            parameters: 920_576,
+            temporaries: 262_144,
+        },
+    ),
+    (
+        "convolve",
+        Said {
+            flops: 219_518,
+            transcendentals: 4_096,
+            bytes: 168_512,
+            parameters: 7_008,
+            temporaries: 32_768,
+        },
+    ),
+    (
+        "loop",
+        Said {
+            flops: 524_290,
+            transcendentals: 4_096,
+            bytes: 147_517,
+            parameters: 16_384,
+            temporaries: 32_836,
+        },
+    ),
+];
+
+#[test]
+fn counted_work_and_memory_equal_what_jax_says_of_its_programs() {
+    for (name, said) in &SAID {
+        equals_what_jax_says(name, &kept(name, "after"), said);
+    }
+    // The loop runs ten times, which cost_analysis leaves out: two operations per element and element summed over, of 64 each.
+    let cost = analyze("hlo-cost", &Value::Null, &[&kept("loop", "after")]);
+    assert_eq!(number(&cost["rows"][0]["flops"]), 10 * 2 * 64 * 64 * 64);
+}
+
+/// The same with the JAX of this machine: `FLOPWATCH_JAX` names a Python that has it; without it the one on the PATH is asked.
+#[test]
+fn counted_work_and_memory_equal_what_the_jax_of_this_machine_says() {
+    let python = std::env::var_os("FLOPWATCH_JAX").unwrap_or_else(|| "python3".into());
+    let has_jax = Command::new(&python).args(["-c", "import jax"]).output();
+    if !has_jax.is_ok_and(|output| output.status.success()) {
+        println!("skipped: no Python with jax on this machine (set FLOPWATCH_JAX to one)");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let flags = "--xla_dump_to=. --xla_dump_hlo_as_proto --xla_dump_hlo_module_re=jit_(step|convolve|loop)";
+    let output = Command::new(&python)
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/jax/model.py"))
+        .current_dir(folder.path())
+        .env("XLA_FLAGS", flags)
+        .env("JAX_PLATFORMS", "cpu")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let files: Vec<String> = folder
+        .path()
+        .read_dir()
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let mut programs = 0;
+    for line in printed.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let said = |at: usize| words[at].parse().unwrap();
+        let said = Said {
+            flops: said(1),
+            transcendentals: said(2),
+            bytes: said(3),
+            parameters: said(4),
+            temporaries: said(6),
+        };
+        let is_it = |file: &&String| {
+            file.contains(&format!("jit_{}.", words[0])) && file.ends_with("after_optimizations.hlo.pb")
+        };
+        let file = files.iter().find(is_it).unwrap();
+        equals_what_jax_says(words[0], &timeline_at(&folder.path().join(file)), &said);
+        programs += 1;
+    }
+    assert_eq!(programs, SAID.len(), "{printed}");
+}
+
+/// MiB of XProf's memory viewer as bytes.
+fn mib(value: f64) -> u64 {
+    format!("{:.0}", value * 1_048_576.0).parse().unwrap()
+}
+
+#[test]
+fn memory_is_in_use_as_the_memory_viewer_of_xprof_has_it() {
+    // `heapSizes` before the first event and behind each.
+    let conv = [
+        0.022_308_349_609_375,
+        0.028_167_724_609_375,
+        0.028_991_699_218_75,
+        0.023_132_324_218_75,
+        0.022_308_349_609_375,
+        0.037_933_349_609_375,
+        0.053_558_349_609_375,
+        0.037_933_349_609_375,
+        0.037_940_979_003_906_25,
+        0.022_315_979_003_906_25,
+        0.022_308_349_609_375,
+    ];
+    let memory = analyze("hlo-memory", &Value::Null, &[&kept("convolve", "after")]);
+    let mut in_use = vec![number(&memory["fixed_bytes"])];
+    in_use.extend(
+        memory["steps"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|step| number(&step["bytes"])),
+    );
+    assert_eq!(in_use, conv.map(mib));
+    assert_eq!(
+        (number(&memory["peak_bytes"]), number(&memory["peak_step"])),
+        (mib(0.053_558_349_609_375), 5)
+    );
+    let at_peak: u64 = memory["at_peak"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|value| number(&value["bytes"]))
+        .sum();
+    assert_eq!(at_peak, number(&memory["peak_bytes"]));
+    for (name, peak) in [("step", 1.880_920_410_156_25), ("loop", 0.062_515_258_789_062_5)] {
+        let memory = analyze("hlo-memory", &Value::Null, &[&kept(name, "after")]);
+        assert_eq!(number(&memory["peak_bytes"]), mib(peak), "{name}");
+    }
+}
+
+#[test]
+fn planned_memory_of_devices_is_that_of_xprof() {
+    for (capture, program, peak, instruction) in [
+        (
+            "tracelens-jax/jax_conv_minimal_08.xplane.pb",
+            "jit_forward_3d_conv",
+            1_104.492_187_5,
+            "cudnn-conv.1",
+        ),
+        (
+            "xprof/tpu_inference_2.xplane.pb",
+            "jit_f",
+            20_480.000_030_517_578,
+            "broadcast_add_fusion.2",
+        ),
+    ] {
+        let Some(timeline) = timeline(capture) else { return };
+        let memory = analyze("hlo-memory", &json!({"program": program}), &[&timeline]);
+        assert_eq!(number(&memory["peak_bytes"]), mib(peak), "{program}");
+        assert_eq!(memory["peak_instruction"], instruction);
+    }
+}
+
+#[test]
+fn a_graph_has_what_a_program_is_before_and_after_optimisation() {
+    let (before, after) = (kept("step", "before"), kept("step", "after"));
+    let graph = analyze("hlo-graph", &Value::Null, &[&before, &after]);
+    assert_eq!(
+        (&graph["program"], &graph["is_optimised"]),
+        (&json!("jit_step"), &json!(true))
+    );
+    let counts = |opcode: &str| {
+        let rows = graph["opcodes"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["opcode"] == opcode).unwrap();
+        (row["before"].as_u64(), row["after"].as_u64())
+    };
+    // Three layers forward, and of their gradients three by weights and two by inputs: `grep -c ' dot('` of the dumps as text.
+    assert_eq!(counts("dot"), (Some(8), Some(8)));
+    assert_eq!(counts("fusion").0, Some(0));
+    let fusions = graph["fusions"].as_array().unwrap();
+    assert_eq!(Some(u64::try_from(fusions.len()).unwrap()), counts("fusion").1);
+    assert!(fusions.iter().any(|fusion| {
+        fusion["source"]
+            .as_str()
+            .is_some_and(|source| source.starts_with("model.py:"))
+    }));
+    let around = json!({"around": "dot", "distance": 1, "dot": true});
+    let graph = analyze("hlo-graph", &around, &[&after]);
+    assert!(graph["nodes"].as_array().unwrap().len() >= 3);
+    assert!(graph["dot"].as_str().unwrap().starts_with("digraph \"jit_step\""));
 }

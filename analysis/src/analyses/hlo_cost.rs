@@ -1,0 +1,225 @@
+//! Work of compiled programs as their instructions state it, beside the time that was measured.
+
+use std::collections::HashMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::definition::{Analysis, AnalysisError, InputCount, NoParameters};
+use crate::group::Group;
+use crate::input::Inputs;
+use crate::measures::exclusive_time::ratio;
+use crate::measures::hlo_cost::{HloCosts, Loops};
+use crate::measures::hlo_program::{HloProgram, HloPrograms};
+use crate::measures::hlo_time::{HLO_TIME, HloTime};
+use crate::model::{Timeline, approximate};
+use crate::needs::Needs;
+use crate::not_captured::NotCaptured;
+use crate::page::{Page, Table, Unit};
+
+/// Work of compiled programs.
+#[derive(Debug)]
+pub struct HloCostAnalysis;
+
+/// The result.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct HloCostResult {
+    /// What has no figures, and why.
+    pub not_captured: Vec<NotCaptured>,
+    /// The programs, those that took longest first.
+    pub rows: Vec<HloProgramCost>,
+}
+
+/// Work and time of a program.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct HloProgramCost {
+    /// Its name.
+    pub program: String,
+    /// Its number, in decimal digits.
+    pub program_id: String,
+    /// Whether it is one after optimisation.
+    pub is_optimised: bool,
+    /// Floating-point operations of one run; loops count as often as they run, where the compiler knows that.
+    pub flops: u64,
+    /// Operations on integers and truth values of one run.
+    pub integer_operations: u64,
+    /// Transcendental functions of one run, one per element.
+    pub transcendentals: u64,
+    /// Bytes that its instructions read and write in one run, from whatever memory.
+    pub bytes: u64,
+    /// `flops` per byte.
+    pub intensity: Option<f64>,
+    /// Instructions whose operations are not known, such as library functions.
+    pub unknown_instructions: u64,
+    /// Loops whose number of runs is not known; each counts once.
+    pub unknown_loops: u64,
+    /// `flops` as `compiled.cost_analysis()` counts them: loops once, and operations on integers with the others.
+    pub cost_analysis_flops: u64,
+    /// `transcendentals` as `compiled.cost_analysis()` counts them.
+    pub cost_analysis_transcendentals: u64,
+    /// `bytes` as `compiled.cost_analysis()` counts them, without its 8 bytes for each pointer of a tuple.
+    pub cost_analysis_bytes: u64,
+    /// How often it ran: as often as that of its operations outside of loops that ran most often; null where none was seen.
+    pub runs: Option<u64>,
+    /// Time in ns of its operations by themselves, of all runs and devices; null where none was seen.
+    pub self_ns: Option<u64>,
+    /// Floating-point operations per second of that time.
+    pub flops_per_second: Option<f64>,
+    /// Bytes per second of that time.
+    pub bytes_per_second: Option<f64>,
+}
+
+impl Analysis for HloCostAnalysis {
+    const NAME: &'static str = "hlo-cost";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "FLOP, bytes and intensity of each compiled program (JAX, XLA) counted from its instructions, beside cost_analysis and the time that was measured.";
+    const GROUP: Group = Group::Operations;
+    const INPUTS: InputCount = InputCount::One;
+    const NEEDS: Needs = HLO_TIME;
+    type Params = NoParameters;
+    type Output = HloCostResult;
+
+    fn run(inputs: &Inputs<'_>, _params: &NoParameters) -> Result<HloCostResult, AnalysisError> {
+        Ok(of(inputs.first()))
+    }
+
+    fn page(output: &HloCostResult) -> Result<Page, AnalysisError> {
+        Ok(page(output))
+    }
+}
+
+/// Measured runs and time of a program.
+#[derive(Debug, Clone, Copy, Default)]
+struct Measured {
+    runs: u64,
+    self_ns: u64,
+}
+
+/// The programs of a capture. It must hold what `hlo-cost` needs.
+pub fn of(timeline: &Timeline) -> HloCostResult {
+    let programs = HloPrograms::of(timeline);
+    let time = HloTime::of(timeline);
+    let mut measured: HashMap<(&str, u64), Measured> = HashMap::new();
+    for operation in time.operations.iter().filter(|one| !one.is_asynchronous) {
+        let Some(program) = programs.find(operation.program_id, &operation.program) else {
+            continue;
+        };
+        let sum = measured.entry((program.name.as_str(), program.id)).or_default();
+        sum.self_ns = sum.self_ns.saturating_add(operation.self_ns);
+        let place = program.place(&operation.name);
+        // An operation of a loop runs more often than its program.
+        if place.is_some_and(|place| Some(place.computation) == program.module.entry) {
+            sum.runs = sum.runs.max(operation.occurrences());
+        }
+    }
+    let mut rows: Vec<HloProgramCost> = programs
+        .list
+        .iter()
+        .map(|program| row(program, measured.get(&(program.name.as_str(), program.id)).copied()))
+        .collect();
+    rows.sort_by(|a, b| (b.self_ns, b.flops, &a.program).cmp(&(a.self_ns, a.flops, &b.program)));
+    let mut missing = programs.not_captured.clone();
+    if measured.is_empty() && !rows.is_empty() {
+        let reason = "no event names an operation of these programs; profile them with jax.profiler";
+        missing.push(NotCaptured::new("measured time", reason));
+    }
+    HloCostResult {
+        not_captured: missing,
+        rows,
+    }
+}
+
+fn row(program: &HloProgram, measured: Option<Measured>) -> HloProgramCost {
+    let cost = program.costs.module;
+    let once = HloCosts::of(&program.module, Loops::Once).module;
+    let runs = measured.map(|measured| measured.runs).filter(|runs| *runs > 0);
+    let self_ns = measured.map(|measured| measured.self_ns);
+    let per_second = |each: u64| {
+        let per_ns = ratio(each.saturating_mul(runs?), self_ns?);
+        per_ns.map(|per_ns| per_ns * 1e9)
+    };
+    HloProgramCost {
+        program: program.name.clone(),
+        program_id: program.id.to_string(),
+        is_optimised: program.module.is_scheduled,
+        flops: cost.flops,
+        integer_operations: cost.integer_operations,
+        transcendentals: cost.transcendentals,
+        bytes: cost.bytes,
+        intensity: (cost.bytes > 0).then(|| approximate(cost.flops.into()) / approximate(cost.bytes.into())),
+        unknown_instructions: cost.unknown,
+        unknown_loops: program.costs.unknown_loops,
+        cost_analysis_flops: once.xla_flops(),
+        cost_analysis_transcendentals: once.transcendentals,
+        cost_analysis_bytes: once.bytes,
+        runs,
+        self_ns,
+        flops_per_second: per_second(cost.flops),
+        bytes_per_second: per_second(cost.bytes),
+    }
+}
+
+fn page(output: &HloCostResult) -> Page {
+    let mut page = Page::new("Work of compiled programs", HloCostAnalysis::ABOUT);
+    page.not_captured.clone_from(&output.not_captured);
+    let columns = [
+        ("Program", Unit::None),
+        ("Number", Unit::None),
+        ("Optimised", Unit::None),
+        ("FLOP", Unit::None),
+        ("cost_analysis FLOP", Unit::None),
+        ("Transcendentals", Unit::None),
+        ("Integer operations", Unit::None),
+        ("Bytes", Unit::Bytes),
+        ("FLOP/byte", Unit::None),
+        ("Not counted", Unit::None),
+        ("Runs", Unit::None),
+        ("Time of operations", Unit::Ns),
+        ("Arithmetic", Unit::FlopPerSecond),
+        ("Memory", Unit::BytesPerSecond),
+    ];
+    let mut table = Table::new("Programs", &columns);
+    "Of one run each. Rates are those of the operations' own time, over all runs and devices."
+        .clone_into(&mut table.about);
+    for row in &output.rows {
+        table.push([
+            row.program.as_str().into(),
+            row.program_id.as_str().into(),
+            row.is_optimised.into(),
+            row.flops.into(),
+            row.cost_analysis_flops.into(),
+            row.transcendentals.into(),
+            row.integer_operations.into(),
+            row.bytes.into(),
+            row.intensity.into(),
+            row.unknown_instructions.into(),
+            row.runs.into(),
+            row.self_ns.into(),
+            row.flops_per_second.into(),
+            row.bytes_per_second.into(),
+        ]);
+    }
+    if output.rows.is_empty() {
+        return page;
+    }
+    table.without_unknown();
+    page.table(table);
+    page.text(
+        "Where cost_analysis differs",
+        "compiled.cost_analysis() counts the body of a loop once, however often it runs, and operations on integers as floating-point \
+         ones. Its FLOP of products (dot_general) are unreliable where the compiler made a library's call of them: it may not know what \
+         the call does. The program's column FLOP counts loops as often as the compiler knows that they run, and such calls by their shapes.",
+    );
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_capture_without_programs_says_so() {
+        let found = of(&Timeline::default());
+        assert!(found.rows.is_empty() && found.not_captured.len() == 1);
+    }
+}
