@@ -2,6 +2,7 @@
 
 pub mod advice;
 pub mod allocations;
+pub mod batch_sweep;
 pub mod buffers;
 pub mod collectives;
 pub mod compare;
@@ -28,8 +29,10 @@ pub mod memory_profile;
 pub mod mfu;
 pub mod module_loading;
 pub mod nsys_stats;
+pub mod offload_candidates;
 pub mod operations;
 pub mod overlap;
+pub mod precision;
 pub mod profiled_in_timeline;
 pub mod profiled_kernel;
 pub mod profiled_kernels;
@@ -39,6 +42,7 @@ pub mod profiler_memory;
 pub mod queue_length;
 pub mod ranks;
 pub mod roofline;
+pub mod start_up;
 pub mod stragglers;
 pub mod threads;
 pub mod torch_compile;

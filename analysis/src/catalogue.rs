@@ -2,6 +2,7 @@
 
 use crate::analyses::advice::AdviceAnalysis;
 use crate::analyses::allocations::Allocations;
+use crate::analyses::batch_sweep::BatchSweep;
 use crate::analyses::buffers::Buffers;
 use crate::analyses::collectives::Collectives;
 use crate::analyses::compare::Compare;
@@ -28,9 +29,11 @@ use crate::analyses::memory_profile::{MemoryProfile, MemoryProfileChanges};
 use crate::analyses::mfu::Mfu;
 use crate::analyses::module_loading::ModuleLoading;
 use crate::analyses::nsys_stats as nsys;
+use crate::analyses::offload_candidates::OffloadCandidates;
 use crate::analyses::operations::OperationsAnalysis;
 use crate::analyses::operations::profile::OperationsProfileAnalysis;
 use crate::analyses::overlap::Overlap;
+use crate::analyses::precision::Precision;
 use crate::analyses::profiled_in_timeline::ProfiledInTimeline;
 use crate::analyses::profiled_kernel::ProfiledKernel;
 use crate::analyses::profiled_kernels::ProfiledKernels;
@@ -40,6 +43,7 @@ use crate::analyses::profiler_memory::ProfilerMemoryAnalysis;
 use crate::analyses::queue_length::QueueLength;
 use crate::analyses::ranks::Ranks;
 use crate::analyses::roofline::Roofline;
+use crate::analyses::start_up::StartUp;
 use crate::analyses::stragglers::Stragglers;
 use crate::analyses::threads::Threads;
 use crate::analyses::torch_compile::TorchCompile;
@@ -58,6 +62,7 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<Collectives>(),
     &Definition::of::<Compare>(),
     &Definition::of::<Ranks>(),
+    &Definition::of::<BatchSweep>(),
     &Definition::of::<GpuTime>(),
     &Definition::of::<Overlap>(),
     &Definition::of::<KernelTypes>(),
@@ -101,12 +106,15 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of::<ProfilerCompile>(),
     &Definition::of::<CriticalPath>(),
     &Definition::of::<Mfu>(),
+    &Definition::of::<Precision>(),
+    &Definition::of::<OffloadCandidates>(),
     &Definition::of::<Idle>(),
     &Definition::of::<Launches>(),
     &Definition::of::<LaunchPatterns>(),
     &Definition::of::<QueueLength>(),
     &Definition::of::<Utilization>(),
     &Definition::of::<ModuleLoading>(),
+    &Definition::of::<StartUp>(),
     &Definition::of::<Allocations>(),
     &Definition::of::<Threads>(),
     &Definition::of::<Memory>(),

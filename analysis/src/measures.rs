@@ -27,6 +27,7 @@ pub mod kernel_figures;
 pub mod kernel_name;
 pub(crate) mod largest;
 pub mod launch;
+pub mod matrix_kernel;
 pub mod operation_name;
 pub mod operator_flops;
 pub mod os_call;

@@ -16,6 +16,7 @@ mod garbage_collection;
 mod gemm_shapes;
 mod gpu_idle;
 mod gpus_unbalanced;
+mod graph_breaks;
 mod host_synchronisation;
 mod idle_between_iterations;
 mod input_bound;
@@ -58,6 +59,7 @@ pub(super) static ALL: &[&dyn Rule] = &[
     &buffer_reuse::BufferReuse,
     &module_loading::ModuleLoading,
     &recompilation::Recompilation,
+    &graph_breaks::GraphBreaks,
     &idle_between_iterations::IdleBetweenIterations,
     &iterations_unbalanced::IterationsUnbalanced,
     &dominant_kernel::DominantKernel,

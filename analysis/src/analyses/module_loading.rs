@@ -91,7 +91,7 @@ const WORDS: &[(&str, CodeWork)] = &[
 ];
 
 /// Where code is seen to be loaded or compiled.
-const SEEN_IN: [Category; 5] = [
+pub(crate) const SEEN_IN: [Category; 5] = [
     Category::CudaApi,
     Category::Overhead,
     Category::NvtxRange,

@@ -94,14 +94,23 @@ impl FlopFormula {
         known.map(|(_, formula)| *formula)
     }
 
+    /// The matrix product of a call with inputs of `shapes`; `None` of attention, and where the shapes do not fit.
+    pub fn matrix_product(self, shapes: &str) -> Option<MatrixProduct> {
+        let shapes = all_dimensions(shapes)?;
+        match self {
+            Self::Product(at) => matrix_product(shapes.get(at)?, shapes.get(at + 1)?),
+            Self::Linear => {
+                let transposed: Vec<u64> = shapes.get(1)?.iter().rev().copied().collect();
+                matrix_product(shapes.first()?, &transposed)
+            }
+            Self::Attention(_) | Self::AttentionBackward(_) => None,
+        }
+    }
+
     /// The operations of a call with inputs of `shapes`, a JSON list as [`crate::model::ColumnId::InputShapes`] has it. `None` where the shapes do not
     /// fit the operator.
     pub fn flops(self, shapes: &str) -> Option<u64> {
-        let shapes: Vec<Value> = serde_json::from_str(shapes).ok()?;
-        let shapes: Vec<Vec<u64>> = shapes
-            .iter()
-            .map(|shape| dimensions(shape).unwrap_or_default())
-            .collect();
+        let shapes = all_dimensions(shapes)?;
         match self {
             Self::Product(at) => product(shapes.get(at)?, shapes.get(at + 1)?),
             Self::Linear => {
@@ -159,12 +168,99 @@ impl AttentionLayout {
     }
 }
 
+/// Dimensions of each input; none of one that is no tensor.
+fn all_dimensions(shapes: &str) -> Option<Vec<Vec<u64>>> {
+    let shapes: Vec<Value> = serde_json::from_str(shapes).ok()?;
+    let shapes = shapes.iter().map(|shape| dimensions(shape).unwrap_or_default());
+    Some(shapes.collect())
+}
+
+/// Bytes of the tensors of a call, from [`crate::model::ColumnId::InputShapes`] and [`crate::model::ColumnId::InputTypes`]. Those that it reads and does not write are not told apart, and its result is
+/// not among them. `None` where a tensor's type is not known.
+pub fn input_bytes(shapes: &str, types: &str) -> Option<u64> {
+    let shapes: Vec<Value> = serde_json::from_str(shapes).ok()?;
+    let types: Vec<Value> = serde_json::from_str(types).ok()?;
+    let mut total = 0_u64;
+    for (shape, name) in shapes.iter().zip(&types) {
+        let dimensions = dimensions(shape)?;
+        if dimensions.is_empty() {
+            continue;
+        }
+        let size = BYTES.iter().find(|(known, _)| name.as_str() == Some(known));
+        let (_, size) = size?;
+        let bytes = times(&dimensions)?.checked_mul(*size)?;
+        total = total.checked_add(bytes)?;
+    }
+    (total > 0).then_some(total)
+}
+
+/// Bytes of a number, by the name that PyTorch records.
+const BYTES: &[(&str, u64)] = &[
+    ("double", 8),
+    ("float", 4),
+    ("c10::Half", 2),
+    ("c10::BFloat16", 2),
+    ("c10::Float8_e4m3fn", 1),
+    ("c10::Float8_e5m2", 1),
+    ("c10::complex<float>", 8),
+    ("c10::complex<double>", 16),
+    ("long int", 8),
+    ("long", 8),
+    ("int", 4),
+    ("short int", 2),
+    ("short", 2),
+    ("signed char", 1),
+    ("unsigned char", 1),
+    ("bool", 1),
+];
+
 fn dimensions(shape: &Value) -> Option<Vec<u64>> {
     shape.as_array()?.iter().map(Value::as_u64).collect()
 }
 
-/// Operations of `torch.matmul` of two shapes: a vector is a row on the left and a column on the right, leading dimensions are broadcast.
+/// Operations of `torch.matmul` of two shapes.
 fn product(left: &[u64], right: &[u64]) -> Option<u64> {
+    let MatrixProduct { batch, m, n, k } = MatrixProduct::of(left, right)?;
+    times(&[2, batch, m, n, k])
+}
+
+/// The dimensions of `batch` products of `m` by `k` and `k` by `n`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MatrixProduct {
+    /// How many, the product of the leading dimensions.
+    pub batch: u64,
+    /// Rows of the left matrix.
+    pub m: u64,
+    /// Columns of the right one.
+    pub n: u64,
+    /// What is summed over.
+    pub k: u64,
+}
+
+impl MatrixProduct {
+    /// The largest of 128, 64, 32, 16, 8, 4 and 2 of which all of `m`, `n` and `k` are multiples, else 1. A dimension of 1 is none: such a product is of a
+    /// matrix and a vector.
+    pub fn alignment(self) -> u64 {
+        let fits = |of: u64| {
+            [self.m, self.n, self.k]
+                .iter()
+                .all(|length| *length == 1 || length % of == 0)
+        };
+        [128, 64, 32, 16, 8, 4, 2].into_iter().find(|of| fits(*of)).unwrap_or(1)
+    }
+
+    /// Whether it is of a matrix and a vector, which memory bounds.
+    pub const fn is_vector(self) -> bool {
+        self.m == 1 || self.n == 1
+    }
+
+    /// Of two shapes as `torch.matmul` reads them: a vector is a row on the left and a column on the right, leading dimensions are broadcast.
+    fn of(left: &[u64], right: &[u64]) -> Option<Self> {
+        matrix_product(left, right)
+    }
+}
+
+fn matrix_product(left: &[u64], right: &[u64]) -> Option<MatrixProduct> {
     let (left_batch, m, k) = match left {
         [] => return None,
         [k] => (&[][..], 1, *k),
@@ -190,7 +286,7 @@ fn product(left: &[u64], right: &[u64]) -> Option<u64> {
         }
         batch = batch.checked_mul(if one == 1 { other } else { one })?;
     }
-    times(&[2, batch, m, n, k])
+    Some(MatrixProduct { batch, m, n, k })
 }
 
 fn times(factors: &[u64]) -> Option<u64> {
@@ -250,6 +346,29 @@ mod tests {
             flops("aten::mm", "[[9999999999,9999999999],[9999999999,9999999999]]"),
             None
         );
+    }
+
+    #[test]
+    fn dimensions_of_products_are_told_with_what_they_are_multiples_of() {
+        let of = |operator, shapes| FlopFormula::of(operator).unwrap().matrix_product(shapes).unwrap();
+        let linear = of("aten::linear", "[[7,2,3],[4,3],[4]]");
+        assert_eq!((linear.batch, linear.m, linear.n, linear.k), (7, 2, 4, 3));
+        assert_eq!(of("aten::mm", "[[1024,768],[768,50257]]").alignment(), 1);
+        assert_eq!(of("aten::addmm", "[[64],[256,768],[768,64]]").alignment(), 64);
+        let vector = of("aten::mm", "[[1,4096],[4096,4096]]");
+        assert!(vector.is_vector() && vector.alignment() == 128);
+    }
+
+    #[test]
+    fn bytes_of_inputs_are_their_elements_times_the_size_of_their_type() {
+        let bytes = |shapes, types| input_bytes(shapes, types);
+        assert_eq!(
+            bytes("[[2,3],[3],[]]", r#"["float","c10::Half","Scalar"]"#),
+            Some(24 + 6)
+        );
+        assert_eq!(bytes("[[2,3]]", r#"["quaternion"]"#), None);
+        assert_eq!(bytes("[[]]", r#"["Scalar"]"#), None);
+        assert_eq!(bytes("[[[2,3],[2,3]]]", r#"["TensorList"]"#), None);
     }
 
     #[test]

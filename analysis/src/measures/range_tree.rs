@@ -63,6 +63,21 @@ impl RangeTree {
     }
 }
 
+/// The events that `known` picks and that hold no other such event of their row.
+pub(crate) fn innermost(events: &Events, known: impl Fn(usize) -> bool) -> Vec<usize> {
+    let tree = RangeTree::of(events, &known);
+    let mut is_inner: Vec<bool> = (0..events.len()).map(&known).collect();
+    for at in 0..events.len() {
+        if let Some(parent) = tree.parent(at)
+            && let Some(parent) = is_inner.get_mut(index(parent))
+        {
+            *parent = false;
+        }
+    }
+    let inner = is_inner.iter().enumerate().filter(|(_, inner)| **inner);
+    inner.map(|(at, _)| at).collect()
+}
+
 /// Ranges of a thread that began and may not have ended, in the order of their starts.
 #[derive(Debug, Default)]
 pub(crate) struct OpenRanges {

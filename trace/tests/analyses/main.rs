@@ -10,6 +10,7 @@
 mod advice;
 mod captures;
 mod compare;
+mod compile;
 mod flame;
 mod hlo;
 mod host;

@@ -1,9 +1,12 @@
 //! Matrix multiplications whose dimensions do not fit tensor cores.
 
+use std::collections::HashMap;
+
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Severity, Threshold, Verdict};
 use crate::measures::enclosing::{LaunchedWork, Threads};
 use crate::measures::interval::Interval;
+use crate::measures::operator_flops::FlopFormula;
 use crate::model::{Category, ColumnId, Events, index};
 use crate::page::Unit;
 
@@ -71,14 +74,20 @@ impl Rule for GemmShapes {
         else {
             return Verdict::abstain("the shapes of operators were not recorded; profile with record_shapes=True");
         };
-        let odd: Vec<bool> = column.texts.iter().map(|shapes| is_odd(shapes)).collect();
+        let mut known: HashMap<(u32, usize), bool> = HashMap::new();
         let threads = Threads::of(facts.timeline);
         let launched = LaunchedWork::of(facts.timeline, &threads, &facts.work);
         let mut pieces = Vec::new();
         for (at, (name, row)) in operators.name.iter().zip(&operators.row).enumerate() {
             let shapes = column.values.get(at).and_then(|place| usize::try_from(place).ok());
-            let is_odd = shapes.and_then(|place| odd.get(place)).copied().unwrap_or(false);
-            if !is_odd || !multiplies.get(index(*name)).copied().unwrap_or(false) {
+            let Some(place) = shapes.filter(|_| multiplies.get(index(*name)).copied().unwrap_or(false)) else {
+                continue;
+            };
+            let is_odd = known.entry((*name, place)).or_insert_with(|| {
+                let shapes = column.texts.get(place).map_or("", String::as_str);
+                is_odd(operators.name_of(at), shapes)
+            });
+            if !*is_odd {
                 continue;
             }
             let (time, thread) = (Interval::of(operators, at), threads.of_row(*row));
@@ -115,19 +124,10 @@ impl Rule for GemmShapes {
     }
 }
 
-/// Whether one of the two innermost dimensions of a matrix is no multiple of 8. Vectors of a batch and biases are none.
-fn is_odd(shapes: &str) -> bool {
-    let Ok(shapes) = serde_json::from_str::<Vec<serde_json::Value>>(shapes) else {
-        return false;
-    };
-    let matrices = shapes
-        .iter()
-        .filter_map(serde_json::Value::as_array)
-        .filter(|shape| shape.len() >= 2);
-    let mut dimensions = matrices
-        .flat_map(|shape| shape.iter().rev().take(2))
-        .filter_map(serde_json::Value::as_u64);
-    dimensions.any(|dimension| dimension > 1 && dimension % MULTIPLE.value != 0)
+/// Whether a dimension of the product is no multiple of 8.
+fn is_odd(operator: &str, shapes: &str) -> bool {
+    let product = FlopFormula::of(operator).and_then(|formula| formula.matrix_product(shapes));
+    product.is_some_and(|product| product.alignment() < MULTIPLE.value)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::advice::wording::{share, short, time};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::measures::matrix_kernel::MatrixKernel;
 use crate::model::{Category, index};
 use crate::page::{Cell, Unit};
 
@@ -29,31 +30,6 @@ static ABOUT: About = About {
     thresholds: &[SHARE, CAPABILITY],
 };
 
-/// What names of cuBLAS, cuDNN, CUTLASS and MAGMA kernels hold that multiply in full precision on CUDA cores. Products of a matrix and a vector
-/// (`gemv`) are not among them: memory bounds these, and tensor cores do not help.
-const CUDA_CORES: &[&str] = &[
-    "sgemm",
-    "cgemm",
-    "_simt_",
-    "simt_sgemm",
-    "_ffma_",
-    "scudnn",
-    "fft2d_c2r",
-    "implicit_convolve_sgemm",
-];
-/// What names of kernels hold that use tensor cores; these win.
-const TENSOR_CORES: &[&str] = &[
-    "tensorop", "hmma", "h884", "h1688", "h16816", "s884", "s1688", "s16816", "imma", "i8816", "i16832", "wgmma",
-    "gmma", "tf32", "bf16", "mma_",
-];
-
-/// Whether a kernel of that name multiplies matrices without tensor cores.
-fn avoids_tensor_cores(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let holds = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    holds(CUDA_CORES) && !holds(TENSOR_CORES)
-}
-
 impl Rule for TensorCores {
     fn about(&self) -> &'static About {
         &ABOUT
@@ -63,7 +39,11 @@ impl Rule for TensorCores {
         let Some(kernels) = facts.events(Category::CudaKernel) else {
             return Verdict::Quiet;
         };
-        let picked: Vec<bool> = kernels.names.iter().map(|name| avoids_tensor_cores(name)).collect();
+        let picked: Vec<bool> = kernels
+            .names
+            .iter()
+            .map(|name| MatrixKernel::avoids_tensor_cores(name))
+            .collect();
         if !picked.contains(&true) {
             return Verdict::Quiet;
         }
@@ -134,28 +114,4 @@ fn scene(kernel: &str) -> crate::model::Timeline {
     scene.kernel(kernel, (0, 50));
     scene.kernel("add", (50, 50));
     scene.build()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kernels_are_told_by_their_names() {
-        for name in [
-            "maxwell_sgemm_128x64_tn",
-            "cutlass_80_simt_sgemm_128x128_8x4_nt_align1",
-            "void magma_sgemmEx_kernel<float>",
-        ] {
-            assert!(avoids_tensor_cores(name), "{name}");
-        }
-        for name in [
-            "ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_stages_64x3_tn",
-            "sm90_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x128x32",
-            "void at::native::vectorized_elementwise_kernel<4>",
-            "void gemv2T_kernel_val<int, double, double, double, double, 128, 16, 4, 4, false>",
-        ] {
-            assert!(!avoids_tensor_cores(name), "{name}");
-        }
-    }
 }

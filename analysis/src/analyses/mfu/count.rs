@@ -4,7 +4,7 @@ use super::{FlopsSource, whole};
 use crate::measures::enclosing::{LaunchedWork, Threads};
 use crate::measures::interval::{Interval, Intervals};
 use crate::measures::operator_flops::FlopFormula;
-use crate::measures::range_tree::RangeTree;
+use crate::measures::range_tree::innermost;
 use crate::measures::work::GpuWork;
 use crate::model::{Category, ColumnId, Events, KernelProfile, Timeline, index};
 use crate::summary::profiled_kernels::duration_ns;
@@ -182,21 +182,6 @@ fn instructions(profile: &KernelProfile, letter: &str) -> Option<u64> {
         (value >= 0.0).then_some(value)
     };
     Some(whole(of("add")? + of("mul")? + 2.0 * of("fma")?))
-}
-
-/// The events that `known` picks and that hold no other such event of their row.
-fn innermost(events: &Events, known: impl Fn(usize) -> bool) -> Vec<usize> {
-    let tree = RangeTree::of(events, &known);
-    let mut is_inner: Vec<bool> = (0..events.len()).map(&known).collect();
-    for at in 0..events.len() {
-        if let Some(parent) = tree.parent(at)
-            && let Some(parent) = is_inner.get_mut(index(parent))
-        {
-            *parent = false;
-        }
-    }
-    let inner = is_inner.iter().enumerate().filter(|(_, inner)| **inner);
-    inner.map(|(at, _)| at).collect()
 }
 
 /// Operations of each call of an operator. Formulas are worked out once per name and shapes.

@@ -41,16 +41,18 @@ fn known(ns: u64) -> Cell {
 }
 
 fn sentence(result: &TorchCompileResult, side: &CompileSide) -> String {
-    let mut text = format!(
-        "The lists are of {}. A graph break is a run of compiled code inside another run: the program left its first graph and went on in the next.",
-        side.label
-    );
+    let mut text = String::new();
+    if result.captures.len() > 1 {
+        text = format!("The lists are of {}. ", side.label);
+    }
+    text.push_str("A graph break is a run of compiled code inside another run: the program left its first graph and went on in the next.");
     if result.graphs > 0 {
         let cached = result.graphs.saturating_sub(result.graphs_generated);
-        text.push_str(&format!(
+        let more = format!(
             " Inductor was asked for {} graphs, of which its cache had {cached}; Dynamo began {} traces again.",
             result.graphs, result.restarts
-        ));
+        );
+        text.push_str(&more);
     }
     if result.break_even_runs.is_some_and(|runs| runs > 1000.0) {
         text.push_str(" Compilation took longer than 1,000 runs of what it compiled.");

@@ -33,11 +33,11 @@ pub struct Recompile {
 }
 
 /// Time in ns that was spent on code, and the longest piece of it with its row.
-pub type CompileTime = (u64, Option<(Interval, u32)>);
+pub(crate) type CompileTime = (u64, Option<(Interval, u32)>);
 
 impl Compiled {
     /// Time that was spent on each code. What nothing says the code of is under `None`.
-    pub fn compile_time_by_code(&self) -> BTreeMap<Option<CompileId>, CompileTime> {
+    pub(crate) fn compile_time_by_code(&self) -> BTreeMap<Option<CompileId>, CompileTime> {
         let mut found: BTreeMap<Option<CompileId>, CompileTime> = BTreeMap::new();
         for (thread, union) in self.compiling() {
             let mut said_before = 0;
