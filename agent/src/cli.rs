@@ -228,6 +228,9 @@ pub struct ReportArguments {
     /// The capture: any file that `convert` reads.
     #[arg(value_name = "TRACE")]
     pub file: PathBuf,
+    /// A further capture, where the analysis takes several; may be repeated: `compile` holds one of the eager program beside.
+    #[arg(long, value_name = "TRACE")]
+    pub with: Vec<PathBuf>,
     /// The file to write; it appears whole or not at all [default: standard output].
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,

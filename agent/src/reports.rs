@@ -42,6 +42,7 @@ pub async fn run(
 ) -> Result<String, analyze::Error> {
     let ReportArguments {
         file,
+        with,
         output,
         json,
         force,
@@ -50,7 +51,7 @@ pub async fn run(
     } = arguments;
     let arguments = AnalyzeArguments {
         name: Some(report.analysis().to_owned()),
-        files: vec![file],
+        files: std::iter::once(file).chain(with).collect(),
         list: false,
         parameters,
         format: Some(if json { ResultFormat::Json } else { ResultFormat::Html }),

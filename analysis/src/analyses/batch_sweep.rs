@@ -180,15 +180,16 @@ impl BatchSweepResult {
         let batch = given.map(|size| (size, BatchSizeSource::Given)).or_else(from_shapes);
         if batch.is_none() {
             self.not_captured.push(NotCaptured::new(
-                format!("the batch size of capture {input}"),
+                format!("the batch size of capture {}", input + 1),
                 "no shapes of operators tell it: give batch_sizes, or record shapes (torch.profiler with record_shapes=True)",
             ));
         }
-        self.not_captured.extend(
-            pace.not_found.as_ref().map(|missing| {
-                NotCaptured::new(format!("{} of capture {input}", missing.what), missing.reason.clone())
-            }),
-        );
+        self.not_captured.extend(pace.not_found.as_ref().map(|missing| {
+            NotCaptured::new(
+                format!("{} of capture {}", missing.what, input + 1),
+                missing.reason.clone(),
+            )
+        }));
         let per_second = |size: u64, ns: u64| ratio(size, ns).map(|per_ns| per_ns * 1e9);
         let size = batch.map(|(size, _)| size);
         let known = size.zip(pace.mean_ns);
@@ -427,7 +428,7 @@ fn page(about: &str, result: &BatchSweepResult) -> Page {
     for row in &result.rows {
         table.push([
             row.batch_size.into(),
-            row.input.into(),
+            (row.input + 1).into(),
             row.iterations.into(),
             row.mean_iteration_ns.into(),
             row.items_per_second.into(),

@@ -27,7 +27,7 @@ pub struct TorchCompile;
 #[serde(default, deny_unknown_fields)]
 pub struct TorchCompileParams {
     /// What to call the captures, in their order and separated by commas, e.g. `eager,default,max-autotune`: captures do not say the mode. Empty to number
-    /// them.
+    /// them from 1.
     #[schemars(length(max = 1024))]
     pub labels: String,
     /// Most rows of each list.
@@ -227,7 +227,7 @@ impl TorchCompileResult {
             .collect();
         let label = |at: usize| {
             let given = labels.get(at).filter(|label| !label.is_empty());
-            given.map_or_else(|| format!("capture {at}"), |label| (*label).to_owned())
+            given.map_or_else(|| format!("capture {}", at + 1), |label| (*label).to_owned())
         };
         let mut captures: Vec<CompileSide> = sides
             .iter()

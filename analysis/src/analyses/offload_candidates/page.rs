@@ -1,6 +1,7 @@
 //! How people read it.
 
 use super::OffloadCandidatesResult;
+use crate::measures::kernel_name::short;
 use crate::model::approximate;
 use crate::page::{Bars, Page, Series, Table, Unit};
 
@@ -51,7 +52,7 @@ pub(super) fn of(about: &str, result: &OffloadCandidatesResult) -> Page {
         title: "Time of candidates".to_owned(),
         unit: Unit::Ns,
         stacked: false,
-        labels: shown().map(|one| one.kernel.clone()).collect(),
+        labels: shown().map(|one| short(&one.kernel).to_owned()).collect(),
         series: vec![Series {
             name: "time".to_owned(),
             values: shown().map(|one| Some(approximate(one.total_ns.into()))).collect(),

@@ -46,6 +46,7 @@ pub(super) fn of(about: &str, result: &PrecisionResult) -> Page {
     };
     match result.has_tensor_cores {
         Some(true) => {}
+        None if result.tensor_core_ns > 0 => {}
         Some(false) => text.push_str(" This GPU has no tensor cores: they came with compute capability 7.0."),
         None => text.push_str(" Whether the GPU has tensor cores is not known."),
     }

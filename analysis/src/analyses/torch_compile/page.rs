@@ -1,7 +1,7 @@
 //! How people read it.
 
 use super::{CompileSide, TorchCompileResult};
-use crate::measures::compiled::CompileId;
+use crate::measures::compiled::{BreakReason, CompileId};
 use crate::model::approximate;
 use crate::page::{Bars, Cell, Page, Series, Table, Unit};
 
@@ -123,7 +123,6 @@ fn breaks(page: &mut Page, result: &TorchCompileResult) {
         ("Goes on at", Unit::None),
         ("Runs", Unit::None),
         ("Between graphs", Unit::Ns),
-        ("What to do", Unit::None),
     ];
     let mut table = Table::new("Graph breaks", &columns);
     table.left_out = result.graph_breaks_left_out;
@@ -138,12 +137,22 @@ fn breaks(page: &mut Page, result: &TorchCompileResult) {
                 one.location.as_deref().into(),
                 one.runs.into(),
                 one.between_ns.into(),
-                one.suggestion.as_str().into(),
             ],
         );
     }
     table.without_unknown();
     page.table(table);
+    let mut reasons: Vec<BreakReason> = result.graph_breaks.iter().map(|one| one.reason).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    let mut remedies = Table::new(
+        "What to do about them",
+        &[("Where", Unit::None), ("What to do", Unit::None)],
+    );
+    for reason in reasons {
+        remedies.push([reason.label().into(), reason.suggestion().into()]);
+    }
+    page.table(remedies);
 }
 
 fn recompiles(page: &mut Page, result: &TorchCompileResult) {
