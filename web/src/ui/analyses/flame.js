@@ -147,7 +147,7 @@ export function flame(root, data, go) {
     context.fillRect(0, 0, width, height);
     context.font = FONT;
     context.textBaseline = "middle";
-    const letter = context.measureText("abcdefghij_:").width / 12;
+    const letter = context.measureText("abcdefghijM_:").width / 13;
     const drawn = new Float64Array(deepest + 1).fill(-1);
     for (let at = 0; at < name.length; ) {
       if (!isVisible(at)) {
