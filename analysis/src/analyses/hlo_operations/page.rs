@@ -55,22 +55,24 @@ fn operations(output: &HloOperations) -> Table {
     let columns = [
         ("Operation", Unit::None),
         ("Kind", Unit::None),
-        ("Program", Unit::None),
-        ("Framework operation", Unit::None),
-        ("Source", Unit::None),
-        ("Runs", Unit::None),
         ("Own time", Unit::Ns),
         ("Share", Unit::Ratio),
+        ("Runs", Unit::None),
         ("Average", Unit::Ns),
-        ("FLOP", Unit::None),
-        ("Bytes", Unit::Bytes),
-        ("FLOP/byte", Unit::None),
         ("Arithmetic", Unit::FlopPerSecond),
         ("Memory", Unit::BytesPerSecond),
+        ("FLOP/byte", Unit::None),
         ("Bound by", Unit::None),
+        ("FLOP", Unit::None),
+        ("Bytes", Unit::Bytes),
         ("Work from", Unit::None),
+        ("Source", Unit::None),
+        ("Framework operation", Unit::None),
+        ("Program", Unit::None),
     ];
     let mut table = Table::new("Operations", &columns);
+    "FLOP and bytes are of one run. An operation beside others has the time of others too, and no share."
+        .clone_into(&mut table.about);
     table.left_out = output.operations_left_out;
     for row in &output.rows {
         let kind = if row.is_asynchronous {
@@ -78,34 +80,31 @@ fn operations(output: &HloOperations) -> Table {
         } else {
             row.category.clone()
         };
+        let bound = row.bound.map(|bound| match bound {
+            HloBound::Compute => "compute",
+            HloBound::Memory => "memory",
+        });
+        let from = row.flops_source.or(row.bytes_source).map(|source| match source {
+            HloFigureSource::Profiler => "profiler",
+            HloFigureSource::Program => "program",
+        });
         let cells: [Cell; 16] = [
             row.operation.as_str().into(),
             kind.into(),
-            row.program.as_str().into(),
-            row.framework_op.as_str().into(),
-            row.source.as_deref().into(),
-            row.occurrences.into(),
             row.self_ns.into(),
             row.self_ratio.into(),
+            row.occurrences.into(),
             row.average_ns.into(),
-            row.flops.into(),
-            row.bytes.into(),
-            row.intensity.into(),
             row.flops_per_second.into(),
             row.bytes_per_second.into(),
-            row.bound
-                .map(|bound| match bound {
-                    HloBound::Compute => "compute",
-                    HloBound::Memory => "memory",
-                })
-                .into(),
-            row.flops_source
-                .or(row.bytes_source)
-                .map(|source| match source {
-                    HloFigureSource::Profiler => "profiler",
-                    HloFigureSource::Program => "program",
-                })
-                .into(),
+            row.intensity.into(),
+            bound.into(),
+            row.flops.into(),
+            row.bytes.into(),
+            from.into(),
+            row.source.as_deref().into(),
+            row.framework_op.as_str().into(),
+            row.program.as_str().into(),
         ];
         match row.place {
             Some(place) => table.push_at(place, cells),
@@ -119,26 +118,26 @@ fn operations(output: &HloOperations) -> Table {
 fn kernels(output: &HloOperations) -> Table {
     let columns = [
         ("Kernel", Unit::None),
-        ("Operation", Unit::None),
-        ("Program", Unit::None),
-        ("Framework operation", Unit::None),
-        ("Source", Unit::None),
-        ("Launches", Unit::None),
         ("Time", Unit::Ns),
+        ("Launches", Unit::None),
         ("Average", Unit::Ns),
+        ("Operation", Unit::None),
+        ("Source", Unit::None),
+        ("Framework operation", Unit::None),
+        ("Program", Unit::None),
     ];
     let mut table = Table::new("Kernels of operations", &columns);
     table.left_out = output.kernels_left_out;
     for row in &output.kernels {
         table.push([
             row.kernel.as_str().into(),
-            row.operation.as_str().into(),
-            row.program.as_str().into(),
-            row.framework_op.as_str().into(),
-            row.source.as_deref().into(),
-            row.launches.into(),
             row.total_ns.into(),
+            row.launches.into(),
             row.average_ns.into(),
+            row.operation.as_str().into(),
+            row.source.as_deref().into(),
+            row.framework_op.as_str().into(),
+            row.program.as_str().into(),
         ]);
     }
     table.without_unknown();
