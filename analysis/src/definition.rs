@@ -92,6 +92,8 @@ pub trait FileAnalysis {
     const MEDIA_TYPE: &'static str;
     /// How the file is called.
     const FILE_NAME: &'static str;
+    /// Whether a file of no bytes says that the capture holds nothing of the kind.
+    const MAY_BE_ABSENT: bool = false;
     /// As [`Analysis::Params`].
     type Params: DeserializeOwned + Serialize + JsonSchema + Default;
 
@@ -284,7 +286,7 @@ impl Definition {
                 media_type: F::MEDIA_TYPE,
                 file_name: F::FILE_NAME,
                 artifact: false,
-                may_be_absent: false,
+                may_be_absent: F::MAY_BE_ABSENT,
             },
             complete: complete::<F::Params>,
             maker: Maker::File(write_file::<F>),

@@ -293,6 +293,7 @@ impl FileAnalysis for FlameFolded {
     const NEEDS: Needs = NEEDS;
     const MEDIA_TYPE: &'static str = "text/plain; charset=utf-8";
     const FILE_NAME: &'static str = "flame.folded";
+    const MAY_BE_ABSENT: bool = true;
     type Params = FlameParams;
 
     fn write(inputs: &Inputs<'_>, params: &FlameParams, out: &mut dyn Write) -> Result<(), AnalysisError> {

@@ -119,7 +119,7 @@ fn lacks_all_that_it_reads(definition: &Definition, timeline: &Timeline) -> bool
     !categories.is_empty() && !other.contains(&true) && !categories.iter().any(|of| capture.captured.contains(of))
 }
 
-/// A file of another program's format is written of every capture. Only the counters of kernels may be missing, where nothing counted any.
+/// A file of another program's format is written of every capture. Counters of kernels and folded stacks may be missing, where there are none.
 #[test]
 fn every_kind_of_capture_is_written_in_the_formats_of_other_programs() {
     for name in KINDS {
