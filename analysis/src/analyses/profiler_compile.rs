@@ -11,6 +11,7 @@ use crate::group::Group;
 use crate::input::Inputs;
 use crate::model::{Timeline, approximate, index};
 use crate::needs::Needs;
+use crate::not_captured::NotCaptured;
 use crate::page::{Page, Table, Unit};
 
 /// From this many runs on compilation may not pay off.
@@ -72,6 +73,15 @@ impl Analysis for ProfilerCompile {
 
     fn page(output: &CompileReport) -> Result<Page, AnalysisError> {
         let mut page = Page::new("torch.compile", Self::ABOUT);
+        if let (None, None, [reason, ..]) = (
+            output.total_graph_breaks,
+            output.compile_time_ms,
+            output.recommendations.as_slice(),
+        ) {
+            page.not_captured
+                .push(NotCaptured::new("torch.compile", reason.as_str()));
+            return Ok(page);
+        }
         page.tiles([
             ("Speed-up", output.speedup.into(), Unit::None),
             (
@@ -213,5 +223,7 @@ mod tests {
         let found = report(&[&Timeline::default()]);
         assert_eq!((found.compile_time_ms, found.total_graph_breaks), (None, None));
         assert_eq!(found.recommendations.len(), 1);
+        let page = ProfilerCompile::page(&found).unwrap();
+        assert_eq!((page.not_captured.len(), page.blocks.len()), (1, 0));
     }
 }
