@@ -3,9 +3,10 @@
 mod details;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::approximate;
-pub use details::{FocusMetric, Instances, OpenRange, RuleKind, RuleResult, Scope, Speedup, ValueList};
+pub use details::{FocusMetric, Instances, KernelCode, OpenRange, RuleKind, RuleResult, Scope, Speedup, ValueList};
 
 /// Counters of one profiled launch. It is no event: a kernel profiler replays launches one by one, so that there is no start.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -36,6 +37,8 @@ pub struct KernelProfile {
     pub ranges: Vec<OpenRange>,
     /// The profiler's names of the groups of metrics that were collected, e.g. `SpeedOfLight`, in its order.
     pub sections: Vec<String>,
+    /// The code that it ran, which many launches have in common.
+    pub code: Option<Arc<KernelCode>>,
 }
 
 /// A measured or derived figure of a launch.

@@ -25,8 +25,8 @@ pub use counter::CounterSeries;
 pub use events::{Column, Event, Events, NameDetail, Values, index};
 pub use figures::{Figures, approximate, figures_by_key};
 pub use kernel_profile::{
-    FocusMetric, Instances, KernelProfile, Metric, MetricValue, OpenRange, RuleKind, RuleResult, Scope, Speedup,
-    ValueList,
+    FocusMetric, Instances, KernelCode, KernelProfile, Metric, MetricValue, OpenRange, RuleKind, RuleResult, Scope,
+    Speedup, ValueList,
 };
 pub use lod::{Lod, LodLevel};
 pub use losses::{Loss, LossReason, Losses};

@@ -8,7 +8,7 @@ mod page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use code::{Instruction, InstructionMix, Opcode};
+pub use code::{CodeText, Instruction, InstructionMix, Opcode};
 pub use memory::{Access, Cache, Link};
 pub use occupancy::{Occupancy, OccupancyLimit};
 
@@ -79,6 +79,8 @@ pub struct LaunchDetails {
     pub instructions: Vec<Instruction>,
     /// Instructions that are not in the result.
     pub instructions_left_out: u64,
+    /// Code that it ran; null where the report holds none.
+    pub code: Option<CodeText>,
     /// What NVIDIA's rules say, in NVIDIA's words.
     pub rules: Vec<RuleResult>,
     /// Annotated ranges that were open on the launching thread.
@@ -140,6 +142,7 @@ fn of(timeline: &Timeline, params: &ProfiledKernelParams) -> LaunchDetails {
         mix: InstructionMix::of(profile),
         instructions,
         instructions_left_out,
+        code: profile.code.as_deref().map(CodeText::of),
         rules: profile.rules.clone(),
         ranges: profile.ranges.clone(),
         sections: profile.sections.clone(),

@@ -74,6 +74,17 @@ pub struct FocusMetric {
     pub info: String,
 }
 
+/// Code that a launch ran, as far as it is text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KernelCode {
+    /// Source text that the report holds; empty where it holds none.
+    pub source: String,
+    /// PTX; empty where the compiler left none.
+    pub ptx: String,
+    /// Bytes of machine code, which is not kept.
+    pub machine_code_bytes: u64,
+}
+
 /// An annotated range (NVTX) that was open at a launch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenRange {

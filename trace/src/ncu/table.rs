@@ -1,6 +1,7 @@
 //! Turns CSV records into kernel profiles.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use csv::{ReaderBuilder, StringRecord};
 use hashbrown::HashMap;
@@ -8,7 +9,8 @@ use hashbrown::HashMap;
 use super::{Failure, header};
 use crate::limits::ReadLimits;
 use crate::model::{
-    Capture, Instances, KernelProfile, LossReason, Metric, MetricValue, RuleKind, RuleResult, Scope, Speedup, ValueList,
+    Capture, Instances, KernelCode, KernelProfile, LossReason, Metric, MetricValue, RuleKind, RuleResult, Scope,
+    Speedup, ValueList,
 };
 use crate::redact;
 
@@ -255,6 +257,16 @@ impl<'a> Profiles<'a> {
             return Err(Failure::TooMany { what: "metrics", limit });
         }
         Ok(())
+    }
+
+    /// Code as it may be published. Machine code is counted.
+    pub(super) fn code(&mut self, code: &KernelCode) -> Result<Arc<KernelCode>, Failure> {
+        self.leave_out("machine code of kernels", u64::from(code.machine_code_bytes > 0));
+        Ok(Arc::new(KernelCode {
+            source: self.publishable(&code.source)?,
+            ptx: self.publishable(&code.ptx)?,
+            machine_code_bytes: code.machine_code_bytes,
+        }))
     }
 
     /// Adds values of a metric for parts of the launch `id`.

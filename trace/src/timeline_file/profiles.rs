@@ -1,13 +1,17 @@
 //! Launches that a kernel profiler measured, as the file holds them: a launch per element, and each value with its launch and metric.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use hdf5::Group;
 use serde::{Deserialize, Serialize};
 
+use super::NONE_U32;
 use super::read::{Failure, Reader, hard_group, optional_group};
 use super::write::{collect, group, json, list, strings};
-use crate::model::{Instances, KernelProfile, Metric, MetricValue, OpenRange, RuleResult, ValueList, index};
+use crate::model::{
+    Instances, KernelCode, KernelProfile, Metric, MetricValue, OpenRange, RuleResult, ValueList, index,
+};
 
 /// A launch per element; the metrics as triples of launch, metric and value, since launches need not have the same ones.
 pub(super) fn write(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()> {
@@ -59,7 +63,38 @@ pub(super) fn write(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<(
     strings(&values, "value", texts.iter().map(|(_, text)| *text))?;
     let details: Vec<String> = profiles.iter().map(details).collect::<hdf5::Result<_>>()?;
     strings(place, "details", details.iter().map(String::as_str))?;
+    write_codes(place, profiles)?;
     write_instances(&group(place, "instances")?, profiles)
+}
+
+/// Each code once, and per launch its place among them.
+fn write_codes(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()> {
+    let mut codes: Vec<&Arc<KernelCode>> = Vec::new();
+    let mut places = Vec::with_capacity(profiles.len());
+    for profile in profiles {
+        let Some(code) = &profile.code else {
+            places.push(NONE_U32);
+            continue;
+        };
+        // Launches of one module follow each other: the last is looked at first.
+        let at = codes
+            .iter()
+            .rposition(|known| Arc::ptr_eq(known, code) || *known == code);
+        let at = at.unwrap_or_else(|| {
+            codes.push(code);
+            codes.len() - 1
+        });
+        places.push(u32::try_from(at).unwrap_or(NONE_U32));
+    }
+    list(place, "code", &places)?;
+    let group = group(place, "codes")?;
+    strings(&group, "source", codes.iter().map(|code| code.source.as_str()))?;
+    strings(&group, "ptx", codes.iter().map(|code| code.ptx.as_str()))?;
+    list(
+        &group,
+        "machine_code_bytes",
+        &collect(&codes, |code| code.machine_code_bytes),
+    )
 }
 
 /// What is said of a launch beside its figures.
@@ -222,10 +257,38 @@ impl Reader<'_> {
                 profile.sections = details.sections.into_owned();
             }
         }
+        if let Some(codes) = optional_group(group, "codes")? {
+            self.codes(&codes, group, &mut profiles)?;
+        }
         if let Some(instances) = optional_group(group, "instances")? {
             self.instances(&instances, &mut profiles)?;
         }
         Ok(profiles)
+    }
+
+    fn codes(&mut self, codes: &Group, group: &Group, profiles: &mut [KernelProfile]) -> Result<(), Failure> {
+        let sources = self.strings(codes, "source")?;
+        let ptx = self.strings(codes, "ptx")?;
+        let sizes: Vec<u64> = self.numbers(codes, "machine_code_bytes", Some(sources.len()))?;
+        let all = sources
+            .into_iter()
+            .zip(ptx)
+            .zip(sizes)
+            .map(|((source, ptx), machine_code_bytes)| {
+                Arc::new(KernelCode {
+                    source,
+                    ptx,
+                    machine_code_bytes,
+                })
+            });
+        let all: Vec<Arc<KernelCode>> = all.collect();
+        let places: Vec<u32> = self.numbers(group, "code", Some(profiles.len()))?;
+        for (profile, place) in profiles.iter_mut().zip(places).filter(|(_, place)| *place != NONE_U32) {
+            let code = all.get(index(place)).cloned();
+            profile.code =
+                Some(code.ok_or_else(|| Failure::Inconsistent("profiles: code that is not there".to_owned()))?);
+        }
+        Ok(())
     }
 
     fn instances(&mut self, group: &Group, profiles: &mut [KernelProfile]) -> Result<(), Failure> {

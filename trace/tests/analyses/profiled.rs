@@ -149,6 +149,15 @@ fn a_launch_from_inside_says_what_nvidias_rules_say_of_it() {
         (35_094_528, 1_123_024_896, 48_443)
     );
     assert_eq!(found["rules"].as_array().unwrap().len(), 7);
+    let code = &found["code"];
+    assert_eq!(code["machine_code_bytes"], 6912);
+    assert!(
+        code["ptx"]
+            .as_str()
+            .unwrap()
+            .contains(".visible .entry _Z13julia__5_6739"),
+        "{code}"
+    );
     let opcodes: u64 = found["mix"]["opcodes"]
         .as_array()
         .unwrap()

@@ -3,8 +3,8 @@
 use flopwatch_analysis::summary::{Summary, summarise};
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::model::{
-    Capture, Category, ColumnId, CounterSeries, Device, Event, Events, Instances, KernelProfile, Metric, MetricValue,
-    OpenRange, Row, RuleKind, RuleResult, Speedup, Timeline, Track, ValueList,
+    Capture, Category, ColumnId, CounterSeries, Device, Event, Events, Instances, KernelCode, KernelProfile, Metric,
+    MetricValue, OpenRange, Row, RuleKind, RuleResult, Speedup, Timeline, Track, ValueList,
 };
 use flopwatch_trace::timeline_file::{self, OpenError, WriteError};
 use flopwatch_trace::transform::{TransformOptions, transform};
@@ -136,6 +136,11 @@ fn columns_that_only_some_sources_give_and_profiled_launches_read_back_too() {
                 }],
                 ranges: vec![OpenRange::default()],
                 sections: vec!["Occupancy".to_owned()],
+                code: Some(std::sync::Arc::new(KernelCode {
+                    ptx: "ret;".to_owned(),
+                    machine_code_bytes: 16,
+                    ..KernelCode::default()
+                })),
                 instances: [
                     (
                         "executed".to_owned(),

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use flopwatch_trace::model::{
-    Capture, FocusMetric, Instances, KernelProfile, LossReason, MetricValue, OpenRange, RuleKind, RuleResult, Scope,
-    Speedup, ValueList,
+    Capture, FocusMetric, Instances, KernelCode, KernelProfile, LossReason, MetricValue, OpenRange, RuleKind,
+    RuleResult, Scope, Speedup, ValueList,
 };
 use flopwatch_trace::{ReadLimits, ncu};
 use serde_json::Value;
@@ -116,6 +116,7 @@ pub(crate) fn report() -> Vec<u8> {
         .message(19, &new().text(1, "Silent").text(2, "Found nothing"))
         .message(19, &rule())
         .message(21, &state(77))
+        .message(15, &new().number(1, 5))
         .number(22, 5)
         .number(23, 13)
         .number(99, 1);
@@ -126,7 +127,11 @@ pub(crate) fn report() -> Vec<u8> {
     let range = new().message(4, &metric(0, &new().double(3, 9.0))).number(11, 6);
     let session = new().number(1, 4711).text(11, "ncu --set full python train.py");
     let names = ["gpu__time_duration.sum", "launch__device_id", "device__serial"];
-    let source = new().text(2, "__global__ void gemm");
+    let source = new()
+        .number(1, 5)
+        .text(2, "__global__ void gemm")
+        .text(3, ".entry gemm")
+        .bytes(4, b"not an ELF file");
     [
         [MAGIC, &new().number(1, 7).sized()].concat(),
         block(new().message(3, &session), &[]),
@@ -217,7 +222,7 @@ fn launches_and_ranges_have_their_places_and_every_value_exactly() {
         .map(|drop| (drop.what, drop.count))
         .collect();
     let expected = [
-        ("code of kernels", 1),
+        ("machine code of kernels", 1),
         ("metrics without a name", 1),
         ("metrics without a value", 1),
         ("values that are no numbers", 1),
@@ -260,6 +265,12 @@ fn a_launch_keeps_what_rules_said_of_it_the_ranges_around_it_and_the_parts_of_it
     ];
     assert_eq!(gemm.ranges, open);
     assert_eq!(gemm.sections, ["SpeedOfLight"]);
+    let code = KernelCode {
+        source: "__global__ void gemm".to_owned(),
+        ptx: ".entry gemm".to_owned(),
+        machine_code_bytes: 15,
+    };
+    assert_eq!(gemm.code.as_deref(), Some(&code));
     let executed = Instances {
         keys: ValueList::Integers(vec![0x7000, 0x7010]),
         values: ValueList::Integers(vec![5, 7]),
@@ -415,6 +426,24 @@ fn every_value_of_the_corpus_is_that_of_nvidias_reader() {
                 named.len()
             );
         }
+    }
+}
+
+#[test]
+fn ptx_that_a_compiler_left_in_machine_code_is_read() {
+    let Some(path) = corpus("indexspaces/indexspaces_profile_a.ncu-rep") else {
+        return;
+    };
+    let capture = ncu::read(&path, &ReadLimits::default()).unwrap();
+    let code = capture.profiles[0].code.as_ref().unwrap();
+    assert_eq!(code.machine_code_bytes, 6912);
+    for line in [
+        "mov.u32 \t%r2, %tid.x;",
+        "cvt.u64.u32 \t%rd5, %r3;",
+        "add.s32 \t%r3, %r2, 1;",
+    ] {
+        // NVIDIA's reader gives these lines for the launch's first instructions.
+        assert!(code.ptx.contains(line), "{line}: {}", code.ptx);
     }
 }
 

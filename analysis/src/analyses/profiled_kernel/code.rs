@@ -5,7 +5,41 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::{Instances, KernelProfile, ValueList};
+use crate::model::{Instances, KernelCode, KernelProfile, ValueList};
+
+/// Most bytes of a text of code in the result.
+const MOST_CODE: usize = 1 << 20;
+
+/// Code that the launch ran, as far as the report has it as text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CodeText {
+    /// Source text; empty where the report holds none.
+    pub source: String,
+    /// PTX of all kernels of the module; empty where the compiler left none.
+    pub ptx: String,
+    /// Bytes of source and PTX that were left out behind the first of each.
+    pub left_out_bytes: u64,
+    /// Bytes of machine code, of all kernels of the module.
+    pub machine_code_bytes: u64,
+}
+
+impl CodeText {
+    pub(super) fn of(code: &KernelCode) -> Self {
+        let mut left_out_bytes = 0;
+        let mut cut = |text: &str| {
+            let end = text.floor_char_boundary(MOST_CODE);
+            left_out_bytes += u64::try_from(text.len() - end).unwrap_or(u64::MAX);
+            text.get(..end).unwrap_or_default().to_owned()
+        };
+        let (source, ptx) = (cut(&code.source), cut(&code.ptx));
+        Self {
+            source,
+            ptx,
+            left_out_bytes,
+            machine_code_bytes: code.machine_code_bytes,
+        }
+    }
+}
 
 /// Instructions by opcode.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]

@@ -5,6 +5,8 @@ use crate::measures::speed_of_light::Limiter;
 use crate::model::{RuleKind, RuleResult, Scope};
 use crate::page::{Bars, Cell, Page, Series, Table, Unit};
 
+/// Most lines of code.
+const MOST_LINES: usize = 400;
 /// Most bars of a list of parts.
 const MOST_PARTS: usize = 12;
 
@@ -26,7 +28,7 @@ pub(super) fn of(details: &LaunchDetails) -> Page {
     }
     figures(&mut page, details);
     if !details.rules.is_empty() {
-        page.table(rules(details));
+        rules(&mut page, details);
     }
     let light = &details.speed_of_light;
     for (title, parts) in [
@@ -110,15 +112,17 @@ fn bars_of(page: &mut Page, title: &str, series: &str, unit: Unit, bars: impl It
     });
 }
 
-fn rules(details: &LaunchDetails) -> Table {
+/// A table of what rules said, and their messages in full: they are longer than a cell.
+fn rules(page: &mut Page, details: &LaunchDetails) {
     let columns = [
         ("Says", Unit::None),
         ("Rule", Unit::None),
+        ("Section", Unit::None),
         ("Estimated gain", Unit::None),
-        ("Message", Unit::None),
+        ("From", Unit::None),
     ];
     let mut table = Table::new("NVIDIA's rules", &columns);
-    "What the rules of Nsight Compute said when the report was made, in NVIDIA's words. Gains are NVIDIA's estimates: local ones are of what the rule looks at, not of the launch."
+    "What the rules of Nsight Compute said when the report was made. Gains are NVIDIA's estimates: local ones are of what the rule looks at, not of the launch."
         .clone_into(&mut table.about);
     let mut rules: Vec<&RuleResult> = details.rules.iter().collect();
     rules.sort_by_key(|rule| match rule.kind {
@@ -127,6 +131,7 @@ fn rules(details: &LaunchDetails) -> Table {
         RuleKind::Error => 2,
         RuleKind::Information => 3,
     });
+    let mut messages = Vec::new();
     for rule in rules {
         let kind = match rule.kind {
             RuleKind::Information => "information",
@@ -147,9 +152,27 @@ fn rules(details: &LaunchDetails) -> Table {
         } else {
             format!("{}: {}", rule.name, rule.title)
         };
-        table.push([kind.into(), name.into(), gain.into(), plain(&rule.text).into()]);
+        let from: Vec<String> = rule
+            .metrics
+            .iter()
+            .map(|of| format!("{}: {}", of.name, of.info))
+            .collect();
+        messages.push(format!("{name}. {}", plain(&rule.text)));
+        table.push([
+            kind.into(),
+            name.into(),
+            rule.section.as_str().into(),
+            gain.into(),
+            if from.is_empty() {
+                Cell::Nothing
+            } else {
+                from.join("; ").into()
+            },
+        ]);
     }
-    table
+    table.without_unknown();
+    page.table(table);
+    page.text("What they say, in NVIDIA's words", messages.join("\n\n"));
 }
 
 /// NVIDIA's text without its marks: `@section:Occupancy:Occupancy@` is `Occupancy`, a link its title.
@@ -305,6 +328,31 @@ fn instructions(details: &LaunchDetails) -> Table {
 }
 
 fn ranges(page: &mut Page, details: &LaunchDetails) {
+    if let Some(code) = &details.code {
+        for (title, text) in [("Source", &code.source), ("PTX of its module", &code.ptx)] {
+            let count = text.lines().count();
+            let mut shown: Vec<String> = text.lines().take(MOST_LINES).map(str::to_owned).collect();
+            if count > shown.len() {
+                shown.push(format!(
+                    "... and {} more lines, which are in the JSON of this page",
+                    count - shown.len()
+                ));
+            }
+            if !shown.is_empty() {
+                page.text(
+                    title,
+                    shown.join(
+                        "
+",
+                    ),
+                );
+            }
+        }
+        if code.machine_code_bytes > 0 {
+            let told = format!("{} bytes of machine code in its module.", code.machine_code_bytes);
+            page.text("Machine code", told);
+        }
+    }
     if !details.ranges.is_empty() {
         let ranges = details.ranges.iter().map(|range| {
             if range.domain.is_empty() {

@@ -13,8 +13,8 @@ pub(super) struct Block<'a> {
     pub(super) process: Option<u32>,
     /// The process of the session's details.
     pub(super) session_process: Option<u32>,
-    /// How much code it holds.
-    pub(super) sources: u32,
+    /// Code that launches ran.
+    pub(super) sources: Vec<Message<'a>>,
     /// Strings that are added to the table of the report.
     pub(super) strings: Vec<&'a [u8]>,
     /// Results of launches.
@@ -44,7 +44,7 @@ pub(super) fn all<'a>(bytes: &'a [u8], limits: &ReadLimits) -> Result<Vec<Block<
         let (mut block, announced) = header(sized(&mut rest)?)?;
         let mut payload = cut(&mut rest, announced.payload_bytes)?;
         for _ in 0..announced.sources {
-            sized(&mut payload)?;
+            block.sources.push(sized(&mut payload)?);
         }
         for (count, list) in [
             (announced.launches, &mut block.launches),
@@ -61,7 +61,6 @@ pub(super) fn all<'a>(bytes: &'a [u8], limits: &ReadLimits) -> Result<Vec<Block<
                 }
             }
         }
-        block.sources = announced.sources;
         blocks.push(block);
     }
     Ok(blocks)

@@ -4,7 +4,7 @@ use super::super::Failure;
 use super::super::table::Profiles;
 use super::super::unit::unit_of;
 use super::metric::Metric;
-use super::{nvtx, rules};
+use super::{Tables, nvtx, rules};
 use crate::model::{KernelProfile, MetricValue, index};
 use crate::wire::{Damage, Message, Value};
 
@@ -60,14 +60,15 @@ const DEVICE: &[u8] = b"launch__device_id";
 /// What a range is called, which has no name of its own.
 const RANGE: &str = "range";
 
-/// Adds the result `message` to `profiles`; `strings` are those that its metrics' ids mean.
+/// Adds the result `message` to `profiles`; `tables` hold what it refers to.
 pub(super) fn read(
     message: Message<'_>,
     kind: Kind,
     process: u32,
-    strings: &[&[u8]],
+    tables: &Tables<'_>,
     profiles: &mut Profiles<'_>,
 ) -> Result<(), Failure> {
+    let strings = tables.strings;
     let mut profile = KernelProfile {
         process,
         ..KernelProfile::default()
@@ -109,6 +110,7 @@ pub(super) fn read(
                     *name = value.bytes().unwrap_or_default();
                 }
             }
+            15 => profile.code = identifier_of(value)?.and_then(|id| tables.codes.get(&id).cloned()),
             10 => profile.grid = triple(value)?,
             11 => profile.block = triple(value)?,
             23 => profile.stream = value.number().unwrap_or(0),
@@ -139,6 +141,17 @@ pub(super) fn read(
         profiles.value(id, &name, value, unit_of(&name))?;
     }
     Ok(())
+}
+
+/// The id of the code that a launch ran.
+fn identifier_of(value: Value<'_>) -> Result<Option<u64>, Damage> {
+    let mut found = None;
+    for field in value.message().into_iter().flat_map(Message::fields) {
+        if let (1, value) = field? {
+            found = value.number();
+        }
+    }
+    Ok(found)
 }
 
 /// What a section is called in NVIDIA's files.
