@@ -125,9 +125,9 @@ async fn what_is_no_request_of_the_catalogue_says_what_is() {
     let rig = Rig::new().await;
     for (path, status, words) in [
         (
-            "flame-graph",
+            "flame-chart",
             404,
-            vec!["flame-graph", "kernels-per-stream", "kernel-changes"],
+            vec!["flame-chart", "kernels-per-stream", "kernel-changes"],
         ),
         ("kernels-per-stream?colour=red", 400, vec!["colour", "it has none"]),
         (
