@@ -268,8 +268,11 @@ impl Building {
             self.releases += 1;
             -self.take(size, allocation)
         };
+        // PyTorch's allocator of the host's memory reserves nothing and says 0.
+        let is_known = |reserved: &u64| *reserved > 0 || allocation.device.is_some();
+        let reserved = allocation.reserved.filter(is_known);
         self.changes
-            .push((allocation.t_ns, changed, allocation.allocated, allocation.reserved));
+            .push((allocation.t_ns, changed, allocation.allocated, reserved));
     }
 
     /// Bytes of the buffer that must have been taken back before.

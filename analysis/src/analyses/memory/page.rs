@@ -34,15 +34,11 @@ pub(super) fn page(about: &str, result: &MemoryResult) -> Page {
     if let Some(first) = result.pools.first() {
         page.tiles([
             ("Peak", first.peak_bytes.into(), Unit::Bytes),
-            ("of", name(first).into(), Unit::None),
+            ("Of", first.memory.as_str().into(), Unit::None),
             ("Reached at", first.peak_ns.into(), Unit::Instant),
             ("Of the device's memory", first.peak_ratio.into(), Unit::Ratio),
             ("Reserved at most", first.peak_reserved_bytes.into(), Unit::Bytes),
-            (
-                "Reserved and not given out at the peak",
-                first.unused_at_peak_bytes.into(),
-                Unit::Bytes,
-            ),
+            ("Unused at the peak", first.unused_at_peak_bytes.into(), Unit::Bytes),
         ]);
     }
     for note in &result.notes {
@@ -51,7 +47,9 @@ pub(super) fn page(about: &str, result: &MemoryResult) -> Page {
     if !result.pools.is_empty() {
         page.table(pools(&result.pools));
     }
-    for pool in result.pools.iter().take(DETAILED) {
+    let highest = result.pools.first().map_or(0, |pool| pool.peak_bytes);
+    let detailed = result.pools.iter().take(DETAILED);
+    for pool in detailed.filter(|pool| pool.peak_bytes.saturating_mul(SMALL) >= highest) {
         chart(&mut page, pool);
         requesters(&mut page, pool);
         alive(&mut page, pool);
@@ -59,11 +57,18 @@ pub(super) fn page(about: &str, result: &MemoryResult) -> Page {
     if !result.series.is_empty() {
         page.table(series(&result.series));
     }
-    for one in result.series.iter().take(DETAILED) {
+    // What never changes, such as how much memory there is, needs no chart.
+    let changing = result.series.iter().filter(|one| one.min < one.max);
+    for one in changing.take(DETAILED) {
         sampled(&mut page, one);
     }
     page
 }
+
+/// A pool whose peak is smaller than the highest by this factor has no lists of its own.
+const SMALL: u64 = 10_000;
+/// What is reserved is in the chart where it is at most so many times the peak: otherwise the level would be a line at zero.
+const TALLEST: u64 = 4;
 
 /// `GPU 0 (framework, process 4711)`.
 fn name(pool: &MemoryPool) -> String {
@@ -86,7 +91,7 @@ fn pools(all: &[MemoryPool]) -> Table {
             ("Before the capture", Unit::Bytes),
             ("At the end", Unit::Bytes),
             ("Reserved at most", Unit::Bytes),
-            ("Most reserved and not given out", Unit::Bytes),
+            ("Most unused", Unit::Bytes),
             ("Allocations", Unit::None),
             ("Releases", Unit::None),
         ],
@@ -120,7 +125,8 @@ fn chart(page: &mut Page, pool: &MemoryPool) {
         name: "given out".to_owned(),
         values: points.iter().map(|point| Some(amount(point.allocated_bytes))).collect(),
     }];
-    if pool.peak_reserved_bytes.is_some_and(|bytes| bytes > 0) {
+    let fits = |bytes: u64| bytes > 0 && bytes <= pool.peak_bytes.saturating_mul(TALLEST);
+    if pool.peak_reserved_bytes.is_some_and(fits) {
         series.push(Series {
             name: "reserved".to_owned(),
             values: points.iter().map(|point| point.reserved_bytes.map(amount)).collect(),
