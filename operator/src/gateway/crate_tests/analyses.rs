@@ -238,6 +238,16 @@ async fn the_paths_of_the_profiling_suite_answer_of_a_session_and_of_the_latest(
     }
     let kernels = rig.get("/api/profiler/kernels?limit=3", "reader").await;
     assert_eq!(kernels.json(), json!({"kernels": null}));
+    let memory = rig
+        .get(
+            "/api/profiler/memory?sample_interval_ms=1.0&record_history=true",
+            "reader",
+        )
+        .await;
+    assert_eq!(
+        memory.json(),
+        json!({"points": null, "peak_allocated_mb": null, "peak_time_ms": null})
+    );
     let flame = rig
         .get(
             "/api/profiler/flame?min_duration_us=10.0&max_depth=50&group_small_kernels=true",
