@@ -159,11 +159,63 @@ export interface AtOnce {
   readonly time_ns: number;
 }
 
+/** Where a batch size is known from. */
+export type BatchSizeSource = "given" | "shapes";
+
+/** The result. */
+export interface BatchSweepResult {
+  /** The best throughput in items per second. */
+  readonly best_items_per_second?: number | null;
+  /** What may be wrong with the figures. */
+  readonly cautions: readonly string[];
+  /** Time of an iteration in ns that does not depend on the batch: where the line through the captures (least squares) meets no items. Null without two different sizes. Below 0 where larger batches are slower per item. */
+  readonly fixed_ns?: number | null;
+  /** Time in ns that each further item costs, by that line. */
+  readonly further_item_ns?: number | null;
+  /** The smallest batch with at least `knee_percent` of the best throughput; null without two captures of known size and time. */
+  readonly knee_batch?: number | null;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** The captures, the smallest batch first; those of unknown size last. */
+  readonly rows: readonly BatchSweepRow[];
+}
+
+/** A capture. */
+export interface BatchSweepRow {
+  /** Items of an iteration; null where not known. */
+  readonly batch_size?: number | null;
+  /** Where it is known from. */
+  readonly batch_size_source?: BatchSizeSource | null;
+  /** GPU busy time of those iterations; null where no GPU work was recorded. */
+  readonly gpu_busy_ratio?: number | null;
+  /** The capture, counted from 0 in the order in which they were named. */
+  readonly input: number;
+  /** Time of an item in ns. */
+  readonly item_ns?: number | null;
+  /** Items per second. */
+  readonly items_per_second?: number | null;
+  /** Iterations that count: without the first one and those in which code was compiled. */
+  readonly iterations: number;
+  /** Efficiency against linear: throughput over that of the smallest batch, of the same ratio of sizes. 1 is as long an iteration with more items. */
+  readonly linear_efficiency_ratio?: number | null;
+  /** Mean length of these in ns; null without any. */
+  readonly mean_iteration_ns?: number | null;
+  /** Most memory in bytes that the framework had given out on a device; null where allocations were not recorded. */
+  readonly peak_memory_bytes?: number | null;
+  /** Roofline prediction in ns: what the floating-point operations of an iteration take at the peak rate. Traffic of memory is not in it. Null where operations or rate are not known. */
+  readonly predicted_iteration_ns?: number | null;
+  /** `predicted_iteration_ns` of `mean_iteration_ns`: the model FLOP utilisation. */
+  readonly predicted_ratio?: number | null;
+}
+
 /** How it is known what was given out before the capture. */
 export type Before = "totals" | "at_least";
 
 /** What bounds work of an intensity. */
 export type Bound = "compute" | "memory";
+
+/** Where it is known from. */
+export type BoundBasis = "counters" | "compiler" | "shapes" | "kind" | "none";
 
 /** Why a graph ended. */
 export type BreakReason = "data_dependent_branch" | "scalar_read" | "data_dependent_shape" | "output" | "python_call" | "operator" | "unknown";
@@ -411,6 +463,18 @@ export interface ClassOfWork {
 
 /** How the times of ranks are compared. */
 export type ClockAlignment = "one_clock" | "by_ends";
+
+/** Code that the launch ran, as far as the report has it as text. */
+export interface CodeText {
+  /** Bytes of source and PTX that were left out behind the first of each. */
+  readonly left_out_bytes: number;
+  /** Bytes of machine code, of all kernels of the module. */
+  readonly machine_code_bytes: number;
+  /** PTX of all kernels of the module; empty where the compiler left none. */
+  readonly ptx: string;
+  /** Source text; empty where the report holds none. */
+  readonly source: string;
+}
 
 /** What is done with code. */
 export type CodeWork = "load" | "lazy_load" | "link" | "compile" | "unload";
@@ -1015,6 +1079,20 @@ export interface Finding {
   readonly title: string;
 }
 
+/** The first launch of a kernel beside its later ones. */
+export interface FirstLaunch {
+  /** Length in ns of the call that launched it first. */
+  readonly first_ns: number;
+  /** The kernel. */
+  readonly kernel: string;
+  /** Launches. */
+  readonly launches: number;
+  /** The lower of the middles of the others in ns. */
+  readonly median_ns: number;
+  /** Where the first call is. */
+  readonly place: Place;
+}
+
 /** The result. Its `name`, `value`, `delta` and `children` are what d3-flame-graph draws as a difference. */
 export interface FlameDifference {
   /** Time in ns of the second capture. */
@@ -1275,8 +1353,135 @@ export interface HTAReport {
 /** What bounds an operation on its device's roofline. */
 export type HloBound = "compute" | "memory";
 
+/** A value in memory. */
+export interface HloBuffer {
+  /** Number of its allocation. */
+  readonly allocation: number;
+  /** First step at which it is there. */
+  readonly begin_step: number;
+  /** Its size. */
+  readonly bytes: number;
+  /** First step at which it is not; null of a value that is there to the end. */
+  readonly end_step?: number | null;
+  /** Operation of the framework; may be empty. */
+  readonly framework_op: string;
+  /** The instruction whose value it is, with its part in braces where it is a tuple's; empty where the program names none. */
+  readonly instruction: string;
+  /** What it is for. */
+  readonly kind: HloBufferUse;
+  /** Where it begins in the allocation. */
+  readonly offset_bytes: number;
+  /** Opcode of the instruction. */
+  readonly opcode: string;
+  /** Shape of the value. */
+  readonly shape: string;
+  /** Line of source, `file:line`; null where it is not known. */
+  readonly source?: string | null;
+}
+
+/** What an allocation is for. */
+export type HloBufferUse = "parameter" | "output" | "constant" | "temporary";
+
+/** A computation: a function of instructions. */
+export interface HloComputation {
+  /** The instruction that calls it, the first where there are several; null of the computation that runs. */
+  readonly called_by?: string | null;
+  /** The computation of that instruction. */
+  readonly caller?: string | null;
+  /** How many calls lie between it and the computation that runs; null where none leads to it. */
+  readonly depth?: number | null;
+  /** Its instructions. */
+  readonly instructions: number;
+  /** What calls it. */
+  readonly kind: HloGraphComputationKind;
+  /** Its name. */
+  readonly name: string;
+}
+
+/** The result. */
+export interface HloCostResult {
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** The programs, those that took longest first. */
+  readonly rows: readonly HloProgramCost[];
+}
+
+/** A value that an instruction takes, or a computation that it calls. */
+export interface HloEdge {
+  /** Where it comes from: a place in `nodes`. */
+  readonly from: number;
+  /** What it is. */
+  readonly kind: HloEdgeKind;
+  /** Where it goes: a place in `nodes`. */
+  readonly to: number;
+}
+
+/** What an edge is. */
+export type HloEdgeKind = "operand" | "called";
+
 /** Where a figure comes from. */
 export type HloFigureSource = "profiler" | "program";
+
+/** A fusion: instructions that become one kernel. */
+export interface HloFusion {
+  /** Bytes that it reads and writes in one run. */
+  readonly bytes: number;
+  /** Floating-point operations of one run. */
+  readonly flops: number;
+  /** Operation of the framework; may be empty. */
+  readonly framework_op: string;
+  /** Their opcodes with how often each occurs, the most frequent first: `multiply 3, add 2`. */
+  readonly holds: string;
+  /** Instructions inside it, without parameters and constants. */
+  readonly instructions: number;
+  /** How it is compiled: `kLoop`, `kInput`, `kOutput`, `kCustom`. */
+  readonly kind: string;
+  /** Its name. */
+  readonly name: string;
+  /** Bytes that its instructions would read and write one by one, without those. */
+  readonly saved_bytes: number;
+  /** Shape of its value. */
+  readonly shape: string;
+  /** Line of source, `file:line`; null where it is not known. */
+  readonly source?: string | null;
+}
+
+/** The result. */
+export interface HloGraph {
+  /** Its computations, the one that runs first, then by their instructions. */
+  readonly computations: readonly HloComputation[];
+  /** Computations behind the list's limit. */
+  readonly computations_left_out: number;
+  /** The graph as text of Graphviz; null unless the parameter `dot` asks for it. */
+  readonly dot?: string | null;
+  /** Which instruction's value another takes. */
+  readonly edges: readonly HloEdge[];
+  /** Fusions, those that save most memory traffic first. */
+  readonly fusions: readonly HloFusion[];
+  /** Fusions behind the list's limit. */
+  readonly fusions_left_out: number;
+  /** Its instructions. */
+  readonly instructions: number;
+  /** Whether it is the program after optimisation. */
+  readonly is_optimised: boolean;
+  /** Instructions of the graph, operands before those that use them. */
+  readonly nodes: readonly HloNode[];
+  /** Instructions behind the list's limit. */
+  readonly nodes_left_out: number;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** Opcodes before and after optimisation. */
+  readonly opcodes: readonly HloOpcodeCount[];
+  /** The program; empty where there is none. */
+  readonly program: string;
+  /** Its number, in decimal digits. */
+  readonly program_id: string;
+  /** The programs to choose from. */
+  readonly programs: readonly HloProgramEntry[];
+}
+
+/** What calls a computation. */
+export type HloGraphComputationKind = "entry" | "fusion" | "loop" | "call" | "applied" | "unused";
 
 /** A kernel of an operation. */
 export interface HloKernel {
@@ -1296,6 +1501,94 @@ export interface HloKernel {
   readonly source?: string | null;
   /** Time in ns of all of them. */
   readonly total_ns: number;
+}
+
+/** The result. */
+export interface HloMemory {
+  /** Bytes of all allocations, with the gaps between values. */
+  readonly allocated_bytes: number;
+  /** The values at the peak, the largest first. */
+  readonly at_peak: readonly HloBuffer[];
+  /** Values at the peak behind the list's limit. */
+  readonly at_peak_left_out: number;
+  /** All values, the largest first. */
+  readonly buffers: readonly HloBuffer[];
+  /** Values behind the list's limit. */
+  readonly buffers_left_out: number;
+  /** What may be wrong with them. */
+  readonly cautions: readonly string[];
+  /** Bytes of constants. */
+  readonly constants_bytes: number;
+  /** Bytes of values that are there from begin to end. */
+  readonly fixed_bytes: number;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** Bytes of results that are in no parameter's memory. */
+  readonly outputs_bytes: number;
+  /** Bytes of parameters. */
+  readonly parameters_bytes: number;
+  /** Most bytes of values at once. */
+  readonly peak_bytes: number;
+  /** Instruction of that step. */
+  readonly peak_instruction?: string | null;
+  /** Step behind which the peak is, counted from 0; null where the values are the same throughout. */
+  readonly peak_step?: number | null;
+  /** The program; empty where there is none. */
+  readonly program: string;
+  /** Its number, in decimal digits. */
+  readonly program_id: string;
+  /** The programs to choose from. */
+  readonly programs: readonly HloProgramEntry[];
+  /** Bytes in use behind each step, in the order of the program: values begin and end at them. */
+  readonly steps: readonly HloMemoryStep[];
+  /** Steps behind the list's limit of 100,000. */
+  readonly steps_left_out: number;
+  /** Bytes of the allocations of temporaries. */
+  readonly temporaries_bytes: number;
+}
+
+/** A step of the program at which a value begins or ends. */
+export interface HloMemoryStep {
+  /** Bytes in use behind it. */
+  readonly bytes: number;
+  /** The instruction whose value it is. */
+  readonly instruction: string;
+}
+
+/** An instruction of the graph. */
+export interface HloNode {
+  /** Bytes that it reads and writes in one run. */
+  readonly bytes: number;
+  /** Its computation. */
+  readonly computation: string;
+  /** Steps from the instruction that was asked for; null of a whole program. */
+  readonly distance?: number | null;
+  /** Floating-point operations of one run, with all that it calls. */
+  readonly flops: number;
+  /** Operation of the framework; may be empty. */
+  readonly framework_op: string;
+  /** Whether its computation gives its value. */
+  readonly is_root: boolean;
+  /** Its name, unique in the program. */
+  readonly name: string;
+  /** Its opcode. */
+  readonly opcode: string;
+  /** Shape of its value. */
+  readonly shape: string;
+  /** Line of source, `file:line`; null where it is not known. */
+  readonly source?: string | null;
+}
+
+/** How often an opcode occurs. */
+export interface HloOpcodeCount {
+  /** Instructions after optimisation, inside fusions included; null where no capture holds that program. */
+  readonly after?: number | null;
+  /** Instructions before optimisation; null where no capture holds that program. */
+  readonly before?: number | null;
+  /** Those of them that are inside fusions. */
+  readonly in_fusions?: number | null;
+  /** The opcode. */
+  readonly opcode: string;
 }
 
 /** An operation of a compiled program. */
@@ -1370,6 +1663,58 @@ export interface HloOperations {
   readonly rows: readonly HloOperation[];
   /** Time in ns of all operations by themselves, asynchronous ones apart. */
   readonly self_ns: number;
+}
+
+/** Work and time of a program. */
+export interface HloProgramCost {
+  /** Bytes that its instructions read and write in one run, from whatever memory. */
+  readonly bytes: number;
+  /** Bytes per second of that time. */
+  readonly bytes_per_second?: number | null;
+  /** `bytes` as `compiled.cost_analysis()` counts them, without its 8 bytes for each pointer of a tuple. */
+  readonly cost_analysis_bytes: number;
+  /** `flops` as `compiled.cost_analysis()` counts them: loops once, and operations on integers with the others. */
+  readonly cost_analysis_flops: number;
+  /** `transcendentals` as `compiled.cost_analysis()` counts them. */
+  readonly cost_analysis_transcendentals: number;
+  /** Floating-point operations of one run; loops count as often as they run, where the compiler knows that. */
+  readonly flops: number;
+  /** Floating-point operations per second of that time. */
+  readonly flops_per_second?: number | null;
+  /** Operations on integers and truth values of one run. */
+  readonly integer_operations: number;
+  /** `flops` per byte. */
+  readonly intensity?: number | null;
+  /** Whether it is one after optimisation. */
+  readonly is_optimised: boolean;
+  /** Its name. */
+  readonly program: string;
+  /** Its number, in decimal digits. */
+  readonly program_id: string;
+  /** How often it ran: as often as that of its operations outside of loops that ran most often; null where none was seen. */
+  readonly runs?: number | null;
+  /** Time in ns of its operations by themselves, of all runs and devices; null where none was seen. */
+  readonly self_ns?: number | null;
+  /** Transcendental functions of one run, one per element. */
+  readonly transcendentals: number;
+  /** Instructions whose operations are not known, such as library functions. */
+  readonly unknown_instructions: number;
+  /** Loops whose number of runs is not known; each counts once. */
+  readonly unknown_loops: number;
+}
+
+/** A program to choose. */
+export interface HloProgramEntry {
+  /** Its computations, those inside fusions included. */
+  readonly computations: number;
+  /** Its instructions. */
+  readonly instructions: number;
+  /** Whether it is one after optimisation, whose instructions are in the order in which they run. */
+  readonly is_optimised: boolean;
+  /** Its name. */
+  readonly program: string;
+  /** Its number, in decimal digits: it may be larger than a double holds. */
+  readonly program_id: string;
 }
 
 /** What a thread does. */
@@ -1762,6 +2107,8 @@ export interface LaunchDetails {
   readonly block: readonly number[];
   /** Caches and the device's memory. */
   readonly caches: readonly Cache[];
+  /** Code that it ran; null where the report holds none. */
+  readonly code?: CodeText | null;
   /** The device, as the report names it. */
   readonly device?: string | null;
   /** What most ask for, in one unit each. */
@@ -1979,6 +2326,57 @@ export type LossReason = "dropped" | "truncated" | "skipped" | "unsupported";
 /** By what the two sides were matched. */
 export type MatchedBy = "name" | "short_name" | "nothing";
 
+/** A kernel that multiplies matrices. */
+export interface MatrixKernelRow {
+  /** Type of number; null where the name does not say. */
+  readonly element_type?: string | null;
+  /** Launches. */
+  readonly launches: number;
+  /** The longest launch; null of profiled launches, which have no time. */
+  readonly longest?: Place | null;
+  /** Its name. */
+  readonly name: string;
+  /** Share of the tensor pipe's peak in percent, the mean of its launches, from counters; null without. */
+  readonly tensor_pipe_percent?: number | null;
+  /** Sum of their lengths in ns. */
+  readonly total_ns: number;
+  /** What it multiplies with. */
+  readonly unit: MatrixUnit;
+}
+
+/** Calls of an operator with the same shapes. */
+export interface MatrixProductRow {
+  /** The largest of 128, 64, 32, 16, 8, 4, 2 and 1 of which m, n and k are multiples. */
+  readonly alignment: number;
+  /** Products in a call. */
+  readonly batch: number;
+  /** Calls that launched kernels. */
+  readonly calls: number;
+  /** The part of it of kernels that are known not to. */
+  readonly cuda_core_ns: number;
+  /** Type of number; null where it was not recorded. */
+  readonly element_type?: string | null;
+  /** Whether tensor cores could do it: a type that they know on this GPU, and no product with a vector; null where type or GPU are not known. */
+  readonly eligible?: boolean | null;
+  /** Time in ns of these kernels. */
+  readonly gpu_ns: number;
+  /** What is summed over. */
+  readonly k: number;
+  /** The call with the longest GPU time. */
+  readonly longest: Place;
+  /** Rows of the result. */
+  readonly m: number;
+  /** Columns of the result. */
+  readonly n: number;
+  /** The operator. */
+  readonly operator: string;
+  /** The part of it of kernels that are known to use tensor cores. */
+  readonly tensor_core_ns: number;
+}
+
+/** What a kernel multiplies matrices with. */
+export type MatrixUnit = "tensor_core" | "cuda_core" | "unknown";
+
 /** What the figures of a table measure. */
 export type Measure = "ns" | "bytes";
 
@@ -2043,6 +2441,148 @@ export interface MemoryPool {
   readonly releases: number;
   /** What it had and had not given out at the peak: reserved less allocated. Null where the source does not say it. */
   readonly unused_at_peak_bytes?: number | null;
+}
+
+/** The difference of two profiles of memory: after less before. */
+export interface MemoryProfileChangesResult {
+  /** Bytes in all, after. */
+  readonly after_bytes: number;
+  /** Bytes in all, before. */
+  readonly before_bytes: number;
+  /** Their difference. */
+  readonly change_bytes: number;
+  /** By device and kind, the largest change first. */
+  readonly devices: readonly MemoryProfileDeviceChange[];
+  /** By function, the largest flat change first; those without a change, flat or cumulative, are not there. */
+  readonly functions: readonly MemoryProfileFunctionChange[];
+  /** Functions that were left out behind these. */
+  readonly functions_left_out: number;
+  /** Which values of the profiles these are, e.g. `space`. */
+  readonly measured: string;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** By stack, the largest change first; those without are not there. */
+  readonly stacks: readonly MemoryProfileStackChange[];
+  /** Stacks that were left out behind these. */
+  readonly stacks_left_out: number;
+}
+
+/** Memory of a device and kind. */
+export interface MemoryProfileDevice {
+  /** Buffers; null where the profile does not count them. */
+  readonly buffers?: number | null;
+  /** Bytes. */
+  readonly bytes: number;
+  /** The device, as the profile calls it: `cuda:0`; null where it does not say, as of programs. */
+  readonly device?: string | null;
+  /** What it is: `buffer`, or `executable` for a compiled program; null where the profile does not say. */
+  readonly kind?: string | null;
+}
+
+/** The change of a device and kind. */
+export interface MemoryProfileDeviceChange {
+  /** Bytes after. */
+  readonly after_bytes: number;
+  /** Bytes before. */
+  readonly before_bytes: number;
+  /** Their difference. */
+  readonly change_bytes: number;
+  /** The device, as the profile calls it. */
+  readonly device?: string | null;
+  /** What it is: `buffer`, `executable`. */
+  readonly kind?: string | null;
+}
+
+/** A frame of a stack. */
+export interface MemoryProfileFrame {
+  /** Its source file; empty where the profile does not say. */
+  readonly file: string;
+  /** The function. */
+  readonly function: string;
+  /** The line; 0 where the profile does not say. */
+  readonly line: number;
+}
+
+/** Memory of a function. */
+export interface MemoryProfileFunction {
+  /** Bytes of stacks of which any frame is of it. */
+  readonly cumulative_bytes: number;
+  /** The source file of one that is called so; empty where the profile does not say. */
+  readonly file: string;
+  /** Bytes of stacks whose innermost frame is of it. */
+  readonly flat_bytes: number;
+  /** Its name. */
+  readonly function: string;
+}
+
+/** The change of a function. */
+export interface MemoryProfileFunctionChange {
+  /** Change of the bytes of stacks of which any frame is of it. */
+  readonly cumulative_bytes: number;
+  /** The source file of one that is called so; empty where the profile does not say. */
+  readonly file: string;
+  /** Change of the bytes of stacks whose innermost frame is of it. */
+  readonly flat_bytes: number;
+  /** Its name. */
+  readonly function: string;
+}
+
+/** A profile of memory. */
+export interface MemoryProfileResult {
+  /** By device and kind, the most bytes first. */
+  readonly devices: readonly MemoryProfileDevice[];
+  /** By function, the most flat bytes first. */
+  readonly functions: readonly MemoryProfileFunction[];
+  /** Functions that were left out behind these. */
+  readonly functions_left_out: number;
+  /** Which values of the profile these are: `space`; of Go's heap `inuse_space`. */
+  readonly measured: string;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** By stack, the most bytes first. */
+  readonly stacks: readonly MemoryProfileStack[];
+  /** Stacks that were left out behind these. */
+  readonly stacks_left_out: number;
+  /** Buffers in all; null where the profile does not count them. */
+  readonly total_buffers?: number | null;
+  /** Bytes in all. */
+  readonly total_bytes: number;
+}
+
+/** Memory of a stack. */
+export interface MemoryProfileStack {
+  /** Buffers; null where the profile does not count them. */
+  readonly buffers?: number | null;
+  /** Bytes. */
+  readonly bytes: number;
+  /** The device, as the profile calls it. */
+  readonly device?: string | null;
+  /** Its frames, the innermost first. */
+  readonly frames: readonly MemoryProfileFrame[];
+  /** What it is: `buffer`, `executable`. */
+  readonly kind?: string | null;
+  /** The innermost frame that is of no installed package and not of Python's library; null where all are. */
+  readonly own_frame?: MemoryProfileFrame | null;
+}
+
+/** The change of a stack. */
+export interface MemoryProfileStackChange {
+  /** Bytes after. */
+  readonly after_bytes: number;
+  /** Bytes before. */
+  readonly before_bytes: number;
+  /** Change of the number of buffers; null where neither profile counts them. */
+  readonly change_buffers?: number | null;
+  /** Their difference. */
+  readonly change_bytes: number;
+  /** The device, as the profile calls it. */
+  readonly device?: string | null;
+  /** Its frames, the innermost first. */
+  readonly frames: readonly MemoryProfileFrame[];
+  /** What it is: `buffer`, `executable`. */
+  readonly kind?: string | null;
+  /** The innermost frame that is of no installed package and not of Python's library; null where all are. */
+  readonly own_frame?: MemoryProfileFrame | null;
 }
 
 /** Who asked, by name. A part that is not known is null. */
@@ -2691,6 +3231,79 @@ export interface OccupancyLimit {
   readonly limits: boolean;
   /** The resource: `registers`, `shared_mem`, `warps`, `blocks`, `barriers`. */
   readonly resource: string;
+}
+
+/** What bounds a kernel. */
+export type OffloadBound = "memory" | "compute" | "latency" | "unknown";
+
+/** A kernel that memory bounds. */
+export interface OffloadCandidate {
+  /** Bytes per second: `bytes_per_launch` over the mean length of the launches that it is known of. What an accelerator's memory needs to keep up. */
+  readonly bandwidth_bytes_per_second?: number | null;
+  /** That against the peak of the device's memory; null where that is not known. Above 1 values came from caches. */
+  readonly bandwidth_ratio?: number | null;
+  /** Where that is known from. */
+  readonly basis: BoundBasis;
+  /** What bounds it. */
+  readonly bound: OffloadBound;
+  /** Mean bytes that a launch moves: measured traffic of the device's memory, the compiler's count, or inputs (and the result of a product) once. Null where not known. */
+  readonly bytes_per_launch?: number | null;
+  /** Bytes that were copied from the host to the device since the kernel before, over all launches. */
+  readonly copied_in_bytes: number;
+  /** Bytes that were copied from the device to the host before the next kernel, over all launches. */
+  readonly copied_out_bytes: number;
+  /** Time in ns of these copies. */
+  readonly copy_ns: number;
+  /** Mean floating-point operations of a launch; null where not known. */
+  readonly flops_per_launch?: number | null;
+  /** Operations per byte; null where one of both is not known. */
+  readonly intensity_flop_per_byte?: number | null;
+  /** Whether that is an estimate. */
+  readonly is_estimate: boolean;
+  /** Its name. */
+  readonly kernel: string;
+  /** Launches. */
+  readonly launches: number;
+  /** Bytes per second that a link would need to bring the working set in and keep up with the launches, where the data does not stay on the accelerator; null where the working set is not known. */
+  readonly link_bytes_per_second?: number | null;
+  /** The longest launch; null of profiled launches, which have no time. */
+  readonly longest?: Place | null;
+  /** Mean length in ns. */
+  readonly mean_ns: number;
+  /** `total_ns` of the time of all kernels. */
+  readonly time_ratio?: number | null;
+  /** Sum of their lengths in ns. */
+  readonly total_ns: number;
+  /** The most bytes that a launch works on: buffers that an accelerator would hold on chip. From shapes or the compiler's count; null where not known. */
+  readonly working_set_bytes?: number | null;
+}
+
+/** The result. */
+export interface OffloadCandidatesResult {
+  /** The candidates, the longest time first. */
+  readonly candidates: readonly OffloadCandidate[];
+  /** Candidates that were left out behind these. */
+  readonly candidates_left_out: number;
+  /** The part of `memory_bound_ns` that is an estimate. */
+  readonly estimated_ns: number;
+  /** Time in ns of all kernels, without communication. */
+  readonly kernel_ns: number;
+  /** The part of it that memory bounds, measured or estimated. */
+  readonly memory_bound_ns: number;
+  /** `memory_bound_ns` of `kernel_ns`; null without kernels. */
+  readonly memory_bound_ratio?: number | null;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** The largest working set of a launch of these candidates in bytes: on-chip memory that holds each of them. Null where none is known. */
+  readonly on_chip_bytes?: number | null;
+  /** Operations per byte at which the device is balanced; null where neither the capture nor a parameter states it. */
+  readonly ridge_flop_per_byte?: number | null;
+  /** Bytes of these. */
+  readonly transfer_bytes: number;
+  /** Time in ns of copies between host and device. */
+  readonly transfer_ns: number;
+  /** The part of `kernel_ns` of kernels of which it is not known. */
+  readonly unknown_ns: number;
 }
 
 /** An opcode. */
@@ -3343,6 +3956,46 @@ export interface PoolPoint {
   readonly t_ns: number;
 }
 
+/** The result. */
+export interface PrecisionResult {
+  /** Highest compute capability of the GPUs, e.g. `9.0`; null where the source does not say. */
+  readonly compute_capability?: string | null;
+  /** The part of it on CUDA cores. */
+  readonly cuda_core_ns: number;
+  /** The part of it of products that could use tensor cores and ran on CUDA cores. */
+  readonly eligible_unused_ns: number;
+  /** Whether such a GPU has tensor cores (from 7.0 on); null where it is not known. */
+  readonly has_tensor_cores?: boolean | null;
+  /** Time in ns of all kernels. */
+  readonly kernel_ns: number;
+  /** Kernels that multiply matrices, the longest time first. */
+  readonly kernels: readonly MatrixKernelRow[];
+  /** Kernels that were left out behind these. */
+  readonly kernels_left_out: number;
+  /** Time in ns of kernels that multiply matrices. */
+  readonly matrix_ns: number;
+  /** `matrix_ns` of `kernel_ns`: what faster matrix products can win at most. */
+  readonly matrix_ratio?: number | null;
+  /** The part of it of products with a dimension that is no multiple of 16. */
+  readonly misaligned_ns: number;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** GPU time in ns of products whose dimensions are known. */
+  readonly product_ns: number;
+  /** Matrix products by operator, shapes and type, the longest GPU time first. */
+  readonly products: readonly MatrixProductRow[];
+  /** Products that were left out behind these. */
+  readonly products_left_out: number;
+  /** Where the use of tensor cores is known from; null without kernels. */
+  readonly source?: TensorCoreSource | null;
+  /** The part of it on tensor cores. */
+  readonly tensor_core_ns: number;
+  /** `tensor_core_ns` of `matrix_ns`, a lower bound where `unknown_ns` is not 0; null without kernels that multiply matrices. */
+  readonly tensor_core_ratio?: number | null;
+  /** The part of it of kernels whose names do not say. */
+  readonly unknown_ns: number;
+}
+
 /** Which captures something is in. */
 export type Presence = "both" | "before" | "after";
 
@@ -3699,6 +4352,9 @@ export interface RuleThreshold {
   readonly what: string;
 }
 
+/** What is taken for a run. */
+export type RunSource = "iterations" | "compiled_regions";
+
 /** A series that was sampled, not derived from events. */
 export interface SampledSeries {
   /** Of which device. */
@@ -3797,6 +4453,58 @@ export interface StallReason {
   readonly reason: string;
   /** Share of all cycles between two of its instructions, as NVIDIA's rule has it, 0 to 1. Shares may add up to a little more. */
   readonly share: number;
+}
+
+/** Work on code of one kind. */
+export interface StartUpKind {
+  /** The part of it before the program ran at its pace; null where nothing repeats. */
+  readonly before_pace_ns?: number | null;
+  /** Events. */
+  readonly events: number;
+  /** Time in ns in which it was done: the union per process, summed over processes. */
+  readonly held_ns: number;
+  /** What was done. */
+  readonly kind: CodeWork;
+  /** The longest event. */
+  readonly longest: Place;
+}
+
+/** The result. */
+export interface StartUpResult {
+  /** Break-even: `compile_ns` over `mean_run_ns`. After so many runs the program has run as long as it compiled; above 1,000 compiling is doubtful. Null where nothing was compiled or nothing repeats. */
+  readonly break_even_runs?: number | null;
+  /** The part of `first_gpu_work_ns` in which code was compiled, linked or loaded. */
+  readonly code_before_gpu_work_ns?: number | null;
+  /** Time in ns in which any process compiled, linked or loaded code: the union per process, summed over processes. */
+  readonly code_ns: number;
+  /** Runs that were slower by code: the first, and those in which code was compiled or loaded. */
+  readonly cold_runs: number;
+  /** The part of it that compiled: TorchDynamo, Inductor, Triton, XLA, NVRTC. */
+  readonly compile_ns: number;
+  /** Mean length in ns of a run of the second capture, of a program that is not compiled; null without one. */
+  readonly eager_run_ns?: number | null;
+  /** From the start of the capture to the first GPU work in ns; null without any. */
+  readonly first_gpu_work_ns?: number | null;
+  /** What the first launches of these took longer than the median of their later ones, in ns: an estimate of lazy loading, also where the source does not record it. Null where no launches were recorded. */
+  readonly first_launch_excess_ns?: number | null;
+  /** The kernels with the largest excess. */
+  readonly first_launches: readonly FirstLaunch[];
+  /** By what was done. */
+  readonly kinds: readonly StartUpKind[];
+  /** Mean length in ns of a run at the program's pace; null without any. */
+  readonly mean_run_ns?: number | null;
+  /** What has no figures, and why. */
+  readonly not_captured: readonly NotCaptured[];
+  /** Runs after which compiling has saved more than it cost: `compile_ns` over `eager_run_ns` less `mean_run_ns`. Null without a second capture, and where a run saves nothing. */
+  readonly paid_back_runs?: number | null;
+  /** Kernels that were launched at least three times. */
+  readonly relaunched_kernels: number;
+  /** What is taken for a run; null where nothing repeats. */
+  readonly run_source?: RunSource | null;
+  /** Runs at the program's pace. */
+  readonly runs: number;
+  /** The same of all of `code_ns`. */
+  readonly start_up_runs?: number | null;
 }
 
 /** One collective on all ranks. */
@@ -4106,6 +4814,9 @@ export interface TableRow {
   readonly total: number;
 }
 
+/** Where it is known from whether a kernel uses tensor cores. */
+export type TensorCoreSource = "counters" | "names";
+
 /** What a thread did. */
 export interface ThreadRow {
   /** The part of `waiting_ns` in synchronisation with a GPU. */
@@ -4363,6 +5074,7 @@ export interface Results {
   readonly "collectives": CollectivesResult;
   readonly "compare": Comparison;
   readonly "ranks": RanksResult;
+  readonly "batch-sweep": BatchSweepResult;
   readonly "gpu-time": GpuTimes;
   readonly "overlap": Overlaps;
   readonly "kernel-types": TypesOfWork;
@@ -4396,6 +5108,9 @@ export interface Results {
   readonly "operations": Operations;
   readonly "operations-profile": OperationsProfile;
   readonly "hlo-operations": HloOperations;
+  readonly "hlo-cost": HloCostResult;
+  readonly "hlo-graph": HloGraph;
+  readonly "hlo-memory": HloMemory;
   readonly "profiler-timeline": ProfilerTimeline;
   readonly "profiler-kernels": ProfilerKernels;
   readonly "profiler-hta": HTAReport;
@@ -4403,16 +5118,21 @@ export interface Results {
   readonly "profiler-compile": CompileReport;
   readonly "critical-path": CriticalPathResult;
   readonly "mfu": MfuResult;
+  readonly "precision": PrecisionResult;
+  readonly "offload-candidates": OffloadCandidatesResult;
   readonly "idle": IdleTime;
   readonly "launches": LaunchFigures;
   readonly "launch-patterns": PatternsOfLaunches;
   readonly "queue-length": Queues;
   readonly "utilization": UtilizationOverTime;
   readonly "module-loading": ModuleLoadingResult;
+  readonly "start-up": StartUpResult;
   readonly "allocations": AllocationsResult;
   readonly "threads": ThreadsResult;
   readonly "memory": MemoryResult;
   readonly "buffers": BuffersResult;
+  readonly "memory-profile": MemoryProfileResult;
+  readonly "memory-profile-changes": MemoryProfileChangesResult;
   readonly "profiler-memory": ProfilerMemory;
   readonly "flame-graph": FlameGraph;
   readonly "flame-difference": FlameDifference;
@@ -4675,6 +5395,41 @@ export const ANALYSES = [
         "description": "The NVTX range or annotation that is an iteration; empty to find it.",
         "maxLength": 1024,
         "type": "string"
+      }
+    }
+  },
+  {
+    "name": "batch-sweep",
+    "about": "Captures of one program with different batch sizes: throughput, time per item, memory, efficiency against linear, and the batch from which on more no longer pays.",
+    "group": "comparison",
+    "inputs": "many",
+    "file_name": "batch-sweep.json",
+    "page": true,
+    "parameters": {
+      "batch_sizes": {
+        "default": "",
+        "description": "The batch size of each capture in their order, separated by commas, e.g. `8,16,32`; one that is left out is taken from the shapes of operators. Count what one\niteration works on, over all devices.",
+        "maxLength": 1024,
+        "type": "string"
+      },
+      "knee_percent": {
+        "default": 90.0,
+        "description": "From this share in percent of the best throughput on a batch is large enough: the smallest of these is the knee.",
+        "format": "double",
+        "maximum": 100.0,
+        "minimum": 1.0,
+        "type": "number"
+      },
+      "peak_tflops": {
+        "default": null,
+        "description": "Peak of one device in TFLOP/s for the type of number that the model computes with, without sparsity; it goes before the rates that the captures state.",
+        "format": "double",
+        "maximum": 1000000000.0,
+        "minimum": 1e-6,
+        "type": [
+          "number",
+          "null"
+        ]
       }
     }
   },
@@ -5817,6 +6572,128 @@ export const ANALYSES = [
     }
   },
   {
+    "name": "hlo-cost",
+    "about": "FLOP, bytes and intensity of each compiled program (JAX, XLA) counted from its instructions, beside cost_analysis and the time that was measured.",
+    "group": "operations",
+    "inputs": "one",
+    "file_name": "hlo-cost.json",
+    "page": true,
+    "parameters": {}
+  },
+  {
+    "name": "hlo-graph",
+    "about": "Graph of a compiled program (JAX, XLA): computations, fusions with what they hold, opcodes before and after optimisation, and the instructions around one.",
+    "group": "operations",
+    "inputs": "many",
+    "file_name": "hlo-graph.json",
+    "page": true,
+    "parameters": {
+      "around": {
+        "default": "",
+        "description": "Name of an instruction: only those that it takes values from and gives values to; empty for the whole program.",
+        "maxLength": 1024,
+        "type": "string"
+      },
+      "distance": {
+        "default": 2,
+        "description": "Steps from that instruction, over operands and users alike.",
+        "format": "uint32",
+        "maximum": 100,
+        "minimum": 0,
+        "type": "integer"
+      },
+      "dot": {
+        "default": false,
+        "description": "Whether the graph is given as text of Graphviz (DOT) too.",
+        "type": "boolean"
+      },
+      "inside": {
+        "default": false,
+        "description": "Whether instructions inside fusions, loops and other called computations are nodes too.",
+        "type": "boolean"
+      },
+      "limit": {
+        "default": 500,
+        "description": "Most nodes, and most rows of each table.",
+        "format": "uint32",
+        "maximum": 100000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "program": {
+        "default": "",
+        "description": "Only programs whose name contains this text; of several the one with most instructions.",
+        "maxLength": 1024,
+        "type": "string"
+      },
+      "program_id": {
+        "default": "",
+        "description": "Number of the program in decimal digits, where several have its name; empty for any.",
+        "maxLength": 20,
+        "type": "string"
+      },
+      "stage": {
+        "default": "auto",
+        "description": "Which stage of the program's compilation, where captures hold both.",
+        "oneOf": [
+          {
+            "const": "auto",
+            "description": "After optimisation where the captures hold that, else before it.",
+            "type": "string"
+          },
+          {
+            "const": "before",
+            "description": "Before optimisation.",
+            "type": "string"
+          },
+          {
+            "const": "after",
+            "description": "After optimisation, as it runs.",
+            "type": "string"
+          }
+        ]
+      }
+    }
+  },
+  {
+    "name": "hlo-memory",
+    "about": "Memory of a compiled program (JAX, XLA) as its compiler planned it: lifetimes of values, the peak, and what is in it.",
+    "group": "operations",
+    "inputs": "one",
+    "file_name": "hlo-memory.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 200,
+        "description": "Most values in each list, the largest.",
+        "format": "uint32",
+        "maximum": 100000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "memory_space": {
+        "default": 0,
+        "description": "Memory as the compiler numbers them: 0 is the device's ordinary memory, 5 that of the host on TPUs.",
+        "format": "uint32",
+        "maximum": 255,
+        "minimum": 0,
+        "type": "integer"
+      },
+      "program": {
+        "default": "",
+        "description": "Only programs whose name contains this text; of several the one that takes most memory.",
+        "maxLength": 1024,
+        "type": "string"
+      },
+      "program_id": {
+        "default": "",
+        "description": "Number of the program in decimal digits, where several have its name; empty for any.",
+        "maxLength": 20,
+        "type": "string"
+      }
+    }
+  },
+  {
     "name": "profiler-timeline",
     "about": "Total, CPU-active, GPU-active and overlapping time in µs, as /api/profiler/timeline has it.",
     "group": "gpu_time",
@@ -5876,7 +6753,7 @@ export const ANALYSES = [
     "parameters": {
       "labels": {
         "default": "",
-        "description": "What to call the captures, in their order and separated by commas, e.g. `eager,default,max-autotune`: captures do not say the mode. Empty to number\nthem.",
+        "description": "What to call the captures, in their order and separated by commas, e.g. `eager,default,max-autotune`: captures do not say the mode. Empty to number\nthem from 1.",
         "maxLength": 1024,
         "type": "string"
       },
@@ -6038,6 +6915,53 @@ export const ANALYSES = [
         "default": false,
         "description": "The whole capture instead of iterations.",
         "type": "boolean"
+      }
+    }
+  },
+  {
+    "name": "precision",
+    "about": "Tensor cores: the share of matrix products that use them, those that could and do not, their types of number and whether their dimensions fit.",
+    "group": "steps",
+    "inputs": "one",
+    "file_name": "precision.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 100,
+        "description": "Most rows of each list.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "offload-candidates",
+    "about": "Kernels that memory bounds, by their time: bytes, intensity, copies around them, and what an accelerator would need to take them.",
+    "group": "steps",
+    "inputs": "many",
+    "file_name": "offload-candidates.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 50,
+        "description": "Most kernels in the list.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "ridge_flop_per_byte": {
+        "default": null,
+        "description": "Operations per byte at which the device's compute and memory are balanced, from its data sheet: peak operations per second over peak bandwidth. It goes before what\nthe capture states, and is needed for matrix products where that states none.",
+        "format": "double",
+        "maximum": 1000000.0,
+        "minimum": 0.001,
+        "type": [
+          "number",
+          "null"
+        ]
       }
     }
   },
@@ -6253,6 +7177,24 @@ export const ANALYSES = [
     }
   },
   {
+    "name": "start-up",
+    "about": "Compiling and loading of code against the program's pace: what it cost, when, and after how many runs it is paid back.",
+    "group": "host",
+    "inputs": "many",
+    "file_name": "start-up.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 20,
+        "description": "Most kernels in the list.",
+        "format": "uint32",
+        "maximum": 10000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
     "name": "allocations",
     "about": "What it costs to give out and take back memory: time, GPU idle meanwhile, and what is left of it in the steady state.",
     "group": "host",
@@ -6343,6 +7285,42 @@ export const ANALYSES = [
         "description": "Most rows of each list.",
         "format": "uint32",
         "maximum": 10000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "memory-profile",
+    "about": "A profile of memory in the format of pprof, e.g. of JAX's save_device_memory_profile: what was given out by device, function and stack.",
+    "group": "memory",
+    "inputs": "one",
+    "file_name": "memory-profile.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 50,
+        "description": "Most rows of each list.",
+        "format": "uint32",
+        "maximum": 100000,
+        "minimum": 1,
+        "type": "integer"
+      }
+    }
+  },
+  {
+    "name": "memory-profile-changes",
+    "about": "The difference of two profiles of memory, before and after, by device, function and stack, as go tool pprof -base tells it.",
+    "group": "comparison",
+    "inputs": "two",
+    "file_name": "memory-profile-changes.json",
+    "page": true,
+    "parameters": {
+      "limit": {
+        "default": 50,
+        "description": "Most rows of each list.",
+        "format": "uint32",
+        "maximum": 100000,
         "minimum": 1,
         "type": "integer"
       }
