@@ -109,7 +109,7 @@ fn totals_are_the_time_that_they_claim() {
 
 /// `go tool pprof -top` of profiles: time in ns by function, of its own and with what it calls.
 fn top(arguments: &[&Path], base: bool) -> Option<BTreeMap<String, (i64, i64)>> {
-    let mut go = Command::new("go");
+    let mut go = Command::new(std::env::var_os("FLOPWATCH_GO").unwrap_or_else(|| "go".into()));
     go.args([
         "tool",
         "pprof",
@@ -123,7 +123,7 @@ fn top(arguments: &[&Path], base: bool) -> Option<BTreeMap<String, (i64, i64)>> 
         go.arg("-base");
     }
     let Ok(output) = go.args(arguments).stdin(Stdio::null()).output() else {
-        println!("skipped: no go on PATH");
+        println!("skipped: no Go on this machine (set FLOPWATCH_GO to one)");
         return None;
     };
     let text = String::from_utf8(output.stdout).unwrap();

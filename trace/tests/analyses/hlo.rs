@@ -166,13 +166,13 @@ fn counted_work_and_memory_equal_what_jax_says_of_its_programs() {
     assert_eq!(number(&cost["rows"][0]["flops"]), 10 * 2 * 64 * 64 * 64);
 }
 
-/// The same with the JAX of this machine: `FLOPWATCH_JAX` names a Python that has it; without it the one on the PATH is asked.
+/// The same with the JAX of this machine: `FLOPWATCH_PYTHON` names a Python that has it; without it the one on the PATH is asked.
 #[test]
 fn counted_work_and_memory_equal_what_the_jax_of_this_machine_says() {
-    let python = std::env::var_os("FLOPWATCH_JAX").unwrap_or_else(|| "python3".into());
+    let python = std::env::var_os("FLOPWATCH_PYTHON").unwrap_or_else(|| "python3".into());
     let has_jax = Command::new(&python).args(["-c", "import jax"]).output();
     if !has_jax.is_ok_and(|output| output.status.success()) {
-        println!("skipped: no Python with jax on this machine (set FLOPWATCH_JAX to one)");
+        println!("skipped: no Python with jax on this machine (set FLOPWATCH_PYTHON to one)");
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -260,13 +260,13 @@ fn top(arguments: &[&Path]) -> Option<BTreeMap<String, (i64, i64)>> {
         "-nodecount=1000000",
         "-symbolize=demangle=none",
     ];
-    let mut go = Command::new("go");
+    let mut go = Command::new(std::env::var_os("FLOPWATCH_GO").unwrap_or_else(|| "go".into()));
     go.args(["tool", "pprof"])
         .args(settings)
         .args(arguments)
         .stdin(Stdio::null());
     let Ok(output) = go.output() else {
-        println!("skipped: no go on PATH");
+        println!("skipped: no Go on this machine (set FLOPWATCH_GO to one)");
         return None;
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -190,7 +190,7 @@ fn an_empty_capture_gives_whole_files() {
 /// A Python that reads all formats, or a printed reason to skip.
 fn python() -> Option<OsString> {
     let needed = "import h5py, pyarrow.parquet, perfetto.protos.perfetto.trace.perfetto_trace_pb2";
-    let python = std::env::var_os("FLOPWATCH_H5PY").unwrap_or_else(|| "python3".into());
+    let python = std::env::var_os("FLOPWATCH_PYTHON").unwrap_or_else(|| "python3".into());
     let works = Command::new(&python).args(["-c", needed]).output();
     if works.is_ok_and(|output| output.status.success()) {
         return Some(python);

@@ -1,6 +1,6 @@
 //! The timeline file in the hands of its readers: h5py and h5dump.
 //!
-//! `FLOPWATCH_H5PY` names a Python that has h5py; without it the one on the PATH is asked.
+//! `FLOPWATCH_PYTHON` names a Python that has h5py; without it the one on the PATH is asked.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -34,12 +34,12 @@ with h5py.File(sys.argv[1], "r") as file:
 
 /// A Python with h5py, or a printed reason to skip.
 fn python() -> Option<PathBuf> {
-    let python = std::env::var_os("FLOPWATCH_H5PY").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
+    let python = std::env::var_os("FLOPWATCH_PYTHON").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
     let works = Command::new(&python).args(["-c", "import h5py"]).output();
     if works.is_ok_and(|output| output.status.success()) {
         return Some(python);
     }
-    println!("skipped: no Python with h5py on this machine (set FLOPWATCH_H5PY to one)");
+    println!("skipped: no Python with h5py on this machine (set FLOPWATCH_PYTHON to one)");
     None
 }
 

