@@ -227,6 +227,11 @@ fn nsight_compute_pages_of_the_corpus_hold_what_python_finds_in_them() {
                 .iter()
                 .map(|profile| i128::from(profile.block[0]))
                 .sum(),
+            "rules" => capture
+                .profiles
+                .iter()
+                .map(|profile| i128::try_from(profile.rules.len()).unwrap())
+                .sum(),
             "drops" => capture.drops.list().iter().map(|drop| i128::from(drop.count)).sum(),
             _ => i128::try_from(metrics().count()).unwrap(),
         };

@@ -25,7 +25,7 @@ fn files(name: &str) -> Vec<(&'static str, Vec<u8>)> {
     space.extend(xplane::warning(UNREFERRED));
     let page = formats::details(name)
         .replace("python3.11", UNREFERRED)
-        .replace("than", UNREFERRED);
+        .replace("than", name);
     vec![
         ("packed.json.gz", kineto::gzip_of(&trace)),
         ("trace.json", trace.into_bytes()),

@@ -21,7 +21,9 @@ def main(path):
     print("launches", "count", len({row["ID"] for row in rows}))
     print("metrics", "count", sum(len(found) for found in metrics.values()))
     print("metrics", "millionths", sum(round(value * 10**6) for found in metrics.values() for value in found.values()))
-    print("drops", "count", len(rows) - sum(1 for row in rows if number(row["Metric Value"])))
+    rules = sum(1 for row in rows if row.get("Rule Name") and row["Rule Description"])
+    print("rules", "count", rules)
+    print("drops", "count", len(rows) - rules - sum(1 for row in rows if number(row["Metric Value"])))
     print("block", "x", sum(int(row["Block Size"].strip("()").split(",")[0]) for row in {r["ID"]: r for r in rows}.values()))
 
 
