@@ -81,7 +81,12 @@ pub async fn run(arguments: AnalyzeArguments, until: impl Future<Output = ()>) -
     let sources: Vec<Source> = sources.collect();
     if let Some(output) = output.or_else(|| own_output(request.definition())) {
         let report = source::analyze_to(&sources, &request, &output, force, until).await?;
-        return Ok(format!("{}: {} events read\n", output.display(), report.total_events));
+        let output = output.display();
+        // Reports of kernels, profiles of memory and programs hold no events.
+        return Ok(match report.total_events {
+            0 => format!("{output}: written\n"),
+            events => format!("{output}: {events} events read\n"),
+        });
     }
     let (result, _) = source::analyze(&sources, &request, until).await?;
     read(result, request.definition().name)

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::measures::work::GPU_WORK;
 use crate::model::{Capture, Category};
 use crate::page::category::label;
 
@@ -29,7 +30,16 @@ impl NotCaptured {
         if categories.iter().any(|category| capture.captured.contains(category)) {
             return None;
         }
-        let names: Vec<&str> = categories.iter().map(|category| label(*category)).collect();
+        // Seven names for what is one thing to the reader would hide the others.
+        let is_gpu_work = GPU_WORK.iter().all(|work| categories.contains(work));
+        let gpu_work = is_gpu_work.then_some("GPU work");
+        let others = categories
+            .iter()
+            .filter(|category| !is_gpu_work || !GPU_WORK.contains(category));
+        let names: Vec<&str> = gpu_work
+            .into_iter()
+            .chain(others.map(|category| label(*category)))
+            .collect();
         let tool = if capture.source.tool.is_empty() {
             "the profiler"
         } else {
@@ -40,5 +50,30 @@ impl NotCaptured {
             names.join(" and no ")
         );
         Some(Self::new(what, reason))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measures::work::gpu_work_and;
+
+    #[test]
+    fn all_kinds_of_gpu_work_are_named_as_one() {
+        let missing = |categories| {
+            NotCaptured::unless_any(&Capture::default(), categories, "x")
+                .unwrap()
+                .reason
+        };
+        let told = missing(gpu_work_and![Category::NvtxRange]);
+        assert!(
+            told.starts_with("the profiler recorded no GPU work and no NVTX ranges;"),
+            "{told}"
+        );
+        let told = missing(&[Category::CudaKernel, Category::CudaMemset]);
+        assert!(
+            told.starts_with("the profiler recorded no kernels and no memsets;"),
+            "{told}"
+        );
     }
 }

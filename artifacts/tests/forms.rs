@@ -464,7 +464,7 @@ async fn what_is_no_request_of_the_catalogue_is_refused() {
     let rig = Rig::new(9).await;
     let listening = rig.open();
     for (path, status, reason, words) in [
-        ("flame-graph", 404, "NotFound", "kernels-per-stream"),
+        ("no-such-analysis", 404, "NotFound", "kernels-per-stream"),
         ("kernels-per-stream?colour=red", 400, "BadParameter", "colour"),
         (
             "kernel-changes?with=team/train/uid&limit=many",

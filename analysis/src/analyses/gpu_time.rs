@@ -346,7 +346,7 @@ mod tests {
         assert!(
             GpuTime::page(&times).unwrap().not_captured[0]
                 .reason
-                .contains("no kernels")
+                .contains("no GPU work")
         );
     }
 }

@@ -13,7 +13,7 @@ use crate::needs::{Needs, Selection};
 use super::work::gpu_work_and;
 
 /// What [`HloTime::of`] reads.
-pub(crate) const HLO_TIME: Needs = Needs {
+pub const HLO_TIME: Needs = Needs {
     categories: Selection::Only(gpu_work_and![Category::DeviceOp, Category::Annotation]),
     columns: Selection::Only(&[
         ColumnId::Bytes,

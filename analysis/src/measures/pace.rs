@@ -37,13 +37,13 @@ impl Pace {
         let count = u64::try_from(lengths.len()).unwrap_or(u64::MAX);
         let total = lengths.iter().copied().fold(0, u64::saturating_add);
         let not_found = lengths.is_empty().then(|| {
-            let reason = found.not_found.as_ref().map_or_else(
-                || {
+            let reason = match (&found.not_found, all) {
+                (Some(missing), _) => missing.reason.as_str(),
+                (None, [_]) => "the capture holds one iteration, and the first one does not count; capture more of them",
+                (None, _) => {
                     "code was compiled or loaded in every iteration but the first; capture more of them, after a warm-up"
-                        .to_owned()
-                },
-                |missing| missing.reason.clone(),
-            );
+                }
+            };
             NotCaptured::new("the length of an iteration", reason)
         });
         Self {
@@ -76,7 +76,23 @@ mod tests {
         let pace = Pace::of(&timeline, &GpuWork::of(&timeline), |time| time.start == 1100);
         assert_eq!((pace.iterations, pace.left_out), (2, 2));
         assert_eq!((pace.mean_ns, pace.median_ns), (Some(150), Some(100)));
+        let cold = Pace::of(&timeline, &GpuWork::of(&timeline), |_| true)
+            .not_found
+            .unwrap();
+        assert!(cold.reason.starts_with("code was compiled"), "{}", cold.reason);
         let none = Pace::of(&Timeline::default(), &GpuWork::default(), |_| false);
         assert!(none.mean_ns.is_none() && none.not_found.is_some());
+    }
+
+    #[test]
+    fn a_capture_of_one_iteration_says_so() {
+        let mut trace = Trace::new();
+        let steps = trace.thread(1, 1, Track::Annotation);
+        let step = trace.event(Category::Step, steps, "ProfilerStep#0", 0, 1000);
+        trace.number(step, ColumnId::StepNumber, 0);
+        let timeline = trace.build();
+        let pace = Pace::of(&timeline, &GpuWork::of(&timeline), |_| false);
+        let reason = pace.not_found.unwrap().reason;
+        assert!(reason.starts_with("the capture holds one iteration"), "{reason}");
     }
 }

@@ -66,6 +66,11 @@ pub struct Heading {
 }
 
 impl Heading {
+    /// Whether it holds no events and no window, as reports of profiled kernels, profiles of memory and programs do.
+    pub(crate) fn has_no_time(&self) -> bool {
+        self.window_ns == 0 && self.events == 0
+    }
+
     /// Of a capture.
     pub(crate) fn of(input: &Input<'_>) -> Self {
         let capture = &input.timeline.capture;

@@ -151,13 +151,15 @@ fn captures(out: &mut String, inputs: &[Heading]) {
         text(out, format!("{} {}", input.tool, input.tool_version).trim());
         out.push_str("</td><td>");
         text(out, &input.gpus.join(", "));
-        let window = number(approximate(input.window_ns.into()), Unit::Ns);
+        let (window, events) = if input.has_no_time() {
+            ("–".to_owned(), "–".to_owned())
+        } else {
+            let window = number(approximate(input.window_ns.into()), Unit::Ns);
+            (window, input.events.to_string())
+        };
         put(
             out,
-            format_args!(
-                "</td><td class=\"n\">{window}</td><td class=\"n\">{}</td><td>",
-                input.events
-            ),
+            format_args!("</td><td class=\"n\">{window}</td><td class=\"n\">{events}</td><td>"),
         );
         text(out, &lost(input));
         out.push_str("</td></tr>\n");

@@ -17,7 +17,7 @@ export function Document({ document, guide }: { document: PageDocument; guide: G
         <ol class="inputs" aria-label="Captures">
           {inputs.map((input, at) => (
             <li key={at}>
-              {printable(input.session)} <span class="faint">{[input.tool, input.gpus.join(", "), figure(input.window_ns, "ns"), `${format.grouped(input.events)} events`].filter((part) => part !== "").join(" · ")}</span>
+              {printable(input.session)} <span class="faint">{[input.tool, input.gpus.join(", "), ...(input.window_ns + input.events > 0 ? [figure(input.window_ns, "ns"), `${format.grouped(input.events)} events`] : [])].filter((part) => part !== "").join(" · ")}</span>
             </li>
           ))}
         </ol>
