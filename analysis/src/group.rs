@@ -20,6 +20,8 @@ pub enum Group {
     Memory,
     /// Iterations, the critical path, utilisation of the hardware.
     Steps,
+    /// Kernels from inside: what bounds them, and what they could do.
+    Kernels,
     /// Ranges, annotations and operators by name.
     Operations,
     /// Captures side by side.
@@ -32,13 +34,14 @@ pub enum Group {
 
 impl Group {
     /// Every group, in the order of lists.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Overview,
         Self::Advice,
         Self::GpuTime,
         Self::Host,
         Self::Memory,
         Self::Steps,
+        Self::Kernels,
         Self::Operations,
         Self::Comparison,
         Self::NsysTables,
@@ -54,6 +57,7 @@ impl Group {
             Self::Host => "host",
             Self::Memory => "memory",
             Self::Steps => "steps",
+            Self::Kernels => "kernels",
             Self::Operations => "operations",
             Self::Comparison => "comparison",
             Self::NsysTables => "nsys_tables",
@@ -70,6 +74,7 @@ impl Group {
             Self::Host => "Host",
             Self::Memory => "Memory",
             Self::Steps => "Steps",
+            Self::Kernels => "Kernels",
             Self::Operations => "Operations",
             Self::Comparison => "Comparison",
             Self::NsysTables => "nsys tables",

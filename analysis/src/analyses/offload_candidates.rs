@@ -172,7 +172,7 @@ impl Analysis for OffloadCandidates {
     const NAME: &'static str = "offload-candidates";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Kernels that memory bounds, by their time: bytes, intensity, copies around them, and what an accelerator would need to take them.";
-    const GROUP: Group = Group::Steps;
+    const GROUP: Group = Group::Kernels;
     const INPUTS: InputCount = InputCount::Many;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(gpu_work_and![Category::CudaApi, Category::CpuOp, Category::DeviceOp]),

@@ -152,7 +152,7 @@ impl Analysis for Precision {
     const NAME: &'static str = "precision";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Tensor cores: the share of matrix products that use them, those that could and do not, their types of number and whether their dimensions fit.";
-    const GROUP: Group = Group::Steps;
+    const GROUP: Group = Group::Kernels;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(gpu_work_and![Category::CudaApi, Category::CpuOp]),

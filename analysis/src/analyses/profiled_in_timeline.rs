@@ -337,7 +337,7 @@ impl Analysis for ProfiledInTimeline {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "Kernels of a timeline beside what Nsight Compute measured of them, joined by name, grid, block and order.";
-    const GROUP: Group = Group::Comparison;
+    const GROUP: Group = Group::Kernels;
     const INPUTS: InputCount = InputCount::Two;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(&[Category::CudaKernel]),

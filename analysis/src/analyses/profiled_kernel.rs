@@ -204,7 +204,7 @@ impl Analysis for ProfiledKernel {
     const NAME: &'static str = "profiled-kernel";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "A launch that Nsight Compute measured, from inside: its limiter, occupancy, memory, stalls, instructions, and NVIDIA's rules.";
-    const GROUP: Group = Group::Steps;
+    const GROUP: Group = Group::Kernels;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         profiles: true,

@@ -164,7 +164,7 @@ impl Analysis for ProfiledKernels {
     const VERSION: u32 = 2;
     const ABOUT: &'static str =
         "Launches that Nsight Compute measured: speed of light, occupancy, caches, and every metric.";
-    const GROUP: Group = Group::Steps;
+    const GROUP: Group = Group::Kernels;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         profiles: true,

@@ -237,7 +237,7 @@ impl Analysis for Roofline {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "Work per second over work per byte of launches that Nsight Compute measured, below the roofs of their device.";
-    const GROUP: Group = Group::Steps;
+    const GROUP: Group = Group::Kernels;
     const INPUTS: InputCount = InputCount::Many;
     const NEEDS: Needs = Needs {
         profiles: true,

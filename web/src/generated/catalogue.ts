@@ -5572,7 +5572,7 @@ export const ANALYSES = [
   {
     "name": "profiled-kernels",
     "about": "Launches that Nsight Compute measured: speed of light, occupancy, caches, and every metric.",
-    "group": "steps",
+    "group": "kernels",
     "inputs": "one",
     "file_name": "profiled-kernels.json",
     "page": true,
@@ -5602,7 +5602,7 @@ export const ANALYSES = [
   {
     "name": "profiled-kernel",
     "about": "A launch that Nsight Compute measured, from inside: its limiter, occupancy, memory, stalls, instructions, and NVIDIA's rules.",
-    "group": "steps",
+    "group": "kernels",
     "inputs": "one",
     "file_name": "profiled-kernel.json",
     "page": true,
@@ -5630,7 +5630,7 @@ export const ANALYSES = [
   {
     "name": "roofline",
     "about": "Work per second over work per byte of launches that Nsight Compute measured, below the roofs of their device.",
-    "group": "steps",
+    "group": "kernels",
     "inputs": "many",
     "file_name": "roofline.json",
     "page": true,
@@ -5654,7 +5654,7 @@ export const ANALYSES = [
   {
     "name": "profiled-in-timeline",
     "about": "Kernels of a timeline beside what Nsight Compute measured of them, joined by name, grid, block and order.",
-    "group": "comparison",
+    "group": "kernels",
     "inputs": "two",
     "file_name": "profiled-in-timeline.json",
     "page": true,
@@ -6921,7 +6921,7 @@ export const ANALYSES = [
   {
     "name": "precision",
     "about": "Tensor cores: the share of matrix products that use them, those that could and do not, their types of number and whether their dimensions fit.",
-    "group": "steps",
+    "group": "kernels",
     "inputs": "one",
     "file_name": "precision.json",
     "page": true,
@@ -6939,7 +6939,7 @@ export const ANALYSES = [
   {
     "name": "offload-candidates",
     "about": "Kernels that memory bounds, by their time: bytes, intensity, copies around them, and what an accelerator would need to take them.",
-    "group": "steps",
+    "group": "kernels",
     "inputs": "many",
     "file_name": "offload-candidates.json",
     "page": true,
@@ -8279,6 +8279,10 @@ export const GROUPS = [
   {
     "name": "steps",
     "title": "Steps"
+  },
+  {
+    "name": "kernels",
+    "title": "Kernels"
   },
   {
     "name": "operations",
