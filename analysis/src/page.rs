@@ -105,6 +105,8 @@ pub enum Unit {
     Bytes,
     /// Bytes per second.
     BytesPerSecond,
+    /// A count that may be large, such as of floating-point operations: shown with a prefix of a thousand.
+    Count,
     /// Floating-point operations per second.
     FlopPerSecond,
     /// Instructions per second.

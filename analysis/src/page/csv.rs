@@ -69,7 +69,7 @@ fn head(column: &TableColumn) -> String {
 
 const fn symbol(unit: Unit) -> &'static str {
     match unit {
-        Unit::None => "",
+        Unit::None | Unit::Count => "",
         Unit::Ns | Unit::Instant => "ns",
         Unit::Bytes => "B",
         Unit::BytesPerSecond => "B/s",

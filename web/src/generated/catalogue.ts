@@ -3827,7 +3827,7 @@ export interface PageTiles {
 }
 
 /** How a number is shown. The number itself is exact, in the unit that its name says. */
-export type PageUnit = "none" | "ns" | "instant" | "bytes" | "bytes_per_second" | "flop_per_second" | "instructions_per_second" | "ratio" | "percent";
+export type PageUnit = "none" | "ns" | "instant" | "bytes" | "bytes_per_second" | "count" | "flop_per_second" | "instructions_per_second" | "ratio" | "percent";
 
 /** What the path runs through, by name. */
 export interface PathName {

@@ -63,7 +63,7 @@ fn operations(output: &HloOperations) -> Table {
         ("Memory", Unit::BytesPerSecond),
         ("FLOP/byte", Unit::None),
         ("Bound by", Unit::None),
-        ("FLOP", Unit::None),
+        ("FLOP", Unit::Count),
         ("Bytes", Unit::Bytes),
         ("Work from", Unit::None),
         ("Source", Unit::None),

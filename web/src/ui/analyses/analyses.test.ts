@@ -16,6 +16,8 @@ test.each<[PageCell, PageUnit, string]>([
   [60_391_234_567, "instant", "60.391235 s"],
   [1_000_000, "bytes", "1.00 MB"],
   [2.0e12, "bytes_per_second", "2.00 TB/s"],
+  [362, "count", "362"],
+  [32_715_571_200, "count", "32.72 G"],
   [9.89e14, "flop_per_second", "989.00 TFLOP/s"],
   [0.125, "ratio", "12.5 %"],
   [0.00012, "ratio", "0.012 %"],

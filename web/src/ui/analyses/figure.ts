@@ -34,6 +34,8 @@ export function figure(value: number, unit: PageUnit, decimals?: number | null):
       return inSteps(value, steps("B"));
     case "bytes_per_second":
       return inSteps(value, steps("B/s"));
+    case "count":
+      return inSteps(value, steps("")).trimEnd();
     case "flop_per_second":
       return inSteps(value, steps("FLOP/s"));
     case "instructions_per_second":
@@ -52,7 +54,7 @@ export function titleOf({ title, unit }: PageColumn): string {
 
 /** The head of a column in CSV: its name for programs, or its title with the unit. */
 export function csvHead({ name, title, unit }: PageColumn): string {
-  const symbol = { none: "", ns: "ns", instant: "ns", bytes: "B", bytes_per_second: "B/s", flop_per_second: "FLOP/s", instructions_per_second: "inst/s", ratio: "ratio", percent: "%" }[unit];
+  const symbol = { none: "", count: "", ns: "ns", instant: "ns", bytes: "B", bytes_per_second: "B/s", flop_per_second: "FLOP/s", instructions_per_second: "inst/s", ratio: "ratio", percent: "%" }[unit];
   return name !== "" ? name : symbol === "" || title.endsWith(")") ? title : `${title} (${symbol})`;
 }
 
