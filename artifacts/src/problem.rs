@@ -101,7 +101,9 @@ impl Problem {
             Self::NotCaptured => (
                 StatusCode::NOT_FOUND,
                 ArtifactReason::NotCaptured,
-                "The capture holds nothing of the kind: counters of kernels come of Nsight Compute.".into(),
+                "The capture holds nothing that this file is made of: counters of kernels come of Nsight Compute, flame graphs of GPU work or, with \
+                 weight=cpu, of ranges, operators and functions."
+                    .into(),
             ),
             Self::Request(error @ RequestError::Unknown { .. }) => {
                 (StatusCode::NOT_FOUND, ArtifactReason::NotFound, sentence(&error.to_string()))

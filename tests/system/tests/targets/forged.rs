@@ -42,6 +42,7 @@ async fn c1_an_agent_executes_nothing_that_a_container_names() -> Result<()> {
     let Some((cluster, nodes)) = Cluster::with_two_nodes().await? else {
         return Ok(());
     };
+    let _every_node = crate::EVERY_NODE.read().await;
     let namespace = cluster.namespace("forged").await?;
     for node in &nodes {
         forge(&namespace, &format!("on-{node}"), node).await?;

@@ -1,5 +1,5 @@
 //! Losing a node while it captures: the sessions end with the reason, nothing hangs, and the node comes back clean. The
-//! tests beside it have their pods on the other node.
+//! tests beside it have their pods on the other node, or wait until both are there.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -48,6 +48,7 @@ async fn a_lost_nodes_captures_end_with_the_reason_and_the_node_comes_back_clean
         identity(&namespace, "far").await?,
         identity(&namespace, "forgotten").await?,
     ];
+    let away = crate::EVERY_NODE.write().await;
     for (name, job) in [("both", "shared"), ("alone", "alone")] {
         let spec = json!({
             "target": { "podSelector": { "matchLabels": { "job": job } }, "maxPods": 2 },
@@ -75,6 +76,7 @@ async fn a_lost_nodes_captures_end_with_the_reason_and_the_node_comes_back_clean
     cable.put_back()?;
     let back = unix_ns()?;
     cluster.node_ready(&lost, true).await?;
+    drop(away);
     let reason = condition(&namespace, "both", "far", "Succeeded", "False").await?;
     ensure!(
         reason == "NodeLost",
