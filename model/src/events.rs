@@ -291,6 +291,11 @@ impl Events {
     }
 }
 
+/// A length as results have it.
+pub fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
 /// A stored index as a position. Every supported target has at least 32 bits of address space.
 pub fn index(at: u32) -> usize {
     usize::try_from(at).unwrap_or(usize::MAX)

@@ -113,6 +113,17 @@ pub fn approximate(value: u128) -> f64 {
     value as f64
 }
 
+/// The nearest whole number; 0 of what is negative or no number.
+#[allow(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "there is no TryFrom for it; the cast saturates"
+)]
+pub fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

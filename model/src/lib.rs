@@ -22,8 +22,8 @@ pub mod wire;
 pub use allocation::Allocation;
 pub use category::{Category, ColumnId, Width};
 pub use counter::CounterSeries;
-pub use events::{Column, Event, Events, NameDetail, Values, index};
-pub use figures::{Figures, approximate, figures_by_key};
+pub use events::{Column, Event, Events, NameDetail, Values, count, index};
+pub use figures::{Figures, approximate, figures_by_key, whole};
 pub use kernel_profile::{
     FocusMetric, Instances, KernelCode, KernelProfile, Metric, MetricValue, OpenRange, RuleKind, RuleResult, Scope,
     Speedup, ValueList,

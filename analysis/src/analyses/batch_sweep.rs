@@ -13,7 +13,7 @@ use crate::measures::coverage::Coverage;
 use crate::measures::exclusive_time::ratio;
 use crate::measures::pace::Pace;
 use crate::measures::work::{GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Timeline, approximate, index};
+use crate::model::{Category, ColumnId, Timeline, approximate, index, whole};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Bars, Page, Series, Table, Unit};
@@ -357,16 +357,6 @@ fn line(points: &[(u64, u64)]) -> Option<(f64, f64)> {
     });
     let further = above / below;
     (below > 0.0).then_some((mean_ns - further * mean_size, further))
-}
-
-#[allow(
-    clippy::as_conversions,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "there is no TryFrom for it; the cast saturates"
-)]
-fn whole(number: f64) -> u64 {
-    number.round() as u64
 }
 
 fn page(about: &str, result: &BatchSweepResult) -> Page {

@@ -19,7 +19,7 @@ use crate::measures::pool::{Allocator, Buffer, Pool, PoolKey, Release};
 use crate::measures::requester::{RequesterName, Requesters};
 use crate::measures::reuse::Reuse;
 use crate::measures::work::gpu_work_and;
-use crate::model::{Category, ColumnId, Timeline, approximate, index};
+use crate::model::{Category, ColumnId, Timeline, approximate, count, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Place};
@@ -252,10 +252,6 @@ impl BuffersResult {
             pools: pools.iter().map(of).collect(),
         }
     }
-}
-
-fn count(all: usize) -> u64 {
-    u64::try_from(all).unwrap_or(u64::MAX)
 }
 
 fn lifetimes(buffers: &[Buffer]) -> Vec<LifetimeClass> {

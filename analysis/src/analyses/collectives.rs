@@ -12,11 +12,12 @@ use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::collective::{Collective, CollectiveOperation, Collectives as Found, bytes_per_second};
 use crate::measures::coverage::Coverage;
+use crate::measures::exclusive_time::ratio;
 use crate::measures::gpu::Gpu;
 use crate::measures::interval::Intervals;
 use crate::measures::kernel_class::WorkClass;
 use crate::measures::work::GpuWork;
-use crate::model::{Category, Figures, Timeline, approximate};
+use crate::model::{Category, Figures, Timeline, approximate, count};
 use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Place};
@@ -415,15 +416,6 @@ pub(crate) fn median(figures: &Figures) -> f64 {
         approximate(figures.lower_median.into()),
         approximate(figures.upper_median.into()),
     )
-}
-
-/// A share, made of integers at the end; nothing of nothing.
-pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| approximate(part.into()) / approximate(whole.into()))
-}
-
-fn count(n: usize) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
 }
 
 fn narrow(total: u128) -> u64 {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
 use crate::measures::record::{Cells, Field, Kind, fields};
-use crate::model::{Category, Timeline};
+use crate::model::{Category, Timeline, count};
 use crate::needs::Needs;
 
 /// Events in the order of their starts.
@@ -134,10 +134,6 @@ impl Analysis for EventsAnalysis {
             events,
         })
     }
-}
-
-fn count(length: usize) -> u64 {
-    u64::try_from(length).unwrap_or(u64::MAX)
 }
 
 /// Of each category the places of the events that were asked for.

@@ -10,7 +10,7 @@ use crate::measures::exclusive_time::{BusyByClass, ExclusiveTime, ratio};
 use crate::measures::gpu::{Gpu, Window};
 use crate::measures::interval::Interval;
 use crate::measures::work::{GPU_WORK, GpuWork, NAMED_WORK};
-use crate::model::Timeline;
+use crate::model::{Timeline, count};
 use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::{Bars, Cell, Page, Place, Series, Table, Unit};
@@ -117,10 +117,6 @@ impl TimeOfGpu {
             parts,
         }
     }
-}
-
-fn count(n: usize) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
 }
 
 impl GpuTime {

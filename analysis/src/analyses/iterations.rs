@@ -18,7 +18,7 @@ use crate::measures::iteration::{
 };
 use crate::measures::kernel_class::WorkClass;
 use crate::measures::work::{GpuWork, Work};
-use crate::model::{Category, Timeline, approximate, index};
+use crate::model::{Category, Timeline, approximate, count, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
@@ -353,10 +353,6 @@ fn busy(work: &[Work]) -> BusyByClass {
 fn middle(mut values: Vec<u64>) -> Option<u64> {
     let place = values.len().checked_sub(1)? / 2;
     Some(*values.select_nth_unstable(place).1)
-}
-
-fn count(n: usize) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
 }
 
 impl IterationStatistics {

@@ -16,7 +16,7 @@ use crate::measures::exclusive_time::ratio;
 use crate::measures::interval::Interval;
 use crate::measures::iteration::{self, Assignment, IterateBy, IterationOptions, IterationSource, Iterations};
 use crate::measures::work::{GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Timeline, approximate, index};
+use crate::model::{Category, ColumnId, Timeline, approximate, count, index, whole};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
@@ -521,23 +521,9 @@ fn shared(given: f64, devices: &BTreeSet<DeviceKey>, peaks: &Peaks<'_>) -> Tally
     }
 }
 
-#[allow(
-    clippy::as_conversions,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "there is no TryFrom for it; the cast saturates"
-)]
-fn whole(number: f64) -> u64 {
-    number.round() as u64
-}
-
 fn device_of(timeline: &Timeline, row: u32) -> Option<DeviceKey> {
     let row = timeline.row(row)?;
     Some((row.capture, row.machine, row.device?))
-}
-
-fn count(n: usize) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

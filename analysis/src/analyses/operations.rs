@@ -25,7 +25,7 @@ use crate::input::Inputs;
 use crate::measures::enclosing::{LaunchedWork, Threads};
 use crate::measures::interval::{Interval, Intervals};
 use crate::measures::work::{GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Figures, RowMajor, Timeline, approximate, figures_by_key, index};
+use crate::model::{Category, ColumnId, Figures, RowMajor, Timeline, approximate, count, figures_by_key, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
@@ -510,10 +510,6 @@ fn not_captured(
         missing.push(NotCaptured::new("memory", reason));
     }
     missing
-}
-
-fn count(n: usize) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::input::Inputs;
 use crate::measures::kernel_figures::Figures;
 use crate::measures::kernel_name;
 use crate::measures::speed_of_light::{Limiter, SpeedOfLight};
-use crate::model::{Category, ColumnId, Events, KernelProfile, Timeline, approximate, index};
+use crate::model::{Category, ColumnId, Events, KernelProfile, Timeline, approximate, count, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Page, Place, Table, Unit};
@@ -206,10 +206,6 @@ fn profiled<'a>(report: &'a Timeline, name_contains: &str) -> Vec<(Shape<'a>, Ve
         }
     }
     all
-}
-
-fn count(number: usize) -> u64 {
-    u64::try_from(number).unwrap_or(u64::MAX)
 }
 
 fn of(first: &Timeline, second: &Timeline, params: &ProfiledInTimelineParams) -> JoinedKernels {

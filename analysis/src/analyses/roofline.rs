@@ -12,7 +12,7 @@ use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::kernel_figures::Figures;
 use crate::measures::roofline::{Bound, LaunchRoofline, MemoryLevel, Standing, WorkKind};
-use crate::model::{KernelProfile, Timeline};
+use crate::model::{KernelProfile, Timeline, count};
 use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
@@ -120,10 +120,6 @@ fn launches<'a>(timeline: &'a Timeline, name_contains: &str) -> Vec<(Identity<'a
         ((profile.name.as_str(), profile.grid, profile.block, order), profile)
     });
     launches.collect()
-}
-
-fn count(number: usize) -> u64 {
-    u64::try_from(number).unwrap_or(u64::MAX)
 }
 
 fn place(number: usize) -> u32 {

@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::collectives::{median, ratio};
+use super::collectives::median;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::collective::{CollectiveOperation, Collectives as Found, bytes_per_second};
-use crate::model::Figures;
+use crate::measures::exclusive_time::ratio;
+use crate::model::{Figures, count};
 use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Place};
@@ -261,10 +262,6 @@ fn rows(matched: &[Matched]) -> Vec<StragglerRow> {
     let mut rows: Vec<StragglerRow> = rows.collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.latency_ns));
     rows
-}
-
-fn count(n: usize) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::api_call::ApiCall;
 use crate::measures::coverage::Coverage;
+use crate::measures::exclusive_time::ratio;
 use crate::measures::holder::{ThreadKey, thread_of};
 use crate::measures::interval::{Interval, Intervals};
 use crate::measures::os_call::OsCall;
@@ -252,7 +253,7 @@ impl ThreadsResult {
             not_captured: not_captured(timeline),
             window_ns: window.len(),
             threads: u64::try_from(threads.len()).unwrap_or(u64::MAX),
-            mean_working_threads: super::collectives::ratio(working, window.len()),
+            mean_working_threads: ratio(working, window.len()),
             left_out: u64::try_from(threads.len().saturating_sub(limit)).unwrap_or(u64::MAX),
             rows: threads.into_iter().take(limit).map(|(row, _)| row).collect(),
             os_functions: os_functions(timeline, limit),
@@ -298,7 +299,7 @@ fn seen(timeline: &Timeline, window: Interval, thread: ThreadKey, rows: Vec<(u32
     found.waiting_ns = os.union(&gpu).len_ns();
     found.working_ns = working.len_ns();
     found.unrecorded_ns = window.len() - recorded.len_ns();
-    found.working_ratio = super::collectives::ratio(found.working_ns, window.len());
+    found.working_ratio = ratio(found.working_ns, window.len());
     (found, working)
 }
 
@@ -312,7 +313,7 @@ fn over_time(threads: &[Seen], window: Interval, params: ThreadsParams) -> (Vec<
     let charted = usize::try_from(params.charted).unwrap_or(usize::MAX);
     let utilisation = threads.iter().take(charted).map(|(row, working)| {
         let working = Coverage::of(working);
-        let share = |bin: &Interval| super::collectives::ratio(working.within(*bin), bin.len());
+        let share = |bin: &Interval| ratio(working.within(*bin), bin.len());
         ThreadUtilisation {
             process: row.process,
             thread: row.thread,

@@ -12,7 +12,7 @@ use crate::measures::iteration::{self, Assignment, Iteration, IterationOptions, 
 use crate::measures::kernel_name;
 use crate::measures::operation_name;
 use crate::measures::work::{GpuWork, Work};
-use crate::model::{Category, ColumnId, Events, LossReason, Timeline, index};
+use crate::model::{Category, ColumnId, Events, LossReason, Timeline, index, whole};
 use crate::page::Place;
 
 /// One of the captures.
@@ -321,15 +321,4 @@ fn tallies(events: &Events, places: impl Iterator<Item = usize>) -> Vec<(Tally, 
         tally.add(time.len());
     }
     found
-}
-
-/// A number of bytes that a series holds as a double.
-#[allow(
-    clippy::as_conversions,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "there is no TryFrom for it; a cast saturates"
-)]
-fn whole(value: f64) -> u64 {
-    value.round() as u64
 }

@@ -9,15 +9,11 @@ use super::result::{
 use super::{HloGraphParams, dot};
 use crate::measures::hlo_program::HloProgram;
 use crate::model::hlo::{Instruction, Module, Place};
-use crate::model::index;
+use crate::model::{count, index};
 use crate::not_captured::NotCaptured;
 
 /// Opcodes of what a fusion holds, in its text.
 const MOST_OPCODES: usize = 8;
-
-fn count(number: usize) -> u64 {
-    u64::try_from(number).unwrap_or(u64::MAX)
-}
 
 pub(super) fn fill(found: &mut HloGraph, chosen: &Chosen<'_>, params: &HloGraphParams) {
     let program = chosen.shown;

@@ -3,16 +3,12 @@
 use super::HloGraphAnalysis;
 use super::result::{HloGraph, HloGraphComputationKind};
 use crate::definition::Analysis;
-use crate::model::approximate;
+use crate::model::{approximate, count};
 use crate::page::{Bars, Page, Series, Table, Unit};
 
 /// Opcodes of the bars, and rows of tables that would be long.
 const BARS: usize = 20;
 const ROWS: usize = 100;
-
-fn count(number: usize) -> u64 {
-    u64::try_from(number).unwrap_or(u64::MAX)
-}
 
 pub(super) fn page(output: &HloGraph) -> Page {
     let title = if output.program.is_empty() {

@@ -51,8 +51,3 @@ pub(super) fn rounded(value: f64) -> Cell {
 pub(super) fn dimensions([x, y, z]: [u32; 3]) -> Cell {
     format!("{x:4} {y:4} {z:4}").into()
 }
-
-/// A length as results have it.
-pub(super) fn count(n: usize) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
-}

@@ -6,14 +6,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::gpu::{SHAPES, lacking};
-use super::heads::{Head, count, dimensions, plain, rounded, table, tenth};
+use super::heads::{Head, dimensions, plain, rounded, table, tenth};
 use super::kernel_names::{KERNELS_AND_RANGES, Kernels};
 use super::parameters::NsysKernelParams;
 use super::rounding::tenths;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
 use crate::measures::interval::Interval;
-use crate::model::{Category, ColumnId, Events, Timeline, figures_by_key, index};
+use crate::model::{Category, ColumnId, Events, Timeline, count, figures_by_key, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Page, Place};

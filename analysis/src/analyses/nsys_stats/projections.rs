@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::calls::style;
 use super::gpu::lacking;
-use super::heads::{count, plain, rounded, table, tenth};
+use super::heads::{plain, rounded, table, tenth};
 use super::parameters::NsysParams;
 use super::push_pop_trace::{MOST_LEVELS, number, stack_text};
 use crate::definition::{Analysis, AnalysisError, InputCount};
@@ -15,7 +15,7 @@ use crate::input::Inputs;
 use crate::measures::call_ranges;
 use crate::measures::range_tree::RangeTree;
 use crate::measures::work::{GPU_WORK, gpu_work_and};
-use crate::model::{Category, ColumnId, Events, Row, Timeline, approximate, index};
+use crate::model::{Category, ColumnId, Events, Row, Timeline, approximate, count, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Place};

@@ -5,12 +5,12 @@ use serde::Serialize;
 
 use super::calls::is_push_pop;
 use super::gpu::lacking;
-use super::heads::{count, plain, table};
+use super::heads::{plain, table};
 use super::parameters::NsysParams;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
 use crate::measures::range_tree::RangeTree;
-use crate::model::{Category, ColumnId, index};
+use crate::model::{Category, ColumnId, count, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Place};

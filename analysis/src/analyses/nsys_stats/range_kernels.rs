@@ -7,13 +7,13 @@ use serde::Serialize;
 
 use super::calls::style;
 use super::gpu::lacking;
-use super::heads::{count, plain, rounded, table, tenth};
+use super::heads::{plain, rounded, table, tenth};
 use super::kernel_names::{KERNELS_AND_RANGES, Kernels};
 use super::parameters::NsysRangeKernelParams;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
 use crate::measures::call_ranges;
-use crate::model::{Category, ColumnId, Events, Timeline, figures_by_key, index};
+use crate::model::{Category, ColumnId, Events, Timeline, count, figures_by_key, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::Page;

@@ -4,13 +4,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::gpu::{MEMORY, lacking};
-use super::heads::{count, plain, table, thousandth};
+use super::heads::{plain, table, thousandth};
 use super::parameters::NsysParams;
 use super::rounding::megabytes;
 use super::times::{Group, Grouping};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::model::{ColumnId, approximate, index};
+use crate::model::{ColumnId, approximate, count, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::Page;

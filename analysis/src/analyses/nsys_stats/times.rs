@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::heads::{Head, count, dimensions, plain, rounded, table, tenth};
+use super::heads::{Head, dimensions, plain, rounded, table, tenth};
 use super::rounding::percent;
-use crate::model::{Events, Figures, figures_by_key, index};
+use crate::model::{Events, Figures, count, figures_by_key, index};
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Page};
 use crate::summary::Statistics;

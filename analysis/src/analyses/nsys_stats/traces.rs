@@ -4,14 +4,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::gpu::lacking;
-use super::heads::{Head, count, describe, plain, table, thousandth};
+use super::heads::{Head, describe, plain, table, thousandth};
 use super::kernel_names::Kernels;
 use super::parameters::{NsysKernelParams, NsysParams};
 use super::rounding::megabytes;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
 use crate::measures::work::{GPU_WORK, gpu_work_and};
-use crate::model::{Category, ColumnId, Events, MemoryKind, Row, Timeline, approximate, index};
+use crate::model::{Category, ColumnId, Events, MemoryKind, Row, Timeline, approximate, count, index};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Page, Place};

@@ -11,7 +11,7 @@ use crate::measures::kernel_name::short;
 use crate::measures::operator_flops::{FlopFormula, input_bytes};
 use crate::measures::range_tree::innermost;
 use crate::measures::work::GpuWork;
-use crate::model::{Category, ColumnId, Events, KernelProfile, Timeline, approximate, index};
+use crate::model::{Category, ColumnId, Events, KernelProfile, Timeline, approximate, index, whole};
 use crate::page::Place;
 use crate::summary::profiled_kernels::duration_ns;
 
@@ -402,14 +402,4 @@ impl<'a> Counters<'a> {
             kernel.flops = mean(|of| of.flop_per_second).map(|rate| whole(rate * ns / 1e9));
         }
     }
-}
-
-#[allow(
-    clippy::as_conversions,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "there is no TryFrom for it; the cast saturates"
-)]
-fn whole(number: f64) -> u64 {
-    number.round() as u64
 }

@@ -9,7 +9,7 @@ use crate::measures::exclusive_time::ratio;
 use crate::measures::interval::{Interval, Intervals};
 use crate::measures::pace::Pace;
 use crate::measures::work::{GPU_WORK, GpuWork};
-use crate::model::{Category, Timeline, approximate, index};
+use crate::model::{Category, Timeline, approximate, count, index};
 use crate::not_captured::NotCaptured;
 use crate::page::Place;
 
@@ -307,8 +307,4 @@ fn cut<T>(list: &mut Vec<T>, limit: u32) -> u64 {
     let left_out = list.len().saturating_sub(index(limit));
     list.truncate(index(limit));
     count(left_out)
-}
-
-fn count(n: usize) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
 }
