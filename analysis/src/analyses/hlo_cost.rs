@@ -57,7 +57,8 @@ pub struct HloProgramCost {
     pub cost_analysis_flops: u64,
     /// `transcendentals` as `compiled.cost_analysis()` counts them.
     pub cost_analysis_transcendentals: u64,
-    /// `bytes` as `compiled.cost_analysis()` counts them, without its 8 bytes for each pointer of a tuple.
+    /// `bytes` as `compiled.cost_analysis()` counts them, without its 8 bytes for each pointer of a tuple; of what a gather in a fusion
+    /// takes from, the parts that it takes.
     pub cost_analysis_bytes: u64,
     /// How often it ran: as often as that of its operations outside of loops that ran most often; null where none was seen.
     pub runs: Option<u64>,

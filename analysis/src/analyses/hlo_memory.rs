@@ -134,7 +134,7 @@ const MOST_STEPS: usize = 100_000;
 
 impl Analysis for HloMemoryAnalysis {
     const NAME: &'static str = "hlo-memory";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "Memory of a compiled program (JAX, XLA) as its compiler planned it: lifetimes of values, the peak, and what is in it.";
     const GROUP: Group = Group::Operations;
     const INPUTS: InputCount = InputCount::One;

@@ -133,28 +133,28 @@ impl<'a> PlannedMemory<'a> {
             };
             self.steps.push(named);
             match event.kind {
-                HeapEventKind::Allocate => {
-                    let buffer = logical.get(&event.buffer).copied();
-                    let bytes = buffer.map_or(0, |buffer| buffer.bytes);
-                    let assigned = offsets.get(&event.buffer).copied();
-                    owner.insert(event.buffer, event.buffer);
-                    users.insert(event.buffer, (1, self.lives.len()));
-                    self.lives.push(Life {
-                        buffer,
-                        bytes,
-                        kind: use_of(allocation),
-                        begin: step,
-                        end: usize::MAX,
-                        allocation: allocation.index,
-                        offset: assigned.unwrap_or(0),
-                    });
-                    in_use = in_use.saturating_add(bytes);
-                }
-                HeapEventKind::Share => {
-                    let of = owner.get(&event.shared).copied().unwrap_or(event.shared);
-                    owner.insert(event.buffer, of);
-                    if let Some((count, _)) = users.get_mut(&of) {
+                HeapEventKind::Allocate | HeapEventKind::Share => {
+                    let memory = match event.kind {
+                        HeapEventKind::Share => owner.get(&event.shared).copied().unwrap_or(event.shared),
+                        _ => event.buffer,
+                    };
+                    owner.insert(event.buffer, memory);
+                    if let Some((count, _)) = users.get_mut(&memory) {
                         *count += 1;
+                    } else {
+                        // Memory may be shared with a value whose last use is over: it is used again from here on.
+                        users.insert(memory, (1, self.lives.len()));
+                        let bytes = logical.get(&memory).map_or(0, |buffer| buffer.bytes);
+                        self.lives.push(Life {
+                            buffer: logical.get(&event.buffer).copied(),
+                            bytes,
+                            kind: use_of(allocation),
+                            begin: step,
+                            end: usize::MAX,
+                            allocation: allocation.index,
+                            offset: offsets.get(&event.buffer).copied().unwrap_or(0),
+                        });
+                        in_use = in_use.saturating_add(bytes);
                     }
                 }
                 HeapEventKind::Free => {
@@ -334,6 +334,26 @@ mod tests {
         assert_eq!(there, [1, 4, 3]);
         let sum: u64 = memory.at(step).iter().map(|life| life.bytes).sum();
         assert_eq!(sum, peak);
+    }
+
+    #[test]
+    fn memory_that_is_shared_with_a_value_that_is_over_is_in_use_again() {
+        let mut plan = plan();
+        plan.traces[0].events = vec![
+            event(Allocate, 3, 0),
+            event(Free, 3, 0),
+            event(Share, 5, 3),
+            event(Allocate, 2, 0),
+            event(Free, 5, 0),
+            event(Free, 2, 0),
+        ];
+        let memory = PlannedMemory::of(&plan, 0);
+        assert_eq!(memory.in_use, [100, 140, 100, 140, 170, 130, 100]);
+        let (peak, step) = memory.peak();
+        assert_eq!((peak, step), (170, Some(3)));
+        let there = memory.at(step);
+        let there: Vec<u64> = there.iter().filter_map(|life| Some(life.buffer?.id)).collect();
+        assert_eq!(there, [1, 5, 2]);
     }
 
     #[test]

@@ -1,7 +1,6 @@
-//! Compiled programs of real captures, beside what XProf 2.23 (PyPI) says of them: its tool `hlo_stats`.
+//! Compiled programs of real captures, beside what XProf (PyPI) says of them; `xprof.rs` asks it of everything.
 
 use std::path::Path;
-use std::process::Command;
 
 use flopwatch_trace::model::Timeline;
 use serde_json::{Value, json};
@@ -75,13 +74,13 @@ fn operations_of_an_accelerator_have_the_work_that_xprof_gives() {
     assert_eq!(found["self_ns"], own);
 }
 
-/// What JAX says of a program, as `trace/tests/data/jax/model.py` prints it.
-struct Said {
-    flops: u64,
-    transcendentals: u64,
-    bytes: u64,
-    parameters: u64,
-    temporaries: u64,
+/// What JAX says of a program: `cost_analysis` and `memory_analysis`.
+pub(crate) struct Said {
+    pub(crate) flops: u64,
+    pub(crate) transcendentals: u64,
+    pub(crate) bytes: u64,
+    pub(crate) parameters: u64,
+    pub(crate) temporaries: u64,
 }
 
 /// The dump of a program of `model.py` that is kept beside it: jax 0.10.2 on a processor, with
@@ -91,12 +90,12 @@ fn kept(name: &str, stage: &str) -> Timeline {
     timeline_at(&folder.join(format!("{name}.{stage}_optimizations.hlo.pb")))
 }
 
-fn number(value: &Value) -> u64 {
+pub(crate) fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no whole number"))
 }
 
 /// Our count of a program's work and memory against JAX's own.
-fn equals_what_jax_says(name: &str, timeline: &Timeline, said: &Said) {
+pub(crate) fn equals_what_jax_says(name: &str, timeline: &Timeline, said: &Said) {
     let cost = analyze("hlo-cost", &Value::Null, &[timeline]);
     let cost = &cost["rows"][0];
     // XLA counts in floats of 32 bits, which have 24 digits; tables of tuples' pointers are bytes for it, 8 each.
@@ -113,8 +112,9 @@ fn equals_what_jax_says(name: &str, timeline: &Timeline, said: &Said) {
         "{name}"
     );
     let bytes = number(&cost["cost_analysis_bytes"]);
+    let pointers = said.bytes.checked_sub(bytes);
     assert!(
-        bytes <= said.bytes && said.bytes - bytes <= 128,
+        pointers.is_some_and(|pointers| pointers <= 256 && pointers.is_multiple_of(8)),
         "{name}: {bytes} bytes, of {}",
         said.bytes
     );
@@ -166,55 +166,8 @@ fn counted_work_and_memory_equal_what_jax_says_of_its_programs() {
     assert_eq!(number(&cost["rows"][0]["flops"]), 10 * 2 * 64 * 64 * 64);
 }
 
-/// The same with the JAX of this machine: `FLOPWATCH_PYTHON` names a Python that has it; without it the one on the PATH is asked.
-#[test]
-fn counted_work_and_memory_equal_what_the_jax_of_this_machine_says() {
-    let python = std::env::var_os("FLOPWATCH_PYTHON").unwrap_or_else(|| "python3".into());
-    let has_jax = Command::new(&python).args(["-c", "import jax"]).output();
-    if !has_jax.is_ok_and(|output| output.status.success()) {
-        println!("skipped: no Python with jax on this machine (set FLOPWATCH_PYTHON to one)");
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let flags = "--xla_dump_to=. --xla_dump_hlo_as_proto --xla_dump_hlo_module_re=jit_(step|convolve|loop)";
-    let output = Command::new(&python)
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/jax/model.py"))
-        .current_dir(folder.path())
-        .env("XLA_FLAGS", flags)
-        .env("JAX_PLATFORMS", "cpu")
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let printed = String::from_utf8(output.stdout).unwrap();
-    let files: Vec<String> = folder
-        .path()
-        .read_dir()
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    let mut programs = 0;
-    for line in printed.lines() {
-        let words: Vec<&str> = line.split(' ').collect();
-        let said = |at: usize| words[at].parse().unwrap();
-        let said = Said {
-            flops: said(1),
-            transcendentals: said(2),
-            bytes: said(3),
-            parameters: said(4),
-            temporaries: said(6),
-        };
-        let is_it = |file: &&String| {
-            file.contains(&format!("jit_{}.", words[0])) && file.ends_with("after_optimizations.hlo.pb")
-        };
-        let file = files.iter().find(is_it).unwrap();
-        equals_what_jax_says(words[0], &timeline_at(&folder.path().join(file)), &said);
-        programs += 1;
-    }
-    assert_eq!(programs, SAID.len(), "{printed}");
-}
-
 /// MiB of XProf's memory viewer as bytes.
-fn mib(value: f64) -> u64 {
+pub(crate) fn mib(value: f64) -> u64 {
     format!("{:.0}", value * 1_048_576.0).parse().unwrap()
 }
 
@@ -258,29 +211,6 @@ fn memory_is_in_use_as_the_memory_viewer_of_xprof_has_it() {
     for (name, peak) in [("step", 1.880_920_410_156_25), ("loop", 0.062_515_258_789_062_5)] {
         let memory = analyze("hlo-memory", &Value::Null, &[&kept(name, "after")]);
         assert_eq!(number(&memory["peak_bytes"]), mib(peak), "{name}");
-    }
-}
-
-#[test]
-fn planned_memory_of_devices_is_that_of_xprof() {
-    for (capture, program, peak, instruction) in [
-        (
-            "tracelens-jax/jax_conv_minimal_08.xplane.pb",
-            "jit_forward_3d_conv",
-            1_104.492_187_5,
-            "cudnn-conv.1",
-        ),
-        (
-            "xprof/tpu_inference_2.xplane.pb",
-            "jit_f",
-            20_480.000_030_517_578,
-            "broadcast_add_fusion.2",
-        ),
-    ] {
-        let Some(timeline) = timeline(capture) else { return };
-        let memory = analyze("hlo-memory", &json!({"program": program}), &[&timeline]);
-        assert_eq!(number(&memory["peak_bytes"]), mib(peak), "{program}");
-        assert_eq!(memory["peak_instruction"], instruction);
     }
 }
 

@@ -14,6 +14,7 @@ mod compile;
 mod flame;
 mod hlo;
 mod host;
+mod jax;
 mod memory;
 #[allow(dead_code, reason = "the suite of the readers uses all of it")]
 #[path = "../suite/nsys.rs"]
@@ -24,3 +25,4 @@ mod peers;
 mod profiled;
 mod steps;
 mod time;
+mod xprof;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::captures::{analyze, timeline, timeline_at};
 use crate::nsys;
 
-fn pool<'a>(result: &'a Value, memory: &str) -> &'a Value {
+pub(crate) fn pool<'a>(result: &'a Value, memory: &str) -> &'a Value {
     let pools = result["pools"].as_array().unwrap();
     pools.iter().find(|pool| pool["memory"] == memory).unwrap()
 }
@@ -252,7 +252,7 @@ fn fields(message: &[u8]) -> Vec<(u8, &[u8])> {
 }
 
 /// `go tool pprof -top`: flat and cumulative bytes by function. Python's `<module>` would lose its name without the setting.
-fn top(arguments: &[&Path]) -> Option<BTreeMap<String, (i64, i64)>> {
+pub(crate) fn top(arguments: &[&Path]) -> Option<BTreeMap<String, (i64, i64)>> {
     let settings = [
         "-top",
         "-unit=B",
@@ -280,7 +280,7 @@ fn top(arguments: &[&Path]) -> Option<BTreeMap<String, (i64, i64)>> {
     Some(functions.filter(|(_, bytes)| *bytes != (0, 0)).collect())
 }
 
-fn functions(result: &Value) -> BTreeMap<String, (i64, i64)> {
+pub(crate) fn functions(result: &Value) -> BTreeMap<String, (i64, i64)> {
     let functions = result["functions"].as_array().unwrap().iter();
     let functions = functions.map(|of| {
         let bytes = |name: &str| of[name].as_i64().unwrap();

@@ -16,7 +16,8 @@ pub struct Requirements {
 }
 
 /// The requirements of that name; `uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
-/// NAME.in -o NAME.txt` locks them anew.
+/// NAME.in -o NAME.txt` locks them anew, with `--override NAME.override` where there is one: it leaves out packages that others ask
+/// for and no test needs.
 #[macro_export]
 macro_rules! requirements {
     ($name:literal) => {
@@ -65,6 +66,8 @@ impl Requirements {
                     "install",
                     "--quiet",
                     "--only-binary=:all:",
+                    // The file has all that is wanted of what its packages ask for.
+                    "--no-deps",
                     "--require-hashes",
                     "-r",
                 ])
