@@ -5,10 +5,10 @@
 //! a secret is refused: it has no room for what would stand in its place.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::limits::ReadLimits;
+use crate::limits::{ReadLimits, read_at_most};
 use crate::model::hlo;
 use crate::model::{Capture, Program, Source};
 use crate::redact;
@@ -60,14 +60,11 @@ pub enum ReadError {
 pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
     let path = path.to_owned();
     let limit = MOST_BYTES.min(limits.max_text_bytes);
-    let mut proto = Vec::new();
-    let file = File::open(&path).and_then(|file| file.take(limit.saturating_add(1)).read_to_end(&mut proto));
-    if let Err(source) = file {
-        return Err(ReadError::Open { path, source });
-    }
-    if u64::try_from(proto.len()).unwrap_or(u64::MAX) > limit {
-        return Err(ReadError::TooLong { path, limit });
-    }
+    let proto = match File::open(&path).and_then(|file| read_at_most(file, limit)) {
+        Ok(Some(proto)) => proto,
+        Ok(None) => return Err(ReadError::TooLong { path, limit }),
+        Err(source) => return Err(ReadError::Open { path, source }),
+    };
     if redact::redact(&String::from_utf8_lossy(&proto)).1 > 0 {
         return Err(ReadError::Secret { path });
     }

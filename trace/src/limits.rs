@@ -1,5 +1,6 @@
 //! Bounds on what a foreign file may make a reader hold.
 
+use std::io::{self, Read};
 use std::time::Duration;
 
 /// Bounds on what a file may make a reader hold and do. The defaults fit a child process with about 8 GiB.
@@ -32,5 +33,40 @@ impl Default for ReadLimits {
             max_rows: 1 << 20,
             max_query_time: Duration::from_mins(5),
         }
+    }
+}
+
+/// All bytes of `source`, or `None` where it holds more than `limit` of them.
+pub(crate) fn read_at_most(source: impl Read, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    source.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    let fits = u64::try_from(bytes.len()).is_ok_and(|length| length <= limit);
+    Ok(fits.then_some(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_of_as_many_bytes_as_the_limit_is_read() {
+        assert_eq!(
+            read_at_most(b"four".as_slice(), 4).unwrap().as_deref(),
+            Some(b"four".as_slice())
+        );
+        assert_eq!(
+            read_at_most(b"".as_slice(), 0).unwrap().as_deref(),
+            Some(b"".as_slice())
+        );
+        assert_eq!(
+            read_at_most(b"all".as_slice(), u64::MAX).unwrap().as_deref(),
+            Some(b"all".as_slice())
+        );
+    }
+
+    #[test]
+    fn a_source_that_holds_more_is_not_read_further() {
+        assert_eq!(read_at_most(io::repeat(7), 4).unwrap(), None);
+        assert_eq!(read_at_most(b"f".as_slice(), 0).unwrap(), None);
     }
 }

@@ -13,10 +13,10 @@ mod table;
 mod unit;
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::limits::ReadLimits;
+use crate::limits::{ReadLimits, read_at_most};
 use crate::model::Capture;
 use crate::version::Version;
 use crate::wire::Damage;
@@ -85,18 +85,9 @@ pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
     };
     let file = File::open(path).map_err(open_error)?;
     let limit = limits.max_text_bytes.min(LONGEST);
-    let mut bytes = Vec::new();
-    file.take(limit.saturating_add(1))
-        .read_to_end(&mut bytes)
-        .map_err(open_error)?;
-    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > limit {
-        let path = path.to_owned();
-        return Err(ReadError::TooMany {
-            path,
-            what: "bytes",
-            limit,
-        });
-    }
+    let Some(bytes) = read_at_most(file, limit).map_err(open_error)? else {
+        return Err(Failure::TooMany { what: "bytes", limit }.at(path));
+    };
     let mut profiles = Profiles::new(limits);
     let mut version = None;
     let added = if bytes.starts_with(REPORT) {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 
-use crate::limits::ReadLimits;
+use crate::limits::{ReadLimits, read_at_most};
 use crate::model::{Capture, StackProfile};
 use crate::wire::{Damage, Message};
 use table::Table;
@@ -47,7 +47,7 @@ pub enum ReadError {
     Damaged {
         /// Path of the profile.
         path: PathBuf,
-        /// Where.
+        /// Where, in bytes from the begin of the profile, inflated.
         offset: usize,
     },
     /// Something in it refers to what it does not hold.
@@ -104,22 +104,15 @@ pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
         source,
     };
     let limit = limits.max_text_bytes.min(LONGEST);
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(open_error)?;
-    file.take(limit.saturating_add(1))
-        .read_to_end(&mut bytes)
-        .map_err(open_error)?;
-    let is_too_long = |bytes: &[u8]| u64::try_from(bytes.len()).unwrap_or(u64::MAX) > limit;
     let too_long = || Failure::TooMany { what: "bytes", limit }.at(path);
-    if is_too_long(&bytes) {
-        return Err(too_long());
-    }
+    let file = File::open(path).map_err(open_error)?;
+    let mut bytes = read_at_most(file, limit).map_err(open_error)?.ok_or_else(too_long)?;
     if bytes.starts_with(GZIP) {
         let mut inflated = Vec::new();
         let read = MultiGzDecoder::new(bytes.as_slice())
             .take(limit.saturating_add(1))
             .read_to_end(&mut inflated);
-        if is_too_long(&inflated) {
+        if u64::try_from(inflated.len()).unwrap_or(u64::MAX) > limit {
             return Err(too_long());
         }
         if read.is_err() {

@@ -21,10 +21,10 @@ mod plane;
 mod program;
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::limits::ReadLimits;
+use crate::limits::{ReadLimits, read_at_most};
 use crate::model::Capture;
 use crate::wire::{Damage, Message};
 use fill::Fill;
@@ -82,18 +82,10 @@ pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
         source,
     };
     let limit = limits.max_text_bytes.min(LONGEST);
-    let mut bytes = Vec::new();
     let file = File::open(path).map_err(open_error)?;
-    file.take(limit.saturating_add(1))
-        .read_to_end(&mut bytes)
-        .map_err(open_error)?;
-    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > limit {
-        return Err(ReadError::TooMany {
-            path: path.to_owned(),
-            what: "bytes",
-            limit,
-        });
-    }
+    let Some(bytes) = read_at_most(file, limit).map_err(open_error)? else {
+        return Err(Failure::TooMany { what: "bytes", limit }.at(path));
+    };
     space(&bytes, limits).map_err(|failure| failure.at(path))
 }
 
