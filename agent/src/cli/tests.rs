@@ -1,0 +1,113 @@
+use clap::CommandFactory;
+
+use super::*;
+
+#[test]
+fn the_command_line_is_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn sizes_are_read_with_and_without_units() {
+    for (text, expected) in [
+        ("0", Some(0)),
+        ("2147483648", Some(1 << 31)),
+        ("2GiB", Some(1 << 31)),
+        ("512 MiB", Some(1 << 29)),
+    ] {
+        assert_eq!(bytes(text).ok(), expected, "{text}");
+    }
+    for text in ["", "GiB", "2GB", "-1", "1.5GiB", "99999999999TiB"] {
+        assert!(bytes(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_conversion_has_a_bound_in_time_and_overwrites_only_when_told() {
+    let convert = |more: &[&str]| {
+        let line = ["flopwatch-agent", "convert", "in.sqlite", "out.h5"];
+        match Cli::try_parse_from(line.iter().chain(more)).map(|cli| cli.command) {
+            Ok(Command::Convert(arguments)) => Some(arguments),
+            _ => None,
+        }
+    };
+    let plain = convert(&[]).unwrap();
+    assert_eq!(
+        (plain.force, plain.source.timeout, plain.session_id),
+        (false, 600, None)
+    );
+    assert!(convert(&["--force"]).unwrap().force);
+    assert!(convert(&["--timeout", "0"]).is_none());
+}
+
+#[test]
+fn what_stands_behind_the_dashes_is_the_command() {
+    let cli = Cli::try_parse_from([
+        "flopwatch-agent",
+        "record",
+        "-d",
+        "5",
+        "--",
+        "program",
+        "--duration",
+        "9",
+    ])
+    .unwrap();
+    let Command::Record(arguments) = cli.command else {
+        panic!("not record")
+    };
+    assert_eq!(arguments.duration, Some(5));
+    assert_eq!(arguments.command, ["program", "--duration", "9"]);
+    assert!(Cli::try_parse_from(["flopwatch-agent", "record", "-d", "0", "--", "program"]).is_err());
+    assert!(Cli::try_parse_from(["flopwatch-agent", "record"]).is_err());
+}
+
+#[test]
+fn reports_are_named_as_clients_know_them() {
+    for (name, is_json) in [
+        ("flame", true),
+        ("timeline", false),
+        ("hta", true),
+        ("memory", false),
+        ("compile", true),
+    ] {
+        let mut line = vec!["flopwatch-agent", name, "trace.json", "-o", "out"];
+        line.extend(is_json.then_some("--json"));
+        let cli = Cli::try_parse_from(line).unwrap();
+        let (Command::Flame(arguments)
+        | Command::Timeline(arguments)
+        | Command::Hta(arguments)
+        | Command::Memory(arguments)
+        | Command::Compile(arguments)) = cli.command
+        else {
+            panic!("{name} is no report")
+        };
+        assert_eq!(
+            (arguments.json, arguments.output),
+            (is_json, Some(PathBuf::from("out")))
+        );
+    }
+}
+
+#[test]
+fn the_daemon_set_command_line_is_understood() {
+    let line = [
+        "flopwatch-agent",
+        "run",
+        "--log-format=json",
+        "--log-level=info",
+        "--cgroup-root=/host/sys/fs/cgroup",
+        "--data-dir=/var/lib/flopwatch",
+        "--tools-dir=/opt/nsys",
+        "--tls-dir=/etc/flopwatch/tls",
+        "--max-captures=2",
+        "--max-capture-bytes=2147483648",
+        "--min-free-bytes=1073741824",
+        "--min-free-percent=15",
+        "--node-name=n",
+        "--namespace=flopwatch-system",
+        "--pod-name=flopwatch-agent-x",
+        "--advertise-address=10.0.0.1",
+    ];
+    Cli::try_parse_from(line).unwrap();
+}
