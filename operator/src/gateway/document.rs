@@ -19,6 +19,12 @@ use crate::gateway::progress::Notice;
 /// The path that stands for those of all analyses.
 const TEMPLATE: &str = "/api/profiling/session/{id}/analyses/{name}";
 
+/// Where an operation names the analysis that it runs: it takes the parameters of that and answers with its result in each of its forms.
+const RUNS: &str = "x-analysis";
+
+/// Where an operation names the analysis whose result it answers with, as JSON.
+const ANSWERS: &str = "x-result";
+
 /// The name of a page among the components.
 const PAGE: &str = "AnalysisPage";
 
@@ -101,8 +107,10 @@ pub(super) fn complete(declared: &utoipa::openapi::OpenApi) -> Result<String, se
     schemas.named.insert(PAGE.to_owned(), page);
     let mut paths = Map::new();
     for (path, item) in &declared.paths.paths {
-        let item = serde_json::to_value(item)?;
+        let mut item = serde_json::to_value(item)?;
         if path != TEMPLATE {
+            let operations = item.as_object_mut().into_iter().flat_map(Map::values_mut);
+            operations.for_each(|operation| resolve(operation, &mut schemas));
             paths.insert(path.clone(), item);
             continue;
         }
@@ -124,6 +132,26 @@ pub(super) fn complete(declared: &utoipa::openapi::OpenApi) -> Result<String, se
         },
         "security": &declared.security,
     })))
+}
+
+/// Writes into an operation that names an analysis what is defined with that.
+fn resolve(operation: &mut Value, schemas: &mut Schemas) {
+    let Value::Object(operation) = operation else {
+        return;
+    };
+    let mut of = |member| catalogue::find(operation.remove(member)?.as_str()?);
+    let (runs, answers) = (of(RUNS), of(ANSWERS));
+    if let (Some(definition), Some(Value::Array(parameters))) = (runs, operation.get_mut("parameters")) {
+        parameters.extend(parameters_of(definition, schemas));
+    }
+    let content = match (runs, answers) {
+        (Some(definition), _) => result_of(definition, schemas),
+        (None, Some(definition)) => json!({definition.media_type(): {"schema": schema_of(definition, schemas)}}),
+        (None, None) => return,
+    };
+    if let Some(found) = operation.get_mut("responses").and_then(|all| all.get_mut("200")) {
+        found["content"] = content;
+    }
 }
 
 /// The path of an analysis: the template with its words, its parameters and its result.
@@ -150,9 +178,9 @@ fn path_of(definition: &Definition, mut item: Value, schemas: &mut Schemas) -> V
     item
 }
 
-/// The content of a result.
-fn result_of(definition: &Definition, schemas: &mut Schemas) -> Value {
-    let schema = match definition.result {
+/// The schema of a result.
+fn schema_of(definition: &Definition, schemas: &mut Schemas) -> Value {
+    match definition.result {
         ResultType::Json { schema } => {
             let name = component(definition.name);
             let schema = hoist(&name, schema().to_value(), schemas);
@@ -160,8 +188,13 @@ fn result_of(definition: &Definition, schemas: &mut Schemas) -> Value {
             json!({"$ref": format!("#/components/schemas/{name}")})
         }
         ResultType::File { .. } => json!({}),
-    };
+    }
+}
+
+/// The content of a result, in each of its forms.
+fn result_of(definition: &Definition, schemas: &mut Schemas) -> Value {
     let mut content = Map::new();
+    let schema = schema_of(definition, schemas);
     content.insert(definition.media_type().to_owned(), json!({"schema": schema}));
     for media_type in definition.formats().iter().filter_map(|format| format.media_type()) {
         let schema = if media_type.ends_with("json") {
@@ -267,6 +300,67 @@ fn turn(name: &str, schema: &mut Value) {
 mod tests {
     use super::*;
 
+    fn document() -> Value {
+        serde_json::from_str(&crate::gateway::openapi().unwrap()).unwrap()
+    }
+
+    /// A part of the document, or what it refers to.
+    fn resolved<'a>(document: &'a Value, part: &'a Value) -> &'a Value {
+        let target = part["$ref"].as_str().and_then(|target| target.strip_prefix('#'));
+        target.map_or(part, |target| document.pointer(target).unwrap())
+    }
+
+    /// The content of an operation's answer.
+    fn content<'a>(document: &'a Value, operation: &'a Value) -> &'a Value {
+        &resolved(document, &operation["responses"]["200"])["content"]
+    }
+
+    fn parameters<'a>(document: &'a Value, operation: &'a Value) -> Vec<&'a Value> {
+        let parameters = operation["parameters"].as_array().unwrap().iter();
+        parameters.map(|one| resolved(document, one)).collect()
+    }
+
+    #[test]
+    fn a_path_that_answers_with_the_result_of_an_analysis_has_its_schema_and_its_parameters() {
+        let document = document();
+        let of_catalogue = |name: &str| &document["paths"][TEMPLATE.replace("{name}", name)]["get"];
+        for (path, name) in [
+            ("timeline", "profiler-timeline"),
+            ("kernels", "profiler-kernels"),
+            ("hta", "profiler-hta"),
+            ("compile", "profiler-compile"),
+            ("memory", "profiler-memory"),
+            ("flame", "flame-graph"),
+        ] {
+            let operation = &document["paths"][format!("/api/profiler/{path}")]["get"];
+            let analysis = of_catalogue(name);
+            let body = content(&document, operation);
+            assert!(body["application/json"]["schema"]["$ref"].is_string(), "{path}: {body}");
+            assert_eq!(body, content(&document, analysis), "{path}");
+            let known = parameters(&document, operation);
+            for wanted in parameters(&document, analysis) {
+                let is_known = known.iter().filter(|one| one["name"] == wanted["name"]).count() == 1;
+                assert!(is_known || wanted["in"] == "path", "{path} takes {}", wanted["name"]);
+            }
+        }
+        let kernels = content(&document, &document["paths"]["/api/profiling/kernels/{id}"]["get"]);
+        let analysis = content(&document, of_catalogue("profiled-kernels"));
+        assert_eq!(kernels, &json!({"application/json": analysis["application/json"]}));
+    }
+
+    #[test]
+    fn every_answer_to_get_names_its_body() {
+        let document = document();
+        for (path, item) in document["paths"].as_object().unwrap() {
+            let operation = item.get("get").filter(|get| get["responses"].get("200").is_some());
+            let body = operation.map(|operation| content(&document, operation));
+            let is_named = body.is_none_or(|body| body.as_object().is_some_and(|body| !body.is_empty()));
+            assert!(is_named, "{path}");
+        }
+        let text = document.to_string();
+        assert!(!text.contains(RUNS) && !text.contains(ANSWERS));
+    }
+
     #[test]
     fn every_reference_of_the_document_leads_somewhere() {
         fn references(value: &Value, found: &mut Vec<String>) {
@@ -279,7 +373,7 @@ mod tests {
                 _ => {}
             }
         }
-        let document: Value = serde_json::from_str(&crate::gateway::openapi().unwrap()).unwrap();
+        let document = document();
         let mut found = Vec::new();
         references(&document, &mut found);
         let repeated = found.iter().filter(|target| target.contains("/AnalysisType")).count();
@@ -300,12 +394,8 @@ mod tests {
             assert_eq!(operation["summary"], definition.about, "{path}");
             let schema = (definition.parameters)().to_value();
             let known = schema["properties"].as_object().map_or(0, Map::len);
-            let named: Vec<_> = operation["parameters"].as_array().unwrap().iter().collect();
-            let resolved = |one: &Value| {
-                let target = one["$ref"].as_str().and_then(|target| target.strip_prefix('#'));
-                target.map_or_else(|| one.clone(), |target| document.pointer(target).unwrap().clone())
-            };
-            let of_query = named.iter().filter(|one| resolved(one)["in"] == "query").count();
+            let named = parameters(&document, operation);
+            let of_query = named.iter().filter(|one| one["in"] == "query").count();
             let others = usize::from(definition.inputs != InputCount::One);
             assert_eq!(
                 of_query,

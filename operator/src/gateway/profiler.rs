@@ -146,7 +146,7 @@ impl Asked {
 
 /// `total_time_us`, `cpu_active_time_us`, `gpu_active_time_us` and `overlap_time_us`: the analysis `profiler-timeline`, with its parameters.
 #[utoipa::path(method(get, head), path = "/api/profiler/timeline", tag = "analyses",
-    params(ProfilerQuery, TransferHeaders),
+    params(ProfilerQuery, TransferHeaders), extensions(("x-analysis" = json!("profiler-timeline"))),
     responses((status = 200), (status = 206, description = "A part of it."), OfCapture, Transfer))]
 pub(crate) async fn profiler_timeline(asked: Asked) -> Result<Response<Body>, Problem> {
     asked.answer("profiler-timeline").await
@@ -154,7 +154,7 @@ pub(crate) async fn profiler_timeline(asked: Asked) -> Result<Response<Body>, Pr
 
 /// `kernels`, each with `name` and `cuda_time_us`: the analysis `profiler-kernels`, with its parameters.
 #[utoipa::path(method(get, head), path = "/api/profiler/kernels", tag = "analyses",
-    params(ProfilerQuery, TransferHeaders),
+    params(ProfilerQuery, TransferHeaders), extensions(("x-analysis" = json!("profiler-kernels"))),
     responses((status = 200), (status = 206, description = "A part of it."), OfCapture, Transfer))]
 pub(crate) async fn profiler_kernels(asked: Asked) -> Result<Response<Body>, Problem> {
     asked.answer("profiler-kernels").await
@@ -162,7 +162,7 @@ pub(crate) async fn profiler_kernels(asked: Asked) -> Result<Response<Body>, Pro
 
 /// `gpu_idle_time_pct`, `compute_time_pct`, `communication_time_pct`, `top_kernels`, `recommendations` and `bottlenecks`: the analysis `profiler-hta`.
 #[utoipa::path(method(get, head), path = "/api/profiler/hta", tag = "analyses",
-    params(ProfilerQuery, TransferHeaders),
+    params(ProfilerQuery, TransferHeaders), extensions(("x-analysis" = json!("profiler-hta"))),
     responses((status = 200), (status = 206, description = "A part of it."), OfCapture, Transfer))]
 pub(crate) async fn profiler_hta(asked: Asked) -> Result<Response<Body>, Problem> {
     asked.answer("profiler-hta").await
@@ -171,7 +171,7 @@ pub(crate) async fn profiler_hta(asked: Asked) -> Result<Response<Body>, Problem
 /// `speedup` (null without an eager capture beside), `compile_time_ms`, `graph_breaks`, `total_graph_breaks`, `fusion_ratio`, `ops_before_fusion`,
 /// `ops_after_fusion` and `recommendations`: the analysis `profiler-compile`. `with=SESSION_ID/CAPTURE` names a capture of the eager program.
 #[utoipa::path(method(get, head), path = "/api/profiler/compile", tag = "analyses",
-    params(ProfilerQuery, TransferHeaders),
+    params(ProfilerQuery, TransferHeaders), extensions(("x-analysis" = json!("profiler-compile"))),
     responses((status = 200), (status = 206, description = "A part of it."), OfCapture, Transfer))]
 pub(crate) async fn profiler_compile(asked: Asked) -> Result<Response<Body>, Problem> {
     asked.answer("profiler-compile").await
@@ -179,7 +179,7 @@ pub(crate) async fn profiler_compile(asked: Asked) -> Result<Response<Body>, Pro
 
 /// `points`, each with `time_ms` and `allocated_mb`, `peak_allocated_mb` and `peak_time_ms`: the analysis `profiler-memory`, with its parameters.
 #[utoipa::path(method(get, head), path = "/api/profiler/memory", tag = "analyses",
-    params(ProfilerQuery, TransferHeaders),
+    params(ProfilerQuery, TransferHeaders), extensions(("x-analysis" = json!("profiler-memory"))),
     responses((status = 200), (status = 206, description = "A part of it."), OfCapture, Transfer))]
 pub(crate) async fn profiler_memory(asked: Asked) -> Result<Response<Body>, Problem> {
     asked.answer("profiler-memory").await
@@ -188,7 +188,7 @@ pub(crate) async fn profiler_memory(asked: Asked) -> Result<Response<Body>, Prob
 /// The flame graph of GPU time, or of CPU time with `weight=cpu`: the analysis `flame-graph`, with its parameters, of which clients know
 /// `min_duration_us`, `max_depth` and `group_small_kernels`. As JSON it is what d3-flame-graph draws; `format=html` is a page of its own.
 #[utoipa::path(method(get, head), path = "/api/profiler/flame", tag = "analyses",
-    params(ProfilerQuery, TransferHeaders),
+    params(ProfilerQuery, TransferHeaders), extensions(("x-analysis" = json!("flame-graph"))),
     responses((status = 200), (status = 206, description = "A part of it."), OfCapture, Transfer))]
 pub(crate) async fn profiler_flame(asked: Asked) -> Result<Response<Body>, Problem> {
     asked.answer("flame-graph").await

@@ -497,7 +497,7 @@ async fn timeline(
 /// The launches that Nsight Compute measured: the result of the analysis `profiled-kernels`, also under the name `kernels.json`. A capture without
 /// any answers 404 with the reason `NotCaptured`.
 #[utoipa::path(method(get, head), path = "/api/profiling/kernels/{id}", tag = "artifacts",
-    params(SessionPath, CaptureQuery, TransferHeaders),
+    params(SessionPath, CaptureQuery, TransferHeaders), extensions(("x-result" = json!("profiled-kernels"))),
     responses(
         (status = 200),
         (status = 206, description = "A part of it."),
