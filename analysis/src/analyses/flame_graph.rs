@@ -186,23 +186,20 @@ pub(crate) fn missing(timeline: &Timeline, params: &FlameParams) -> Vec<NotCaptu
     let unless = |categories: &[Category], what| NotCaptured::unless_any(capture, categories, what);
     let stacks = params.stacks.categories(params.weight);
     let missing = match params.weight {
-        FlameWeight::Cpu => [unless(stacks, "time of the CPU"), None],
+        FlameWeight::Cpu => [unless(stacks, "time of the CPU"), None, None],
         FlameWeight::Gpu => {
-            let work = gpu_work_and![Category::DeviceOp];
+            // Where operations are on no stream, as on TPUs, no call launches them.
             let has_streams = GPU_WORK.iter().any(|category| capture.captured.contains(category));
+            let unless_of_streams =
+                |categories: &[Category], what| has_streams.then(|| unless(categories, what)).flatten();
             [
-                unless(work, "time of GPUs"),
-                has_streams
-                    .then(|| unless(stacks, "stacks of GPU operations"))
-                    .flatten(),
+                unless(gpu_work_and![Category::DeviceOp], "time of GPUs"),
+                unless_of_streams(stacks, "stacks of GPU operations"),
+                unless_of_streams(&[Category::CudaApi], "the calls that launched GPU operations"),
             ]
         }
     };
-    let calls = (params.weight == FlameWeight::Gpu && !capture.captured.contains(&Category::CudaApi))
-        .then(|| GPU_WORK.iter().any(|category| capture.captured.contains(category)))
-        .filter(|has_streams| *has_streams)
-        .and_then(|_| unless(&[Category::CudaApi], "the calls that launched GPU operations"));
-    missing.into_iter().flatten().chain(calls).collect()
+    missing.into_iter().flatten().collect()
 }
 
 /// The flame graph of a capture, and what went into it.

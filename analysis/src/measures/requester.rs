@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::measures::holder::{Question, innermost, row_on};
 use crate::measures::interval::Interval;
 use crate::model::{Allocation, Category, Events, Timeline, Track, index};
+use crate::page::{Cell, Unit};
 
 /// Categories that [`Requesters::of`] reads; rows, names and correlations are needed too.
 pub const REQUESTER_CATEGORIES: &[Category] = &[
@@ -72,6 +73,18 @@ impl RequesterName {
         let parts = [&self.operator, &self.function, &self.range, &self.call];
         let known: Vec<&str> = parts.into_iter().filter_map(Option::as_deref).collect();
         (!known.is_empty()).then(|| known.join(" in "))
+    }
+
+    /// Columns of a table with one for each of its parts, and `more` behind them.
+    pub fn columns(more: &[(&'static str, Unit)]) -> Vec<(&'static str, Unit)> {
+        let parts = ["Operator", "Function", "Range", "Call"].map(|part| (part, Unit::None));
+        [parts.as_slice(), more].concat()
+    }
+
+    /// Cells of a row of such a table, with `more` behind them.
+    pub fn cells(&self, more: impl IntoIterator<Item = Cell>) -> impl Iterator<Item = Cell> {
+        let parts = [&self.operator, &self.function, &self.range, &self.call].map(|part| part.clone().into());
+        parts.into_iter().chain(more)
     }
 }
 

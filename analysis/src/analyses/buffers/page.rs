@@ -1,6 +1,7 @@
 //! The lives of buffers, as people read them.
 
 use super::{BufferLife, BufferPool, BuffersResult, LifetimeClass};
+use crate::measures::requester::RequesterName;
 use crate::measures::reuse::NO_BENEFIT;
 use crate::page::figure::number;
 use crate::page::{Bars, Cell, Page, Series, Table, Unit};
@@ -35,14 +36,6 @@ pub(super) fn page(about: &str, result: &BuffersResult) -> Page {
     page
 }
 
-fn name(pool: &BufferPool) -> String {
-    let allocator = pool.allocator.words();
-    match pool.process {
-        0 => format!("{} ({allocator})", pool.memory),
-        process => format!("{} ({allocator}, process {process})", pool.memory),
-    }
-}
-
 /// Two digits behind the point, as such ratios are told.
 fn rounded(ratio: Option<f64>) -> Cell {
     ratio.map(|ratio| format!("{ratio:.2}x")).into()
@@ -50,7 +43,10 @@ fn rounded(ratio: Option<f64>) -> Cell {
 
 fn reuse_in_words(pool: &BufferPool) -> String {
     let Some(ratio) = pool.reuse_ratio else {
-        return format!("{}: nothing was given out.", name(pool));
+        return format!(
+            "{}: nothing was given out.",
+            pool.allocator.pool(&pool.memory, pool.process)
+        );
     };
     let benefit = if ratio < NO_BENEFIT {
         "keeping buffers is of no benefit"
@@ -59,7 +55,7 @@ fn reuse_in_words(pool: &BufferPool) -> String {
     };
     format!(
         "{}: {} allocations, of which {} could use a buffer again that had been taken back: {ratio:.2} allocations for each buffer that is needed; {benefit}.",
-        name(pool),
+        pool.allocator.pool(&pool.memory, pool.process),
         pool.allocations,
         pool.reuses
     )
@@ -120,7 +116,10 @@ fn details(page: &mut Page, pool: &BufferPool) {
     if pool.lifetimes.iter().any(|class| class.buffers > 0) {
         let amount = |value: u64| Some(crate::model::approximate(value.into()));
         page.bars(Bars {
-            title: format!("Lifetimes of buffers of {}", name(pool)),
+            title: format!(
+                "Lifetimes of buffers of {}",
+                pool.allocator.pool(&pool.memory, pool.process)
+            ),
             unit: Unit::None,
             stacked: false,
             labels: pool.lifetimes.iter().map(class).collect(),
@@ -131,7 +130,7 @@ fn details(page: &mut Page, pool: &BufferPool) {
         });
     }
     let mut sizes = Table::new(
-        &format!("Sizes of {}", name(pool)),
+        &format!("Sizes of {}", pool.allocator.pool(&pool.memory, pool.process)),
         &[
             ("Size", Unit::Bytes),
             ("Allocations", Unit::None),
@@ -159,36 +158,34 @@ fn details(page: &mut Page, pool: &BufferPool) {
         ("Largest that were never taken back", &pool.largest_kept),
     ] {
         if !list.is_empty() {
-            page.table(lives(&format!("{title}, {}", name(pool)), list));
+            page.table(lives(
+                &format!("{title}, {}", pool.allocator.pool(&pool.memory, pool.process)),
+                list,
+            ));
         }
     }
 }
 
 fn requesters(pool: &BufferPool) -> Table {
     let mut table = Table::new(
-        &format!("Who asked for memory of {}", name(pool)),
-        &[
-            ("Operator", Unit::None),
-            ("Function", Unit::None),
-            ("Range", Unit::None),
-            ("Call", Unit::None),
+        &format!(
+            "Who asked for memory of {}",
+            pool.allocator.pool(&pool.memory, pool.process)
+        ),
+        &RequesterName::columns(&[
             ("Allocations", Unit::None),
             ("Given out", Unit::Bytes),
             ("Mean lifetime", Unit::Ns),
-        ],
+        ]),
     );
     table.left_out = pool.requesters_left_out;
     for one in &pool.requesters {
-        let who = &one.requester;
-        table.push([
-            who.operator.clone().into(),
-            who.function.clone().into(),
-            who.range.clone().into(),
-            who.call.clone().into(),
+        let figures = [
             one.allocations.into(),
             one.allocated_bytes.into(),
             one.mean_lifetime_ns.into(),
-        ]);
+        ];
+        table.push(one.requester.cells(figures));
     }
     table.without_unknown();
     table

@@ -1,32 +1,11 @@
 //! Memory over time, as people read it.
 
 use super::{MemoryPool, MemoryResult, MemorySeries};
-use crate::measures::pool::{Allocator, Release};
+use crate::measures::requester::RequesterName;
 use crate::page::{Cell, Lines, Page, Series, Table, Unit};
 
 /// Pools that have a chart and lists of their own; all are in the first table.
 const DETAILED: usize = 8;
-
-impl Allocator {
-    /// For people.
-    pub(crate) const fn words(self) -> &'static str {
-        match self {
-            Self::Framework => "framework",
-            Self::Driver => "CUDA driver",
-        }
-    }
-}
-
-impl Release {
-    /// For people.
-    pub(crate) const fn words(self) -> &'static str {
-        match self {
-            Self::Recorded => "taken back",
-            Self::Unrecorded => "taken back unseen",
-            Self::Never => "never",
-        }
-    }
-}
 
 pub(super) fn page(about: &str, result: &MemoryResult) -> Page {
     let mut page = Page::new("Memory", about);
@@ -69,15 +48,6 @@ pub(super) fn page(about: &str, result: &MemoryResult) -> Page {
 const SMALL: u64 = 10_000;
 /// What is reserved is in the chart where it is at most so many times the peak: otherwise the level would be a line at zero.
 const TALLEST: u64 = 4;
-
-/// `GPU 0 (framework, process 4711)`.
-fn name(pool: &MemoryPool) -> String {
-    let allocator = pool.allocator.words();
-    match pool.process {
-        0 => format!("{} ({allocator})", pool.memory),
-        process => format!("{} ({allocator}, process {process})", pool.memory),
-    }
-}
 
 fn pools(all: &[MemoryPool]) -> Table {
     let mut table = Table::new(
@@ -133,7 +103,7 @@ fn chart(page: &mut Page, pool: &MemoryPool) {
         });
     }
     page.lines(Lines {
-        title: format!("Memory of {}", name(pool)),
+        title: format!("Memory of {}", pool.allocator.pool(&pool.memory, pool.process)),
         unit: Unit::Bytes,
         times_ns: points.iter().map(|point| point.t_ns).collect(),
         series,
@@ -145,29 +115,20 @@ fn requesters(page: &mut Page, pool: &MemoryPool) {
         return;
     }
     let mut table = Table::new(
-        &format!("Alive at the peak of {}, by who asked", name(pool)),
-        &[
-            ("Operator", Unit::None),
-            ("Function", Unit::None),
-            ("Range", Unit::None),
-            ("Call", Unit::None),
+        &format!(
+            "Alive at the peak of {}, by who asked",
+            pool.allocator.pool(&pool.memory, pool.process)
+        ),
+        &RequesterName::columns(&[
             ("Bytes", Unit::Bytes),
             ("Of the peak", Unit::Ratio),
             ("Buffers", Unit::None),
-        ],
+        ]),
     );
     table.left_out = pool.alive_by_requester_left_out;
     for one in &pool.alive_by_requester {
-        let who = &one.requester;
-        table.push([
-            who.operator.clone().into(),
-            who.function.clone().into(),
-            who.range.clone().into(),
-            who.call.clone().into(),
-            one.bytes.into(),
-            one.peak_ratio.into(),
-            one.buffers.into(),
-        ]);
+        let figures = [one.bytes.into(), one.peak_ratio.into(), one.buffers.into()];
+        table.push(one.requester.cells(figures));
     }
     if let Some(bytes) = pool.from_before_bytes.filter(|bytes| *bytes > 0) {
         let mut cells = vec![
@@ -188,7 +149,10 @@ fn alive(page: &mut Page, pool: &MemoryPool) {
         return;
     }
     let mut table = Table::new(
-        &format!("Largest buffers alive at the peak of {}", name(pool)),
+        &format!(
+            "Largest buffers alive at the peak of {}",
+            pool.allocator.pool(&pool.memory, pool.process)
+        ),
         &[
             ("Bytes", Unit::Bytes),
             ("Who asked", Unit::None),

@@ -18,6 +18,24 @@ fn own(frame: Option<&MemoryProfileFrame>) -> Cell {
     frame.map(MemoryProfileFrame::shown).into()
 }
 
+/// A table by function of rows `(function, file, flat bytes, cumulative bytes)`.
+fn functions<'a>(rows: impl IntoIterator<Item = (&'a str, &'a str, i64, i64)>, left_out: u64) -> Table {
+    let mut table = Table::new(
+        "By function",
+        &[
+            ("Function", Unit::None),
+            ("File", Unit::None),
+            ("Flat", Unit::Bytes),
+            ("Cumulative", Unit::Bytes),
+        ],
+    );
+    table.left_out = left_out;
+    for (function, file, flat, cumulative) in rows {
+        table.push([function.into(), file.into(), flat.into(), cumulative.into()]);
+    }
+    table
+}
+
 pub(super) fn of_one(about: &str, result: &MemoryProfileResult) -> Page {
     let mut page = Page::new("Memory profile", about);
     page.not_captured.clone_from(&result.not_captured);
@@ -72,25 +90,16 @@ pub(super) fn of_one(about: &str, result: &MemoryProfileResult) -> Page {
     }
     stacks.without_unknown();
     page.table(stacks);
-    let mut functions = Table::new(
-        "By function",
-        &[
-            ("Function", Unit::None),
-            ("File", Unit::None),
-            ("Flat", Unit::Bytes),
-            ("Cumulative", Unit::Bytes),
-        ],
-    );
-    functions.left_out = result.functions_left_out;
-    for one in &result.functions {
-        functions.push([
-            one.function.as_str().into(),
-            one.file.as_str().into(),
-            one.flat_bytes.into(),
-            one.cumulative_bytes.into(),
-        ]);
-    }
-    page.table(functions);
+    let rows = result.functions.iter();
+    let rows = rows.map(|one| {
+        (
+            one.function.as_str(),
+            one.file.as_str(),
+            one.flat_bytes,
+            one.cumulative_bytes,
+        )
+    });
+    page.table(functions(rows, result.functions_left_out));
     page
 }
 
@@ -154,24 +163,15 @@ pub(super) fn of_two(about: &str, result: &MemoryProfileChangesResult) -> Page {
     }
     stacks.without_unknown();
     page.table(stacks);
-    let mut functions = Table::new(
-        "By function",
-        &[
-            ("Function", Unit::None),
-            ("File", Unit::None),
-            ("Flat", Unit::Bytes),
-            ("Cumulative", Unit::Bytes),
-        ],
-    );
-    functions.left_out = result.functions_left_out;
-    for one in &result.functions {
-        functions.push([
-            one.function.as_str().into(),
-            one.file.as_str().into(),
-            one.flat_bytes.into(),
-            one.cumulative_bytes.into(),
-        ]);
-    }
-    page.table(functions);
+    let rows = result.functions.iter();
+    let rows = rows.map(|one| {
+        (
+            one.function.as_str(),
+            one.file.as_str(),
+            one.flat_bytes,
+            one.cumulative_bytes,
+        )
+    });
+    page.table(functions(rows, result.functions_left_out));
     page
 }
