@@ -75,7 +75,7 @@ pub enum Error {
     /// A file cannot be made or read.
     #[error("{path}: {source}")]
     Io {
-        /// The file.
+        /// Path of what cannot be made or read.
         path: PathBuf,
         /// What the operating system said.
         source: std::io::Error,

@@ -31,7 +31,7 @@ pub enum Error {
     /// A profile of operations that a program wrote cannot be shown.
     #[error("{}: {error}", file.display())]
     Profile {
-        /// The file.
+        /// Path of the profile of operations.
         file: PathBuf,
         /// What is wrong with it.
         error: flopwatch_analysis::analyses::operations::profile::ProfileError,

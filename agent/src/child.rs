@@ -66,7 +66,7 @@ pub enum Error {
     TooLong {
         /// What the program was to do.
         what: String,
-        /// The limit.
+        /// Bytes that it might say.
         limit: u64,
     },
     /// Nobody waits for it any more, and it was killed.

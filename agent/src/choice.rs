@@ -13,7 +13,7 @@ use crate::profilers::{Profiler, State};
 /// A profiler, and the state with which it would collect in the container.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// The profiler.
+    /// The profiler that would collect.
     pub profiler: Arc<dyn Profiler>,
     /// Its state.
     pub state: State,

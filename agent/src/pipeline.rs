@@ -116,7 +116,7 @@ impl Error {
 pub struct Products<'a> {
     place: &'a Workplace,
     report: Option<&'static str>,
-    /// The tables.
+    /// The tables of the summary.
     pub summary: Summary,
     /// The tables in short.
     pub digest: CaptureSummary,

@@ -194,7 +194,7 @@ pub enum ToolStep {
     Export {
         /// The report.
         report: PathBuf,
-        /// The export.
+        /// Path of the export to write.
         export: PathBuf,
     },
 }

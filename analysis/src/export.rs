@@ -187,7 +187,7 @@ pub enum ExportError {
 /// Which file for another program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Export {
-    /// The format.
+    /// The format of the file.
     pub format: ExportFormat,
     /// Which table, where the format is one.
     pub table: Table,

@@ -118,7 +118,7 @@ pub enum Device {
 /// Events of a category.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CategoryCount {
-    /// Which.
+    /// The category that is counted.
     pub category: Category,
     /// Whether it was recorded at all. `false` means "not captured", which is not the same as no events.
     pub captured: bool,
@@ -127,7 +127,7 @@ pub struct CategoryCount {
 }
 
 impl Summary {
-    /// The artifact.
+    /// The text of the artifact `summary.json`.
     pub fn to_json(&self) -> Result<String, SummaryError> {
         Ok(serde_json::to_string_pretty(self)?)
     }

@@ -378,7 +378,7 @@ impl Category {
         Self::CudaApi,
     ];
 
-    /// The copies.
+    /// The categories of copies, by direction.
     pub const MEMCPY: [Self; 5] = [
         Self::CudaMemcpyH2d,
         Self::CudaMemcpyD2h,

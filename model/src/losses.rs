@@ -25,7 +25,7 @@ pub struct Loss {
     pub reason: LossReason,
     /// What, e.g. a table's name or `NVTX marks`.
     pub what: String,
-    /// How many.
+    /// How many of these were lost.
     pub count: u64,
 }
 

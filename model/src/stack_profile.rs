@@ -15,7 +15,7 @@ pub struct StackProfile {
     pub texts: Vec<String>,
     /// The frames that stacks refer to.
     pub frames: Vec<StackFrame>,
-    /// The samples.
+    /// What was sampled, each by its stack.
     pub samples: Vec<StackSample>,
 }
 

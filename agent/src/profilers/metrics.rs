@@ -15,7 +15,7 @@ use crate::toolbox::Toolbox;
 use crate::transform::{SAMPLES, Samples};
 use crate::workplace::Workplace;
 
-/// The profiler.
+/// Samples of NVML alone.
 #[derive(Debug)]
 pub struct Metrics;
 

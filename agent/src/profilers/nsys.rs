@@ -35,7 +35,7 @@ pub(crate) use collection::{clean, file_name, owner};
 /// The raw capture in the capture's folder.
 const RAW: &str = "capture.qdstrm";
 
-/// The profiler.
+/// Nsight Systems.
 #[derive(Debug)]
 pub struct Nsys;
 

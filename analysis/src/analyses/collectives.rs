@@ -112,7 +112,7 @@ pub struct CollectiveRow {
     pub ranks: Option<u32>,
     /// Smallest message of the bin in bytes, a power of two; null where the source does not say sizes.
     pub from_bytes: Option<u64>,
-    /// How many.
+    /// Collectives.
     pub collectives: u64,
     /// Sum of their messages in bytes; null where the source does not say sizes.
     pub total_bytes: Option<u64>,

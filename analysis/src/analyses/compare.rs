@@ -140,7 +140,7 @@ pub struct Comparison {
 pub struct ComparedCapture {
     /// The session's identifier.
     pub session_id: String,
-    /// The profiler.
+    /// Name of the profiler that took it.
     pub tool: String,
     /// Its version.
     pub tool_version: String,

@@ -135,7 +135,7 @@ impl PathVerdict {
 /// A part of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct PathShare {
-    /// Which.
+    /// What bounds the program during it.
     pub part: PathPart,
     /// Its time in ns.
     pub time_ns: u64,

@@ -61,7 +61,7 @@ pub struct GpuTimes {
 /// Where the time of one GPU went. `compute + exposed communication + exposed memory + idle = window`, exactly.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TimeOfGpu {
-    /// Which.
+    /// The GPU whose time this is.
     pub gpu: Gpu,
     /// Start of the window in ns since the session's start.
     pub start_ns: u64,
@@ -69,7 +69,7 @@ pub struct TimeOfGpu {
     pub end_ns: u64,
     /// Kernels, copies and memsets that ran in the window.
     pub gpu_ops: u64,
-    /// The parts.
+    /// The window, divided: each ns is in one part.
     pub parts: ExclusiveTime,
     /// Time in ns in which anything ran.
     pub busy_ns: u64,

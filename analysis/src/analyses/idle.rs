@@ -78,7 +78,7 @@ pub struct IdleTime {
 /// Idle time of a GPU, from the first start to the last end of its work.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct IdleOfGpu {
-    /// Which.
+    /// The GPU that was idle.
     pub gpu: Gpu,
     /// First start in ns since the session's start.
     pub start_ns: u64,
@@ -97,7 +97,7 @@ pub struct IdleOfGpu {
 /// Idle time of a stream, from the first start to the last end of its work.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct IdleOfStream {
-    /// Which.
+    /// The stream that was idle.
     pub stream: GpuStream,
     /// First start in ns since the session's start.
     pub start_ns: u64,
@@ -114,7 +114,7 @@ pub struct IdleOfStream {
 /// Gaps of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct IdleOfClass {
-    /// Which.
+    /// What the GPU waited for in these gaps.
     pub class: IdleClass,
     /// How many gaps.
     pub gaps: u64,
@@ -127,7 +127,7 @@ pub struct IdleOfClass {
 /// What launching threads did while a GPU waited for the host.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct IdleCause {
-    /// What.
+    /// What a launching thread did meanwhile.
     pub activity: HostActivity,
     /// For how long in ns.
     pub idle_ns: u64,

@@ -96,13 +96,13 @@ pub struct LaunchesOfName {
 /// A call and its first work.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LaunchRow {
-    /// The call.
+    /// Name of the function that was called.
     pub call_name: String,
     /// Start of the call in ns since the session's start.
     pub call_start_ns: u64,
     /// Length of the call in ns.
     pub call_ns: u64,
-    /// The work.
+    /// Name of the kernel, copy or set that it launched.
     pub work_name: String,
     /// Start of the work in ns.
     pub work_start_ns: u64,

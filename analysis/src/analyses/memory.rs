@@ -173,7 +173,7 @@ pub struct MemorySeries {
 pub struct MemorySample {
     /// When, in ns.
     pub t_ns: u64,
-    /// What.
+    /// The value then, in the unit of its series.
     pub value: f64,
 }
 

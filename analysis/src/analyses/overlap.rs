@@ -44,7 +44,7 @@ pub struct Overlaps {
 /// What ran at the same time on one GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OverlapOfGpu {
-    /// Which.
+    /// The GPU on which it ran.
     pub gpu: Gpu,
     /// Start of the window in ns since the session's start.
     pub start_ns: u64,

@@ -64,7 +64,7 @@ pub struct Queues {
 /// The queue of one stream. A work is in it from the start of its call to its own start.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct QueueOfStream {
-    /// Which.
+    /// The stream whose queue this is.
     pub stream: GpuStream,
     /// GPU operations that went through the queue.
     pub gpu_ops: u64,

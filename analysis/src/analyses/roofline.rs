@@ -72,7 +72,7 @@ pub struct LaunchPoint {
     pub name: String,
     /// The kind of work.
     pub work: WorkKind,
-    /// The memory.
+    /// The memory whose traffic and roof are taken.
     pub memory: MemoryLevel,
     /// Work per byte.
     pub intensity: f64,

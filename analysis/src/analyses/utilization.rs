@@ -69,7 +69,7 @@ pub struct UtilizationOverTime {
 /// Busy time of a GPU in each part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UtilizationOfGpu {
-    /// Which.
+    /// The GPU whose time this is.
     pub gpu: Gpu,
     /// Time in ns in which anything ran.
     pub busy_ns: Vec<u64>,
@@ -88,7 +88,7 @@ pub struct CopiesOverTime {
     pub gpu: Gpu,
     /// Which kind.
     pub category: Category,
-    /// How many.
+    /// Copies.
     pub copies: u64,
     /// Bytes that they moved or set.
     pub bytes: u64,
@@ -107,7 +107,7 @@ pub struct SampledSeries {
     pub source: String,
     /// Of which device.
     pub device: String,
-    /// What.
+    /// What was sampled, as its source calls it.
     pub metric: String,
     /// Unit of the values.
     pub unit: String,

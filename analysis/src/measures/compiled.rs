@@ -45,7 +45,7 @@ pub type Function = (Option<u32>, u32);
 pub struct CompileId {
     /// The graph of compiled autograd that it belongs to, where it does.
     pub autograd: Option<u32>,
-    /// The frame.
+    /// The function's frame, counted from 0 as they were first compiled.
     pub frame: u32,
     /// 0 of the first compilation.
     pub recompile: u32,
@@ -159,15 +159,15 @@ impl Marked {
 /// An event that says something of compiled code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
-    /// What.
+    /// What the event says.
     pub marked: Marked,
-    /// When.
+    /// The event's time, in ns since the session's start.
     pub time: Interval,
     /// The timeline's row.
     pub row: u32,
     /// The thread, as [`Threads`] numbers it.
     pub thread: u32,
-    /// The category.
+    /// The category that holds the event.
     pub category: Category,
     /// The place among the events of the category.
     pub at: u32,

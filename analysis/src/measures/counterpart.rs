@@ -11,7 +11,7 @@ use crate::page::Place;
 /// How many there were of something, and their time together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How many.
+    /// Of how many things.
     pub count: u64,
     /// Sum of their lengths in ns.
     pub total_ns: u128,

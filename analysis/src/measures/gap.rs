@@ -64,7 +64,7 @@ pub struct GapOptions {
 /// Time without work up to the next piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
-    /// When.
+    /// From the end of the last work to the start of the next, in ns since the session's start.
     pub time: Interval,
     /// Why.
     pub class: IdleClass,

@@ -44,7 +44,7 @@ pub struct Life<'a> {
 /// The planned memory of a module, of one kind of memory.
 #[derive(Debug, Clone, Default)]
 pub struct PlannedMemory<'a> {
-    /// The values.
+    /// From which step to which each value is in memory.
     pub lives: Vec<Life<'a>>,
     /// Names of the instructions at the steps.
     pub steps: Vec<&'a str>,

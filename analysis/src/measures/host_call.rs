@@ -169,7 +169,7 @@ impl ProcessGpus {
 /// What calls cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CallCost {
-    /// How many.
+    /// Calls.
     pub calls: u64,
     /// Sum of their lengths in ns.
     pub total_ns: u64,

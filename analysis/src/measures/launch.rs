@@ -10,7 +10,7 @@ use crate::model::{Category, Figures, Timeline, approximate, index};
 /// A piece of work and its call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Launch {
-    /// The work.
+    /// What runs on the GPU.
     pub work: Work,
     /// When its call ran.
     pub call: Interval,

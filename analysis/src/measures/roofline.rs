@@ -90,7 +90,7 @@ impl MemoryLevel {
 pub enum Bound {
     /// The units that do the work.
     Compute,
-    /// The memory.
+    /// The rate at which memory moves bytes.
     Memory,
 }
 

@@ -34,9 +34,9 @@ pub enum Limiter {
     GridTooSmall,
     /// Neither units nor memory are busy: warps wait.
     Latency,
-    /// The units.
+    /// Its units of computation are the busier ones.
     Compute,
-    /// The memory.
+    /// Its memory system is the busier one.
     Memory,
     /// Units and memory alike.
     Balanced,

@@ -67,7 +67,7 @@ impl HostActivity {
 /// A piece of a thread's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// When.
+    /// When it did, in ns since the session's start.
     pub time: Interval,
     /// What the thread did.
     pub activity: HostActivity,

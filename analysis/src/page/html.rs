@@ -39,7 +39,7 @@ const TEXT_CHARACTERS: usize = 100_000;
 const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/sort.js");
 
-/// The file.
+/// A self-contained HTML file: it loads nothing.
 pub fn render(document: &Document) -> String {
     let page = &document.page;
     let mut out = String::new();

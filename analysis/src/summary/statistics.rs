@@ -8,7 +8,7 @@ use crate::model::{Figures, approximate};
 /// Figures of one name. `total`, `min` and `max` are exact.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Statistics {
-    /// How many.
+    /// Values.
     pub calls: u64,
     /// Sum; the largest number where it would not fit 64 bits.
     pub total: u64,

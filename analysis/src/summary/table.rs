@@ -51,7 +51,7 @@ pub struct TableRow {
     pub style: Option<String>,
     /// `total` as a share of the table's sum, 0 to 1; not of the window.
     pub share_of_table: f64,
-    /// The figures.
+    /// How many values there are, their sum and their spread.
     #[serde(flatten)]
     pub statistics: Statistics,
 }

@@ -18,7 +18,7 @@ pub struct RuleResult {
     pub kind: RuleKind,
     /// The message's heading; may be empty.
     pub title: String,
-    /// The message.
+    /// The message, in the profiler's words.
     pub text: String,
     /// What following it is estimated to be worth.
     pub speedup: Option<Speedup>,
@@ -101,7 +101,7 @@ pub struct OpenRange {
 pub struct Instances {
     /// What each value is of: an address, an opcode. As many as there are values, or none where the profiler does not say it.
     pub keys: ValueList,
-    /// The values.
+    /// The value of each part, in the order of `keys`.
     pub values: ValueList,
 }
 

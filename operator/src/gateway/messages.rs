@@ -68,7 +68,7 @@ pub(crate) struct ModeItem {
     description: &'static str,
 }
 
-/// The modes.
+/// All modes in which a session can be asked for.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ModeList {
     modes: Vec<ModeItem>,

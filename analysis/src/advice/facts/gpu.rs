@@ -11,7 +11,7 @@ use crate::model::{Category, index};
 /// One GPU.
 #[derive(Debug)]
 pub(crate) struct GpuFacts {
-    /// Which.
+    /// The GPU, in its process.
     pub(crate) gpu: Gpu,
     /// Its work, by start.
     pub(crate) work: GpuWork,

@@ -51,7 +51,7 @@ pub struct IdleGap {
 /// What a thread did in a part of a gap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct GapPart {
-    /// What.
+    /// What the thread did.
     pub activity: HostActivity,
     /// The call, where it was one.
     pub name: Option<String>,

@@ -57,7 +57,7 @@ pub struct NsysLaunchTimesRow {
     pub queued: u64,
     /// From the start of the call to its end or the kernel's, whichever is later.
     pub total: NsysSpread,
-    /// The call.
+    /// Length of the call.
     pub api: NsysSpread,
     /// From the end of the call to the start of the kernel, of those that were queued; null without any.
     pub queue: Option<NsysSpread>,

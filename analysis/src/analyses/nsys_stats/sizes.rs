@@ -35,7 +35,7 @@ pub struct NsysSizes {
 pub struct NsysSizesRow {
     /// Sum in bytes.
     pub total_bytes: u64,
-    /// How many.
+    /// Operations.
     pub count: u64,
     /// Arithmetic mean in bytes.
     pub avg_bytes: f64,

@@ -33,7 +33,7 @@ pub struct NsysTimesRow {
     pub share_ratio: f64,
     /// Sum in ns.
     pub total_ns: u64,
-    /// How many.
+    /// Events of the group.
     pub instances: u64,
     /// Arithmetic mean in ns.
     pub avg_ns: f64,

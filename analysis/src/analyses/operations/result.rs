@@ -42,7 +42,7 @@ pub struct Operations {
 /// How many calls of a kind there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OperationKindCalls {
-    /// The kind.
+    /// What the operations are.
     pub kind: OperationKind,
     /// Its calls.
     pub calls: u64,

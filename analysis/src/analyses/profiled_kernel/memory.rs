@@ -12,7 +12,7 @@ use crate::model::Metric;
 /// A cache or the device's memory. Shares are 0 to 1.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Cache {
-    /// Which.
+    /// `L1/TEX`, `L2` or `DRAM`.
     pub name: String,
     /// Sectors that it had, of those that were asked for.
     pub hit_ratio: Option<f64>,
@@ -27,7 +27,7 @@ pub struct Link {
     pub from: String,
     /// Where they go.
     pub to: String,
-    /// How many.
+    /// Bytes that went this way; null where the report does not say.
     pub bytes: Option<u64>,
     /// How many in a second.
     pub bytes_per_second: Option<f64>,
