@@ -113,6 +113,12 @@ pub fn approximate(value: u128) -> f64 {
     value as f64
 }
 
+/// `part` of `whole`; `None` of nothing. Of sums and counts that is a mean.
+pub fn ratio(part: impl Into<u128>, whole: impl Into<u128>) -> Option<f64> {
+    let whole = whole.into();
+    (whole > 0).then(|| approximate(part.into()) / approximate(whole))
+}
+
 /// The nearest whole number; 0 of what is negative or no number.
 #[allow(
     clippy::as_conversions,

@@ -23,7 +23,7 @@ pub use allocation::Allocation;
 pub use category::{Category, ColumnId, Width};
 pub use counter::CounterSeries;
 pub use events::{Column, Event, Events, NameDetail, Values, count, index};
-pub use figures::{Figures, approximate, figures_by_key, whole};
+pub use figures::{Figures, approximate, figures_by_key, ratio, whole};
 pub use kernel_profile::{
     FocusMetric, Instances, KernelCode, KernelProfile, Metric, MetricValue, OpenRange, RuleKind, RuleResult, Scope,
     Speedup, ValueList,

@@ -10,10 +10,9 @@ use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::coverage::Coverage;
-use crate::measures::exclusive_time::ratio;
 use crate::measures::pace::Pace;
 use crate::measures::work::{GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Timeline, approximate, index, whole};
+use crate::model::{Category, ColumnId, Timeline, approximate, index, ratio, whole};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Bars, Page, Series, Table, Unit};
@@ -196,7 +195,7 @@ impl BatchSweepResult {
         let total: u64 = pace.times.iter().map(|time| time.len()).sum();
         let busy = || {
             let busy = Coverage::of(&work.busy());
-            ratio(pace.times.iter().map(|time| busy.within(*time)).sum(), total)
+            ratio(pace.times.iter().map(|time| busy.within(*time)).sum::<u64>(), total)
         };
         let mfu = MfuResult::of(
             timeline,

@@ -8,11 +8,10 @@ use serde::Serialize;
 use crate::definition::{Analysis, AnalysisError, InputCount, NoParameters};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::exclusive_time::ratio;
 use crate::measures::hlo_cost::{HloCosts, Loops};
 use crate::measures::hlo_program::{HloProgram, HloPrograms};
 use crate::measures::hlo_time::{HLO_TIME, HloTime};
-use crate::model::{Timeline, approximate};
+use crate::model::{Timeline, ratio};
 use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Table, Unit};
@@ -147,7 +146,7 @@ fn row(program: &HloProgram, measured: Option<Measured>) -> HloProgramCost {
         integer_operations: cost.integer_operations,
         transcendentals: cost.transcendentals,
         bytes: cost.bytes,
-        intensity: (cost.bytes > 0).then(|| approximate(cost.flops.into()) / approximate(cost.bytes.into())),
+        intensity: ratio(cost.flops, cost.bytes),
         unknown_instructions: cost.unknown,
         unknown_loops: program.costs.unknown_loops,
         cost_analysis_flops: once.xla_flops(),

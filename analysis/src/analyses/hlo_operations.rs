@@ -12,10 +12,9 @@ pub use result::{HloBound, HloFigureSource, HloKernel, HloOperation, HloOperatio
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::exclusive_time::ratio;
 use crate::measures::hlo_program::{HloProgram, HloPrograms};
 use crate::measures::hlo_time::{HLO_TIME, HloTime, MeasuredOperation};
-use crate::model::{Timeline, approximate, index};
+use crate::model::{Timeline, index, ratio};
 use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Place};
@@ -136,8 +135,7 @@ fn operation(of: &MeasuredOperation, programs: &HloPrograms, peaks: &Peaks<'_>, 
         let all = each?.saturating_mul(occurrences);
         ratio(all, of.total_ns).map(|per_ns| per_ns * 1e9)
     };
-    let intensity = flops.zip(bytes).filter(|(_, bytes)| *bytes > 0);
-    let intensity = intensity.map(|(flops, bytes)| approximate(flops.into()) / approximate(bytes.into()));
+    let intensity = flops.zip(bytes).and_then(|(flops, bytes)| ratio(flops, bytes));
     let element = found.and_then(|(program, _)| roofline::element(&program.module, instruction?));
     let framework_op = Some(of.framework_op.as_str()).filter(|name| !name.is_empty());
     let framework_op = framework_op.or_else(|| instruction.map(|of| of.op_name.as_str()));

@@ -347,7 +347,7 @@ impl MemorySeries {
 
 /// A share; 0 of nothing.
 pub(crate) fn share(part: u64, of: u64) -> f64 {
-    crate::model::approximate(part.into()) / crate::model::approximate(of.max(1).into())
+    crate::model::ratio(part, of).unwrap_or(0.0)
 }
 
 /// Where a buffer is in the timeline: on the row of who asked for it.

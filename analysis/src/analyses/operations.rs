@@ -25,7 +25,7 @@ use crate::input::Inputs;
 use crate::measures::enclosing::{LaunchedWork, Threads};
 use crate::measures::interval::{Interval, Intervals};
 use crate::measures::work::{GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Figures, RowMajor, Timeline, approximate, count, figures_by_key, index};
+use crate::model::{Category, ColumnId, Figures, RowMajor, Timeline, count, figures_by_key, index, ratio};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
@@ -201,7 +201,7 @@ fn operations(measured: &Measured<'_>, params: &OperationsParams) -> Operations 
         distinct,
         self_ns,
         total_ns,
-        avg_ns: (count > 0).then(|| approximate(total_ns.into()) / approximate(count.into())),
+        avg_ns: ratio(total_ns, count),
         gpu_work: kind.category().filter(|_| splitter.has_gpu).map(|_| {
             let launched = splitter.gpu().matched() + splitter.transfers().matched();
             OperationCoverage {
@@ -333,18 +333,13 @@ impl Known {
     ) -> Operation {
         let parts = &sums.parts;
         let (longest, longest_row) = sums.longest.unwrap_or_default();
-        let ratio = if all_ns == 0 {
-            0.0
-        } else {
-            approximate(sums.self_ns.into()) / approximate(all_ns.into())
-        };
         Operation {
             operation: name.to_owned(),
             calls: statistics.calls,
             recursive_calls: sums.recursive,
             total_ns: statistics.total,
             self_ns: sums.self_ns,
-            self_ratio: ratio,
+            self_ratio: ratio(sums.self_ns, all_ns).unwrap_or(0.0),
             avg_ns: statistics.avg,
             median_ns: Some(statistics.median),
             min_ns: statistics.min,

@@ -11,7 +11,7 @@ use crate::input::Inputs;
 use crate::measures::kernel_figures::Figures;
 use crate::measures::kernel_name;
 use crate::measures::speed_of_light::{Limiter, SpeedOfLight};
-use crate::model::{Category, ColumnId, Events, KernelProfile, Timeline, approximate, count, index};
+use crate::model::{Category, ColumnId, Events, KernelProfile, Timeline, approximate, count, index, ratio};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Page, Place, Table, Unit};
@@ -273,9 +273,7 @@ fn of(first: &Timeline, second: &Timeline, params: &ProfiledInTimelineParams) ->
             coverage.timeline_joined_ns = coverage.timeline_joined_ns.saturating_add(time);
         }
     }
-    let total = coverage.timeline_total_ns;
-    coverage.time_ratio =
-        (total > 0).then(|| approximate(coverage.timeline_joined_ns.into()) / approximate(total.into()));
+    coverage.time_ratio = ratio(coverage.timeline_joined_ns, coverage.timeline_total_ns);
     let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);
     result.kernels.sort_by(|a, b| {
         b.timeline_total_ns

@@ -7,12 +7,11 @@ use super::launches::not_captured;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
 use crate::measures::bins::Bins;
-use crate::measures::exclusive_time::ratio;
 use crate::measures::gpu::GpuStream;
 use crate::measures::interval::Interval;
 use crate::measures::launch::{Joined, LaunchCoverage};
 use crate::measures::work::{GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Timeline, approximate, index};
+use crate::model::{Category, ColumnId, Timeline, approximate, index, ratio};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Lines, Page, Series, Table, Unit};
@@ -121,7 +120,7 @@ impl GpuStream {
             stream: self,
             gpu_ops: count,
             max,
-            mean: (span_ns > 0).then(|| approximate(area) / approximate(span_ns.into())),
+            mean: ratio(area, span_ns),
             mean_at_changes: approximate(changes) / approximate(u128::from(count.max(1)) * 2),
             span_ns,
             empty_ns,

@@ -6,7 +6,6 @@ use serde::Serialize;
 use crate::measures::interval::{Interval, Intervals};
 use crate::measures::kernel_class::WorkClass;
 use crate::measures::work::GpuWork;
-use crate::model::approximate;
 
 /// The parts of a window. They add up to it exactly: `compute + exposed communication + exposed memory + idle = window`.
 ///
@@ -61,11 +60,6 @@ impl ExclusiveTime {
             idle_ns: self.idle_ns.saturating_add(other.idle_ns),
         }
     }
-}
-
-/// `part` of `whole` from 0 to 1; `None` of nothing.
-pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| approximate(part.into()) / approximate(whole.into()))
 }
 
 /// When work of each class ran.

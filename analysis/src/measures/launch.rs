@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::measures::interval::Interval;
 use crate::measures::work::{GpuWork, Work};
-use crate::model::{Category, Figures, Timeline, approximate, index};
+use crate::model::{Category, Figures, Timeline, approximate, index, ratio};
 
 /// A piece of work and its call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl Joined {
         LaunchCoverage {
             gpu_ops,
             joined,
-            joined_ratio: (gpu_ops > 0).then(|| approximate(joined.into()) / approximate(gpu_ops.into())),
+            joined_ratio: ratio(joined, gpu_ops),
             before_call: self.before_call,
         }
     }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::statistics::Statistics;
-use crate::model::{Category, ColumnId, Events, Figures, Timeline, approximate, figures_by_key};
+use crate::model::{Category, ColumnId, Events, Figures, Timeline, figures_by_key, ratio};
 
 /// What the figures of a table measure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -97,7 +97,7 @@ impl Table {
         let sum: u128 = rows.iter().map(|row| u128::from(row.statistics.total)).sum();
         for row in &mut rows {
             let total = u128::from(row.statistics.total);
-            row.share_of_table = approximate(total) / approximate(sum.max(1));
+            row.share_of_table = ratio(total, sum).unwrap_or(0.0);
         }
         // As nsys orders: the largest total, then the smallest count, then the name.
         rows.sort_by(|a, b| {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::side::{Entry, Side};
 use crate::measures::counterpart::{Counterpart, MatchedBy, Named, Parts, Presence, Tally, Units, counterparts};
 use crate::measures::kernel_class::WorkClass;
-use crate::model::{Category, approximate};
+use crate::model::{Category, approximate, ratio};
 use crate::page::Place;
 
 /// Bytes of a megabyte in `peak_mb`.
@@ -151,7 +151,7 @@ fn matched(
 
 fn difference(category: Category, one: &Counterpart<'_>, units: Units) -> TimeDifference {
     let parts = Parts::of(one.before, one.after, units);
-    let mean = |tally: Tally| (tally.count > 0).then(|| approximate(tally.total_ns) / approximate(tally.count.into()));
+    let mean = |tally: Tally| ratio(tally.total_ns, tally.count);
     TimeDifference {
         name: one.name.to_owned(),
         category: category.name().to_owned(),

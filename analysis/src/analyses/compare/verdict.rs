@@ -8,7 +8,7 @@ use super::comparability::Comparability;
 use super::side::Side;
 use crate::measures::interval::Interval;
 use crate::measures::significance::{change_of_median, mann_whitney, median};
-use crate::model::approximate;
+use crate::model::{approximate, ratio};
 
 /// Least iterations a side for the test: with 4 and 4 the smallest p-value is 0.029, with 3 and 3 it is 0.1.
 const LEAST_TESTED: usize = 4;
@@ -141,7 +141,7 @@ fn time(before: &Side<'_>, after: &Side<'_>, params: &CompareParams) -> Compared
 fn mean(lengths: &[u64]) -> Option<f64> {
     let sum: u128 = lengths.iter().map(|length| u128::from(*length)).sum();
     let count = u128::try_from(lengths.len()).unwrap_or(u128::MAX);
-    (count > 0).then(|| approximate(sum) / approximate(count))
+    ratio(sum, count)
 }
 
 /// The order matters: captures that cannot be compared have no verdict, whatever their times; then the threshold, then the spread.

@@ -2,8 +2,7 @@
 
 use super::{CriticalPath, CriticalPathResult};
 use crate::definition::Analysis;
-use crate::measures::exclusive_time::ratio;
-use crate::model::approximate;
+use crate::model::{approximate, ratio};
 use crate::page::{Bars, Page, Place, Series, Table, Unit};
 
 pub(super) fn of(result: &CriticalPathResult) -> Page {

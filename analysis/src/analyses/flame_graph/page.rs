@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{FlameGraph, FlameWeight};
-use crate::measures::exclusive_time::ratio;
 use crate::measures::flame::{Flame, FrameKind, Side};
 use crate::measures::interval::Interval;
+use crate::model::ratio;
 use crate::page::{self, Cell, Page, Place, Table, Unit};
 
 /// Frames in the table.

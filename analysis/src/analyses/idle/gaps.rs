@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use super::{IdleCause, IdleClass};
 use crate::measures::enclosing::Threads;
-use crate::measures::exclusive_time::ratio;
 use crate::measures::gap::Gap;
 use crate::measures::gpu::Gpu;
 use crate::measures::holder::{Question, innermost, row_on};
@@ -15,7 +14,7 @@ use crate::measures::interval::Interval;
 use crate::measures::launch::WorkCalls;
 use crate::measures::thread_activity::{HostActivity, ThreadActivities};
 use crate::measures::work::GpuWork;
-use crate::model::{Category, ColumnId, Events, Timeline, Track, index};
+use crate::model::{Category, ColumnId, Events, Timeline, Track, index, ratio};
 
 /// A gap of a GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -143,7 +142,7 @@ impl<'a> Host<'a> {
                 *found.entry(activity).or_default() += time_ns;
             });
         }
-        let total = found.values().sum();
+        let total: u64 = found.values().sum();
         let mut causes: Vec<IdleCause> = found
             .into_iter()
             .filter(|(_, idle_ns)| *idle_ns > 0)

@@ -2,8 +2,7 @@
 
 use super::{Idle, IdleGap, IdleTime};
 use crate::definition::Analysis;
-use crate::measures::exclusive_time::ratio;
-use crate::model::approximate;
+use crate::model::{approximate, ratio};
 use crate::page::{Bars, Cell, Page, Place, Series, Table, Unit};
 
 pub(super) fn of(output: &IdleTime) -> Page {

@@ -6,10 +6,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{IterationRow, devices};
-use crate::measures::exclusive_time::ratio;
 use crate::measures::interval::{Interval, Intervals};
 use crate::measures::work::GpuWork;
-use crate::model::Timeline;
+use crate::model::{Timeline, ratio};
 
 /// How long one device waited for others, over all iterations without warm-up.
 ///

@@ -65,7 +65,7 @@ pub(super) fn of(
             IterationDetail {
                 row: row.row,
                 number,
-                of_median_ratio: crate::measures::exclusive_time::ratio(row.time_ns, usual).unwrap_or(0.0),
+                of_median_ratio: crate::model::ratio(row.time_ns, usual).unwrap_or(0.0),
                 kernels,
                 left_out: super::count(left_out),
             }

@@ -29,7 +29,7 @@ pub(super) fn of(result: &IterationsResult) -> Page {
         ),
         (
             "GPU idle inside",
-            crate::measures::exclusive_time::ratio(parts.idle_ns, parts.window_ns).into(),
+            crate::model::ratio(parts.idle_ns, parts.window_ns).into(),
             Unit::Ratio,
         ),
     ]);

@@ -1,7 +1,6 @@
 //! Operations beside the peak rates of devices.
 
-use crate::measures::exclusive_time::ratio;
-use crate::model::{Device, approximate};
+use crate::model::{Device, approximate, ratio};
 
 /// Peak rates of devices, in operations per second.
 pub(super) struct Peaks<'a> {

@@ -219,7 +219,7 @@ impl Label {
 fn row(group: Group<'_>, figures: &Statistics, total: u128) -> NsysTimesRow {
     let [grid, block] = group.shape.map_or([None; 2], |[grid, block]| [Some(grid), Some(block)]);
     NsysTimesRow {
-        share_ratio: crate::model::approximate(u128::from(figures.total)) / crate::model::approximate(total.max(1)),
+        share_ratio: crate::model::ratio(figures.total, total).unwrap_or(0.0),
         total_ns: figures.total,
         instances: figures.calls,
         avg_ns: figures.avg,

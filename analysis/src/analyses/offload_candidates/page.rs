@@ -22,7 +22,7 @@ pub(super) fn of(about: &str, result: &OffloadCandidatesResult) -> Page {
         ),
         (
             "Of that estimated",
-            crate::measures::exclusive_time::ratio(result.estimated_ns, result.memory_bound_ns).into(),
+            crate::model::ratio(result.estimated_ns, result.memory_bound_ns).into(),
             Unit::Ratio,
         ),
         ("Bound not known", result.unknown_ns.into(), Unit::Ns),

@@ -1,7 +1,7 @@
 //! How people read it.
 
 use super::{PrecisionResult, TensorCoreSource};
-use crate::measures::exclusive_time::ratio;
+use crate::model::ratio;
 use crate::page::{Page, Table, Unit};
 
 pub(super) fn of(about: &str, result: &PrecisionResult) -> Page {

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Rank, RanksParams};
 use crate::measures::counterpart::Tally;
-use crate::measures::exclusive_time::{BusyByClass, ExclusiveTime, ratio};
+use crate::measures::exclusive_time::{BusyByClass, ExclusiveTime};
 use crate::measures::gpu::Gpu;
 use crate::measures::interval::Interval;
 use crate::measures::iteration::{self, Assignment, IterationOptions, Iterations};
 use crate::measures::work::GpuWork;
-use crate::model::{Category, Timeline, approximate, index};
+use crate::model::{Category, Timeline, index, ratio};
 use crate::not_captured::NotCaptured;
 use crate::page::Place;
 
@@ -91,7 +91,7 @@ impl<'a> RankCapture<'a> {
         let list: Vec<(u64, Interval)> = list.map(|iteration| (iteration.number, iteration.time)).collect();
         let count = u64::try_from(list.len()).unwrap_or(u64::MAX);
         let lengths = || list.iter().map(|(_, time)| time.len());
-        let mean = |sum: u128| (count > 0).then(|| approximate(sum) / approximate(count.into()));
+        let mean = |sum: u128| ratio(sum, count);
         // What of an iteration is not exposed communication on this GPU.
         let own = list.iter().map(|(_, time)| {
             let exposed = ExclusiveTime::of(&busy, *time).exposed_communication_ns;

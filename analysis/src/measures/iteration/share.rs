@@ -1,7 +1,5 @@
 //! Middles and shares.
 
-use crate::model::approximate;
-
 /// The lower of the two middles of an even number.
 pub(super) fn median(values: &mut [u64]) -> Option<u64> {
     let middle = values.len().checked_sub(1)? / 2;
@@ -10,8 +8,5 @@ pub(super) fn median(values: &mut [u64]) -> Option<u64> {
 
 /// A share; 0 of nothing.
 pub(super) fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        return 0.0;
-    }
-    approximate(part.into()) / approximate(whole.into())
+    crate::model::ratio(part, whole).unwrap_or(0.0)
 }
