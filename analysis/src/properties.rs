@@ -1,8 +1,10 @@
 //! The figures of time that analyses report of random programs, against a model that looks at each nanosecond by itself: slow, and hard to
 //! get wrong. Formulas that have such a test beside them are not here again.
 
+mod comparison;
 mod gpu;
 mod host;
+mod memory;
 mod ranges;
 mod steps;
 
@@ -73,9 +75,15 @@ impl Moments {
 
 /// The result of an analysis, as clients get it.
 fn answer(analysis: &str, parameters: &Value, timeline: &Timeline) -> Value {
+    answer_of(analysis, parameters, &[timeline])
+}
+
+/// The result of an analysis of several captures.
+fn answer_of(analysis: &str, parameters: &Value, timelines: &[&Timeline]) -> Value {
     let request = Request::parse(analysis, parameters).unwrap();
     let mut out = Vec::new();
-    request.run(&[Input::whole(timeline)], &mut out).unwrap();
+    let inputs: Vec<Input<'_>> = timelines.iter().map(|timeline| Input::whole(timeline)).collect();
+    request.run(&inputs, &mut out).unwrap();
     serde_json::from_slice(&out).unwrap()
 }
 

@@ -150,4 +150,70 @@ proptest! {
         prop_assert!((found["mfu_ratio"].as_f64().unwrap() - expected).abs() < 1e-12, "{}", found);
         prop_assert_eq!(number(&found["kernel_time_ns"]), launches.iter().map(|launch| launch.3).sum::<u64>());
     }
+
+    #[test]
+    fn a_period_of_kernels_that_was_planted_is_found(
+        layers in 1_u64..5, lengths in vec(1_u64..10, 12), pause in 40_u64..80, periods in 3_u64..9,
+    ) {
+        let (timeline, starts, kernels) = periodic(layers, &lengths, pause, periods);
+        let found = answer("iterations", &Value::Null, &timeline);
+        prop_assert_eq!(&found["source"], "kernel_period");
+        let rows = list(&found["rows"]);
+        let found_starts: Vec<u64> = rows.iter().map(|row| number(&row["start_ns"])).collect();
+        prop_assert_eq!(found_starts, starts);
+        prop_assert!(rows.iter().all(|row| number(&row["kernels"]) == kernels));
+    }
+
+    #[test]
+    fn kernels_in_no_order_have_no_iterations(names in vec(0_u8..200, 0..40).prop_shuffle()) {
+        let distinct: std::collections::BTreeSet<u8> = names.iter().copied().collect();
+        let mut trace = Trace::new();
+        let stream = trace.stream(1, 0, 7);
+        for (at, name) in (0_u64..).zip(&distinct) {
+            trace.kernel(stream, &format!("kernel_{}", char::from(b'a' + name % 26).to_string().repeat(1 + usize::from(name / 26))), at * 10, at * 10 + 5);
+        }
+        let found = answer("iterations", &Value::Null, &trace.build());
+        prop_assert!(found["source"].is_null() && list(&found["rows"]).is_empty());
+        prop_assert!(!list(&found["not_captured"]).is_empty());
+    }
+
+    #[test]
+    fn the_steady_state_has_what_begins_with_the_second_iteration_or_later(calls in vec((0_u64..250, 0_u64..20), 0..20)) {
+        let mut trace = Trace::new();
+        let (steps, api) = (trace.thread(1, 1, Track::Annotation), trace.thread(1, 1, Track::CudaApi));
+        for step in 0..STEPS {
+            let event = trace.event(Category::Step, steps, &format!("ProfilerStep#{step}"), step * 50, step * 50 + 40);
+            trace.number(event, ColumnId::StepNumber, step);
+        }
+        for (start, length) in &calls {
+            trace.call(api, "cudaMalloc", *start, start + length);
+        }
+        let found = answer("allocations", &Value::Null, &trace.build());
+        prop_assert_eq!(number(&found["steady_from_ns"]), 50);
+        let cost = |calls: &mut dyn Iterator<Item = &(u64, u64)>| calls.fold((0, 0), |(count, sum), (_, length)| (count + 1, sum + length));
+        let told = |cost: &Value| (number(&cost["calls"]), number(&cost["total_ns"]));
+        prop_assert_eq!(told(&found["calls"]["cost"]), cost(&mut calls.iter()));
+        prop_assert_eq!(told(&found["calls"]["steady"]), cost(&mut calls.iter().filter(|(start, _)| *start >= 50)));
+    }
+}
+
+/// Periods of an embedding, layers of two kernels each, and a loss, with a pause before each; the starts of the periods, and kernels of each.
+fn periodic(layers: u64, lengths: &[u64], pause: u64, periods: u64) -> (Timeline, Vec<u64>, u64) {
+    let mut trace = Trace::new();
+    let stream = trace.stream(1, 0, 7);
+    let names = ["embedding"]
+        .into_iter()
+        .chain((0..layers).flat_map(|_| ["attention", "mlp"]))
+        .chain(["loss"]);
+    let names: Vec<&str> = names.collect();
+    let (mut now, mut starts) = (0, Vec::new());
+    for _ in 0..periods {
+        starts.push(now);
+        for (name, length) in names.iter().zip(lengths) {
+            trace.kernel(stream, name, now, now + length);
+            now += length + 1;
+        }
+        now += pause;
+    }
+    (trace.build(), starts, 2 * layers + 2)
 }
