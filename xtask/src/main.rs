@@ -80,7 +80,7 @@ fn run(cli: &Cli) -> Result<()> {
     command::catch_interrupts()?;
     let cache = Cache::open()?;
     match &cli.recipe {
-        Recipe::Setup => setup::full(&cache),
+        Recipe::Setup => setup::all(&cache),
         Recipe::Codegen => codegen::run(&cache),
         Recipe::Kernels { output } => kernels::run(&cache, output.as_deref()),
         Recipe::GpuCheck(options) => gpu_check::run(&cache, options),

@@ -4,7 +4,7 @@ use crate::web;
 use anyhow::Result;
 use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::progress::{say, step};
-use flopwatch_toolchain::{cmake, debian, kernels, nsys, project, python};
+use flopwatch_toolchain::{cmake, debian, kernels, nsys, project, python, torch};
 
 /// Installs or fetches what is absent: for building and recording.
 pub(crate) fn basic(cache: &Cache) -> Result<()> {
@@ -20,6 +20,17 @@ pub(crate) fn tests(cache: &Cache) -> Result<()> {
     step("Python", || python::ensure(cache))?;
     step("viewer", || web::build(cache))?;
     step("GPU kernels", || kernels::build(cache).map(drop))
+}
+
+/// All that any recipe needs.
+pub(crate) fn all(cache: &Cache) -> Result<()> {
+    full(cache)?;
+    pytorch(cache)
+}
+
+/// The largest of what tests take from PyPI. [`tests`] leaves it out: the tests' recipe fetches it while cargo compiles.
+pub(crate) fn pytorch(cache: &Cache) -> Result<()> {
+    step("PyTorch", || torch::ensure(cache))
 }
 
 /// And for the local cluster and the tests in it.

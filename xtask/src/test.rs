@@ -107,6 +107,8 @@ pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
         let local = options.wants(Level::System) && !options.use_kubeconfig;
         let programs = local.then(|| scope.spawn(|| cluster::build_programs(cache)));
         let (unit, crates) = (options.wants(Level::Unit), options.wants(Level::Crate));
+        let sets_up = options.only.is_none();
+        let torch = sets_up.then(|| scope.spawn(|| setup::pytorch(cache)));
         if crates {
             // Before cargo, which puts it into the agent.
             round.step("viewer", |_| web::build(cache));
@@ -115,6 +117,15 @@ pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
         let viewer = crates.then(|| scope.spawn(|| step("viewer's tests", || Ok(web::test(cache)))));
         if options.only.is_none() {
             round.step("lint", |_| lint::run(cache));
+        }
+        match torch.map(std::thread::ScopedJoinHandle::join) {
+            Some(Ok(Ok(()))) | None => {}
+            Some(Ok(Err(error))) => {
+                say(format_args!("PyTorch: {error:#}"));
+                round.failed.push("PyTorch".to_owned());
+            }
+            // Its thread came to no end.
+            Some(Err(_)) => round.failed.push("PyTorch".to_owned()),
         }
         match (unit, crates) {
             (true, true) => round.cargo("unit and crate tests", &[], &[]),

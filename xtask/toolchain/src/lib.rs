@@ -12,4 +12,5 @@ pub mod nsys;
 pub mod progress;
 pub mod project;
 pub mod python;
+pub mod torch;
 pub mod wheel;

@@ -2,7 +2,7 @@
 
 use crate::cache::Cache;
 use crate::command::Run;
-use crate::{golang, kernels, node, nsys, python};
+use crate::{golang, kernels, node, nsys, python, torch};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -67,11 +67,14 @@ pub fn environment(cache: &Cache) -> Result<BTreeMap<String, String>> {
     Ok(vars)
 }
 
-/// What tests and benches run: the profiler, a Python with what tests need of PyPI, Go, Node, the GPU kernels.
+/// What tests and benches run: the profiler, a Python with what tests need of PyPI, one with PyTorch, Go, Node, the GPU kernels.
 pub fn tools(cache: &Cache) -> Result<BTreeMap<String, String>> {
     let mut vars = BTreeMap::new();
     if let Some(python) = python::find(cache) {
         vars.insert("FLOPWATCH_PYTHON".to_owned(), python.display().to_string());
+    }
+    if let Some(python) = torch::find(cache) {
+        vars.insert("FLOPWATCH_TORCH".to_owned(), python.display().to_string());
     }
     if let Some(go) = golang::find(cache) {
         vars.insert("FLOPWATCH_GO".to_owned(), go.display().to_string());

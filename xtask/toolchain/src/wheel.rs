@@ -46,34 +46,38 @@ impl Requirements {
 
     /// A Python environment in the cache that holds them, made when it is not there. A file with another sum is refused.
     pub fn environment(&self, cache: &Cache) -> Result<PathBuf> {
-        cache.item(self.name, &[self.locked], |folder| {
-            let packages: Vec<String> = self
-                .packages()
-                .map(|(name, version)| format!("{name} {version}"))
-                .collect();
-            say(format_args!("fetching {} from PyPI", packages.join(", ")));
-            Run::new("python3")
-                .args(["-m", "venv"])
-                .arg(folder)
-                .quiet()
-                .context("cannot make a Python environment")?;
-            let file = folder.join("requirements.txt");
-            fs::write(&file, self.locked)?;
-            Run::new(folder.join("bin/python3"))
-                .args([
-                    "-m",
-                    "pip",
-                    "install",
-                    "--quiet",
-                    "--only-binary=:all:",
-                    // The file has all that is wanted of what its packages ask for.
-                    "--no-deps",
-                    "--require-hashes",
-                    "-r",
-                ])
-                .arg(&file)
-                .quiet()
-        })
+        cache.item(self.name, &[self.locked], |folder| self.install(folder, &[]))
+    }
+
+    /// Makes a Python environment in `folder` and puts them into it, with more options for pip.
+    pub(crate) fn install(&self, folder: &Path, options: &[&str]) -> Result<()> {
+        let packages: Vec<String> = self
+            .packages()
+            .map(|(name, version)| format!("{name} {version}"))
+            .collect();
+        say(format_args!("fetching {} from PyPI", packages.join(", ")));
+        Run::new("python3")
+            .args(["-m", "venv"])
+            .arg(folder)
+            .quiet()
+            .context("cannot make a Python environment")?;
+        let file = folder.join("requirements.txt");
+        fs::write(&file, self.locked)?;
+        Run::new(folder.join("bin/python3"))
+            .args([
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--only-binary=:all:",
+                // The file has all that is wanted of what its packages ask for.
+                "--no-deps",
+                "--require-hashes",
+            ])
+            .args(options)
+            .arg("-r")
+            .arg(&file)
+            .quiet()
     }
 
     /// Names and versions.
