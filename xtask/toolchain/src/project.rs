@@ -2,7 +2,7 @@
 
 use crate::cache::Cache;
 use crate::command::Run;
-use crate::{golang, kernels, node, nsys, python, torch};
+use crate::{golang, kernels, ncu, node, nsys, nvdisasm, python, torch};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ pub fn environment(cache: &Cache) -> Result<BTreeMap<String, String>> {
     Ok(vars)
 }
 
-/// What tests and benches run: the profiler, a Python with what tests need of PyPI, one with PyTorch, Go, Node, the GPU kernels.
+/// What tests and benches run: the profilers, a disassembler, a Python with what tests need of PyPI, one with PyTorch, Go, Node, the GPU kernels.
 pub fn tools(cache: &Cache) -> Result<BTreeMap<String, String>> {
     let mut vars = BTreeMap::new();
     if let Some(python) = python::find(cache) {
@@ -86,6 +86,8 @@ pub fn tools(cache: &Cache) -> Result<BTreeMap<String, String>> {
         vars.extend(nsys.environment());
     }
     vars.extend(nsys::newer_environment(cache));
+    vars.extend(ncu::environment(cache)?);
+    vars.extend(nvdisasm::environment(cache));
     if let Some(library) = kernels::built(cache)? {
         vars.insert("FLOPWATCH_CUDA_KERNELS".to_owned(), library.display().to_string());
     }
