@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use busy::GpuBusy;
 pub(crate) use entry::SummaryAnalysis;
 pub use launches::Launches;
+pub use profiled_kernels::ProfiledLaunches;
 pub use statistics::Statistics;
 pub use table::{Measure, Table, TableRow};
 pub use tables::{TABLES, TableDefinition};
@@ -87,6 +88,9 @@ pub struct Summary {
     /// Launches that a kernel profiler (Nsight Compute) replayed, by kernel: durations as it measured them.
     #[serde(default)]
     pub profiled_kernels: Table,
+    /// All launches that a kernel profiler replayed.
+    #[serde(default)]
+    pub profiled: ProfiledLaunches,
     /// What was dropped, truncated, skipped or is unsupported.
     pub drops: Vec<Loss>,
     /// Secrets that were replaced in names.
@@ -204,6 +208,7 @@ pub fn summarise(timeline: &Timeline) -> Summary {
         device_ops: tables::DEVICE_OPS.of(timeline),
         os_runtime: tables::OS_RUNTIME.of(timeline),
         profiled_kernels: profiled_kernels::table(timeline),
+        profiled: ProfiledLaunches::of(timeline),
         drops: capture.drops.list(),
         redactions: capture.redactions,
         transformed_on: None,

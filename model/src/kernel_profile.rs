@@ -1,12 +1,14 @@
 //! What a kernel profiler (Nsight Compute) measured of one launch: counters without a time of their own.
 
 mod details;
+mod function;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::approximate;
 pub use details::{FocusMetric, Instances, KernelCode, OpenRange, RuleKind, RuleResult, Scope, Speedup, ValueList};
+pub use function::{InstructionText, KernelFunction, LineStart, PtxStart, SourcePlace};
 
 /// Counters of one profiled launch. It is no event: a kernel profiler replays launches one by one, so that there is no start.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -39,6 +41,8 @@ pub struct KernelProfile {
     pub sections: Vec<String>,
     /// The code that it ran, which many launches have in common.
     pub code: Option<Arc<KernelCode>>,
+    /// The function of that code, which launches of one kernel have in common.
+    pub function: Option<Arc<KernelFunction>>,
 }
 
 /// A measured or derived figure of a launch.

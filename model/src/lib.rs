@@ -25,8 +25,8 @@ pub use counter::CounterSeries;
 pub use events::{Column, Event, Events, NameDetail, Values, count, index};
 pub use figures::{Figures, approximate, figures_by_key, ratio, whole};
 pub use kernel_profile::{
-    FocusMetric, Instances, KernelCode, KernelProfile, Metric, MetricValue, OpenRange, RuleKind, RuleResult, Scope,
-    Speedup, ValueList,
+    FocusMetric, Instances, InstructionText, KernelCode, KernelFunction, KernelProfile, LineStart, Metric, MetricValue,
+    OpenRange, PtxStart, RuleKind, RuleResult, Scope, SourcePlace, Speedup, ValueList,
 };
 pub use lod::{Lod, LodLevel};
 pub use losses::{Loss, LossReason, Losses};

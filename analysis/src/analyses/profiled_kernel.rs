@@ -8,9 +8,11 @@ mod page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use code::{CodeText, Instruction, InstructionMix, Opcode};
+pub use code::{CodeText, Instruction, InstructionMix, LineCoverage, Opcode, SourceLine};
 pub use memory::{Access, Cache, Link};
 pub use occupancy::{Occupancy, OccupancyLimit};
+
+use code::ByAddress;
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
@@ -32,7 +34,7 @@ pub struct ProfiledKernel;
 pub struct ProfiledKernelParams {
     /// Number of the launch in its report; null is the one that took longest.
     pub launch: Option<u64>,
-    /// Most instructions in the result, those with most samples.
+    /// Most instructions and most source lines in the result, those with most samples.
     #[schemars(range(min = 1, max = 100_000))]
     pub limit: u32,
 }
@@ -75,6 +77,14 @@ pub struct LaunchDetails {
     pub stalls: Vec<StallReason>,
     /// Instructions by opcode, the most executed first.
     pub mix: InstructionMix,
+    /// Source lines, those with most samples first; empty where the machine code has no table of lines.
+    pub source_lines: Vec<SourceLine>,
+    /// Source lines that are not in the result.
+    pub source_lines_left_out: u64,
+    /// How much has a source line; null where the machine code has no table of lines.
+    pub line_coverage: Option<LineCoverage>,
+    /// The architecture of its machine code, e.g. `sm_86`; null where the report holds none.
+    pub architecture: Option<String>,
     /// Instructions by address, those with most samples; in the order of addresses.
     pub instructions: Vec<Instruction>,
     /// Instructions that are not in the result.
@@ -125,7 +135,10 @@ fn of(timeline: &Timeline, params: &ProfiledKernelParams) -> LaunchDetails {
         Some(MetricValue::Text(name)) => Some(name.clone()),
         _ => None,
     };
-    let (instructions, instructions_left_out) = code::instructions(profile, params.limit);
+    let by_address = ByAddress::of(profile);
+    let (instructions, instructions_left_out) = by_address.instructions(params.limit);
+    let (source_lines, source_lines_left_out) = by_address.source_lines(params.limit);
+    let function = profile.function.as_deref();
     let mut details = LaunchDetails {
         launch: Some(profile.id),
         name: profile.name.clone(),
@@ -140,6 +153,12 @@ fn of(timeline: &Timeline, params: &ProfiledKernelParams) -> LaunchDetails {
         accesses: memory::accesses(metrics),
         stalls: stall_reasons(metrics),
         mix: InstructionMix::of(profile),
+        source_lines,
+        source_lines_left_out,
+        line_coverage: by_address.coverage(),
+        architecture: function
+            .map(|function| function.architecture.clone())
+            .filter(|name| !name.is_empty()),
         instructions,
         instructions_left_out,
         code: profile.code.as_deref().map(CodeText::of),
@@ -148,12 +167,12 @@ fn of(timeline: &Timeline, params: &ProfiledKernelParams) -> LaunchDetails {
         sections: profile.sections.clone(),
         not_captured: Vec::new(),
     };
-    details.not_captured = missing(&details);
+    details.not_captured = missing(&details, &by_address);
     details
 }
 
 /// What the report lacks, each with the section of Nsight Compute that has it.
-fn missing(details: &LaunchDetails) -> Vec<NotCaptured> {
+fn missing(details: &LaunchDetails, by_address: &ByAddress<'_>) -> Vec<NotCaptured> {
     let parts = [
         (
             "speed of light",
@@ -179,7 +198,10 @@ fn missing(details: &LaunchDetails) -> Vec<NotCaptured> {
         ),
         (
             "figures of instructions",
-            details.instructions.is_empty(),
+            details
+                .instructions
+                .iter()
+                .all(|of| of.samples.is_none() && of.executed.is_none()),
             "SourceCounters",
         ),
     ];
@@ -192,10 +214,19 @@ fn missing(details: &LaunchDetails) -> Vec<NotCaptured> {
             NotCaptured::new(what, reason)
         })
         .collect();
-    if !details.instructions.is_empty() {
-        let reason = "a report holds machine code, which only NVIDIA's disassembler turns into text; addresses and their figures are shown. \
-                      `ncu --import REPORT --page source --csv` prints the text where Nsight Compute is installed";
-        missing.push(NotCaptured::new("text of instructions (SASS)", reason));
+    let (text, lines) = ("text of instructions (SASS)", "source lines");
+    if !by_address.has_machine_code() {
+        let reason = "the report holds no machine code of it";
+        missing.extend([text, lines].map(|what| NotCaptured::new(what, reason)));
+        return missing;
+    }
+    if let Some(reason) = by_address.not_disassembled() {
+        missing.push(NotCaptured::new(text, reason));
+    }
+    if details.line_coverage.is_none() {
+        let reason =
+            "its machine code has no table of lines; compile with `nvcc -lineinfo`, or what your compiler calls that";
+        missing.push(NotCaptured::new(lines, reason));
     }
     missing
 }

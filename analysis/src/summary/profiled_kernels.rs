@@ -3,9 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::statistics::Statistics;
 use super::table::{Measure, Table};
-use crate::model::{KernelProfile, Metric, Timeline};
+use crate::model::{KernelProfile, Metric, Timeline, count};
 
 /// Nsight Compute's duration of a launch.
 const DURATION: &str = "gpu__time_duration.sum";
@@ -21,6 +24,25 @@ const UNITS: [(&str, f64); 8] = [
     ("s", 1e9),
     ("second", 1e9),
 ];
+
+/// Launches of a kernel profiler, which are no events: it replays them one by one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProfiledLaunches {
+    /// Launches, and ranges of launches that were replayed together.
+    pub launches: u64,
+    /// Metrics of all of them.
+    pub metrics: u64,
+}
+
+impl ProfiledLaunches {
+    pub(super) fn of(timeline: &Timeline) -> Self {
+        let profiles = &timeline.capture.profiles;
+        Self {
+            launches: count(profiles.len()),
+            metrics: count(profiles.iter().map(|profile| profile.metrics.len()).sum()),
+        }
+    }
+}
 
 pub(super) fn table(timeline: &Timeline) -> Table {
     let mut groups: BTreeMap<&str, Vec<u64>> = BTreeMap::new();

@@ -4,32 +4,30 @@
 //! 2022.1 to 2025.2 have them; fields that are newer are passed over.
 //!
 //! Kept of each launch and of each profiled range: its names and places, the value of every metric and those of its instances (such as one per
-//! instruction), what NVIDIA's rules said, the annotated ranges that were open, the names of sections, and PTX and source text where a
-//! report has them. Machine code is counted as not read.
+//! instruction), what NVIDIA's rules said, the annotated ranges that were open, the names of sections, PTX and source text where a report has
+//! them, and of machine code the launched function with its table of lines. Text of machine code only NVIDIA's disassembler makes.
 
 mod blocks;
 mod launch;
+mod lines;
 mod metric;
+mod module;
 mod nvtx;
 mod rules;
 mod source;
 
-use std::sync::Arc;
-
-use hashbrown::HashMap;
-
 use super::table::Profiles;
 use super::{Failure, ReadLimits};
-use crate::model::KernelCode;
 use blocks::Block;
 use launch::Kind;
+use source::Sources;
 
 /// What messages of launches refer to.
 struct Tables<'a> {
     /// Names of metrics, by their ids.
-    strings: &'a [&'a [u8]],
-    /// Code, by its id.
-    codes: &'a HashMap<u64, Arc<KernelCode>>,
+    strings: Vec<&'a [u8]>,
+    /// Code that launches ran.
+    sources: Sources<'a>,
 }
 
 /// Adds the launches and ranges of the report `bytes` to `profiles`.
@@ -38,26 +36,15 @@ pub(super) fn read(bytes: &[u8], limits: &ReadLimits, profiles: &mut Profiles<'_
     // Ids of strings count through all blocks; a block's results may come before the strings of a later one.
     let strings: Vec<&[u8]> = blocks.iter().flat_map(|block| &block.strings).copied().collect();
     let sources: Vec<_> = blocks.iter().flat_map(|block| &block.sources).copied().collect();
-    let mut codes = HashMap::new();
-    for (id, code) in source::all(&sources)? {
-        codes.insert(id, profiles.code(&code)?);
-    }
+    let sources = Sources::read(&sources, profiles)?;
+    let mut tables = Tables { strings, sources };
     let default_process = blocks.iter().find_map(|block| block.session_process);
     for block in &blocks {
         let Block { launches, ranges, .. } = block;
         let process = block.process.or(default_process).unwrap_or(0);
         for (messages, kind) in [(launches, Kind::Launch), (ranges, Kind::Range)] {
             for message in messages {
-                launch::read(
-                    *message,
-                    kind,
-                    process,
-                    &Tables {
-                        strings: &strings,
-                        codes: &codes,
-                    },
-                    profiles,
-                )?;
+                launch::read(*message, kind, process, &mut tables, profiles)?;
             }
         }
     }

@@ -9,8 +9,8 @@ use hashbrown::HashMap;
 use super::{Failure, header};
 use crate::limits::ReadLimits;
 use crate::model::{
-    Capture, Instances, KernelCode, KernelProfile, LossReason, Metric, MetricValue, RuleKind, RuleResult, Scope,
-    Speedup, ValueList,
+    Capture, Instances, KernelCode, KernelFunction, KernelProfile, LossReason, Metric, MetricValue, RuleKind,
+    RuleResult, Scope, Speedup, ValueList,
 };
 use crate::redact;
 
@@ -259,14 +259,23 @@ impl<'a> Profiles<'a> {
         Ok(())
     }
 
-    /// Code as it may be published. Machine code is counted.
+    /// Code as it may be published.
     pub(super) fn code(&mut self, code: &KernelCode) -> Result<Arc<KernelCode>, Failure> {
-        self.leave_out("machine code of kernels", u64::from(code.machine_code_bytes > 0));
         Ok(Arc::new(KernelCode {
             source: self.publishable(&code.source)?,
             ptx: self.publishable(&code.ptx)?,
             machine_code_bytes: code.machine_code_bytes,
         }))
+    }
+
+    /// A function as it may be published: names of files are texts of the capture.
+    pub(super) fn function(&mut self, mut function: KernelFunction) -> Result<Arc<KernelFunction>, Failure> {
+        self.count(function.lines.len().saturating_add(function.ptx_lines.len()))?;
+        self.count_bytes(function.code.len())?;
+        for file in &mut function.files {
+            *file = self.publishable(file)?;
+        }
+        Ok(Arc::new(function))
     }
 
     /// Adds values of a metric for parts of the launch `id`.
@@ -331,11 +340,10 @@ impl<'a> Profiles<'a> {
         Ok(id)
     }
 
-    /// A text as it may be published, counted against the limit.
-    fn publishable(&mut self, text: &str) -> Result<String, Failure> {
-        self.string_bytes = self
-            .string_bytes
-            .saturating_add(u64::try_from(text.len()).unwrap_or(u64::MAX));
+    /// Counts bytes of texts and of machine code against the limit.
+    fn count_bytes(&mut self, bytes: usize) -> Result<(), Failure> {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.string_bytes = self.string_bytes.saturating_add(bytes);
         if self.string_bytes > self.limits.max_string_bytes {
             let limit = self.limits.max_string_bytes;
             return Err(Failure::TooMany {
@@ -343,6 +351,12 @@ impl<'a> Profiles<'a> {
                 limit,
             });
         }
+        Ok(())
+    }
+
+    /// A text as it may be published, counted against the limit.
+    fn publishable(&mut self, text: &str) -> Result<String, Failure> {
+        self.count_bytes(text.len())?;
         if let Some(clean) = self.known.get(text) {
             return Ok(clean.clone());
         }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use hdf5::Group;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,7 @@ use super::NONE_U32;
 use super::read::{Failure, Reader, hard_group, optional_group};
 use super::write::{collect, group, json, list, strings};
 use crate::model::{
-    Instances, KernelCode, KernelProfile, Metric, MetricValue, OpenRange, RuleResult, ValueList, index,
+    Instances, KernelCode, KernelFunction, KernelProfile, Metric, MetricValue, OpenRange, RuleResult, ValueList, index,
 };
 
 /// A launch per element; the metrics as triples of launch, metric and value, since launches need not have the same ones.
@@ -64,6 +65,7 @@ pub(super) fn write(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<(
     let details: Vec<String> = profiles.iter().map(details).collect::<hdf5::Result<_>>()?;
     strings(place, "details", details.iter().map(String::as_str))?;
     write_codes(place, profiles)?;
+    write_functions(place, profiles)?;
     write_instances(&group(place, "instances")?, profiles)
 }
 
@@ -95,6 +97,27 @@ fn write_codes(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()> {
         "machine_code_bytes",
         &collect(&codes, |code| code.machine_code_bytes),
     )
+}
+
+/// Each function once, as JSON, and per launch its place among them.
+fn write_functions(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()> {
+    let mut known: HashMap<*const KernelFunction, u32> = HashMap::new();
+    let (mut functions, mut places) = (Vec::new(), Vec::with_capacity(profiles.len()));
+    for profile in profiles {
+        let Some(function) = &profile.function else {
+            places.push(NONE_U32);
+            continue;
+        };
+        let next = u32::try_from(functions.len()).unwrap_or(NONE_U32);
+        let number = *known.entry(Arc::as_ptr(function)).or_insert_with(|| {
+            functions.push(function.as_ref());
+            next
+        });
+        places.push(number);
+    }
+    let functions: Vec<String> = functions.into_iter().map(json).collect::<hdf5::Result<_>>()?;
+    list(place, "function", &places)?;
+    strings(place, "functions", functions.iter().map(String::as_str))
 }
 
 /// What is said of a launch beside its figures.
@@ -260,6 +283,9 @@ impl Reader<'_> {
         if let Some(codes) = optional_group(group, "codes")? {
             self.codes(&codes, group, &mut profiles)?;
         }
+        if group.link_exists("functions") {
+            self.functions(group, &mut profiles)?;
+        }
         if let Some(instances) = optional_group(group, "instances")? {
             self.instances(&instances, &mut profiles)?;
         }
@@ -287,6 +313,19 @@ impl Reader<'_> {
             let code = all.get(index(place)).cloned();
             profile.code =
                 Some(code.ok_or_else(|| Failure::Inconsistent("profiles: code that is not there".to_owned()))?);
+        }
+        Ok(())
+    }
+
+    fn functions(&mut self, group: &Group, profiles: &mut [KernelProfile]) -> Result<(), Failure> {
+        let wrong = |reason: &dyn std::fmt::Display| Failure::Inconsistent(format!("profiles/functions: {reason}"));
+        let texts = self.strings(group, "functions")?;
+        let functions = texts.iter().map(|text| serde_json::from_str(text).map(Arc::new));
+        let functions: Vec<Arc<KernelFunction>> = functions.collect::<Result<_, _>>().map_err(|error| wrong(&error))?;
+        let places: Vec<u32> = self.numbers(group, "function", Some(profiles.len()))?;
+        for (profile, place) in profiles.iter_mut().zip(places).filter(|(_, place)| *place != NONE_U32) {
+            let function = functions.get(index(place)).cloned();
+            profile.function = Some(function.ok_or_else(|| wrong(&"one that is not there"))?);
         }
         Ok(())
     }

@@ -22,6 +22,8 @@ mod independent;
 mod kineto;
 mod lod;
 mod message;
+mod ncu_code;
+mod ncu_csv;
 mod ncu_report;
 mod nsys;
 mod parity;

@@ -2,7 +2,7 @@
 
 use super::LaunchDetails;
 use crate::measures::speed_of_light::Limiter;
-use crate::model::{RuleKind, RuleResult, Scope};
+use crate::model::{RuleKind, RuleResult, Scope, whole};
 use crate::page::{Bars, Cell, Page, Series, Table, Unit};
 
 /// Most lines of code.
@@ -58,6 +58,9 @@ pub(super) fn of(details: &LaunchDetails) -> Page {
         Unit::None,
         executed,
     );
+    if !details.source_lines.is_empty() {
+        page.table(source_lines(details));
+    }
     if !details.instructions.is_empty() {
         page.table(instructions(details));
     }
@@ -300,27 +303,108 @@ fn memory(page: &mut Page, details: &LaunchDetails) {
     }
 }
 
+/// Eight characters for a share of what is most, so that what is hot is seen at a glance.
+fn heat(share: Option<f64>, most: f64) -> Cell {
+    const EIGHTHS: [&str; 9] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
+    const CHARACTERS: f64 = 8.0;
+    let Some(share) = share.filter(|share| *share > 0.0 && most > 0.0) else {
+        return Cell::Nothing;
+    };
+    let eighths = usize::try_from(whole(share / most * CHARACTERS * 8.0))
+        .unwrap_or(0)
+        .max(1);
+    let part = EIGHTHS.get(eighths % 8).copied().unwrap_or_default();
+    format!("{}{part}", "█".repeat(eighths / 8)).into()
+}
+
+/// The last part of a path, which tells files apart in most captures.
+fn short(place: &str) -> &str {
+    place.rsplit('/').next().unwrap_or(place)
+}
+
+fn source_lines(details: &LaunchDetails) -> Table {
+    let columns = [
+        ("Line", Unit::None),
+        ("Heat", Unit::None),
+        ("Of all", Unit::Ratio),
+        ("Samples", Unit::None),
+        ("Mostly", Unit::None),
+        ("Executed", Unit::None),
+        ("Threads", Unit::None),
+        ("Instructions", Unit::None),
+        ("File", Unit::None),
+    ];
+    let mut table = Table::new("Source lines", &columns);
+    if let Some(coverage) = &details.line_coverage {
+        table.about = format!(
+            "Sums over the instructions that a line was made into, the hottest first. {} of {} instructions and {} of {} samples have a line. \
+             What was inlined counts where NVIDIA's tools count it: at the first line that the table of lines gives the instruction.",
+            coverage.instructions_with_line, coverage.instructions, coverage.samples_with_line, coverage.samples
+        );
+    }
+    table.left_out = details.source_lines_left_out;
+    let most = details.source_lines.iter().filter_map(|line| line.sample_ratio);
+    let most = most.fold(0.0, f64::max);
+    for line in &details.source_lines {
+        table.push([
+            format!("{}:{}", short(&line.file), line.line).into(),
+            heat(line.sample_ratio, most),
+            line.sample_ratio.into(),
+            line.samples.into(),
+            line.stall.as_deref().map(|stall| stall.replace('_', " ")).into(),
+            line.executed.into(),
+            line.threads.into(),
+            line.instructions.into(),
+            line.file.as_str().into(),
+        ]);
+    }
+    table.without_unknown();
+    table
+}
+
 fn instructions(details: &LaunchDetails) -> Table {
     let columns = [
         ("Offset", Unit::None),
+        ("Instruction", Unit::None),
+        ("Heat", Unit::None),
+        ("Of all", Unit::Ratio),
+        ("Samples", Unit::None),
+        ("Mostly", Unit::None),
         ("Executed", Unit::None),
         ("Threads", Unit::None),
-        ("Samples", Unit::None),
-        ("Of all", Unit::Ratio),
-        ("Mostly", Unit::None),
+        ("Line", Unit::None),
+        ("PTX line", Unit::None),
     ];
     let mut table = Table::new("Instructions by address", &columns);
-    "Bytes behind the kernel's first instruction with figures. Samples are of warps that were at the instruction, most of them in the state that is named."
-        .clone_into(&mut table.about);
+    let architecture = details
+        .architecture
+        .as_deref()
+        .map(|name| format!(" Machine code of {name}."));
+    table.about = format!(
+        "Bytes behind the kernel's first instruction. Samples are of warps that were at the instruction, most of them in the state that is named.{}",
+        architecture.unwrap_or_default()
+    );
     table.left_out = details.instructions_left_out;
+    let most = details.instructions.iter().filter_map(|of| of.sample_ratio);
+    let most = most.fold(0.0, f64::max);
     for instruction in &details.instructions {
+        let inlined = instruction.inlined.iter().map(|place| short(place));
+        let line = match instruction.source.as_deref() {
+            // The innermost line first, and behind it where that was inlined.
+            Some(_) if !instruction.inlined.is_empty() => Some(inlined.collect::<Vec<_>>().join(" ← ")),
+            source => source.map(|source| short(source).to_owned()),
+        };
         table.push([
             format!("{:#06x}", instruction.offset_bytes).into(),
+            instruction.text.as_deref().into(),
+            heat(instruction.sample_ratio, most),
+            instruction.sample_ratio.into(),
+            instruction.samples.into(),
+            instruction.stall.as_deref().map(|stall| stall.replace('_', " ")).into(),
             instruction.executed.into(),
             instruction.threads.into(),
-            instruction.samples.into(),
-            instruction.sample_ratio.into(),
-            instruction.stall.as_deref().map(|stall| stall.replace('_', " ")).into(),
+            line.into(),
+            instruction.ptx_line.map(u64::from).into(),
         ]);
     }
     table.without_unknown();

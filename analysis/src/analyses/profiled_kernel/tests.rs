@@ -2,7 +2,9 @@ use std::collections::BTreeMap;
 
 use super::page::plain;
 use super::*;
-use crate::model::{Instances, Metric, RuleKind, Scope, Speedup, ValueList};
+use crate::model::{
+    Instances, InstructionText, KernelFunction, LineStart, Metric, RuleKind, Scope, SourcePlace, Speedup, ValueList,
+};
 use crate::page::{Block, text};
 
 fn metric(value: impl Into<MetricValue>, unit: &str) -> Metric {
@@ -59,6 +61,8 @@ fn what_was_not_measured_is_said_with_the_section_that_has_it() {
         "why warps waited",
         "instructions by opcode",
         "figures of instructions",
+        "text of instructions (SASS)",
+        "source lines",
     ];
     assert_eq!(what, expected);
     assert!(found.not_captured[1].reason.contains("--section Occupancy"));
@@ -114,13 +118,130 @@ fn loads_that_were_done_have_their_sectors_and_others_no_row() {
     );
 }
 
+fn list(keys: &[u64], values: &[u64]) -> Instances {
+    Instances {
+        keys: ValueList::Integers(keys.to_vec()),
+        values: ValueList::Integers(values.to_vec()),
+    }
+}
+
+/// Five instructions: two of line 12, one of line 7 that was inlined, one without a line and one that was never executed.
+fn with_lines() -> KernelProfile {
+    let place = |line| SourcePlace { file: 0, line };
+    let start = |offset_bytes, place, inlined: &[SourcePlace]| LineStart {
+        offset_bytes,
+        place,
+        inlined: inlined.to_vec(),
+    };
+    let function = KernelFunction {
+        address: 0x700,
+        bytes: 80,
+        architecture: "sm_86".to_owned(),
+        files: vec!["/src/gemm.cu".to_owned()],
+        lines: vec![
+            start(0, Some(place(12)), &[]),
+            start(0x10, Some(place(7)), &[place(3), place(7)]),
+            start(0x20, Some(place(12)), &[]),
+            start(0x30, None, &[]),
+        ],
+        instructions: ["MOV R1, R2", "FFMA R0, R0, R0, 1", "STG.E [R2.64], R0", "NOP", "EXIT"]
+            .iter()
+            .enumerate()
+            .map(|(number, text)| InstructionText {
+                offset_bytes: u64::try_from(number).unwrap() * 16,
+                text: (*text).to_owned(),
+            })
+            .collect(),
+        ..KernelFunction::default()
+    };
+    let mut profile = launch(0, 1.0);
+    profile.function = Some(std::sync::Arc::new(function));
+    let addresses = [0x700, 0x710, 0x720, 0x730];
+    profile.instances = BTreeMap::from([
+        ("inst_executed".to_owned(), list(&addresses, &[8, 8, 8, 4])),
+        (
+            "smsp__pcsamp_sample_count".to_owned(),
+            list(&addresses, &[1, 50, 39, 10]),
+        ),
+        (
+            "smsp__pcsamp_warps_issue_stalled_wait".to_owned(),
+            list(&addresses, &[1, 50, 9, 0]),
+        ),
+        (
+            "smsp__pcsamp_warps_issue_stalled_drain".to_owned(),
+            list(&addresses, &[0, 0, 30, 10]),
+        ),
+    ]);
+    profile
+}
+
+#[test]
+fn figures_of_instructions_are_summed_by_source_line() {
+    let found = details(vec![with_lines()], &ProfiledKernelParams::default());
+    let lines: Vec<_> = found
+        .source_lines
+        .iter()
+        .map(|line| {
+            (
+                line.line,
+                line.instructions,
+                line.executed,
+                line.samples,
+                line.stall.as_deref(),
+            )
+        })
+        .collect();
+    let expected = [
+        (7, 1, Some(8), Some(50), Some("wait")),
+        (12, 2, Some(16), Some(40), Some("drain")),
+    ];
+    assert_eq!(lines, expected);
+    let coverage = LineCoverage {
+        instructions: 5,
+        instructions_with_line: 3,
+        samples: 100,
+        samples_with_line: 90,
+    };
+    assert_eq!(found.line_coverage, Some(coverage));
+    let hot = &found.instructions[1];
+    assert_eq!(hot.source.as_deref(), Some("/src/gemm.cu:7"));
+    assert_eq!(hot.inlined, ["/src/gemm.cu:3", "/src/gemm.cu:7"]);
+    assert_eq!(hot.text.as_deref(), Some("FFMA R0, R0, R0, 1"));
+    // What was never executed is shown too: it is part of the kernel.
+    let last = found.instructions.last().unwrap();
+    assert_eq!((last.text.as_deref(), last.executed), (Some("EXIT"), None));
+    assert!(!found.not_captured.iter().any(|missing| missing.what.contains("SASS")));
+    let shown = text::render(&page::of(&found));
+    for part in ["gemm.cu:3 ← gemm.cu:7", "████████"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}
+
+#[test]
+fn machine_code_without_text_or_lines_says_why() {
+    let mut profile = with_lines();
+    let function = KernelFunction {
+        address: 0x700,
+        not_disassembled: "nvdisasm took longer than 10 s".to_owned(),
+        ..KernelFunction::default()
+    };
+    profile.function = Some(std::sync::Arc::new(function));
+    let found = details(vec![profile], &ProfiledKernelParams::default());
+    let reasons: Vec<&str> = found
+        .not_captured
+        .iter()
+        .rev()
+        .take(2)
+        .map(|of| of.reason.as_str())
+        .collect();
+    assert!(reasons[0].contains("-lineinfo"), "{reasons:?}");
+    assert_eq!(reasons[1], "nvdisasm took longer than 10 s");
+    assert_eq!(found.instructions.len(), 4);
+}
+
 #[test]
 fn instructions_are_those_with_most_samples_in_the_order_of_addresses() {
     let mut profile = launch(0, 1.0);
-    let list = |keys: &[u64], values: &[u64]| Instances {
-        keys: ValueList::Integers(keys.to_vec()),
-        values: ValueList::Integers(values.to_vec()),
-    };
     let addresses = [0x700, 0x710, 0x720, 0x730];
     profile.instances = BTreeMap::from([
         ("inst_executed".to_owned(), list(&addresses, &[8, 8, 8, 4])),

@@ -5,7 +5,7 @@ use super::super::table::Profiles;
 use super::super::unit::unit_of;
 use super::metric::Metric;
 use super::{Tables, nvtx, rules};
-use crate::model::{KernelProfile, MetricValue, index};
+use crate::model::{KernelProfile, MetricValue, ValueList, index, whole};
 use crate::wire::{Damage, Message, Value};
 
 /// What was profiled, and where its message has what both have.
@@ -57,24 +57,27 @@ impl Kind {
 /// The metric that says which device ran it.
 const DEVICE: &[u8] = b"launch__device_id";
 
+/// The metric whose instance is where its first instruction was.
+const ENTRY: &[u8] = b"launch__function_pcs";
+
 /// What a range is called, which has no name of its own.
 const RANGE: &str = "range";
 
 /// Adds the result `message` to `profiles`; `tables` hold what it refers to.
-pub(super) fn read(
-    message: Message<'_>,
+pub(super) fn read<'a>(
+    message: Message<'a>,
     kind: Kind,
     process: u32,
-    tables: &Tables<'_>,
+    tables: &mut Tables<'a>,
     profiles: &mut Profiles<'_>,
 ) -> Result<(), Failure> {
-    let strings = tables.strings;
+    let Tables { strings, sources } = tables;
     let mut profile = KernelProfile {
         process,
         ..KernelProfile::default()
     };
-    let mut names: [&[u8]; 3] = [b""; 3];
-    let (mut metrics, mut thread) = (Vec::new(), None);
+    let mut names: [&'a [u8]; 3] = [b""; 3];
+    let (mut metrics, mut thread, mut source) = (Vec::new(), None, None);
     for field in message.fields() {
         let (number, value) = field?;
         if number == kind.metrics() {
@@ -110,7 +113,7 @@ pub(super) fn read(
                     *name = value.bytes().unwrap_or_default();
                 }
             }
-            15 => profile.code = identifier_of(value)?.and_then(|id| tables.codes.get(&id).cloned()),
+            15 => source = identifier_of(value)?,
             10 => profile.grid = triple(value)?,
             11 => profile.block = triple(value)?,
             23 => profile.stream = value.number().unwrap_or(0),
@@ -122,6 +125,18 @@ pub(super) fn read(
         .ranges
         .retain(|range| range.thread.is_none() || range.thread == thread);
     let [mangled, function, demangled] = names;
+    if let Some(id) = source {
+        let entry = metrics.iter().find(|metric| metric.is_named(strings, ENTRY));
+        let entry = entry.map(Metric::instances).transpose()?;
+        let entry = entry.and_then(|found| match found.values {
+            ValueList::Integers(list) => list.first().copied(),
+            // Reports of 2022 have addresses as numbers; those of devices are below 2^53.
+            ValueList::Numbers(list) => list.first().copied().map(whole),
+            ValueList::Texts(_) => None,
+        });
+        profile.code = sources.code(id);
+        profile.function = sources.function(id, mangled, entry, profiles)?;
+    }
     let name = [demangled, function, mangled].into_iter().find(|name| !name.is_empty());
     let name = name.map_or(RANGE.into(), String::from_utf8_lossy);
     let id = profiles.add_launch(&name, profile)?;
