@@ -6,8 +6,9 @@ use std::fs::File;
 use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
+use flopwatch_analysis::analyses::profiled_kernel::ProfiledKernel;
 use flopwatch_analysis::summary::TransformedOn;
-use flopwatch_analysis::{AnalysisError, Input, Request, Totals};
+use flopwatch_analysis::{Analysis as _, AnalysisError, Input, Request, Totals};
 use flopwatch_api::session::TransformDevice;
 use flopwatch_trace::convert::LOCAL_SESSION;
 use flopwatch_trace::model::{Loss, Timeline};
@@ -17,6 +18,7 @@ use flopwatch_trace::transform::device::{DeviceError, transform_beside};
 use flopwatch_trace::{Format, ReadLimits, detect};
 use serde::{Deserialize, Serialize};
 
+use crate::disassembly;
 use crate::transform::{self, is_summary, read_summary, wanted};
 
 /// Longest report that is read, in bytes.
@@ -188,7 +190,10 @@ fn read(job: &Job, path: &Path, name: &str) -> Result<Read, Error> {
             transformed_on,
         });
     }
-    let capture = flopwatch_trace::open(path, &limits)?.capture;
+    let mut capture = flopwatch_trace::open(path, &limits)?.capture;
+    if job.request.definition().name == ProfiledKernel::NAME {
+        disassembly::of_capture(&mut capture);
+    }
     let options = TransformOptions {
         session_id: name.to_owned(),
     };

@@ -20,6 +20,7 @@ use flopwatch_trace::model::Category;
 
 use self::help::{ANALYZE_HELP, COMPARE_HELP, DIAGNOSE_HELP, EXPORT_HELP, FORMATS, RECORD_HELP};
 use crate::analysis;
+use crate::disassembly;
 use crate::node;
 use crate::source::Source;
 use crate::tools;
@@ -386,6 +387,9 @@ pub struct SourceArguments {
     /// The folder host-linux-x64 that belongs to it [default: found beside it].
     #[arg(long, value_name = "DIR", env = "FLOPWATCH_NSYS_HOST")]
     pub nsys_host: Option<PathBuf>,
+    /// The nvdisasm for machine code in reports of Nsight Compute [default: the one on PATH, or of CUDA's installer].
+    #[arg(long, value_name = "FILE", env = "FLOPWATCH_NVDISASM")]
+    pub nvdisasm: Option<PathBuf>,
 }
 
 impl SourceArguments {
@@ -396,6 +400,7 @@ impl SourceArguments {
             file,
             session_id,
             tools: tools::find(self.nsys.as_deref(), self.nsys_host.as_deref(), path.as_ref()),
+            disassembler: disassembly::find(self.nvdisasm.as_deref(), path.as_ref()),
             limit: Duration::from_secs(self.timeout),
             quiet: self.quiet,
         }

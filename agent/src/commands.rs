@@ -10,6 +10,7 @@ use anyhow::Context;
 use clap::CommandFactory;
 use flopwatch_analysis::Request;
 use flopwatch_analysis::export::Export;
+use flopwatch_analysis::summary::{ProfiledLaunches, Summary};
 use flopwatch_attach::nsys::HostTools;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -205,8 +206,20 @@ async fn convert(arguments: ConvertArguments) -> anyhow::Result<ExitCode> {
     } = arguments;
     let source = source.source(input, session_id);
     let summary = source::convert(&source, &output, force, asked_to_end()).await?;
-    say(&format!("{}: {} events\n", output.display(), summary.total_events))?;
+    let held = held(&summary);
+    say(&format!("{}: {held}\n", output.display()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a capture holds, in short: events, and launches that a kernel profiler replayed, which have no time.
+fn held(summary: &Summary) -> String {
+    let ProfiledLaunches { launches, metrics } = summary.profiled;
+    let events = format!("{} events", summary.total_events);
+    match (summary.total_events, launches) {
+        (_, 0) => events,
+        (0, _) => format!("{launches} profiled launches with {metrics} metrics"),
+        _ => format!("{events}, {launches} profiled launches with {metrics} metrics"),
+    }
 }
 
 async fn export(arguments: ExportArguments) -> anyhow::Result<ExitCode> {

@@ -25,6 +25,7 @@ pub mod commands;
 pub mod compare;
 pub mod derived;
 pub mod diagnose;
+pub mod disassembly;
 pub mod disk;
 pub mod failure;
 pub mod gpus;

@@ -35,6 +35,8 @@ pub struct Source {
     pub session_id: Option<String>,
     /// The Nsight Systems for reports, or why there is none.
     pub tools: Result<HostTools, tools::Error>,
+    /// NVIDIA's disassembler for machine code, where there is one.
+    pub disassembler: Option<PathBuf>,
     /// Longest time for each step.
     pub limit: Duration,
     /// Say nothing meanwhile.
@@ -358,7 +360,8 @@ fn steps_for(source: &Source) -> Result<Steps, Error> {
         transform: source.limit,
         ..Limits::default()
     };
-    Ok(Steps::new(own, source.tools.clone().ok(), limits))
+    let steps = Steps::new(own, source.tools.clone().ok(), limits);
+    Ok(steps.with_disassembler(source.disassembler.clone()))
 }
 
 /// The file itself, or what its profiler exports of it into `place`, under names that begin with `before`.

@@ -13,6 +13,7 @@ use nix::libc::SIGXFSZ;
 use tracing::{debug, warn};
 
 use crate::analysis;
+use crate::disassembly;
 use crate::disk::{Floor, Short, Space};
 use crate::transform::Job;
 use crate::workplace::{self, Workplace};
@@ -206,6 +207,8 @@ pub struct Steps {
     /// Path of this program, for the step that it does itself.
     own: PathBuf,
     tools: Option<HostTools>,
+    /// NVIDIA's disassembler, for machine code in reports.
+    disassembler: Option<PathBuf>,
     limits: Limits,
 }
 
@@ -216,8 +219,16 @@ impl Steps {
             reexec: Reexec::new(&own),
             own,
             tools,
+            disassembler: None,
             limits,
         }
+    }
+
+    /// The same with a disassembler, which children run that read machine code.
+    #[must_use]
+    pub fn with_disassembler(mut self, program: Option<PathBuf>) -> Self {
+        self.disassembler = program;
+        self
     }
 
     /// Bounds of the steps.
@@ -363,6 +374,11 @@ impl Steps {
             readable.extend(tools.folders());
         }
         readable.push(self.own.clone());
+        if let Some(program) = &self.disassembler {
+            let program = program.clone();
+            environment.push((disassembly::VARIABLE.to_owned(), program.to_string_lossy().into_owned()));
+            readable.push(program);
+        }
         if gpu {
             // Where the transform looks for its kernels, beside the system's folders.
             readable.push(self.own.with_file_name(KERNELS));

@@ -19,6 +19,8 @@ use flopwatch_trace::transform::choice::Wanted;
 use flopwatch_trace::transform::device::{DeviceError, transform_beside};
 use serde::{Deserialize, Serialize};
 
+use crate::disassembly;
+
 /// Longest file of samples that is read, in bytes: five minutes of sixteen GPUs at the shortest interval need less.
 const MAX_SAMPLES_BYTES: u64 = 512 << 20;
 /// Longest summary that is read, in bytes.
@@ -154,7 +156,9 @@ pub fn run(job: &Job) -> Result<Summary, Error> {
         (Some(export), _) => {
             let opened = flopwatch_trace::open(export, &ReadLimits::default())?;
             of_export = opened.session_id;
-            opened.capture
+            let mut capture = opened.capture;
+            disassembly::of_capture(&mut capture);
+            capture
         }
         (None, Some(samples)) => metrics_alone(samples),
         (None, None) => return Err(Error::Nothing),

@@ -40,6 +40,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::analyze::profile;
+use crate::disassembly;
 use crate::source::{self, Source};
 use crate::tools;
 use refusal::Refusal;
@@ -204,6 +205,7 @@ impl Uploads {
             file: file.to_owned(),
             session_id: None,
             tools: self.tools.clone(),
+            disassembler: disassembly::on_this_machine(),
             limit: self.limits.step,
             quiet: true,
         };

@@ -333,5 +333,14 @@ fn reports_of_nsight_compute_are_opened_without_it() {
         assert!(message.status.success(), "{report}: {}", text(&message));
         let summary: Summary = serde_json::from_slice(&message.stdout).unwrap();
         assert!(!summary.profiled_kernels.rows.is_empty(), "{report}");
+        let folder = tempfile::tempdir().unwrap();
+        let message = agent(&["convert", "--quiet"], &[&path, &folder.path().join("kernels.h5")]);
+        let held = summary.profiled;
+        let expected = format!("{} profiled launches with {} metrics\n", held.launches, held.metrics);
+        assert!(
+            held.launches > 0 && text(&message).contains(&expected),
+            "{report}: {}",
+            text(&message)
+        );
     }
 }
