@@ -13,7 +13,7 @@ use crate::analyses::flame_difference::{FlameDifferenceAnalysis, FlameDifference
 use crate::analyses::flame_graph::{FlameFolded, FlameGraphAnalysis, FlamePprof, FlameSpeedscope};
 use crate::analyses::gpu_time::GpuTime;
 use crate::analyses::hlo_cost::HloCostAnalysis;
-use crate::analyses::hlo_graph::HloGraphAnalysis;
+use crate::analyses::hlo_graph::{HloDot, HloGraphAnalysis};
 use crate::analyses::hlo_memory::HloMemoryAnalysis;
 use crate::analyses::hlo_operations::HloOperationsAnalysis;
 use crate::analyses::host_sync::HostSync;
@@ -127,6 +127,7 @@ pub static CATALOGUE: &[&Definition] = &[
     &Definition::of_file::<FlameFolded>(),
     &Definition::of_file::<FlamePprof>(),
     &Definition::of_file::<FlameSpeedscope>(),
+    &Definition::of_file::<HloDot>(),
     &Definition::of_file::<FlameDifferencePprof>(),
     &entries::EVENTS_CSV,
     &entries::EVENTS_PARQUET,

@@ -1,4 +1,5 @@
-//! Compiled programs of XLA (HLO modules): what an `xla.HloProto` message holds of computations, instructions and their buffers.
+//! Compiled programs of XLA (HLO modules): what an `xla.HloProto` message, or a module's text, holds of computations, instructions and
+//! their buffers.
 //!
 //! Field numbers are those of XLA's published `hlo.proto` and `xla_data.proto`. Unknown fields are stepped over, so that messages of
 //! older and newer versions are read. A message is untrusted: what is made of it is bounded, and no reference in it is believed.
@@ -7,14 +8,17 @@ mod budget;
 mod buffers;
 mod frames;
 mod instruction;
+mod order;
 mod read;
 mod shape;
+mod text;
 
 pub use buffers::{Allocation, Assigned, Buffers, HeapEvent, HeapEventKind, HeapTrace, LogicalBuffer};
 pub use frames::{Frame, Frames};
 pub use instruction::{Convolution, Instruction, WindowDimension};
 pub use read::{begins_like_a_program, read};
 pub use shape::{ElementType, Shape};
+pub use text::{PLAN, PLAN_TOTAL, TEXT};
 
 use std::collections::HashMap;
 
@@ -28,6 +32,14 @@ pub enum ReadError {
     Damaged {
         /// Where, in bytes from its beginning.
         offset: usize,
+    },
+    /// A text is cut off, or is none of a module.
+    #[error("line {line}: {what}")]
+    Text {
+        /// Which line, counted from 1.
+        line: usize,
+        /// What is wrong there.
+        what: &'static str,
     },
     /// It holds no module.
     #[error("is no xla.HloProto message: it holds no module")]
@@ -57,7 +69,7 @@ impl From<Damage> for ReadError {
 pub struct Module {
     /// Its name, e.g. `jit_train_step`.
     pub name: String,
-    /// Its number.
+    /// Its number; 0 of a text, which has none.
     pub id: u64,
     /// Place of the computation that runs, in `computations`; `None` where the message names none that is there.
     pub entry: Option<usize>,

@@ -9,12 +9,12 @@ pub struct Program {
     pub name: String,
     /// Its number, to which [`ColumnId::ProgramId`](super::ColumnId::ProgramId) refers.
     pub id: u64,
-    /// An `xla.HloProto` message.
+    /// An `xla.HloProto` message, or the text of a module.
     pub proto: Vec<u8>,
 }
 
 impl Program {
-    /// The module in its message.
+    /// The module in its message or text.
     pub fn module(&self) -> Result<hlo::Module, hlo::ReadError> {
         hlo::read(&self.proto)
     }

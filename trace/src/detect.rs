@@ -24,10 +24,8 @@ pub enum Format {
     Kineto,
     /// An `XSpace` message of JAX, XLA or TensorFlow.
     XPlane,
-    /// An `HloProto` message of XLA: a compiled program (`.hlo.pb` of a dump).
+    /// A compiled program of XLA, of a dump: an `HloProto` message (`.hlo.pb`), or a module's text.
     Hlo,
-    /// A compiled program as text, which is not read.
-    HloText,
     /// A report of Nsight Compute (`.ncu-rep`), which only ncu opens.
     NcuReport,
     /// A page of such a report as CSV.
@@ -43,7 +41,7 @@ const MAGIC: [(&[u8], Format); 6] = [
     (nsys_report::MAGIC, Format::NsysReport),
     (nsys_report::STREAM_MAGIC, Format::NsysStream),
     (ncu::REPORT, Format::NcuReport),
-    (hlo::TEXT, Format::HloText),
+    (hlo::TEXT, Format::Hlo),
 ];
 
 /// The format of the file at `path`; `None` for one that is of none of them. Looks at the first bytes alone, so that it may be

@@ -50,16 +50,6 @@ pub enum ReadError {
     /// A compiled program cannot be read.
     #[error(transparent)]
     Hlo(#[from] hlo::ReadError),
-    /// A compiled program as text, which this crate does not parse.
-    #[error(
-        "{path}: a compiled program as text: give the {message} beside it, which XLA writes with `--xla_dump_hlo_as_proto` in XLA_FLAGS"
-    )]
-    HloText {
-        /// Path of what was to be read, as the caller gave it.
-        path: PathBuf,
-        /// Name of the message that XLA writes beside it.
-        message: String,
-    },
     /// A report of Nsight Compute, or its CSV, cannot be read.
     #[error(transparent)]
     Ncu(#[from] ncu::ReadError),
@@ -130,7 +120,6 @@ pub fn open(path: &Path, limits: &ReadLimits) -> Result<Opened, ReadError> {
         Some(Format::Kineto) => kineto::read(path, limits)?,
         Some(Format::XPlane) => xplane::read(path, limits)?,
         Some(Format::Hlo) => hlo::read(path, limits)?,
-        Some(Format::HloText) => return Err(hlo_text(path)),
         Some(Format::NcuCsv | Format::NcuReport) => ncu::read(path, limits)?,
         Some(Format::Pprof) => pprof::read(path, limits)?,
         Some(Format::NsysReport) => return Err(nsys_report(path)),
@@ -150,14 +139,6 @@ pub fn open(path: &Path, limits: &ReadLimits) -> Result<Opened, ReadError> {
 /// What the file at `path` holds, whatever it is; see [`open`].
 pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
     Ok(open(path, limits)?.capture)
-}
-
-fn hlo_text(path: &Path) -> ReadError {
-    let name = path.file_stem().unwrap_or_default();
-    ReadError::HloText {
-        path: path.to_owned(),
-        message: format!("{}.hlo.pb", name.to_string_lossy()),
-    }
 }
 
 fn nsys_report(path: &Path) -> ReadError {

@@ -6,6 +6,8 @@ mod nodes;
 mod page;
 mod result;
 
+use std::io::Write;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +16,7 @@ pub use result::{
     HloComputation, HloEdge, HloEdgeKind, HloFusion, HloGraph, HloGraphComputationKind, HloNode, HloOpcodeCount,
 };
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError, FileAnalysis, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
 use crate::model::Timeline;
@@ -25,7 +27,11 @@ use crate::page::Page;
 #[derive(Debug)]
 pub struct HloGraphAnalysis;
 
-/// Parameters of [`HloGraphAnalysis`].
+/// The graph as text of Graphviz.
+#[derive(Debug)]
+pub struct HloDot;
+
+/// Parameters of [`HloGraphAnalysis`], and of its file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HloGraphParams {
@@ -45,8 +51,6 @@ pub struct HloGraphParams {
     pub distance: u32,
     /// Whether instructions inside fusions, loops and other called computations are nodes too.
     pub inside: bool,
-    /// Whether the graph is given as text of Graphviz (DOT) too.
-    pub dot: bool,
     /// Most nodes, and most rows of each table.
     #[schemars(range(min = 1, max = 100_000))]
     pub limit: u32,
@@ -61,7 +65,6 @@ impl Default for HloGraphParams {
             around: String::new(),
             distance: 2,
             inside: false,
-            dot: false,
             limit: 500,
         }
     }
@@ -69,7 +72,7 @@ impl Default for HloGraphParams {
 
 impl Analysis for HloGraphAnalysis {
     const NAME: &'static str = "hlo-graph";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "Graph of a compiled program (JAX, XLA): computations, fusions with what they hold, opcodes before and after optimisation, and the instructions around one.";
     const GROUP: Group = Group::Operations;
     const INPUTS: InputCount = InputCount::Many;
@@ -87,6 +90,28 @@ impl Analysis for HloGraphAnalysis {
 
     fn page(output: &HloGraph) -> Result<Page, AnalysisError> {
         Ok(page::page(output))
+    }
+}
+
+impl FileAnalysis for HloDot {
+    const NAME: &'static str = "hlo-dot";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str =
+        "The graph of a compiled program (JAX, XLA) as text of Graphviz (DOT), for `dot -Tsvg`.";
+    const INPUTS: InputCount = InputCount::Many;
+    const NEEDS: Needs = HloGraphAnalysis::NEEDS;
+    const MEDIA_TYPE: &'static str = "text/vnd.graphviz; charset=utf-8";
+    const FILE_NAME: &'static str = "program.dot";
+    const MAY_BE_ABSENT: bool = true;
+    type Params = HloGraphParams;
+
+    fn write(inputs: &Inputs<'_>, params: &HloGraphParams, out: &mut dyn Write) -> Result<(), AnalysisError> {
+        let timelines: Vec<&Timeline> = inputs.all().iter().map(|input| input.timeline).collect();
+        let graph = of(&timelines, params);
+        if !graph.nodes.is_empty() {
+            out.write_all(dot::text(&graph).as_bytes())?;
+        }
+        Ok(())
     }
 }
 

@@ -179,7 +179,8 @@ pub fn of(timeline: &Timeline, params: &HloMemoryParams) -> HloMemory {
     found.program.clone_from(&program.name);
     found.program_id = program.id.to_string();
     let Some(buffers) = &program.module.buffers else {
-        let reason = "the program has no plan of its memory: it is one before optimisation; give the dump after it";
+        let reason = "the program has no plan of its memory: it is one before optimisation, or a text without its \
+                      `-buffer-assignment.txt` beside it; give the dump after optimisation, best as `.hlo.pb`";
         found
             .not_captured
             .push(NotCaptured::new("memory of the program", reason));

@@ -84,6 +84,30 @@ impl Frames {
         Ok(frames)
     }
 
+    /// Adds a file; gives its number.
+    pub(super) fn add_file(&mut self, name: String) -> usize {
+        self.files.push(name);
+        self.files.len()
+    }
+
+    /// Adds a function; gives its number.
+    pub(super) fn add_function(&mut self, name: String) -> usize {
+        self.functions.push(name);
+        self.functions.len()
+    }
+
+    /// Adds a line in a file and a function; gives its number.
+    pub(super) fn add_location(&mut self, file: u64, function: u64, line: u64) -> usize {
+        self.locations.push(Location { file, function, line });
+        self.locations.len()
+    }
+
+    /// Adds a frame at a location with the frame that called it, 0 for none; gives its number.
+    pub(super) fn add_call(&mut self, location: u64, caller: u64) -> usize {
+        self.calls.push((location, caller));
+        self.calls.len()
+    }
+
     /// The stack of a frame, the innermost line first; empty of frame 0.
     pub fn stack(&self, frame: u64) -> impl Iterator<Item = Frame<'_>> {
         let caller = |frame: &u64| {

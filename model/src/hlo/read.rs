@@ -1,11 +1,16 @@
 //! A module out of its message.
 
+use std::collections::HashMap;
+
 use super::budget::Budget;
-use super::{Buffers, Computation, Frames, Instruction, Module, ReadError};
+use super::{Buffers, Computation, Frames, Instruction, Module, ReadError, order, text};
 use crate::wire::Message;
 
-/// Reads an `xla.HloProto`: module 1, plan of the memory 3.
+/// Reads a module: its text, or an `xla.HloProto` with the module 1 and the plan of its memory 3.
 pub fn read(bytes: &[u8]) -> Result<Module, ReadError> {
+    if bytes.starts_with(text::TEXT) {
+        return text::read(&String::from_utf8_lossy(bytes));
+    }
     let mut budget = Budget::new();
     let mut module = None;
     let mut buffers = None;
@@ -71,6 +76,7 @@ impl Module {
     fn read(message: Message<'_>, budget: &mut Budget) -> Result<Self, ReadError> {
         let mut module = Self::default();
         let mut entry = 0;
+        let mut schedule = HashMap::new();
         for field in message.fields() {
             let (number, value) = field?;
             match (number, value.message()) {
@@ -78,9 +84,19 @@ impl Module {
                 (3, Some(message)) => module.computations.push(Computation::read(message, budget)?),
                 (5, _) => module.id = value.number().unwrap_or(0),
                 (6, _) => entry = value.number().unwrap_or(0),
-                (7, Some(schedule)) => module.is_scheduled = !schedule.bytes.is_empty(),
+                (7, Some(message)) => {
+                    module.is_scheduled = !message.bytes.is_empty();
+                    read_schedule(message, budget, &mut schedule)?;
+                }
                 (17, Some(message)) => module.frames = Frames::read(message, budget)?,
                 _ => {}
+            }
+        }
+        for computation in &mut module.computations {
+            if let Some(sequence) = schedule.get(&computation.id) {
+                let places: HashMap<u64, usize> = sequence.iter().copied().zip(0..).collect();
+                let place = |of: &Instruction| places.get(&of.id).copied().unwrap_or(usize::MAX);
+                computation.instructions.sort_by_key(place);
             }
         }
         // What finds an instruction by its number.
@@ -90,9 +106,39 @@ impl Module {
             .map(|computation| computation.instructions.len());
         let instructions: usize = instructions.sum();
         budget.take(instructions.saturating_mul(64))?;
+        module.computations = order::callees_first(module.computations, entry);
         module.index(entry);
         Ok(module)
     }
+}
+
+/// `HloScheduleProto`: sequences 1, a map (key 1, value 2) of computations to the numbers 1 of their instructions.
+fn read_schedule(
+    message: Message<'_>,
+    budget: &mut Budget,
+    schedule: &mut HashMap<u64, Vec<u64>>,
+) -> Result<(), ReadError> {
+    for field in message.fields() {
+        let (1, value) = field? else { continue };
+        let (mut computation, mut sequence) = (0, Vec::new());
+        for field in value.message().into_iter().flat_map(Message::fields) {
+            match field? {
+                (1, value) => computation = value.number().unwrap_or(0),
+                (2, value) => {
+                    for field in value.message().into_iter().flat_map(Message::fields) {
+                        if let (1, value) = field? {
+                            // What finds an instruction's place by its number.
+                            budget.take(32)?;
+                            budget.numbers(value, &mut sequence)?;
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        schedule.insert(computation, sequence);
+    }
+    Ok(())
 }
 
 impl Computation {

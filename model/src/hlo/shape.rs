@@ -7,7 +7,7 @@ use super::budget::Budget;
 use crate::wire::Message;
 
 /// Levels of tuples in tuples.
-const DEEPEST: usize = 32;
+pub(super) const DEEPEST: usize = 32;
 
 /// Type of a value's elements.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use flopwatch_analysis::{Input, Request};
 use flopwatch_trace::model::Timeline;
 use serde_json::{Value, json};
 
@@ -237,8 +238,14 @@ fn a_graph_has_what_a_program_is_before_and_after_optimisation() {
             .as_str()
             .is_some_and(|source| source.starts_with("model.py:"))
     }));
-    let around = json!({"around": "dot", "distance": 1, "dot": true});
+    let around = json!({"around": "dot", "distance": 1});
     let graph = analyze("hlo-graph", &around, &[&after]);
     assert!(graph["nodes"].as_array().unwrap().len() >= 3);
-    assert!(graph["dot"].as_str().unwrap().starts_with("digraph \"jit_step\""));
+    let mut dot = Vec::new();
+    let request = Request::parse("hlo-dot", &around).unwrap();
+    request.run(&[Input::whole(&after)], &mut dot).unwrap();
+    let dot = String::from_utf8(dot).unwrap();
+    assert!(dot.starts_with("digraph \"jit_step\""), "{dot}");
+    let edges = dot.lines().filter(|line| line.contains(" -> ")).count();
+    assert_eq!(edges, graph["edges"].as_array().unwrap().len());
 }

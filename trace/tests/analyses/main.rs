@@ -13,6 +13,7 @@ mod compare;
 mod compile;
 mod flame;
 mod hlo;
+mod hlo_text;
 mod host;
 mod jax;
 mod memory;

@@ -140,14 +140,67 @@ fn a_program_that_is_cut_off_anywhere_is_no_program_or_says_where() {
     assert_eq!(whole_without_plan, 1);
 }
 
+/// A module as text, in which parameters are named as is given.
+pub(crate) fn text(parameter: &str, op_name: &str) -> String {
+    format!(
+        "HloModule jit_f, is_scheduled=true, entry_computation_layout={{(f32[2,2]{{1,0}})->f32[2,2]{{1,0}}}}\n\n\
+         %fused (p.1: f32[2,2]) -> f32[2,2] {{\n  %p.1 = f32[2,2]{{1,0}} parameter(0)\n  \
+         ROOT %dot.2 = f32[2,2]{{1,0}} dot(%p.1, %p.1), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}, \
+         metadata={{op_name=\"{op_name}\" source_file=\"model.py\" source_line=12}}\n}}\n\n\
+         ENTRY %main ({parameter}: f32[2,2]) -> f32[2,2] {{\n  %{parameter} = f32[2,2]{{1,0}} parameter(0)\n  \
+         ROOT %fusion.4 = f32[2,2]{{1,0}} fusion(%{parameter}), kind=kLoop, calls=%fused, backend_config={{\"api_token\":\"none\"}}\n}}\n"
+    )
+}
+
+/// Its plan of memory.
+pub(crate) const PLAN: &str = "BufferAssignment:\nallocation 0: size 16, maybe-live-out:\n value: <9 fusion.4 @0> (size=16,offset=0): \
+                               f32[2,2]{1,0}\n\nTotal bytes used: 16 (16B)\n";
+
 #[test]
-fn a_text_is_refused_with_the_file_to_give_instead() {
-    written(b"HloModule jit_f, entry_computation_layout={()->f32[]}", |path| {
-        let error = read(path, &ReadLimits::default()).unwrap_err().to_string();
+fn a_text_is_read_with_the_plan_of_its_memory_that_lies_beside_it() {
+    written(text("x.3", "jit(f)/dot_general").as_bytes(), |path| {
+        assert_eq!(detect(path).unwrap(), Some(Format::Hlo));
+        let read_module = || {
+            read(path, &ReadLimits::default()).unwrap().programs[0]
+                .module()
+                .unwrap()
+        };
+        let module = read_module();
+        assert_eq!((module.name.as_str(), module.is_scheduled), ("jit_f", true));
+        assert!(module.buffers.is_none());
+        let beside = path.with_file_name("module_0001.jit_f.before_optimizations-buffer-assignment.txt");
+        std::fs::write(&beside, PLAN).unwrap();
+        assert_eq!(read_module().buffers.unwrap().allocations[0].bytes, 16);
+        // What is no plan is left alone.
+        std::fs::write(beside, "HloModule jit_g").unwrap();
+        assert_eq!(read_module(), module);
+    });
+}
+
+#[test]
+fn secrets_in_a_text_are_replaced_and_names_stay() {
+    let secret = "jit(f)/AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG";
+    written(text("token", secret).as_bytes(), |path| {
+        let capture = read(path, &ReadLimits::default()).unwrap();
+        assert_eq!(capture.redactions, 2);
+        let program = &capture.programs[0];
+        let kept = String::from_utf8(program.proto.clone()).unwrap();
         assert!(
-            error.contains("module_0001.jit_f.before_optimizations.hlo.pb"),
-            "{error}"
+            !kept.contains("wJalr") && !kept.contains("\"none\"") && kept.contains("%token"),
+            "{kept}"
         );
+        let module = program.module().unwrap();
+        let dot = module.instructions().find(|(_, one)| one.opcode == "dot").unwrap().1;
+        assert_eq!(dot.op_name, "jit(f)/AWS_SECRET_ACCESS_KEY=[redacted]");
+    });
+}
+
+#[test]
+fn a_text_that_is_cut_off_says_in_which_line() {
+    let whole = text("x.3", "dot");
+    written(&whole.as_bytes()[..whole.len() - 10], |path| {
+        let error = read(path, &ReadLimits::default()).unwrap_err().to_string();
+        assert!(error.contains("line 10"), "{error}");
     });
 }
 

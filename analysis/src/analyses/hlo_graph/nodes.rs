@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
+use super::HloGraphParams;
 use super::choice::Chosen;
 use super::result::{
     HloComputation, HloEdge, HloEdgeKind, HloFusion, HloGraph, HloGraphComputationKind, HloNode, HloOpcodeCount,
 };
-use super::{HloGraphParams, dot};
 use crate::measures::hlo_program::HloProgram;
 use crate::model::hlo::{Instruction, Module, Place};
 use crate::model::{count, index};
@@ -45,7 +45,6 @@ pub(super) fn fill(found: &mut HloGraph, chosen: &Chosen<'_>, params: &HloGraphP
     let places = places.get(..limit).unwrap_or(&places);
     found.nodes = places.iter().filter_map(|place| node(program, *place)).collect();
     found.edges = edges(&program.module, places);
-    found.dot = params.dot.then(|| dot::text(found));
 }
 
 /// What calls each computation: the instruction, and its place.

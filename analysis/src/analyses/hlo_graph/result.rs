@@ -35,8 +35,6 @@ pub struct HloGraph {
     pub nodes_left_out: u64,
     /// Which instruction's value another takes.
     pub edges: Vec<HloEdge>,
-    /// The graph as text of Graphviz; null unless the parameter `dot` asks for it.
-    pub dot: Option<String>,
     /// The programs to choose from.
     pub programs: Vec<HloProgramEntry>,
 }

@@ -100,7 +100,6 @@ fn the_graph_around_an_instruction_ends_at_the_distance() {
         around: "fusion.6".to_owned(),
         distance: 1,
         inside,
-        dot: true,
         ..HloGraphParams::default()
     };
     let names = |graph: &HloGraph| -> Vec<String> { graph.nodes.iter().map(|node| node.name.clone()).collect() };
@@ -108,7 +107,7 @@ fn the_graph_around_an_instruction_ends_at_the_distance() {
     assert_eq!(names(&found), ["parameter.5", "fusion.6", "negate.7"]);
     let edges: Vec<(u32, u32)> = found.edges.iter().map(|edge| (edge.from, edge.to)).collect();
     assert_eq!(edges, [(0, 1), (1, 2)]);
-    let dot = found.dot.unwrap();
+    let dot = dot::text(&found);
     assert!(
         dot.contains("n0 -> n1;") && dot.contains(r#"label="fusion.6\nfusion f32[10]""#),
         "{dot}"

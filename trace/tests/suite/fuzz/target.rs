@@ -140,7 +140,14 @@ pub(super) const ALL: &[Target] = &[
             let _ = HloPrograms::of(&timeline);
             Ok(timeline.capture)
         },
-        seeds: || vec![plain(programs::program("jit_f").0)],
+        seeds: || {
+            let text = programs::text("x.3", "jit(f)/dot");
+            vec![
+                plain(programs::program("jit_f").0),
+                plain(format!("{text}\n{}", programs::PLAN).into_bytes()),
+                plain(text.into_bytes()),
+            ]
+        },
     },
     Target {
         name: "ncu-csv",
