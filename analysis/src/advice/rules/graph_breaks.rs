@@ -107,6 +107,11 @@ impl Rule for GraphBreaks {
 /// Two graphs of a function with 20 us between, the second inside the first's run or behind it.
 #[cfg(test)]
 fn scene(breaks: bool) -> crate::model::Timeline {
+    broken(breaks).build()
+}
+
+#[cfg(test)]
+fn broken(breaks: bool) -> crate::advice::scene::Scene {
     let mut scene = crate::advice::scene::Scene::new();
     scene.operator("Torch-Compiled Region: 0/0", (0, if breaks { 60 } else { 20 }));
     scene.operator("CompiledFunction", (1, 9));
@@ -115,5 +120,34 @@ fn scene(breaks: bool) -> crate::model::Timeline {
     scene.operator("Torch-Compiled Region: 1/0", (30, 25));
     scene.operator("CompiledFunction", (31, 9));
     scene.launch((32, 2), "triton_poi_fused_add_1", (35, 5));
-    scene.build()
+    scene
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advice::rule::judge;
+
+    #[test]
+    fn a_break_fires_from_one_percent_of_the_window_on() {
+        // 20 us pass between the graphs; the window is from 5 us to `end`.
+        for (end, fires) in [(2005, true), (2006, false)] {
+            let mut scene = broken(true);
+            scene.kernel("late", (end - 10, 10));
+            let timeline = scene.build();
+            let verdict = judge(&GraphBreaks, &Facts::of(&timeline, 5));
+            assert_eq!(matches!(verdict, Verdict::Fires(_)), fires, "{end}: {verdict:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_not_compiled_has_no_breaks() {
+        let mut scene = crate::advice::scene::Scene::new();
+        scene.operator("aten::add", (0, 60));
+        scene.launch((2, 2), "add", (5, 5));
+        scene.operator("aten::item", (12, 3));
+        let timeline = scene.build();
+        let verdict = judge(&GraphBreaks, &Facts::of(&timeline, 5));
+        assert!(!matches!(verdict, Verdict::Fires(_)), "{verdict:?}");
+    }
 }

@@ -164,3 +164,40 @@ fn eligible(product: MatrixProduct, element_type: Option<&str>, capability: Opti
     };
     Some(knows && !product.is_vector())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_product_is_eligible_from_the_first_gpu_on_whose_tensor_cores_know_its_type() {
+        let product = |m| MatrixProduct {
+            batch: 1,
+            m,
+            n: 64,
+            k: 64,
+        };
+        for (element_type, before, first) in [
+            ("fp16", (6, 1), (7, 0)),
+            ("int8", (7, 0), (7, 2)),
+            ("bf16", (7, 5), (8, 0)),
+            ("fp32", (7, 5), (8, 0)),
+            ("fp8", (8, 6), (8, 9)),
+            ("fp64", (7, 5), (8, 0)),
+        ] {
+            let of = |m, capability| eligible(product(m), Some(element_type), Some(capability));
+            assert_eq!(
+                [of(64, before), of(64, first)],
+                [Some(false), Some(true)],
+                "{element_type}"
+            );
+            assert_eq!(of(1, first), Some(false), "{element_type}: a product with a vector");
+        }
+        // GPUs for games have none for fp64.
+        assert_eq!(eligible(product(64), Some("fp64"), Some((8, 6))), Some(false));
+        // What is not known is not judged.
+        assert_eq!(eligible(product(64), Some("int32"), Some((8, 0))), None);
+        assert_eq!(eligible(product(64), None, Some((8, 0))), None);
+        assert_eq!(eligible(product(64), Some("fp16"), None), None);
+    }
+}
