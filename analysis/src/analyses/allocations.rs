@@ -265,6 +265,7 @@ impl AllocationsResult {
     }
 }
 
+// Not of `measures::pool`: a row is of a device, whichever processes and allocators gave its memory out, and has what the source says alone.
 fn allocators(timeline: &Timeline, steady: &SteadyState) -> Vec<AllocatorRow> {
     let mut rows: BTreeMap<Option<u32>, (AllocatorRow, Option<u64>)> = BTreeMap::new();
     for one in &timeline.capture.allocations {
@@ -293,31 +294,11 @@ fn allocators(timeline: &Timeline, steady: &SteadyState) -> Vec<AllocatorRow> {
 fn page(about: &str, result: &AllocationsResult) -> Page {
     let mut page = Page::new("Allocations of memory", about);
     page.not_captured.clone_from(&result.not_captured);
-    let PhasedCost { cost, steady, .. } = result.calls;
     let recorded = !result.not_captured.iter().any(|missing| missing.what == CALLS);
-    page.tiles([
-        ("Calls", recorded.then_some(cost.calls).into(), Unit::None),
-        ("Time in them", recorded.then_some(cost.held_ns).into(), Unit::Ns),
-        ("GPU idle meanwhile", cost.gpu_idle_ns.into(), Unit::Ns),
-        (
-            "Calls in steady state",
-            steady.map(|steady| steady.calls).into(),
-            Unit::None,
-        ),
-        (
-            "Time in steady state",
-            steady.map(|steady| steady.held_ns).into(),
-            Unit::Ns,
-        ),
-    ]);
-    let columns: Vec<_> = std::iter::once(("Kind", Unit::None))
-        .chain(PhasedCost::columns())
-        .collect();
-    let mut kinds = Table::new("By kind", &columns);
-    for row in &result.kinds {
-        kinds.push(std::iter::once(row.kind.name().replace('_', " ").into()).chain(row.cost.cells()));
-    }
-    page.table(kinds);
+    page.tiles(result.calls.tiles(["Calls", "Calls in steady state"], recorded));
+    page.table(PhasedCost::by_kind(
+        result.kinds.iter().map(|row| (row.kind.name(), &row.cost)),
+    ));
     let mut longest = Table::new(
         "Longest calls",
         &[

@@ -269,34 +269,14 @@ impl ModuleLoadingResult {
 fn page(about: &str, result: &ModuleLoadingResult) -> Page {
     let mut page = Page::new("Loading and compiling of code", about);
     page.not_captured.clone_from(&result.not_captured);
-    let PhasedCost { cost, steady, .. } = result.all;
-    if cost.calls == 0 {
+    if result.all.cost.calls == 0 {
         page.text("", "No loading, linking or compiling of code was recorded.");
         return page;
     }
-    page.tiles([
-        ("Events", cost.calls.into(), Unit::None),
-        ("Time in them", cost.held_ns.into(), Unit::Ns),
-        ("GPU idle meanwhile", cost.gpu_idle_ns.into(), Unit::Ns),
-        (
-            "Events in steady state",
-            steady.map(|steady| steady.calls).into(),
-            Unit::None,
-        ),
-        (
-            "Time in steady state",
-            steady.map(|steady| steady.held_ns).into(),
-            Unit::Ns,
-        ),
-    ]);
-    let columns: Vec<_> = std::iter::once(("Kind", Unit::None))
-        .chain(PhasedCost::columns())
-        .collect();
-    let mut kinds = Table::new("By kind", &columns);
-    for row in &result.kinds {
-        kinds.push(std::iter::once(row.kind.name().replace('_', " ").into()).chain(row.cost.cells()));
-    }
-    page.table(kinds);
+    page.tiles(result.all.tiles(["Events", "Events in steady state"], true));
+    page.table(PhasedCost::by_kind(
+        result.kinds.iter().map(|row| (row.kind.name(), &row.cost)),
+    ));
     let head = [("Name", Unit::None), ("In", Unit::None), ("Kind", Unit::None)];
     let columns: Vec<_> = head.into_iter().chain(PhasedCost::columns()).collect();
     let mut names = Table::new("By name", &columns);

@@ -7,7 +7,7 @@ use crate::measures::host_call::{CallCost, HostCall, ProcessGpus};
 use crate::measures::iteration::{self, IterationOptions};
 use crate::model::Timeline;
 use crate::not_captured::NotCaptured;
-use crate::page::{Cell, Unit};
+use crate::page::{Cell, Table, Unit};
 
 /// The steady state of a program: from the second iteration of its loop on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -66,6 +66,32 @@ impl PhasedCost {
             last_ns: calls.iter().map(|call| call.time.end).max(),
             steady: steady.from_ns.map(behind),
         }
+    }
+
+    /// Tiles of what `what` cost, such as calls; without values where they were not recorded.
+    pub fn tiles(&self, [what, in_steady_state]: [&'static str; 2], recorded: bool) -> [(&'static str, Cell, Unit); 5] {
+        let (cost, steady) = (self.cost, self.steady);
+        [
+            (what, recorded.then_some(cost.calls).into(), Unit::None),
+            ("Time in them", recorded.then_some(cost.held_ns).into(), Unit::Ns),
+            ("GPU idle meanwhile", cost.gpu_idle_ns.into(), Unit::Ns),
+            (in_steady_state, steady.map(|steady| steady.calls).into(), Unit::None),
+            (
+                "Time in steady state",
+                steady.map(|steady| steady.held_ns).into(),
+                Unit::Ns,
+            ),
+        ]
+    }
+
+    /// A table by kind: each kind's name, and what it cost.
+    pub fn by_kind<'a>(kinds: impl IntoIterator<Item = (&'a str, &'a Self)>) -> Table {
+        let columns: Vec<_> = std::iter::once(("Kind", Unit::None)).chain(Self::columns()).collect();
+        let mut table = Table::new("By kind", &columns);
+        for (kind, cost) in kinds {
+            table.push(std::iter::once(kind.replace('_', " ").into()).chain(cost.cells()));
+        }
+        table
     }
 
     /// Columns of [`PhasedCost::cells`].

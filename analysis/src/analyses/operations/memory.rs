@@ -32,6 +32,7 @@ pub(super) struct Memory {
 }
 
 /// Keeps the bytes in use per device: what the source says, and otherwise what was given out less what was taken back since the capture began.
+// Not of `measures::pool`, which knows what was given out before the capture and so begins above 0: clients know these levels from 0.
 #[derive(Debug, Default)]
 struct Levels(BTreeMap<(u32, Option<u32>), i128>);
 
