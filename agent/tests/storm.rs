@@ -134,7 +134,7 @@ fn record(tools: &HostTools, workload: &Path, folder: &Path, number: u64, seed: 
         .stderr(File::create(&err).unwrap())
         .spawn()
         .unwrap();
-    let drawn = draw(seed, number);
+    let drawn = fastrand::Rng::with_seed(seed.wrapping_add(number)).u64(..);
     let at = Duration::from_millis(drawn % u64::try_from(STRIKE.as_millis()).unwrap());
     let (mut struck, mut begun) = (None, None);
     let code = loop {
@@ -299,14 +299,6 @@ fn report(outcomes: &[Outcome]) {
             outcome.number, outcome.code, outcome.took, outcome.message
         );
     }
-}
-
-/// A number that looks random (splitmix64).
-fn draw(seed: u64, number: u64) -> u64 {
-    let mut value = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 #[allow(clippy::disallowed_methods, reason = "this test has no runtime")]

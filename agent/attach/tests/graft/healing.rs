@@ -34,14 +34,9 @@ fn names(memory: &Path) -> BTreeMap<String, usize> {
     found
 }
 
-/// A number that looks random (splitmix64).
+/// A number that looks random, the same at each run.
 fn draw(number: usize) -> usize {
-    let mut value = u64::try_from(number)
-        .unwrap()
-        .wrapping_add(1)
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    usize::try_from(value >> 33).unwrap()
+    fastrand::Rng::with_seed(u64::try_from(number).unwrap()).usize(..)
 }
 
 /// The profiler's processes in a container, and their programs' names.

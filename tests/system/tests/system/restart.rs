@@ -135,10 +135,7 @@ fn profilers(pod: &str) -> Result<Vec<Process>> {
 
 /// Kills one of the profiler's processes in a pod at a moment that `number` draws; says which, if there was one in time.
 async fn strike(pod: &str, number: u64) -> Result<Option<String>> {
-    // splitmix64
-    let mut drawn = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    drawn ^= drawn >> 31;
+    let drawn = fastrand::Rng::with_seed(number).u64(..);
     let begin = Instant::now();
     let moment = Duration::from_millis(drawn % STRIKE);
     while begin.elapsed() < Duration::from_millis(STRIKE * 2) {
