@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::compiled::{CompileId, CompilePhase, GraphBreak, Recompile};
+use crate::measures::compiled::{CompileId, CompilePhase, GivenUp, GraphBreak, Recompile};
 use crate::measures::work::gpu_work_and;
 use crate::model::{Category, ColumnId, Timeline, approximate};
 use crate::needs::{Needs, Selection};
@@ -77,6 +77,10 @@ pub struct TorchCompileResult {
     pub graph_breaks: Vec<GraphBreak>,
     /// Graph breaks that were left out behind these.
     pub graph_breaks_left_out: u64,
+    /// Functions that Dynamo began to compile and gave up, and that run uncompiled; PyTorch 2.6 and later says it.
+    pub given_up: Vec<GivenUp>,
+    /// Such functions that were left out behind these.
+    pub given_up_left_out: u64,
     /// Code that was compiled again.
     pub recompiles: Vec<Recompile>,
     /// Such code that was left out behind these.
@@ -186,7 +190,7 @@ const CATEGORIES: &[Category] = gpu_work_and![
 
 impl Analysis for TorchCompile {
     const NAME: &'static str = "torch-compile";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "torch.compile: compile time by phase, graph breaks with reason and remedy, recompiles, coverage; beside an eager capture the speed-up of each mode.";
     const GROUP: Group = Group::Operations;
     const INPUTS: InputCount = InputCount::Many;
@@ -197,6 +201,7 @@ impl Analysis for TorchCompile {
             ColumnId::StepNumber,
             ColumnId::RangeStyle,
             ColumnId::InputShapes,
+            ColumnId::InputTypes,
             ColumnId::PythonId,
             ColumnId::PythonParent,
         ]),

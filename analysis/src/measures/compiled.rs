@@ -5,6 +5,7 @@
 //! the search for code whose guards hold, `## Call CompiledFxGraph KEY ##` the run of a graph. The last stands on the host and again on the
 //! GPU's timeline (`gpu_user_annotation`); only the host's counts.
 
+mod given_up;
 mod graph_break;
 mod phases;
 mod recompile;
@@ -23,6 +24,7 @@ use crate::measures::interval::{Interval, Intervals};
 use crate::model::{Category, Timeline, index};
 use crate::page::Place;
 
+pub use given_up::GivenUp;
 pub use graph_break::{BreakReason, GraphBreak};
 pub use phases::CompilePhase;
 pub use recompile::Recompile;
@@ -34,6 +36,8 @@ pub const COMPILED_CATEGORIES: [Category; 2] = [Category::CpuOp, Category::Annot
 const TIMED: &str = " (dynamo_timed)";
 /// The beginning of the name of a run.
 const REGION: &str = "Torch-Compiled Region";
+/// The beginning of the name of the Python function that such a graph is.
+const PYTHON_GRAPH: &str = "<eval_with_key>";
 /// What says which code is being compiled.
 const COMPILE_ID: &str = "compile_id=";
 
@@ -124,6 +128,8 @@ pub enum Marked {
     Backward,
     /// A run of a graph.
     Graph,
+    /// A graph that no backend compiled (`backend="eager"`), which Python runs. Python stacks alone have it.
+    PythonGraph,
 }
 
 impl Marked {
@@ -215,11 +221,23 @@ impl Compiled {
     /// Of `timeline`. Needs rows, names, and the events of [`COMPILED_CATEGORIES`].
     pub fn of(timeline: &Timeline, threads: &Threads) -> Self {
         let mut marks = Vec::new();
-        for category in COMPILED_CATEGORIES {
+        for category in COMPILED_CATEGORIES.into_iter().chain([Category::PythonFunction]) {
+            let is_python = category == Category::PythonFunction;
+            // FX makes such functions without torch.compile, too.
+            if is_python && marks.is_empty() {
+                break;
+            }
             let Some(events) = timeline.capture.events.get(&category) else {
                 continue;
             };
-            let marked: Vec<Option<Marked>> = events.names.iter().map(|name| Marked::of(name)).collect();
+            let of = |name: &String| {
+                if is_python {
+                    name.starts_with(PYTHON_GRAPH).then_some(Marked::PythonGraph)
+                } else {
+                    Marked::of(name)
+                }
+            };
+            let marked: Vec<Option<Marked>> = events.names.iter().map(of).collect();
             if marked.iter().all(Option::is_none) {
                 continue;
             }

@@ -12,6 +12,7 @@ mod captures;
 mod compare;
 mod compile;
 mod flame;
+mod fresh_torch;
 mod hlo;
 mod hlo_text;
 mod host;

@@ -27,6 +27,7 @@ pub(super) fn of(about: &str, result: &TorchCompileResult) -> Page {
         page.table(compared(&result.captures));
     }
     breaks(&mut page, result);
+    given_up(&mut page, result);
     recompiles(&mut page, result);
     if !result.phases.is_empty() {
         phases(&mut page, result);
@@ -45,7 +46,8 @@ fn sentence(result: &TorchCompileResult, side: &CompileSide) -> String {
     if result.captures.len() > 1 {
         text = format!("The lists are of {}. ", side.label);
     }
-    text.push_str("A graph break is a run of compiled code inside another run: the program left its first graph and went on in the next.");
+    text.push_str("A graph break is a run of compiled code inside another run: the program left its first graph and went on in the next. Runs side by side under one call of \
+         torch.compile's code are one too: Dynamo gave up the function around them, as Python stacks show.");
     if result.graphs > 0 {
         let cached = result.graphs.saturating_sub(result.graphs_generated);
         let more = format!(
@@ -110,7 +112,7 @@ fn breaks(page: &mut Page, result: &TorchCompileResult) {
         if !result.regions.is_empty() {
             page.text(
                 "Graph breaks",
-                "No run of compiled code lies inside another one: no graph was left.",
+                "No run of compiled code lies inside another one, and no function was seen to run several: no graph was left.",
             );
         }
         return;
@@ -120,7 +122,7 @@ fn breaks(page: &mut Page, result: &TorchCompileResult) {
         ("To", Unit::None),
         ("Reason", Unit::None),
         ("Seen", Unit::None),
-        ("Goes on at", Unit::None),
+        ("Where", Unit::None),
         ("Runs", Unit::None),
         ("Between graphs", Unit::Ns),
     ];
@@ -153,6 +155,26 @@ fn breaks(page: &mut Page, result: &TorchCompileResult) {
         remedies.push([reason.label().into(), reason.suggestion().into()]);
     }
     page.table(remedies);
+}
+
+fn given_up(page: &mut Page, result: &TorchCompileResult) {
+    if result.given_up.is_empty() {
+        return;
+    }
+    let columns = [("Code", Unit::None), ("Compile time", Unit::Ns)];
+    let mut table = Table::new("Functions that were given up", &columns);
+    "Dynamo began to compile them, gave up and runs them uncompiled; what they call is compiled by itself. A graph break in a loop or a with block does that; \
+     TORCH_LOGS=graph_breaks names it."
+        .clone_into(&mut table.about);
+    table.left_out = result.given_up_left_out;
+    for one in &result.given_up {
+        let cells = [id(Some(one.code)), one.compile_ns.into()];
+        match one.place {
+            Some(place) => table.push_at(place, cells),
+            None => table.push(cells),
+        }
+    }
+    page.table(table);
 }
 
 fn recompiles(page: &mut Page, result: &TorchCompileResult) {

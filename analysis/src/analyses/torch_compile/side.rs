@@ -239,6 +239,8 @@ impl TorchCompileResult {
         self.mean_cache_lookup_ns = self.cache_lookup_ns.checked_div(self.cache_lookups);
         self.graph_breaks = compiled.graph_breaks(side.timeline, &side.threads, side.input);
         self.graph_breaks_left_out = cut(&mut self.graph_breaks, limit);
+        self.given_up = compiled.given_up(side.timeline, side.input);
+        self.given_up_left_out = cut(&mut self.given_up, limit);
         self.recompiles = compiled.recompiles(side.timeline, side.input);
         self.recompiles_left_out = cut(&mut self.recompiles, limit);
         self.regions = side.regions();

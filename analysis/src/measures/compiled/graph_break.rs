@@ -3,16 +3,20 @@
 //! A function that cannot be compiled as one graph is compiled as several: the compiled code runs the first graph, then what cannot be compiled, and calls a function
 //! for the rest (`torch_dynamo_resume_in_NAME_at_LINE`), which is compiled code again. Its run lies inside the first one's. So every run inside another one
 //! stands for a graph break, and what ran on the thread between the graph's end and the inner run is what broke it.
+//!
+//! A function that breaks in a loop or a `with` is given up: it runs uncompiled, and what it calls is compiled, so that its graphs run side by side.
+//! So do functions that are compiled apart. The entry to compiled code tells them apart, a function of Python of `torch.compile`: what was given up has one
+//! for all, and what was compiled apart has one each.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{CompileId, Compiled, Function, Marked, Run};
+use super::{CompileId, Compiled, Function, Mark, Marked, Run, enclosing};
 use crate::measures::enclosing::Threads;
 use crate::measures::interval::Interval;
-use crate::model::{Category, ColumnId, Events, Timeline};
+use crate::model::{Category, ColumnId, Events, Timeline, index};
 use crate::page::Place;
 
 /// Most runs of one break that are looked at for its reason.
@@ -23,6 +27,9 @@ const MOST_EVENTS: usize = 4096;
 const MOST_MARKS: usize = 256;
 /// What Python calls the rest of a function behind a break.
 const RESUME: &str = "torch_dynamo_resume_in_";
+
+/// Breaks by the function that was left and the one that goes on, and whether the function around both was given up.
+type Breaks = BTreeMap<(Option<Function>, Option<Function>, bool), GraphBreak>;
 
 /// Why a graph ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -115,6 +122,15 @@ impl BreakReason {
     }
 }
 
+impl GraphBreak {
+    fn explain(&mut self, reason: Option<(BreakReason, String)>) {
+        if let Some((reason, seen)) = reason {
+            self.reason = reason;
+            self.seen = seen;
+        }
+    }
+}
+
 /// Where one compiled graph ends and another begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct GraphBreak {
@@ -126,8 +142,10 @@ pub struct GraphBreak {
     pub reason: BreakReason,
     /// What ran between the graphs, e.g. `aten::item`; empty where nothing was recorded.
     pub seen: String,
-    /// Where it goes on, e.g. `train.py(10): forward`; null without Python stacks.
+    /// Where it goes on, e.g. `train.py(10): forward`; of a function that was given up that function. Null without Python stacks.
     pub location: Option<String>,
+    /// Whether the function was given up: it runs uncompiled, and its graphs are those of functions that it calls. Only Python stacks tell.
+    pub is_given_up: bool,
     /// What to do.
     pub suggestion: String,
     /// How often the program went through it in the capture.
@@ -141,43 +159,34 @@ pub struct GraphBreak {
 impl Compiled {
     /// The breaks, the most time between graphs first. Functions count once, however often they were compiled again.
     pub fn graph_breaks(&self, timeline: &Timeline, threads: &Threads, input: u32) -> Vec<GraphBreak> {
-        let mut found: BTreeMap<(Option<Function>, Option<Function>), GraphBreak> = BTreeMap::new();
+        let mut found: Breaks = BTreeMap::new();
         for run in self.runs() {
             let Some(outer) = run.outer.and_then(|outer| self.runs().get(outer)) else {
                 continue;
             };
-            let between = self.between(outer, run);
-            let idle = between.len() - self.compile_ns_within(run.mark.thread, between);
-            let function = |run: &Run| run.id.map(CompileId::function);
-            let known = found
-                .entry((function(outer), function(run)))
-                .or_insert_with(|| GraphBreak {
-                    broken: outer.id,
-                    resumed: run.id,
-                    reason: BreakReason::Unknown,
-                    seen: String::new(),
-                    location: None,
-                    suggestion: String::new(),
-                    runs: 0,
-                    between_ns: 0,
-                    place: Place {
-                        input,
-                        start_ns: between.start,
-                        end_ns: between.end,
-                        row: Some(run.mark.row),
-                    },
-                });
-            known.runs += 1;
-            known.between_ns += idle;
+            let (between, knows_graph) = self.between(outer, run);
+            let known = self.count(&mut found, (outer, run), between, input, false);
             if known.runs <= MOST_RUNS {
-                if known.reason == BreakReason::Unknown
-                    && let Some((reason, seen)) = self.reason(timeline, threads, (outer, run), between)
-                {
-                    known.reason = reason;
-                    known.seen = seen;
+                if known.reason == BreakReason::Unknown {
+                    let body = || body(timeline, threads, outer);
+                    known.explain(self.reason(timeline, threads, (body, run), (between, knows_graph)));
                 }
                 if known.location.is_none() {
                     known.location = location(timeline, threads, run);
+                }
+            }
+        }
+        for (entry, before, run) in self.beside(timeline, threads) {
+            let between = Interval::new(before.mark.time.end, run.mark.time.start);
+            let known = self.count(&mut found, (before, run), between, input, true);
+            if known.runs <= MOST_RUNS {
+                let around = || function_around(timeline, threads, entry, (before, run));
+                if known.reason == BreakReason::Unknown {
+                    let body = || around().map(|(id, _)| id);
+                    known.explain(self.reason(timeline, threads, (body, run), (between, true)));
+                }
+                if known.location.is_none() {
+                    known.location = around().map(|(_, name)| name.to_owned());
                 }
             }
         }
@@ -189,20 +198,86 @@ impl Compiled {
         breaks
     }
 
-    /// From the end of what `outer` ran compiled before `run`, up to `run`.
-    fn between(&self, outer: &Run, run: &Run) -> Interval {
+    /// Counts one more run of a break.
+    fn count<'a>(
+        &self,
+        found: &'a mut Breaks,
+        (broken, resumed): (&Run, &Run),
+        between: Interval,
+        input: u32,
+        is_given_up: bool,
+    ) -> &'a mut GraphBreak {
+        let function = |run: &Run| run.id.map(CompileId::function);
+        let known = found
+            .entry((function(broken), function(resumed), is_given_up))
+            .or_insert_with(|| GraphBreak {
+                broken: broken.id,
+                resumed: resumed.id,
+                reason: BreakReason::Unknown,
+                seen: String::new(),
+                location: None,
+                is_given_up,
+                suggestion: String::new(),
+                runs: 0,
+                between_ns: 0,
+                place: Place {
+                    input,
+                    start_ns: between.start,
+                    end_ns: between.end,
+                    row: Some(resumed.mark.row),
+                },
+            });
+        known.runs += 1;
+        known.between_ns += between.len() - self.compile_ns_within(resumed.mark.thread, between);
+        known
+    }
+
+    /// Outermost runs one after the other in one entry to compiled code, with the entry.
+    fn beside(&self, timeline: &Timeline, threads: &Threads) -> Vec<(Interval, &Run, &Run)> {
+        let mut entries = entries(timeline, threads);
+        if entries.is_empty() {
+            return Vec::new();
+        }
+        let runs: BTreeMap<(Category, u32), &Run> = self
+            .outermost()
+            .map(|run| ((run.mark.category, run.mark.at), run))
+            .collect();
+        entries.extend(runs.values().map(|run| run.mark));
+        entries.sort_by_key(|mark| (mark.thread, mark.time.start, std::cmp::Reverse(mark.time.end)));
+        let outer = enclosing(&entries);
+        let mut last: BTreeMap<usize, &Run> = BTreeMap::new();
+        let mut pairs = Vec::new();
+        for (mark, outer) in entries.iter().zip(outer) {
+            let run = runs.get(&(mark.category, mark.at)).copied();
+            if let Some((run, entry)) = run.zip(outer)
+                && let Some(before) = last.insert(entry, run)
+                && let Some(entry) = entries.get(entry)
+            {
+                pairs.push((entry.time, before, run));
+            }
+        }
+        pairs
+    }
+
+    /// From the end of what `outer` ran compiled before `run`, up to `run`, and whether the capture says where that ended: operators of a graph that no
+    /// backend compiled look like those behind it.
+    fn between(&self, outer: &Run, run: &Run) -> (Interval, bool) {
         let before = Interval::new(outer.mark.time.start, run.mark.time.start);
         let marks = self.within(outer.mark.thread, before).iter().rev().take(MOST_MARKS);
         let compiled = marks.filter(|mark| {
             mark.time.end <= run.mark.time.start
                 && matches!(
                     mark.marked,
-                    Marked::Function | Marked::Graph | Marked::Prologue | Marked::Region(_)
+                    Marked::Function | Marked::Graph | Marked::PythonGraph | Marked::Prologue | Marked::Region(_)
                 )
                 && (mark.category, mark.at) != (outer.mark.category, outer.mark.at)
         });
-        let end = compiled.map(|mark| mark.time.end).max();
-        Interval::new(end.unwrap_or(outer.mark.time.start), run.mark.time.start)
+        let (mut end, mut knows_graph) = (outer.mark.time.start, false);
+        for mark in compiled {
+            end = end.max(mark.time.end);
+            knows_graph |= mark.marked != Marked::Prologue;
+        }
+        (Interval::new(end, run.mark.time.start), knows_graph)
     }
 
     /// What ran in `between` and is no part of torch.compile itself.
@@ -210,8 +285,8 @@ impl Compiled {
         &self,
         timeline: &Timeline,
         threads: &Threads,
-        (outer, run): (&Run, &Run),
-        between: Interval,
+        (body, run): (impl Fn() -> Option<u64>, &Run),
+        (between, knows_graph): (Interval, bool),
     ) -> Option<(BreakReason, String)> {
         // Before the search for the next code, and before that is compiled.
         let own = self.within(run.mark.thread, between).iter();
@@ -221,12 +296,15 @@ impl Compiled {
         let operators = timeline.capture.events.get(&Category::CpuOp);
         let operator = operators.and_then(|events| {
             let mut on_thread = beginning_in(events, eager, (threads, run.mark.thread));
-            let wanted = on_thread.find(|at| Marked::of(events.name_of(*at)).is_none())?;
+            let wanted = on_thread.find(|at| {
+                let name = events.name_of(*at);
+                Marked::of(name).is_none() && (knows_graph || BreakReason::of_operator(name) != BreakReason::Operator)
+            })?;
             let name = events.name_of(wanted);
             Some((BreakReason::of_operator(name), name.to_owned()))
         });
         let function = || {
-            let name = called_by(timeline, threads, outer, eager)?;
+            let name = called_by(timeline, (threads, run.mark.thread), body()?, eager)?;
             Some((BreakReason::of_function(name), without_address(name).to_owned()))
         };
         // A call of Python says less than the operator that it calls, unless that is any operator.
@@ -251,15 +329,61 @@ fn location(timeline: &Timeline, threads: &Threads, run: &Run) -> Option<String>
     Some(format!("{file}: {function}"))
 }
 
-/// What the function that `run` runs calls in `time` by itself, not by what calls its graphs.
-fn called_by<'a>(timeline: &'a Timeline, threads: &Threads, run: &Run, time: Interval) -> Option<&'a str> {
+/// Entries to compiled code: calls of what `torch.compile` made of a function. Until `PyTorch` 2.5 they had the name that `torch.compiler.disable` still has.
+fn entries(timeline: &Timeline, threads: &Threads) -> Vec<Mark> {
+    let Some(functions) = timeline.capture.events.get(&Category::PythonFunction) else {
+        return Vec::new();
+    };
+    let is_entry = |name: &String| {
+        name.contains("torch/_dynamo/eval_frame.py(")
+            && (name.ends_with(": compile_wrapper") || name.ends_with(": _fn"))
+    };
+    let known: Vec<bool> = functions.names.iter().map(is_entry).collect();
+    let mut entries = Vec::new();
+    for (at, (name, row)) in (0_u32..).zip(functions.name.iter().zip(&functions.row)) {
+        if known.get(index(*name)) == Some(&true)
+            && let Some(thread) = threads.of_row(*row)
+        {
+            entries.push(Mark {
+                marked: Marked::Compiler,
+                time: Interval::of(functions, index(at)),
+                row: *row,
+                thread,
+                category: Category::PythonFunction,
+                at,
+            });
+        }
+    }
+    entries
+}
+
+/// The innermost function of Python within `entry` around two runs: its id and name.
+fn function_around<'a>(
+    timeline: &'a Timeline,
+    threads: &Threads,
+    entry: Interval,
+    (before, run): (&Run, &Run),
+) -> Option<(u64, &'a str)> {
     let functions = timeline.capture.events.get(&Category::PythonFunction)?;
-    let (ids, parents) = (
-        functions.column(ColumnId::PythonId)?,
-        functions.column(ColumnId::PythonParent)?,
-    );
-    let of = (threads, run.mark.thread);
-    let body = ids.get(beginning_in(functions, run.mark.time, of).next()?)?;
+    let ids = functions.column(ColumnId::PythonId)?;
+    let ahead = Interval::new(entry.start, before.mark.time.start);
+    let around = beginning_in(functions, ahead, (threads, run.mark.thread))
+        .filter(|at| functions.end_ns(*at) >= run.mark.time.end && functions.end_ns(*at) < entry.end);
+    let innermost = around.last()?;
+    Some((ids.get(innermost)?, functions.name_of(innermost)))
+}
+
+/// The Python id of the function that `run` runs.
+fn body(timeline: &Timeline, threads: &Threads, run: &Run) -> Option<u64> {
+    let functions = timeline.capture.events.get(&Category::PythonFunction)?;
+    let ids = functions.column(ColumnId::PythonId)?;
+    ids.get(beginning_in(functions, run.mark.time, (threads, run.mark.thread)).next()?)
+}
+
+/// What the function with the id `body` calls in `time` by itself, not by what calls its graphs.
+fn called_by<'a>(timeline: &'a Timeline, of: (&'a Threads, u32), body: u64, time: Interval) -> Option<&'a str> {
+    let functions = timeline.capture.events.get(&Category::PythonFunction)?;
+    let parents = functions.column(ColumnId::PythonParent)?;
     let called = beginning_in(functions, time, of).find(|at| parents.get(*at) == Some(body))?;
     Some(functions.name_of(called))
 }

@@ -8,10 +8,12 @@ use serde_json::Value;
 
 use super::{CompileId, Compiled, Marked, Run};
 use crate::measures::interval::Interval;
-use crate::model::{ColumnId, Timeline, index};
+use crate::model::{Category, ColumnId, Timeline, index};
 use crate::page::Place;
 
-/// Most differences of shapes that are told.
+/// Most events that are looked at for the first operator of a run.
+const MOST_EVENTS: usize = 4096;
+/// Most differences of inputs that are told.
 const MOST_DIFFERENCES: usize = 4;
 
 /// Code that was compiled again.
@@ -25,8 +27,8 @@ pub struct Recompile {
     pub runs: u64,
     /// The guard that failed. Kineto's captures never say it; `TORCH_LOGS=recompiles` does.
     pub guard: Option<String>,
-    /// What is different from the code compiled just before, as far as the shapes of the graph's inputs tell: this is inferred. Null where shapes were not
-    /// recorded or one of both did not run.
+    /// What is different from the code compiled just before, as far as the shapes and types of the graph's inputs tell, or of its first operator's where nothing
+    /// was recorded of the graph: this is inferred. Null where shapes were not recorded or one of both did not run.
     pub changed: Option<String>,
     /// Where it was compiled, else where it first ran.
     pub place: Option<Place>,
@@ -96,7 +98,7 @@ impl Compiled {
             .collect();
         codes.sort_unstable();
         codes.dedup();
-        let shapes = |code: CompileId| self.input_shapes(timeline, first.get(&code)?.0);
+        let inputs = |code: CompileId| self.inputs(timeline, first.get(&code)?.0);
         let told = codes.into_iter().map(|code| {
             let compiled = compile_time.get(&Some(code));
             let run = first.get(&code);
@@ -115,8 +117,8 @@ impl Compiled {
                 compile_ns: compiled.map(|(ns, _)| *ns),
                 runs: run.map_or(0, |(_, runs)| *runs),
                 guard: None,
-                changed: shapes(before)
-                    .zip(shapes(code))
+                changed: inputs(before)
+                    .zip(inputs(code))
                     .and_then(|(before, now)| difference(before, now)),
                 place: compiled_at.or_else(|| run.map(|(run, _)| run.mark.place(input))),
             }
@@ -124,44 +126,73 @@ impl Compiled {
         told.collect()
     }
 
-    /// Shapes of the inputs of the graph that `run` ran first.
-    fn input_shapes<'a>(&self, timeline: &'a Timeline, run: &Run) -> Option<&'a str> {
-        let marks = self.within(run.mark.thread, run.mark.time);
-        let function = marks.iter().find(|mark| mark.marked == Marked::Function)?;
-        let events = timeline.capture.events.get(&function.category)?;
-        events.text(ColumnId::InputShapes, index(function.at))
+    /// The inputs of the graph that `run` ran first.
+    fn inputs<'a>(&self, timeline: &'a Timeline, run: &Run) -> Option<GraphInputs<'a>> {
+        let (thread, time) = (run.mark.thread, run.mark.time);
+        let function = self
+            .within(thread, time)
+            .iter()
+            .find(|mark| mark.marked == Marked::Function);
+        let (category, at, of) = if let Some(function) = function {
+            (function.category, index(function.at), "input")
+        } else {
+            let operators = timeline.capture.events.get(&Category::CpuOp)?;
+            let first = operators.start_ns.partition_point(|start| *start < time.start);
+            let last = operators.start_ns.partition_point(|start| *start < time.end);
+            let on_thread = |at: &usize| {
+                // The thread's operators are on one row with its runs.
+                operators.row.get(*at) == Some(&run.mark.row) && operators.text(ColumnId::InputShapes, *at).is_some()
+            };
+            let at = (first..last).take(MOST_EVENTS).find(on_thread)?;
+            (Category::CpuOp, at, "first operator's input")
+        };
+        let events = timeline.capture.events.get(&category)?;
+        Some(GraphInputs {
+            shapes: events.text(ColumnId::InputShapes, at)?,
+            types: events.text(ColumnId::InputTypes, at),
+            of,
+        })
     }
 }
 
-/// How the shapes of inputs differ, in words.
-fn difference(before: &str, now: &str) -> Option<String> {
+/// What a graph is given.
+#[derive(Debug, Clone, Copy)]
+struct GraphInputs<'a> {
+    /// A JSON list with a list of sizes for each.
+    shapes: &'a str,
+    /// A JSON list with a name for each.
+    types: Option<&'a str>,
+    /// What they are inputs of, in words.
+    of: &'static str,
+}
+
+/// How inputs differ, in words.
+fn difference(before: GraphInputs<'_>, now: GraphInputs<'_>) -> Option<String> {
     let list = |text: &str| serde_json::from_str::<Vec<Value>>(text).ok();
-    let (before, now) = (list(before)?, list(now)?);
-    let differ = before
-        .iter()
-        .zip(&now)
-        .enumerate()
-        .filter(|(_, (before, now))| before != now);
-    let told: Vec<String> = differ
-        .clone()
-        .take(MOST_DIFFERENCES)
-        .map(|(at, (before, now))| format!("input {at}: {before} became {now}"))
-        .collect();
-    let more = differ.count() - told.len();
-    let mut told = told.join("; ");
+    let (old, new) = (list(before.shapes)?, list(now.shapes)?);
+    let types = || Some((list(before.types?)?, list(now.types?)?));
+    let (old_types, new_types) = types().unwrap_or_default();
+    let of = now.of;
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let differ = |before: &[Value], now: &[Value]| -> Vec<String> {
+        let pairs = before.iter().zip(now).enumerate();
+        let differ = pairs.filter(|(_, (before, now))| before != now);
+        differ
+            .map(|(at, (before, now))| format!("{of} {at}: {} became {}", plain(before), plain(now)))
+            .collect()
+    };
+    let mut changes = differ(&old, &new);
+    changes.extend(differ(&old_types, &new_types));
+    let more = changes.len().saturating_sub(MOST_DIFFERENCES);
+    changes.truncate(MOST_DIFFERENCES);
     if more > 0 {
-        told = format!("{told}; {more} more");
+        changes.push(format!("{more} more"));
     }
-    if before.len() != now.len() {
-        let number = format!("{} inputs became {}", before.len(), now.len());
-        told = if told.is_empty() {
-            number
-        } else {
-            format!("{number}; {told}")
-        };
+    if old.len() != new.len() {
+        changes.insert(0, format!("{} inputs became {}", old.len(), new.len()));
     }
-    if told.is_empty() {
-        told.push_str("the shapes of inputs are the same: a value, a type, a stride or a global changed");
+    if changes.is_empty() {
+        changes.push("the shapes of inputs are the same: a value, a type, a stride or a global changed".to_owned());
     }
-    Some(told)
+    Some(changes.join("; "))
 }

@@ -74,6 +74,93 @@ fn runs_inside_runs_are_breaks_with_what_ran_between() {
     assert_eq!(compiled.mean_run_ns(), None);
 }
 
+/// Two graphs side by side, in one entry to compiled code or in one each.
+fn beside(is_given_up: bool) -> Timeline {
+    let mut trace = Trace::new();
+    let (ops, python) = (trace.thread(1, 1, Track::CpuOp), trace.thread(1, 1, Track::Python));
+    for (start, end) in [(30, 40), (60, 70)] {
+        trace.event(Category::CpuOp, ops, "TorchDynamo Cache Lookup", start - 2, start);
+        trace.event(Category::CpuOp, ops, "Torch-Compiled Region: 5/0", start, end);
+    }
+    let entry = "torch/_dynamo/eval_frame.py(1150): compile_wrapper";
+    let entries = if is_given_up {
+        vec![(entry, 10, 90, 1, 0), ("net.py(24): loop", 20, 80, 2, 1)]
+    } else {
+        vec![
+            ("net.py(18): apart", 20, 80, 2, 0),
+            (entry, 25, 42, 6, 2),
+            (entry, 50, 75, 7, 2),
+        ]
+    };
+    let functions = [
+        ("net.py(30): inner", 31, 39, 3, 2),
+        ("<built-in function print>", 45, 48, 4, 2),
+        ("net.py(30): inner", 61, 69, 5, 2),
+    ];
+    for (name, start, end, id, parent) in entries.into_iter().chain(functions) {
+        let function = trace.event(Category::PythonFunction, python, name, start, end);
+        trace.number(function, ColumnId::PythonId, id);
+        trace.number(function, ColumnId::PythonParent, parent);
+    }
+    trace.build()
+}
+
+#[test]
+fn graphs_side_by_side_are_a_break_in_a_function_that_was_given_up_and_none_where_they_are_compiled_apart() {
+    let timeline = beside(true);
+    let (compiled, threads) = compiled(&timeline);
+    let breaks = compiled.graph_breaks(&timeline, &threads, 0);
+    assert_eq!(breaks.len(), 1);
+    let one = &breaks[0];
+    assert_eq!(
+        (one.reason, one.seen.as_str()),
+        (BreakReason::Output, "<built-in function print>")
+    );
+    assert_eq!(
+        (one.is_given_up, one.location.as_deref()),
+        (true, Some("net.py(24): loop"))
+    );
+    assert_eq!((one.runs, one.between_ns), (1, 20));
+    let timeline = beside(false);
+    let (compiled, threads) = self::compiled(&timeline);
+    assert_eq!(compiled.graph_breaks(&timeline, &threads, 0), []);
+}
+
+#[test]
+fn what_began_to_compile_and_has_no_guards_was_given_up() {
+    let mut trace = Trace::new();
+    let (ops, said) = (trace.thread(1, 1, Track::CpuOp), trace.thread(1, 1, Track::Annotation));
+    for (code, start, parts) in [
+        ("6/0", 0, ["entire_frame_compile", "gc"]),
+        ("7/0", 100, ["entire_frame_compile", "build_guards"]),
+    ] {
+        for (part, at) in parts.into_iter().zip([start + 1, start + 5]) {
+            trace.event(
+                Category::Annotation,
+                said,
+                &format!("{part}_data: compile_id={code}"),
+                at,
+                at + 1,
+            );
+        }
+        trace.event(
+            Category::CpuOp,
+            ops,
+            "_compile.compile_inner (dynamo_timed)",
+            start + 2,
+            start + 40,
+        );
+    }
+    let timeline = trace.build();
+    let (compiled, _) = compiled(&timeline);
+    let told: Vec<_> = compiled
+        .given_up(&timeline, 0)
+        .into_iter()
+        .map(|one| (one.code.to_string(), one.compile_ns))
+        .collect();
+    assert_eq!(told, [("6/0".to_owned(), 38)]);
+}
+
 #[test]
 fn the_compiler_time_is_of_the_code_that_it_says_or_of_the_next_run() {
     let timeline = broken();
