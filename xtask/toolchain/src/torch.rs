@@ -1,7 +1,7 @@
 //! A Python with PyTorch for the CPU, for tests that make captures with it.
 //!
 //! PyPI has PyTorch with CUDA alone, which is 5.4 GB with all that it asks for. What the CPU needs of it is taken without its dependencies
-//! and [made to do without the CUDA libraries](self::CPU_ONLY): 0.6 GB to fetch, 1.1 GB of disk.
+//! and made to do without the CUDA libraries: 0.6 GB to fetch, 1 GB of disk.
 
 use std::path::PathBuf;
 
