@@ -73,7 +73,8 @@ fn operators_have_the_calls_and_times_of_key_averages() {
             let [calls, recursive, own, total] =
                 ["calls", "recursive_calls", "self_ns", "total_ns"].map(|field| number(&operation[field]));
             let theirs = [0, 1, 2].map(|at| number(&told[key][at]));
-            // Torch takes annotations inside of an operator out of its own time: those of compiled code and its compiler, which are no operators here.
+            // Torch takes annotations and, with stacks, Python functions inside of an operator out of its own time: compiled code and its compiler hold
+            // such, which are no operators here.
             if key.starts_with("aten::") || name == "eager" {
                 assert_eq!(own, theirs[1], "{key} of {name}: own time");
             } else {
@@ -92,8 +93,9 @@ fn operators_have_the_calls_and_times_of_key_averages() {
         }
         let timeline = fresh.timeline(name);
         let annotations = &timeline.capture.events[&Category::Annotation];
+        let without_stacks = !timeline.capture.events.contains_key(&Category::PythonFunction);
         assert!(
-            annotated_ns <= annotations.duration_ns.iter().sum(),
+            !without_stacks || annotated_ns <= annotations.duration_ns.iter().sum(),
             "{name}: {annotated_ns}"
         );
         // What torch counts beside operators.
