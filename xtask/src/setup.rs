@@ -16,9 +16,9 @@ pub(crate) fn tests(cache: &Cache) -> Result<()> {
     install(cache, &[debian::BUILD, debian::CRATE_TESTS, debian::BROWSER])?;
     if project::corpus()?.is_some() {
         step("newer Nsight Systems", || nsys::ensure_newer(cache))?;
-        step("Nsight Compute", || ncu::ensure(cache).map(drop))?;
-        step("disassembler", || nvdisasm::ensure(cache))?;
     }
+    step("Nsight Compute", || ncu::ensure(cache))?;
+    step("disassembler", || nvdisasm::ensure(cache))?;
     step("Python", || python::ensure(cache))?;
     step("viewer", || web::build(cache))?;
     step("GPU kernels", || kernels::build(cache).map(drop))

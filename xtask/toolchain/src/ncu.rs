@@ -5,29 +5,48 @@ use crate::command::find_program;
 use crate::debian::{self, Pinned};
 use crate::progress::say;
 use anyhow::{Context as _, Result, bail};
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Debian 13's, whose libraries Debian 12 has too: Debian 12's own is of 2022. It opens every report of the corpus, newer ones included.
 const SUITE: &str = "trixie";
 const COMPONENT: &str = "non-free";
-/// What profiles and reads reports: 103 MB. The package beside it (237 MB) holds the window, and the sections that `--set` names.
-const PACKAGE: Pinned = Pinned {
-    name: "nsight-compute-target",
-    version: "2024.1.1.4~12.4.1-2",
-    sha256: "e3c38f3f24e8b08dd389616991f698ee3550131dc79a9887736bf476444fde13",
-};
-/// Where Debian puts it.
-const TARGET: &str = "usr/lib/x86_64-linux-gnu/nsight-compute/target/linux-desktop-glibc_2_11_3-x64";
-/// The folder's name in the cache's item.
-const FOLDER: &str = "target";
-/// The layout that is made of the package.
+/// What profiles and reads reports (103 MB); sections, and reports of NVIDIA's own samples (237 MB, most of it a window that is not kept).
+const PACKAGES: [Pinned; 2] = [
+    Pinned {
+        name: "nsight-compute-target",
+        version: "2024.1.1.4~12.4.1-2",
+        sha256: "e3c38f3f24e8b08dd389616991f698ee3550131dc79a9887736bf476444fde13",
+    },
+    Pinned {
+        name: "nsight-compute",
+        version: "2024.1.1.4~12.4.1-2",
+        sha256: "6c051bb3cd1795aa6d61b52977eb40d848e11816693eb27cc95d8ddac27c8cff",
+    },
+];
+/// What is kept of them. The program looks for its sections two folders above its own.
+const KEPT: [(&str, &str); 3] = [
+    ("usr/lib/x86_64-linux-gnu/nsight-compute/target", "target"),
+    ("usr/lib/x86_64-linux-gnu/nsight-compute/sections", "sections"),
+    ("usr/share/doc/nsight-compute/examples", "samples"),
+];
+/// The program in the cache's item.
+const PROGRAM: &str = "target/linux-desktop-glibc_2_11_3-x64/ncu";
+/// The reports there.
+const SAMPLES: &str = "samples";
+/// The layout that is made of the packages.
 const LAYOUT: &str = "1";
-/// How tests are told where it is.
+/// How tests are told where the program is, and the reports of samples.
 const VARIABLE: &str = "FLOPWATCH_NCU";
+const SAMPLES_VARIABLE: &str = "FLOPWATCH_NCU_SAMPLES";
 
-fn pins() -> [&'static str; 2] {
-    [PACKAGE.sha256, LAYOUT]
+fn place(cache: &Cache) -> PathBuf {
+    cache.place("ncu", &pins())
+}
+
+fn pins() -> Vec<&'static str> {
+    PACKAGES.iter().map(|package| package.sha256).chain([LAYOUT]).collect()
 }
 
 /// The program that is there already: that of `FLOPWATCH_NCU`, PATH, the cache.
@@ -42,35 +61,47 @@ pub fn find(cache: &Cache) -> Result<Option<PathBuf>> {
     if let Some(found) = find_program("ncu") {
         return Ok(Some(found));
     }
-    let fetched = cache.place("ncu", &pins()).join(FOLDER).join("ncu");
+    let fetched = place(cache).join(PROGRAM);
     Ok(fetched.is_file().then_some(fetched))
 }
 
-/// Sees to it that it is there.
-pub fn ensure(cache: &Cache) -> Result<PathBuf> {
-    if let Some(found) = find(cache)? {
-        return Ok(found);
+/// Sees to it that the program and the samples are there.
+pub fn ensure(cache: &Cache) -> Result<()> {
+    if debian::codename().is_err() {
+        let found = find(cache)?;
+        return found
+            .map(drop)
+            .context("Nsight Compute is not on PATH; install it from NVIDIA");
     }
-    debian::codename().context("Nsight Compute is not on PATH; install it from NVIDIA")?;
-    let folder = cache.item("ncu", &pins(), |folder| {
+    let fetch = |folder: &Path| {
+        let names = PACKAGES.map(|package| format!("{} {}", package.name, package.version));
         say(format_args!(
-            "fetching {} {} from Debian {SUITE} {COMPONENT}",
-            PACKAGE.name, PACKAGE.version
+            "fetching {} from Debian {SUITE} {COMPONENT}",
+            names.join(", ")
         ));
         let unpacked = folder.join("unpacked");
         fs::create_dir_all(&unpacked)?;
-        debian::unpack(cache, SUITE, COMPONENT, &[PACKAGE], &unpacked)?;
-        fs::rename(unpacked.join(TARGET), folder.join(FOLDER))
-            .with_context(|| format!("Debian's package lacks {TARGET}"))?;
+        debian::unpack(cache, SUITE, COMPONENT, &PACKAGES, &unpacked)?;
+        for (from, to) in KEPT {
+            fs::rename(unpacked.join(from), folder.join(to))
+                .with_context(|| format!("Debian's packages lack {from}"))?;
+        }
         remove(&unpacked)
-    })?;
-    Ok(folder.join(FOLDER).join("ncu"))
+    };
+    cache.item("ncu", &pins(), fetch).map(drop)
 }
 
-/// How tests are told where it is, where it is there.
-pub(crate) fn environment(cache: &Cache) -> Result<Option<(String, String)>> {
-    let found = find(cache)?;
-    Ok(found.map(|program| (VARIABLE.to_owned(), program.display().to_string())))
+/// How tests are told where they are, where they are there.
+pub(crate) fn environment(cache: &Cache) -> Result<BTreeMap<String, String>> {
+    let samples = place(cache).join(SAMPLES);
+    let found = [
+        (VARIABLE, find(cache)?),
+        (SAMPLES_VARIABLE, samples.is_dir().then_some(samples)),
+    ];
+    let found = found
+        .into_iter()
+        .filter_map(|(name, path)| Some((name.to_owned(), path?.display().to_string())));
+    Ok(found.collect())
 }
 
 #[cfg(test)]
@@ -78,9 +109,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn m8_the_package_of_nsight_compute_is_pinned_by_version_and_sum() {
-        assert!(PACKAGE.version.starts_with("2024"), "{PACKAGE:?}");
-        let hex = PACKAGE.sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
-        assert!(PACKAGE.sha256.len() == 64 && hex, "{PACKAGE:?}");
+    fn m8_every_package_of_nsight_compute_is_pinned_by_version_and_sum() {
+        let [program, beside] = &PACKAGES;
+        assert_eq!(program.version, beside.version, "they belong together");
+        for package in &PACKAGES {
+            let hex = package.sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
+            assert!(package.sha256.len() == 64 && hex, "{package:?}");
+        }
     }
 }
