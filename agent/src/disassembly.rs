@@ -255,7 +255,7 @@ fn parse(said: &str, bytes: u64) -> Result<Vec<InstructionText>, Error> {
 }
 
 #[cfg(test)]
-mod tests {
+mod crate_tests {
     use std::os::unix::fs::PermissionsExt;
 
     use flopwatch_trace::model::KernelProfile;

@@ -19,6 +19,14 @@ fn corpus(name: &str) -> Option<PathBuf> {
     there.then_some(path)
 }
 
+/// A report of the corpus, or one of NVIDIA's samples.
+fn found(name: &str) -> Option<PathBuf> {
+    if name.starts_with("instructionMix") {
+        return std::env::var_os("FLOPWATCH_NCU_SAMPLES").map(|folder| Path::new(&folder).join(name));
+    }
+    corpus(name)
+}
+
 fn tool(variable: &str) -> Option<PathBuf> {
     let path = std::env::var_os(variable)
         .map(PathBuf::from)
@@ -104,8 +112,10 @@ fn every_instruction_of_the_corpus_has_the_text_that_nvidias_reader_gives_it() {
         ("mojo-gtx1660ti/mojo_profile.ncu-rep", vec![512, 256, 512, 256]),
         ("indexspaces/indexspaces_profile_a.ncu-rep", vec![512, 25_984]),
         ("nukexc-gh200/profile_fastc.ncu-rep", vec![49_920]),
+        ("instructionMix/sobelDouble.ncu-rep", vec![4096]),
+        ("instructionMix/sobelFloat.ncu-rep", vec![4096]),
     ] {
-        let Some(path) = corpus(report) else { continue };
+        let Some(path) = found(report) else { continue };
         // What a conversion keeps is what the report itself gives.
         let folder = tempfile::tempdir().expect("a folder");
         let timeline = folder.path().join("timeline.h5");

@@ -2,13 +2,17 @@
 
 mod details;
 mod function;
+mod roofline;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::approximate;
-pub use details::{FocusMetric, Instances, KernelCode, OpenRange, RuleKind, RuleResult, Scope, Speedup, ValueList};
+pub use details::{
+    FocusMetric, Instances, KernelCode, OpenRange, RuleKind, RuleResult, Scope, SourceFile, Speedup, ValueList,
+};
 pub use function::{InstructionText, KernelFunction, LineStart, PtxStart, SourcePlace};
+pub use roofline::{RooflineChart, RooflineSide, RooflineValue};
 
 /// Counters of one profiled launch. It is no event: a kernel profiler replays launches one by one, so that there is no start.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -39,6 +43,8 @@ pub struct KernelProfile {
     pub ranges: Vec<OpenRange>,
     /// The profiler's names of the groups of metrics that were collected, e.g. `SpeedOfLight`, in its order.
     pub sections: Vec<String>,
+    /// Roofline charts that those sections define.
+    pub rooflines: Vec<RooflineChart>,
     /// The code that it ran, which many launches have in common.
     pub code: Option<Arc<KernelCode>>,
     /// The function of that code, which launches of one kernel have in common.

@@ -26,7 +26,8 @@ pub use events::{Column, Event, Events, NameDetail, Values, count, index};
 pub use figures::{Figures, approximate, figures_by_key, ratio, whole};
 pub use kernel_profile::{
     FocusMetric, Instances, InstructionText, KernelCode, KernelFunction, KernelProfile, LineStart, Metric, MetricValue,
-    OpenRange, PtxStart, RuleKind, RuleResult, Scope, SourcePlace, Speedup, ValueList,
+    OpenRange, PtxStart, RooflineChart, RooflineSide, RooflineValue, RuleKind, RuleResult, Scope, SourceFile,
+    SourcePlace, Speedup, ValueList,
 };
 pub use lod::{Lod, LodLevel};
 pub use losses::{Loss, LossReason, Losses};

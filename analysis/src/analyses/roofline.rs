@@ -11,7 +11,7 @@ use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::kernel_figures::Figures;
-use crate::measures::roofline::{Bound, LaunchRoofline, MemoryLevel, Standing, WorkKind};
+use crate::measures::roofline::{Bound, DefinedBy, LaunchRoofline, MemoryLevel, Standing, WorkKind};
 use crate::model::{KernelProfile, Timeline, count};
 use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
@@ -90,6 +90,10 @@ pub struct LaunchPoint {
     pub reached_ratio: f64,
     /// What bounds it.
     pub bound: Bound,
+    /// Whose formula the work is counted by.
+    pub work_defined_by: DefinedBy,
+    /// Whose formula the bytes are counted by.
+    pub bytes_defined_by: DefinedBy,
 }
 
 /// How a launch moved from a capture to the next.
@@ -144,7 +148,7 @@ fn of(timelines: &[&Timeline], params: &RooflineParams) -> Rooflines {
         result.launches += count(all.len());
         let mut drawn = Vec::new();
         for (identity, profile) in all {
-            let roofline = LaunchRoofline::of(&profile.metrics);
+            let roofline = LaunchRoofline::of(profile);
             if roofline.is_whole() {
                 let duration = Figures::of(&profile.metrics).duration_ns.unwrap_or(0.0);
                 drawn.push((duration, identity, profile, roofline));
@@ -207,6 +211,8 @@ fn points(input: u32, profile: &KernelProfile, roofline: &LaunchRoofline) -> Vec
             attainable_per_second: standing.attainable_per_second,
             reached_ratio: standing.share,
             bound: standing.bound,
+            work_defined_by: work.defined_by,
+            bytes_defined_by: traffic.defined_by,
         })
     });
     points.collect()

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::kernel_figures::{cycles_per_second, nanoseconds, per_cycle, per_second};
-use crate::model::Metric;
+use crate::model::{KernelProfile, Metric, RooflineChart, RooflineSide, RooflineValue};
 
 /// A kind of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
@@ -113,6 +113,18 @@ pub struct Work {
     pub per_second: f64,
     /// How much is possible in a second.
     pub peak_per_second: f64,
+    /// Whose formula it is.
+    pub defined_by: DefinedBy,
+}
+
+/// Whose formulas a figure is made by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DefinedBy {
+    /// The report's: a chart of the sections that it was made with.
+    Report,
+    /// Ours, of the metrics that NVIDIA's sections of 2022 and later are made of.
+    Flopwatch,
 }
 
 /// Bytes that a launch moved, and at most can move.
@@ -124,6 +136,8 @@ pub struct Traffic {
     pub bytes_per_second: f64,
     /// Bytes that are possible in a second.
     pub peak_bytes_per_second: f64,
+    /// Whose formula it is.
+    pub defined_by: DefinedBy,
 }
 
 /// A launch below its roofs.
@@ -182,6 +196,34 @@ impl Measured<'_> {
     fn find(&self, name: &str, scale: fn(&str) -> Option<f64>) -> Option<f64> {
         let metric = self.0.get(name)?;
         Some(metric.value.number()? * scale(&metric.unit)?)
+    }
+
+    /// What a formula of the report gives; `scale` is of a metric that needs no clock.
+    fn value(&self, value: &RooflineValue, scale: fn(&str) -> Option<f64>) -> Option<f64> {
+        match value {
+            RooflineValue::Constant(number) => Some(*number),
+            RooflineValue::Metric(name) => self.find(name, scale),
+            RooflineValue::PerCycle { metrics, clock } => {
+                let each: Option<Vec<f64>> = metrics.iter().map(|name| self.find(name, per_cycle)).collect();
+                Some(each?.into_iter().sum::<f64>() * self.find(clock, cycles_per_second)?)
+            }
+        }
+    }
+
+    /// Done and possible by the report's own charts, of the sides that `is_meant` takes.
+    fn defined(
+        &self,
+        charts: &[RooflineChart],
+        is_meant: impl Fn(&RooflineSide) -> bool,
+        of: fn(&RooflineSide) -> &RooflineValue,
+    ) -> Option<(f64, f64)> {
+        charts.iter().find_map(|chart| {
+            let value = |sides: &[RooflineSide]| {
+                let mut meant = sides.iter().filter(|side| is_meant(side));
+                meant.find_map(|side| self.value(of(side), per_second))
+            };
+            Some((value(&chart.points)?, value(&chart.roofs)?))
+        })
     }
 
     fn number(&self, name: &str) -> Option<f64> {
@@ -300,24 +342,62 @@ impl Measured<'_> {
     }
 }
 
+/// The kind of work that a roof or a point is of, which its metrics tell.
+fn kind_of(side: &RooflineSide) -> Option<WorkKind> {
+    let metrics = side.work.metrics();
+    let has = |part: &str| metrics.iter().any(|name| name.contains(part));
+    match () {
+        () if has("pipe_tensor") || has("path_tensor") => Some(WorkKind::Tensor),
+        () if has("_op_dfma") => Some(WorkKind::Fp64),
+        () if has("_op_ffma") => Some(WorkKind::Fp32),
+        () if has("_op_hfma") => Some(WorkKind::Fp16),
+        () => None,
+    }
+}
+
+/// The memory whose bytes it counts.
+fn level_of(side: &RooflineSide) -> Option<MemoryLevel> {
+    let metrics = side.traffic.metrics();
+    let of = |unit: &str| {
+        metrics
+            .iter()
+            .any(|name| name.trim_start_matches("derived__").starts_with(unit))
+    };
+    match () {
+        () if of("dram__") => Some(MemoryLevel::Dram),
+        () if of("lts__") => Some(MemoryLevel::L2),
+        () if of("l1tex__") => Some(MemoryLevel::L1),
+        () => None,
+    }
+}
+
 impl LaunchRoofline {
-    /// Of the metrics of a launch.
-    pub fn of(metrics: &BTreeMap<String, Metric>) -> Self {
-        let measured = Measured(metrics);
+    /// Of a launch: by the charts that its report defines, and else by ours.
+    pub fn of(profile: &KernelProfile) -> Self {
+        let measured = Measured(&profile.metrics);
+        let charts = &profile.rooflines;
+        let by = |found: Option<(f64, f64)>, ours: Option<(f64, f64)>| {
+            let reports = found.map(|(done, peak)| (done, peak, DefinedBy::Report));
+            reports.or_else(|| ours.map(|(done, peak)| (done, peak, DefinedBy::Flopwatch)))
+        };
         let work = WorkKind::ALL.into_iter().filter_map(|kind| {
-            let (per_second, peak_per_second) = measured.work(kind)?;
+            let found = measured.defined(charts, |side| kind_of(side) == Some(kind), |side| &side.work);
+            let (per_second, peak_per_second, defined_by) = by(found, measured.work(kind))?;
             Some(Work {
                 kind,
                 per_second,
                 peak_per_second,
+                defined_by,
             })
         });
         let traffic = MemoryLevel::ALL.into_iter().filter_map(|level| {
-            let (bytes_per_second, peak_bytes_per_second) = measured.traffic(level)?;
+            let found = measured.defined(charts, |side| level_of(side) == Some(level), |side| &side.traffic);
+            let (bytes_per_second, peak_bytes_per_second, defined_by) = by(found, measured.traffic(level))?;
             Some(Traffic {
                 level,
                 bytes_per_second,
                 peak_bytes_per_second,
+                defined_by,
             })
         });
         Self {
@@ -346,6 +426,76 @@ mod tests {
         list.iter()
             .map(|(name, value, unit)| ((*name).to_owned(), metric(*value, unit)))
             .collect()
+    }
+
+    /// Of metrics of a report that defines no charts.
+    fn roofline_of(metrics: &BTreeMap<String, Metric>) -> LaunchRoofline {
+        LaunchRoofline::of(&KernelProfile {
+            metrics: metrics.clone(),
+            ..KernelProfile::default()
+        })
+    }
+
+    #[test]
+    fn formulas_of_the_report_come_before_ours() {
+        let per_cycle = |metrics: &[&str], clock: &str| RooflineValue::PerCycle {
+            metrics: metrics.iter().map(|name| (*name).to_owned()).collect(),
+            clock: clock.to_owned(),
+        };
+        let side = |work, traffic| RooflineSide {
+            label: String::new(),
+            work,
+            traffic,
+        };
+        let profile = KernelProfile {
+            metrics: metrics(&[
+                ("sm__cycles_elapsed.avg.per_second", 1e9, "hz"),
+                ("derived__sm__op_ffma_pred_on_x2", 200.0, "inst"),
+                ("derived__smsp__op_ffma_pred_on_x2", 30.0, "inst"),
+                ("smsp__op_fadd_pred_on.sum.per_cycle_elapsed", 20.0, "inst/cycle"),
+                ("dram__bytes.sum.per_second", 5.0, "Gbyte/second"),
+                ("dram__bytes.sum.peak_sustained", 100.0, "byte/cycle"),
+                ("dram__cycles_elapsed.avg.per_second", 2e9, "hz"),
+            ]),
+            rooflines: vec![RooflineChart {
+                section: "SpeedOfLight_RooflineChart".to_owned(),
+                roofs: vec![side(
+                    per_cycle(
+                        &["derived__sm__op_ffma_pred_on_x2"],
+                        "sm__cycles_elapsed.avg.per_second",
+                    ),
+                    per_cycle(
+                        &["dram__bytes.sum.peak_sustained"],
+                        "dram__cycles_elapsed.avg.per_second",
+                    ),
+                )],
+                points: vec![side(
+                    per_cycle(
+                        &[
+                            "smsp__op_fadd_pred_on.sum.per_cycle_elapsed",
+                            "derived__smsp__op_ffma_pred_on_x2",
+                        ],
+                        "sm__cycles_elapsed.avg.per_second",
+                    ),
+                    RooflineValue::Metric("dram__bytes.sum.per_second".to_owned()),
+                )],
+            }],
+            ..KernelProfile::default()
+        };
+        let found = LaunchRoofline::of(&profile);
+        let work = Work {
+            kind: WorkKind::Fp32,
+            per_second: 50e9,
+            peak_per_second: 200e9,
+            defined_by: DefinedBy::Report,
+        };
+        let traffic = Traffic {
+            level: MemoryLevel::Dram,
+            bytes_per_second: 5e9,
+            peak_bytes_per_second: 200e9,
+            defined_by: DefinedBy::Report,
+        };
+        assert_eq!((found.work, found.traffic), (vec![work], vec![traffic]));
     }
 
     #[test]
@@ -377,7 +527,7 @@ mod tests {
             ("dram__bytes.sum.peak_sustained", 100.0, "byte/cycle"),
             ("dram__cycles_elapsed.avg.per_second", 2e9, "hz"),
         ]);
-        let roofline = LaunchRoofline::of(&launch);
+        let roofline = roofline_of(&launch);
         let [work] = roofline.work.as_slice() else {
             panic!("{roofline:?}")
         };
@@ -398,10 +548,7 @@ mod tests {
         assert!((standing.share - 0.45).abs() < 1e-12);
         let mut incomplete = launch.clone();
         incomplete.remove("dram__cycles_elapsed.avg.per_second");
-        assert!(
-            LaunchRoofline::of(&incomplete).traffic.is_empty(),
-            "not measured is not zero"
-        );
+        assert!(roofline_of(&incomplete).traffic.is_empty(), "not measured is not zero");
     }
 
     #[test]
@@ -419,8 +566,9 @@ mod tests {
             kind: WorkKind::Tensor,
             per_second: 500e9,
             peak_per_second: 4096e9,
+            defined_by: DefinedBy::Flopwatch,
         };
-        assert_eq!(LaunchRoofline::of(&launch).work, [expected]);
+        assert_eq!(roofline_of(&launch).work, [expected]);
     }
 
     #[test]
@@ -429,11 +577,13 @@ mod tests {
             kind: WorkKind::Fp32,
             per_second,
             peak_per_second: 1e12,
+            defined_by: DefinedBy::Flopwatch,
         };
         let traffic = |bytes_per_second| Traffic {
             level: MemoryLevel::Dram,
             bytes_per_second,
             peak_bytes_per_second: 1e11,
+            defined_by: DefinedBy::Flopwatch,
         };
         assert_eq!(Standing::of(&work(0.0), &traffic(1e9)), None);
         assert_eq!(Standing::of(&work(1e9), &traffic(0.0)), None);
@@ -447,8 +597,8 @@ mod tests {
             prop_assert!((at_ridge / peak - 1.0).abs() < 1e-12);
             let most = attainable(peak, bandwidth, intensity);
             prop_assert!(most <= peak && most <= intensity * bandwidth);
-            let moved = Traffic { level: MemoryLevel::Dram, bytes_per_second: most / intensity, peak_bytes_per_second: bandwidth };
-            let work = Work { kind: WorkKind::Fp32, per_second: most, peak_per_second: peak };
+            let moved = Traffic { level: MemoryLevel::Dram, bytes_per_second: most / intensity, peak_bytes_per_second: bandwidth, defined_by: DefinedBy::Flopwatch };
+            let work = Work { kind: WorkKind::Fp32, per_second: most, peak_per_second: peak, defined_by: DefinedBy::Flopwatch };
             let standing = Standing::of(&work, &moved).unwrap();
             prop_assert!((standing.share - 1.0).abs() < 1e-9, "{standing:?}");
         }

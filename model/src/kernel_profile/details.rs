@@ -83,6 +83,17 @@ pub struct KernelCode {
     pub ptx: String,
     /// Bytes of machine code, which is not kept.
     pub machine_code_bytes: u64,
+    /// Source files that the profiler read in.
+    pub files: Vec<SourceFile>,
+}
+
+/// A source file as a report holds it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceFile {
+    /// Its path, as tables of lines have it.
+    pub path: String,
+    /// What was in it.
+    pub text: String,
 }
 
 /// An annotated range (NVTX) that was open at a launch.

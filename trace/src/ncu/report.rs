@@ -14,6 +14,7 @@ mod metric;
 mod module;
 mod nvtx;
 mod rules;
+mod section;
 mod source;
 
 use super::table::Profiles;

@@ -9,8 +9,8 @@ use hashbrown::HashMap;
 use super::{Failure, header};
 use crate::limits::ReadLimits;
 use crate::model::{
-    Capture, Instances, KernelCode, KernelFunction, KernelProfile, LossReason, Metric, MetricValue, RuleKind,
-    RuleResult, Scope, Speedup, ValueList,
+    Capture, Instances, KernelCode, KernelFunction, KernelProfile, LossReason, Metric, MetricValue, RooflineChart,
+    RooflineValue, RuleKind, RuleResult, Scope, SourceFile, Speedup, ValueList,
 };
 use crate::redact;
 
@@ -261,10 +261,18 @@ impl<'a> Profiles<'a> {
 
     /// Code as it may be published.
     pub(super) fn code(&mut self, code: &KernelCode) -> Result<Arc<KernelCode>, Failure> {
+        let files = code.files.iter().map(|file| {
+            Ok(SourceFile {
+                path: self.publishable(&file.path)?,
+                text: self.publishable(&file.text)?,
+            })
+        });
+        let files = files.collect::<Result<_, Failure>>()?;
         Ok(Arc::new(KernelCode {
             source: self.publishable(&code.source)?,
             ptx: self.publishable(&code.ptx)?,
             machine_code_bytes: code.machine_code_bytes,
+            files,
         }))
     }
 
@@ -336,8 +344,33 @@ impl<'a> Profiles<'a> {
         for section in &mut profile.sections {
             *section = self.publishable(section)?;
         }
+        for chart in &mut profile.rooflines {
+            self.roofline(chart)?;
+        }
         self.launches.insert(id, KernelProfile { id, name, ..profile });
         Ok(id)
+    }
+
+    /// A chart's names as they may be published.
+    fn roofline(&mut self, chart: &mut RooflineChart) -> Result<(), Failure> {
+        chart.section = self.publishable(&chart.section)?;
+        for side in chart.roofs.iter_mut().chain(&mut chart.points) {
+            self.count(1)?;
+            side.label = self.publishable(&side.label)?;
+            for value in [&mut side.work, &mut side.traffic] {
+                match value {
+                    RooflineValue::Constant(number) if !number.is_finite() => *number = 0.0,
+                    RooflineValue::Constant(_) => {}
+                    RooflineValue::Metric(name) => *name = self.publishable(name)?,
+                    RooflineValue::PerCycle { metrics, clock } => {
+                        for name in metrics.iter_mut().chain([clock]) {
+                            *name = self.publishable(name)?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Counts bytes of texts and of machine code against the limit.

@@ -11,7 +11,8 @@ use super::NONE_U32;
 use super::read::{Failure, Reader, hard_group, optional_group};
 use super::write::{collect, group, json, list, strings};
 use crate::model::{
-    Instances, KernelCode, KernelFunction, KernelProfile, Metric, MetricValue, OpenRange, RuleResult, ValueList, index,
+    Instances, KernelCode, KernelFunction, KernelProfile, Metric, MetricValue, OpenRange, RooflineChart, RuleResult,
+    ValueList, index,
 };
 
 /// A launch per element; the metrics as triples of launch, metric and value, since launches need not have the same ones.
@@ -92,6 +93,11 @@ fn write_codes(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()> {
     let group = group(place, "codes")?;
     strings(&group, "source", codes.iter().map(|code| code.source.as_str()))?;
     strings(&group, "ptx", codes.iter().map(|code| code.ptx.as_str()))?;
+    let files: Vec<String> = codes
+        .iter()
+        .map(|code| json(&code.files))
+        .collect::<hdf5::Result<_>>()?;
+    strings(&group, "files", files.iter().map(String::as_str))?;
     list(
         &group,
         "machine_code_bytes",
@@ -127,6 +133,7 @@ struct Details<'a> {
     rules: Cow<'a, [RuleResult]>,
     ranges: Cow<'a, [OpenRange]>,
     sections: Cow<'a, [String]>,
+    rooflines: Cow<'a, [RooflineChart]>,
 }
 
 fn details(profile: &KernelProfile) -> hdf5::Result<String> {
@@ -137,6 +144,7 @@ fn details(profile: &KernelProfile) -> hdf5::Result<String> {
         rules: Cow::Borrowed(&profile.rules),
         ranges: Cow::Borrowed(&profile.ranges),
         sections: Cow::Borrowed(&profile.sections),
+        rooflines: Cow::Borrowed(&profile.rooflines),
     })
 }
 
@@ -278,6 +286,7 @@ impl Reader<'_> {
                 profile.rules = details.rules.into_owned();
                 profile.ranges = details.ranges.into_owned();
                 profile.sections = details.sections.into_owned();
+                profile.rooflines = details.rooflines.into_owned();
             }
         }
         if let Some(codes) = optional_group(group, "codes")? {
@@ -296,17 +305,23 @@ impl Reader<'_> {
         let sources = self.strings(codes, "source")?;
         let ptx = self.strings(codes, "ptx")?;
         let sizes: Vec<u64> = self.numbers(codes, "machine_code_bytes", Some(sources.len()))?;
-        let all = sources
-            .into_iter()
-            .zip(ptx)
-            .zip(sizes)
-            .map(|((source, ptx), machine_code_bytes)| {
-                Arc::new(KernelCode {
-                    source,
-                    ptx,
-                    machine_code_bytes,
-                })
-            });
+        // Files of an older version have none.
+        let mut files = vec![Vec::new(); sources.len()];
+        if codes.link_exists("files") {
+            for (files, text) in files.iter_mut().zip(self.strings(codes, "files")?) {
+                *files = serde_json::from_str(&text)
+                    .map_err(|error| Failure::Inconsistent(format!("profiles/codes/files: {error}")))?;
+            }
+        }
+        let all = sources.into_iter().zip(ptx).zip(sizes).zip(files);
+        let all = all.map(|(((source, ptx), machine_code_bytes), files)| {
+            Arc::new(KernelCode {
+                source,
+                ptx,
+                machine_code_bytes,
+                files,
+            })
+        });
         let all: Vec<Arc<KernelCode>> = all.collect();
         let places: Vec<u32> = self.numbers(group, "code", Some(profiles.len()))?;
         for (profile, place) in profiles.iter_mut().zip(places).filter(|(_, place)| *place != NONE_U32) {

@@ -25,6 +25,8 @@ mod nsys_stats;
 mod operations;
 mod peers;
 mod profiled;
+mod rooflines;
+mod source_lines;
 mod steps;
 mod time;
 mod xprof;

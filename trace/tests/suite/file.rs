@@ -3,8 +3,9 @@
 use flopwatch_analysis::summary::{Summary, summarise};
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::model::{
-    Capture, Category, ColumnId, CounterSeries, Device, Event, Events, Instances, KernelCode, KernelProfile, Metric,
-    MetricValue, OpenRange, Row, RuleKind, RuleResult, Speedup, Timeline, Track, ValueList,
+    Capture, Category, ColumnId, CounterSeries, Device, Event, Events, Instances, InstructionText, KernelCode,
+    KernelFunction, KernelProfile, LineStart, Metric, MetricValue, OpenRange, PtxStart, RooflineChart, RooflineSide,
+    RooflineValue, Row, RuleKind, RuleResult, SourceFile, SourcePlace, Speedup, Timeline, Track, ValueList,
 };
 use flopwatch_trace::timeline_file::{self, OpenError, WriteError};
 use flopwatch_trace::transform::{TransformOptions, transform};
@@ -12,6 +13,54 @@ use hdf5::types::{IntSize, TypeDescriptor, VarLenUnicode};
 
 use crate::export::Schema;
 use crate::sample::sample;
+
+/// A kernel of two instructions, one of them inlined.
+fn function() -> KernelFunction {
+    let place = SourcePlace { file: 0, line: 12 };
+    let text = |offset_bytes, text: &str| InstructionText {
+        offset_bytes,
+        text: text.to_owned(),
+    };
+    KernelFunction {
+        address: 0x7fd5_24fb_8900,
+        bytes: 32,
+        architecture: "sm_86".to_owned(),
+        files: vec!["/src/gemm.cu".to_owned()],
+        lines: vec![
+            LineStart {
+                place: Some(place),
+                ..LineStart::default()
+            },
+            LineStart {
+                offset_bytes: 16,
+                place: None,
+                inlined: vec![SourcePlace { file: 0, line: 3 }, place],
+            },
+        ],
+        ptx_lines: vec![PtxStart {
+            offset_bytes: 16,
+            line: 7,
+        }],
+        instructions: vec![text(0, "NOP"), text(16, "EXIT")],
+        ..KernelFunction::default()
+    }
+}
+
+/// A chart with a roof and a point.
+fn chart() -> RooflineChart {
+    RooflineChart {
+        section: "SpeedOfLight_RooflineChart".to_owned(),
+        roofs: vec![RooflineSide {
+            label: "roof".to_owned(),
+            work: RooflineValue::Metric("work".to_owned()),
+            traffic: RooflineValue::PerCycle {
+                metrics: vec!["bytes".to_owned()],
+                clock: "clock".to_owned(),
+            },
+        }],
+        points: vec![RooflineSide::default()],
+    }
+}
 
 /// `count` calls, each on a stream and with a name of its own.
 fn many(count: u32) -> Timeline {
@@ -139,8 +188,14 @@ fn columns_that_only_some_sources_give_and_profiled_launches_read_back_too() {
                 code: Some(std::sync::Arc::new(KernelCode {
                     ptx: "ret;".to_owned(),
                     machine_code_bytes: 16,
+                    files: vec![SourceFile {
+                        path: "/src/gemm.cu".to_owned(),
+                        text: "sum += a * b;\n".to_owned(),
+                    }],
                     ..KernelCode::default()
                 })),
+                function: Some(std::sync::Arc::new(function())),
+                rooflines: vec![chart()],
                 instances: [
                     (
                         "executed".to_owned(),

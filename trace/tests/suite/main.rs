@@ -25,6 +25,7 @@ mod message;
 mod ncu_code;
 mod ncu_csv;
 mod ncu_report;
+mod ncu_reports;
 mod nsys;
 mod parity;
 mod parts;

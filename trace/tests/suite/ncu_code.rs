@@ -7,13 +7,7 @@ use flopwatch_trace::model::KernelProfile;
 use flopwatch_trace::{ReadLimits, ncu};
 use serde_json::{Value, json};
 
-use crate::nsys::corpus;
-
-const REPORTS: [&str; 3] = [
-    "mojo-gtx1660ti/mojo_profile.ncu-rep",
-    "indexspaces/indexspaces_profile_a.ncu-rep",
-    "nukexc-gh200/profile_fastc.ncu-rep",
-];
+use crate::ncu_reports;
 
 /// What NVIDIA's reader says of the instructions of each launch; `None` without a Python that has it.
 fn oracle(report: &Path, launches: &[KernelProfile]) -> Option<Vec<Value>> {
@@ -36,8 +30,7 @@ fn oracle(report: &Path, launches: &[KernelProfile]) -> Option<Vec<Value>> {
 
 #[test]
 fn every_instruction_of_the_corpus_has_the_line_and_the_ptx_that_nvidias_reader_gives_it() {
-    for report in REPORTS {
-        let Some(path) = corpus(report) else { continue };
+    for (report, path) in ncu_reports::all() {
         let launches = ncu::read(&path, &ReadLimits::default()).unwrap().profiles;
         let Some(expected) = oracle(&path, &launches) else {
             println!("skipped: FLOPWATCH_PYTHON names no Python with ncu-report (cargo xtask setup makes one)");
@@ -69,6 +62,34 @@ fn every_instruction_of_the_corpus_has_the_line_and_the_ptx_that_nvidias_reader_
             }
         }
         println!("{report}: {all} instructions, {places} with a line, {ptx_lines} with PTX");
-        assert_eq!(places > 0, report.starts_with("indexspaces"), "{report}");
+        let without = ["mojo", "nukexc"].iter().any(|name| report.starts_with(name));
+        assert_eq!(places == 0, without, "{report}");
     }
+}
+
+#[test]
+fn source_files_that_a_report_holds_are_those_of_nvidias_samples() {
+    let Some(path) = ncu_reports::sample("instructionMix/sobelDouble.ncu-rep") else {
+        return;
+    };
+    let launches = ncu::read(&path, &ReadLimits::default()).unwrap().profiles;
+    let (code, function) = (
+        launches[0].code.as_ref().unwrap(),
+        launches[0].function.as_ref().unwrap(),
+    );
+    let [file] = code.files.as_slice() else {
+        panic!("{:?}", code.files.len())
+    };
+    assert!(file.path.ends_with("/instructionMix.cu"), "{}", file.path);
+    assert_eq!(function.files[0], file.path);
+    // The samples' sources are beside their reports.
+    let beside = std::fs::read_to_string(path.with_file_name("instructionMix.cu")).unwrap();
+    assert_eq!(
+        file.text.replace("\r\n", "\n").trim_end(),
+        beside.replace("\r\n", "\n").trim_end()
+    );
+    assert!(
+        function.lines.iter().any(|line| line.inlined.len() > 1),
+        "something is inlined in it"
+    );
 }

@@ -268,6 +268,7 @@ fn a_launch_keeps_what_rules_said_of_it_the_ranges_around_it_and_the_parts_of_it
         source: "__global__ void gemm".to_owned(),
         ptx: ".entry gemm".to_owned(),
         machine_code_bytes: 15,
+        ..KernelCode::default()
     };
     assert_eq!(gemm.code.as_deref(), Some(&code));
     let executed = Instances {

@@ -5,8 +5,12 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::{Instances, KernelCode, KernelFunction, KernelProfile, LineStart, SourcePlace, ValueList, index};
+use crate::model::{
+    Instances, KernelCode, KernelFunction, KernelProfile, LineStart, SourceFile, SourcePlace, ValueList, index,
+};
 
+/// Most bytes of a line of source in the result.
+const MOST_LINE: usize = 240;
 /// Most bytes of a text of code in the result.
 const MOST_CODE: usize = 1 << 20;
 
@@ -141,6 +145,7 @@ pub(super) struct ByAddress<'a> {
     /// The address that offsets count from.
     first: u64,
     function: Option<&'a KernelFunction>,
+    files: &'a [SourceFile],
 }
 
 impl<'a> ByAddress<'a> {
@@ -170,6 +175,11 @@ impl<'a> ByAddress<'a> {
             samples,
             stalls,
             function,
+            files: profile
+                .code
+                .as_deref()
+                .map(|code| code.files.as_slice())
+                .unwrap_or_default(),
         }
     }
 
@@ -190,6 +200,14 @@ impl<'a> ByAddress<'a> {
 
     fn line(&self, address: u64) -> Option<&'a LineStart> {
         self.function?.line_at(address.checked_sub(self.first)?)
+    }
+
+    /// The text of a line, without the blanks around it.
+    fn line_of(&self, path: &str, line: u32) -> Option<String> {
+        let file = self.files.iter().find(|file| file.path == path)?;
+        let text = file.text.lines().nth(index(line.checked_sub(1)?))?.trim();
+        let end = text.floor_char_boundary(MOST_LINE);
+        text.get(..end).map(str::to_owned)
     }
 
     fn name(&self, place: SourcePlace) -> String {
@@ -271,6 +289,7 @@ impl<'a> ByAddress<'a> {
                 SourceLine {
                     file: file.cloned().unwrap_or_default(),
                     line: place.line,
+                    text: file.and_then(|file| self.line_of(file, place.line)),
                     stall: longest(&states),
                     sample_ratio: line.samples.and_then(|samples| share(samples, all)),
                     ..line
@@ -341,6 +360,8 @@ pub struct SourceLine {
     pub file: String,
     /// The line, counted from 1.
     pub line: u32,
+    /// Its text; null where the report does not hold the file (`ncu --import-source yes`).
+    pub text: Option<String>,
     /// Instructions that it was made into.
     pub instructions: u64,
     /// Times that a warp executed one of them.

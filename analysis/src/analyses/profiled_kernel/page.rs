@@ -332,6 +332,7 @@ fn source_lines(details: &LaunchDetails) -> Table {
         ("Executed", Unit::None),
         ("Threads", Unit::None),
         ("Instructions", Unit::None),
+        ("Source", Unit::None),
         ("File", Unit::None),
     ];
     let mut table = Table::new("Source lines", &columns);
@@ -341,6 +342,12 @@ fn source_lines(details: &LaunchDetails) -> Table {
              What was inlined counts where NVIDIA's tools count it: at the first line that the table of lines gives the instruction.",
             coverage.instructions_with_line, coverage.instructions, coverage.samples_with_line, coverage.samples
         );
+    }
+    let mut files: Vec<&str> = details.source_lines.iter().map(|line| line.file.as_str()).collect();
+    files.dedup();
+    let only = files.len() == 1;
+    if let Some(file) = files.first().filter(|_| only) {
+        table.about = format!("All of {file}. {}", table.about);
     }
     table.left_out = details.source_lines_left_out;
     let most = details.source_lines.iter().filter_map(|line| line.sample_ratio);
@@ -355,7 +362,8 @@ fn source_lines(details: &LaunchDetails) -> Table {
             line.executed.into(),
             line.threads.into(),
             line.instructions.into(),
-            line.file.as_str().into(),
+            line.text.as_deref().into(),
+            if only { Cell::Nothing } else { line.file.as_str().into() },
         ]);
     }
     table.without_unknown();

@@ -3,7 +3,8 @@ use std::collections::BTreeMap;
 use super::page::plain;
 use super::*;
 use crate::model::{
-    Instances, InstructionText, KernelFunction, LineStart, Metric, RuleKind, Scope, SourcePlace, Speedup, ValueList,
+    Instances, InstructionText, KernelCode, KernelFunction, LineStart, Metric, RuleKind, Scope, SourceFile,
+    SourcePlace, Speedup, ValueList,
 };
 use crate::page::{Block, text};
 
@@ -156,6 +157,14 @@ fn with_lines() -> KernelProfile {
     };
     let mut profile = launch(0, 1.0);
     profile.function = Some(std::sync::Arc::new(function));
+    let file = SourceFile {
+        path: "/src/gemm.cu".to_owned(),
+        text: "\n\n\n\n\n\n    sum = fma(a, b, sum);\n".to_owned(),
+    };
+    profile.code = Some(std::sync::Arc::new(KernelCode {
+        files: vec![file],
+        ..KernelCode::default()
+    }));
     let addresses = [0x700, 0x710, 0x720, 0x730];
     profile.instances = BTreeMap::from([
         ("inst_executed".to_owned(), list(&addresses, &[8, 8, 8, 4])),
@@ -203,6 +212,8 @@ fn figures_of_instructions_are_summed_by_source_line() {
         samples_with_line: 90,
     };
     assert_eq!(found.line_coverage, Some(coverage));
+    let texts: Vec<Option<&str>> = found.source_lines.iter().map(|line| line.text.as_deref()).collect();
+    assert_eq!(texts, [Some("sum = fma(a, b, sum);"), None]);
     let hot = &found.instructions[1];
     assert_eq!(hot.source.as_deref(), Some("/src/gemm.cu:7"));
     assert_eq!(hot.inlined, ["/src/gemm.cu:3", "/src/gemm.cu:7"]);

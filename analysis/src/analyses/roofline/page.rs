@@ -1,7 +1,7 @@
 //! The charts, and the figures behind them.
 
 use super::{LaunchPoint, Rooflines};
-use crate::measures::roofline::{Bound, MemoryLevel, WorkKind};
+use crate::measures::roofline::{Bound, DefinedBy, MemoryLevel, WorkKind};
 use crate::page::{Cell, Page, Roof, Roofline as Chart, RooflineArrow, RooflinePoint, Table, Unit};
 
 /// Which kinds of work are of a chart.
@@ -140,9 +140,11 @@ fn launches(output: &Rooflines) -> Table {
         ("Traffic", Unit::BytesPerSecond),
         ("Of its peak", Unit::Ratio),
         ("Bound by", Unit::None),
+        ("Formulas of", Unit::None),
     ];
     let mut table = Table::new("Launches", &columns);
-    "At most is the lower roof at the launch's intensity, at its own clocks.".clone_into(&mut table.about);
+    "At most is the lower roof at the launch's intensity, at its own clocks. Formulas are those of the charts that the report defines, else ours."
+        .clone_into(&mut table.about);
     table.left_out = output.launches_left_out;
     for point in &output.points {
         let bound = match point.bound {
@@ -162,9 +164,19 @@ fn launches(output: &Rooflines) -> Table {
             point.bytes_per_second.into(),
             (point.bytes_per_second / point.peak_bytes_per_second).into(),
             bound.into(),
+            formulas(point).into(),
         ]);
     }
     table
+}
+
+fn formulas(point: &LaunchPoint) -> &'static str {
+    match (point.work_defined_by, point.bytes_defined_by) {
+        (DefinedBy::Report, DefinedBy::Report) => "the report",
+        (DefinedBy::Report, DefinedBy::Flopwatch) => "the report; bytes ours",
+        (DefinedBy::Flopwatch, DefinedBy::Report) => "ours; bytes of the report",
+        (DefinedBy::Flopwatch, DefinedBy::Flopwatch) => "ours",
+    }
 }
 
 fn moves(output: &Rooflines) -> Table {

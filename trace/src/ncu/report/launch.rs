@@ -4,7 +4,7 @@ use super::super::Failure;
 use super::super::table::Profiles;
 use super::super::unit::unit_of;
 use super::metric::Metric;
-use super::{Tables, nvtx, rules};
+use super::{Tables, nvtx, rules, section};
 use crate::model::{KernelProfile, MetricValue, ValueList, index, whole};
 use crate::wire::{Damage, Message, Value};
 
@@ -98,7 +98,8 @@ pub(super) fn read<'a>(
         } else if number == kind.ranges() {
             nvtx::read(value, &mut profile.ranges)?;
         } else if number == kind.sections() {
-            profile.sections.push(identifier(value)?);
+            let name = section::read(value, &mut profile.rooflines)?;
+            profile.sections.push(name);
         }
         if number == 1 {
             thread = value.number().and_then(|id| u32::try_from(id).ok());
@@ -164,17 +165,6 @@ fn identifier_of(value: Value<'_>) -> Result<Option<u64>, Damage> {
     for field in value.message().into_iter().flat_map(Message::fields) {
         if let (1, value) = field? {
             found = value.number();
-        }
-    }
-    Ok(found)
-}
-
-/// What a section is called in NVIDIA's files.
-fn identifier(value: Value<'_>) -> Result<String, Damage> {
-    let mut found = String::new();
-    for field in value.message().into_iter().flat_map(Message::fields) {
-        if let (1, value) = field? {
-            found = rules::text(value);
         }
     }
     Ok(found)

@@ -8,8 +8,8 @@ use super::super::Failure;
 use super::super::table::Profiles;
 use super::module::Module;
 use super::rules::text;
-use crate::model::{KernelCode, KernelFunction};
-use crate::wire::{Damage, Message};
+use crate::model::{KernelCode, KernelFunction, SourceFile};
+use crate::wire::{Damage, Message, Value};
 
 /// Code of the sources of a report, by their ids.
 #[derive(Default)]
@@ -84,8 +84,26 @@ fn source(message: Message<'_>) -> Result<(Option<u64>, KernelCode, Option<Modul
                     code.ptx = module.as_ref().and_then(Module::ptx).unwrap_or_default();
                 }
             }
+            (8, value) => files(value, &mut code.files)?,
             _ => {}
         }
     }
     Ok((id, code, module))
+}
+
+/// Source files that were read in when the report was made (`--import-source`).
+fn files(value: Value<'_>, files: &mut Vec<SourceFile>) -> Result<(), Damage> {
+    for field in value.message().into_iter().flat_map(Message::fields) {
+        let (1, file) = field? else { continue };
+        let mut found = SourceFile::default();
+        for field in file.message().into_iter().flat_map(Message::fields) {
+            match field? {
+                (1, value) => found.path = text(value),
+                (2, value) => found.text = text(value),
+                _ => {}
+            }
+        }
+        files.push(found);
+    }
+    Ok(())
 }
