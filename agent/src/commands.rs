@@ -10,7 +10,7 @@ use anyhow::Context;
 use clap::CommandFactory;
 use flopwatch_analysis::Request;
 use flopwatch_analysis::export::Export;
-use flopwatch_analysis::summary::{ProfiledLaunches, Summary};
+use flopwatch_analysis::summary::{ProfiledCount, Summary};
 use flopwatch_attach::nsys::HostTools;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -213,7 +213,7 @@ async fn convert(arguments: ConvertArguments) -> anyhow::Result<ExitCode> {
 
 /// What a capture holds, in short: events, and launches that a kernel profiler replayed, which have no time.
 fn held(summary: &Summary) -> String {
-    let ProfiledLaunches { launches, metrics } = summary.profiled;
+    let ProfiledCount { launches, metrics } = summary.profiled;
     let events = format!("{} events", summary.total_events);
     match (summary.total_events, launches) {
         (_, 0) => events,

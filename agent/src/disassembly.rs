@@ -188,6 +188,10 @@ fn text(
     parse(&String::from_utf8_lossy(&said), function.bytes)
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "its process has no runtime: it is the child that reads a file"
+)]
 fn wait(child: &mut Child, deadline: Duration) -> Result<ExitStatus, Error> {
     let begin = Instant::now();
     loop {
@@ -278,8 +282,10 @@ mod crate_tests {
             function: Some(Arc::clone(&function)),
             ..KernelProfile::default()
         };
-        let mut capture = Capture::default();
-        capture.profiles = vec![launch.clone(), launch];
+        let mut capture = Capture {
+            profiles: vec![launch.clone(), launch],
+            ..Capture::default()
+        };
         capture
     }
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use busy::GpuBusy;
 pub(crate) use entry::SummaryAnalysis;
 pub use launches::Launches;
-pub use profiled_kernels::ProfiledLaunches;
+pub use profiled_kernels::ProfiledCount;
 pub use statistics::Statistics;
 pub use table::{Measure, Table, TableRow};
 pub use tables::{TABLES, TableDefinition};
@@ -90,7 +90,7 @@ pub struct Summary {
     pub profiled_kernels: Table,
     /// All launches that a kernel profiler replayed.
     #[serde(default)]
-    pub profiled: ProfiledLaunches,
+    pub profiled: ProfiledCount,
     /// What was dropped, truncated, skipped or is unsupported.
     pub drops: Vec<Loss>,
     /// Secrets that were replaced in names.
@@ -208,7 +208,7 @@ pub fn summarise(timeline: &Timeline) -> Summary {
         device_ops: tables::DEVICE_OPS.of(timeline),
         os_runtime: tables::OS_RUNTIME.of(timeline),
         profiled_kernels: profiled_kernels::table(timeline),
-        profiled: ProfiledLaunches::of(timeline),
+        profiled: ProfiledCount::of(timeline),
         drops: capture.drops.list(),
         redactions: capture.redactions,
         transformed_on: None,

@@ -27,14 +27,14 @@ const UNITS: [(&str, f64); 8] = [
 
 /// Launches of a kernel profiler, which are no events: it replays them one by one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ProfiledLaunches {
+pub struct ProfiledCount {
     /// Launches, and ranges of launches that were replayed together.
     pub launches: u64,
     /// Metrics of all of them.
     pub metrics: u64,
 }
 
-impl ProfiledLaunches {
+impl ProfiledCount {
     pub(super) fn of(timeline: &Timeline) -> Self {
         let profiles = &timeline.capture.profiles;
         Self {

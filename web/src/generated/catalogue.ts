@@ -338,13 +338,13 @@ export interface Cache {
   readonly busy_ratio?: number | null;
   /** Sectors that it had, of those that were asked for. */
   readonly hit_ratio?: number | null;
-  /** Which. */
+  /** `L1/TEX`, `L2` or `DRAM`. */
   readonly name: string;
 }
 
 /** What calls cost. */
 export interface CallCost {
-  /** How many. */
+  /** Calls. */
   readonly calls: number;
   /** The part of `held_ns` in which no GPU worked for the process; null where no GPU ever did in the capture. */
   readonly gpu_idle_ns?: number | null;
@@ -363,7 +363,7 @@ export type Category = "cuda_kernel" | "cuda_memcpy_h2d" | "cuda_memcpy_d2h" | "
 export interface CategoryCount {
   /** Whether it was recorded at all. `false` means "not captured", which is not the same as no events. */
   readonly captured: boolean;
-  /** Which. */
+  /** The category that is counted. */
   readonly category: Category;
   /** How many; null where it was not captured. */
   readonly events?: number | null;
@@ -568,7 +568,7 @@ export interface CollectiveRow {
   readonly best_bus_bytes_per_second?: number | null;
   /** Bus bandwidth: the algorithm bandwidth times the operation's factor. Null where the group's size is not known. */
   readonly bus_bytes_per_second?: number | null;
-  /** How many. */
+  /** Collectives. */
   readonly collectives: number;
   /** Smallest message of the bin in bytes, a power of two; null where the source does not say sizes. */
   readonly from_bytes?: number | null;
@@ -654,7 +654,7 @@ export interface ComparedCapture {
   readonly kernels_without_launch: number;
   /** The session's identifier. */
   readonly session_id: string;
-  /** The profiler. */
+  /** Name of the profiler that took it. */
   readonly tool: string;
   /** Its version. */
   readonly tool_version: string;
@@ -869,7 +869,7 @@ export interface CopiesOverTime {
   readonly bytes_per_second?: number | null;
   /** Which kind. */
   readonly category: Category;
-  /** How many. */
+  /** Copies. */
   readonly copies: number;
   /** Which GPU. */
   readonly gpu: Gpu;
@@ -966,6 +966,9 @@ export interface CriticalPathResult {
   /** The verdict's share of the path. */
   readonly verdict_ratio: number;
 }
+
+/** Whose formulas a figure is made by. */
+export type DefinedBy = "report" | "flopwatch";
 
 /** Where the steps are done. */
 export type Device = "gpu" | "cpu";
@@ -1234,12 +1237,22 @@ export interface GapHolder {
 
 /** What a thread did in a part of a gap. */
 export interface GapPart {
-  /** What. */
+  /** What the thread did. */
   readonly activity: HostActivity;
   /** The call, where it was one. */
   readonly name?: string | null;
   /** For how long in ns. */
   readonly time_ns: number;
+}
+
+/** A function that Dynamo gave up in the capture: it runs uncompiled from then on, and functions that it calls are compiled by themselves. A graph break in a loop or a `with` does that. */
+export interface GivenUp {
+  /** The number that its code would have had. */
+  readonly code: CompileId;
+  /** Time in ns that the attempt took. */
+  readonly compile_ns: number;
+  /** The longest piece of it. */
+  readonly place?: Place | null;
 }
 
 /** A GPU of a timeline. Ordinals are unique within a machine only, and a merged session holds captures of several machines. */
@@ -1310,7 +1323,9 @@ export interface GraphBreak {
   readonly between_ns: number;
   /** The code whose graph ended, as it was compiled first in the capture. */
   readonly broken?: CompileId | null;
-  /** Where it goes on, e.g. `train.py(10): forward`; null without Python stacks. */
+  /** Whether the function was given up: it runs uncompiled, and its graphs are those of functions that it calls. Only Python stacks tell. */
+  readonly is_given_up: boolean;
+  /** Where it goes on, e.g. `train.py(10): forward`; of a function that was given up that function. Null without Python stacks. */
   readonly location?: string | null;
   /** The first of them: from the end of the graph to the start of the next. */
   readonly place: Place;
@@ -1452,8 +1467,6 @@ export interface HloGraph {
   readonly computations: readonly HloComputation[];
   /** Computations behind the list's limit. */
   readonly computations_left_out: number;
-  /** The graph as text of Graphviz; null unless the parameter `dot` asks for it. */
-  readonly dot?: string | null;
   /** Which instruction's value another takes. */
   readonly edges: readonly HloEdge[];
   /** Fusions, those that save most memory traffic first. */
@@ -1671,7 +1684,7 @@ export interface HloProgramCost {
   readonly bytes: number;
   /** Bytes per second of that time. */
   readonly bytes_per_second?: number | null;
-  /** `bytes` as `compiled.cost_analysis()` counts them, without its 8 bytes for each pointer of a tuple. */
+  /** `bytes` as `compiled.cost_analysis()` counts them, without its 8 bytes for each pointer of a tuple; of what a gather in a fusion takes from, the parts that it takes. */
   readonly cost_analysis_bytes: number;
   /** `flops` as `compiled.cost_analysis()` counts them: loops once, and operations on integers with the others. */
   readonly cost_analysis_flops: number;
@@ -1744,7 +1757,7 @@ export interface HostSyncResult {
 
 /** What launching threads did while a GPU waited for the host. */
 export interface IdleCause {
-  /** What. */
+  /** What a launching thread did meanwhile. */
   readonly activity: HostActivity;
   /** `idle_ns` of the idle time of host wait. */
   readonly host_wait_ratio?: number | null;
@@ -1787,7 +1800,7 @@ export interface IdleGap {
 
 /** Gaps of a class. */
 export interface IdleOfClass {
-  /** Which. */
+  /** What the GPU waited for in these gaps. */
   readonly class: IdleClass;
   /** How many gaps. */
   readonly gaps: number;
@@ -1803,7 +1816,7 @@ export interface IdleOfGpu {
   readonly classes: readonly IdleOfClass[];
   /** Last end in ns. */
   readonly end_ns: number;
-  /** Which. */
+  /** The GPU that was idle. */
   readonly gpu: Gpu;
   /** What the launching threads did during the gaps of host wait; these add up to the time of that class. */
   readonly host_wait_causes: readonly IdleCause[];
@@ -1827,7 +1840,7 @@ export interface IdleOfStream {
   readonly idle_ratio?: number | null;
   /** First start in ns since the session's start. */
   readonly start_ns: number;
-  /** Which. */
+  /** The stream that was idle. */
   readonly stream: GpuStream;
 }
 
@@ -1855,14 +1868,22 @@ export interface IdleTime {
 export interface Instruction {
   /** Times that a warp executed it. */
   readonly executed?: number | null;
-  /** Bytes behind the kernel's first instruction that has figures. An instruction is 16 bytes long. */
+  /** Where it was inlined: the innermost source line first, then that of each call; empty where nothing was. */
+  readonly inlined: readonly string[];
+  /** Bytes behind the kernel's first instruction; behind the first with figures where the report holds no machine code of it. */
   readonly offset_bytes: number;
+  /** The line of the module's PTX that it was made of, counted from 1. */
+  readonly ptx_line?: number | null;
   /** Share of the launch's samples, 0 to 1. */
   readonly sample_ratio?: number | null;
   /** Samples of warps that were at it. */
   readonly samples?: number | null;
+  /** The source line that it comes from, as `file:line`; null where the machine code has no table of lines. */
+  readonly source?: string | null;
   /** The state that most of them were in. */
   readonly stall?: string | null;
+  /** Its text (SASS) as NVIDIA's disassembler writes it; null where it was not disassembled. */
+  readonly text?: string | null;
   /** Threads that executed it, in all. */
   readonly threads?: number | null;
 }
@@ -2103,6 +2124,8 @@ export interface LaunchCoverage {
 export interface LaunchDetails {
   /** Loads and stores. */
   readonly accesses: readonly Access[];
+  /** The architecture of its machine code, e.g. `sm_86`; null where the report holds none. */
+  readonly architecture?: string | null;
   /** Threads per block in x, y and z. */
   readonly block: readonly number[];
   /** Caches and the device's memory. */
@@ -2121,6 +2144,8 @@ export interface LaunchDetails {
   readonly instructions_left_out: number;
   /** Its number in the report; null where the report holds no such launch. */
   readonly launch?: number | null;
+  /** How much has a source line; null where the machine code has no table of lines. */
+  readonly line_coverage?: LineCoverage | null;
   /** Bytes between them. */
   readonly links: readonly Link[];
   /** Instructions by opcode, the most executed first. */
@@ -2137,6 +2162,10 @@ export interface LaunchDetails {
   readonly rules: readonly RuleResult[];
   /** Sections of the report that were collected. */
   readonly sections: readonly string[];
+  /** Source lines, those with most samples first; empty where the machine code has no table of lines. */
+  readonly source_lines: readonly SourceLine[];
+  /** Source lines that are not in the result. */
+  readonly source_lines_left_out: number;
   /** How close it came to what the device can do. */
   readonly speed_of_light: SpeedOfLight;
   /** States of warps between two instructions, the longest first. */
@@ -2213,6 +2242,8 @@ export interface LaunchPoint {
   readonly attainable_per_second: number;
   /** What bounds it. */
   readonly bound: Bound;
+  /** Whose formula the bytes are counted by. */
+  readonly bytes_defined_by: DefinedBy;
   /** Bytes per second. */
   readonly bytes_per_second: number;
   /** Which capture, counted from 0. */
@@ -2221,7 +2252,7 @@ export interface LaunchPoint {
   readonly intensity: number;
   /** The launch's number in its report. */
   readonly launch: number;
-  /** The memory. */
+  /** The memory whose traffic and roof are taken. */
   readonly memory: MemoryLevel;
   /** The kernel's name. */
   readonly name: string;
@@ -2233,13 +2264,15 @@ export interface LaunchPoint {
   readonly reached_ratio: number;
   /** The kind of work. */
   readonly work: WorkKind;
+  /** Whose formula the work is counted by. */
+  readonly work_defined_by: DefinedBy;
   /** Work per second. */
   readonly work_per_second: number;
 }
 
 /** A call and its first work. */
 export interface LaunchRow {
-  /** The call. */
+  /** Name of the function that was called. */
   readonly call_name: string;
   /** Length of the call in ns. */
   readonly call_ns: number;
@@ -2247,7 +2280,7 @@ export interface LaunchRow {
   readonly call_start_ns: number;
   /** From the end of the call to the start of the work in ns. */
   readonly delay_ns: number;
-  /** The work. */
+  /** Name of the kernel, copy or set that it launched. */
   readonly work_name: string;
   /** Length of the work in ns. */
   readonly work_ns: number;
@@ -2296,9 +2329,21 @@ export interface LifetimeClass {
 /** What bounds a launch. */
 export type Limiter = "grid_too_small" | "latency" | "compute" | "memory" | "balanced" | "saturated";
 
+/** How much of a launch has a source line. */
+export interface LineCoverage {
+  /** Instructions with figures or text. */
+  readonly instructions: number;
+  /** Those with a source line. */
+  readonly instructions_with_line: number;
+  /** Samples of the launch. */
+  readonly samples: number;
+  /** Those at instructions with a source line. */
+  readonly samples_with_line: number;
+}
+
 /** Bytes from one place to another. */
 export interface Link {
-  /** How many. */
+  /** Bytes that went this way; null where the report does not say. */
   readonly bytes?: number | null;
   /** How many in a second. */
   readonly bytes_per_second?: number | null;
@@ -2312,7 +2357,7 @@ export interface Link {
 
 /** One entry of the list. */
 export interface Loss {
-  /** How many. */
+  /** How many of these were lost. */
   readonly count: number;
   /** What became of them, of a closed set. */
   readonly reason: LossReason;
@@ -2613,7 +2658,7 @@ export interface MemoryResult {
 export interface MemorySample {
   /** When, in ns. */
   readonly t_ns: number;
-  /** What. */
+  /** The value then, in the unit of its series. */
   readonly value: number;
 }
 
@@ -2887,7 +2932,7 @@ export interface NsysLaunchTimes {
 
 /** The launches of a kernel on a device by a function and a thread. */
 export interface NsysLaunchTimesRow {
-  /** The call. */
+  /** Length of the call. */
   readonly api: NsysSpread;
   /** The function that was called. */
   readonly api_name: string;
@@ -3135,7 +3180,7 @@ export interface NsysSizes {
 export interface NsysSizesRow {
   /** Arithmetic mean in bytes. */
   readonly avg_bytes: number;
-  /** How many. */
+  /** Operations. */
   readonly count: number;
   /** The largest in bytes. */
   readonly max_bytes: number;
@@ -3187,7 +3232,7 @@ export interface NsysTimesRow {
   readonly category?: string | null;
   /** Thread blocks in x, y and z, in a table by shape; otherwise null. */
   readonly grid?: readonly number[] | null;
-  /** How many. */
+  /** Events of the group. */
   readonly instances: number;
   /** The longest in ns. */
   readonly max_ns: number;
@@ -3443,7 +3488,7 @@ export type OperationKind = "cpu_op" | "nvtx" | "hlo" | "annotation" | "step" | 
 export interface OperationKindCalls {
   /** Its calls. */
   readonly calls: number;
-  /** The kind. */
+  /** What the operations are. */
   readonly kind: OperationKind;
 }
 
@@ -3552,7 +3597,7 @@ export interface OverlapOfGpu {
   readonly communication_under_compute_ratio?: number | null;
   /** End of the window in ns. */
   readonly end_ns: number;
-  /** Which. */
+  /** The GPU on which it ran. */
   readonly gpu: Gpu;
   /** Time in ns in which copies or memsets ran. */
   readonly memory_ns: number;
@@ -3866,7 +3911,7 @@ export interface PathSegment {
 export interface PathShare {
   /** Its share of the path. */
   readonly of_path_ratio: number;
-  /** Which. */
+  /** What bounds the program during it. */
   readonly part: PathPart;
   /** Its time in ns. */
   readonly time_ns: number;
@@ -4057,6 +4102,14 @@ export interface ProfileSummary {
   readonly total_time_ms: number;
 }
 
+/** Launches of a kernel profiler, which are no events: it replays them one by one. */
+export interface ProfiledCount {
+  /** Launches, and ranges of launches that were replayed together. */
+  readonly launches: number;
+  /** Metrics of all of them. */
+  readonly metrics: number;
+}
+
 /** A launch. */
 export interface ProfiledLaunch {
   /** Threads per block in x, y and z. */
@@ -4162,7 +4215,7 @@ export interface QueueOfStream {
   readonly mean_at_changes: number;
   /** From the first launch to the last start in ns. */
   readonly span_ns: number;
-  /** Which. */
+  /** The stream whose queue this is. */
   readonly stream: GpuStream;
 }
 
@@ -4266,7 +4319,7 @@ export interface RanksResult {
 
 /** Code that was compiled again. */
 export interface Recompile {
-  /** What is different from the code compiled just before, as far as the shapes of the graph's inputs tell: this is inferred. Null where shapes were not recorded or one of both did not run. */
+  /** What is different from the code compiled just before, as far as the shapes and types of the graph's inputs tell, or of its first operator's where nothing was recorded of the graph: this is inferred. Null where shapes were not recorded or one of both did not run. */
   readonly changed?: string | null;
   /** Which code. */
   readonly code: CompileId;
@@ -4334,7 +4387,7 @@ export interface RuleResult {
   readonly section: string;
   /** What following it is estimated to be worth. */
   readonly speedup?: Speedup | null;
-  /** The message. */
+  /** The message, in the profiler's words. */
   readonly text: string;
   /** The message's heading; may be empty. */
   readonly title: string;
@@ -4365,7 +4418,7 @@ export interface SampledSeries {
   readonly mean?: number | null;
   /** Mean of the samples of each part; null where there is none. */
   readonly mean_by_bin: readonly (number | null)[];
-  /** What. */
+  /** What was sampled, as its source calls it. */
   readonly metric: string;
   /** Samples within the time. */
   readonly samples: number;
@@ -4403,6 +4456,28 @@ export interface Source {
   readonly tool: string;
   /** Version of the tool that wrote the file that was read, e.g. `2022.4.2.1`. */
   readonly tool_version: string;
+}
+
+/** Figures of the instructions of a source line, summed. */
+export interface SourceLine {
+  /** Times that a warp executed one of them. */
+  readonly executed?: number | null;
+  /** The file, as its compiler was given it. */
+  readonly file: string;
+  /** Instructions that it was made into. */
+  readonly instructions: number;
+  /** The line, counted from 1. */
+  readonly line: number;
+  /** Share of the launch's samples, 0 to 1. */
+  readonly sample_ratio?: number | null;
+  /** Samples of warps that were at one of them. */
+  readonly samples?: number | null;
+  /** The state that most of them were in. */
+  readonly stall?: string | null;
+  /** Its text; null where the report does not hold the file (`ncu --import-source yes`). */
+  readonly text?: string | null;
+  /** Threads that executed one of them, in all. */
+  readonly threads?: number | null;
 }
 
 /** How close a launch came to what the device can do. Shares are 0 to 1. */
@@ -4671,6 +4746,8 @@ export interface Summary {
   readonly operators?: Table;
   /** Operating system calls by function. */
   readonly os_runtime: Table;
+  /** All launches that a kernel profiler replayed. */
+  readonly profiled?: ProfiledCount;
   /** Launches that a kernel profiler (Nsight Compute) replayed, by kernel: durations as it measured them. */
   readonly profiled_kernels?: Table;
   /** Secrets that were replaced in names. */
@@ -4794,7 +4871,7 @@ export interface Table {
 export interface TableRow {
   /** Arithmetic mean. */
   readonly avg: number;
-  /** How many. */
+  /** Values. */
   readonly calls: number;
   /** The largest. */
   readonly max: number;
@@ -4931,7 +5008,7 @@ export interface TimeOfGpu {
   readonly communication_ns: number;
   /** End of the window in ns. */
   readonly end_ns: number;
-  /** Which. */
+  /** The GPU whose time this is. */
   readonly gpu: Gpu;
   /** Kernels, copies and memsets that ran in the window. */
   readonly gpu_ops: number;
@@ -4947,7 +5024,7 @@ export interface TimeOfGpu {
   readonly micro_idle_pieces: number;
   /** Time in ns in which something ran and nothing computed: HolisticTraceAnalysis's non-compute time. */
   readonly non_compute_ns: number;
-  /** The parts. */
+  /** The window, divided: each ns is in one part. */
   readonly parts: ExclusiveTime;
   /** Start of the window in ns since the session's start. */
   readonly start_ns: number;
@@ -4965,6 +5042,10 @@ export interface TorchCompileResult {
   readonly captures: readonly CompileSide[];
   /** Compile time in ns: the union of the phases of each thread, which nest, summed over threads. */
   readonly compile_ns: number;
+  /** Functions that Dynamo began to compile and gave up, and that run uncompiled; PyTorch 2.6 and later says it. */
+  readonly given_up: readonly GivenUp[];
+  /** Such functions that were left out behind these. */
+  readonly given_up_left_out: number;
   /** Graph breaks: places where the program leaves one graph and goes on in another. */
   readonly graph_breaks: readonly GraphBreak[];
   /** Graph breaks that were left out behind these. */
@@ -5037,7 +5118,7 @@ export interface UtilizationOfGpu {
   readonly exposed_communication_ns: readonly number[];
   /** Time in ns in which copies or memsets ran and nothing else did. */
   readonly exposed_memory_ns: readonly number[];
-  /** Which. */
+  /** The GPU whose time this is. */
   readonly gpu: Gpu;
 }
 
@@ -5619,7 +5700,7 @@ export const ANALYSES = [
       },
       "limit": {
         "default": 200,
-        "description": "Most instructions in the result, those with most samples.",
+        "description": "Most instructions and most source lines in the result, those with most samples.",
         "format": "uint32",
         "maximum": 100000,
         "minimum": 1,
@@ -6601,11 +6682,6 @@ export const ANALYSES = [
         "maximum": 100,
         "minimum": 0,
         "type": "integer"
-      },
-      "dot": {
-        "default": false,
-        "description": "Whether the graph is given as text of Graphviz (DOT) too.",
-        "type": "boolean"
       },
       "inside": {
         "default": false,
@@ -8028,6 +8104,76 @@ export const ANALYSES = [
           {
             "const": "cpu",
             "description": "The time of each thread in which it was inside any frame.",
+            "type": "string"
+          }
+        ]
+      }
+    }
+  },
+  {
+    "name": "hlo-dot",
+    "about": "The graph of a compiled program (JAX, XLA) as text of Graphviz (DOT), for `dot -Tsvg`.",
+    "group": "exports",
+    "inputs": "many",
+    "file_name": "program.dot",
+    "page": false,
+    "parameters": {
+      "around": {
+        "default": "",
+        "description": "Name of an instruction: only those that it takes values from and gives values to; empty for the whole program.",
+        "maxLength": 1024,
+        "type": "string"
+      },
+      "distance": {
+        "default": 2,
+        "description": "Steps from that instruction, over operands and users alike.",
+        "format": "uint32",
+        "maximum": 100,
+        "minimum": 0,
+        "type": "integer"
+      },
+      "inside": {
+        "default": false,
+        "description": "Whether instructions inside fusions, loops and other called computations are nodes too.",
+        "type": "boolean"
+      },
+      "limit": {
+        "default": 500,
+        "description": "Most nodes, and most rows of each table.",
+        "format": "uint32",
+        "maximum": 100000,
+        "minimum": 1,
+        "type": "integer"
+      },
+      "program": {
+        "default": "",
+        "description": "Only programs whose name contains this text; of several the one with most instructions.",
+        "maxLength": 1024,
+        "type": "string"
+      },
+      "program_id": {
+        "default": "",
+        "description": "Number of the program in decimal digits, where several have its name; empty for any.",
+        "maxLength": 20,
+        "type": "string"
+      },
+      "stage": {
+        "default": "auto",
+        "description": "Which stage of the program's compilation, where captures hold both.",
+        "oneOf": [
+          {
+            "const": "auto",
+            "description": "After optimisation where the captures hold that, else before it.",
+            "type": "string"
+          },
+          {
+            "const": "before",
+            "description": "Before optimisation.",
+            "type": "string"
+          },
+          {
+            "const": "after",
+            "description": "After optimisation, as it runs.",
             "type": "string"
           }
         ]
