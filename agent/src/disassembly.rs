@@ -282,11 +282,10 @@ mod crate_tests {
             function: Some(Arc::clone(&function)),
             ..KernelProfile::default()
         };
-        let mut capture = Capture {
+        Capture {
             profiles: vec![launch.clone(), launch],
             ..Capture::default()
-        };
-        capture
+        }
     }
 
     /// What becomes of a kernel with a disassembler that runs `script`.
