@@ -128,7 +128,8 @@ fn every_analysis_gives_the_same_bytes_and_counts_on_what_it_needs_as_on_everyth
             let count = if definition.inputs == InputCount::One { 1 } else { 2 };
             let mut bytes = Vec::new();
             let report = request.run(&inputs[..count], &mut bytes).unwrap();
-            assert!(!bytes.is_empty(), "{}", definition.name);
+            // One of no bytes says that the capture holds nothing of the kind: here that is a compiled program.
+            assert!(!bytes.is_empty() || definition.is_absent(0), "{}", definition.name);
             (bytes, report)
         };
         let of_part = run(Input {

@@ -54,9 +54,15 @@ async fn every_path_asks_for_the_right(
     for path in paths {
         let allowed = client.request(path, Some(user), &[]).await?;
         let expected = match path {
-            // The workload of the tests has no counters and no GPU work, and the user may not list pods.
+            // The workload of the tests has no counters, no GPU work and no compiled program, and the user may not
+            // list pods.
             _ if path.contains("/kernels/") => 404,
-            _ if path.ends_with("/kernel-counters") || path.ends_with("/flame-folded") => 404,
+            _ if ["/kernel-counters", "/flame-folded", "/hlo-dot"]
+                .iter()
+                .any(|end| path.ends_with(end)) =>
+            {
+                404
+            }
             _ if path.contains("/targets") => 403,
             _ => 200,
         };
