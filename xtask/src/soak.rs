@@ -19,13 +19,13 @@ const LONGEST: Duration = Duration::from_hours(24);
 /// How long, and on what.
 #[derive(Debug, Args)]
 pub(crate) struct SoakOptions {
-    /// Sessions that are struck by a random fault each, or by none; those of a run that is taken up count.
+    /// Sessions with a random profiler that are struck by a random fault each, or by none; those of a run that is taken up count.
     #[arg(long, default_value_t = 1000)]
     cycles: u64,
-    /// Workloads at a time.
-    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Workloads at a time: the sample workload, and a third of them PyTorch and JAX.
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u64).range(2..))]
     workloads: u64,
-    /// Draws the faults [default: the time].
+    /// Draws the profilers and the faults [default: the time].
     #[arg(long)]
     seed: Option<u64>,
     /// Take up the run that was cut off.

@@ -4,6 +4,8 @@
 
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{self as unix, UnixDatagram};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
@@ -154,17 +156,37 @@ pub fn first_process(pod: &Pod) -> Result<Process> {
 /// # Errors
 /// When the process has ended, or the address is taken there.
 pub fn listen_beside(process: Process, address: SocketAddr) -> Result<TcpListener> {
-    let network = File::open(format!("/proc/{}/ns/net", process.pid))?;
-    // A thread of its own changes over; the socket stays where it was made.
-    let listening = std::thread::spawn(move || -> Result<TcpListener> {
-        setns(network, CloneFlags::CLONE_NEWNET)?;
+    beside(process, move || {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         Ok(listener)
+    })
+}
+
+/// Takes an abstract name of Unix sockets where a process has its network. Nothing is read from the socket, and nothing waits
+/// for it.
+///
+/// # Errors
+/// When the process has ended, or the name is taken there.
+pub fn bind_beside(process: Process, name: &str) -> Result<UnixDatagram> {
+    let address = unix::SocketAddr::from_abstract_name(name)?;
+    beside(process, move || {
+        let socket = UnixDatagram::bind_addr(&address)?;
+        socket.set_nonblocking(true)?;
+        Ok(socket)
+    })
+}
+
+/// Makes a socket where a process has its network. A thread of its own changes over; the socket stays where it was made.
+fn beside<T: Send + 'static>(process: Process, make: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    let network = File::open(format!("/proc/{}/ns/net", process.pid))?;
+    let thread = std::thread::spawn(move || {
+        setns(network, CloneFlags::CLONE_NEWNET)?;
+        make()
     });
-    listening
+    thread
         .join()
-        .map_err(|_panic| anyhow!("the thread that listens ended"))?
+        .map_err(|_panic| anyhow!("the thread in the network ended"))?
 }
 
 /// The first container's ID, without the runtime's name.

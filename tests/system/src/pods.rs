@@ -38,6 +38,12 @@ pub fn workload(name: &str, prepared: bool, arguments: &[&str]) -> Value {
     })
 }
 
+/// The same as a template of a session's own pod, which admission is to prepare.
+pub fn template(arguments: &[&str]) -> Value {
+    let pod = workload("trainer", false, arguments);
+    json!({ "metadata": { "labels": { "app": "trainer" } }, "spec": pod["spec"] })
+}
+
 impl TestNamespace {
     /// Creates a pod and returns it as admission left it.
     ///

@@ -1,17 +1,24 @@
 //! Attach and detach cycles against running workloads while parts of the system are struck down at random.
 //!
-//! Every cycle is one session on one workload with one fault, drawn from the seed and the cycle's number alone, so that a
+//! Every cycle is one session with one profiler on one workload under one fault, drawn from the seed and the cycle's number alone, so that a
 //! run can be repeated and taken up again. After each cycle the workload must be the process that it was, and nothing of
 //! the capture may stay.
 
+mod aftermath;
 mod cycle;
+mod ends;
+mod fault;
+mod ground;
 mod inspection;
 mod ledger;
 mod plan;
 mod report;
 mod run;
+mod strike;
 
+pub use fault::Fault;
+pub use ground::Ground;
 pub use ledger::{Ledger, Record};
-pub use plan::{Draw, Fault, Plan};
+pub use plan::{Draw, Plan};
 pub use report::Report;
 pub use run::{Options, run};

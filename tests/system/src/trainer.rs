@@ -10,11 +10,13 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::cluster::{PATIENCE, TestNamespace, eventually};
+use crate::frameworks::JAX_PORT;
 use crate::gate::Gate;
 use crate::node::{self, Held, Process};
 use crate::parts::{Running, SPOOL};
 use crate::pod_state::PodState;
 use crate::pods::workload;
+use crate::remains;
 use crate::sessions::capture_condition;
 
 /// The raw capture, which the agent itself puts into the capture's folder.
@@ -192,8 +194,8 @@ impl Trainer {
         self.before.goes_on(namespace).await
     }
 
-    /// Nothing of a capture stays: no collection, no control command, no file in the container, none on the node, no tool
-    /// of the agent at work.
+    /// Nothing of a capture stays: no collection, no control command, no file in the container, no endpoint or connection in its
+    /// network, no file on the node, no tool of the agent at work.
     ///
     /// # Errors
     /// When something stays.
@@ -209,6 +211,14 @@ impl Trainer {
                 !self.path("/flopwatch/run/collecting").exists(),
                 "a collection is still guarded"
             );
+            let folders = remains::folders(self.process)?;
+            ensure!(folders.is_empty(), "in the container's /tmp: {folders:?}");
+            ensure!(
+                !remains::has_endpoint(self.process)?,
+                "the endpoint for PyTorch is still bound"
+            );
+            let connections = remains::connections(self.process, JAX_PORT)?;
+            ensure!(connections == 0, "{connections} connections to the service of JAX");
             let spool = agent.path(SPOOL).join(capture);
             ensure!(!spool.exists(), "{} stays", spool.display());
             let at_work: Vec<_> = agent.children()?.into_iter().map(Process::words).collect();

@@ -1,4 +1,4 @@
-//! Cycles of attaching and detaching under faults: every one once here, at random and for long with `cargo xtask soak`. It
+//! Cycles of attaching and detaching under faults: every fault and every profiler once here, at random and for long with `cargo xtask soak`. It
 //! strikes parts that all tests share, so it has a binary of its own.
 
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, ensure};
 use flopwatch_system_tests::cluster::Cluster;
-use flopwatch_system_tests::soak::{Draw, Options, run};
+use flopwatch_system_tests::soak::{Draw, Options, Plan, run};
 
 /// A variable as a number.
 fn number(name: &str, default: u64) -> Result<u64> {
@@ -25,7 +25,7 @@ async fn workloads_outlive_cycles_of_attaching_and_detaching_under_faults() -> R
     let short = tempfile::tempdir()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     let options = Options {
-        cycles: number("FLOPWATCH_SOAK_CYCLES", 11)?,
+        cycles: number("FLOPWATCH_SOAK_CYCLES", u64::try_from(Plan::TURNS.len())?)?,
         workloads: usize::try_from(number("FLOPWATCH_SOAK_WORKLOADS", 4)?)?,
         seed: number("FLOPWATCH_SOAK_SEED", now)?,
         draw: if long { Draw::AtRandom } else { Draw::InTurn },

@@ -1,10 +1,11 @@
-//! The whole output of every workload, held against that of a pod that nobody profiled.
+//! The whole output of every workload, held against that of a pod of the same program that nobody profiled.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::soak::ground::Ground;
 use crate::workload::{Count, counts};
 
 /// Longest silence of a workload beyond the longest of the pod that nobody profiled.
@@ -19,9 +20,10 @@ pub struct Inspection {
     pub workloads: usize,
     /// Longest time in which one of them said nothing, in seconds; they speak ten times a second.
     pub longest_silence_seconds: f64,
-    /// The same of the pod that nobody profiled.
+    /// The same of the pods that nobody profiled.
     pub control_silence_seconds: f64,
-    /// Ranges per second beside those of the pod that nobody profiled, in the same time: the median over the workloads.
+    /// Steps per second beside those of the pod of the same program that nobody profiled, in the same time: the median over the
+    /// workloads.
     pub median_pace: f64,
     /// The same of the slowest workload.
     pub least_pace: f64,
@@ -34,6 +36,7 @@ pub struct Inspection {
 /// The output of one workload.
 #[derive(Clone, Debug)]
 pub(super) struct Output {
+    ground: Ground,
     name: String,
     counts: Vec<Count>,
     given_a_child: bool,
@@ -41,8 +44,9 @@ pub(super) struct Output {
 
 impl Output {
     /// Reads a log.
-    pub(super) fn of(name: &str, log: &str) -> Self {
+    pub(super) fn of(ground: Ground, name: &str, log: &str) -> Self {
         Self {
+            ground,
             name: name.to_owned(),
             counts: counts(log).into_values().next().unwrap_or_default(),
             given_a_child: log
@@ -70,17 +74,21 @@ impl Output {
     }
 }
 
-/// Holds outputs against the control's.
-pub(super) fn inspect(outputs: &[Output], control: &Output) -> Inspection {
-    let allowed = control.silence() + SILENCE;
+/// Holds outputs against those of the controls, of which each ground has one.
+pub(super) fn inspect(outputs: &[Output], controls: &[Output]) -> Inspection {
+    let silence = controls.iter().map(Output::silence).max().unwrap_or_default();
     let mut inspection = Inspection {
         workloads: outputs.len(),
-        control_silence_seconds: control.silence().as_secs_f64(),
+        control_silence_seconds: silence.as_secs_f64(),
         ..Inspection::default()
     };
     let mut paces = BTreeMap::new();
     for (at, output) in outputs.iter().enumerate() {
-        let silence = output.silence();
+        let Some(control) = controls.iter().find(|control| control.ground == output.ground) else {
+            inspection.harmed.push(format!("{} has nothing beside it", output.name));
+            continue;
+        };
+        let (silence, allowed) = (output.silence(), control.silence() + SILENCE);
         inspection.longest_silence_seconds = inspection.longest_silence_seconds.max(silence.as_secs_f64());
         if silence > allowed {
             inspection
@@ -140,10 +148,16 @@ mod tests {
         text
     }
 
+    fn output(name: &str, log: &str) -> Output {
+        Output::of(Ground::Sample, name, log)
+    }
+
     #[test]
     fn pace_and_silence_are_those_of_the_pod_beside() {
-        let control = Output::of("control", &log(100, 10, None));
-        let inspection = inspect(&[Output::of("even", &log(100, 10, None))], &control);
+        // The other program has a pace of its own.
+        let other = Output::of(Ground::Frameworks, "other", &log(100, 1, None));
+        let controls = [other, output("control", &log(100, 10, None))];
+        let inspection = inspect(&[output("even", &log(100, 10, None))], &controls);
         assert!(inspection.harmed.is_empty(), "{inspection:?}");
         assert!((inspection.median_pace - 1.0).abs() < 0.01);
         let cases = [
@@ -153,7 +167,7 @@ mod tests {
             (String::new(), "never said"),
         ];
         for (log, finding) in cases {
-            let inspection = inspect(&[Output::of("odd", &log)], &control);
+            let inspection = inspect(&[output("odd", &log)], &controls);
             assert!(
                 inspection.harmed.iter().any(|line| line.contains(finding)),
                 "{finding}: {inspection:?}"

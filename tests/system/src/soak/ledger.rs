@@ -5,16 +5,22 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
+use flopwatch_api::profiler::ProfilerType;
 use serde::{Deserialize, Serialize};
 
-use crate::soak::plan::Fault;
+use crate::soak::fault::Fault;
+
+/// Raised with every change of what a seed draws: a run is taken up by the plans that it was begun with, or not at all.
+const VERSION: u32 = 2;
 
 /// What became of a cycle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// Number of the cycle, from 1.
     pub cycle: u64,
+    /// The profiler that its session named.
+    pub profiler: ProfilerType,
     /// What struck it.
     pub fault: Fault,
     /// Whether a fault of another cycle took a shared part away in the meantime.
@@ -44,6 +50,9 @@ impl Record {
 /// How a run was begun. A ledger of another run is not taken up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Head {
+    /// None of those that were written before there were versions.
+    #[serde(default)]
+    version: u32,
     seed: u64,
     workloads: usize,
 }
@@ -68,7 +77,12 @@ impl Ledger {
         let path: PathBuf = folder.join("cycles.jsonl");
         if !resume {
             let mut file = File::create(&path)?;
-            writeln!(file, "{}", serde_json::to_string(&Head { seed, workloads })?)?;
+            let head = Head {
+                version: VERSION,
+                seed,
+                workloads,
+            };
+            writeln!(file, "{}", serde_json::to_string(&head)?)?;
             return Ok(Self {
                 file,
                 seed,
@@ -79,6 +93,11 @@ impl Ledger {
             BufReader::new(File::open(&path).with_context(|| format!("no run to take up: {}", path.display()))?);
         let mut lines = lines.lines();
         let head: Head = serde_json::from_str(&lines.next().context("an empty ledger")??)?;
+        ensure!(
+            head.version == VERSION,
+            "the run to take up was begun with other plans (version {}, here {VERSION}): begin a new one",
+            head.version
+        );
         if head.workloads != workloads {
             bail!("the run to take up has {} workloads, not {workloads}", head.workloads);
         }
@@ -117,6 +136,7 @@ mod tests {
     fn record(cycle: u64) -> Record {
         Record {
             cycle,
+            profiler: ProfilerType::Nsys,
             fault: Fault::Discard,
             struck_by_others: false,
             reason: "Discarded".into(),
@@ -143,5 +163,18 @@ mod tests {
         again.write(record(5)).unwrap();
         assert_eq!(Ledger::open(folder.path(), true, 1, 3).unwrap().records.len(), 3);
         assert!(Ledger::open(folder.path(), true, 1, 4).is_err());
+    }
+    #[test]
+    fn a_run_of_other_plans_is_not_taken_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cycles.jsonl");
+        std::fs::write(&path, "{\"seed\":42,\"workloads\":3}\n").unwrap();
+        let refused = Ledger::open(folder.path(), true, 42, 3).unwrap_err();
+        assert!(refused.to_string().contains("begin a new one"), "{refused}");
+        assert_eq!(
+            std::fs::read_to_string(&path).unwrap().lines().count(),
+            1,
+            "nothing is written"
+        );
     }
 }

@@ -1,109 +1,27 @@
-//! Which fault strikes which cycle, and when: a function of the seed and the cycle's number.
+//! Which session a cycle asks for, what strikes it, and when: a function of the seed and the cycle's number.
 
 use std::time::Duration;
 
 use fastrand::Rng;
+use flopwatch_api::profiler::ProfilerType;
 use serde::{Deserialize, Serialize};
 
-/// What strikes a cycle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Fault {
-    /// Nothing: the session takes its course.
-    None,
-    /// The session is stopped with `stop: Keep`.
-    Keep,
-    /// The session is stopped with `stop: Discard`.
-    Discard,
-    /// The session is deleted.
-    SessionDeleted,
-    /// A tool of the agent that reads the capture is killed.
-    ToolKilled,
-    /// The profiler's session beside the workload is killed.
-    SessionKilled,
-    /// The workload is told to end, as it may at any time.
-    TargetEnded,
-    /// The target pod is deleted.
-    TargetDeleted,
-    /// The node's agent is killed.
-    AgentKilled,
-    /// The session controller is killed.
-    ControllerKilled,
-    /// The API server stands still.
-    ApiServerAway,
-}
+use crate::soak::fault::Fault;
+use crate::soak::ground::Ground;
 
-impl Fault {
-    /// Each with its share of a thousand cycles.
-    pub const ALL: [(Self, u32); 11] = [
-        (Self::None, 320),
-        (Self::Keep, 120),
-        (Self::Discard, 220),
-        (Self::SessionDeleted, 120),
-        (Self::ToolKilled, 80),
-        (Self::SessionKilled, 30),
-        (Self::TargetEnded, 25),
-        (Self::TargetDeleted, 25),
-        (Self::AgentKilled, 30),
-        (Self::ControllerKilled, 15),
-        (Self::ApiServerAway, 15),
-    ];
-
-    /// The fault at a place among the thousand.
-    fn at(mut place: u32) -> Self {
-        for (candidate, share) in Self::ALL {
-            if place < share {
-                return candidate;
-            }
-            place -= share;
-        }
-        Self::None
-    }
-
-    /// Whether it takes something away from all workloads at once.
-    pub const fn is_shared(self) -> bool {
-        matches!(self, Self::AgentKilled | Self::ControllerKilled | Self::ApiServerAway)
-    }
-
-    /// Whether the workload cannot be profiled again afterwards, and is replaced.
-    pub const fn takes_target(self) -> bool {
-        matches!(self, Self::SessionKilled | Self::TargetEnded | Self::TargetDeleted)
-    }
-
-    /// Reasons with which the capture may end; none where it may be gone.
-    pub const fn reasons(self) -> &'static [&'static str] {
-        match self {
-            Self::None | Self::ControllerKilled | Self::ApiServerAway => &["Succeeded"],
-            // A stop may come before a capture was made, or before the window, or leave it too short to hold a range.
-            Self::Keep => &["Succeeded", "Failed", "Discarded", "RequiredEventsMissing"],
-            Self::Discard => &["Succeeded", "Discarded"],
-            Self::SessionDeleted => &["Gone"],
-            // The helpers that enter the container are the agent's tools too.
-            Self::ToolKilled => &[
-                "Succeeded",
-                "AttachFailed",
-                "CollectionFailed",
-                "ImportFailed",
-                "TransformFailed",
-            ],
-            Self::SessionKilled => &["Succeeded", "SessionGone", "CollectionFailed", "AttachFailed"],
-            Self::TargetEnded | Self::TargetDeleted => &[
-                "Succeeded",
-                "TargetNotRunning",
-                "ContainerRestarted",
-                "CollectionFailed",
-                "AttachFailed",
-                "NoTargets",
-            ],
-            Self::AgentKilled => &["Succeeded", "AgentRestarted"],
-        }
-    }
-}
+/// Time that PyTorch's processes may take, beyond a window, to be free for the next: what they were told before it (8 s), until
+/// they ask again (5 s), and the machine.
+const KINETO_BUSY: Duration = Duration::from_secs(15);
 
 /// What one cycle does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Its number, from 0.
     pub cycle: u64,
+    /// The workload that it profiles.
+    pub ground: Ground,
+    /// The profiler that its session names.
+    pub profiler: ProfilerType,
     /// What strikes it.
     pub fault: Fault,
     /// When, from the session's creation.
@@ -119,67 +37,89 @@ pub struct Plan {
 pub enum Draw {
     /// Each with its share.
     AtRandom,
-    /// Every fault once, and so on.
+    /// Every fault and every profiler once, and so on.
     InTurn,
 }
 
 impl Plan {
+    /// The cycles in which every fault and every profiler has had its turn.
+    pub const TURNS: [(Ground, ProfilerType, Fault); 16] = [
+        (Ground::Frameworks, ProfilerType::Kineto, Fault::None),
+        (Ground::Sample, ProfilerType::Nsys, Fault::None),
+        (Ground::Sample, ProfilerType::Auto, Fault::Keep),
+        (Ground::Sample, ProfilerType::Nsys, Fault::Discard),
+        (Ground::Frameworks, ProfilerType::Jax, Fault::None),
+        (Ground::Sample, ProfilerType::Nsys, Fault::SessionDeleted),
+        (Ground::Sample, ProfilerType::Metrics, Fault::None),
+        (Ground::Sample, ProfilerType::Ncu, Fault::None),
+        (Ground::Sample, ProfilerType::Nsys, Fault::ToolKilled),
+        (Ground::Frameworks, ProfilerType::Kineto, Fault::EndpointTaken),
+        (Ground::Sample, ProfilerType::Nsys, Fault::SessionKilled),
+        (Ground::Sample, ProfilerType::Nsys, Fault::TargetEnded),
+        (Ground::Sample, ProfilerType::Nsys, Fault::TargetDeleted),
+        (Ground::Sample, ProfilerType::Nsys, Fault::AgentKilled),
+        (Ground::Sample, ProfilerType::Nsys, Fault::ControllerKilled),
+        (Ground::Sample, ProfilerType::Nsys, Fault::ApiServerAway),
+    ];
+
     /// The plan of a cycle.
     pub fn of(seed: u64, cycle: u64, draw: Draw) -> Self {
         // Neighbouring seeds of this generator give related first numbers; the multiplication parts them.
         let mut random = Rng::with_seed(seed ^ cycle.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let fault = match draw {
-            Draw::AtRandom => Fault::at(random.u32(..1000)),
+        let (ground, profiler, fault) = match draw {
+            Draw::AtRandom => {
+                let ground = Ground::drawn(&mut random);
+                let profiler = ground.profiler(&mut random);
+                (ground, profiler, Fault::drawn(&mut random, profiler))
+            }
             Draw::InTurn => {
-                let mut turn = Fault::ALL.iter().cycle();
-                let place = usize::try_from(cycle).unwrap_or_default();
-                turn.nth(place % Fault::ALL.len())
-                    .map_or(Fault::None, |(fault, _)| *fault)
+                let place = usize::try_from(cycle).unwrap_or_default() % Self::TURNS.len();
+                let turn = Self::TURNS.get(place).copied();
+                turn.unwrap_or((Ground::Sample, ProfilerType::Nsys, Fault::None))
             }
         };
-        let seconds = match fault {
+        let seconds = match (profiler, fault) {
+            // Its window has its whole length, whoever stops it.
+            (ProfilerType::Kineto, Fault::Keep | Fault::Discard) => 2,
             // Long enough to be struck in it.
-            Fault::Keep | Fault::Discard => 60,
+            (_, Fault::Keep | Fault::Discard) => 60,
             _ => 1,
         };
+        // The name is taken in the first moments of a capture or not at all.
+        let latest = if fault == Fault::EndpointTaken { 1000 } else { 4000 };
         Self {
             cycle,
+            ground,
+            profiler,
             fault,
-            delay: Duration::from_millis(random.u64(..4000)),
+            delay: Duration::from_millis(random.u64(..latest)),
             seconds,
             pause: Duration::from_millis(random.u64(2000..15_000)),
+        }
+    }
+
+    /// How long after its session was created the workload may still be at work for it, though the session has ended: PyTorch
+    /// records on until the window's end, and nobody can stop it.
+    pub(super) fn busy(&self) -> Duration {
+        if self.profiler == ProfilerType::Kineto {
+            KINETO_BUSY + Duration::from_secs(u64::from(self.seconds))
+        } else {
+            Duration::ZERO
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeSet;
 
     use super::*;
 
     #[test]
-    fn the_shares_make_a_thousand() {
-        assert_eq!(Fault::ALL.iter().map(|(_, share)| share).sum::<u32>(), 1000);
-    }
-
-    #[test]
-    fn a_seed_repeats_and_every_fault_occurs() {
-        let mut seen: BTreeMap<Fault, u32> = BTreeMap::new();
+    fn a_seed_repeats_and_another_differs() {
         for cycle in 0..1000 {
-            let plan = Plan::of(7, cycle, Draw::AtRandom);
-            assert_eq!(plan, Plan::of(7, cycle, Draw::AtRandom));
-            *seen.entry(plan.fault).or_default() += 1;
+            assert_eq!(Plan::of(7, cycle, Draw::AtRandom), Plan::of(7, cycle, Draw::AtRandom));
         }
-        assert_eq!(seen.len(), Fault::ALL.len(), "{seen:?}");
-        for (fault, share) in Fault::ALL {
-            assert!(
-                seen[&fault] * 3 > share && seen[&fault] < share * 3,
-                "{fault:?}: {seen:?}"
-            );
-        }
-        let in_turn: BTreeSet<Fault> = (100..111).map(|cycle| Plan::of(7, cycle, Draw::InTurn).fault).collect();
-        assert_eq!(in_turn.len(), Fault::ALL.len());
         assert_ne!(
             Plan::of(7, 1, Draw::AtRandom),
             Plan {
@@ -187,5 +127,48 @@ mod tests {
                 ..Plan::of(8, 1, Draw::AtRandom)
             }
         );
+    }
+
+    #[test]
+    fn a_thousand_cycles_have_every_profiler_on_pods_that_can_do_it_under_what_can_strike_it() {
+        let mut seen = BTreeSet::new();
+        for cycle in 0..1000 {
+            let plan = Plan::of(7, cycle, Draw::AtRandom);
+            assert!(
+                plan.ground.has(plan.profiler) && plan.fault.strikes(plan.profiler),
+                "{plan:?}"
+            );
+            seen.insert((plan.ground, plan.profiler));
+        }
+        assert_eq!(seen.len(), 8, "{seen:?}");
+    }
+
+    #[test]
+    fn the_turns_have_every_fault_and_every_profiler_and_no_session_that_cannot_be() {
+        let turns = u64::try_from(Plan::TURNS.len()).unwrap();
+        let plans: Vec<_> = (turns..2 * turns)
+            .map(|cycle| Plan::of(7, cycle, Draw::InTurn))
+            .collect();
+        let faults: BTreeSet<_> = plans.iter().map(|plan| plan.fault).collect();
+        let profilers: BTreeSet<_> = plans.iter().map(|plan| plan.profiler).collect();
+        assert_eq!((faults.len(), profilers.len()), (Fault::ALL.len(), 6));
+        for plan in plans {
+            assert!(
+                plan.ground.has(plan.profiler) && plan.fault.strikes(plan.profiler),
+                "{plan:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn pytorch_is_left_alone_until_its_window_is_over() {
+        let of_kineto = (0..1000).map(|cycle| Plan::of(7, cycle, Draw::AtRandom));
+        for plan in of_kineto {
+            assert_eq!(
+                plan.busy() > Duration::from_secs(8 + u64::from(plan.seconds)),
+                plan.profiler == ProfilerType::Kineto,
+                "{plan:?}"
+            );
+        }
     }
 }

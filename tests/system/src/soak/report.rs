@@ -5,11 +5,15 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Result;
+use flopwatch_api::profiler::ProfilerType;
 use serde::Serialize;
 
+use crate::soak::fault::Fault;
 use crate::soak::inspection::Inspection;
 use crate::soak::ledger::Record;
-use crate::soak::plan::Fault;
+
+/// How often each reason was the end.
+type Ends = BTreeMap<String, usize>;
 
 /// The figures of a run.
 #[derive(Debug, Serialize)]
@@ -30,8 +34,8 @@ pub struct Report {
     pub orphans: usize,
     /// Cycles with an end that its fault does not explain.
     pub surprises: usize,
-    /// How often each fault ended with each reason.
-    pub ends: BTreeMap<Fault, BTreeMap<String, usize>>,
+    /// How often each fault ended with each reason, by profiler.
+    pub ends: BTreeMap<ProfilerType, BTreeMap<Fault, Ends>>,
     /// Every harm, orphan and surprise in a sentence.
     pub findings: Vec<String>,
     /// The workloads' output.
@@ -63,7 +67,8 @@ impl Report {
         for record in records {
             report.cycles += 1;
             report.starts += usize::from(record.started);
-            let ends = report.ends.entry(record.fault).or_default();
+            let of_profiler = report.ends.entry(record.profiler).or_default();
+            let ends = of_profiler.entry(record.fault).or_default();
             *ends.entry(record.reason.clone()).or_default() += 1;
             for (count, what, finding) in [
                 (&mut report.harmed, "harm", &record.harm),
@@ -72,7 +77,12 @@ impl Report {
             ] {
                 if let Some(finding) = finding {
                     *count += 1;
-                    let line = format!("cycle {} ({:?}): {what}: {finding}", record.cycle, record.fault);
+                    let line = format!(
+                        "cycle {} ({}, {:?}): {what}: {finding}",
+                        record.cycle,
+                        record.profiler.as_str(),
+                        record.fault
+                    );
                     report.findings.push(line);
                 }
             }
@@ -127,17 +137,30 @@ impl Report {
         ] {
             writeln!(text, "| {name} | {value} |")?;
         }
-        writeln!(text, "\n| fault | cycles | ends |\n|---|---|---|")?;
-        for (fault, ends) in &self.ends {
-            let ended: Vec<String> = ends.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
-            let count: usize = ends.values().sum();
-            writeln!(text, "| {fault:?} | {count} | {} |", ended.join(", "))?;
+        writeln!(text, "\n| profiler | fault | cycles | ends |\n|---|---|---|---|")?;
+        for (profiler, faults) in &self.ends {
+            let mut all = Ends::new();
+            for (reason, count) in faults.values().flatten() {
+                *all.entry(reason.clone()).or_default() += count;
+            }
+            let (count, ended) = told(&all);
+            writeln!(text, "| **{}** | all | {count} | {ended} |", profiler.as_str())?;
+            for (fault, ends) in faults {
+                let (count, ended) = told(ends);
+                writeln!(text, "| | {fault:?} | {count} | {ended} |")?;
+            }
         }
         for finding in &self.findings {
             writeln!(text, "\n- {finding}")?;
         }
         Ok(text)
     }
+}
+
+/// How many there are, and each with its count.
+fn told(ends: &Ends) -> (usize, String) {
+    let each: Vec<String> = ends.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+    (ends.values().sum(), each.join(", "))
 }
 
 #[cfg(test)]
@@ -148,6 +171,7 @@ mod tests {
     fn a_harmed_workload_is_told_in_figures_and_in_a_sentence() {
         let record = Record {
             cycle: 3,
+            profiler: ProfilerType::Kineto,
             fault: Fault::AgentKilled,
             struck_by_others: false,
             reason: "AgentRestarted".into(),
@@ -159,6 +183,8 @@ mod tests {
         };
         let clean = Record {
             cycle: 4,
+            fault: Fault::None,
+            reason: "Succeeded".into(),
             harm: None,
             started: false,
             ..record.clone()
@@ -171,7 +197,12 @@ mod tests {
         assert!(!report.is_clean());
         let text = report.markdown().unwrap();
         assert!(text.contains("| **workloads harmed** | **1** |"), "{text}");
-        assert!(text.contains("cycle 3 (AgentKilled): harm: PID 1 ended"), "{text}");
-        assert!(text.contains("| AgentKilled | 2 | AgentRestarted 2 |"), "{text}");
+        assert!(
+            text.contains("cycle 3 (Kineto, AgentKilled): harm: PID 1 ended"),
+            "{text}"
+        );
+        let rows = "| **Kineto** | all | 2 | AgentRestarted 1, Succeeded 1 |\n| | None | 1 | Succeeded 1 |\n\
+                    | | AgentKilled | 1 | AgentRestarted 1 |\n";
+        assert!(text.contains(rows), "{text}");
     }
 }

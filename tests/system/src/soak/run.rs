@@ -1,5 +1,6 @@
 //! A whole run: workloads beside each other, each going from cycle to cycle.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,8 +15,8 @@ use tokio::task::JoinSet;
 use crate::cluster::{Cluster, TestNamespace, eventually};
 use crate::node::Process;
 use crate::parts::{Running, SPOOL};
-use crate::pods::workload;
 use crate::soak::cycle::{Lane, Shared};
+use crate::soak::ground::Ground;
 use crate::soak::inspection::{Inspection, Output, inspect};
 use crate::soak::ledger::Ledger;
 use crate::soak::plan::{Draw, Plan};
@@ -32,9 +33,9 @@ const LANES_PER_NAMESPACE: usize = 3;
 pub struct Options {
     /// Cycles in all, those of earlier parts of the run included.
     pub cycles: u64,
-    /// Workloads at a time.
+    /// Workloads at a time, two at least: some are of PyTorch and JAX.
     pub workloads: usize,
-    /// Draws the faults.
+    /// Draws the profilers and the faults.
     pub seed: u64,
     /// How it draws them.
     pub draw: Draw,
@@ -49,6 +50,7 @@ pub struct Options {
 /// # Errors
 /// When the run itself cannot go on; a harmed workload is a finding of the report.
 pub async fn run(cluster: &Cluster, options: &Options, progress: fn(&str)) -> Result<Report> {
+    ensure!(options.workloads > 1, "there are two programs: each wants a workload");
     let begin = Instant::now();
     let ledger = Ledger::open(&options.folder, options.resume, options.seed, options.workloads)?;
     let seed = ledger.seed;
@@ -58,33 +60,32 @@ pub async fn run(cluster: &Cluster, options: &Options, progress: fn(&str)) -> Re
         options.workloads,
         ledger.records.len()
     ));
-    let open: Vec<Plan> = (0..options.cycles)
-        .filter(|cycle| !ledger.records.contains_key(cycle))
-        .map(|cycle| Plan::of(seed, cycle, options.draw))
-        .collect();
-    let mut namespaces = Vec::new();
-    for _ in 0..options.workloads.div_ceil(LANES_PER_NAMESPACE).max(1) {
-        namespaces.push(Arc::new(cluster.namespace("soak").await?));
+    let mut open: BTreeMap<Ground, Vec<Plan>> = BTreeMap::new();
+    let plans = (0..options.cycles).filter(|cycle| !ledger.records.contains_key(cycle));
+    for plan in plans.map(|cycle| Plan::of(seed, cycle, options.draw)) {
+        open.entry(plan.ground).or_default().push(plan);
     }
-    let first = namespaces.first().context("no namespace")?;
-    first
-        .create_pod(workload(CONTROL, false, &["--range-micros", "2000"]))
-        .await?;
-    first.running(CONTROL).await?;
-    let (open, next) = (Arc::new(open), Arc::new(AtomicUsize::new(0)));
     let (ledger, shared) = (Arc::new(Mutex::new(ledger)), Arc::new(Shared::default()));
     let mut lanes = JoinSet::new();
-    for (index, namespace) in (0..options.workloads).zip(namespaces.iter().cycle()) {
-        let lane = Lane {
-            namespace: Arc::clone(namespace),
-            shared: Arc::clone(&shared),
-            index,
-            trainer: None,
-            generation: 0,
-            outputs: Vec::new(),
-        };
-        let (open, next, ledger) = (Arc::clone(&open), Arc::clone(&next), Arc::clone(&ledger));
-        lanes.spawn(async move { Box::pin(travel(lane, &open, &next, &ledger, begin, progress)).await });
+    let mut yards = Vec::new();
+    for (ground, open) in open {
+        let count = ground.lanes(options.workloads);
+        let yard = Yard::open(cluster, ground, count).await?;
+        let (open, next) = (Arc::new(open), Arc::new(AtomicUsize::new(0)));
+        for (index, namespace) in (0..count).zip(yard.namespaces.iter().cycle()) {
+            let lane = Lane {
+                namespace: Arc::clone(namespace),
+                shared: Arc::clone(&shared),
+                ground,
+                index,
+                trainer: None,
+                generation: 0,
+                outputs: Vec::new(),
+            };
+            let (open, next, ledger) = (Arc::clone(&open), Arc::clone(&next), Arc::clone(&ledger));
+            lanes.spawn(async move { Box::pin(travel(lane, &open, &next, &ledger, begin, progress)).await });
+        }
+        yards.push(yard);
     }
     let (mut outputs, mut harmed) = (Vec::new(), Vec::new());
     while let Some(travelled) = lanes.join_next().await {
@@ -92,13 +93,52 @@ pub async fn run(cluster: &Cluster, options: &Options, progress: fn(&str)) -> Re
         outputs.extend(read);
         harmed.extend(finding);
     }
-    let control = Output::of(CONTROL, &first.logs(CONTROL).await?);
-    let mut inspection = inspect(&outputs, &control);
+    let mut controls = Vec::new();
+    for yard in &yards {
+        controls.push(yard.control().await?);
+    }
+    let mut inspection = inspect(&outputs, &controls);
     inspection.harmed.extend(harmed);
+    let namespaces: Vec<_> = yards.into_iter().flat_map(|yard| yard.namespaces).collect();
     if let Err(error) = nothing_stays(cluster, &namespaces).await {
         inspection.orphans.push(format!("{error:#}"));
     }
     finish(options, &*ledger.lock().await, inspection, begin, namespaces).await
+}
+
+/// The namespaces of a ground's lanes, with a pod in the first of them that nobody profiles.
+struct Yard {
+    ground: Ground,
+    namespaces: Vec<Arc<TestNamespace>>,
+}
+
+impl Yard {
+    async fn open(cluster: &Cluster, ground: Ground, lanes: usize) -> Result<Self> {
+        let mut namespaces = Vec::new();
+        for _ in 0..lanes.div_ceil(LANES_PER_NAMESPACE).max(1) {
+            let namespace = cluster.namespace(ground.namespace()).await?;
+            match ground {
+                Ground::Sample => namespace.allow_pod_templates().await?,
+                Ground::Frameworks => namespace.allow_host_folders().await?,
+            }
+            namespaces.push(Arc::new(namespace));
+        }
+        let yard = Self { ground, namespaces };
+        let first = yard.first()?;
+        first.create_pod(ground.pod(CONTROL, false, 0)?).await?;
+        first.running(CONTROL).await?;
+        Ok(yard)
+    }
+
+    fn first(&self) -> Result<&TestNamespace> {
+        self.namespaces.first().map(AsRef::as_ref).context("no namespace")
+    }
+
+    /// What the pod said that nobody profiled.
+    async fn control(&self) -> Result<Output> {
+        let log = self.first()?.logs(CONTROL).await?;
+        Ok(Output::of(self.ground, CONTROL, &log))
+    }
 }
 
 /// One workload goes from cycle to cycle until none is left.
@@ -116,13 +156,14 @@ async fn travel(
         ledger.write(record.clone())?;
         let found = |what: fn(&crate::soak::Record) -> bool| ledger.records.values().filter(|one| what(one)).count();
         progress(&format!(
-            "soak: {} done after {:.0} s, harmed {}, orphans {}, surprises {}; cycle {} ({:?}) ended with {} in {:.1} s{}",
+            "soak: {} done after {:.0} s, harmed {}, orphans {}, surprises {}; cycle {} ({}, {:?}) ended with {} in {:.1} s{}",
             ledger.records.len(),
             begin.elapsed().as_secs_f64(),
             found(|one| one.harm.is_some()),
             found(|one| one.orphan.is_some()),
             found(|one| one.surprise.is_some()),
             record.cycle,
+            record.profiler.as_str(),
             record.fault,
             record.reason,
             record.seconds,
@@ -131,7 +172,7 @@ async fn travel(
     }
     let finding = match lane.finish().await {
         Ok(finding) => finding,
-        Err(error) => Some(format!("lane {} was not seen to its end: {error:#}", lane.index)),
+        Err(error) => Some(format!("{} was not seen to its end: {error:#}", lane.name())),
     };
     Ok((lane.outputs, finding))
 }

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually};
 use flopwatch_system_tests::fetch::{reader_token, token};
-use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::pods::{template, workload};
 use flopwatch_system_tests::sessions::{capture_condition, condition_of};
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::model::Category;
@@ -14,12 +14,6 @@ use serde_json::{Value, json};
 
 use super::first_session::{download, succeeded};
 use super::refusals::capture_failure;
-
-/// A template of the sample workload, which admission is to prepare.
-fn template(arguments: &[&str]) -> Value {
-    let pod = workload("trainer", false, arguments);
-    json!({ "metadata": { "labels": { "app": "trainer" } }, "spec": pod["spec"] })
-}
 
 /// Name of the session's pod, once it has one.
 async fn pod_name(namespace: &TestNamespace, session: &str) -> Result<String> {
