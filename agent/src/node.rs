@@ -45,6 +45,7 @@ use kube::{Client, ResourceExt};
 use prometheus::Registry;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -177,6 +178,8 @@ pub struct Node {
     pub storage: Storage,
     /// Where artifacts are served: scheme, address and port.
     pub url: String,
+    /// Told when a container ended with something of a capture in it, which its next life may still have in a volume.
+    pub left_behind: Notify,
     /// No new work.
     pub stop: CancellationToken,
     /// Not even what is to be written yet.
@@ -205,10 +208,9 @@ pub async fn run(options: Options) -> Result<(), Error> {
     start(&options);
     let (stop, give_up) = (CancellationToken::new(), CancellationToken::new());
 
-    let registry = Registry::new();
+    let (registry, health) = (Registry::new(), Health::default());
     let metrics = Metrics::register(&registry)?;
     let artifact_metrics = ArtifactMetrics::register(&registry)?;
-    let health = Health::default();
     let listener = listen(options.listen_health).await?;
     let router = observability::probes(health.clone());
     let mut observing = tokio::spawn(observability::serve(listener, router, give_up.clone()));
@@ -240,7 +242,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
         series,
     )
     .await?;
-    let port = server.local_addr().port();
+    let address = SocketAddr::new(options.advertise_address, server.local_addr().port());
     let mut serving = tokio::spawn(server.run(give_up.clone()));
 
     let toolbox = Arc::new(toolbox);
@@ -263,7 +265,8 @@ pub async fn run(options: Options) -> Result<(), Error> {
         profilers: leases::profilers(&options, &stop)?,
         containers: Arc::new(host),
         storage: Storage::new(bucket, &options),
-        url: format!("https://{}", SocketAddr::new(options.advertise_address, port)),
+        url: format!("https://{address}"),
+        left_behind: Notify::new(),
         stop: stop.clone(),
         give_up: give_up.clone(),
     });
@@ -502,7 +505,12 @@ async fn ready_and_sweep(
     drop(timeout(CERTIFIED, certified.cancelled()).await);
     let mut ticks = interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    while node.stop.run_until_cancelled(ticks.tick()).await.is_some() {
+    while node
+        .stop
+        .run_until_cancelled(sweep::due(&mut ticks, &node.left_behind))
+        .await
+        .is_some()
+    {
         match sweep::list_captures(&node.client, &node.name).await {
             Ok(listed) => {
                 if !health.is_ready() {

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use flopwatch_api::capture::Capture;
 use flopwatch_artifacts::object_store::Bucket;
@@ -9,6 +10,8 @@ use flopwatch_artifacts::{CaptureId, Store};
 use kube::api::ListParams;
 use kube::core::DeserializeGuard;
 use kube::{Api, Client, ResourceExt};
+use tokio::sync::Notify;
+use tokio::time::{Interval, sleep};
 use tracing::{info, warn};
 
 use crate::failure::chain;
@@ -18,6 +21,18 @@ use crate::workplace;
 
 /// Captures in one answer of the API server.
 const PAGE: u32 = 500;
+
+/// Pause before a container that was started again is looked into for what its former life left: it must run by then.
+const STARTED_AGAIN: Duration = Duration::from_secs(15);
+
+/// Resolves when a sweep is due: from time to time, and soon after something was left behind.
+pub(super) async fn due(ticks: &mut Interval, left_behind: &Notify) {
+    let early = async {
+        left_behind.notified().await;
+        sleep(STARTED_AGAIN).await;
+    };
+    tokio::select! { _ = ticks.tick() => {}, () = early => {} }
+}
 
 /// The captures of a node.
 #[derive(Debug, Default)]
@@ -206,5 +221,18 @@ mod tests {
             left.sort();
             assert_eq!(left, ["live", "live.json"]);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sweep_is_due_soon_after_something_was_left_behind_and_once_for_it() {
+        let (left_behind, rare) = (Notify::new(), Duration::from_mins(10));
+        let mut ticks = tokio::time::interval(rare);
+        due(&mut ticks, &left_behind).await;
+        let begin = tokio::time::Instant::now();
+        left_behind.notify_one();
+        due(&mut ticks, &left_behind).await;
+        assert_eq!(begin.elapsed(), STARTED_AGAIN);
+        due(&mut ticks, &left_behind).await;
+        assert_eq!(begin.elapsed(), rare);
     }
 }

@@ -474,6 +474,12 @@ impl<'a> Work<'a> {
                 warn!(%error, "a restart now would give the capture another reason");
             }
             self.clean_container().await;
+            if matches!(
+                failed.failure.reason,
+                CaptureReason::ContainerRestarted | CaptureReason::TargetNotRunning
+            ) {
+                self.node.left_behind.notify_one();
+            }
         }
         let (spool, journal_file, node) = (self.spool.clone(), self.journal_file.clone(), Arc::clone(self.node));
         match self.end(ended).await {

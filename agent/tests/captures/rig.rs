@@ -26,6 +26,7 @@ use futures::StreamExt as _;
 use prometheus::Registry;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -237,6 +238,7 @@ impl Rig {
             containers: Arc::new(self.containers.clone()),
             storage: Storage::new(None, &options),
             url: "https://127.0.0.1:8443".to_owned(),
+            left_behind: Notify::new(),
             stop: stop.clone(),
             give_up: give_up.clone(),
         });

@@ -9,7 +9,10 @@
 mod pod;
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use flopwatch_agent::failure::Failure;
 use flopwatch_agent::node::containers::Probed;
@@ -73,7 +76,7 @@ fn processes(capture: &Capture) -> BTreeSet<u32> {
 fn a_program_is_recorded_twice_in_a_row_and_keeps_its_pace() {
     let Some(python) = torch() else { return };
     let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
-    std::thread::sleep(std::time::Duration::from_secs(5));
+    std::thread::sleep(Duration::from_secs(5));
     let without = pod.longest_step();
     for (round, stacks) in [false, true].into_iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();
@@ -84,7 +87,7 @@ fn a_program_is_recorded_twice_in_a_row_and_keeps_its_pace() {
             ..KinetoOptions::default()
         };
         capture(&kineto, &site, attach(&kineto, &pod, options)).unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(1500));
+        std::thread::sleep(Duration::from_millis(1500));
         let within = pod.longest_step();
         let held = held(folder.path());
         println!(
@@ -182,4 +185,57 @@ fn a_program_that_ends_in_the_window_is_told_with_its_reason() {
     assert_eq!(failure.reason, CaptureReason::TargetNotRunning, "{}", failure.message);
     assert!(!folder.path().join("capture.tar").exists());
     kineto.discard(&site);
+}
+
+/// A small file system at a folder, until it ends.
+struct SmallDisk<'a>(&'a Path);
+
+impl<'a> SmallDisk<'a> {
+    fn at(folder: &'a Path) -> Self {
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=8m,mode=1777", "tmpfs"])
+            .arg(folder)
+            .status();
+        assert!(mounted.unwrap().success());
+        Self(folder)
+    }
+
+    fn fill(&self) {
+        let mut ballast = std::fs::File::create(self.0.join("ballast")).unwrap();
+        while ballast.write_all(&[1; 4096]).is_ok() {}
+    }
+}
+
+impl Drop for SmallDisk<'_> {
+    fn drop(&mut self) {
+        Command::new("umount").arg("--lazy").arg(self.0).status().ok();
+    }
+}
+
+#[test]
+fn a_program_whose_disk_is_full_is_not_waited_for_and_the_reason_names_the_disk() {
+    let Some(python) = torch() else { return };
+    let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
+    let folder = tempfile::tempdir().unwrap();
+    let disk = SmallDisk::at(pod.temporary.path());
+    let site = pod.site("full", folder.path(), 2);
+    let state = start(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+    disk.fill();
+    let begin = Instant::now();
+    let failure = kineto.stop(&site, &state, &|| true).unwrap_err();
+    assert_eq!(failure.reason, CaptureReason::DiskSpace, "{}", failure.message);
+    let temporary = pod.temporary.path().to_str().unwrap();
+    assert!(failure.message.contains(temporary), "{}", failure.message);
+    assert!(failure.message.contains("TMPDIR"), "{}", failure.message);
+    assert!(begin.elapsed() < Duration::from_mins(1), "{:?}", begin.elapsed());
+    kineto.discard(&site);
+    assert_eq!(pod.left(), Vec::<String>::new());
+
+    let mut site = pod.site("small", folder.path(), 2);
+    site.limits.floor.bytes = 1 << 30;
+    let state = attach(&kineto, &pod, KinetoOptions::default());
+    let failure = kineto.prepare(&site, state).unwrap_err();
+    assert_eq!(failure.reason, CaptureReason::DiskSpace, "{}", failure.message);
+    assert!(failure.message.contains(temporary), "{}", failure.message);
+    assert!(flopwatch_attach::process::Procfs::default().is_alive(pod.process));
 }

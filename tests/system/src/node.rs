@@ -77,6 +77,17 @@ impl Process {
         PathBuf::from(format!("/proc/{}/root", self.pid))
     }
 
+    /// Bytes of memory that it has.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn resident_bytes(self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kibibytes = line.and_then(|line| line.split_whitespace().next());
+        Ok(kibibytes.context("a process without memory")?.parse::<u64>()? << 10)
+    }
+
     /// The process that started it, or took it over.
     pub fn parent(self) -> Option<Self> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;

@@ -20,6 +20,7 @@ pub struct PodState {
     start_ticks: String,
     /// Container as the runtime names it.
     container: String,
+    restarts: i32,
     ranges: u64,
 }
 
@@ -27,7 +28,7 @@ impl PodState {
     /// Looks at the sample workload in a pod.
     ///
     /// # Errors
-    /// When it restarted or does not run.
+    /// When it does not run.
     pub async fn of(namespace: &TestNamespace, pod: &str) -> Result<Self> {
         let found = namespace.api::<Pod>().get(pod).await?;
         let container = found
@@ -35,7 +36,6 @@ impl PodState {
             .and_then(|status| status.container_statuses)
             .and_then(|all| all.into_iter().next())
             .context("no container")?;
-        ensure!(container.restart_count == 0, "the workload restarted");
         ensure!(
             container.state.as_ref().is_some_and(|state| state.running.is_some()),
             "the workload does not run: {:?}",
@@ -48,6 +48,7 @@ impl PodState {
             // The second field, the name in brackets, holds no space here.
             start_ticks: namespace.shell(pod, "cut -d' ' -f22 /proc/1/stat").await?,
             container: container.container_id.context("no container ID")?,
+            restarts: container.restart_count,
             ranges: last.map(|count| count.ranges).sum(),
         })
     }
@@ -64,6 +65,7 @@ impl PodState {
             self.container,
             now.container
         );
+        ensure!(now.restarts == self.restarts, "the workload restarted");
         ensure!(now.start_ticks == self.start_ticks, "PID 1 is another process");
         let log = namespace.logs(&self.pod).await?;
         let silence = longest_silence(&log);

@@ -10,7 +10,7 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::cluster::{PATIENCE, TestNamespace, eventually};
-use crate::frameworks::JAX_PORT;
+use crate::frameworks::{JAX_PORT, frameworks};
 use crate::gate::Gate;
 use crate::node::{self, Held, Process};
 use crate::parts::{Running, SPOOL};
@@ -62,6 +62,31 @@ impl Trainer {
         Self::started(namespace, name).await
     }
 
+    /// The same with real PyTorch and JAX, prepared for all profilers that they can do, and started anew when it ends.
+    ///
+    /// # Errors
+    /// When it does not start, or starts plainly.
+    pub async fn start_frameworks(namespace: &TestNamespace, name: &str) -> Result<Self> {
+        let mut pod = frameworks(name, "nsys.kineto.jax", 1)?;
+        pod["spec"]["restartPolicy"] = json!("Always");
+        namespace.allow_host_folders().await?;
+        namespace.create_pod(namespace.on_kept_node(pod).await?).await?;
+        Self::started(namespace, name).await
+    }
+
+    /// The next life of its container, once it counts. It starts plainly where the one before it ended early.
+    ///
+    /// # Errors
+    /// When the container is not started again.
+    pub async fn restarted(&self, namespace: &TestNamespace) -> Result<Self> {
+        eventually("another container to run", || async {
+            let pod = namespace.running(&self.name).await?;
+            Ok((node::container_id(&pod)? != node::container_id(&self.pod)?).then_some(()))
+        })
+        .await?;
+        Self::counting(namespace, &self.name).await
+    }
+
     /// Waits until a pod that was created is grafted and counts.
     ///
     /// # Errors
@@ -69,6 +94,10 @@ impl Trainer {
     pub async fn started(namespace: &TestNamespace, name: &str) -> Result<Self> {
         let state = namespace.launch_state(name).await?;
         ensure!(state["grafted"] == json!(true), "the start was not grafted: {state}");
+        Self::counting(namespace, name).await
+    }
+
+    async fn counting(namespace: &TestNamespace, name: &str) -> Result<Self> {
         eventually("the workload to count", || async {
             Ok(namespace.logs(name).await?.contains("ranges=").then_some(()))
         })
@@ -90,7 +119,22 @@ impl Trainer {
     /// # Errors
     /// When the window is not opened in time.
     pub async fn open_window(&self, namespace: &TestNamespace, session: &str) -> Result<(Capture, PathBuf)> {
-        self.profile(namespace, session, 280).await?;
+        self.open_window_of(namespace, session, "Nsys", 280).await
+    }
+
+    /// The same with that profiler, for so many seconds.
+    ///
+    /// # Errors
+    /// When the window is not opened in time.
+    pub async fn open_window_of(
+        &self,
+        namespace: &TestNamespace,
+        session: &str,
+        profiler: &str,
+        seconds: u32,
+    ) -> Result<(Capture, PathBuf)> {
+        let more = json!({ "profiler": { "type": profiler } });
+        self.profile_with(namespace, session, seconds, more).await?;
         let capture = namespace.in_stage(session, Stage::Collecting).await?;
         let uid = capture.uid().context("a capture without a UID")?;
         Ok((capture, self.agent().await?.path(SPOOL).join(uid)))
@@ -248,15 +292,30 @@ impl Trainer {
     /// # Errors
     /// When the fault left a mark.
     pub async fn recovers(&self, namespace: &TestNamespace, end: &End) -> Result<()> {
+        self.has_no_mark_of(namespace, end).await?;
+        self.succeeds(namespace, "afterwards", "Nsys").await
+    }
+
+    /// Nothing of a capture that has ended is left, and the workload goes on.
+    ///
+    /// # Errors
+    /// When the capture left a mark.
+    pub async fn has_no_mark_of(&self, namespace: &TestNamespace, end: &End) -> Result<()> {
         self.nothing_stays_of(&end.uid).await?;
         self.session_is_as_it_was().await?;
-        self.is_unharmed(namespace).await?;
-        self.profile(namespace, "afterwards", 1).await?;
-        let next = namespace.end_of("afterwards").await?;
-        ensure!(next.succeeded, "the next session: {next:?}");
-        self.nothing_stays_of(&next.uid).await?;
-        self.session_is_as_it_was().await?;
         self.is_unharmed(namespace).await
+    }
+
+    /// A session with that profiler succeeds and leaves no mark.
+    ///
+    /// # Errors
+    /// When it fails or leaves one.
+    pub async fn succeeds(&self, namespace: &TestNamespace, session: &str, profiler: &str) -> Result<()> {
+        let more = json!({ "profiler": { "type": profiler } });
+        self.profile_with(namespace, session, 1, more).await?;
+        let end = namespace.end_of(session).await?;
+        ensure!(end.succeeded && end.artifacts > 0, "session {session}: {end:?}");
+        self.has_no_mark_of(namespace, &end).await
     }
 
     /// All of it, after a fault that the session may not outlive. It ends itself some time after the fault, if it does: the next

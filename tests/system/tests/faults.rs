@@ -9,6 +9,8 @@ mod api_server;
 mod disk;
 #[path = "faults/operator.rs"]
 mod operator;
+#[path = "faults/profilers.rs"]
+mod profilers;
 
 use anyhow::Result;
 use flopwatch_system_tests::cluster::TestNamespace;

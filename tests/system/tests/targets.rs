@@ -6,8 +6,12 @@ use tokio::sync::RwLock;
 /// Held for reading by tests that have pods on every node, for writing while a node is away.
 static EVERY_NODE: RwLock<()> = RwLock::const_new(());
 
+#[path = "targets/endpoint.rs"]
+mod endpoint;
 #[path = "targets/forged.rs"]
 mod forged;
+#[path = "targets/frameworks_gone.rs"]
+mod frameworks_gone;
 #[path = "targets/lost_node.rs"]
 mod lost_node;
 #[path = "targets/planted.rs"]

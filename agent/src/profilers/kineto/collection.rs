@@ -12,9 +12,10 @@ use flopwatch_attach::rootfs::RootfsError;
 use tracing::{debug, info, warn};
 
 use super::recorders::Recorders;
-use super::request::{LATEST, is_partial, is_trace, trace_name};
+use super::request::{LATEST, is_partial, is_trace, partial_name, trace_name};
 use super::{Collection, RAW};
 use crate::bound::Bound;
+use crate::disk::Short;
 use crate::failure::{Failure, chain};
 use crate::profilers::{Observed, Site};
 
@@ -26,6 +27,8 @@ const TICK: Duration = Duration::from_millis(200);
 const WRITING: Duration = Duration::from_mins(3);
 /// How long a process may take to begin with that.
 const BEGINNING: Duration = Duration::from_secs(10);
+/// Free bytes below which a disk is full: from then on no more comes of a trace that is not whole.
+const FULL: u64 = 64 << 10;
 /// Most traces of a container.
 const MOST: usize = 256;
 
@@ -98,8 +101,15 @@ fn refused(error: &EndpointError) -> Failure {
 pub(super) fn bound(gate: &Gate, site: &Site, collection: &Collection) -> Result<Bound, Failure> {
     let folder = collection.folder(&site.capture);
     let volume = in_container(gate, site, &folder, TraceFolder::volume)?;
-    let above = site.limits.floor.above(volume);
-    let above = above.map_err(Failure::because(CaptureReason::DiskSpace))?;
+    let above = site.limits.floor.above(volume).map_err(|short| {
+        let Short { free, floor } = short;
+        let message = format!(
+            "the disk of {} in the container has {free} bytes free and the agent must leave {floor} (--min-free-bytes, \
+             --min-free-percent): free some space there, or set TMPDIR of the program to a larger volume",
+            collection.temporary
+        );
+        Failure::new(CaptureReason::DiskSpace, message)
+    })?;
     let bound = Bound::of(site.limits.capture_bytes, site.pod_room, above);
     bound.check()?;
     Ok(bound)
@@ -185,21 +195,26 @@ fn await_traces(
             .filter(|name| is_trace(name))
             .map(|name| (*name).to_owned())
             .collect();
+        // By then whoever records has begun to write: the library drops a window that it hears of too late, and says so to nobody.
+        let begun = Instant::now() >= end + BEGINNING;
         let is_over = match &told {
             Some(told) => told.iter().all(|(process, inner_pid)| {
-                names.contains(&trace_name(*inner_pid).as_str()) || !site.containers.is_alive(*process)
+                let has_begun = names.contains(&partial_name(*inner_pid).as_str());
+                let is_whole = names.contains(&trace_name(*inner_pid).as_str());
+                is_whole || !site.containers.is_alive(*process) || begun && !has_begun
             }),
             // Who was told is known by what they began to write.
-            None => !names.iter().any(|name| is_partial(name)) && Instant::now() >= end + BEGINNING,
+            None => !names.iter().any(|name| is_partial(name)) && begun,
         };
         let alive = site.containers.is_alive(site.process);
-        if is_over || !alive || Instant::now() >= end + WRITING {
+        let full = alive && begun && is_full(gate, site, &folder)?;
+        if is_over || full || !alive || Instant::now() >= end + WRITING {
             let wanted = told.map_or(whole.len(), |told| told.len());
             if whole.len() < wanted {
                 warn!(wanted, whole = whole.len(), "some processes wrote no trace");
             }
             return if whole.is_empty() {
-                Err(no_trace(collection, alive))
+                Err(no_trace(collection, alive, full))
             } else {
                 Ok(whole)
             };
@@ -208,7 +223,20 @@ fn await_traces(
     }
 }
 
-fn no_trace(collection: &Collection, alive: bool) -> Failure {
+/// Whether the disk that the processes write to has no room.
+fn is_full(gate: &Gate, site: &Site, folder: &Path) -> Result<bool, Failure> {
+    Ok(in_container(gate, site, folder, TraceFolder::volume)?.free < FULL)
+}
+
+fn no_trace(collection: &Collection, alive: bool, full: bool) -> Failure {
+    if full {
+        let message = format!(
+            "the disk of {} in the container is full, so that no process could write its trace: free some space there, or set TMPDIR of \
+             the program to a larger volume",
+            collection.temporary
+        );
+        return Failure::new(CaptureReason::DiskSpace, message);
+    }
     let message = match (alive, collection.request.options.iterations) {
         (false, _) => {
             "the container ended before its processes had written their traces: a process that ends in the window leaves none"
@@ -218,8 +246,8 @@ fn no_trace(collection: &Collection, alive: bool) -> Failure {
              optimizers and of torch.profiler; give the window more time, or leave iterations out"
         }
         (true, None) => {
-            "no process wrote a trace: it ended in the window, its disk is full, or its own torch.profiler was at work; its log \
-             with KINETO_LOG_LEVEL=0 says which"
+            "no process wrote a trace: it ended in the window, heard of the window too late because its machine was busy, or its own \
+             torch.profiler was at work; its log with KINETO_LOG_LEVEL=0 says which"
         }
     };
     Failure::new(CaptureReason::CollectionFailed, message)

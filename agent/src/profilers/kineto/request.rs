@@ -77,6 +77,11 @@ pub(super) fn trace_name(inner_pid: i32) -> String {
     format!("{TRACE}_{inner_pid}.json")
 }
 
+/// Name of the trace of such a process while it is being written.
+pub(super) fn partial_name(inner_pid: i32) -> String {
+    format!("{}.tmp", trace_name(inner_pid))
+}
+
 /// Whether a whole trace has that name.
 pub(super) fn is_trace(name: &str) -> bool {
     let pid = name.strip_prefix(TRACE).and_then(|rest| rest.strip_prefix('_'));
@@ -152,7 +157,7 @@ mod tests {
     #[test]
     fn whole_traces_and_those_being_written_are_told_by_their_names() {
         assert!(is_trace(&trace_name(7)) && !is_partial("trace_7.json"));
-        assert!(is_partial("trace_7.json.tmp") && !is_trace("trace_7.json.tmp"));
+        assert!(is_partial(&partial_name(7)) && !is_trace("trace_7.json.tmp"));
         for other in [
             "trace_.json",
             "trace_../7.json",

@@ -18,16 +18,11 @@ fn is_right(end: &End) -> Result<()> {
     Ok(())
 }
 
-/// The agent comes back, ends the capture, and leaves nothing; the workload has seen none of it.
-async fn converges(
-    namespace: TestNamespace,
-    trainer: &Trainer,
-    killed: &Running,
-    alone: RwLockWriteGuard<'static, ()>,
-) -> Result<()> {
+/// The next agent ends the capture as it may and keeps nothing of it.
+pub(super) async fn comes_to_its_end(namespace: &TestNamespace, killed: &Running, session: &str) -> Result<End> {
     let agent = killed.restarted(&namespace.client).await?;
-    namespace.stop("struck", "Keep").await?;
-    let end = namespace.end_of("struck").await?;
+    namespace.stop(session, "Keep").await?;
+    let end = namespace.end_of(session).await?;
     is_right(&end)?;
     eventually("the agent to have no capture and no tool", || async {
         let spool: Vec<_> = std::fs::read_dir(agent.path(SPOOL))?.flatten().collect();
@@ -36,6 +31,17 @@ async fn converges(
         Ok(Some(()))
     })
     .await?;
+    Ok(end)
+}
+
+/// The agent comes back, ends the capture, and leaves nothing; the workload has seen none of it.
+async fn converges(
+    namespace: TestNamespace,
+    trainer: &Trainer,
+    killed: &Running,
+    alone: RwLockWriteGuard<'static, ()>,
+) -> Result<()> {
+    let end = comes_to_its_end(&namespace, killed, "struck").await?;
     let shared = alone.downgrade();
     trainer.recovers(&namespace, &end).await?;
     drop(shared);

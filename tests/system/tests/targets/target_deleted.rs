@@ -10,14 +10,14 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::DeleteParams;
 
 /// Deletes the pod as a user does.
-async fn delete(namespace: &TestNamespace, trainer: &Trainer) -> Result<()> {
+pub(super) async fn delete(namespace: &TestNamespace, trainer: &Trainer) -> Result<()> {
     let at_once = DeleteParams::default().grace_period(1);
     namespace.api::<Pod>().delete(&trainer.name, &at_once).await?;
     Ok(())
 }
 
 /// The pod goes as if nobody had profiled it, and neither its node's agent nor its sessions keep anything.
-async fn nothing_stays(namespace: TestNamespace, trainer: &Trainer, end: &End) -> Result<()> {
+pub(super) async fn nothing_stays(namespace: TestNamespace, trainer: &Trainer, end: &End) -> Result<()> {
     let agent = trainer.agent().await?;
     eventually("the pod and everything of its capture to be gone", || async {
         let pod = namespace.api::<Pod>().get_opt(&trainer.name).await?;
