@@ -13,7 +13,7 @@ use crate::node::containers::Containers;
 /// Most processes of a container that record at once.
 const MOST: usize = 256;
 
-/// Tells each process of a container once what to record.
+/// Tells each process of a container what to record, whenever it asks in time.
 #[derive(Debug)]
 pub(super) struct Recorders {
     containers: Arc<dyn Containers>,
@@ -72,11 +72,11 @@ impl Audience for Recorders {
     fn configuration(&self, process: ProcessId) -> Option<String> {
         let owner = self.containers.procfs().owner(process).ok()?;
         let mut told = self.told();
-        if told.processes.contains_key(&process) {
-            return None;
-        }
-        if told.processes.len() >= MOST || Instant::now() >= self.latest {
-            if told.left_out.len() < MOST {
+        // Who asks again did not take the answer: it gives up on one within 90 ms, and while it has one it asks for no more.
+        let again = told.processes.contains_key(&process);
+        let full = !again && told.processes.len() >= MOST;
+        if full || Instant::now() >= self.latest {
+            if !again && told.left_out.len() < MOST {
                 told.left_out.insert(process);
             }
             return None;
