@@ -26,6 +26,7 @@ const POD: [&str; 5] = ["gpu", "uuid", "namespace", "pod", "container"];
 /// | series | labels |
 /// |---|---|
 /// | `flopwatch_gpu_utilization_ratio`, `flopwatch_gpu_memory_utilization_ratio`, `flopwatch_gpu_memory_used_bytes`, `flopwatch_gpu_memory_total_bytes`, `flopwatch_gpu_power_watts`, `flopwatch_gpu_sm_clock_hertz`, `flopwatch_gpu_memory_clock_hertz`, `flopwatch_gpu_temperature_celsius`, `flopwatch_gpu_pcie_receive_bytes_per_second`, `flopwatch_gpu_pcie_transmit_bytes_per_second`, `flopwatch_gpu_unattributed_processes` | `gpu`, `uuid`, `model`, `attribution` (`device` or `partition`) |
+/// | `flopwatch_gpu_sm_activity_ratio`, `flopwatch_gpu_sm_occupancy_ratio`, `flopwatch_gpu_tensor_activity_ratio`, `flopwatch_gpu_fp64_activity_ratio`, `flopwatch_gpu_fp32_activity_ratio`, `flopwatch_gpu_fp16_activity_ratio`, `flopwatch_gpu_dram_bandwidth_utilization_ratio`, `flopwatch_gpu_pcie_receive_mean_bytes_per_second`, `flopwatch_gpu_pcie_transmit_mean_bytes_per_second`, `flopwatch_gpu_nvlink_receive_mean_bytes_per_second`, `flopwatch_gpu_nvlink_transmit_mean_bytes_per_second`, where the GPU has GPM | the same |
 /// | `flopwatch_gpu_process_memory_used_bytes`, `flopwatch_gpu_process_sm_utilization_ratio` | the same with `attribution="process"`, and `namespace`, `pod`, `container` |
 /// | `flopwatch_gpu_pod_info` | `gpu`, `uuid`, `namespace`, `pod`, `container` |
 /// | `flopwatch_nvml_up` | |
@@ -92,6 +93,7 @@ impl Gauges {
         let devices = Metric::QUICK
             .into_iter()
             .chain(Metric::PCIE)
+            .chain(Metric::GPM)
             .map(|metric| {
                 let name = format!("flopwatch_gpu_{}_{}", metric.as_str(), metric.unit().as_str());
                 Ok((metric, GaugeVec::new(Opts::new(name, help(metric)), &DEVICE)?))
@@ -197,6 +199,19 @@ const fn help(metric: Metric) -> &'static str {
         Metric::Temperature => "Temperature of the GPU",
         Metric::PcieReceive => "Bytes that the GPU receives over PCIe per second, measured over 20 ms",
         Metric::PcieTransmit => "Bytes that the GPU sends over PCIe per second, measured over 20 ms",
+        Metric::SmActivity => {
+            "Share of the time in which a streaming multiprocessor had work, averaged over all, since the sample before"
+        }
+        Metric::SmOccupancy => "Warps resident on the streaming multiprocessors as a share of the most, 0 to 1",
+        Metric::TensorActivity => "Share of the time in which tensor cores worked, 0 to 1",
+        Metric::Fp64Activity => "Share of the time in which the FP64 units worked, tensor cores aside, 0 to 1",
+        Metric::Fp32Activity => "Share of the time in which the FP32 units worked, tensor cores aside, 0 to 1",
+        Metric::Fp16Activity => "Share of the time in which the FP16 units worked, tensor cores aside, 0 to 1",
+        Metric::DramBandwidthUtilization => "Share of the GPU memory's bandwidth that was used, 0 to 1",
+        Metric::PcieReceiveMean => "Bytes that the GPU received over PCIe per second, since the sample before",
+        Metric::PcieTransmitMean => "Bytes that the GPU sent over PCIe per second, since the sample before",
+        Metric::NvlinkReceiveMean => "Bytes that the GPU received over all NVLinks per second, since the sample before",
+        Metric::NvlinkTransmitMean => "Bytes that the GPU sent over all NVLinks per second, since the sample before",
         Metric::ProcessMemoryUsed => "GPU memory in use by the container's processes",
         Metric::ProcessSmUtilization => {
             "Share of the driver's last sample in which kernels of the container ran, 0 to 1"

@@ -8,8 +8,10 @@ use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::{Device, Nvml};
 
 use crate::error::{Failure, Reason};
+use crate::gpm::Source;
+use crate::gpu_instance::gpu_instance;
 use crate::metric::{Attribution, Metric};
-use crate::snapshot::{DeviceIdentity, PcieReading, ProcessReading, UnitReading};
+use crate::snapshot::{DeviceIdentity, ProcessReading, TimedReading, UnitReading};
 
 /// Most partitions of one GPU; NVML says 7 today.
 const MAX_PARTITIONS: u32 = 64;
@@ -22,6 +24,8 @@ pub(crate) struct Handle<'nvml> {
     pub(crate) parent: Option<String>,
     /// Its processes are those of its partitions.
     partitioned: bool,
+    /// Of what its GPM samples are taken.
+    pub(crate) gpm: Source<'nvml>,
 }
 
 /// What NVML lacks, by device: asked once, then left alone.
@@ -29,11 +33,11 @@ pub(crate) struct Handle<'nvml> {
 pub(crate) struct Unsupported(BTreeMap<String, BTreeSet<Metric>>);
 
 impl Unsupported {
-    fn has(&self, uuid: &str, metric: Metric) -> bool {
+    pub(crate) fn has(&self, uuid: &str, metric: Metric) -> bool {
         self.0.get(uuid).is_some_and(|metrics| metrics.contains(&metric))
     }
 
-    fn insert(&mut self, uuid: &str, metric: Metric) {
+    pub(crate) fn insert(&mut self, uuid: &str, metric: Metric) {
         self.0.entry(uuid.to_owned()).or_default().insert(metric);
     }
 
@@ -79,6 +83,7 @@ fn gpu(nvml: &Nvml, index: u32) -> Result<Vec<Handle<'_>>, Failure> {
     let device = nvml.device_by_index(index)?;
     let uuid = device.uuid()?;
     let mut partitions = Vec::new();
+    let mut instances = Vec::new();
     // Absent on GPUs without MIG.
     let slots = device.mig_device_count().unwrap_or(0).min(MAX_PARTITIONS);
     for slot in 0..slots {
@@ -90,13 +95,25 @@ fn gpu(nvml: &Nvml, index: u32) -> Result<Vec<Handle<'_>>, Failure> {
             uuid: partition.uuid()?,
             model: partition.name()?,
         };
+        instances.push(gpu_instance(&partition));
         partitions.push(Handle {
             device: partition,
             identity,
             attribution: Attribution::Partition,
             parent: Some(uuid.clone()),
             partitioned: false,
+            gpm: Source::Nothing,
         });
+    }
+    for (partition, instance) in partitions.iter_mut().zip(&instances) {
+        // The counters of an instance that several partitions share are nobody's alone.
+        let own = instance.filter(|own| instances.iter().flatten().filter(|other| *other == own).count() == 1);
+        if let Some(id) = own {
+            partition.gpm = Source::Instance {
+                gpu: nvml.device_by_index(index)?,
+                id,
+            };
+        }
     }
     let identity = DeviceIdentity {
         index,
@@ -110,12 +127,18 @@ fn gpu(nvml: &Nvml, index: u32) -> Result<Vec<Handle<'_>>, Failure> {
         attribution: Attribution::Device,
         parent: None,
         partitioned,
+        gpm: Source::Gpu,
     }];
     handles.append(&mut partitions);
     Ok(handles)
 }
 
-impl Handle<'_> {
+impl<'nvml> Handle<'nvml> {
+    /// NVML's handle.
+    pub(crate) const fn device(&self) -> &Device<'nvml> {
+        &self.device
+    }
+
     /// Reads everything that is quick. Fails only when device or library are gone.
     pub(crate) fn read(
         &self,
@@ -141,7 +164,7 @@ impl Handle<'_> {
             parent: self.parent.clone(),
             unix_ns,
             values,
-            pcie: None,
+            timed: Vec::new(),
             processes,
         })
     }
@@ -151,7 +174,7 @@ impl Handle<'_> {
         &self,
         unsupported: &mut Unsupported,
         count_error: &dyn Fn(Reason),
-    ) -> Result<PcieReading, Reason> {
+    ) -> Result<TimedReading, Reason> {
         let mut values = BTreeMap::new();
         for metric in Metric::PCIE {
             if let Some(value) = self.attempt(unsupported, metric, count_error, || self.value(metric))? {
@@ -162,7 +185,7 @@ impl Handle<'_> {
             .into_iter()
             .filter(|metric| unsupported.has(&self.identity.uuid, *metric))
             .collect();
-        Ok(PcieReading {
+        Ok(TimedReading {
             unix_ns: unix_ns(),
             values,
             unsupported: lacking,
@@ -272,8 +295,20 @@ impl Handle<'_> {
             Metric::Temperature => f64::from(device.temperature(TemperatureSensor::Gpu)?),
             Metric::PcieReceive => f64::from(device.pcie_throughput(PcieUtilCounter::Receive)?) * 1024.0,
             Metric::PcieTransmit => f64::from(device.pcie_throughput(PcieUtilCounter::Send)?) * 1024.0,
-            // Of processes, not of a device.
-            Metric::ProcessMemoryUsed | Metric::ProcessSmUtilization => return Err(Failure::NoData),
+            // Of processes, or of two samples: not of a device at one time.
+            Metric::ProcessMemoryUsed
+            | Metric::ProcessSmUtilization
+            | Metric::SmActivity
+            | Metric::SmOccupancy
+            | Metric::TensorActivity
+            | Metric::Fp64Activity
+            | Metric::Fp32Activity
+            | Metric::Fp16Activity
+            | Metric::DramBandwidthUtilization
+            | Metric::PcieReceiveMean
+            | Metric::PcieTransmitMean
+            | Metric::NvlinkReceiveMean
+            | Metric::NvlinkTransmitMean => return Err(Failure::NoData),
         })
     }
 }

@@ -5,11 +5,14 @@
 //!
 //! What NVML's numbers mean: utilisation is the share of the driver's own last window (up to a second) in which a kernel
 //! ran, however small it was; power is the driver's average, over about a second on recent GPUs. An interval that is
-//! shorter than those windows repeats values rather than adding detail.
+//! shorter than those windows repeats values rather than adding detail. GPU Performance Monitoring (GPM, Hopper and
+//! newer) counts in hardware: its values are of the whole time between two samples, which is at least 110 ms.
 
 mod collector;
 mod device;
 mod error;
+mod gpm;
+mod gpu_instance;
 mod metric;
 mod recording;
 mod sampler;

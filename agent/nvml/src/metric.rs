@@ -25,6 +25,28 @@ pub enum Metric {
     PcieReceive,
     /// Bytes that the GPU sends over PCIe, measured over 20 ms about once a second.
     PcieTransmit,
+    /// Share of the time in which a multiprocessor had work, averaged over all of them (GPM).
+    SmActivity,
+    /// Warps that were resident on the multiprocessors, as a share of the most that fit (GPM).
+    SmOccupancy,
+    /// Share of the time in which tensor cores worked (GPM).
+    TensorActivity,
+    /// Share of the time in which the units for FP64 worked, tensor cores aside (GPM).
+    Fp64Activity,
+    /// Share of the time in which the units for FP32 worked, tensor cores aside (GPM).
+    Fp32Activity,
+    /// Share of the time in which the units for FP16 worked, tensor cores aside (GPM).
+    Fp16Activity,
+    /// Bandwidth of the device memory that was used, as a share of the most that it gives (GPM).
+    DramBandwidthUtilization,
+    /// Bytes that the GPU received over PCIe, the mean between two samples (GPM).
+    PcieReceiveMean,
+    /// Bytes that the GPU sent over PCIe, the mean between two samples (GPM).
+    PcieTransmitMean,
+    /// Bytes that the GPU received over all its NVLinks, the mean between two samples (GPM).
+    NvlinkReceiveMean,
+    /// Bytes that the GPU sent over all its NVLinks, the mean between two samples (GPM).
+    NvlinkTransmitMean,
     /// Device memory in use by processes.
     ProcessMemoryUsed,
     /// Share of the driver's last sample in which kernels of processes ran.
@@ -75,6 +97,26 @@ impl Metric {
     /// The slow ones of a device.
     pub(crate) const PCIE: [Self; 2] = [Self::PcieReceive, Self::PcieTransmit];
 
+    /// Those of GPU Performance Monitoring (GPM, Hopper and newer): each is of the time between two samples.
+    pub(crate) const GPM: [Self; 11] = [
+        Self::SmActivity,
+        Self::SmOccupancy,
+        Self::TensorActivity,
+        Self::Fp64Activity,
+        Self::Fp32Activity,
+        Self::Fp16Activity,
+        Self::DramBandwidthUtilization,
+        Self::PcieReceiveMean,
+        Self::PcieTransmitMean,
+        Self::NvlinkReceiveMean,
+        Self::NvlinkTransmitMean,
+    ];
+
+    /// Whether it is of GPU Performance Monitoring.
+    pub fn is_gpm(self) -> bool {
+        Self::GPM.contains(&self)
+    }
+
     /// Name in snake case, stable.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -88,6 +130,17 @@ impl Metric {
             Self::Temperature => "temperature",
             Self::PcieReceive => "pcie_receive",
             Self::PcieTransmit => "pcie_transmit",
+            Self::SmActivity => "sm_activity",
+            Self::SmOccupancy => "sm_occupancy",
+            Self::TensorActivity => "tensor_activity",
+            Self::Fp64Activity => "fp64_activity",
+            Self::Fp32Activity => "fp32_activity",
+            Self::Fp16Activity => "fp16_activity",
+            Self::DramBandwidthUtilization => "dram_bandwidth_utilization",
+            Self::PcieReceiveMean => "pcie_receive_mean",
+            Self::PcieTransmitMean => "pcie_transmit_mean",
+            Self::NvlinkReceiveMean => "nvlink_receive_mean",
+            Self::NvlinkTransmitMean => "nvlink_transmit_mean",
             Self::ProcessMemoryUsed => "process_memory_used",
             Self::ProcessSmUtilization => "process_sm_utilization",
         }
@@ -96,12 +149,26 @@ impl Metric {
     /// Unit of the values.
     pub const fn unit(self) -> Unit {
         match self {
-            Self::Utilization | Self::MemoryUtilization | Self::ProcessSmUtilization => Unit::Ratio,
+            Self::Utilization
+            | Self::MemoryUtilization
+            | Self::SmActivity
+            | Self::SmOccupancy
+            | Self::TensorActivity
+            | Self::Fp64Activity
+            | Self::Fp32Activity
+            | Self::Fp16Activity
+            | Self::DramBandwidthUtilization
+            | Self::ProcessSmUtilization => Unit::Ratio,
             Self::MemoryUsed | Self::MemoryTotal | Self::ProcessMemoryUsed => Unit::Bytes,
             Self::Power => Unit::Watts,
             Self::SmClock | Self::MemoryClock => Unit::Hertz,
             Self::Temperature => Unit::Celsius,
-            Self::PcieReceive | Self::PcieTransmit => Unit::BytesPerSecond,
+            Self::PcieReceive
+            | Self::PcieTransmit
+            | Self::PcieReceiveMean
+            | Self::PcieTransmitMean
+            | Self::NvlinkReceiveMean
+            | Self::NvlinkTransmitMean => Unit::BytesPerSecond,
         }
     }
 }

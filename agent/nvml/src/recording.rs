@@ -209,9 +209,9 @@ impl Recorder {
             for (metric, value) in &reading.values {
                 self.push(reading, reading.attribution, *metric, (reading.unix_ns, *value));
             }
-            if let Some(pcie) = &reading.pcie {
-                for (metric, value) in &pcie.values {
-                    self.push(reading, reading.attribution, *metric, (pcie.unix_ns, *value));
+            for timed in &reading.timed {
+                for (metric, value) in &timed.values {
+                    self.push(reading, reading.attribution, *metric, (timed.unix_ns, *value));
                 }
             }
             if let Some(memory) = memory {
@@ -225,8 +225,8 @@ impl Recorder {
             if let Some(point) = utilization {
                 self.push(reading, Attribution::Process, Metric::ProcessSmUtilization, point);
             }
-            let pcie = reading.pcie.iter().flat_map(|pcie| &pcie.unsupported).copied();
-            for metric in unsupported(&reading.device.uuid).into_iter().chain(pcie) {
+            let timed = reading.timed.iter().flat_map(|timed| &timed.unsupported).copied();
+            for metric in unsupported(&reading.device.uuid).into_iter().chain(timed) {
                 if !self.unsupported.contains(&(reading.device.clone(), metric)) {
                     self.unsupported.insert((reading.device.clone(), metric));
                 }
@@ -309,7 +309,7 @@ mod tests {
             parent: parent.map(str::to_owned),
             unix_ns,
             values: BTreeMap::from([(Metric::Power, 1.0)]),
-            pcie: None,
+            timed: Vec::new(),
             processes: pids
                 .iter()
                 .map(|pid| ProcessReading {

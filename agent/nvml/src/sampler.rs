@@ -16,7 +16,7 @@ use nvml_wrapper::error::NvmlError as Raw;
 use crate::collector::GpuCollector;
 use crate::error::{NvmlError, reason};
 use crate::recording::{INTERVALS, Recorder, SubscribeError, Subscription, SubscriptionRequest};
-use crate::snapshot::{ContainerIdentity, GpuState, PcieReading, Snapshot, UnitSnapshot};
+use crate::snapshot::{ContainerIdentity, GpuState, Snapshot, TimedReading, UnitSnapshot};
 pub(crate) use counters::Counters;
 
 /// The driver's library as its packages name it; the name without a version is in its development package alone.
@@ -169,7 +169,7 @@ pub(crate) struct Shared {
     wake: Condvar,
     snapshot: Mutex<Option<Snapshot>>,
     /// PCIe throughput by UUID, measured beside the rest.
-    pcie: Mutex<HashMap<String, PcieReading>>,
+    pcie: Mutex<HashMap<String, TimedReading>>,
     pub(crate) counters: Counters,
 }
 

@@ -50,16 +50,18 @@ pub(crate) struct UnitReading {
     /// When it was read, in nanoseconds since 1970.
     pub(crate) unix_ns: u64,
     pub(crate) values: BTreeMap<Metric, f64>,
-    /// PCIe has its own clock: it is read rarely.
-    pub(crate) pcie: Option<PcieReading>,
+    /// What is measured at times of its own: PCIe throughput and GPM.
+    pub(crate) timed: Vec<TimedReading>,
     pub(crate) processes: Vec<ProcessReading>,
 }
 
-/// PCIe throughput, when it was measured.
+/// Values with the time at which they were measured: less often than a unit is read.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PcieReading {
+pub(crate) struct TimedReading {
+    /// When it was measured, in nanoseconds since 1970; for GPM the end of the time between the two samples.
     pub(crate) unix_ns: u64,
     pub(crate) values: BTreeMap<Metric, f64>,
+    /// What the device lacks of it.
     pub(crate) unsupported: Vec<Metric>,
 }
 
@@ -119,9 +121,9 @@ impl UnitSnapshot {
         let mut values = reading.values.clone();
         values.extend(
             reading
-                .pcie
+                .timed
                 .iter()
-                .flat_map(|pcie| &pcie.values)
+                .flat_map(|timed| &timed.values)
                 .map(|(metric, value)| (*metric, *value)),
         );
         Self {
@@ -192,7 +194,7 @@ mod tests {
             parent: None,
             unix_ns: 1,
             values: BTreeMap::from([(Metric::MemoryTotal, 100.0), (Metric::MemoryUsed, 60.0)]),
-            pcie: None,
+            timed: Vec::new(),
             processes: vec![
                 process(1, Some(10.0), Some(0.75)),
                 process(2, Some(5.0), Some(0.5)),

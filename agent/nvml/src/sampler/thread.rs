@@ -10,9 +10,10 @@ use nvml_wrapper::Nvml;
 use super::{Resolver, Shared, load};
 use crate::device::{Handle, ProcessUtilization, Unsupported, handles};
 use crate::error::{Failure, Reason, reason};
+use crate::gpm::Gpm;
 use crate::metric::Attribution;
 use crate::recording::Recorder;
-use crate::snapshot::{Snapshot, UnitReading, UnitSnapshot};
+use crate::snapshot::{Snapshot, TimedReading, UnitReading, UnitSnapshot};
 
 /// Waits between attempts to open NVML again.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -101,6 +102,7 @@ impl Worker {
         let mut unsupported = Unsupported::default();
         let mut utilization = ProcessUtilization::default();
         let mut units: Vec<Handle<'_>> = Vec::new();
+        let mut gpm = Gpm::default();
         let mut next = Instant::now();
         loop {
             let Some(due) = self.wait_for_due(&mut next) else {
@@ -122,13 +124,20 @@ impl Worker {
             let mut readings = Vec::with_capacity(units.len());
             let mut lost = Vec::new();
             for unit in &units {
-                match unit.read(&mut unsupported, &mut utilization, &count_error) {
-                    Ok(reading) => readings.push(self.with_pcie(reading)),
+                let read = unit
+                    .read(&mut unsupported, &mut utilization, &count_error)
+                    .and_then(|reading| {
+                        let gpm = gpm.read(nvml, unit, &mut unsupported, &count_error)?;
+                        Ok(self.with_timed(reading, gpm))
+                    });
+                match read {
+                    Ok(reading) => readings.push(reading),
                     Err(reason) if reason.ends_session() => return End::Lost(reason),
                     Err(reason) => lost.push((unit.identity.uuid.clone(), reason)),
                 }
             }
             units.retain(|unit| lost.iter().all(|(uuid, _)| *uuid != unit.identity.uuid));
+            gpm.retain(&units);
             self.hand_out(&due, &readings, &lost, &unsupported);
             if let (true, Some((_, reason))) = (readings.is_empty(), lost.first()) {
                 return End::Lost(*reason);
@@ -202,9 +211,10 @@ impl Worker {
         }
     }
 
-    fn with_pcie(&self, mut reading: UnitReading) -> UnitReading {
+    fn with_timed(&self, mut reading: UnitReading, gpm: Option<TimedReading>) -> UnitReading {
         let pcie = self.shared.pcie.lock().unwrap_or_else(PoisonError::into_inner);
-        reading.pcie = pcie.get(&reading.device.uuid).cloned();
+        reading.timed.extend(pcie.get(&reading.device.uuid).cloned());
+        reading.timed.extend(gpm);
         reading
     }
 

@@ -3,6 +3,8 @@
 #![allow(non_snake_case, reason = "the names are NVML's")]
 #![allow(unreachable_pub, reason = "exported to the dynamic loader by name")]
 
+mod gpm;
+
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -420,6 +422,16 @@ pub unsafe extern "C" fn nvmlDeviceIsMigDeviceHandle(device: nvmlDevice_t, is_pa
     });
     // SAFETY: nvml.h: `is_partition` is the caller's `unsigned int`.
     code(found.and_then(|found| unsafe { put(is_partition, found) }))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetGpuInstanceId(device: nvmlDevice_t, id: *mut c_uint) -> nvmlReturn_t {
+    let found = of_unit("nvmlDeviceGetGpuInstanceId", device, |unit| match unit {
+        Unit::Device(_) => Err(NOT_SUPPORTED),
+        Unit::Partition(partition) => partition.instance(Position::of_handle(device)?),
+    });
+    // SAFETY: nvml.h: `id` is the caller's `unsigned int`.
+    code(found.and_then(|found| unsafe { put(id, found) }))
 }
 
 #[unsafe(no_mangle)]

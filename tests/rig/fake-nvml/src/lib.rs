@@ -19,8 +19,11 @@
 //!     "temperature_celsius": 55,
 //!     "pcie_receive_kib_per_second": 1000,
 //!     "pcie_transmit_kib_per_second": 2000,
+//!     "gpm": {"SM_UTIL": 60, "DRAM_BW_UTIL": 30, "PCIE_RX_PER_SEC": 100},
 //!     "processes": [{"comm": "train", "memory_used_bytes": 536870912, "sm_utilization_percent": 40}],
-//!     "partitions": [{"uuid": "MIG-1", "memory_total_bytes": 10737418240, "memory_used_bytes": 0, "processes": []}]
+//!     "partitions": [{
+//!       "uuid": "MIG-1", "memory_total_bytes": 10737418240, "memory_used_bytes": 0, "gpu_instance": 3, "gpm": {"SM_UTIL": 20}
+//!     }]
 //!   }],
 //!   "errors": {"nvmlDeviceGetPowerUsage": "GPU_IS_LOST"}
 //! }
@@ -30,11 +33,16 @@
 //! device that lacks it. A process is named by its `pid` or by its `comm`: then every process of that name under `/proc`
 //! is on the device. `errors` makes a function fail with the code of that name (of `NVML_ERROR_...`).
 //!
+//! `gpm` has what GPU Performance Monitoring counts, by NVML's names, in percent and MiB per second: what two samples give
+//! is the mean of both. A GPU without it supports no GPM; a metric that is not in it is answered with `NOT_SUPPORTED`.
+//! `"gpm_samples": 4` beside `devices` bounds the samples that are allocated at once, so that a leak is an error.
+//!
 //! Without the variable or the file the driver is not loaded (`DRIVER_NOT_LOADED`); another `version` is a library that
 //! does not fit the driver (`LIB_RM_VERSION_MISMATCH`); a file that cannot be read as the above is `UNKNOWN`, with the
 //! reason on standard error.
 
 mod abi;
+mod gpm;
 mod library;
 mod processes;
 mod state;

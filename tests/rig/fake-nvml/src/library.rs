@@ -1,11 +1,13 @@
 //! The library's state, and what a handle stands for.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nvml_wrapper_sys::bindings as sys;
 
+use crate::gpm::Samples;
 use crate::processes::Processes;
 use crate::state::{Device, Partition, Process, State, Value, read};
 
@@ -19,6 +21,7 @@ pub(crate) struct Library {
     stamp: Stamp,
     state: Option<State>,
     processes: Processes,
+    pub(crate) samples: Samples,
 }
 
 static LIBRARY: Mutex<Library> = Mutex::new(Library {
@@ -26,6 +29,7 @@ static LIBRARY: Mutex<Library> = Mutex::new(Library {
     stamp: None,
     state: None,
     processes: Processes::new(),
+    samples: Samples::new(),
 });
 
 /// Which GPU or partition a handle stands for.
@@ -69,6 +73,14 @@ impl<'a> Unit<'a> {
         match self {
             Self::Device(device) => Ok(device),
             Self::Partition(_) => Err(sys::nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED),
+        }
+    }
+
+    /// What its GPM counts.
+    pub(crate) fn gpm(self) -> Option<&'a BTreeMap<String, Value>> {
+        match self {
+            Self::Device(device) => device.gpm.as_ref(),
+            Self::Partition(partition) => partition.gpm.as_ref(),
         }
     }
 

@@ -22,6 +22,13 @@ pub(crate) struct State {
     pub(crate) devices: Vec<Device>,
     #[serde(default)]
     pub(crate) errors: BTreeMap<String, String>,
+    /// GPM samples that may be allocated at once.
+    #[serde(default = "default_gpm_samples")]
+    pub(crate) gpm_samples: usize,
+}
+
+const fn default_gpm_samples() -> usize {
+    256
 }
 
 fn default_driver_version() -> String {
@@ -45,6 +52,8 @@ pub(crate) struct Device {
     pub(crate) temperature_celsius: Option<Value>,
     pub(crate) pcie_receive_kib_per_second: Option<Value>,
     pub(crate) pcie_transmit_kib_per_second: Option<Value>,
+    /// By the name of NVML's metric; absent: the GPU has no GPM.
+    pub(crate) gpm: Option<BTreeMap<String, Value>>,
     #[serde(default)]
     pub(crate) processes: Vec<Process>,
     #[serde(default)]
@@ -64,6 +73,10 @@ pub(crate) struct Partition {
     pub(crate) name: String,
     pub(crate) memory_total_bytes: Option<Value>,
     pub(crate) memory_used_bytes: Option<Value>,
+    /// The GPU instance that it is in; absent: one of its own, with the partition's index as its number.
+    pub(crate) gpu_instance: Option<u32>,
+    /// As of a GPU: what its GPU instance counts.
+    pub(crate) gpm: Option<BTreeMap<String, Value>>,
     #[serde(default)]
     pub(crate) processes: Vec<Process>,
 }
