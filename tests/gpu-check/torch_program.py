@@ -1,4 +1,7 @@
-"""A small PyTorch program: products and activations on the GPU in a loop. A line is `t=<Unix ns> steps=<count>`."""
+"""A small PyTorch program: products and activations in a loop, on the GPU, or on the processor where it is told `cpu`.
+
+A line is `t=<Unix ns> steps=<count>`.
+"""
 
 import sys
 import time
@@ -8,17 +11,20 @@ try:
 except ImportError as error:
     print(f"unavailable: {error}")
     sys.exit(3)
-if not torch.cuda.is_available():
+device = "cpu" if sys.argv[1:] == ["cpu"] else "cuda"
+size = 64 if device == "cpu" else 2048
+if device == "cuda" and not torch.cuda.is_available():
     print("unavailable: PyTorch sees no GPU")
     sys.exit(3)
 
-left = torch.randn(2048, 2048, device="cuda")
-right = torch.randn(2048, 2048, device="cuda")
+left = torch.randn(size, size, device=device)
+right = torch.randn(size, size, device=device)
 steps, reported = 0, 0.0
 while True:
     for _ in range(5):
         right = torch.nn.functional.normalize(torch.relu(left @ right))
-    torch.cuda.synchronize()
+    if device == "cuda":
+        torch.cuda.synchronize()
     steps += 1
     if time.monotonic() - reported >= 0.1:
         print(f"t={time.time_ns()} steps={steps}", flush=True)

@@ -37,6 +37,8 @@ enum Stage {
     Transform,
     /// The graft with CUDA tracing; carries a trimmed Nsight Systems.
     Graft,
+    /// The agent's other profilers: Kineto, JAX, Nsight Compute, GPM.
+    Profilers,
 }
 
 /// Makes the bundles, runs their parts that need no GPU, and says how to run them where one is.
@@ -45,18 +47,20 @@ pub(crate) fn run(cache: &Cache, options: &GpuCheckOptions) -> Result<()> {
         Some(output) => output.clone(),
         None => project::target_directory()?.join("gpu-check"),
     };
-    for stage in [Stage::Transform, Stage::Graft] {
+    for stage in [Stage::Transform, Stage::Graft, Stage::Profilers] {
         if options.stage.is_some_and(|only| only != stage) {
             continue;
         }
         let bundle = step("bundle", || match stage {
             Stage::Transform => transform(cache, &output),
             Stage::Graft => graft(cache, &output),
+            Stage::Profilers => profilers(cache, &output),
         })?;
         let bytes = step("archive", || bundle.pack())?;
         step("check without a GPU", || match stage {
             Stage::Transform => rehearse_transform(&bundle),
             Stage::Graft => rehearse_graft(&bundle),
+            Stage::Profilers => rehearse_profilers(&bundle),
         })?;
         result(format_args!(
             "{} ({}.{} MB). Carry it to a machine with an NVIDIA GPU (driver 580 or newer), unpack it, and run:\n  \
@@ -70,7 +74,7 @@ pub(crate) fn run(cache: &Cache, options: &GpuCheckOptions) -> Result<()> {
     Ok(())
 }
 
-/// What both carry: the program and the kernels.
+/// What all carry: the program and the kernels.
 fn common(cache: &Cache, output: &Path, name: &'static str) -> Result<Bundle> {
     let library = kernels::build(cache)?;
     cmake::ensure()?;
@@ -102,6 +106,20 @@ fn graft(cache: &Cache, output: &Path) -> Result<Bundle> {
     bundle.add(&source.join("torch_program.py"), "torch_program.py")?;
     bundle.add(&source.join("run-graft.sh"), "run.sh")?;
     nsys::add(cache, &mut bundle)?;
+    bundle.finish()?;
+    Ok(bundle)
+}
+
+fn profilers(cache: &Cache, output: &Path) -> Result<Bundle> {
+    let mut bundle = common(cache, output, "flopwatch-gpu-profilers")?;
+    let programs = project::build_static(LAUNCHER)?;
+    let launcher = programs.get(LAUNCHER).context("cargo built no launcher")?;
+    bundle.add(launcher, "launcher")?;
+    let source = project::root()?.join("tests/gpu-check");
+    for program in ["torch_program.py", "jax_program.py"] {
+        bundle.add(&source.join(program), program)?;
+    }
+    bundle.add(&source.join("run-profilers.sh"), "run.sh")?;
     bundle.finish()?;
     Ok(bundle)
 }
@@ -162,4 +180,29 @@ fn rehearse_graft(bundle: &Bundle) -> Result<()> {
         Some(1..) => Ok(()),
         _ => bail!("the second capture of the program without CUDA holds no ranges"),
     }
+}
+
+/// Kineto and JAX's service record on the processor here, where the variables name a Python with PyTorch and one with JAX.
+fn rehearse_profilers(bundle: &Bundle) -> Result<()> {
+    let frameworks = [
+        ("FLOPWATCH_TORCH", "--python", "/profilers/0/found/cpu_op"),
+        ("FLOPWATCH_PYTHON", "--jax-python", "/profilers/1/found/events"),
+    ];
+    let frameworks = frameworks.map(|(variable, option, found)| (std::env::var(variable).ok(), option, found));
+    let mut options = vec!["--seconds", "2"];
+    for (python, option, _) in &frameworks {
+        options.extend(python.iter().flat_map(|python| [*option, python]));
+    }
+    let results = rehearse(bundle, &options)?;
+    for (python, _, found) in &frameworks {
+        let events = results.pointer(found).and_then(serde_json::Value::as_u64);
+        // With a GPU here, they hold what they must by the program's own check.
+        let here = results
+            .pointer("/machine/no_gpu")
+            .is_some_and(serde_json::Value::is_string);
+        if here && python.is_some() && events.is_none_or(|count| count == 0) {
+            bail!("the rehearsal found no events at {found} of its results");
+        }
+    }
+    Ok(())
 }

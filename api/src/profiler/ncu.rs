@@ -1,5 +1,7 @@
 //! Nsight Compute: which launches it profiles, and what it collects of each.
 
+mod arguments;
+
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -77,7 +77,7 @@ pub(crate) fn profile(output: &Path) -> Result<CountersResult> {
 const NCU: &str = "FLOPWATCH_NCU";
 
 /// The program that profiles.
-fn find() -> Option<PathBuf> {
+pub(crate) fn find() -> Option<PathBuf> {
     let named = std::env::var_os(NCU).map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
     let on_path = std::env::split_paths(&path).map(|folder| folder.join("ncu"));

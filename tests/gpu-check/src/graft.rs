@@ -2,7 +2,7 @@
 //! themselves ended, everything timed. No container takes part: the programs have the machine's own namespaces.
 
 mod pace;
-mod program;
+pub(crate) mod program;
 mod report;
 mod window;
 

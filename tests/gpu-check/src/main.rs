@@ -6,6 +6,7 @@ mod graft;
 mod machine;
 mod nvml;
 mod pipeline;
+mod profilers;
 mod report;
 mod work;
 
@@ -59,6 +60,8 @@ enum Command {
     },
     /// Grafts programs with CUDA tracing and captures them; in the bundle that carries Nsight Systems.
     Graft(graft::GraftOptions),
+    /// Records programs by the agent's other profilers: Kineto, JAX, Nsight Compute, and GPM.
+    Profilers(profilers::ProfilersOptions),
 }
 
 fn main() -> ExitCode {
@@ -82,6 +85,7 @@ fn run(cli: Cli) -> Result<()> {
         Some(Command::Kernels { events }) => return equality::on_gpu_once(events),
         Some(Command::Work { events, seconds }) => return work::run(events, seconds),
         Some(Command::Graft(options)) => return graft::check(&options),
+        Some(Command::Profilers(options)) => return profilers::check(&options),
         None => {}
     }
     let mut results = Results::new(machine::describe());

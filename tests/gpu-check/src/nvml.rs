@@ -29,6 +29,8 @@ pub(crate) struct SeriesResult {
     pub(crate) least: f64,
     pub(crate) most: f64,
     pub(crate) unit: String,
+    /// Whether GPU Performance Monitoring gave it.
+    pub(crate) gpm: bool,
 }
 
 /// Samples for two seconds.
@@ -80,6 +82,7 @@ pub(crate) fn read(gpu: bool) -> Result<NvmlResult> {
             least: values().fold(f64::INFINITY, f64::min),
             most: values().fold(f64::NEG_INFINITY, f64::max),
             unit: series.metric.unit().as_str().to_owned(),
+            gpm: series.metric.is_gpm(),
         };
         result.series.insert(name, found);
     }

@@ -217,6 +217,7 @@ impl Results {
                         least,
                         most,
                         unit,
+                        ..
                     } = series;
                     writeln!(text, "- {name}: {points} points, {least} to {most} {unit}")?;
                 }

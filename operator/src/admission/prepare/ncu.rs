@@ -1,8 +1,7 @@
 //! The command line with which Nsight Compute starts a container's program: a function of the session's options.
 
-use flopwatch_api::artifact::NCU_REPORT;
-use flopwatch_api::preparation::{LAUNCHER, NCU_LOG, RUN_DIR, TOOLS_DIR};
-use flopwatch_api::profiler::{NcuOptions, NcuSet, ReplayMode};
+use flopwatch_api::preparation::{LAUNCHER, RUN_DIR, TOOLS_DIR};
+use flopwatch_api::profiler::NcuOptions;
 
 /// Where Nsight Compute lies in an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +25,7 @@ impl NcuTools {
     pub(super) fn prefix(&self, options: &NcuOptions) -> Vec<String> {
         let launcher = [LAUNCHER, "profile", "--"].map(str::to_owned);
         let folder = format!("{RUN_DIR}/out");
-        let ncu = std::iter::once(self.program()).chain(arguments(options, &folder));
+        let ncu = std::iter::once(self.program()).chain(options.arguments(&folder));
         launcher
             .into_iter()
             .chain(ncu.map(|word| word.replace('$', "$$")))
@@ -34,73 +33,12 @@ impl NcuTools {
     }
 }
 
-/// The arguments, with the report and the log in `folder`.
-fn arguments(options: &NcuOptions, folder: &str) -> Vec<String> {
-    let export = NCU_REPORT.trim_end_matches(".ncu-rep");
-    let mut line: Vec<String> = vec![
-        // A file in the image could ask for more than the session does.
-        "--config-file".into(),
-        "off".into(),
-        "--log-file".into(),
-        format!("{folder}/{NCU_LOG}"),
-        "--force-overwrite".into(),
-        "--export".into(),
-        format!("{folder}/{export}"),
-        "--target-processes".into(),
-        "all".into(),
-        "--set".into(),
-        set(options.set).into(),
-        "--replay-mode".into(),
-        replay_mode(options.replay_mode).into(),
-        "--launch-count".into(),
-        options.launch_count.to_string(),
-        "--launch-skip".into(),
-        options.launch_skip.to_string(),
-    ];
-    if let Some(regex) = kernels(options) {
-        line.extend(["--kernel-name-base".into(), "function".into()]);
-        line.extend(["--kernel-name".into(), format!("regex:{regex}")]);
-    }
-    if !options.nvtx_include.is_empty() {
-        line.push("--nvtx".into());
-    }
-    for range in &options.nvtx_include {
-        line.extend(["--nvtx-include".into(), range.clone()]);
-    }
-    line
-}
-
-/// The regular expression that a kernel's function name must hold; none where every kernel is profiled.
-fn kernels(options: &NcuOptions) -> Option<String> {
-    let names: Vec<String> = options
-        .kernel_names
-        .iter()
-        .map(|name| name.replace('$', r"\$"))
-        .collect();
-    let any_of = (!names.is_empty()).then(|| format!("^({})$", names.join("|")));
-    options.kernel_regex.clone().or(any_of)
-}
-
-const fn set(set: NcuSet) -> &'static str {
-    match set {
-        NcuSet::Basic => "basic",
-        NcuSet::Detailed => "detailed",
-        NcuSet::Full => "full",
-        NcuSet::Roofline => "roofline",
-    }
-}
-
-const fn replay_mode(mode: ReplayMode) -> &'static str {
-    match mode {
-        ReplayMode::Kernel => "kernel",
-        ReplayMode::Application => "application",
-        ReplayMode::Range => "range",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::process::Command;
+
+    use flopwatch_api::preparation::NCU_LOG;
+    use flopwatch_api::profiler::NcuSet;
 
     use super::*;
 
@@ -162,7 +100,7 @@ mod tests {
             r#"{"nvtxInclude": ["step/", "domain@range"], "replayMode": "Range"}"#,
         ];
         for options in sets.into_iter().chain(others.map(options)) {
-            let Some(said) = said(&arguments(&options, path), folder.path()) else {
+            let Some(said) = said(&options.arguments(path), folder.path()) else {
                 return;
             };
             // It gets as far as the program's end: neither its words for a wrong option nor for a set that it does not know.
@@ -170,7 +108,7 @@ mod tests {
             assert!(nothing.iter().any(|words| said.contains(words)), "{options:?}: {said}");
             assert!(!said.contains("No metrics to collect"), "{options:?}: {said}");
         }
-        let wrong = said(&arguments(&options(r#"{"kernelRegex": "["}"#), path), folder.path()).unwrap();
+        let wrong = said(&options(r#"{"kernelRegex": "["}"#).arguments(path), folder.path()).unwrap();
         assert!(wrong.contains("Invalid regex"), "{wrong}");
     }
 }

@@ -100,7 +100,8 @@ impl Program {
         Ok((program.until_it_reports()?, target, state))
     }
 
-    fn spawn(folder: &Path, command: &[String]) -> Result<Self> {
+    /// Starts it and does not wait for a report.
+    pub(crate) fn spawn(folder: &Path, command: &[String]) -> Result<Self> {
         let (program, arguments) = command.split_first().context("no command")?;
         let output = File::create(folder.join("stdout"))?;
         let child = Command::new(program)
@@ -118,12 +119,17 @@ impl Program {
         })
     }
 
-    /// The launcher that this process is, once it waits. No kubelet made its folders, and no container is around it.
+    /// The launcher that this process is, once it waits: for a session.
     fn launcher(&self, bundle: &Path, run: &Path, tools: &Path) -> Result<Target> {
+        self.launcher_with(WAITING, bundle, run, tools)
+    }
+
+    /// The same once it has written the file `sign` into its run folder. No kubelet made its folders, and no container is around it.
+    pub(crate) fn launcher_with(&self, sign: &str, bundle: &Path, run: &Path, tools: &Path) -> Result<Target> {
         let procfs = Procfs::default();
         let process = procfs.identify(i32::try_from(self.child.id())?)?;
         while self.started.elapsed() < PATIENCE {
-            if run.join(WAITING).exists() {
+            if run.join(sign).exists() {
                 return Ok(Target {
                     reexec: Reexec::default(),
                     procfs,
@@ -286,6 +292,6 @@ fn now_ns() -> u64 {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the program has no runtime")]
-fn pause(time: Duration) {
+pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
 }
