@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::{hlo, kineto, model, ncu, nsys_report, pprof, xplane};
+use crate::{hlo, kineto, model, ncu, nsys_report, pprof, recorder, xplane};
 
 /// Bytes of the begin of a file, inflated where it is gzip, that tell its format.
 const BEGIN: u64 = 64 << 10;
@@ -34,16 +34,19 @@ pub enum Format {
     NcuCsv,
     /// A profile in the format of pprof, plain or gzip.
     Pprof,
+    /// The file of a flight recorder.
+    Recorder,
 }
 
 /// First bytes of the formats that have some of their own.
-const MAGIC: [(&[u8], Format); 6] = [
+const MAGIC: [(&[u8], Format); 7] = [
     (b"\x89HDF\r\n\x1a\n", Format::Hdf5),
     (b"SQLite format 3\0", Format::Sqlite),
     (nsys_report::MAGIC, Format::NsysReport),
     (nsys_report::STREAM_MAGIC, Format::NsysStream),
     (ncu::REPORT, Format::NcuReport),
     (hlo::TEXT, Format::Hlo),
+    (recorder::BEGIN, Format::Recorder),
 ];
 
 /// The format of the file at `path`; `None` for one that is of none of them. Looks at the first bytes alone, so that it may be

@@ -1,7 +1,7 @@
 //! Files of GPU captures: readers, transform, timeline file.
 //!
 //! The way of a capture through the crate: [`read`] (or [`open()`], which also tells the session of a timeline file) finds the format by content and lets its reader ([`nsys_hdf`],
-//! [`nsys_sqlite`], [`kineto`], [`xplane`], [`ncu`], [`pprof`], [`timeline_file`]) fill a [`model::Capture`]; the caller may
+//! [`nsys_sqlite`], [`kineto`], [`xplane`], [`ncu`], [`pprof`], [`recorder`], [`timeline_file`]) fill a [`model::Capture`]; the caller may
 //! add [`model::CounterSeries`] of its own (NVML samples); [`transform::transform`] sorts, assigns lanes and joins launches to
 //! GPU work; [`timeline_file::write`] publishes the result, and `flopwatch_analysis` makes tables and files for other programs of it.
 //!
@@ -38,7 +38,7 @@
 //!
 //! | feature | gives | links |
 //! |---|---|---|
-//! | none | Chrome traces, XPlane, pages of Nsight Compute, pprof; the transform on the processor | no C library |
+//! | none | Chrome traces, XPlane, pages of Nsight Compute, pprof, flight recorders' files; the transform on the processor | no C library |
 //! | `hdf5` | the timeline file ([`timeline_file`], [`convert()`]), HDF5 exports of Nsight Systems | HDF5, built with CMake |
 //! | `sqlite` | SQLite exports of Nsight Systems, whose tables are read as those of `hdf5` are | SQLite, and what `hdf5` links |
 //! | `cuda` | the transform on a GPU ([`transform::device`]) | nothing: the driver is loaded at run time |
@@ -66,6 +66,7 @@ pub mod nsys_report;
 pub mod nsys_sqlite;
 mod open;
 pub mod pprof;
+pub mod recorder;
 pub mod redact;
 #[cfg(feature = "sqlite")]
 mod sqlite_io;

@@ -9,7 +9,7 @@ use crate::model::Capture;
 #[cfg(feature = "sqlite")]
 use crate::nsys_sqlite;
 use crate::version;
-use crate::{hlo, kineto, ncu, nsys_report, pprof, xplane};
+use crate::{hlo, kineto, ncu, nsys_report, pprof, recorder, xplane};
 #[cfg(feature = "hdf5")]
 use crate::{nsys_hdf, timeline_file};
 
@@ -27,7 +27,7 @@ pub enum ReadError {
     /// It is of no format that is known here.
     #[error(
         "{path}: no format that is read: neither an export or report of Nsight Systems, a Chrome trace, an XPlane, an HLO dump, a \
-         report of Nsight Compute or its CSV, a pprof profile, nor a timeline file"
+         report of Nsight Compute or its CSV, a pprof profile, a flight recorder's file, nor a timeline file"
     )]
     Unknown {
         /// Path of what was to be read, as the caller gave it.
@@ -56,6 +56,9 @@ pub enum ReadError {
     /// A profile of samples by stack cannot be read.
     #[error(transparent)]
     Pprof(#[from] pprof::ReadError),
+    /// The file of a flight recorder cannot be read.
+    #[error(transparent)]
+    Recorder(#[from] recorder::ReadError),
     /// A report of Nsight Systems, which this crate does not open.
     #[error(
         "{path}: a report of Nsight Systems {report}, which only its nsys can open: run `nsys export --type hdf` of {report} or later, or \
@@ -123,6 +126,7 @@ pub fn open(path: &Path, limits: &ReadLimits) -> Result<Opened, ReadError> {
         Some(Format::Hlo) => hlo::read(path, limits)?,
         Some(Format::NcuCsv | Format::NcuReport) => ncu::read(path, limits)?,
         Some(Format::Pprof) => pprof::read(path, limits)?,
+        Some(Format::Recorder) => recorder::read(path, limits)?,
         Some(Format::NsysReport) => return Err(nsys_report(path)),
         Some(Format::NsysStream) => return Err(ReadError::Stream { path: path.to_owned() }),
         #[cfg(not(feature = "hdf5"))]

@@ -14,7 +14,7 @@ pub(super) const FORMATS: &str = "\
 Formats, told by content: exports of Nsight Systems of 2020 and later (HDF5, SQLite); its reports and raw captures (.nsys-rep, \
 .qdrep, .qdstrm), through an installed nsys that is not older than they are; PyTorch Kineto and other Chrome traces (.json, \
 .json.gz); JAX and XLA profiles (.xplane.pb); reports of Nsight Compute (.ncu-rep) and \
-CSV pages of them; profiles of memory and others in the format of pprof; timeline files.";
+CSV pages of them; profiles of memory and others in the format of pprof; files of a flight recorder; timeline files.";
 
 pub(super) const EXPORT_HELP: &str = "\
 Every event of the capture is in each format but json (the earliest 100,000), in exact nanoseconds; docs/formats.md describes them.

@@ -8,7 +8,7 @@ use flopwatch_trace::{Format, ReadError, ReadLimits, detect, ncu, read, timeline
 use crate::export::Schema;
 use crate::nsys::corpus;
 use crate::sample::sample;
-use crate::{hlo, kineto, pprof, xplane};
+use crate::{hlo, kineto, pprof, recorder, xplane};
 
 /// A details page as ncu writes it, behind the lines in which it says what it does.
 pub(crate) fn details(kernel: &str) -> String {
@@ -53,6 +53,7 @@ fn every_format_is_found_by_content_and_read() {
         (Format::Hlo, hlo::program("jit_f").0),
         (Format::Pprof, pprof::profile()),
         (Format::Pprof, kineto::gzip_of(pprof::profile())),
+        (Format::Recorder, recorder::ring().0),
     ] {
         std::fs::write(&path, content).unwrap();
         assert_eq!(detect(&path).unwrap(), Some(format));

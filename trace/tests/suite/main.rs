@@ -34,6 +34,7 @@ mod pprof;
 mod properties;
 mod random;
 mod reader;
+mod recorder;
 mod sample;
 mod secrets;
 mod sqlite;

@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use flopwatch_analysis::measures::hlo_program::HloPrograms;
 use flopwatch_trace::model::{Capture, Timeline};
-use flopwatch_trace::{ReadLimits, hlo, kineto, ncu, nsys_hdf, nsys_sqlite, pprof, read, timeline_file, xplane};
+use flopwatch_trace::{
+    ReadLimits, hlo, kineto, ncu, nsys_hdf, nsys_sqlite, pprof, read, recorder, timeline_file, xplane,
+};
 
 use crate::export::Schema;
 use crate::nsys::{self, corpus};
 use crate::sample::sample;
-use crate::{formats, hlo as programs, kineto as traces, ncu_report, pprof as profile, xplane as profiles};
+use crate::{
+    formats, hlo as programs, kineto as traces, ncu_report, pprof as profile, recorder as rings, xplane as profiles,
+};
 
 /// Longest file of the corpus that is damaged, in bytes: what is large is slow, and no more telling.
 const LONGEST: u64 = 400 << 10;
@@ -180,6 +184,15 @@ pub(super) const ALL: &[Target] = &[
             seeds.push(packed(profile::profile()));
             seeds
         },
+    },
+    Target {
+        name: "recorder",
+        read: |path| {
+            // Both ways to read it go over the same bytes.
+            recorder::counts(path, &limits()).map_err(text)?;
+            recorder::read(path, &limits()).map_err(text)
+        },
+        seeds: || vec![plain(rings::ring().0)],
     },
     Target {
         name: "any",

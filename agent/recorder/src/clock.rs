@@ -1,0 +1,86 @@
+//! Time: the processor's counter where it runs evenly, otherwise the kernel's clock.
+#![allow(unsafe_code, reason = "the counter is read by an instruction")]
+
+use core::arch::x86_64::{__cpuid, _rdtsc};
+
+use crate::{kernel, loader};
+
+const REALTIME: u32 = 0;
+const MONOTONIC: u32 = 1;
+const PER_SECOND: u64 = 1_000_000_000;
+/// The function of the processor's identification that says whether its counter runs evenly, and that bit.
+const EVEN: (u32, u32) = (0x8000_0007, 1 << 8);
+/// Ticks between which the kernel's clock is read; more often than this is tried once more.
+const CLOSE: u64 = 20_000;
+const TRIES: usize = 3;
+
+/// One moment on three clocks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    pub(crate) ticks: u64,
+    pub(crate) monotonic_ns: u64,
+    pub(crate) realtime_ns: u64,
+}
+
+/// Whether the processor's counter runs evenly, at one pace on all cores.
+pub(crate) fn is_even() -> bool {
+    let most = __cpuid(0x8000_0000).eax;
+    most >= EVEN.0 && __cpuid(EVEN.0).edx & EVEN.1 != 0
+}
+
+/// Now in ticks.
+#[inline]
+pub(crate) fn ticks(are_tsc: bool) -> u64 {
+    if are_tsc {
+        // SAFETY: every x86-64 processor has the instruction.
+        unsafe { _rdtsc() }
+    } else {
+        nanoseconds(MONOTONIC)
+    }
+}
+
+/// Now on all clocks, read close to each other.
+pub(crate) fn moment(are_tsc: bool) -> Moment {
+    let read = || {
+        let ticks_before = ticks(are_tsc);
+        let monotonic_ns = nanoseconds(MONOTONIC);
+        let took = ticks(are_tsc).wrapping_sub(ticks_before);
+        (ticks_before.wrapping_add(took >> 1), monotonic_ns, took)
+    };
+    let mut best = read();
+    for _ in 1..TRIES {
+        if best.2 < CLOSE {
+            break;
+        }
+        let again = read();
+        if again.2 < best.2 {
+            best = again;
+        }
+    }
+    let (ticks, monotonic_ns, _) = best;
+    let ahead = nanoseconds(REALTIME).wrapping_sub(nanoseconds(MONOTONIC));
+    Moment {
+        ticks,
+        monotonic_ns,
+        realtime_ns: monotonic_ns.wrapping_add(ahead),
+    }
+}
+
+/// Waits until `is_so`, but no longer than a second: a child of `fork` waits for a thread that it does not have.
+pub(crate) fn wait_until(is_so: impl Fn() -> bool) {
+    let begin = nanoseconds(MONOTONIC);
+    while !is_so() && nanoseconds(MONOTONIC).wrapping_sub(begin) < PER_SECOND {
+        kernel::step_aside();
+    }
+}
+
+#[cold]
+fn nanoseconds(clock: u32) -> u64 {
+    let mut time = [0_i64; 2];
+    let asked = loader::clock_gettime().map(|get| get(clock.cast_signed(), &raw mut time));
+    if asked != Some(0) {
+        kernel::clock(clock, &mut time);
+    }
+    let [seconds, rest] = time.map(i64::cast_unsigned);
+    seconds.wrapping_mul(PER_SECOND).wrapping_add(rest)
+}

@@ -1,0 +1,143 @@
+//! Every function of NVTX, as every set of headers calls it.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use flopwatch_trace::model::{Capture, ColumnId, NameDetail};
+use flopwatch_trace::{ReadLimits, recorder};
+
+use super::rig::{Rig, headers, lost, ranges};
+
+/// Name, style, category and colour of each range.
+fn told(capture: &Capture) -> BTreeMap<String, (u64, Option<String>, u64)> {
+    let events = ranges(capture);
+    let number = |id, at| events.column(id).unwrap().get(at).unwrap();
+    let one = |at| {
+        let category = events.text(ColumnId::RangeCategory, at).map(str::to_owned);
+        let told = (number(ColumnId::RangeStyle, at), category, number(ColumnId::Color, at));
+        (events.name_of(at).to_owned(), told)
+    };
+    (0..events.len()).map(one).collect()
+}
+
+pub(crate) fn every_call_is_there(capture: &Capture) {
+    let category = |name: &str| Some(name.to_owned());
+    let expected = [
+        ("push a", (0, None, 0)),
+        ("püsh w", (0, None, 0)),
+        ("push ex", (0, category("loading"), 0xff11_2233)),
+        ("start a", (1, None, 0)),
+        ("start w", (1, None, 0)),
+        ("start ex", (1, None, 0)),
+        ("library:registered", (0, category("domain's"), 0)),
+        ("library:registriert", (0, category("domain's wide"), 0)),
+        ("weit:wïde", (0, None, 0)),
+        ("library:domain start", (1, None, 0)),
+    ];
+    let expected: BTreeMap<_, _> = expected.map(|(name, told)| (name.to_owned(), told)).into();
+    assert_eq!(told(capture), expected);
+    assert_eq!(lost(capture, "NVTX marks"), 4);
+    assert_eq!(lost(capture, "payloads of NVTX events"), 1);
+    assert_eq!(capture.drops.list().len(), 2, "{:?}", capture.drops.list());
+    let row = &capture.rows[0];
+    assert_eq!(capture.rows.len(), 1);
+    assert_eq!(
+        row.label,
+        format!("größter thread (process {0}) thread {0}", row.process)
+    );
+    let at = ranges(capture)
+        .names
+        .iter()
+        .position(|name| name == "weit:wïde")
+        .unwrap();
+    let domains = &ranges(capture).name_details[&NameDetail::Domain];
+    assert_eq!(domains[at], "weit");
+}
+
+#[test]
+fn every_function_that_a_set_of_headers_has_is_recorded() {
+    for headers in headers() {
+        println!("with the headers of {}", headers.of);
+        let rig = Rig::new(&headers);
+        assert_eq!(rig.run(&["every"]), 10);
+        every_call_is_there(&rig.capture());
+    }
+}
+
+#[test]
+fn the_library_wants_nothing_of_a_version_and_cannot_panic() {
+    let Some(rig) = Rig::any() else { return };
+    let mut nm = Command::new("nm");
+    let output = nm
+        .args(["-D", "--undefined-only"])
+        .arg(rig.path("libflopwatch-recorder.so"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let wanted: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().last()).collect();
+    let weak = ["clock_gettime", "dlopen", "dlsym", "getenv"];
+    let compilers = ["memcpy", "memset", "memmove", "memcmp", "bcmp", "strlen"];
+    for name in wanted {
+        assert!(weak.contains(&name) || compilers.contains(&name), "{name}");
+    }
+}
+
+#[test]
+fn a_range_that_another_thread_ends_is_one_range() {
+    let Some(rig) = Rig::any() else { return };
+    assert_eq!(rig.run(&["across"]), 1);
+    let capture = rig.capture();
+    assert_eq!((ranges(&capture).len(), ranges(&capture).name_of(0)), (1, "across"));
+    assert_eq!(capture.drops.list(), []);
+}
+
+#[test]
+fn more_names_than_the_table_holds_stand_beside_their_events() {
+    let Some(rig) = Rig::any() else { return };
+    assert_eq!(rig.run(&["names", "9000"]), 9000);
+    let capture = rig.capture();
+    let events = ranges(&capture);
+    let mut names: Vec<&str> = (0..events.len()).map(|at| events.name_of(at)).collect();
+    names.sort_unstable();
+    let mut expected: Vec<String> = (0..9000).map(|at| format!("step number {at} of many")).collect();
+    expected.sort_unstable();
+    assert_eq!(names, expected);
+    assert_eq!(capture.drops.list(), []);
+}
+
+#[test]
+fn ranges_are_counted_by_name_beyond_what_the_ring_holds() {
+    let Some(rig) = Rig::any() else { return };
+    let ranges_said = rig.run(&["threads", "4", "200000"]);
+    let mut counts = recorder::counts(&rig.ring(), &ReadLimits::default()).unwrap();
+    counts.sort_by(|one, other| one.name.cmp(&other.name));
+    let calls: Vec<(&str, u64)> = counts.iter().map(|count| (count.name.as_str(), count.calls)).collect();
+    assert_eq!(calls, [("inner", ranges_said / 2), ("outer", ranges_said / 2)]);
+    assert!(
+        counts[1].total_ns > counts[0].total_ns && counts[0].total_ns > 0,
+        "{counts:?}"
+    );
+    let capture = rig.capture();
+    assert!(ranges(&capture).count() < ranges_said);
+    assert!(lost(&capture, "NVTX events that the ring no longer holds") > 0);
+}
+
+#[test]
+fn a_program_runs_on_where_nothing_can_be_recorded() {
+    let Some(rig) = Rig::any() else { return };
+    let mut missing = rig.command(&["every"]);
+    missing.env("FLOPWATCH_RECORDER_DIR", rig.path("no such folder"));
+    assert!(missing.output().unwrap().status.success());
+    // A file of another kind stays as it is.
+    for content in [b"another file".to_vec(), vec![0; 300 << 10]] {
+        std::fs::write(rig.ring(), &content).unwrap();
+        assert_eq!(rig.run(&["every"]), 10);
+        assert_eq!(std::fs::read(rig.ring()).unwrap(), content);
+    }
+    std::fs::remove_file(rig.ring()).unwrap();
+    std::os::unix::fs::symlink(rig.path("elsewhere"), rig.ring()).unwrap();
+    assert_eq!(rig.run(&["every"]), 10);
+    assert!(!rig.path("elsewhere").exists());
+    let left: Vec<_> = std::fs::read_dir(rig.path("ring")).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}

@@ -1,0 +1,82 @@
+//! Programs that are killed, and rings that are read while they are written.
+
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use flopwatch_trace::model::Capture;
+
+use super::rig::{Rig, ranges};
+
+/// A program that is killed when it is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.kill().and_then(|()| self.0.wait().map(drop)) {
+            println!("the program ended by itself: {error}");
+        }
+    }
+}
+
+fn start(rig: &Rig, pause: &str) -> Running {
+    let lines = rig.path("lines");
+    std::fs::write(&lines, "").unwrap();
+    let lines = lines.display().to_string();
+    let running = Running(rig.command(&["until-killed", &lines, pause]).spawn().unwrap());
+    let begin = Instant::now();
+    while std::fs::metadata(rig.path("lines")).unwrap().len() < 40 {
+        assert!(begin.elapsed() < Duration::from_secs(20), "the program does nothing");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    running
+}
+
+/// The last whole line: when the last range had ended.
+fn last_line(rig: &Rig) -> u64 {
+    let text = std::fs::read_to_string(rig.path("lines")).unwrap();
+    let whole = text.rsplit_once('\n').unwrap().0;
+    whole.lines().last().unwrap().parse().unwrap()
+}
+
+/// The end of the last range, since the epoch.
+fn end(capture: &Capture) -> u64 {
+    capture.session_start_utc_ns.unwrap() + ranges(capture).last_end_ns().unwrap()
+}
+
+#[test]
+fn a_ring_ends_where_its_program_was_killed() {
+    let Some(rig) = Rig::any() else { return };
+    let mut worst = 0;
+    for round in 0_u64..100 {
+        let running = start(&rig, if round % 2 == 0 { "0" } else { "300" });
+        std::thread::sleep(Duration::from_micros(round * 7919 % 20_000));
+        drop(running);
+        let (said, read) = (last_line(&rig), end(&rig.capture()));
+        // The range ends before the program says so; it may have been killed between the next one and its line.
+        worst = worst.max(said.abs_diff(read));
+        std::fs::remove_file(rig.ring()).unwrap();
+    }
+    println!("the furthest of 100 ends was {worst} ns from the program's own last line");
+    assert!(worst < 1_000_000, "{worst} ns");
+}
+
+#[test]
+fn a_ring_is_read_while_it_is_written() {
+    let Some(rig) = Rig::any() else { return };
+    let running = start(&rig, "0");
+    let mut before = 0;
+    for _ in 0..30 {
+        let capture = rig.capture();
+        let last = end(&capture);
+        assert!(last > before, "{last} is not behind {before}");
+        before = last;
+        let torn = capture
+            .drops
+            .list()
+            .into_iter()
+            .find(|loss| loss.what.contains("not whole"));
+        assert_eq!(torn, None);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(running);
+}

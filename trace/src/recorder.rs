@@ -1,0 +1,175 @@
+//! Reads the flight recorder's file (`docs/recorder.md`): the last NVTX ranges of every process of a container, from outside, while they are written,
+//! after a process was killed and after the container's end.
+//!
+//! Whoever writes to the file is not trusted: every place, length and number is checked, no loop is longer than the file, and what makes no sense is
+//! left out and counted. The file is read and not mapped, since another may cut it at any time.
+
+mod clock;
+mod fill;
+mod names;
+mod ranges;
+mod segments;
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use flopwatch_ring::header::{BYTES_AT, MONOTONIC_AT, REALTIME_AT, TICKS_ARE_TSC_AT, TICKS_AT, VERSION_AT};
+use flopwatch_ring::{HEADER_BYTES, Layout, MAGIC, MOST_BYTES, VERSION, segment};
+
+use crate::limits::{ReadLimits, read_at_most};
+use crate::model::Capture;
+use clock::Anchor;
+use fill::Fill;
+use names::Tables;
+
+pub use names::NamedRanges;
+
+/// Why a recorder's file cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file is not there or may not be read.
+    #[error("{path}: cannot be read: {source}")]
+    Open {
+        /// Path of the file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// It is no file of a flight recorder, or not one of this version.
+    #[error("{path}: is no file of a flight recorder that is read here: {what}")]
+    NotARing {
+        /// Path of the file.
+        path: PathBuf,
+        /// What it lacks.
+        what: &'static str,
+    },
+    /// More bytes, events, threads or strings than the limits allow.
+    #[error("{path}: holds more than {limit} {what}")]
+    TooMany {
+        /// Path of the file.
+        path: PathBuf,
+        /// What there are too many of.
+        what: &'static str,
+        /// Limit that was passed.
+        limit: u64,
+    },
+}
+
+/// A [`ReadError`] before the path is known.
+#[derive(Debug)]
+enum Failure {
+    Open(io::Error),
+    NotARing(&'static str),
+    TooMany { what: &'static str, limit: u64 },
+}
+
+impl Failure {
+    fn at(self, path: &Path) -> ReadError {
+        let path = path.to_owned();
+        match self {
+            Self::Open(source) => ReadError::Open { path, source },
+            Self::NotARing(what) => ReadError::NotARing { path, what },
+            Self::TooMany { what, limit } => ReadError::TooMany { path, what, limit },
+        }
+    }
+}
+
+/// First bytes of every file.
+pub(crate) const BEGIN: &[u8] = &MAGIC;
+
+/// Reads the file at `path`.
+pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
+    let ring = Ring::open(path, limits).map_err(|failure| failure.at(path))?;
+    Fill::new(limits).ring(&ring).map_err(|failure| failure.at(path))
+}
+
+/// Push/pop ranges of each name that have ended since the file was made, whether or not it still holds them: what a program did, without its timeline.
+pub fn counts(path: &Path, limits: &ReadLimits) -> Result<Vec<NamedRanges>, ReadError> {
+    let counted = || {
+        let ring = Ring::open(path, limits)?;
+        let mut tables = Tables::new(&ring, limits);
+        tables.counts()
+    };
+    counted().map_err(|failure| failure.at(path))
+}
+
+/// A file as it was read: all of it, then the claims of its segments once more.
+struct Ring {
+    bytes: Vec<u8>,
+    layout: Layout,
+    /// Whether ticks are of a counter, whose pace must be found.
+    ticks_are_tsc: bool,
+    /// When it was made.
+    made: Anchor,
+    /// Claims after the rest was read; shorter than the segments where the file ends early.
+    claims: Vec<u64>,
+}
+
+impl Ring {
+    fn open(path: &Path, limits: &ReadLimits) -> Result<Self, Failure> {
+        let file = File::open(path).map_err(Failure::Open)?;
+        let limit = limits.max_text_bytes.min(u64::try_from(MOST_BYTES).unwrap_or(u64::MAX));
+        let bytes = read_at_most(&file, limit).map_err(Failure::Open)?;
+        let bytes = bytes.ok_or(Failure::TooMany { what: "bytes", limit })?;
+        let mut ring = Self::of(bytes)?;
+        for at in 0..ring.layout.segments {
+            let mut claim = [0; 8];
+            let Some(place) = ring.layout.segment(at).and_then(|place| u64::try_from(place).ok()) else {
+                break;
+            };
+            // What the file no longer has was not read twice.
+            if file.read_exact_at(&mut claim, place).is_err() {
+                break;
+            }
+            ring.claims.push(u64::from_le_bytes(claim));
+        }
+        Ok(ring)
+    }
+
+    fn of(bytes: Vec<u8>) -> Result<Self, Failure> {
+        if !bytes.starts_with(BEGIN) {
+            return Err(Failure::NotARing("it does not begin like one"));
+        }
+        if bytes.len() < HEADER_BYTES {
+            return Err(Failure::NotARing("it ends within its header"));
+        }
+        if half(&bytes, VERSION_AT) != VERSION {
+            return Err(Failure::NotARing("its version is another one"));
+        }
+        let length = usize::try_from(word(&bytes, BYTES_AT)).ok();
+        let layout = length
+            .and_then(Layout::of)
+            .ok_or(Failure::NotARing("it says a length that no file has"))?;
+        Ok(Self {
+            layout,
+            ticks_are_tsc: half(&bytes, TICKS_ARE_TSC_AT) == 1,
+            made: Anchor {
+                ticks: word(&bytes, TICKS_AT),
+                monotonic_ns: word(&bytes, MONOTONIC_AT),
+                realtime_ns: word(&bytes, REALTIME_AT),
+            },
+            bytes,
+            claims: Vec::new(),
+        })
+    }
+
+    /// The bytes of the segment at `at`; `None` where the file ends before it does.
+    fn segment(&self, at: usize) -> Option<&[u8]> {
+        let begin = self.layout.segment(at)?;
+        self.bytes.get(begin..)?.get(..segment::BYTES)
+    }
+}
+
+/// The number of 64 bits at a place; 0 behind the end.
+fn word(bytes: &[u8], at: usize) -> u64 {
+    let found = bytes.get(at..).and_then(|rest| rest.first_chunk());
+    found.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+/// The number of 32 bits at a place; 0 behind the end.
+fn half(bytes: &[u8], at: usize) -> u32 {
+    let found = bytes.get(at..).and_then(|rest| rest.first_chunk());
+    found.map_or(0, |bytes| u32::from_le_bytes(*bytes))
+}

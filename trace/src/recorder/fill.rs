@@ -1,0 +1,237 @@
+//! From ranges to a capture.
+
+use std::collections::BTreeMap;
+
+use flopwatch_ring::header::Count;
+use hashbrown::HashMap;
+
+use super::clock::Clock;
+use super::names::{Labels, Tables};
+use super::ranges::{Range, Ranges};
+use super::segments::{Found, Name};
+use super::{Failure, Ring, word};
+use crate::limits::ReadLimits;
+use crate::model::{Capture, Category, ColumnId, Event, Events, Loss, LossReason, NameDetail, Row, Track, count};
+
+/// The capture so far.
+pub(super) struct Fill<'a> {
+    limits: &'a ReadLimits,
+    capture: Capture,
+    events: Events,
+    rows: HashMap<(u32, u32), u32>,
+    names: HashMap<(u8, Name), u32>,
+    /// Domains of the names, one text for each.
+    of_names: Vec<String>,
+    categories: HashMap<(u8, u32), u32>,
+}
+
+/// What is known of names.
+struct Known {
+    labels: Labels,
+    domains: BTreeMap<u8, String>,
+}
+
+impl<'a> Fill<'a> {
+    pub(super) fn new(limits: &'a ReadLimits) -> Self {
+        Self {
+            limits,
+            capture: Capture::default(),
+            events: Events::new(Category::NvtxRange),
+            rows: HashMap::new(),
+            names: HashMap::new(),
+            of_names: Vec::new(),
+            categories: HashMap::new(),
+        }
+    }
+
+    /// The capture of a file.
+    pub(super) fn ring(mut self, ring: &Ring) -> Result<Capture, Failure> {
+        "Flopwatch recorder".clone_into(&mut self.capture.source.tool);
+        self.capture.source.schema_version = flopwatch_ring::VERSION.to_string();
+        self.capture.captured.insert(Category::NvtxRange);
+        let (mut segments, mut anchors) = (Vec::new(), Vec::new());
+        let (mut found, mut torn, mut retaken, mut is_cut) = (0, 0, 0, false);
+        for at in 0..ring.layout.segments {
+            match Found::of(ring, at) {
+                Found::Nothing => {}
+                Found::Overwritten => retaken += 1,
+                Found::Cut => is_cut = true,
+                Found::Whole(segment) => {
+                    anchors.extend(segment.anchors.into_iter().flatten());
+                    found += count(segment.items.len());
+                    torn += segment.torn;
+                    segments.push(segment);
+                }
+            }
+            if found > self.limits.max_events {
+                let limit = self.limits.max_events;
+                return Err(Failure::TooMany { what: "events", limit });
+            }
+        }
+        self.lose(LossReason::Skipped, "NVTX events that are not whole", torn);
+        self.lose(
+            LossReason::Dropped,
+            "segments of the ring that were overwritten while it was read",
+            retaken,
+        );
+        self.lose(LossReason::Truncated, Loss::EVENTS_CUT, u64::from(is_cut));
+        self.lose_what_was_counted(ring);
+        let clock = Clock::new(ring.ticks_are_tsc, ring.made, &anchors);
+        let ranges = Ranges::of(segments);
+        self.lose(
+            LossReason::Dropped,
+            "ranges whose begin the ring no longer holds",
+            ranges.headless,
+        );
+        self.lose(
+            LossReason::Truncated,
+            "ranges that were open before a gap in the ring",
+            ranges.cut,
+        );
+        self.lose(LossReason::Truncated, "ranges that had not ended", ranges.open);
+        self.lose(LossReason::Unsupported, "NVTX marks", ranges.marks);
+        self.lose(LossReason::Unsupported, "payloads of NVTX events", ranges.payloads);
+        self.ranges(ring, clock, ranges.found)?;
+        Ok(self.capture)
+    }
+
+    fn lose(&mut self, reason: LossReason, what: &str, count: u64) {
+        self.capture.drops.add(reason, what, count);
+    }
+
+    /// What the writers themselves could not keep.
+    fn lose_what_was_counted(&mut self, ring: &Ring) {
+        for what in Count::ALL {
+            let text = match what {
+                // What there was, and names whose text stands beside the event.
+                Count::Processes | Count::Copies | Count::NamesWithoutEntry => continue,
+                Count::CopiesLeftOut => "copies of NVTX beyond those that a process can record",
+                Count::EventsWithoutSegment => "NVTX events that found no segment",
+                Count::LabelsWithoutEntry => "names of threads and categories that found no entry",
+                Count::HandlesWithoutEntry => "domains and registered strings that found no entry",
+                Count::EventsOverwritten => "NVTX events that the ring no longer holds",
+                Count::ProfilersNotLoaded => "profilers' libraries that did not load",
+            };
+            self.lose(LossReason::Dropped, text, word(&ring.bytes, what.at()));
+        }
+    }
+
+    fn ranges(&mut self, ring: &Ring, clock: Clock, ranges: Vec<Range>) -> Result<(), Failure> {
+        let mut tables = Tables::new(ring, self.limits);
+        let known = Known {
+            labels: tables.labels()?,
+            domains: tables.domains()?,
+        };
+        let mut timed = Vec::with_capacity(ranges.len());
+        let mut astray = 0;
+        for range in ranges {
+            match (clock.utc_ns(range.begin), clock.utc_ns(range.end)) {
+                (Some(begin), Some(end)) => timed.push((begin, end, range)),
+                _ => astray += 1,
+            }
+        }
+        self.lose(LossReason::Skipped, "ranges years away from the others", astray);
+        let first = timed.iter().map(|(begin, ..)| *begin).min();
+        self.capture.session_start_utc_ns = first;
+        for (begin, end, range) in timed {
+            let start_ns = begin.saturating_sub(first.unwrap_or(0));
+            let duration_ns = end.saturating_sub(begin);
+            self.capture.duration_ns = self.capture.duration_ns.max(start_ns.saturating_add(duration_ns));
+            self.range(&mut tables, &known, (start_ns, duration_ns), range)?;
+        }
+        self.lose(LossReason::Truncated, "names of NVTX that are longer", tables.cut);
+        self.capture.redactions = tables.redactions;
+        if self.of_names.iter().any(|domain| !domain.is_empty()) {
+            self.events
+                .name_details
+                .insert(NameDetail::Domain, std::mem::take(&mut self.of_names));
+        }
+        if !self.events.is_empty() {
+            let events = std::mem::replace(&mut self.events, Events::new(Category::NvtxRange));
+            self.capture.events.insert(Category::NvtxRange, events);
+        }
+        Ok(())
+    }
+
+    fn range(&mut self, tables: &mut Tables<'_>, known: &Known, time: (u64, u64), range: Range) -> Result<(), Failure> {
+        let row = self.row(known, range.thread)?;
+        let category = self.category(known, range.domain, range.category);
+        let event = Event {
+            start_ns: time.0,
+            duration_ns: time.1,
+            row,
+            name: self.name(tables, known, (range.domain, range.name))?,
+            correlation: 0,
+        };
+        let mut own = vec![u64::from(range.color), u64::from(range.is_start_end)];
+        own.extend(category);
+        self.events.push(event, &own);
+        Ok(())
+    }
+
+    fn row(&mut self, known: &Known, (process, thread): (u32, u32)) -> Result<u32, Failure> {
+        if let Some(row) = self.rows.get(&(process, thread)) {
+            return Ok(*row);
+        }
+        let next = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
+        if next >= self.limits.max_rows {
+            let limit = u64::from(self.limits.max_rows);
+            return Err(Failure::TooMany { what: "threads", limit });
+        }
+        let label = match known.labels.threads.get(&thread).filter(|name| !name.is_empty()) {
+            Some(name) => format!("{name} (process {process}) thread {thread}"),
+            None => format!("process {process} thread {thread}"),
+        };
+        self.capture.rows.push(Row {
+            capture: 0,
+            machine: 0,
+            process,
+            track: Track::Nvtx,
+            device: None,
+            context: None,
+            stream: None,
+            thread: Some(u64::from(thread)),
+            label,
+        });
+        self.rows.insert((process, thread), next);
+        Ok(next)
+    }
+
+    fn name(&mut self, tables: &mut Tables<'_>, known: &Known, key: (u8, Name)) -> Result<u32, Failure> {
+        if let Some(name) = self.names.get(&key) {
+            return Ok(*name);
+        }
+        let text = tables.text(&key.1)?;
+        let domain = known.domains.get(&key.0).cloned().unwrap_or_default();
+        let whole = if domain.is_empty() {
+            text
+        } else {
+            format!("{domain}:{text}")
+        };
+        let next = u32::try_from(self.events.names.len()).unwrap_or(u32::MAX);
+        self.events.names.push(whole);
+        self.of_names.push(domain);
+        self.names.insert(key, next);
+        Ok(next)
+    }
+
+    /// The number of a category's text in its column, which is there as soon as one range has a category; `None` before.
+    fn category(&mut self, known: &Known, domain: u8, number: u32) -> Option<u64> {
+        if number == 0 {
+            return None;
+        }
+        let place = self.events.add_column(ColumnId::RangeCategory);
+        let texts = &mut self.events.columns.get_mut(place)?.texts;
+        let at = *self.categories.entry((domain, number)).or_insert_with(|| {
+            let named = known.labels.categories.get(&(domain, number));
+            texts.push(
+                named
+                    .filter(|name| !name.is_empty())
+                    .cloned()
+                    .unwrap_or_else(|| number.to_string()),
+            );
+            u32::try_from(texts.len() - 1).unwrap_or(u32::MAX)
+        });
+        Some(u64::from(at))
+    }
+}

@@ -1,0 +1,173 @@
+//! The tables of names, labels and domains.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use flopwatch_ring::header::{DOMAINS, DOMAINS_AT};
+use flopwatch_ring::label::{self, OF_CATEGORY, OF_THREAD, of_key};
+use flopwatch_ring::name::{CALLS_AT, CUT, HASH_AT, LENGTH_AT, TEXT_AT, TEXT_BYTES, TICKS_AT};
+use flopwatch_ring::segment::{COUNTER_BYTES, COUNTERS, COUNTERS_AT};
+
+use super::clock::Clock;
+use super::segments::{Found, Name};
+use super::{Failure, Ring, half, word};
+use crate::limits::ReadLimits;
+use crate::redact;
+
+/// Push/pop ranges of one name that have ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedRanges {
+    /// The name, without its domain.
+    pub name: String,
+    /// How many.
+    pub calls: u64,
+    /// How long they took together in ns.
+    pub total_ns: u64,
+}
+
+/// The tables of a file.
+pub(super) struct Tables<'a> {
+    ring: &'a Ring,
+    limits: &'a ReadLimits,
+    string_bytes: u64,
+    /// Secrets that were replaced.
+    pub(super) redactions: u64,
+    /// Names that are shorter than the program's.
+    pub(super) cut: u64,
+}
+
+impl<'a> Tables<'a> {
+    pub(super) fn new(ring: &'a Ring, limits: &'a ReadLimits) -> Self {
+        Self {
+            ring,
+            limits,
+            string_bytes: 0,
+            redactions: 0,
+            cut: 0,
+        }
+    }
+
+    /// The text of a name, fit to be published; empty for none.
+    pub(super) fn text(&mut self, name: &Name) -> Result<String, Failure> {
+        let (raw, cut) = match name {
+            Name::Text(text) => (text.as_slice(), false),
+            Name::Number(number) => self.entry(*number),
+        };
+        self.cut += u64::from(cut);
+        let whole = match std::str::from_utf8(raw) {
+            // The last character of a text that was cut is not all there.
+            Err(error) if error.error_len().is_none() => raw.get(..error.valid_up_to()).unwrap_or_default(),
+            _ => raw,
+        };
+        let length = u64::try_from(whole.len()).unwrap_or(u64::MAX);
+        self.string_bytes = self.string_bytes.saturating_add(length);
+        let limit = self.limits.max_string_bytes;
+        if self.string_bytes > limit {
+            let what = "bytes of strings";
+            return Err(Failure::TooMany { what, limit });
+        }
+        let text = String::from_utf8_lossy(whole).replace('\0', "\u{fffd}");
+        let (clean, count) = redact::redact(&text);
+        self.redactions = self.redactions.saturating_add(count);
+        Ok(match clean {
+            Cow::Owned(clean) => clean,
+            Cow::Borrowed(_) => text,
+        })
+    }
+
+    /// What the table of names holds at a number, and whether the text was longer.
+    fn entry(&self, number: u16) -> (&'a [u8], bool) {
+        let place = usize::from(number).checked_sub(1);
+        let Some(at) = place.and_then(|place| self.ring.layout.name(place)) else {
+            return (&[], false);
+        };
+        let entry = self.ring.bytes.get(at..).unwrap_or_default();
+        let said = half(entry, LENGTH_AT);
+        let length = usize::try_from(said & !CUT).map_or(TEXT_BYTES, |length| length.min(TEXT_BYTES));
+        let text = entry.get(TEXT_AT..).and_then(|text| text.get(..length));
+        (text.unwrap_or_default(), said & CUT != 0)
+    }
+
+    /// Names of the domains by their numbers.
+    pub(super) fn domains(&mut self) -> Result<BTreeMap<u8, String>, Failure> {
+        let mut domains = BTreeMap::new();
+        for domain in 1..DOMAINS {
+            let number = half(&self.ring.bytes, DOMAINS_AT + domain * 4);
+            if let (Ok(domain), Ok(number)) = (u8::try_from(domain), u16::try_from(number))
+                && number != 0
+            {
+                domains.insert(domain, self.text(&Name::Number(number))?);
+            }
+        }
+        Ok(domains)
+    }
+
+    /// Names of threads by their numbers, and of categories by domain and number.
+    pub(super) fn labels(&mut self) -> Result<Labels, Failure> {
+        let mut labels = Labels::default();
+        for at in 0..label::ENTRIES {
+            let at = label::TABLE_AT + at * label::BYTES;
+            let (kind, domain, number) = of_key(word(&self.ring.bytes, at));
+            let name = half(&self.ring.bytes, at + label::NAME_AT);
+            let name = Name::Number(u16::try_from(name).unwrap_or(0));
+            match kind {
+                OF_THREAD => {
+                    labels.threads.insert(number, self.text(&name)?);
+                }
+                OF_CATEGORY => {
+                    labels.categories.insert((domain, number), self.text(&name)?);
+                }
+                _ => {}
+            }
+        }
+        Ok(labels)
+    }
+
+    /// What was counted, by name.
+    pub(super) fn counts(&mut self) -> Result<Vec<NamedRanges>, Failure> {
+        let mut sums: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
+        let mut add = |number: u16, calls: u64, ticks: u64| {
+            let sum = sums.entry(number).or_default();
+            *sum = (sum.0.saturating_add(calls), sum.1.saturating_add(ticks));
+        };
+        for number in 1..=u16::try_from(self.ring.layout.names).unwrap_or(u16::MAX) {
+            let at = self.ring.layout.name(usize::from(number) - 1).unwrap_or(usize::MAX);
+            let entry = self.ring.bytes.get(at..).unwrap_or_default();
+            if word(entry, HASH_AT) != 0 {
+                add(number, word(entry, CALLS_AT), word(entry, TICKS_AT));
+            }
+        }
+        let mut anchors = Vec::new();
+        for at in 0..self.ring.layout.segments {
+            if let Found::Whole(segment) = Found::of(self.ring, at) {
+                anchors.extend(segment.anchors.into_iter().flatten());
+            }
+            // Segments that are full have added theirs already, and hold zeros.
+            let counters = self.ring.segment(at).and_then(|segment| segment.get(COUNTERS_AT..));
+            let counters = counters.unwrap_or_default().chunks_exact(COUNTER_BYTES);
+            for counter in counters.take(COUNTERS) {
+                let number = u16::try_from(half(counter, 0)).unwrap_or(0);
+                if number != 0 {
+                    add(number, u64::from(half(counter, 4)), word(counter, 8));
+                }
+            }
+        }
+        let clock = Clock::new(self.ring.ticks_are_tsc, self.ring.made, &anchors);
+        let mut counts = Vec::new();
+        for (number, (calls, ticks)) in sums {
+            let name = self.text(&Name::Number(number))?;
+            if calls > 0 && !name.is_empty() {
+                let total_ns = clock.length_ns(ticks);
+                counts.push(NamedRanges { name, calls, total_ns });
+            }
+        }
+        Ok(counts)
+    }
+}
+
+/// What threads and categories are called.
+#[derive(Debug, Default)]
+pub(super) struct Labels {
+    pub(super) threads: BTreeMap<u32, String>,
+    pub(super) categories: BTreeMap<(u8, u32), String>,
+}

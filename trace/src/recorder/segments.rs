@@ -1,0 +1,173 @@
+//! Segments: what threads recorded in a row.
+
+use flopwatch_ring::segment::{
+    CLAIM_AT, FIRST_EVENT_AT, LATER_MONOTONIC_AT, LATER_REALTIME_AT, LATER_TICKS_AT, MONOTONIC_AT, PROCESS_AT,
+    REALTIME_AT, SERIAL_AT, SLOTS, SLOTS_AT, State, THREAD_AT, TICKS_AT,
+};
+use flopwatch_ring::slot::{self, Kind, TEXT_BYTES, TEXTS, of_tag};
+
+use super::clock::Anchor;
+use super::{Ring, half, word};
+
+/// Ticks that a thread's time may go back by, from one processor to the next.
+const BACK: u64 = 20_000;
+
+/// The name of an event.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Name {
+    /// Its number in the table of names; 0 for none.
+    Number(u16),
+    /// Its text.
+    Text(Vec<u8>),
+}
+
+/// An event.
+#[derive(Debug, Clone)]
+pub(super) struct Item {
+    pub(super) kind: Kind,
+    pub(super) domain: u8,
+    pub(super) name: Name,
+    pub(super) ticks: u64,
+    pub(super) color: u32,
+    pub(super) category: u32,
+    pub(super) range: Option<u64>,
+    pub(super) has_payload: bool,
+}
+
+/// A segment with what it holds.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) serial: u64,
+    pub(super) first_event: u64,
+    pub(super) process: u32,
+    pub(super) thread: u32,
+    pub(super) items: Vec<Item>,
+    /// Events that are there and make no sense.
+    pub(super) torn: u64,
+    pub(super) anchors: [Option<Anchor>; 2],
+}
+
+/// What became of a segment.
+pub(super) enum Found {
+    /// Nobody has had it, or it was being taken.
+    Nothing,
+    /// It was taken while the file was read.
+    Overwritten,
+    /// The file ends before it.
+    Cut,
+    Whole(Segment),
+}
+
+impl Found {
+    /// The segment at `at` of a file.
+    pub(super) fn of(ring: &Ring, at: usize) -> Self {
+        let Some(bytes) = ring.segment(at) else {
+            return Self::Cut;
+        };
+        let claim = word(bytes, CLAIM_AT);
+        let number = u32::try_from(claim >> 32).unwrap_or(0);
+        let state = State::of(u32::try_from(claim & 0xffff_ffff).unwrap_or(0));
+        if number == 0 || !matches!(state, Some(State::Open | State::Passed | State::Full)) {
+            return Self::Nothing;
+        }
+        if ring.claims.get(at).is_some_and(|again| again >> 32 != claim >> 32) {
+            return Self::Overwritten;
+        }
+        Self::Whole(segment(bytes, number))
+    }
+}
+
+fn segment(bytes: &[u8], claim: u32) -> Segment {
+    let anchor = |[ticks, monotonic, realtime]: [usize; 3]| {
+        let anchor = Anchor {
+            ticks: word(bytes, ticks),
+            monotonic_ns: word(bytes, monotonic),
+            realtime_ns: word(bytes, realtime),
+        };
+        (anchor.ticks != 0).then_some(anchor)
+    };
+    let mut segment = Segment {
+        serial: word(bytes, SERIAL_AT),
+        first_event: word(bytes, FIRST_EVENT_AT),
+        process: half(bytes, PROCESS_AT),
+        thread: half(bytes, THREAD_AT),
+        items: Vec::new(),
+        torn: 0,
+        anchors: [
+            anchor([TICKS_AT, MONOTONIC_AT, REALTIME_AT]),
+            anchor([LATER_TICKS_AT, LATER_MONOTONIC_AT, LATER_REALTIME_AT]),
+        ],
+    };
+    let slots = bytes.get(SLOTS_AT..).unwrap_or_default();
+    let mut beside = Beside::default();
+    let (mut missing, mut before) = (0, 0);
+    for slot in slots.chunks_exact(slot::BYTES).take(SLOTS) {
+        let (value, tag) = (word(slot, 0), word(slot, slot::TAG_AT));
+        let (of, kind, domain, name) = of_tag(tag);
+        if of != claim {
+            missing += 1;
+            continue;
+        }
+        // Slots are filled one after the other: one that is empty before a full one was overwritten by a thread that had lost the segment.
+        segment.torn += std::mem::take(&mut missing);
+        match Kind::of(kind) {
+            None => segment.torn += 1,
+            Some(kind) if kind.is_event() => {
+                let beside = std::mem::take(&mut beside);
+                if value.saturating_add(BACK) < before {
+                    segment.torn += 1;
+                    continue;
+                }
+                before = value.max(before);
+                segment.items.push(beside.event(kind, domain, name, before));
+            }
+            Some(kind) => beside.take(kind, value, domain, name),
+        }
+    }
+    segment
+}
+
+/// What stands before an event.
+#[derive(Debug, Default)]
+struct Beside {
+    text: Vec<u8>,
+    style: u64,
+    range: Option<u64>,
+    has_payload: bool,
+}
+
+impl Beside {
+    fn take(&mut self, kind: Kind, value: u64, domain: u8, name: u16) {
+        match kind {
+            Kind::Payload => self.has_payload = true,
+            Kind::Style => self.style = value,
+            Kind::Range => self.range = Some(value),
+            Kind::Text if self.text.len() < TEXTS * TEXT_BYTES => {
+                self.text.extend(value.to_le_bytes());
+                self.text.push(domain);
+                self.text.extend(name.to_le_bytes());
+            }
+            _ => {}
+        }
+    }
+
+    fn event(mut self, kind: Kind, domain: u8, name: u16, ticks: u64) -> Item {
+        let end = self.text.iter().position(|byte| *byte == 0);
+        self.text.truncate(end.unwrap_or(self.text.len()));
+        let is_text = name == 0 && !self.text.is_empty();
+        Item {
+            kind,
+            domain,
+            name: if is_text {
+                Name::Text(self.text)
+            } else {
+                Name::Number(name)
+            },
+            ticks,
+            color: u32::try_from(self.style & 0xffff_ffff).unwrap_or(0),
+            category: u32::try_from(self.style >> 32).unwrap_or(0),
+            range: self.range,
+            has_payload: self.has_payload,
+        }
+    }
+}
