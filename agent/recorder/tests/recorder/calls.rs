@@ -106,6 +106,17 @@ fn more_names_than_the_table_holds_stand_beside_their_events() {
 }
 
 #[test]
+fn a_name_is_not_read_beyond_the_page_that_it_ends_with() {
+    let Some(rig) = Rig::any() else { return };
+    assert_eq!(rig.run(&["page-end"]), 40);
+    let capture = rig.capture();
+    let events = ranges(&capture);
+    let mut lengths: Vec<usize> = (0..events.len()).map(|at| events.name_of(at).len()).collect();
+    lengths.sort_unstable();
+    assert_eq!(lengths, (0..40).collect::<Vec<_>>());
+}
+
+#[test]
 fn ranges_are_counted_by_name_beyond_what_the_ring_holds() {
     let Some(rig) = Rig::any() else { return };
     let ranges_said = rig.run(&["threads", "4", "200000"]);

@@ -1,9 +1,11 @@
 //! Programs that are killed, and rings that are read while they are written.
 
+use std::os::unix::fs::FileExt as _;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
 use flopwatch_trace::model::Capture;
+use flopwatch_trace::{ReadLimits, recorder};
 
 use super::rig::{Rig, ranges};
 
@@ -58,6 +60,35 @@ fn a_ring_ends_where_its_program_was_killed() {
     }
     println!("the furthest of 100 ends was {worst} ns from the program's own last line");
     assert!(worst < 1_000_000, "{worst} ns");
+}
+
+#[test]
+fn rubbish_that_somebody_writes_into_the_ring_hurts_neither_the_program_nor_the_reader() {
+    let Some(rig) = Rig::any() else { return };
+    // The ring is there before the rubbish: a file that is none would be left alone.
+    rig.run(&["threads", "1", "10"]);
+    let file = std::fs::OpenOptions::new().write(true).open(rig.ring()).unwrap();
+    let length = file.metadata().unwrap().len();
+    let mut command = rig.command(&["threads", "16", "60000"]);
+    let mut child = Running(command.stdout(std::process::Stdio::null()).spawn().unwrap());
+    let (mut random, mut rounds) = (88_172_645_463_325_252_u64, 0);
+    let status = loop {
+        for _ in 0..2_000 {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            // What says that it is a ring stays, or nobody would go on reading.
+            let at = 64 + random % (length - 72);
+            file.write_all_at(&random.rotate_left(31).to_le_bytes(), at).unwrap();
+        }
+        rounds += 1;
+        drop(rig.capture());
+        drop(recorder::counts(&rig.ring(), &ReadLimits::default()).unwrap());
+        if let Some(status) = child.0.try_wait().unwrap() {
+            break status;
+        }
+    };
+    assert!(status.success(), "{status} in round {rounds}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -179,6 +180,20 @@ static void names(long count) {
     printf("ranges %ld\n", count);
 }
 
+/* Names that end with a page, behind which nobody may read. */
+static void page_end(void) {
+    long page = sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(pages + page, (size_t)page, PROT_NONE);
+    memset(pages, 'y', (size_t)page);
+    pages[page - 1] = 0;
+    for (int length = 0; length < 40; length++) {
+        nvtxRangePushA(pages + page - 1 - length);
+        nvtxRangePop();
+    }
+    printf("ranges 40\n");
+}
+
 static void cross_thread(void) {
     nvtxRangeId_t id = nvtxRangeStartA("across");
     pthread_t other;
@@ -217,6 +232,7 @@ int main(int count, char **words) {
     else if (!strcmp(what, "children")) children(number(words, 2));
     else if (!strcmp(what, "until-killed")) until_killed(words[2], number(words, 3));
     else if (!strcmp(what, "names")) names(number(words, 2));
+    else if (!strcmp(what, "page-end")) page_end();
     else if (!strcmp(what, "across")) cross_thread();
     else if (!strcmp(what, "copies")) copies(words + 2);
     else if (!strcmp(what, "exec")) {
