@@ -154,16 +154,21 @@ static void children(long count) {
     printf("ranges %ld\n", count + 1);
 }
 
-/* Ranges until it is killed; after each it says when that was, in ns since the epoch, in memory that outlives it. */
+static long long now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    return (long long)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* Ranges until it is killed; after each it says between which times that was, in ns since the epoch, in a file that outlives it. */
 static void until_killed(const char *path, long pause) {
     FILE *file = fopen(path, "w");
     setvbuf(file, NULL, _IONBF, 0);
     for (;;) {
+        long long before = now();
         nvtxRangePushA("step");
         nvtxRangePop();
-        struct timespec now;
-        clock_gettime(CLOCK_REALTIME, &now);
-        fprintf(file, "%lld\n", (long long)now.tv_sec * 1000000000 + now.tv_nsec);
+        fprintf(file, "%lld %lld\n", before, now());
         if (pause)
             usleep((useconds_t)pause);
     }
