@@ -49,6 +49,9 @@ pub const HOLD_ANNOTATION: &str = "flopwatch.dev/hold";
 /// Annotation set by the operator on pods that a session made: when its window opens, as in `spec.start`.
 pub const START_ANNOTATION: &str = "flopwatch.dev/start";
 
+/// Annotation set by the operator on copies of pods that a session made: the original, as `name/UID`.
+pub const REPLICA_OF_ANNOTATION: &str = "flopwatch.dev/replica-of";
+
 /// Annotation set by the operator on pods that a session made for Nsight Compute: its options as JSON
 /// ([`NcuOptions`](crate::profiler::NcuOptions)).
 pub const NCU_OPTIONS_ANNOTATION: &str = "flopwatch.dev/ncu-options";

@@ -9,6 +9,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::preparation::PreparationWord;
 pub use jax::JaxOptions;
 pub use kineto::KinetoOptions;
 pub use ncu::{MAX_LAUNCHES, NcuOptions, NcuSet, ReplayMode};
@@ -53,9 +54,15 @@ impl ProfilerType {
         matches!(self, Self::Nsys | Self::Ncu)
     }
 
-    /// Whether a pod that is created for it is prepared: everything but samples from outside of the pod may go into its program.
-    pub const fn wants_preparation(self) -> bool {
-        !matches!(self, Self::Metrics)
+    /// What a pod that is created for it is prepared for; None where samples from outside of the pod are all it takes.
+    pub const fn preparation_word(self) -> Option<PreparationWord> {
+        match self {
+            Self::Auto | Self::Nsys => Some(PreparationWord::Nsys),
+            Self::Ncu => Some(PreparationWord::Ncu),
+            Self::Kineto => Some(PreparationWord::Kineto),
+            Self::Jax => Some(PreparationWord::Jax),
+            Self::Metrics => None,
+        }
     }
 }
 

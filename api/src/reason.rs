@@ -86,17 +86,18 @@ closed_set! {
         /// As many captures as the namespace may have at once are at work; the session waits until `startDeadlineSeconds`.
         /// One that asks for more than that by itself is refused: lower `maxPods`.
         NamespaceLimit,
-        /// The API server refuses the pod of `target.podTemplate`; the message says what it says.
+        /// The API server refuses the pod of `target.podTemplate` or the copy of `target.replicaOf`, or the original cannot be
+        /// copied; the message says why.
         PodRefused,
         /// The controller may not create pods in the session's namespace. Its administrator binds the ClusterRole
         /// `flopwatch-pod-templates` there; the message has the command. The session waits until `startDeadlineSeconds`.
         PodsNotAllowed,
-        /// The pod of `target.podTemplate` would not be prepared, or was not; the message says why. Nothing of it ran, or
+        /// The session's own pod would not be prepared, or was not; the message says why. Nothing of it ran, or
         /// it was deleted.
         PodNotPrepared,
         /// The session of `profiler.ncu.topKernelsOf` is absent, has not ended or saw no kernels; the message says which.
         NoTopKernels,
-        /// The pod of `target.podTemplate` ended or was deleted before a capture could be made.
+        /// The session's own pod ended or was deleted before a capture could be made.
         PodEnded,
         /// The cluster's administrator has suspended new captures; the session waits until `startDeadlineSeconds`.
         CapturesSuspended,

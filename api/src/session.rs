@@ -54,8 +54,8 @@ pub const MAX_CAPTURE_REFERENCES: usize = 50;
     validation = Rule::new(no_former_word()).message(FORMER_WORDS),
     validation = Rule::new("!has(oldSelf.stop) || (has(self.stop) && (self.stop == oldSelf.stop || self.stop == 'Discard'))")
         .message("spec.stop cannot be taken back; only Keep may become Discard"),
-    validation = Rule::new("self.start != 'ContainerStart' || has(self.target.podTemplate)")
-        .message("spec.start: ContainerStart needs spec.target.podTemplate: the first instructions of a pod that runs already are over"),
+    validation = Rule::new("self.start != 'ContainerStart' || has(self.target.podTemplate) || has(self.target.replicaOf)")
+        .message("spec.start: ContainerStart needs spec.target.podTemplate or replicaOf: the first instructions of a pod that runs already are over"),
     validation = Rule::new("self.start != 'ContainerStart' || self.profiler.type in ['Auto', 'Nsys']")
         .message("spec.start: ContainerStart collects with Nsight Systems, so spec.profiler.type must be Auto or Nsys"),
 )]
@@ -117,10 +117,10 @@ fn default_outputs() -> Vec<Output> {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("(has(self.podName) ? 1 : 0) + (has(self.podSelector) ? 1 : 0) + (has(self.podTemplate) ? 1 : 0) == 1")
-        .message("spec.target needs exactly one of podName (one pod, by name), podSelector (pods, by label) and podTemplate (a pod to create)"),
-    validation = Rule::new("!has(self.podTemplate) || self.maxPods == 1")
-        .message("spec.target.podTemplate makes one pod: leave maxPods out"),
+    validation = Rule::new("(has(self.podName) ? 1 : 0) + (has(self.podSelector) ? 1 : 0) + (has(self.podTemplate) ? 1 : 0) + (has(self.replicaOf) ? 1 : 0) == 1")
+        .message("spec.target needs exactly one of podName (one pod, by name), podSelector (pods, by label), podTemplate (a pod to create) and replicaOf (a pod to copy)"),
+    validation = Rule::new("(!has(self.podTemplate) && !has(self.replicaOf)) || self.maxPods == 1")
+        .message("spec.target.podTemplate and replicaOf make one pod: leave maxPods out"),
 )]
 pub struct TargetSpec {
     /// Name of one pod.
@@ -135,6 +135,13 @@ pub struct TargetSpec {
     /// session must be allowed to create pods in its namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_template: Option<PodTemplate>,
+    /// Name of a pod to copy: the session creates the copy prepared, runs it once and deletes it when its captures have ended.
+    /// The copy has no label of the original, so that no Service sends it requests, and reads the volumes that outlive the
+    /// original without writing to them. Its program runs a second time, with all that it does outside of the pod. Whoever
+    /// creates such a session must be allowed to create pods in its namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
+    pub replica_of: Option<String>,
     /// Names of the containers to profile. Default: those that ask for an `nvidia.com/*` resource or a resource claim,
     /// else those that were prepared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -148,6 +155,23 @@ pub struct TargetSpec {
     #[serde(default = "default_max_pods")]
     #[schemars(range(min = 1, max = 50))]
     pub max_pods: i32,
+}
+
+impl TargetSpec {
+    /// The field by which the session makes a pod of its own, as it stands in manifests; None where it targets pods that others
+    /// made.
+    pub const fn own_pod_field(&self) -> Option<&'static str> {
+        match (&self.pod_template, &self.replica_of) {
+            (Some(_), _) => Some("spec.target.podTemplate"),
+            (None, Some(_)) => Some("spec.target.replicaOf"),
+            (None, None) => None,
+        }
+    }
+
+    /// Whether the session makes a pod of its own.
+    pub const fn makes_pod(&self) -> bool {
+        self.own_pod_field().is_some()
+    }
 }
 
 const fn default_max_pods() -> i32 {

@@ -68,7 +68,17 @@ fn a_wrong_spec_is_refused_with_a_sentence() {
         (
             "the start of a container that runs already",
             json!({ "target": { "podName": "a" }, "start": "ContainerStart" }),
-            "needs spec.target.podTemplate",
+            "needs spec.target.podTemplate or replicaOf",
+        ),
+        (
+            "a pod by name and one to copy",
+            json!({ "target": { "podName": "a", "replicaOf": "b" } }),
+            "exactly one of podName",
+        ),
+        (
+            "several copies of one pod",
+            json!({ "target": { "replicaOf": "a", "maxPods": 2 } }),
+            "make one pod",
         ),
         (
             "the start with a profiler that cannot",
@@ -83,7 +93,7 @@ fn a_wrong_spec_is_refused_with_a_sentence() {
         (
             "several pods of one template",
             json!({ "target": { "podTemplate": template(), "maxPods": 2 } }),
-            "makes one pod",
+            "make one pod",
         ),
     ];
     for (name, spec, sentence) in cases {
@@ -109,6 +119,14 @@ fn a_pod_template_is_kept_as_it_is_written_and_fixed() {
         .expect_err("changed")
         .to_string();
     assert!(errors.contains("fixed once it is created"), "{errors}");
+}
+
+#[test]
+fn a_copy_of_a_pod_can_be_profiled_from_its_first_instruction() {
+    validate_cel(&session(
+        json!({ "target": { "replicaOf": "a" }, "start": "ContainerStart" }),
+    ))
+    .unwrap();
 }
 
 #[test]

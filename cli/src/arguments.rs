@@ -149,7 +149,7 @@ pub enum DryRun {
 pub enum Start {
     /// As soon as the target runs and its turn comes.
     Now,
-    /// Before the program's first instruction; with a template alone.
+    /// Before the program's first instruction; of a template or a copy alone.
     ContainerStart,
 }
 
@@ -166,7 +166,10 @@ pub struct ProfileArguments {
     /// Manifest of a pod to make instead, prepared, run once and deleted with the session; `-` is standard input
     #[arg(long, value_name = "FILE")]
     pub template: Option<PathBuf>,
-    /// When the window opens; default: now, and before a template's program begins
+    /// Profile a copy of the pod, made for it, run once and deleted afterwards: the pod itself is not touched
+    #[arg(long, requires = "pod")]
+    pub replica: bool,
+    /// When the window opens; default: now, and before the program of a template or a copy begins
     #[arg(long, value_enum, value_name = "WHEN")]
     pub start: Option<Start>,
     /// Container; may be repeated. Default: those that ask for a GPU, else those that were prepared

@@ -102,10 +102,12 @@ pub fn session(arguments: &ProfileArguments, template: Option<Template>, namespa
             .gpu_metrics
             .map(|frequency_hertz| GpuMetrics { frequency_hertz }),
     };
-    let usual = match template {
-        // Nsight Compute starts the program itself, and its window begins with it.
-        Some(_) if arguments.profiler != Profiler::Ncu => Start::ContainerStart,
-        _ => Start::Now,
+    // The others start no program: Nsight Compute's window begins with its own.
+    let starts = matches!(arguments.profiler, Profiler::Auto | Profiler::Nsys);
+    let usual = if starts && (template.is_some() || arguments.replica) {
+        Start::ContainerStart
+    } else {
+        Start::Now
     };
     let start = match arguments.start.unwrap_or(usual) {
         Start::Now => StartMode::Now,
@@ -115,9 +117,11 @@ pub fn session(arguments: &ProfileArguments, template: Option<Template>, namespa
     let (of_template, pod_template) =
         template.map_or((None, None), |template| (template.name, Some(template.template)));
     let named_after = pod.clone().or(of_template).unwrap_or_else(|| OF_TEMPLATE.to_owned());
+    let (pod_name, replica_of) = if arguments.replica { (None, pod) } else { (pod, None) };
     let spec = ProfilingSessionSpec {
         target: TargetSpec {
-            pod_name: pod,
+            pod_name,
+            replica_of,
             pod_template,
             container_names: without_repeats(&arguments.containers),
             max_pods: 1,
@@ -238,6 +242,17 @@ mod tests {
         assert!(Template::parse("kind: Job\nspec: {}\n").unwrap_err().contains("Job"));
         assert!(Cli::try_parse_from(["kubectl-flopwatch", "profile"]).is_err());
         assert!(Cli::try_parse_from(["kubectl-flopwatch", "profile", "p", "--template", "f"]).is_err());
+    }
+
+    #[test]
+    fn a_copy_of_a_pod_is_asked_for_by_its_original() {
+        let counters = asked("trainer --replica --profiler ncu");
+        assert_eq!(counters["spec"]["target"]["replicaOf"], "trainer");
+        assert_eq!(counters["spec"]["target"].get("podName"), None);
+        assert_eq!(counters["spec"]["start"], "Now");
+        assert_eq!(counters["metadata"]["generateName"], "trainer-");
+        assert_eq!(asked("trainer --replica")["spec"]["start"], "ContainerStart");
+        assert!(Cli::try_parse_from(["kubectl-flopwatch", "profile", "--replica", "--template", "f"]).is_err());
     }
 
     #[test]

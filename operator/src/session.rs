@@ -5,6 +5,7 @@ pub mod own_pod;
 pub mod plan;
 pub mod quota;
 pub mod reconcile;
+pub mod replica;
 pub mod summary;
 pub mod targets;
 pub mod top_kernels;

@@ -134,6 +134,6 @@ async fn a_pod_that_runs_already_is_refused_with_the_remedy() {
     ask(&rig, 1, &["Timeline"]);
     let (reason, message) = rig.end_of("c").await;
     assert_eq!(reason, "NotPrepared", "{message}");
-    assert!(message.contains("spec.target.podTemplate"), "{message}");
+    assert!(message.contains("spec.target.replicaOf"), "{message}");
     life.end().await;
 }

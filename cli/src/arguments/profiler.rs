@@ -10,7 +10,7 @@ pub enum Profiler {
     Auto,
     /// Nsight Systems; needs a prepared pod.
     Nsys,
-    /// Nsight Compute; needs a template of a pod.
+    /// Nsight Compute; needs a template of a pod, or a copy of one.
     Ncu,
     /// PyTorch's own profiler; needs a program that was started for it.
     Kineto,

@@ -53,7 +53,7 @@ fn phase(pod: &Pod) -> Finding {
         "Pending" => Finding::new(Level::BlocksAll, "the pod does not run yet (phase Pending)")
             .remedy("a session waits for it, 300 s unless told otherwise; kubectl describe pod says what it waits for"),
         phase => Finding::new(Level::BlocksAll, format!("the pod does not run (phase {phase})"))
-            .remedy("profile one that runs, or let the session bring a pod along (spec.target.podTemplate)"),
+            .remedy("profile one that runs, or let the session bring a pod along (spec.target.podTemplate) or copy this one (spec.target.replicaOf)"),
     }
 }
 

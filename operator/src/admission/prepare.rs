@@ -8,6 +8,7 @@ mod capture_bytes;
 mod environment;
 mod injected;
 mod ncu;
+pub mod restore;
 mod tools;
 
 use std::collections::BTreeMap;

@@ -114,7 +114,7 @@ impl std::fmt::Display for Refusal {
                 write!(f, "the container sets {name} itself, and it is kept: remove it, or set it to {value}")
             }
             Self::TwoProfilers => write!(f, "label {PREPARE_LABEL} names nsys and ncu, and a process takes one of them: leave one out"),
-            Self::NotASessionsPod => f.write_str("Nsight Compute starts the program itself, in pods that a session makes: name ncu in a session with spec.target.podTemplate, not in a label"),
+            Self::NotASessionsPod => f.write_str("Nsight Compute starts the program itself, in pods that a session makes: name ncu in a session with spec.target.podTemplate or replicaOf, not in a label"),
             Self::NoNcuImage => f.write_str("the cluster has no image with Nsight Compute: its administrator names one (chart value images.ncu)"),
             Self::NcuOptions(error) => write!(f, "annotation {NCU_OPTIONS_ANNOTATION} cannot be read: {error}"),
             Self::Windows => f.write_str("the pod runs on Windows; Linux pods can be prepared"),

@@ -14,7 +14,7 @@ pub(super) fn unmanaged<K: Resource>(mut object: K) -> K {
     object
 }
 
-/// Keeps identity, labels, our annotations, containers' names and resources, phase and conditions; and of the init
+/// Keeps identity, labels, our annotations, containers' names and resources, phase, readiness and why there is no node for it; and of the init
 /// containers that admission adds the image and what holds them up.
 pub(super) fn pod(pod: Pod) -> Pod {
     let mut pod = unmanaged(pod);
@@ -49,7 +49,9 @@ pub(super) fn pod(pod: Pod) -> Pod {
         conditions: status.conditions.map(|conditions| {
             conditions
                 .into_iter()
-                .filter(|condition| condition.type_ == "Ready")
+                .filter(|condition| {
+                    condition.type_ == "Ready" || (condition.type_ == "PodScheduled" && condition.status == "False")
+                })
                 .collect()
         }),
         ..PodStatus::default()

@@ -142,6 +142,10 @@ pub(crate) struct RunTarget {
     /// downward API. The caller must be allowed to create pods there.
     #[schema(value_type = Option<Object>)]
     pub(crate) template: Option<PodTemplate>,
+    /// Name of a pod to copy: the copy is made prepared, run once, and deleted when its captures have ended. The caller must be allowed to
+    /// create pods there.
+    #[schema(max_length = 253)]
+    pub(crate) replica_of: Option<String>,
     /// Most pods to take of those with the labels.
     #[schema(minimum = 1, maximum = 50)]
     pub(crate) max_pods: Option<i32>,

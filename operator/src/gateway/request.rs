@@ -21,8 +21,8 @@ const LONGEST_NAME: usize = 63;
 pub(crate) enum RequestError {
     /// The target names no pods, or names them twice.
     #[error(
-        "target needs exactly one of pod (one pod, by name), selector (pods, by label) and template (a pod to make); a namespace can have \
-         a default in a ConfigMap flopwatch-run"
+        "target needs exactly one of pod (one pod, by name), selector (pods, by label), template (a pod to make) and replica_of (a pod to \
+         copy); a namespace can have a default in a ConfigMap flopwatch-run"
     )]
     Target,
     /// The namespace is no name.
@@ -72,9 +72,10 @@ impl RunRequest {
             pod,
             selector,
             template,
+            replica_of,
             ..
         } = &self.target;
-        pod.is_some() || selector.is_some() || template.is_some()
+        pod.is_some() || selector.is_some() || template.is_some() || replica_of.is_some()
     }
 }
 
@@ -91,21 +92,23 @@ pub(crate) fn session_of(request: RunRequest) -> Result<ProfilingSession, Reques
         pod,
         selector,
         template,
+        replica_of,
         max_pods,
         containers,
     } = target;
     let annotations = annotations(further)?;
     let mut target = json!({ "containerNames": containers });
-    match (pod, selector, template) {
-        (Some(pod), None, None) => set(&mut target, "podName", Some(pod)),
-        (None, Some(labels), None) if !labels.is_empty() => {
+    match (pod, selector, template, replica_of) {
+        (Some(pod), None, None, None) => set(&mut target, "podName", Some(pod)),
+        (None, Some(labels), None, None) if !labels.is_empty() => {
             set(&mut target, "podSelector", Some(json!({ "matchLabels": labels })));
         }
-        (None, None, Some(mut template)) => {
+        (None, None, Some(mut template), None) => {
             let metadata = template.metadata.get_or_insert_default();
             metadata.annotations.extend(annotations.clone());
             set(&mut target, "podTemplate", Some(template));
         }
+        (None, None, None, Some(original)) => set(&mut target, "replicaOf", Some(original)),
         _ => return Err(RequestError::Target),
     }
     set(&mut target, "maxPods", max_pods);
@@ -224,6 +227,19 @@ mod tests {
         assert_eq!(
             template["metadata"]["annotations"]["request.flopwatch.dev/solver"],
             "cg"
+        );
+    }
+
+    #[test]
+    fn a_copy_of_a_pod_is_asked_for_by_its_name() {
+        let target = json!({"namespace": "team", "replica_of": "train"});
+        let session = made(json!({"mode": "ncu", "target": target})).unwrap();
+        assert_eq!(session["spec"]["target"]["replicaOf"], "train");
+        let both = json!({"namespace": "team", "pod": "a", "replica_of": "train"});
+        assert!(
+            made(json!({"mode": "ncu", "target": both}))
+                .unwrap_err()
+                .contains("exactly one of")
         );
     }
 

@@ -1,4 +1,4 @@
-//! The pod that a session makes from `spec.target.podTemplate`: what it is, and making it.
+//! The pod that a session makes from `spec.target.podTemplate` or `replicaOf`: what it is, and making it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use flopwatch_api::pod;
 use flopwatch_api::preparation::{
     HOLD_ANNOTATION, NCU_OPTIONS_ANNOTATION, NSYS_CUDA_GRAPH_ANNOTATION, NSYS_NVTX_CAPTURE_ANNOTATION,
     NSYS_TRACE_ANNOTATION, NSYS_TRACE_DEFAULT, PREPARE_CONTAINERS_ANNOTATION, PREPARE_LABEL, PreparationWord,
-    START_ANNOTATION, split_names,
+    REPLICA_OF_ANNOTATION, START_ANNOTATION, split_names,
 };
-use flopwatch_api::profiler::{ProfilerType, TraceCategory};
+use flopwatch_api::profiler::TraceCategory;
 use flopwatch_api::reason::SessionReason;
 use flopwatch_api::session::{PodTemplate, ProfilingSession, StartMode};
 use flopwatch_api::{OPERATOR_FIELD_MANAGER, REQUESTED_BY_ANNOTATION, SESSION_LABEL};
@@ -62,6 +62,11 @@ pub fn name(session: &ProfilingSession) -> String {
     format!("{}-{hash:010x}", session.name_any())
 }
 
+/// The field of the session that its pod was made of, as sentences name it.
+fn field(session: &ProfilingSession) -> &'static str {
+    session.spec.target.own_pod_field().unwrap_or("spec.target")
+}
+
 /// Whether this very session made the pod.
 pub fn is_own(session: &ProfilingSession, pod: &Pod) -> bool {
     let owns = |uid: &str| {
@@ -80,16 +85,20 @@ pub fn manifest(session: &ProfilingSession, template: &PodTemplate, kernels: &[S
     labels.insert(SESSION_LABEL.to_owned(), session.name_any());
     // Policies and audits see the controller create the pod; here they read for whom. A template cannot forge it.
     annotations.remove(REQUESTED_BY_ANNOTATION);
+    if session.spec.target.replica_of.is_none() {
+        annotations.remove(REPLICA_OF_ANNOTATION);
+    }
     if let Some(user) = session.annotations().get(REQUESTED_BY_ANNOTATION) {
         annotations.insert(REQUESTED_BY_ANNOTATION.to_owned(), user.clone());
     }
-    // Metrics need no preparation, and their samples are outside the pod.
-    if session.spec.profiler.type_.wants_preparation() {
-        let (word, key, value) = profiled(session, kernels);
+    if let Some(word) = session.spec.profiler.type_.preparation_word() {
         labels.insert(PREPARE_LABEL.to_owned(), word.as_str().to_owned());
-        annotations.insert(HOLD_ANNOTATION.to_owned(), "true".to_owned());
-        annotations.insert(START_ANNOTATION.to_owned(), session.spec.start.as_str().to_owned());
-        annotations.entry(key.to_owned()).or_insert(value);
+        if let Some((key, value)) = fixed_at_start(session, kernels) {
+            // The launcher starts the program, and holds the container for its capture.
+            annotations.insert(HOLD_ANNOTATION.to_owned(), "true".to_owned());
+            annotations.insert(START_ANNOTATION.to_owned(), session.spec.start.as_str().to_owned());
+            annotations.entry(key.to_owned()).or_insert(value);
+        }
         let options = session.spec.profiler.nsys.as_ref();
         if let Some(mode) = options.and_then(|options| options.cuda_graph_trace) {
             annotations
@@ -122,15 +131,18 @@ pub fn manifest(session: &ProfilingSession, template: &PodTemplate, kernels: &[S
     pod
 }
 
-/// What the pod is prepared for, and the annotation with what is fixed at its start.
-fn profiled(session: &ProfilingSession, kernels: &[String]) -> (PreparationWord, &'static str, String) {
+/// The annotation with what is fixed when the program starts; None where the program starts without the launcher.
+fn fixed_at_start(session: &ProfilingSession, kernels: &[String]) -> Option<(&'static str, String)> {
     let profiler = &session.spec.profiler;
-    if profiler.type_ != ProfilerType::Ncu {
-        return (PreparationWord::Nsys, NSYS_TRACE_ANNOTATION, traced(session));
+    match profiler.type_.preparation_word()? {
+        PreparationWord::Nsys => Some((NSYS_TRACE_ANNOTATION, traced(session))),
+        PreparationWord::Ncu => {
+            let mut options = profiler.ncu.clone().unwrap_or_default();
+            options.kernel_names.extend_from_slice(kernels);
+            Some((NCU_OPTIONS_ANNOTATION, json!(options).to_string()))
+        }
+        PreparationWord::Kineto | PreparationWord::Jax => None,
     }
-    let mut options = profiler.ncu.clone().unwrap_or_default();
-    options.kernel_names.extend_from_slice(kernels);
-    (PreparationWord::Ncu, NCU_OPTIONS_ANNOTATION, json!(options).to_string())
 }
 
 /// What is prepared unless the template says otherwise: what the session asks for, and the default.
@@ -154,14 +166,18 @@ pub fn unprepared(session: &ProfilingSession, pod: &Pod) -> Option<(String, bool
     }
     if let Some(why) = pod::unprepared(pod) {
         let message = format!(
-            "the pod of spec.target.podTemplate cannot be prepared: {}",
+            "the pod of {} cannot be prepared: {}",
+            field(session),
             why.replace('\n', "; ")
         );
         return Some((message, false));
     }
     pod::prepared_containers(pod).next().is_none().then(|| {
-        let message = "the pod of spec.target.podTemplate would not be prepared: Flopwatch's admission did not answer, or does not look at this namespace";
-        (message.to_owned(), true)
+        let message = format!(
+            "the pod of {} would not be prepared: Flopwatch's admission did not answer, or does not look at this namespace",
+            field(session)
+        );
+        (message, true)
     })
 }
 
@@ -195,10 +211,10 @@ pub async fn make(session: &ProfilingSession, pod: &DynamicObject, context: &Con
                 let existing = find(session, context).await?;
                 return existing.map(Attempt::Made).ok_or(error);
             }
-            Err(error) => return refusal(error, &namespace, context).await,
+            Err(error) => return refusal(error, session, context).await,
         };
         let Some(made) = typed(answer) else {
-            let message = "spec.target.podTemplate is no pod that this version can read".to_owned();
+            let message = format!("the pod of {} is none that this version can read", field(session));
             let reason = SessionReason::PodRefused;
             return Ok(Attempt::Refused { reason, message });
         };
@@ -227,11 +243,12 @@ pub async fn make(session: &ProfilingSession, pod: &DynamicObject, context: &Con
 }
 
 /// What the API server's refusal means for the session: a quota may have room later, a malformed pod stays malformed.
-async fn refusal(error: CallError, namespace: &str, context: &Context) -> Result<Attempt, CallError> {
+async fn refusal(error: CallError, session: &ProfilingSession, context: &Context) -> Result<Attempt, CallError> {
     let Some((code, message)) = error.refusal() else {
         return Err(error);
     };
-    let message = format!("the pod of spec.target.podTemplate is refused: {message}");
+    let namespace = &session.namespace().unwrap_or_default();
+    let message = format!("the pod of {} is refused: {message}", field(session));
     let reason = SessionReason::PodRefused;
     match code {
         400 | 422 => Ok(Attempt::Refused { reason, message }),
@@ -293,6 +310,20 @@ pub async fn find(session: &ProfilingSession, context: &Context) -> Result<Optio
     let named = ListParams::default().fields(&format!("metadata.name={}", name(session)));
     let found = bounded("reading the session's pod", api.list(&named)).await?;
     Ok(found.items.into_iter().next().map(Arc::new))
+}
+
+/// The pod that the session copies, as the API server has it now: with every field, those that this version does not know too.
+pub async fn original(
+    session: &ProfilingSession,
+    name: &str,
+    context: &Context,
+) -> Result<Option<DynamicObject>, CallError> {
+    let namespace = session.namespace().unwrap_or_default();
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(context.client.clone(), &namespace, &ApiResource::erase::<Pod>(&()));
+    let named = ListParams::default().fields(&format!("metadata.name={name}"));
+    let found = bounded("reading the pod to copy", api.list(&named)).await?;
+    Ok(found.items.into_iter().next())
 }
 
 /// The pods that sessions of a namespace made, as the API server has them now.
@@ -409,9 +440,11 @@ mod tests {
 
     #[test]
     fn m3_the_pod_says_for_whom_it_was_made_and_its_template_cannot_say_otherwise() {
-        let lie = json!({"metadata": {"annotations": {REQUESTED_BY_ANNOTATION: "root"}}});
+        let lie =
+            json!({"metadata": {"annotations": {REQUESTED_BY_ANNOTATION: "root", REPLICA_OF_ANNOTATION: "other/uid"}}});
         let (mut session, pod) = made(&json!({"target": {"podTemplate": lie}}));
         assert_eq!(pod["metadata"]["annotations"].get(REQUESTED_BY_ANNOTATION), None);
+        assert_eq!(pod["metadata"]["annotations"].get(REPLICA_OF_ANNOTATION), None);
         session
             .annotations_mut()
             .insert(REQUESTED_BY_ANNOTATION.to_owned(), "ada".to_owned());
@@ -447,6 +480,15 @@ mod tests {
     fn a_pod_for_metrics_alone_is_not_prepared() {
         let (_, pod) = made(&json!({"profiler": {"type": "Metrics"}, "target": {"podTemplate": {"metadata": null}}}));
         assert_eq!(pod["metadata"]["labels"], json!({SESSION_LABEL: "s".repeat(52)}));
+    }
+
+    #[test]
+    fn a_pod_for_a_profiler_that_takes_variables_alone_starts_without_the_launcher() {
+        for (type_, word) in [("Kineto", "kineto"), ("Jax", "jax")] {
+            let (_, pod) = made(&json!({"profiler": {"type": type_}}));
+            assert_eq!(pod["metadata"]["labels"][PREPARE_LABEL], word);
+            assert!(pod["metadata"]["annotations"].get(HOLD_ANNOTATION).is_none());
+        }
     }
 
     #[test]

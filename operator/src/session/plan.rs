@@ -10,7 +10,7 @@ use flopwatch_api::capture::{Capture, CaptureSpec, PodReference, SessionReferenc
 use flopwatch_api::phase::Phase;
 use flopwatch_api::reason::{SessionCondition, SessionReason};
 use flopwatch_api::session::{
-    CaptureReference, MAX_CAPTURE_REFERENCES, ProfilingSession, ProfilingSessionStatus, StopMode,
+    CaptureReference, MAX_CAPTURE_REFERENCES, PodTemplate, ProfilingSession, ProfilingSessionStatus, StopMode,
 };
 use flopwatch_api::{CAPTURE_FINALIZER, REQUESTED_BY_ANNOTATION, SESSION_ID_LABEL, SESSION_LABEL};
 use jiff::Timestamp;
@@ -24,6 +24,7 @@ use sha2::{Digest as _, Sha256};
 use crate::session::budget::Budget;
 use crate::session::own_pod::{self, Attempt};
 use crate::session::quota::Quota;
+use crate::session::replica::ReplicaError;
 use crate::session::summary::{Summary, shorten};
 use crate::session::targets::{Selection, Target, left_out, not_prepared, select};
 
@@ -49,6 +50,8 @@ pub struct World<'a> {
     pub budget: Budget,
     /// What came of making the session's own pod in this pass.
     pub attempt: Option<&'a Attempt>,
+    /// The template of a copy, for a session that makes one; or why there is none. None where the copy is there, or none is made.
+    pub replica: Option<&'a Result<PodTemplate, ReplicaError>>,
     /// The kernels that another session found, for one that asks for them; or why there are none.
     pub top_kernels: Result<&'a [String], &'a str>,
     /// An id that no session of the cluster has.
@@ -120,7 +123,7 @@ pub fn plan(session: &ProfilingSession, world: &World<'_>) -> Plan {
             SessionReason::CapturesSuspended,
             "new captures are suspended in this cluster".to_owned(),
         )
-    } else if session.spec.target.pod_template.is_some() {
+    } else if session.spec.target.makes_pod() {
         step.take_own_pod()
     } else {
         step.choose()
@@ -282,6 +285,7 @@ impl Step<'_> {
             self.end(reason, message);
         }
         Plan {
+            remove_pod: self.replica().filter(|_| ended),
             merge: self.slowest().filter(|_| follows && !ended && self.has_seen_request()),
             stop: stop.unwrap_or_default(),
             decisive: ended,
@@ -335,7 +339,8 @@ impl Step<'_> {
 
     /// Ends. A pod of the session's own that did not run to its end goes: nobody will look at it.
     fn end_without_captures(mut self, found: SessionReason, reason: SessionReason, message: &str) -> Plan {
-        let remove_pod = self.own_pod().and_then(|pod| own_pod::unfinished(pod));
+        let unfinished = || self.own_pod().and_then(|pod| own_pod::unfinished(pod));
+        let remove_pod = self.replica().or_else(unfinished);
         self.set(
             SessionCondition::TargetsFound,
             ConditionStatus::False,
@@ -410,6 +415,8 @@ impl Step<'_> {
         let expired = kept >= retention;
         let again = (!expired).then(|| (retention.saturating_sub(kept) + Duration::from_secs(1)).min(LONGEST_WAIT));
         Plan {
+            // The pass that ended the session may have been cut off before it deleted the copy.
+            remove_pod: self.replica(),
             status: self.status,
             expired,
             again,
@@ -451,7 +458,7 @@ impl Step<'_> {
                 container_name: target.container.clone(),
                 profiler: spec.profiler.clone(),
                 start: spec.start,
-                ends_with_program: spec.target.pod_template.is_some(),
+                ends_with_program: spec.target.makes_pod(),
                 duration_seconds: spec.duration_seconds,
                 require: spec.require.clone(),
                 start_deadline_seconds: spec.start_deadline_seconds,

@@ -33,7 +33,7 @@ impl Quota {
             other.metadata.namespace == session.metadata.namespace
                 && other.metadata.uid != session.metadata.uid
                 && other.metadata.deletion_timestamp.is_none()
-                && other.spec.target.pod_template.is_some()
+                && other.spec.target.makes_pod()
                 && is_choosing(other)
         });
         let promised = others.iter().map(|other| promised(other, captures, pods));

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use flopwatch_api::capture::Capture;
+use flopwatch_api::preparation::REPLICA_OF_ANNOTATION;
 use flopwatch_api::reason::{SessionCondition, SessionReason};
-use flopwatch_api::session::{ProfilingSession, ProfilingSessionStatus, StopMode};
+use flopwatch_api::session::{PodTemplate, ProfilingSession, ProfilingSessionStatus, StopMode};
 use flopwatch_api::{OPERATOR_FIELD_MANAGER, SESSION_ID_LABEL, SESSION_LABEL};
 use jiff::Timestamp;
 use k8s_controller::events::{Event, EventType};
@@ -17,9 +18,10 @@ use kube::{Resource as _, ResourceExt as _};
 use crate::controller::context::Context;
 use crate::controller::turns;
 use crate::deadline::{CallError, bounded};
-use crate::session::own_pod;
+use crate::session::own_pod::{self, Attempt};
 use crate::session::plan::{Plan, World, is_choosing, plan};
 use crate::session::quota::Quota;
+use crate::session::replica::{self, ReplicaError};
 use crate::session::top_kernels;
 
 /// One pass over a session.
@@ -38,11 +40,16 @@ async fn pass(session: &ProfilingSession, context: &Context) -> Result<Action, C
         .pods
         .state_filter(|pod| pod.metadata.namespace.as_deref() == Some(&namespace));
     let mut pods = candidates(session, &around);
-    let makes_pod = session.spec.target.pod_template.is_some();
+    let makes_pod = session.spec.target.makes_pod();
     if pods.is_empty() && makes_pod && is_choosing(session) {
         // Whether there is one decides whether one is made: the cache may lag behind that.
         pods.extend(own_pod::find(session, context).await?);
     }
+    let replica = if pods.is_empty() && is_choosing(session) {
+        replica(session, context).await?
+    } else {
+        None
+    };
     let all = context
         .stores
         .captures
@@ -60,6 +67,7 @@ async fn pass(session: &ProfilingSession, context: &Context) -> Result<Action, C
         // Nothing is made of what is planned here.
         budget: context.pace.whole(),
         attempt: None,
+        replica: replica.as_ref(),
         top_kernels: top_kernels.as_deref().map_err(String::as_str),
         fresh_id: &fresh_id,
     };
@@ -108,11 +116,27 @@ async fn pass(session: &ProfilingSession, context: &Context) -> Result<Action, C
         return carry_out(&fresh, step, context).await;
     };
     let attempt = own_pod::make(&fresh, pod, context).await?;
+    if let Attempt::Made(made) = &attempt {
+        tell_original(&fresh, made, context).await;
+    }
     let world = World {
         attempt: Some(&attempt),
         ..world
     };
     carry_out(&fresh, paced(&fresh, world, context), context).await
+}
+
+/// The template of the copy that a session makes; None for one that makes none.
+async fn replica(
+    session: &ProfilingSession,
+    context: &Context,
+) -> Result<Option<Result<PodTemplate, ReplicaError>>, CallError> {
+    let Some(name) = &session.spec.target.replica_of else {
+        return Ok(None);
+    };
+    let original = own_pod::original(session, name, context).await?;
+    let namespace = session.namespace().unwrap_or_default();
+    Ok(Some(replica::of(name, &namespace, original.as_ref())))
 }
 
 /// The kernels of another session of the namespace, whose captures are all here.
@@ -143,7 +167,7 @@ fn paced(session: &ProfilingSession, world: World<'_>, context: &Context) -> Pla
 /// Pods that the session can mean: by name one, otherwise the namespace's.
 fn candidates(session: &ProfilingSession, pods: &[Arc<Pod>]) -> Vec<Arc<Pod>> {
     let target = &session.spec.target;
-    let own = target.pod_template.as_ref().map(|_| own_pod::name(session));
+    let own = target.makes_pod().then(|| own_pod::name(session));
     let name = target.pod_name.as_deref().or(own.as_deref());
     pods.iter()
         .filter(|pod| name.is_none_or(|name| pod.metadata.name.as_deref() == Some(name)))
@@ -386,16 +410,45 @@ async fn tell_pod(session: &ProfilingSession, capture: &Capture, context: &Conte
             ..capture.object_ref(&())
         }),
     };
-    let key = ObjectRef::<Pod>::new(&capture.spec.pod_ref.name).within(&namespace);
-    let Some(pod) = context
-        .stores
-        .pods
-        .get(&key)
-        .filter(|pod| pod.metadata.uid.as_deref() == Some(&capture.spec.pod_ref.uid))
-    else {
+    let pod = &capture.spec.pod_ref;
+    publish_on(&namespace, &pod.name, &pod.uid, &event, context).await;
+}
+
+/// Says on the pod that a session copies that there is a copy of it, and for whom.
+async fn tell_original(session: &ProfilingSession, copy: &Pod, context: &Context) {
+    let copies = session.spec.target.replica_of.is_some();
+    let of = copy.annotations().get(REPLICA_OF_ANNOTATION).filter(|_| copies);
+    let Some((name, uid)) = of.and_then(|of| of.split_once('/')) else {
         return;
     };
-    if let Err(error) = context.events.publish(pod.as_ref(), &event).await {
+    let namespace = session.namespace().unwrap_or_default();
+    let by = session.annotations().get(flopwatch_api::REQUESTED_BY_ANNOTATION);
+    let event = Event {
+        type_: EventType::Normal,
+        reason: "ReplicaCreated".to_owned(),
+        action: "Profile".to_owned(),
+        note: Some(format!(
+            "pod {} is a copy of this one to profile, requested by {} through session {}",
+            copy.name_any(),
+            by.map_or("an unknown user", String::as_str),
+            session.name_any()
+        )),
+        related: Some(ObjectReference {
+            resource_version: None,
+            ..copy.object_ref(&())
+        }),
+    };
+    publish_on(&namespace, name, uid, &event, context).await;
+}
+
+/// Publishes an event on a pod, where that very pod is still there.
+async fn publish_on(namespace: &str, name: &str, uid: &str, event: &Event, context: &Context) {
+    let key = ObjectRef::<Pod>::new(name).within(namespace);
+    let found = context.stores.pods.get(&key);
+    let Some(pod) = found.filter(|pod| pod.metadata.uid.as_deref() == Some(uid)) else {
+        return;
+    };
+    if let Err(error) = context.events.publish(pod.as_ref(), event).await {
         context.metrics.events_failed.inc();
         tracing::warn!(pod = pod.name_any(), %error, "cannot publish an event");
     }

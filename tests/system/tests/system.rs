@@ -32,6 +32,8 @@ mod prepared;
 mod readme;
 #[path = "system/refusals.rs"]
 mod refusals;
+#[path = "system/replica.rs"]
+mod replica;
 #[path = "system/restart.rs"]
 mod restart;
 #[path = "system/storage.rs"]

@@ -9,8 +9,8 @@ use crate::failure::Failure;
 use crate::profilers::facts::{Facts, Preparation, closed, open};
 
 /// What opens it.
-const REMEDY: &str =
-    "Give the session spec.target.podTemplate: it makes a pod of its own, whose program Nsight Compute starts.";
+const REMEDY: &str = "Give the session spec.target.replicaOf in place of podName (kubectl flopwatch profile --replica): it makes a copy of the pod, whose \
+     program Nsight Compute starts. Or spec.target.podTemplate, with a pod of its own.";
 
 /// Decides. `can_pause`: DCGM can be made to let go of the counters.
 pub(super) fn decide(facts: &Facts, can_pause: bool) -> Capability {
@@ -59,7 +59,7 @@ mod tests {
         ] {
             let capability = decided(preparation);
             assert_eq!(capability.reason, "NotPrepared", "{preparation:?}");
-            assert!(capability.remedy.contains("podTemplate"), "{capability:?}");
+            assert!(capability.remedy.contains("spec.target.replicaOf"), "{capability:?}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Sessions that make their own pod.
+//! Sessions that make their own pod: of a template, or as a copy of another.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::session::targets::{Selection, choose_among};
 impl Step<'_> {
     /// The session's own pod, if it has made one and it is seen.
     pub(super) fn own_pod(&self) -> Option<&Arc<Pod>> {
-        self.session.spec.target.pod_template.as_ref()?;
+        self.session.spec.target.own_pod_field()?;
         let made = match self.world.attempt {
             Some(Attempt::Made(pod)) => Some(pod),
             _ => None,
@@ -25,6 +25,13 @@ impl Step<'_> {
         let name = own_pod::name(self.session);
         let seen = self.world.pods.iter().find(|pod| pod.name_any() == name);
         made.or(seen).filter(|pod| own_pod::is_own(self.session, pod))
+    }
+
+    /// Name and UID of the session's copy of a pod, which goes when the session has ended; None where it goes already.
+    pub(super) fn replica(&self) -> Option<(String, String)> {
+        self.session.spec.target.replica_of.as_ref()?;
+        let copy = self.own_pod().filter(|pod| pod.metadata.deletion_timestamp.is_none())?;
+        Some((copy.name_any(), copy.uid()?))
     }
 
     /// Makes the session's pod, waits for it, and makes captures of its containers.
@@ -53,8 +60,16 @@ impl Step<'_> {
     }
 
     fn make_own_pod(self) -> Plan {
-        let Some(template) = &self.session.spec.target.pod_template else {
-            return self.choose();
+        let template = match (&self.session.spec.target.pod_template, self.world.replica) {
+            (Some(template), _) | (None, Some(Ok(template))) => template,
+            (None, Some(Err(why))) if why.may_help() => {
+                return self.wait(SessionReason::WaitingForTargets, why.to_string());
+            }
+            (None, Some(Err(why))) => {
+                let reason = SessionReason::PodRefused;
+                return self.end_without_captures(reason, SessionReason::Failed, &why.to_string());
+            }
+            (None, None) => return self.choose(),
         };
         let kernels = match self.world.top_kernels {
             Ok(kernels) => kernels,
@@ -105,7 +120,9 @@ impl Step<'_> {
             StartMode::Now => scheduled && pod::phase(pod) == "Running",
         };
         if !ready && kept.is_empty() {
-            let why = preparation_failure(pod).map_or_else(String::new, |failure| format!("; {}", failure.note()));
+            let failure = preparation_failure(pod).map(|failure| failure.note());
+            let why = failure.or_else(|| unscheduled(pod));
+            let why = why.map_or_else(String::new, |why| format!("; {why}"));
             let message = format!("pod {name} is not running (phase {}){why}", pod::phase(pod));
             return self.wait(SessionReason::WaitingForTargets, message);
         }
@@ -117,4 +134,12 @@ impl Step<'_> {
             }
         }
     }
+}
+
+/// What the scheduler says of a pod that it found no node for.
+fn unscheduled(pod: &Pod) -> Option<String> {
+    let conditions = pod.status.as_ref()?.conditions.iter().flatten();
+    let mut refused = conditions.filter(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
+    let said = refused.next()?.message.as_deref()?;
+    Some(format!("the scheduler says: {said}"))
 }

@@ -43,6 +43,7 @@ fn world<'a>(pods: &'a [Arc<Pod>], captures: &'a [Arc<Capture>]) -> World<'a> {
         quota: Quota::default(),
         budget: Budget::new(50, []),
         attempt: None,
+        replica: None,
         top_kernels: Ok(&[]),
         fresh_id: "00c0ffee",
     }

@@ -1,10 +1,11 @@
 //! Sessions that make their own pod.
 
 use flopwatch_api::preparation::{PREPARED_ANNOTATION, UNPREPARED_ANNOTATION};
-use flopwatch_api::session::StartMode;
+use flopwatch_api::session::{PodTemplate, StartMode};
 
 use super::*;
 use crate::session::own_pod;
+use crate::session::replica::ReplicaError;
 
 fn spec(start: &str) -> Value {
     json!({
@@ -184,4 +185,111 @@ fn a_pod_is_made_neither_while_captures_are_suspended_nor_while_the_namespace_is
         },
     );
     assert_eq!(step.create.len(), 1);
+}
+
+/// A session that copies a pod, and what its passes see beside its own pod.
+fn copying() -> (ProfilingSession, Result<PodTemplate, ReplicaError>) {
+    let session = begun(&json!({"target": {"podName": null, "replicaOf": "train"}, "profiler": {"type": "Ncu"}}));
+    let spec = json!({"containers": [{"name": "main", "image": "a"}]});
+    let template = PodTemplate {
+        metadata: None,
+        spec: spec.as_object().unwrap().clone(),
+    };
+    (session, Ok(template))
+}
+
+#[test]
+fn a_copy_is_made_of_the_pod_that_is_there_and_one_that_may_come_is_waited_for() {
+    let (session, template) = copying();
+    let with = |replica: &Result<PodTemplate, ReplicaError>| {
+        let replica = Some(replica);
+        plan(
+            &session,
+            &World {
+                replica,
+                ..world(&[], &[])
+            },
+        )
+    };
+    let made = with(&template).create_pod.unwrap();
+    assert_eq!(made.name_any(), own_pod::name(&session));
+    assert_eq!(made.labels()["flopwatch.dev/prepare"], "ncu");
+    let (name, namespace) = ("train".to_owned(), "team".to_owned());
+    let waits = with(&Err(ReplicaError::Absent { name, namespace }));
+    assert!(waits.create_pod.is_none() && waits.status.completion_time.is_none());
+    assert!(
+        condition(&waits.status, SessionCondition::TargetsFound)
+            .starts_with("False WaitingForTargets: there is no pod")
+    );
+    let refused = with(&Err(ReplicaError::Deleted("train".to_owned())));
+    assert!(refused.status.completion_time.is_some());
+    assert!(condition(&refused.status, SessionCondition::TargetsFound).starts_with("False PodRefused"));
+}
+
+#[test]
+fn a_copy_goes_with_the_end_of_its_session_whatever_that_was() {
+    let (mut session, _) = copying();
+    let pod = own(&session, "Running", Some("n1"), &prepared());
+    let pods = [Arc::clone(&pod)];
+    let copy = Some((own_pod::name(&session), "pod-uid".to_owned()));
+    let step = plan(&session, &world(&pods, &[]));
+    assert_eq!(
+        (step.create.len(), &step.remove_pod),
+        (1, &None),
+        "it is profiled first"
+    );
+    session.status = Some(step.status);
+    let captures: Vec<Arc<Capture>> = step.create.into_iter().map(Arc::new).collect();
+    let at_work = plan(&session, &world(&pods, &captures));
+    assert_eq!(at_work.remove_pod, None);
+    for (status, reason) in [
+        ("True", "Succeeded"),
+        ("False", "CollectionFailed"),
+        ("False", "Discarded"),
+    ] {
+        let ends = [ended(&captures[0], "Succeeded", status, reason)];
+        let over = plan(&session, &world(&pods, &ends));
+        assert_eq!(over.remove_pod, copy, "{reason}");
+        // The pass may have been cut off between the status and the deletion: the next one deletes.
+        let mut next = session.clone();
+        next.status = Some(over.status);
+        assert_eq!(plan(&next, &world(&pods, &ends)).remove_pod, copy, "{reason}");
+        assert_eq!(plan(&next, &world(&[], &ends)).remove_pod, None, "{reason}");
+    }
+    let lost = [ended(&captures[0], "Lost", "True", "NodeLost")];
+    assert_eq!(plan(&session, &world(&pods, &lost)).remove_pod, copy);
+}
+
+#[test]
+fn a_copy_that_ended_by_itself_goes_too_and_one_that_is_being_deleted_is_left_to_it() {
+    let (session, _) = copying();
+    let over = [own(&session, "Failed", Some("n1"), &prepared())];
+    let step = plan(&session, &world(&over, &[]));
+    assert!(condition(&step.status, SessionCondition::TargetsFound).starts_with("False PodEnded"));
+    assert_eq!(step.remove_pod, Some((own_pod::name(&session), "pod-uid".to_owned())));
+    let mut going = Pod::clone(&over[0]);
+    going.metadata.deletion_timestamp = Some(Time(NOW.parse().unwrap()));
+    assert_eq!(plan(&session, &world(&[Arc::new(going)], &[])).remove_pod, None);
+}
+
+#[test]
+fn a_template_of_a_session_stays_for_its_retention_and_is_not_deleted_at_its_end() {
+    let mut session = begun(&spec("Now"));
+    let pods = [own(&session, "Running", Some("n1"), &prepared())];
+    let step = plan(&session, &world(&pods, &[]));
+    session.status = Some(step.status);
+    let captures: Vec<Arc<Capture>> = step.create.into_iter().map(Arc::new).collect();
+    let ends = [ended(&captures[0], "Succeeded", "True", "Succeeded")];
+    assert_eq!(plan(&session, &world(&pods, &ends)).remove_pod, None);
+}
+
+#[test]
+fn a_pod_that_finds_no_node_says_what_the_scheduler_says() {
+    let session = begun(&spec("Now"));
+    let mut pod = Pod::clone(&own(&session, "Pending", None, &prepared()));
+    let said = json!({"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."});
+    pod.status.as_mut().unwrap().conditions = serde_json::from_value(json!([said])).unwrap();
+    let step = plan(&session, &world(&[Arc::new(pod)], &[]));
+    let found = condition(&step.status, SessionCondition::TargetsFound);
+    assert!(found.contains("the scheduler says: 0/2 nodes are available"), "{found}");
 }

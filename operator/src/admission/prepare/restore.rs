@@ -1,0 +1,114 @@
+//! A prepared pod's specification as it was before admission prepared it.
+
+use flopwatch_api::preparation::{
+    LAUNCHER, LAUNCHER_INIT_CONTAINER, RUN_VOLUME_PREFIX, TMP_VOLUME_PREFIX, TOOLS_INIT_CONTAINER, TOOLS_VOLUME,
+};
+use serde_json::{Map, Value};
+
+/// Takes out what [`prepare`](super::prepare) put in: init containers, volumes, mounts, and the launcher before each
+/// command. What it looked up of an image's entrypoint stays, and so do variables: the program runs the same with them. A pod
+/// without its init containers was never prepared, and stays as it is.
+pub fn restore(spec: &mut Map<String, Value>) {
+    let init = spec.get("initContainers").and_then(Value::as_array);
+    let names: Vec<&str> = init
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object)
+        .map(name)
+        .collect();
+    if !names.contains(&LAUNCHER_INIT_CONTAINER) || !names.contains(&TOOLS_INIT_CONTAINER) {
+        return;
+    }
+    retain(spec, "initContainers", |container| {
+        !matches!(name(container), LAUNCHER_INIT_CONTAINER | TOOLS_INIT_CONTAINER)
+    });
+    retain(spec, "volumes", |volume| !is_ours(name(volume)));
+    let containers = spec.get_mut("containers").and_then(Value::as_array_mut);
+    for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
+        retain(container, "volumeMounts", |mount| !is_ours(name(mount)));
+        if let Some(command) = container.get_mut("command").and_then(Value::as_array_mut)
+            && command.first().and_then(Value::as_str) == Some(LAUNCHER)
+            && let Some(end) = command.iter().position(|word| word.as_str() == Some("--"))
+        {
+            command.drain(..=end);
+        }
+    }
+}
+
+/// Keeps the items of a list that `stays` says, and the list where any is left.
+pub fn retain(of: &mut Map<String, Value>, key: &str, stays: impl Fn(&Map<String, Value>) -> bool) {
+    let Some(items) = of.get_mut(key).and_then(Value::as_array_mut) else {
+        return;
+    };
+    items.retain(|item| item.as_object().is_none_or(&stays));
+    if items.is_empty() {
+        of.remove(key);
+    }
+}
+
+fn name(of: &Map<String, Value>) -> &str {
+    of.get("name").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn is_ours(volume: &str) -> bool {
+    let numbered = |prefix: &str| {
+        let number = volume.strip_prefix(prefix).unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+    };
+    volume == TOOLS_VOLUME || numbered(RUN_VOLUME_PREFIX) || numbered(TMP_VOLUME_PREFIX)
+}
+
+#[cfg(test)]
+mod tests {
+    use flopwatch_api::preparation::PREPARE_LABEL;
+    use k8s_openapi::api::core::v1::Pod;
+    use serde_json::json;
+
+    use super::*;
+    use crate::admission::prepare::tests::options;
+    use crate::admission::prepare::{Entrypoints, prepare};
+
+    fn restored(mut pod: Value) -> Value {
+        let spec = pod["spec"].as_object_mut().unwrap();
+        restore(spec);
+        pod["spec"].take()
+    }
+
+    #[test]
+    fn a_pod_that_was_prepared_is_restored_to_what_it_was() {
+        let bare = json!({"containers": [
+            {"name": "main", "image": "a", "command": ["python", "--", "train.py"], "args": ["--fast"]},
+            {"name": "side", "image": "b", "command": ["sleep", "9"], "securityContext": {"readOnlyRootFilesystem": true}}
+        ]});
+        let own = json!({
+            "volumes": [{"name": "flopwatch-run-mine", "emptyDir": {}}],
+            "initContainers": [{"name": "fetch", "image": "c", "command": ["fetch"]}],
+            "containers": [{
+                "name": "main", "image": "a", "command": ["run"],
+                "volumeMounts": [{"name": "flopwatch-run-mine", "mountPath": "/data"}]
+            }]
+        });
+        for spec in [bare, own] {
+            let pod = json!({"metadata": {"name": "p", "labels": {PREPARE_LABEL: "nsys"}}, "spec": spec});
+            let typed: Pod = serde_json::from_value(pod.clone()).unwrap();
+            let preparation = prepare(&typed, &options(), &Entrypoints::new());
+            let mut prepared = pod.clone();
+            json_patch::patch(&mut prepared, &preparation.operations).unwrap();
+            assert_ne!(prepared["spec"], pod["spec"]);
+            assert_eq!(restored(prepared), pod["spec"]);
+        }
+    }
+
+    #[test]
+    fn a_pod_that_was_never_prepared_stays_as_it_is() {
+        let ours = json!(["/flopwatch/tools/launcher", "run", "--", "a"]);
+        let pod = json!({"spec": {
+            "containers": [{"name": "main", "command": ours}], "volumes": [{"name": "flopwatch-tools", "emptyDir": {}}]
+        }});
+        assert_eq!(restored(pod.clone()), pod["spec"]);
+        assert_eq!(
+            restored(json!({"spec": {"containers": "none"}})),
+            json!({"containers": "none"})
+        );
+    }
+}
