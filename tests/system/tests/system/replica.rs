@@ -67,12 +67,7 @@ async fn a_copy_of_a_pod_behind_a_service_is_profiled_and_the_pod_itself_serves_
     let namespace = cluster.namespace("replica").await?;
     namespace.allow_pod_templates().await?;
     let before = serving(&namespace).await?;
-    let asked = |more: serde_json::Value| {
-        let mut spec =
-            json!({ "target": { "replicaOf": "trainer" }, "durationSeconds": 2, "profiler": { "type": "Nsys" } });
-        json_patch::merge(&mut spec, &more);
-        spec
-    };
+    let asked = |seconds: u32| json!({ "target": { "replicaOf": "trainer" }, "durationSeconds": seconds, "profiler": { "type": "Nsys" } });
 
     namespace.create_session("copied", asked(2)).await?;
     let made = copy(&namespace, "copied").await?;
