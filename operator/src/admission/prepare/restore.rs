@@ -81,11 +81,11 @@ mod tests {
             {"name": "side", "image": "b", "command": ["sleep", "9"], "securityContext": {"readOnlyRootFilesystem": true}}
         ]});
         let own = json!({
-            "volumes": [{"name": "flopwatch-run-mine", "emptyDir": {}}],
+            "volumes": [{"name": "data", "emptyDir": {}}],
             "initContainers": [{"name": "fetch", "image": "c", "command": ["fetch"]}],
             "containers": [{
                 "name": "main", "image": "a", "command": ["run"],
-                "volumeMounts": [{"name": "flopwatch-run-mine", "mountPath": "/data"}]
+                "volumeMounts": [{"name": "data", "mountPath": "/data"}]
             }]
         });
         for spec in [bare, own] {
