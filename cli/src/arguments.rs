@@ -167,7 +167,7 @@ pub struct ProfileArguments {
     #[arg(long, value_name = "FILE")]
     pub template: Option<PathBuf>,
     /// Profile a copy of the pod, made for it, run once and deleted afterwards: the pod itself is not touched
-    #[arg(long, requires = "pod")]
+    #[arg(long, requires = "pod", conflicts_with = "template")]
     pub replica: bool,
     /// When the window opens; default: now, and before the program of a template or a copy begins
     #[arg(long, value_enum, value_name = "WHEN")]

@@ -13,8 +13,13 @@ use crate::process::{ProcessError, ProcessId, Procfs};
 
 /// Longest wait for a datagram: after that the endpoint looks whether it is still wanted.
 const TICK: Duration = Duration::from_millis(100);
-/// Datagrams that an endpoint reads in a second. A process asks every 5 s, so that a thousand of them take less.
-const A_SECOND: u32 = 500;
+/// Datagrams that an endpoint reads in a slice of time, 500 in a second: a process asks every 5 s, so that a thousand of them take less.
+/// The kernel queues ten, so that nobody's waits for more than a few slices, whatever others send.
+const A_SLICE: u32 = 10;
+const SLICE: Duration = Duration::from_millis(20);
+/// A process waits 90 ms for an answer. One that comes later stays in its queue, where it takes the next answer for it, and from then on
+/// always the one before: it is never told again what is asked for now. What has waited for so long is therefore not answered.
+const LATE: Duration = Duration::from_millis(60);
 
 /// The processes that an endpoint answers for one capture.
 pub trait Audience: Send + Sync {
@@ -34,7 +39,9 @@ pub struct Counts {
     pub malformed: u64,
     /// Those of processes of no capture.
     pub foreign: u64,
-    /// Seconds in which no more were read.
+    /// Those that nobody would have waited for any more.
+    pub late: u64,
+    /// Slices of time in which no more were read.
     pub throttled: u64,
 }
 
@@ -43,6 +50,7 @@ struct Tally {
     answered: AtomicU64,
     malformed: AtomicU64,
     foreign: AtomicU64,
+    late: AtomicU64,
     throttled: AtomicU64,
 }
 
@@ -53,6 +61,7 @@ impl Tally {
             answered: of(&self.answered),
             malformed: of(&self.malformed),
             foreign: of(&self.foreign),
+            late: of(&self.late),
             throttled: of(&self.throttled),
         }
     }
@@ -237,18 +246,15 @@ impl Drop for Endpoint {
 }
 
 fn serve(socket: &Socket, shared: &Shared, procfs: &Procfs) {
-    let mut second = Instant::now();
+    let mut slice = Instant::now();
     let mut read = 0;
     while shared.goes_on() {
-        if second.elapsed() >= Duration::from_secs(1) {
-            (second, read) = (Instant::now(), 0);
+        if slice.elapsed() >= SLICE {
+            (slice, read) = (Instant::now(), 0);
         }
-        if read == A_SECOND {
+        if read >= A_SLICE {
             shared.tally.throttled.fetch_add(1, Ordering::Relaxed);
-        }
-        if read >= A_SECOND {
-            read += 1;
-            rest();
+            rest(SLICE.saturating_sub(slice.elapsed()));
             continue;
         }
         match socket.receive(TICK) {
@@ -265,10 +271,10 @@ fn serve(socket: &Socket, shared: &Shared, procfs: &Procfs) {
     }
 }
 
-/// Lets the rest of a second pass; the kernel holds up whoever sends more.
+/// Lets the rest of a slice pass; the kernel holds up whoever sends more.
 #[expect(clippy::disallowed_methods, reason = "the thread is the endpoint's own")]
-fn rest() {
-    std::thread::sleep(TICK);
+fn rest(left: Duration) {
+    std::thread::sleep(left);
 }
 
 fn take(socket: &Socket, shared: &Shared, procfs: &Procfs, datagram: &Datagram) {
@@ -289,6 +295,9 @@ fn take(socket: &Socket, shared: &Shared, procfs: &Procfs, datagram: &Datagram) 
     let (Some(sender), Some(audience), Some(from)) = (sender, audience, &datagram.from) else {
         return count(&shared.tally.foreign);
     };
+    if datagram.waited > LATE {
+        return count(&shared.tally.late);
+    }
     let answer = match message {
         Message::Registration => message::registered(),
         Message::Request { activities } => {

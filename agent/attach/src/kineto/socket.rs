@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nix::cmsg_space;
 use nix::errno::Errno;
@@ -11,6 +11,7 @@ use nix::sys::socket::{
     AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, SockaddrLike, UnixAddr, UnixCredentials, bind,
     recvmsg, sendto, setsockopt, socket, sockopt,
 };
+use nix::sys::time::TimeSpec;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
 
@@ -54,6 +55,8 @@ pub(super) struct Datagram {
     pub(super) sender: Option<i32>,
     /// Where an answer goes; None where the sender has no name.
     pub(super) from: Option<UnixAddr>,
+    /// How long it had waited to be read, by the kernel's time of its arrival.
+    pub(super) waited: Duration,
 }
 
 /// A socket that has the name in a network namespace.
@@ -85,8 +88,8 @@ impl Socket {
             other => other?,
         };
         let mut bytes = vec![0; LONGEST];
-        // Room for the credentials alone: descriptors that a sender passes are closed by the kernel.
-        let mut control = cmsg_space!(UnixCredentials);
+        // Room for the credentials and the time of arrival alone: descriptors that a sender passes are closed by the kernel.
+        let mut control = cmsg_space!(UnixCredentials, TimeSpec);
         let mut parts = [IoSliceMut::new(&mut bytes)];
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
         let received = match recvmsg::<UnixAddr>(self.0.as_raw_fd(), &mut parts, Some(&mut control), flags) {
@@ -94,10 +97,16 @@ impl Socket {
             other => other?,
         };
         let cut = received.flags.intersects(MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC);
-        let sender = received.cmsgs()?.find_map(|message| match message {
-            ControlMessageOwned::ScmCredentials(of) => Some(of.pid()),
-            _ => None,
-        });
+        let (mut sender, mut arrived) = (None, None);
+        for message in received.cmsgs()? {
+            match message {
+                ControlMessageOwned::ScmCredentials(of) => sender = Some(of.pid()),
+                ControlMessageOwned::ScmTimestampns(at) => arrived = Some(UNIX_EPOCH + Duration::from(at)),
+                _ => {}
+            }
+        }
+        // A clock that was set back meanwhile says nothing.
+        let waited = arrived.and_then(|at| SystemTime::now().duration_since(at).ok());
         // By its length alone: nix panics at the name of a sender that has none.
         let from = received.address.filter(|from| from.len() > NAMELESS);
         let length = received.bytes;
@@ -106,6 +115,7 @@ impl Socket {
             bytes: (!cut).then_some(bytes),
             sender: sender.filter(|pid| *pid > 0),
             from,
+            waited: waited.unwrap_or_default(),
         }))
     }
 
@@ -123,6 +133,8 @@ fn open() -> Result<Socket, EndpointError> {
         .map_err(|error| io("make the socket")(error.into()))?;
     // Before it has its name: no datagram comes without the kernel's word on its sender.
     setsockopt(&fd, sockopt::PassCred, &true).map_err(|error| io("ask for senders' credentials")(error.into()))?;
+    setsockopt(&fd, sockopt::ReceiveTimestampns, &true)
+        .map_err(|error| io("ask for times of arrival")(error.into()))?;
     let name = UnixAddr::new_abstract(NAME).map_err(|error| io("name the socket")(error.into()))?;
     match bind(fd.as_raw_fd(), &name) {
         Ok(()) => Ok(Socket(fd)),

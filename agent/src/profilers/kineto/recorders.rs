@@ -72,7 +72,7 @@ impl Audience for Recorders {
     fn configuration(&self, process: ProcessId) -> Option<String> {
         let owner = self.containers.procfs().owner(process).ok()?;
         let mut told = self.told();
-        // Who asks again did not take the answer: it gives up on one within 90 ms, and while it has one it asks for no more.
+        // Who asks again may not have taken the answer. The library keeps one request and passes over another until its window.
         let again = told.processes.contains_key(&process);
         let full = !again && told.processes.len() >= MOST;
         if full || Instant::now() >= self.latest {
