@@ -39,6 +39,8 @@ pub struct Counts {
     pub malformed: u64,
     /// Those of processes of no capture.
     pub foreign: u64,
+    /// Those of processes that are told nothing.
+    pub idle: u64,
     /// Those that nobody would have waited for any more.
     pub late: u64,
     /// Slices of time in which no more were read.
@@ -50,6 +52,7 @@ struct Tally {
     answered: AtomicU64,
     malformed: AtomicU64,
     foreign: AtomicU64,
+    idle: AtomicU64,
     late: AtomicU64,
     throttled: AtomicU64,
 }
@@ -61,6 +64,7 @@ impl Tally {
             answered: of(&self.answered),
             malformed: of(&self.malformed),
             foreign: of(&self.foreign),
+            idle: of(&self.idle),
             late: of(&self.late),
             throttled: of(&self.throttled),
         }
@@ -299,11 +303,16 @@ fn take(socket: &Socket, shared: &Shared, procfs: &Procfs, datagram: &Datagram) 
         return count(&shared.tally.late);
     }
     let answer = match message {
-        Message::Registration => message::registered(),
+        Message::Registration => Some(message::registered()),
+        // A process that records asks for nothing, and reads no answer: it would take it for that of its next request. Nor does one wait
+        // for long that is told nothing.
         Message::Request { activities } => {
             let configuration = activities.then(|| audience.configuration(sender)).flatten();
-            message::configured(&configuration.unwrap_or_default())
+            configuration.map(|configuration| message::configured(&configuration))
         }
+    };
+    let Some(answer) = answer else {
+        return count(&shared.tally.idle);
     };
     // Before the process hears of it: whoever counts then counts this one too.
     count(&shared.tally.answered);

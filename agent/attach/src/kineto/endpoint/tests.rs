@@ -285,3 +285,16 @@ fn a_request_that_nobody_waits_for_any_more_is_not_answered_so_that_no_answer_is
     assert_eq!((membership.counts().late, membership.counts().answered), (1, 1));
     assert_eq!(second.ask().as_deref(), Some("now"), "asked again, it is told");
 }
+
+#[test]
+fn a_process_that_asks_for_nothing_is_sent_nothing_so_that_its_next_answer_is_its_own() {
+    let (pod, endpoints) = (Pod::new(), Endpoints::default());
+    let membership = join(&endpoints, &pod, Told(own(), "record"), LONG).unwrap();
+    let client = pod.client("client");
+    let mut nothing = request(&[1]);
+    nothing[40] = 0;
+    assert!(client.sends(&nothing));
+    assert_eq!(client.answer(), None);
+    assert_eq!((membership.counts().idle, membership.counts().answered), (1, 0));
+    assert!(client.ask().unwrap().starts_with("record "));
+}
