@@ -14,7 +14,7 @@ use crate::{clock, file};
 
 /// A process's recorder.
 pub(crate) struct Recorder {
-    /// The file.
+    /// The ring, mapped from its file.
     pub(crate) memory: Memory,
     /// Which process this is.
     pub(crate) epoch: Epoch,
