@@ -17,8 +17,8 @@ const TICK: Duration = Duration::from_millis(100);
 /// The kernel queues ten, so that nobody's waits for more than a few slices, whatever others send.
 const A_SLICE: u32 = 10;
 const SLICE: Duration = Duration::from_millis(20);
-/// A process waits 90 ms for an answer. One that comes later stays in its queue, where it takes the next answer for it, and from then on
-/// always the one before: it is never told again what is asked for now. What has waited for so long is therefore not answered.
+/// A process waits 90 ms for an answer. One that comes later stays in its socket and is read as the answer to its next request, and so on:
+/// from then on it is told what was asked for before. A request that has waited for so long is therefore not answered.
 const LATE: Duration = Duration::from_millis(60);
 
 /// The processes that an endpoint answers for one capture.
