@@ -108,6 +108,21 @@ fn a_program_is_recorded_twice_in_a_row_and_keeps_its_pace() {
 }
 
 #[test]
+fn a_request_that_the_library_counts_as_failed_leaves_no_answer_for_the_next_capture() {
+    let Some(python) = torch() else { return };
+    let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
+    // It tries for 10.23 s, each time after twice the pause: the last one, from 5.1 s on, ends in a try that it counts as failed.
+    pod.says("sync_send fail");
+    std::thread::sleep(Duration::from_secs(7));
+    for round in ["first", "second"] {
+        let folder = tempfile::tempdir().unwrap();
+        let site = pod.site(round, folder.path(), 1);
+        capture(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+        assert!(events(&held(folder.path()), Category::CpuOp) > 50, "{round}");
+    }
+}
+
+#[test]
 fn eight_processes_become_one_timeline() {
     let Some(python) = torch() else { return };
     let (kineto, pod) = (Kineto::default(), Pod::start(&python, 8, "plain"));

@@ -1,6 +1,6 @@
 //! PyTorch in namespaces of its own, as a pod has them, and the double that shows it as a container.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -49,15 +49,12 @@ impl Pod {
             .env("KINETO_USE_DAEMON", "1")
             .env("TMPDIR", temporary.path())
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let lines: Arc<Mutex<Vec<String>>> = Arc::default();
-        let (out, said) = (unshare.stdout.take().unwrap(), Arc::clone(&lines));
-        std::thread::spawn(move || {
-            for line in BufReader::new(out).lines().map_while(Result::ok) {
-                said.lock().unwrap().push(line);
-            }
-        });
+        collect(unshare.stdout.take().unwrap(), &lines);
+        collect(unshare.stderr.take().unwrap(), &lines);
         let until = Instant::now() + LONG;
         while count(&lines, "ready") < processes {
             assert!(
@@ -107,6 +104,16 @@ impl Pod {
         figures.fold(0.0, f64::max)
     }
 
+    /// Waits until it or its library says a line with that in it, from now on.
+    pub(crate) fn says(&self, words: &str) {
+        self.lines.lock().unwrap().clear();
+        let until = Instant::now() + LONG;
+        while !self.lines.lock().unwrap().iter().any(|line| line.contains(words)) {
+            assert!(Instant::now() < until, "it never said {words}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// What lies in its folder for temporary files.
     pub(crate) fn left(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.temporary.path()).unwrap();
@@ -131,6 +138,15 @@ impl Drop for Pod {
         self.unshare.kill().ok();
         self.unshare.wait().ok();
     }
+}
+
+fn collect(from: impl Read + Send + 'static, lines: &Arc<Mutex<Vec<String>>>) {
+    let lines = Arc::clone(lines);
+    std::thread::spawn(move || {
+        for line in BufReader::new(from).lines().map_while(Result::ok) {
+            lines.lock().unwrap().push(line);
+        }
+    });
 }
 
 fn count(lines: &Mutex<Vec<String>>, word: &str) -> usize {

@@ -299,11 +299,14 @@ fn take(socket: &Socket, shared: &Shared, procfs: &Procfs, datagram: &Datagram) 
     let (Some(sender), Some(audience), Some(from)) = (sender, audience, &datagram.from) else {
         return count(&shared.tally.foreign);
     };
+    let read = Instant::now();
     if datagram.waited > LATE {
         return count(&shared.tally.late);
     }
     let answer = match message {
-        Message::Registration => Some(message::registered()),
+        // Nothing depends on its answer: the library asks as well where nobody was there to register with. An answer that it does not
+        // wait for would be taken for that of its first request.
+        Message::Registration => None,
         // A process that records asks for nothing, and reads no answer: it would take it for that of its next request. Nor does one wait
         // for long that is told nothing.
         Message::Request { activities } => {
@@ -314,6 +317,9 @@ fn take(socket: &Socket, shared: &Shared, procfs: &Procfs, datagram: &Datagram) 
     let Some(answer) = answer else {
         return count(&shared.tally.idle);
     };
+    if datagram.waited.saturating_add(read.elapsed()) > LATE {
+        return count(&shared.tally.late);
+    }
     // Before the process hears of it: whoever counts then counts this one too.
     count(&shared.tally.answered);
     if let Err(error) = socket.answer(from, &answer) {

@@ -56,22 +56,13 @@ fn number(body: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.try_into().ok()?))
 }
 
-/// The answer to a registration: how many processes use the GPU, of which the client makes nothing.
-pub(super) fn registered() -> Vec<u8> {
-    answer(b"ctxt", &1_i32.to_le_bytes())
-}
-
-/// The answer to a request: a configuration, empty where there is nothing to do.
+/// The answer to a request: a configuration.
 pub(super) fn configured(configuration: &str) -> Vec<u8> {
-    answer(b"req", configuration.as_bytes())
-}
-
-fn answer(kind: &[u8], body: &[u8]) -> Vec<u8> {
-    let size = u64::try_from(body.len()).unwrap_or(u64::MAX);
+    let size = u64::try_from(configuration.len()).unwrap_or(u64::MAX);
     let mut datagram = size.to_le_bytes().to_vec();
-    datagram.extend_from_slice(kind);
+    datagram.extend_from_slice(b"req");
     datagram.resize(HEADER, 0);
-    datagram.extend_from_slice(body);
+    datagram.extend_from_slice(configuration.as_bytes());
     datagram
 }
 
@@ -122,9 +113,5 @@ mod tests {
             b"\x03\0\0\0\0\0\0\0req\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0A=1"
         );
         assert_eq!(configured("").len(), HEADER);
-        assert_eq!(
-            registered(),
-            b"\x04\0\0\0\0\0\0\0ctxt\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0"
-        );
     }
 }

@@ -2,16 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use flopwatch_attach::kineto::Audience;
 use flopwatch_attach::process::ProcessId;
 use flopwatch_trace::model::count;
 
+use super::request::ASKS;
 use crate::node::containers::Containers;
 
 /// Most processes of a container that record at once.
 const MOST: usize = 256;
+/// A process that asks again within this time of an answer has that answer unread, and reads it now. The library counts a request as
+/// failed that it could send only at its last try, asks anew at once, and never knows that there are two answers: the second one
+/// would stay in its socket and be taken for that of the next window.
+/// <https://github.com/pytorch/kineto/blob/main/libkineto/src/IpcFabricConfigClient.cpp>
+const UNREAD: Duration = Duration::from_millis(ASKS.as_secs() * 500);
 
 /// Tells each process of a container what to record, whenever it asks in time.
 #[derive(Debug)]
@@ -26,10 +32,18 @@ pub(super) struct Recorders {
 
 #[derive(Debug, Default)]
 struct Told {
-    /// Each with the PID that it has in its container.
-    processes: BTreeMap<ProcessId, i32>,
+    processes: BTreeMap<ProcessId, Recorder>,
     /// Those that asked too late, or were too many.
     left_out: BTreeSet<ProcessId>,
+}
+
+/// A process that was told.
+#[derive(Clone, Copy, Debug)]
+struct Recorder {
+    /// The PID that it has in its container.
+    inner_pid: i32,
+    /// When it was told last.
+    told: Instant,
 }
 
 impl Recorders {
@@ -50,7 +64,11 @@ impl Recorders {
 
     /// The processes that were told, each with the PID that it has in its container.
     pub(super) fn processes(&self) -> BTreeMap<ProcessId, i32> {
-        self.told().processes.clone()
+        let told = self.told();
+        let processes = told.processes.iter();
+        processes
+            .map(|(process, recorder)| (*process, recorder.inner_pid))
+            .collect()
     }
 
     /// How many asked and were not told.
@@ -72,16 +90,24 @@ impl Audience for Recorders {
     fn configuration(&self, process: ProcessId) -> Option<String> {
         let owner = self.containers.procfs().owner(process).ok()?;
         let mut told = self.told();
-        // Who asks again may not have taken the answer. The library keeps one request and passes over another until its window.
-        let again = told.processes.contains_key(&process);
-        let full = !again && told.processes.len() >= MOST;
-        if full || Instant::now() >= self.latest {
-            if !again && told.left_out.len() < MOST {
+        let now = Instant::now();
+        let before = told.processes.get(&process).copied();
+        if before.is_some_and(|before| now.duration_since(before.told) < UNREAD) {
+            return None;
+        }
+        // Who asks again later may not have taken the answer. The library keeps one request and passes over another until its window.
+        let full = before.is_none() && told.processes.len() >= MOST;
+        if full || now >= self.latest {
+            if before.is_none() && told.left_out.len() < MOST {
                 told.left_out.insert(process);
             }
             return None;
         }
-        told.processes.insert(process, owner.inner_pid);
+        let recorder = Recorder {
+            inner_pid: owner.inner_pid,
+            told: now,
+        };
+        told.processes.insert(process, recorder);
         Some(self.configuration.clone())
     }
 }

@@ -1,6 +1,7 @@
 //! The library's state, and what a handle stands for.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,8 +12,9 @@ use crate::gpm::Samples;
 use crate::processes::Processes;
 use crate::state::{Device, Partition, Process, State, Value, read};
 
-/// Longest age of what was read of the file, told by its time of change and size.
-type Stamp = Option<(SystemTime, u64)>;
+/// What tells one state of the file from the next: inode, time of change and length. The inode tells two files apart that were renamed into place within one tick of the
+/// file system's clock.
+type Stamp = Option<(u64, SystemTime, u64)>;
 
 /// Everything between `nvmlInit` and `nvmlShutdown`.
 #[derive(Debug)]
@@ -136,10 +138,10 @@ impl Library {
 
     fn refresh(&mut self) -> Result<(), sys::nvmlReturn_t> {
         let path = std::env::var_os("FLOPWATCH_FAKE_NVML").map(PathBuf::from);
-        let stamp = path
-            .as_ref()
-            .and_then(|path| path.metadata().ok())
-            .map(|metadata| (metadata.modified().unwrap_or(UNIX_EPOCH), metadata.len()));
+        let stamp = path.as_ref().and_then(|path| path.metadata().ok()).map(|metadata| {
+            let changed = metadata.modified().unwrap_or(UNIX_EPOCH);
+            (metadata.ino(), changed, metadata.len())
+        });
         if stamp.is_none() || stamp != self.stamp {
             self.state = Some(read(path.as_deref())?);
             self.stamp = stamp;

@@ -298,3 +298,17 @@ fn a_process_that_asks_for_nothing_is_sent_nothing_so_that_its_next_answer_is_it
     assert_eq!((membership.counts().idle, membership.counts().answered), (1, 0));
     assert!(client.ask().unwrap().starts_with("record "));
 }
+
+#[test]
+fn a_registration_is_read_and_not_answered() {
+    let (pod, endpoints) = (Pod::new(), Endpoints::default());
+    let membership = join(&endpoints, &pod, Told(own(), "record"), LONG).unwrap();
+    let client = pod.client("client");
+    let mut registration = 16_u64.to_le_bytes().to_vec();
+    registration.extend_from_slice(b"ctxt");
+    registration.resize(56, 0);
+    assert!(client.sends(&registration));
+    assert!(client.ask().unwrap().starts_with("record "));
+    let counts = membership.counts();
+    assert_eq!((counts.idle, counts.malformed, counts.answered), (1, 0, 1));
+}
