@@ -186,9 +186,9 @@ pub struct Recipe {
     pub exports: Vec<PathBuf>,
     /// Names of the files in the children's folder that are published as Raw.
     pub reports: Vec<String>,
-    /// A file that the collection itself left, with the name under which it is published as Raw; none where children make the
+    /// Files that the collection itself left, each with the name under which it is published as Raw; none where children make the
     /// report.
-    pub collected: Option<(&'static str, PathBuf)>,
+    pub collected: Vec<(&'static str, PathBuf)>,
     /// Categories of the timeline that were recorded: an empty table of one of them says "none", not "not captured".
     pub captured: Vec<Category>,
 }

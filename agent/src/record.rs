@@ -346,7 +346,7 @@ async fn publish(
         steps: tools,
         exports,
         reports,
-        collected: None,
+        collected: Vec::new(),
         captured: trace.iter().flat_map(|traced| traced.records()).copied().collect(),
     };
     let spec = &options.manifest.spec;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flopwatch_api::artifact::{
-    MOST_REPORTS, NCU_REPORT, Output, REPORT, SAMPLES, TIMELINE, TRACES, XPLANE, artifacts_path, report_name,
+    JAX_DUMPS, MOST_REPORTS, NCU_REPORT, Output, REPORT, SAMPLES, TIMELINE, TRACES, XPLANE, artifacts_path, report_name,
 };
 use flopwatch_api::capture::SessionReference;
 use flopwatch_artifacts::{
@@ -31,11 +31,13 @@ const NAMESPACE: &str = "local";
 
 /// Media type of reports of profilers.
 const REPORT_TYPE: &str = "application/octet-stream";
+const ARCHIVE_TYPE: &str = "application/x-tar";
 /// What is served of a folder beside reports of Nsight Systems: name, output and media type.
-const KNOWN: [(&str, Output, &str); 6] = [
+const KNOWN: [(&str, Output, &str); 7] = [
     (NCU_REPORT, Output::Raw, REPORT_TYPE),
     (XPLANE, Output::Raw, REPORT_TYPE),
-    (TRACES, Output::Raw, "application/x-tar"),
+    (JAX_DUMPS, Output::Raw, ARCHIVE_TYPE),
+    (TRACES, Output::Raw, ARCHIVE_TYPE),
     (SAMPLES, Output::Raw, "application/json"),
     ("summary.json", Output::Summary, "application/json"),
     (TIMELINE, Output::Timeline, "application/x-hdf5"),

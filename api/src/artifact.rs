@@ -63,6 +63,9 @@ pub const NCU_REPORT: &str = "capture.ncu-rep";
 /// Name of the profile of JAX among a capture's artifacts.
 pub const XPLANE: &str = "profile.xplane.pb";
 
+/// Name of what JAX's compiler wrote of its programs among a capture's artifacts: an archive, whose `index.json` says what is not in it.
+pub const JAX_DUMPS: &str = "jax-dumps.tar";
+
 /// Name of the traces of Kineto among a capture's artifacts: an archive with one for each process.
 pub const TRACES: &str = "capture.tar";
 

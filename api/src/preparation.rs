@@ -25,6 +25,9 @@ pub const NSYS_CUDA_GRAPH_ANNOTATION: &str = "flopwatch.dev/nsys-cuda-graph-trac
 
 /// Annotation set by a user on a pod: port of its profiler service of JAX (`jax.profiler.start_server(PORT)`), where it has several.
 pub const JAX_PORT_ANNOTATION: &str = "flopwatch.dev/jax-port";
+/// Annotation set by a user on a pod that is prepared for JAX: with the value `true` its compiler writes its programs to [`JAX_DIR`], where
+/// captures with `spec.profiler.jax.dumps` take them from.
+pub const JAX_DUMPS_ANNOTATION: &str = "flopwatch.dev/jax-dumps";
 /// Annotation set by a user on a pod: the NVTX range that sessions with a capture range of trigger `Nvtx` record, as `name`,
 /// `name@domain` or `name@*`; fixed at the container's start.
 pub const NSYS_NVTX_CAPTURE_ANNOTATION: &str = "flopwatch.dev/nsys-nvtx-capture";
@@ -73,6 +76,10 @@ pub const RUN_DIR: &str = "/flopwatch/run";
 /// Prefix of the volumes mounted at `/tmp` in containers with a read-only root and nothing there; Nsight Systems
 /// writes its injection's configuration to `/tmp` whatever `TMPDIR` says.
 pub const TMP_VOLUME_PREFIX: &str = "flopwatch-tmp-";
+/// Prefix of the per-container volumes for the dumps of JAX's compiler; the container's index follows.
+pub const JAX_VOLUME_PREFIX: &str = "flopwatch-jax-";
+/// Where the container's own volume for dumps is mounted.
+pub const JAX_DIR: &str = "/flopwatch/jax";
 /// Name of the init container that installs the launcher.
 pub const LAUNCHER_INIT_CONTAINER: &str = "flopwatch-launcher";
 /// Name of the init container that copies the tools out of the tools image.

@@ -58,6 +58,8 @@ pub const MAX_CAPTURE_REFERENCES: usize = 50;
         .message("spec.start: ContainerStart needs spec.target.podTemplate or replicaOf: the first instructions of a pod that runs already are over"),
     validation = Rule::new("self.start != 'ContainerStart' || self.profiler.type in ['Auto', 'Nsys']")
         .message("spec.start: ContainerStart collects with Nsight Systems, so spec.profiler.type must be Auto or Nsys"),
+    validation = Rule::new("!has(self.profiler.jax) || !has(self.profiler.jax.dumps) || !self.profiler.jax.dumps || 'Raw' in self.outputs")
+        .message("spec.profiler.jax.dumps are published as Raw: add Raw to spec.outputs, or leave dumps out"),
 )]
 pub struct ProfilingSessionSpec {
     /// Which pods of this namespace to profile.

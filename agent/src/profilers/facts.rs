@@ -9,6 +9,7 @@ use flopwatch_attach::process::Mapped;
 use flopwatch_launcher::state::Reason;
 
 use super::gpu_facts::{GpuFacts, Obstacle};
+use super::jax::dumps::{JAX_DUMP_IR_TO, XLA_FLAGS};
 use super::jax::service::Service;
 
 /// Set in programs that take requests of Kineto's daemon.
@@ -22,7 +23,7 @@ const CUDA_MPS_PIPE_DIRECTORY: &str = "CUDA_MPS_PIPE_DIRECTORY";
 /// Set by device plugins: the GPUs that the container's runtime shows to it.
 pub const NVIDIA_VISIBLE_DEVICES: &str = "NVIDIA_VISIBLE_DEVICES";
 /// Variables that a probe reads from the environment of a container's first process.
-pub const VARIABLES: [&str; 7] = [
+pub const VARIABLES: [&str; 9] = [
     KINETO_USE_DAEMON,
     KINETO_IPC_SOCKET_DIR,
     TMPDIR,
@@ -30,6 +31,8 @@ pub const VARIABLES: [&str; 7] = [
     "NSYS_PROFILING_SESSION_ID",
     CUDA_MPS_PIPE_DIRECTORY,
     NVIDIA_VISIBLE_DEVICES,
+    XLA_FLAGS,
+    JAX_DUMP_IR_TO,
 ];
 
 /// How the container stands to preparation.

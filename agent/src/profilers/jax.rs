@@ -4,6 +4,7 @@
 //! program's own disk, from where it is taken. A service whose caller goes away stops recording.
 
 mod answer;
+pub(crate) mod dumps;
 mod exchange;
 mod left;
 mod message;
@@ -11,14 +12,14 @@ pub mod service;
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use flopwatch_api::artifact::XPLANE;
+use flopwatch_api::artifact::{JAX_DUMPS, XPLANE};
 use flopwatch_api::capability::Capability;
 use flopwatch_api::pod;
-use flopwatch_api::preparation::JAX_PORT_ANNOTATION;
+use flopwatch_api::preparation::{JAX_DUMPS_ANNOTATION, JAX_PORT_ANNOTATION};
 use flopwatch_api::profiler::{JaxOptions, ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::requirement::Requirement;
@@ -29,7 +30,7 @@ use flopwatch_attach::rootfs::RootfsError;
 use flopwatch_trace::model::Category;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::facts::{Facts, closed, open};
 use super::{Observed, Profiler, RawFiles, Recipe, Site, State};
@@ -39,6 +40,7 @@ use crate::grpc::CallError;
 use crate::node::containers::Probed;
 use crate::toolbox::Toolbox;
 use crate::workplace::Workplace;
+use dumps::Sink;
 use exchange::{Errand, Exchange, ExchangeError};
 use service::{LOOK, Service};
 
@@ -46,6 +48,8 @@ use service::{LOOK, Service};
 const ANSWER: &str = "profile.answer";
 /// The result before it is whole.
 const PARTIAL: &str = "profile.partial";
+/// The archive of the dumps before it is whole.
+const PARTIAL_DUMPS: &str = "dumps.partial";
 /// How long a look into the container, and a copy out of it, may take.
 const FILES: Duration = Duration::from_secs(10);
 const COPY: Duration = Duration::from_mins(3);
@@ -72,6 +76,9 @@ struct Door {
     /// What the session asks for.
     #[serde(default)]
     options: JaxOptions,
+    /// Folders of the container whose files are taken too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    dumps: Vec<PathBuf>,
 }
 
 impl Door {
@@ -124,6 +131,38 @@ impl Jax {
         })
     }
 
+    /// Takes what the compiler wrote in the container, beside a result of `taken` bytes.
+    fn take_dumps(&self, site: &Site, service: Service, folders: Vec<PathBuf>, taken: u64) -> Result<(), Failure> {
+        let collected = |error: std::io::Error| Failure::because(CaptureReason::CollectionFailed)(error);
+        let partial = site.folder.join(PARTIAL_DUMPS);
+        let file = File::create(&partial).map_err(collected)?;
+        let space = Space::new(site.folder.clone(), site.limits.floor);
+        let above = space.above().map_err(Failure::because(CaptureReason::DiskSpace))?;
+        let sink = Sink {
+            archive: file,
+            copy: tempfile::tempfile_in(&site.folder).map_err(collected)?,
+            // Each byte lies in the copy and in the archive for a while.
+            limit: site.limits.capture_bytes.saturating_sub(taken).min(above / 2),
+        };
+        let procfs = site.containers.procfs();
+        let packed = self.gate.within(&site.capture, COPY, move || {
+            dumps::pack(&procfs, service.process, &folders, sink)
+        });
+        let late = |late| {
+            let message = format!("the container's files do not answer: {late}");
+            Failure::new(CaptureReason::CollectionFailed, message)
+        };
+        let index = packed
+            .map_err(late)?
+            .map_err(Failure::because(CaptureReason::CollectionFailed))?;
+        info!(
+            files = index.files,
+            bytes = index.bytes,
+            "took the dumps of the compiler"
+        );
+        std::fs::rename(&partial, site.folder.join(JAX_DUMPS)).map_err(collected)
+    }
+
     /// Removes what the service may have written to the program's own disk.
     fn clean(&self, site: &Site, process: ProcessId) {
         let (procfs, capture) = (site.containers.procfs(), site.capture.clone());
@@ -155,10 +194,16 @@ impl Profiler for Jax {
 
     fn attach(&self, spec: &ProfilerSpec, probed: &Probed, pod: Option<&Pod>) -> Result<State, Failure> {
         let annotated = pod.and_then(|pod| pod::annotation(pod, JAX_PORT_ANNOTATION));
+        let options = spec.jax.clone().unwrap_or_default();
         let door = Door {
             services: probed.facts.jax.clone(),
             annotated: annotated.and_then(|port| port.trim().parse().ok()),
-            options: spec.jax.clone().unwrap_or_default(),
+            dumps: if options.dumps == Some(true) {
+                dumps::folders(|name| probed.facts.variables.get(name).map(String::as_str))
+            } else {
+                Vec::new()
+            },
+            options,
         };
         State::of(self.type_(), &door)
     }
@@ -173,7 +218,17 @@ impl Profiler for Jax {
     }
 
     fn covers(&self, _spec: &ProfilerSpec, _require: &[Requirement], state: &State) -> Result<(), Failure> {
-        state.read::<Door>()?.service().map(drop)
+        let door: Door = state.read()?;
+        door.service()?;
+        if door.options.dumps == Some(true) && door.dumps.is_empty() {
+            let message = format!(
+                "the container's environment names no folder for dumps of the compiler: give the pod the label flopwatch.dev/prepare: jax and \
+                 the annotation {JAX_DUMPS_ANNOTATION}: \"true\" and create it anew, or set --xla_dump_to in XLA_FLAGS or JAX_DUMP_IR_TO to an \
+                 absolute path; or leave spec.profiler.jax.dumps out"
+            );
+            return Err(Failure::new(CaptureReason::ProfilerUnavailable, message));
+        }
+        Ok(())
     }
 
     fn start(&self, site: &Site, state: &State) -> Result<(), Failure> {
@@ -232,8 +287,9 @@ impl Profiler for Jax {
             .map_err(answer::AnswerError::Io)
             .and_then(|answer| answer::extract(answer, &mut result))
             .map_err(Failure::because(CaptureReason::CollectionFailed))?;
+        let door: Door = state.read()?;
+        let service = door.service()?;
         if taken == 0 {
-            let service = state.read::<Door>()?.service()?;
             let left = self.take_left(site, service, &result);
             self.clean(site, service.process);
             taken = left?;
@@ -241,6 +297,9 @@ impl Profiler for Jax {
         if taken == 0 {
             let message = "the program's profiler service answered without a result, and left none on its disk";
             return Err(Failure::new(CaptureReason::CollectionFailed, message));
+        }
+        if !door.dumps.is_empty() {
+            self.take_dumps(site, service, door.dumps, taken)?;
         }
         std::fs::remove_file(&answer).map_err(collected(CaptureReason::CollectionFailed))?;
         std::fs::rename(&partial, site.folder.join(XPLANE)).map_err(collected(CaptureReason::CollectionFailed))?;
@@ -261,10 +320,11 @@ impl Profiler for Jax {
     }
 
     fn steps(&self, _state: &State, raw: &RawFiles, _place: &Workplace, _toolbox: &Toolbox) -> Result<Recipe, Failure> {
-        let path = raw.path(XPLANE);
+        let (profile, dumps) = (raw.path(XPLANE), raw.path(JAX_DUMPS));
+        let dumps = dumps.is_file().then_some((JAX_DUMPS, dumps));
         Ok(Recipe {
-            exports: vec![path.clone()],
-            collected: Some((XPLANE, path)),
+            exports: vec![profile.clone()],
+            collected: [(XPLANE, profile)].into_iter().chain(dumps).collect(),
             ..Recipe::default()
         })
     }
@@ -340,6 +400,7 @@ mod tests {
                     port,
                     ..JaxOptions::default()
                 },
+                dumps: Vec::new(),
             };
             let found = door.service().map(|service| service.port);
             match expected {

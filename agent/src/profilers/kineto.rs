@@ -204,7 +204,7 @@ impl Profiler for Kineto {
         let traces = raw.path(RAW);
         Ok(Recipe {
             exports: vec![traces.clone()],
-            collected: Some((RAW, traces)),
+            collected: vec![(RAW, traces)],
             captured: state.read::<Collection>()?.records(),
             ..Recipe::default()
         })

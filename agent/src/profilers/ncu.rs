@@ -170,7 +170,7 @@ impl Profiler for Ncu {
         let report = raw.path(NCU_REPORT);
         Ok(Recipe {
             exports: vec![report.clone()],
-            collected: Some((NCU_REPORT, report)),
+            collected: vec![(NCU_REPORT, report)],
             ..Recipe::default()
         })
     }

@@ -191,7 +191,7 @@ impl Profiler for Nsys {
             steps,
             exports,
             reports,
-            collected: None,
+            collected: Vec::new(),
             captured: traced.iter().flat_map(|traced| traced.records()).copied().collect(),
         })
     }

@@ -1,7 +1,7 @@
 """Programs of JAX in a network namespace of their own, each with its profiler service.
 
 Usage: program.py FIRST_PORT PROCESSES. Each process multiplies matrices, and appends when each step began and ended (monotonic
-seconds) to the file steps.PORT of the working folder.
+seconds) to the file steps.PORT of the working folder. Where JAX_DUMP_IR_TO is set, a profile of the device's memory goes there too.
 """
 
 import fcntl
@@ -29,6 +29,8 @@ def run(port):
 
     x = jnp.ones((64, 64))
     step(x).block_until_ready()
+    if "JAX_DUMP_IR_TO" in os.environ:
+        jax.profiler.save_device_memory_profile(os.path.join(os.environ["JAX_DUMP_IR_TO"], "memory.prof"))
     with open(f"steps.{port}", "w", buffering=1) as steps:
         while True:
             begun = time.monotonic()

@@ -25,8 +25,22 @@ pub(crate) struct Program {
 impl Program {
     /// Starts processes with a service each, at ports from `first_port` on. None where there is no JAX here.
     pub(crate) fn start(first_port: u16, processes: u16) -> Option<Self> {
-        let python = python()?;
+        Self::start_with(first_port, processes, tempfile::tempdir().unwrap(), &[])
+    }
+
+    /// Starts one whose compiler writes its programs to a folder, and the variables that say so.
+    pub(crate) fn start_dumping(port: u16) -> Option<(Self, [(&'static str, String); 2])> {
         let folder = tempfile::tempdir().unwrap();
+        let dumps = folder.path().join("dumps");
+        std::fs::create_dir(&dumps).unwrap();
+        let dumps = dumps.to_str().unwrap().to_owned();
+        let flags = format!("--xla_dump_to={dumps} --xla_dump_hlo_as_text --xla_dump_max_hlo_modules=512");
+        let variables = [("XLA_FLAGS", flags), ("JAX_DUMP_IR_TO", dumps)];
+        Some((Self::start_with(port, 1, folder, &variables)?, variables))
+    }
+
+    fn start_with(first_port: u16, processes: u16, folder: TempDir, variables: &[(&str, String)]) -> Option<Self> {
+        let python = python()?;
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/jax/program.py");
         // One end of what it starts: the first process of a PID namespace takes the others with it.
         let child = Command::new("unshare")
@@ -36,6 +50,7 @@ impl Program {
             .args([first_port.to_string(), processes.to_string()])
             .current_dir(folder.path())
             .env("JAX_PLATFORMS", "cpu")
+            .envs(variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .spawn()
             .unwrap();

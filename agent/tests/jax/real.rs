@@ -123,3 +123,68 @@ fn each_of_eight_processes_is_found_and_recorded_at_its_port() {
     }
     assert!(program.is_alive());
 }
+
+#[test]
+fn what_the_compiler_wrote_is_taken_with_the_capture_where_it_is_asked_for() {
+    let Some((program, variables)) = Program::start_dumping(9512) else {
+        return;
+    };
+    let options = JaxOptions {
+        dumps: Some(true),
+        ..JaxOptions::default()
+    };
+    let rig = Rig::with_variables(&program.services(), options, LENGTH, &variables);
+    rig.start().unwrap();
+    wait(LENGTH);
+    let raw = rig.stop().unwrap();
+    assert_eq!(rig.files(), ["jax-dumps.tar", "profile.xplane.pb"]);
+    let mut archive = tar::Archive::new(std::fs::File::open(raw.path("jax-dumps.tar")).unwrap());
+    let mut found = Vec::new();
+    for entry in archive.entries().unwrap() {
+        let mut entry = entry.unwrap();
+        let name = entry.path().unwrap().to_str().unwrap().to_owned();
+        let mut content = Vec::new();
+        std::io::Read::read_to_end(&mut entry, &mut content).unwrap();
+        found.push((name, content));
+    }
+    let holds = |end: &str, text: &str| {
+        found.iter().any(|(name, content)| {
+            name.ends_with(end) && content.windows(text.len()).any(|part| part == text.as_bytes())
+        })
+    };
+    println!(
+        "dumps: {} files of {} bytes",
+        found.len(),
+        found.iter().map(|(_, content)| content.len()).sum::<usize>()
+    );
+    let names: Vec<_> = found.iter().map(|(name, _)| name).collect();
+    assert!(holds("before_optimizations.txt", "HloModule jit_step"), "{names:?}");
+    assert!(holds("after_optimizations.txt", "HloModule jit_step"), "{names:?}");
+    assert!(holds(".mlir", "stablehlo.tanh"), "{names:?}");
+    assert!(names.iter().any(|name| name.ends_with("memory.prof")), "{names:?}");
+    assert!(holds("index.json", "\"leftOutCount\": 0"), "{names:?}");
+
+    let without = Rig::new(
+        &program.services(),
+        JaxOptions {
+            dumps: Some(false),
+            ..JaxOptions::default()
+        },
+        LENGTH,
+    );
+    without.record();
+}
+
+#[test]
+fn dumps_of_a_program_that_names_no_folder_for_them_are_refused_before_the_window() {
+    let Some(program) = Program::start(9612, 1) else {
+        return;
+    };
+    let options = JaxOptions {
+        dumps: Some(true),
+        ..JaxOptions::default()
+    };
+    let failure = Rig::refused(&program.services(), options);
+    assert_eq!(failure.reason, CaptureReason::ProfilerUnavailable);
+    assert!(failure.message.contains("flopwatch.dev/jax-dumps"), "{failure}");
+}

@@ -87,10 +87,42 @@ pub(crate) struct Rig {
 impl Rig {
     /// A capture that asks one of these services.
     pub(crate) fn new(services: &[Service], options: JaxOptions, length: Duration) -> Self {
+        Self::with_variables(services, options, length, &[])
+    }
+
+    /// Why these services do not hold what is asked for.
+    pub(crate) fn refused(services: &[Service], options: JaxOptions) -> Failure {
+        Self::asked(services, options, Duration::from_secs(1), &[])
+            .1
+            .unwrap_err()
+    }
+
+    /// The same of a program with these variables.
+    pub(crate) fn with_variables(
+        services: &[Service],
+        options: JaxOptions,
+        length: Duration,
+        variables: &[(&str, String)],
+    ) -> Self {
+        let (rig, covered) = Self::asked(services, options, length, variables);
+        covered.unwrap();
+        rig
+    }
+
+    fn asked(
+        services: &[Service],
+        options: JaxOptions,
+        length: Duration,
+        variables: &[(&str, String)],
+    ) -> (Self, Result<(), Failure>) {
         let folder = tempfile::tempdir().unwrap();
+        let variables = variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone()));
         let probed = Probed {
             facts: Facts {
                 jax: services.to_vec(),
+                variables: variables.collect(),
                 ..Facts::default()
             },
             process: services[0].process,
@@ -104,7 +136,7 @@ impl Rig {
         };
         let profiler = Jax::default();
         let state = profiler.attach(&asked, &probed, None).unwrap();
-        profiler.covers(&asked, &[], &state).unwrap();
+        let covered = profiler.covers(&asked, &[], &state);
         let site = Site {
             containers: Arc::new(Processes),
             container_id: "c".to_owned(),
@@ -119,12 +151,13 @@ impl Rig {
             pod_room: None,
             length,
         };
-        Self {
+        let rig = Self {
             profiler,
             site,
             state,
             folder,
-        }
+        };
+        (rig, covered)
     }
 
     pub(crate) fn start(&self) -> Result<(), Failure> {

@@ -53,4 +53,9 @@ pub struct JaxOptions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 10, max = 1_000_000))]
     pub gpu_pm_sample_interval_us: Option<i32>,
+    /// Whether what the compiler wrote of its programs (HLO, StableHLO), and what else lies in those folders, is taken too, as
+    /// `jax-dumps.tar`: from where the program's `XLA_FLAGS` (`--xla_dump_to`) and `JAX_DUMP_IR_TO` say, which the pod annotation
+    /// `flopwatch.dev/jax-dumps` sets. Needs the output Raw. Default false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dumps: Option<bool>,
 }

@@ -7,6 +7,7 @@ mod candidates;
 mod capture_bytes;
 mod environment;
 mod injected;
+mod jax;
 mod ncu;
 pub mod restore;
 mod tools;
@@ -140,14 +141,36 @@ pub fn prepare(pod: &Pod, options: &PrepareOptions, entrypoints: &Entrypoints) -
         inject(pod, options, &chosen, &mut operations);
     }
     let mut prepared_for = Vec::new();
+    let mut has_volumes = !chosen.is_empty() || pod.spec.as_ref().is_some_and(|spec| spec.volumes.is_some());
     for (index, container) in present {
-        let environment = environment::of(container, &words);
+        let at = index.to_string();
+        let has_tools = chosen.iter().any(|(chosen, ..)| *chosen == index);
+        let mut environment = environment::of(container, &words);
+        match jax::dumps(pod, &words, index, container) {
+            None => {}
+            Some(Ok(dumps)) => {
+                environment.dump_programs(container);
+                if let jax::Dumps::Added(added) = dumps {
+                    let [volume, mount] = *added;
+                    append(&mut operations, &["spec", "volumes"], has_volumes, vec![volume]);
+                    has_volumes = true;
+                    let path = ["spec", "containers", &at, "volumeMounts"];
+                    let has_mounts = has_tools || container.volume_mounts.is_some();
+                    append(&mut operations, &path, has_mounts, vec![mount]);
+                }
+            }
+            Some(Err(refusal)) => unprepared.push((container.name.clone(), refusal)),
+        }
+        for (place, value) in environment.changed {
+            // Adding a value that is there replaces it.
+            let path = ["spec", "containers", &at, "env", &place.to_string(), "value"];
+            operations.push(add(&path, Value::String(value)));
+        }
         if !environment.added.is_empty() {
-            let path = ["spec", "containers", &index.to_string(), "env"];
+            let path = ["spec", "containers", &at, "env"];
             append(&mut operations, &path, container.env.is_some(), environment.added);
         }
         unprepared.extend(environment.kept.into_iter().map(|why| (container.name.clone(), why)));
-        let has_tools = chosen.iter().any(|(chosen, ..)| *chosen == index);
         let word = tools.as_ref().filter(|_| has_tools).map(|tools| tools.word);
         let words: PreparedFor = word.into_iter().chain(environment.prepared_for.words()).collect();
         if !words.is_empty() {

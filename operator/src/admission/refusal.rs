@@ -1,8 +1,8 @@
 //! Why a container is not prepared. The pod is admitted as it was, and says so in an annotation.
 
 use flopwatch_api::preparation::{
-    NCU_OPTIONS_ANNOTATION, NSYS_CUDA_GRAPH_ANNOTATION, NSYS_NVTX_CAPTURE_ANNOTATION, NSYS_TRACE_ANNOTATION,
-    PREPARE_LABEL, UnknownWord,
+    JAX_DUMPS_ANNOTATION, NCU_OPTIONS_ANNOTATION, NSYS_CUDA_GRAPH_ANNOTATION, NSYS_NVTX_CAPTURE_ANNOTATION,
+    NSYS_TRACE_ANNOTATION, PREPARE_LABEL, UnknownWord,
 };
 use flopwatch_api::profiler::TraceCategory;
 
@@ -40,6 +40,15 @@ pub enum Refusal {
     UnknownGraphMode(String),
     /// The annotation with the NVTX range to capture is no name of one.
     RangeName(String),
+    /// The annotation with the wish for dumps of JAX's compiler is neither `true` nor `false`.
+    JaxDumps(String),
+    /// The pod's limit of ephemeral storage is too small for dumps of JAX's compiler.
+    JaxStorage {
+        /// Limit in bytes.
+        limit: u128,
+        /// Bytes that are needed.
+        needed: u128,
+    },
     /// The pod has a volume or an init container of one of our names that is not ours.
     NameTaken(String),
     /// The annotation names a container that the pod does not have.
@@ -92,6 +101,8 @@ impl Refusal {
             Self::UnknownCategory(_) => "unknown_category",
             Self::UnknownGraphMode(_) => "unknown_graph_mode",
             Self::RangeName(_) => "range_name",
+            Self::JaxDumps(_) => "jax_dumps",
+            Self::JaxStorage { .. } => "jax_storage",
             Self::NameTaken(_) => "name_taken",
             Self::NoSuchContainer { .. } => "no_such_container",
             Self::InitContainer => "init_container",
@@ -129,6 +140,10 @@ impl std::fmt::Display for Refusal {
             }
             Self::RangeName(value) => {
                 write!(f, "annotation {NSYS_NVTX_CAPTURE_ANNOTATION} is {value:?}; write the NVTX range as name, name@domain or name@* with at most 127 printable ASCII characters")
+            }
+            Self::JaxDumps(value) => write!(f, "annotation {JAX_DUMPS_ANNOTATION} is {value:?}; write true or false"),
+            Self::JaxStorage { limit, needed } => {
+                write!(f, "the pod's ephemeral-storage limit of {limit} bytes is too small for dumps of JAX's compiler, for which {needed} are asked: raise it, or leave annotation {JAX_DUMPS_ANNOTATION} out")
             }
             Self::NameTaken(name) => write!(f, "the pod already has a volume or an init container named {name}; rename it"),
             Self::NoSuchContainer { existing } => write!(f, "the pod has no such container; it has {existing}"),

@@ -73,7 +73,7 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
             files.extend(source_file(name, products.open(name).map_err(failed)?));
         }
     }
-    if let Some((name, path)) = collected.filter(|_| spec.outputs.contains(&Output::Raw)) {
+    for (name, path) in collected.into_iter().filter(|_| spec.outputs.contains(&Output::Raw)) {
         let failed = Failure::because(CaptureReason::StoreFailed);
         files.extend(source_file(name, File::open(path).map_err(failed)?));
     }

@@ -3,17 +3,28 @@
 //! A variable is appended; whatever the user set stays as it is. What the image or `envFrom` sets cannot be seen here,
 //! and a variable of the container goes before it.
 
-use flopwatch_api::preparation::{PreparationWord, PreparedFor};
+use flopwatch_api::preparation::{JAX_DIR, PreparationWord, PreparedFor};
 use k8s_openapi::api::core::v1::{Container, EnvVar};
 use serde_json::{Value, json};
 
 use crate::admission::refusal::Refusal;
+
+/// Where JAX writes what it hands to the compiler, and in which forms.
+const JAX_DUMP_IR_TO: &str = "JAX_DUMP_IR_TO";
+/// Flags of XLA.
+const XLA_FLAGS: &str = "XLA_FLAGS";
+/// The flag that says where XLA writes its programs.
+const XLA_DUMP_TO: &str = "--xla_dump_to=";
+/// Programs as text, and how many at most: each has some files, and a program may compile without end.
+const XLA_DUMPS: &str = "--xla_dump_to=/flopwatch/jax --xla_dump_hlo_as_text --xla_dump_max_hlo_modules=512";
 
 /// What is added to a container's environment.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Environment {
     /// Variables to append.
     pub(super) added: Vec<Value>,
+    /// Variables that get another value: their place in the container's list, and the value.
+    pub(super) changed: Vec<(usize, String)>,
     /// Words whose variables are all there then.
     pub(super) prepared_for: PreparedFor,
     /// Variables that are there with another value.
@@ -40,7 +51,7 @@ pub(super) fn of(container: &Container, words: &PreparedFor) -> Environment {
         for (name, value) in wanted {
             match set(container, name) {
                 None => environment.added.push(json!({"name": name, "value": value})),
-                Some(there) if there.value.as_deref() == Some(value) => {}
+                Some((_, there)) if there.value.as_deref() == Some(value) => {}
                 Some(_) => {
                     complete = false;
                     environment.kept.push(Refusal::VariableKept { name, value });
@@ -54,14 +65,36 @@ pub(super) fn of(container: &Container, words: &PreparedFor) -> Environment {
     environment
 }
 
-/// The variable of that name; of several the last, which is the one that the container gets.
-fn set<'a>(container: &'a Container, name: &str) -> Option<&'a EnvVar> {
-    container
-        .env
-        .iter()
-        .flatten()
-        .rev()
-        .find(|variable| variable.name == name)
+impl Environment {
+    /// Has JAX's compiler write its programs to our own folder, where the container does not say another.
+    pub(super) fn dump_programs(&mut self, container: &Container) {
+        let own = XLA_DUMPS;
+        match set(container, XLA_FLAGS) {
+            None => self.added.push(json!({"name": XLA_FLAGS, "value": own})),
+            Some((place, flags)) => match flags.value.as_deref().map(str::trim) {
+                Some("") => self.changed.push((place, own.to_owned())),
+                // Whatever does not begin so is the name of a file with flags.
+                Some(flags) if flags.starts_with("--") && !flags.contains(XLA_DUMP_TO) => {
+                    self.changed.push((place, format!("{flags} {own}")));
+                }
+                Some(flags) if flags.contains(XLA_DUMP_TO) => {}
+                _ => self.kept.push(Refusal::VariableKept {
+                    name: XLA_FLAGS,
+                    value: own,
+                }),
+            },
+        }
+        if set(container, JAX_DUMP_IR_TO).is_none() {
+            self.added.push(json!({"name": JAX_DUMP_IR_TO, "value": JAX_DIR}));
+        }
+    }
+}
+
+/// The variable of that name and its place; of several the last, which is the one that the container gets.
+fn set<'a>(container: &'a Container, name: &str) -> Option<(usize, &'a EnvVar)> {
+    let variables = container.env.as_deref().unwrap_or_default();
+    let mut places = variables.iter().enumerate().rev();
+    places.find(|(_, variable)| variable.name == name)
 }
 
 #[cfg(test)]
@@ -102,6 +135,45 @@ mod tests {
             assert_eq!(found.prepared_for.to_string(), "jax");
             let name = "KINETO_USE_DAEMON";
             assert_eq!(found.kept, [Refusal::VariableKept { name, value: "1" }]);
+        }
+    }
+
+    #[test]
+    fn flags_of_xla_are_appended_to_and_never_replaced() {
+        let ir = json!({"name": "JAX_DUMP_IR_TO", "value": "/flopwatch/jax"});
+        let own = json!({"name": "XLA_FLAGS", "value": XLA_DUMPS});
+        let flags = |value: &str| json!({"name": "XLA_FLAGS", "value": value});
+        let appended = format!("--xla_a=1 {XLA_DUMPS}");
+        let from = json!({"name": "XLA_FLAGS", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}});
+        for (there, added, changed, kept) in [
+            (json!([]), vec![&own, &ir], None, false),
+            (
+                json!([{"name": "A", "value": "1"}, flags("--xla_a=1")]),
+                vec![&ir],
+                Some((1, appended.as_str())),
+                false,
+            ),
+            (json!([flags("")]), vec![&ir], Some((0, XLA_DUMPS)), false),
+            (json!([flags("--xla_dump_to=/mine")]), vec![&ir], None, false),
+            (json!([flags("/etc/flags")]), vec![&ir], None, true),
+            (json!([from]), vec![&ir], None, true),
+            (
+                json!([own, {"name": "JAX_DUMP_IR_TO", "value": "/mine"}]),
+                vec![],
+                None,
+                false,
+            ),
+        ] {
+            let container: Container = serde_json::from_value(json!({"name": "main", "env": there})).unwrap();
+            let mut environment = Environment::default();
+            environment.dump_programs(&container);
+            assert_eq!(environment.added.iter().collect::<Vec<_>>(), added, "{there}");
+            let expected: Vec<_> = changed
+                .into_iter()
+                .map(|(place, value)| (place, value.to_owned()))
+                .collect();
+            assert_eq!(environment.changed, expected, "{there}");
+            assert_eq!(!environment.kept.is_empty(), kept, "{there}");
         }
     }
 

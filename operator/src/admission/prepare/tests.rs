@@ -3,7 +3,7 @@
     reason = "`json!` values read better given than lent"
 )]
 
-use flopwatch_api::preparation::{HOLD_ANNOTATION, LAUNCHER, NCU_OPTIONS_ANNOTATION};
+use flopwatch_api::preparation::{HOLD_ANNOTATION, JAX_DUMPS_ANNOTATION, LAUNCHER, NCU_OPTIONS_ANNOTATION};
 use proptest::prelude::*;
 
 use super::*;

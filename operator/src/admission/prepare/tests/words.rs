@@ -56,3 +56,93 @@ fn a_variable_that_the_user_set_is_kept_and_told() {
         .unwrap();
     assert!(why.contains("KINETO_USE_DAEMON itself"), "{why}");
 }
+
+fn dumping(wish: &str, spec: Value) -> Value {
+    let mut pod = pod(json!({JAX_DUMPS_ANNOTATION: wish}), spec);
+    pod["metadata"]["labels"][PREPARE_LABEL] = json!("jax");
+    pod
+}
+
+#[test]
+fn a_pod_that_asks_for_dumps_of_jax_gets_a_folder_for_them_and_its_flags_are_appended_to() {
+    let plain = json!({"name": "side", "image": "b"});
+    let own = json!({
+        "name": "main", "image": "train:1", "env": [{"name": "XLA_FLAGS", "value": "--xla_a=1"}],
+        "volumeMounts": [{"name": "data", "mountPath": "/data"}]
+    });
+    let volumes = json!([{"name": "data", "emptyDir": {}}]);
+    let asked = dumping("true", json!({"containers": [own, plain], "volumes": volumes}));
+    let (patched, preparation) = stored(&asked, &options(), &Entrypoints::new());
+    assert_eq!(preparation.unprepared, []);
+    let spec = &patched["spec"];
+    let names: Vec<_> = spec["volumes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|volume| &volume["name"])
+        .collect();
+    assert_eq!(names, ["data", "flopwatch-jax-0", "flopwatch-jax-1"]);
+    let flags = "--xla_dump_to=/flopwatch/jax --xla_dump_hlo_as_text --xla_dump_max_hlo_modules=512";
+    for (container, mounts, env) in [
+        (
+            &spec["containers"][0],
+            json!([{"name": "data", "mountPath": "/data"}, {"name": "flopwatch-jax-0", "mountPath": "/flopwatch/jax"}]),
+            json!([
+                {"name": "XLA_FLAGS", "value": format!("--xla_a=1 {flags}")},
+                {"name": "JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "value": "-1"},
+                {"name": "JAX_DUMP_IR_TO", "value": "/flopwatch/jax"}
+            ]),
+        ),
+        (
+            &spec["containers"][1],
+            json!([{"name": "flopwatch-jax-1", "mountPath": "/flopwatch/jax"}]),
+            json!([
+                {"name": "JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "value": "-1"},
+                {"name": "XLA_FLAGS", "value": flags},
+                {"name": "JAX_DUMP_IR_TO", "value": "/flopwatch/jax"}
+            ]),
+        ),
+    ] {
+        assert_eq!((&container["volumeMounts"], &container["env"]), (&mounts, &env));
+    }
+}
+
+#[test]
+fn dumps_of_jax_that_cannot_be_had_leave_the_pod_as_it_was_and_say_why() {
+    let small = json!({"limits": {"ephemeral-storage": "1Gi"}});
+    let mounts = json!([{"name": "mine", "mountPath": "/flopwatch/jax"}]);
+    for (wish, container, volumes, says) in [
+        ("yes", json!({}), json!([]), "write true or false"),
+        ("true", json!({"resources": small}), json!([]), "too small for dumps"),
+        (
+            "true",
+            json!({"volumeMounts": mounts}),
+            json!([]),
+            "/flopwatch must be free",
+        ),
+        (
+            "true",
+            json!({}),
+            json!([{"name": "flopwatch-jax-0", "emptyDir": {}}]),
+            "named flopwatch-jax-0",
+        ),
+    ] {
+        let mut container = container;
+        container["name"] = json!("main");
+        let asked = dumping(wish, json!({"containers": [container], "volumes": volumes}));
+        let (patched, _) = stored(&asked, &options(), &Entrypoints::new());
+        assert_eq!(patched["spec"]["volumes"], volumes);
+        let env = json!([{"name": "JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "value": "-1"}]);
+        assert_eq!(patched["spec"]["containers"][0]["env"], env, "{wish}");
+        let why = patched["metadata"]["annotations"][UNPREPARED_ANNOTATION]
+            .as_str()
+            .unwrap();
+        assert!(why.contains(says), "{why}");
+    }
+    let (patched, _) = stored(
+        &dumping("false", json!({"containers": [gpu_container()]})),
+        &options(),
+        &Entrypoints::new(),
+    );
+    assert!(patched["spec"].get("volumes").is_none());
+}
