@@ -59,6 +59,11 @@ pub trait Profiler: fmt::Debug + Send + Sync {
         &[Category::NvtxRange]
     }
 
+    /// The state of a collection that begins anew, where one that an earlier agent started may still be at work in the container.
+    fn follow(&self, _earlier: &State, state: State) -> Result<State, Failure> {
+        Ok(state)
+    }
+
     /// Fails where its capture could not hold what the session asks for.
     fn covers(&self, _spec: &ProfilerSpec, _require: &[Requirement], _state: &State) -> Result<(), Failure> {
         Ok(())

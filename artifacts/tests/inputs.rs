@@ -211,3 +211,23 @@ async fn nobody_but_who_has_the_right_hands_anything_over() {
     assert_eq!(open.send(request.as_bytes()).await.status, 405);
     assert_eq!(rig.inputs("taken"), 0);
 }
+
+#[tokio::test]
+async fn what_breaks_off_is_not_taken_and_the_reason_says_so() {
+    let rig = Rig::new().await;
+    let request = format!(
+        "PUT /v1/inputs/far/away/uid?session=session&session_id=01234567&bytes={}&sha256={SHA256} HTTP/1.1\r\n\
+         Connection: close\r\nHost: localhost\r\nAuthorization: Bearer gateway\r\nTransfer-Encoding: chunked\r\n\r\n\
+         3\r\nthe\r\nno length\r\n",
+        CONTENT.len()
+    );
+    let answer = rig.listening.send(request.as_bytes()).await;
+    assert_eq!(
+        (answer.status, answer.reason().as_str()),
+        (400, "Broken"),
+        "{}",
+        answer.text()
+    );
+    assert_eq!((rig.inputs("taken"), rig.inputs("refused"), rig.left()), (0, 1, 0));
+    assert_eq!(rig.compare("gateway", "uid").await.status, 409);
+}

@@ -238,10 +238,17 @@ impl<'a> Work<'a> {
         );
         self.write();
         let choice = choice?;
+        let earlier = self.journal.attached.as_ref();
+        let earlier = earlier
+            .filter(|earlier| earlier.container_id == container_id && earlier.profiler.type_ == choice.profiler.type_);
+        let state = match earlier {
+            Some(earlier) => self.profiler(earlier)?.follow(&earlier.profiler, choice.profiler)?,
+            None => choice.profiler,
+        };
         Ok(Attached {
             container_id: container_id.to_owned(),
             process: probed.process,
-            profiler: choice.profiler,
+            profiler: state,
             note: choice.note,
             uses_cuda: probed.uses_cuda,
         })

@@ -39,12 +39,17 @@ use request::{LEAD, Request};
 /// The traces of all processes, in the capture's folder.
 use flopwatch_api::artifact::TRACES as RAW;
 
+/// How long a capture waits for processes that record for one that was given up.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// PyTorch's Kineto.
 #[derive(Debug, Default)]
 pub struct Kineto {
     endpoints: Endpoints,
     /// What this agent collects, by capture.
     running: Mutex<BTreeMap<String, Running>>,
+    /// Ends of windows that processes were told and nobody waits for any more, by container, in ms since the Unix epoch.
+    forgotten: Mutex<BTreeMap<String, u64>>,
     /// Looks at containers' files.
     gate: Gate,
 }
@@ -58,6 +63,9 @@ struct Collection {
     temporary: String,
     /// Whether the program uses CUDA.
     cuda: bool,
+    /// Until when the processes may record for an agent that is no more, in ms since the Unix epoch; 0: they do not.
+    #[serde(default)]
+    busy_until_ms: u64,
     /// What the traces may have; none before the collection is prepared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bound: Option<Bound>,
@@ -75,9 +83,14 @@ impl Collection {
         start.duration_since(SystemTime::now()).unwrap_or_default()
     }
 
+    /// End of the window in ms since the Unix epoch.
+    fn end_ms(&self) -> u64 {
+        self.request.start_ms.saturating_add(self.request.length_ms)
+    }
+
     /// Time until the window's end.
     fn until_end(&self) -> Duration {
-        let end = UNIX_EPOCH + Duration::from_millis(self.request.start_ms.saturating_add(self.request.length_ms));
+        let end = UNIX_EPOCH + Duration::from_millis(self.end_ms());
         end.duration_since(SystemTime::now()).unwrap_or_default()
     }
 
@@ -95,10 +108,32 @@ impl Collection {
 }
 
 impl Kineto {
-    fn running(&self) -> MutexGuard<'_, BTreeMap<String, Running>> {
-        // Each change is one insertion or removal.
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Until when the container's processes may record for a window that was given up; 0: they do not.
+    fn forgotten(&self, container_id: &str) -> u64 {
+        let mut forgotten = lock(&self.forgotten);
+        let now = unix_ms();
+        forgotten.retain(|_, end| *end > now);
+        forgotten.get(container_id).copied().unwrap_or_default()
     }
+
+    fn running(&self) -> MutexGuard<'_, BTreeMap<String, Running>> {
+        lock(&self.running)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Each change is one insertion or removal.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Now, in ms since the Unix epoch.
+fn unix_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    milliseconds(now)
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Profiler for Kineto {
@@ -120,8 +155,17 @@ impl Profiler for Kineto {
             },
             temporary: temporary_folder(tmpdir).to_owned(),
             cuda: probed.uses_cuda,
+            busy_until_ms: 0,
             bound: None,
         };
+        State::of(self.type_(), &collection)
+    }
+
+    fn follow(&self, earlier: &State, state: State) -> Result<State, Failure> {
+        let earlier: Collection = earlier.read()?;
+        let mut collection: Collection = state.read()?;
+        // One that was never prepared has told nobody.
+        collection.busy_until_ms = earlier.end_ms().max(earlier.busy_until_ms);
         State::of(self.type_(), &collection)
     }
 
@@ -151,9 +195,21 @@ impl Profiler for Kineto {
     fn prepare(&self, site: &Site, state: State) -> Result<State, Failure> {
         let mut collection: Collection = state.read()?;
         collection.bound = Some(collection::bound(&self.gate, site, &collection)?);
-        let start = SystemTime::now() + LEAD;
-        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        collection.request.start_ms = milliseconds(start.duration_since(UNIX_EPOCH).unwrap_or_default());
+        let now = unix_ms();
+        let free = collection
+            .busy_until_ms
+            .max(self.forgotten(&site.container_id))
+            .max(now);
+        let wait = Duration::from_millis(free.saturating_sub(now));
+        if wait > PATIENCE {
+            let message = format!(
+                "the container's processes record for {} s more: the window of a session that was given up, which PyTorch cannot be told \
+                 to end; create the session again then",
+                milliseconds(wait).div_ceil(1000)
+            );
+            return Err(Failure::new(CaptureReason::ContainerBusy, message));
+        }
+        collection.request.start_ms = free.saturating_add(milliseconds(LEAD));
         collection.request.length_ms = milliseconds(site.length);
         State::of(self.type_(), &collection)
     }
@@ -197,6 +253,9 @@ impl Profiler for Kineto {
 
     fn discard(&self, site: &Site) {
         let running = self.running().remove(&site.capture);
+        if let Some(end_ms) = running.as_ref().and_then(Running::still_recorded) {
+            lock(&self.forgotten).insert(site.container_id.clone(), end_ms);
+        }
         collection::discard(&self.gate, site, running.as_ref().map(Running::folder));
     }
 

@@ -123,3 +123,16 @@ async fn a_collection_of_the_profiler_that_was_added_is_thrown_away_with_its_cap
     assert!(!sample.records.load(Ordering::SeqCst));
     life.end().await;
 }
+
+#[tokio::test]
+async fn a_file_that_is_no_trace_fails_the_transform_and_the_message_names_it() {
+    let sample = Sample::default();
+    sample.rubbish.store(9, Ordering::SeqCst);
+    let rig = rig(&sample);
+    ask(&rig, "Kineto", "cpu_op");
+    let life = rig.live().await;
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "TransformFailed", "{message}");
+    assert!(message.contains("trace.json"), "{message}");
+    life.end().await;
+}

@@ -30,6 +30,8 @@ pub(crate) struct Sample {
     pub(crate) misses: Arc<AtomicU32>,
     /// Collections whose file ends before its list of events does, from the first on.
     pub(crate) cuts: Arc<AtomicU32>,
+    /// Collections whose file is no trace at all, from the first on.
+    pub(crate) rubbish: Arc<AtomicU32>,
 }
 
 /// What the journal keeps.
@@ -97,6 +99,9 @@ impl Profiler for Sample {
         let mut text = trace.to_string();
         if takes(&self.cuts) {
             text.truncate(text.rfind(']').unwrap());
+        }
+        if takes(&self.rubbish) {
+            "no trace".clone_into(&mut text);
         }
         std::fs::write(site.folder.join(TRACE), text).map_err(Failure::because(CaptureReason::CollectionFailed))?;
         Ok(self.raw_files(&site.folder).unwrap())

@@ -189,6 +189,42 @@ fn a_capture_that_is_discarded_or_whose_program_ends_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_window_that_was_given_up_is_waited_for_by_the_next_capture_or_told_as_the_reason() {
+    let Some(python) = torch() else { return };
+    let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
+    let folder = tempfile::tempdir().unwrap();
+    let recorded = |kineto: &Kineto, name: &str, state: State| {
+        let folder = tempfile::tempdir().unwrap();
+        capture(kineto, &pod.site(name, folder.path(), 1), state).unwrap();
+        assert!(events(&held(folder.path()), Category::CpuOp) > 50, "{name}");
+    };
+    // Longer than the time before a window: the process asks for nothing until it has ended.
+    let site = pod.site("given-up", folder.path(), 10);
+    start(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+    kineto.discard(&site);
+    recorded(
+        &kineto,
+        "after-one-given-up",
+        attach(&kineto, &pod, KinetoOptions::default()),
+    );
+
+    let site = pod.site("killed", folder.path(), 10);
+    let state = start(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+    drop(kineto);
+    let kineto = Kineto::default();
+    let anew = attach(&kineto, &pod, KinetoOptions::default());
+    recorded(&kineto, "after-a-killed-agent", kineto.follow(&state, anew).unwrap());
+
+    let site = pod.site("long", folder.path(), 300);
+    start(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+    kineto.discard(&site);
+    let state = attach(&kineto, &pod, KinetoOptions::default());
+    let failure = kineto.prepare(&pod.site("next", folder.path(), 1), state).unwrap_err();
+    assert_eq!(failure.reason, CaptureReason::ContainerBusy, "{}", failure.message);
+    assert!(failure.message.contains("record for 300 s more"), "{}", failure.message);
+}
+
+#[test]
 fn a_program_that_ends_in_the_window_is_told_with_its_reason() {
     let Some(python) = torch() else { return };
     let (kineto, mut pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));

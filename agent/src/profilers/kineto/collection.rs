@@ -37,6 +37,8 @@ const MOST: usize = 256;
 pub(super) struct Running {
     recorders: Arc<Recorders>,
     folder: PathBuf,
+    /// End of the window in ms since the Unix epoch.
+    end_ms: u64,
     membership: Membership,
 }
 
@@ -63,6 +65,7 @@ impl Running {
             Ok(membership) => Ok(Self {
                 recorders,
                 folder,
+                end_ms: collection.end_ms(),
                 membership,
             }),
             Err(error) => {
@@ -74,6 +77,11 @@ impl Running {
 
     pub(super) fn recorders(&self) -> Arc<Recorders> {
         Arc::clone(&self.recorders)
+    }
+
+    /// Until when the processes that were told record, in ms since the Unix epoch; none where nobody was.
+    pub(super) fn still_recorded(&self) -> Option<u64> {
+        (!self.recorders.processes().is_empty()).then_some(self.end_ms)
     }
 
     pub(super) fn folder(&self) -> &Path {

@@ -3,19 +3,30 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, ensure};
+use flopwatch_api::artifact::JAX_DUMPS;
+use flopwatch_api::preparation::JAX_DUMPS_ANNOTATION;
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually};
 use flopwatch_system_tests::frameworks::{frameworks, longest_step_micros};
 use flopwatch_system_tests::pod_state::PodState;
 use flopwatch_system_tests::workload::counts;
-use serde_json::json;
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
 
 /// A step takes some milliseconds; a pause of this length would be felt.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Starts the pod and waits until each of its processes takes steps.
 async fn started(namespace: &TestNamespace, name: &str, prepare: &str, processes: u16) -> Result<PodState> {
-    let pod = frameworks(name, prepare, processes)?;
-    namespace.create_pod(namespace.on_kept_node(pod).await?).await?;
+    taking_steps(namespace, frameworks(name, prepare, processes)?, processes).await
+}
+
+/// The same of a pod of that many processes.
+async fn taking_steps(namespace: &TestNamespace, pod: Value, processes: u16) -> Result<PodState> {
+    let pod = namespace
+        .create_pod(namespace.on_kept_node(pod).await?)
+        .await?
+        .name_any();
+    let name = pod.as_str();
     namespace.running(name).await?;
     eventually("all processes to take steps", || async {
         let log = namespace.logs(name).await?;
@@ -95,6 +106,40 @@ async fn eight_processes_of_one_pod_are_in_one_capture() -> Result<()> {
     namespace.allow_host_folders().await?;
     let before = started(&namespace, "trainer", "kineto", 8).await?;
     captured(&namespace, "trainer", "all", "Kineto", Some("cpu_op")).await?;
+    before.goes_on(&namespace).await?;
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn what_the_compiler_of_a_prepared_pod_wrote_is_published_with_its_capture() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("dumps").await?;
+    namespace.allow_host_folders().await?;
+    let mut pod = frameworks("trainer", "jax", 1)?;
+    pod["metadata"]["annotations"][JAX_DUMPS_ANNOTATION] = json!("true");
+    let before = taking_steps(&namespace, pod, 1).await?;
+    let asked = |outputs: &[&str]| {
+        json!({
+            "target": { "podName": "trainer" }, "durationSeconds": 2, "outputs": outputs,
+            "profiler": { "type": "Jax", "jax": { "dumps": true } }
+        })
+    };
+    let refused = namespace.create_session("without-raw", asked(&["Timeline"])).await;
+    let why = format!("{:#}", refused.err().context("dumps are published as Raw")?);
+    ensure!(why.contains("add Raw to spec.outputs"), "{why}");
+
+    namespace
+        .create_session("dumps", asked(&["Timeline", "Summary", "Raw"]))
+        .await?;
+    let end = namespace.end_of("dumps").await?;
+    ensure!(end.succeeded, "{end:?}");
+    let status = namespace.only_capture("dumps").await?.status.context("no status")?;
+    let dumps = status.artifacts.iter().find(|artifact| artifact.name == JAX_DUMPS);
+    let bytes = dumps.with_context(|| format!("{:?}", status.artifacts))?.bytes;
+    // Two small programs, each before and after the optimisation and as StableHLO.
+    ensure!(bytes > 8192, "{bytes} bytes");
     before.goes_on(&namespace).await?;
     namespace.delete().await
 }

@@ -6,6 +6,7 @@ use flopwatch_api::session::{PodTemplate, StartMode};
 use super::*;
 use crate::session::own_pod;
 use crate::session::replica::ReplicaError;
+use crate::session::top_kernels;
 
 fn spec(start: &str) -> Value {
     json!({
@@ -292,4 +293,29 @@ fn a_pod_that_finds_no_node_says_what_the_scheduler_says() {
     let step = plan(&session, &world(&[Arc::new(pod)], &[]));
     let found = condition(&step.status, SessionCondition::TargetsFound);
     assert!(found.contains("the scheduler says: 0/2 nodes are available"), "{found}");
+}
+
+#[test]
+fn a_session_whose_top_kernels_cannot_be_had_ends_with_that_reason_and_makes_no_pod() {
+    let mut asked = spec("Now");
+    asked["profiler"] = json!({"type": "Ncu", "ncu": {"topKernelsOf": "before", "topKernels": 3}});
+    let session = begun(&asked);
+    let options = session.spec.profiler.ncu.as_ref().unwrap();
+    let why = top_kernels::resolve(options, None, &[]).unwrap_err();
+    let top_kernels = Err(why.as_str());
+    let ended = plan(
+        &session,
+        &World {
+            top_kernels,
+            ..world(&[], &[])
+        },
+    );
+    assert!(ended.create_pod.is_none());
+    let found = condition(&ended.status, SessionCondition::TargetsFound);
+    assert!(found.starts_with("False NoTopKernels"), "{found}");
+    let succeeded = condition(&ended.status, SessionCondition::Succeeded);
+    assert!(
+        succeeded.contains("there is no session before in this namespace"),
+        "{succeeded}"
+    );
 }
