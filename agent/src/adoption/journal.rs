@@ -19,6 +19,9 @@ pub struct Journal {
     pub adoptions: u32,
     /// What it was attached to; none before.
     pub attached: Option<Attached>,
+    /// What an earlier agent was attached to, where the capture began anew: its collection may still be at work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Attached>,
     /// When the window opened, in ns since the Unix epoch; none before the collection ran.
     pub opened_utc_ns: Option<u64>,
     /// What was seen beside the collection; none before its window closed.
@@ -96,6 +99,8 @@ impl From<&Ended> for Failure {
 struct Written {
     adoptions: u32,
     attached: Option<WrittenAttached>,
+    #[serde(default)]
+    earlier: Option<WrittenAttached>,
     opened_utc_ns: Option<u64>,
     #[serde(default)]
     bound: Option<Value>,
@@ -134,6 +139,7 @@ impl From<Written> for Journal {
         Self {
             adoptions: written.adoptions,
             attached: written.attached.map(|attached| attached.with(bound)),
+            earlier: written.earlier.map(|earlier| earlier.with(None)),
             opened_utc_ns: written.opened_utc_ns,
             signs: written.signs,
             missed: written.missed,

@@ -155,6 +155,7 @@ impl<'a> Work<'a> {
     async fn begin(&mut self) -> Result<Published, Failed> {
         self.journal = Journal {
             adoptions: self.journal.adoptions,
+            earlier: self.journal.attached.take().or_else(|| self.journal.earlier.take()),
             missed: self.journal.missed.take(),
             ..Journal::default()
         };
@@ -238,7 +239,7 @@ impl<'a> Work<'a> {
         );
         self.write();
         let choice = choice?;
-        let earlier = self.journal.attached.as_ref();
+        let earlier = self.journal.earlier.as_ref();
         let earlier = earlier
             .filter(|earlier| earlier.container_id == container_id && earlier.profiler.type_ == choice.profiler.type_);
         let state = match earlier {

@@ -136,3 +136,27 @@ async fn a_file_that_is_no_trace_fails_the_transform_and_the_message_names_it() 
     assert!(message.contains("trace.json"), "{message}");
     life.end().await;
 }
+
+#[tokio::test]
+async fn a_profiler_whose_collection_begins_anew_is_told_of_that_of_the_earlier_agent() {
+    let sample = Sample::default();
+    let rig = rig(&sample);
+    ask(&rig, "Kineto", "cpu_op");
+    rig.server.edit("captures", "team", "c", |capture| {
+        capture["spec"]["durationSeconds"] = json!(4);
+    });
+    let life = rig.live().await;
+    rig.in_stage("c", "Collecting").await;
+    life.end().await;
+    assert_eq!(sample.follows.load(Ordering::SeqCst), 0);
+    sample.loses.store(true, Ordering::SeqCst);
+    let life = rig.live().await;
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "Succeeded", "{message}");
+    let counts = (&sample.follows, &sample.starts);
+    assert_eq!(
+        (counts.0.load(Ordering::SeqCst), counts.1.load(Ordering::SeqCst)),
+        (1, 2)
+    );
+    life.end().await;
+}

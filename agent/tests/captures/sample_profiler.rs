@@ -32,6 +32,10 @@ pub(crate) struct Sample {
     pub(crate) cuts: Arc<AtomicU32>,
     /// Collections whose file is no trace at all, from the first on.
     pub(crate) rubbish: Arc<AtomicU32>,
+    /// Whether what an earlier agent collected is lost.
+    pub(crate) loses: Arc<AtomicBool>,
+    /// How often it was told of a collection of an earlier agent.
+    pub(crate) follows: Arc<AtomicU32>,
 }
 
 /// What the journal keeps.
@@ -60,6 +64,13 @@ impl Profiler for Sample {
         State::of(self.type_(), &Kept { operator })
     }
 
+    fn follow(&self, earlier: &State, state: State) -> Result<State, Failure> {
+        let Kept { operator } = earlier.read()?;
+        assert_eq!(operator, "aten::mm");
+        self.follows.fetch_add(1, Ordering::SeqCst);
+        Ok(state)
+    }
+
     fn second_try(&self, _: State) -> State {
         let operator = "aten::mm, the slow way".to_owned();
         State::of(self.type_(), &Kept { operator }).unwrap()
@@ -72,6 +83,9 @@ impl Profiler for Sample {
     }
 
     fn observe(&self, _: Option<&Site>, _: &State) -> Result<Observed, Failure> {
+        if self.loses.load(Ordering::SeqCst) {
+            return Ok(Observed::Gone(None));
+        }
         if self.records.load(Ordering::SeqCst) {
             return Ok(Observed::Collecting);
         }

@@ -1,11 +1,16 @@
 //! Pods of the tests, and looking into them.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{LogParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::cluster::{TestNamespace, eventually, run};
+use crate::cluster::{PATIENCE, TestNamespace, eventually, run};
+
+/// What kubectl says of an API server that does not answer.
+const UNREACHABLE: &str = "Unable to connect to the server";
 
 /// A sample workload that Pod Security "restricted" admits: no user of its own, no capability, read-only root.
 pub fn workload(name: &str, prepared: bool, arguments: &[&str]) -> Value {
@@ -110,13 +115,19 @@ impl TestNamespace {
     /// # Errors
     /// When the command fails.
     pub async fn shell(&self, name: &str, command: &str) -> Result<String> {
-        run(
-            "kubectl",
-            &[
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let arguments = [
                 "-n", &self.name, "exec", name, "-c", "main", "--", "/bin/sh", "-c", command,
-            ],
-        )
-        .await
+            ];
+            match run("kubectl", &arguments).await {
+                // Nothing was run: a fault has stopped the API server for a while.
+                Err(error) if error.to_string().contains(UNREACHABLE) && Instant::now() < until => {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                }
+                ended => return ended,
+            }
+        }
     }
 
     /// Waits until the container of a prepared pod says in its run folder that its start was grafted, or why not.
