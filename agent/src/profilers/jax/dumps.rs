@@ -25,6 +25,8 @@ pub(crate) const JAX_DUMP_IR_TO: &str = "JAX_DUMP_IR_TO";
 const INDEX: &str = "index.json";
 /// Most files of an archive: a program of thirty small functions has a thousand.
 const FILES: usize = 8192;
+/// Most names that are looked at, folders and what is no file among them.
+const NAMES: usize = 4 * FILES;
 /// Most names that the index lists as left out; it counts the others.
 const LEFT_OUT: usize = 64;
 /// Bytes of a header in an archive.
@@ -116,6 +118,7 @@ struct Packing<'a> {
     /// A file as it was copied out: one that changes meanwhile has another size than it was looked up with.
     copy: File,
     left: u64,
+    names: usize,
     index: Index,
 }
 
@@ -126,6 +129,7 @@ impl<'a> Packing<'a> {
             archive: Builder::new(sink.archive),
             copy: sink.copy,
             left: sink.limit,
+            names: 0,
             index: Index::default(),
         }
     }
@@ -158,10 +162,20 @@ impl<'a> Packing<'a> {
         Ok(self.index)
     }
 
-    /// Paths of what lies in a folder, in their order.
+    /// Paths of what lies in a folder, in their order; those beyond the bound are left out.
     fn entries(&mut self, folder: &Path) -> Vec<PathBuf> {
-        match self.root.list(folder, FILES) {
+        let most = FILES.min(NAMES.saturating_sub(self.names));
+        if most == 0 {
+            self.index.leave_out(folder, format!("{NAMES} names were looked at"));
+            return Vec::new();
+        }
+        match self.root.list(folder, most) {
             Ok(names) => {
+                self.names = self.names.saturating_add(names.len());
+                if names.len() == most {
+                    self.index
+                        .leave_out(folder, format!("only its first {most} names were looked at"));
+                }
                 let mut paths: Vec<_> = names.into_iter().map(|name| folder.join(name)).collect();
                 paths.sort_unstable();
                 paths
@@ -297,5 +311,24 @@ mod tests {
         );
         assert_eq!(index.left_out_count, left_out.len());
         assert!(files[INDEX].contains("\"leftOutCount\": 5"), "{}", files[INDEX]);
+    }
+
+    #[test]
+    fn a_folder_of_more_names_than_are_looked_at_ends_the_search_and_says_so() {
+        let root = tempfile::tempdir().unwrap();
+        let folders = (0..6).map(|at| format!("/dumps-{at}")).collect::<Vec<_>>();
+        for folder in &folders {
+            let folder = root.path().join(&folder[1..]);
+            std::fs::create_dir(&folder).unwrap();
+            for at in 0..FILES {
+                std::os::unix::fs::symlink("/", folder.join(at.to_string())).unwrap();
+            }
+        }
+        let folders: Vec<_> = folders.iter().map(String::as_str).collect();
+        let (index, files) = packed(root.path(), &folders, 2048);
+        assert_eq!((index.files, files.len()), (0, 1));
+        // Every link, four folders that are as full as one may be, and two that nobody looked at.
+        assert_eq!(index.left_out_count, NAMES + 6);
+        assert_eq!(index.left_out.len(), LEFT_OUT);
     }
 }

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use flopwatch_api::preparation::{
-    LAUNCHER_INIT_CONTAINER, NSYS_CUDA_GRAPH_ANNOTATION, NSYS_NVTX_CAPTURE_ANNOTATION, NSYS_TRACE_ANNOTATION,
-    PREPARE_CONTAINERS_ANNOTATION, RUN_VOLUME_PREFIX, TMP_VOLUME_PREFIX, TOOLS_INIT_CONTAINER, TOOLS_VOLUME,
-    split_names,
+    JAX_DIR, JAX_VOLUME_PREFIX, LAUNCHER_INIT_CONTAINER, NSYS_CUDA_GRAPH_ANNOTATION, NSYS_NVTX_CAPTURE_ANNOTATION,
+    NSYS_TRACE_ANNOTATION, PREPARE_CONTAINERS_ANNOTATION, RUN_VOLUME_PREFIX, TMP_VOLUME_PREFIX, TOOLS_INIT_CONTAINER,
+    TOOLS_VOLUME, split_names,
 };
 use flopwatch_api::profiler::{CudaGraphTrace, TraceCategory, is_range_name};
-use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, VolumeMount};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::ResourceExt as _;
 
@@ -150,10 +150,13 @@ fn refuse_storage(spec: &PodSpec, options: &PrepareOptions) -> Option<Refusal> {
 
 /// What speaks against preparing the container: its mounts.
 pub(super) fn refuse_paths(container: &Container) -> Option<Refusal> {
+    // A copy of a pod has what its original was prepared with.
+    let of_jax = |mount: &&VolumeMount| mount.name.starts_with(JAX_VOLUME_PREFIX) && mount.mount_path == JAX_DIR;
     let mounts = container
         .volume_mounts
         .iter()
         .flatten()
+        .filter(|mount| !of_jax(mount))
         .map(|mount| mount.mount_path.as_str());
     let taken = mounts.into_iter().find(|path| {
         let path = path.trim_end_matches('/');

@@ -108,6 +108,24 @@ fn a_pod_that_asks_for_dumps_of_jax_gets_a_folder_for_them_and_its_flags_are_app
 }
 
 #[test]
+fn a_copy_of_a_pod_with_a_folder_for_dumps_is_prepared_for_nsight_systems() {
+    let asked = dumping("true", json!({"containers": [gpu_container()]}));
+    let (mut copy, _) = stored(&asked, &options(), &Entrypoints::new());
+    copy["metadata"] = json!({"name": "copy", "labels": {PREPARE_LABEL: "nsys"}});
+    let (patched, preparation) = stored(&copy, &options(), &Entrypoints::new());
+    assert_eq!(
+        (preparation.prepared, preparation.unprepared),
+        (vec!["main".to_owned()], Vec::new())
+    );
+    let mounts = patched["spec"]["containers"][0]["volumeMounts"].as_array().unwrap();
+    let paths: Vec<_> = mounts
+        .iter()
+        .map(|mount| mount["mountPath"].as_str().unwrap())
+        .collect();
+    assert_eq!(paths, ["/flopwatch/jax", "/flopwatch/tools", "/flopwatch/run"]);
+}
+
+#[test]
 fn dumps_of_jax_that_cannot_be_had_leave_the_pod_as_it_was_and_say_why() {
     let small = json!({"limits": {"ephemeral-storage": "1Gi"}});
     let mounts = json!([{"name": "mine", "mountPath": "/flopwatch/jax"}]);
