@@ -42,6 +42,10 @@ test("pods are asked for by labels, too", () => {
   }
 });
 
+test("a copy of a pod is asked for by the pod's name", () => {
+  expect(runOf(form([...LEAST, ["by", "copy"]])).target).toEqual({ namespace: "team", containers: [], replica_of: "train" });
+});
+
 test("a new pod is asked for by its manifest, and the namespace's default by nothing", () => {
   const of = (text: string) => runOf(form([...LEAST, ["by", "template"], ["template", text], ["start", "ContainerStart"]]));
   const made = of('{"kind": "Pod", "metadata": {"name": "x", "labels": {"app": "bench"}}, "spec": {"containers": []}}');

@@ -76,13 +76,14 @@ export interface Template {
 /** A request to profile. What is left out is as in a ProfilingSession. */
 export interface Run {
   readonly mode: string;
-  /** Pods by one of name, labels and template; by none of them the namespace's default is meant. */
+  /** Pods by one of name, labels, the pod to copy, and template; by none of them the namespace's default is meant. */
   readonly target: {
     readonly namespace: string;
     readonly containers: readonly string[];
     readonly pod?: string;
     readonly selector?: Readonly<Record<string, string>>;
     readonly max_pods?: number;
+    readonly replica_of?: string;
     readonly template?: Template;
   };
   readonly options: {

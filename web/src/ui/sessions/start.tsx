@@ -24,7 +24,7 @@ export function Start({ gateway, namespaces, onStarted, onClose }: Props) {
   const [modes, setModes] = useState<readonly Mode[]>([]);
   const [mode, setMode] = useState("auto");
   const [namespace, setNamespace] = useState(() => sessionStorage.getItem(NAMESPACE_KEY) ?? namespaces[0] ?? "");
-  const [by, setBy] = useState<"name" | "labels" | "template" | "default">("name");
+  const [by, setBy] = useState<"name" | "labels" | "copy" | "template" | "default">("name");
   const [pod, setPod] = useState("");
   const [targets, setTargets] = useState<readonly Target[]>([]);
   const [words, setWords] = useState("");
@@ -55,7 +55,8 @@ export function Start({ gateway, namespaces, onStarted, onClose }: Props) {
       clearTimeout(timer);
     };
   }, [gateway, namespace]);
-  const target = by === "name" ? targets.find((target) => target.pod === pod) : undefined;
+  const byName = by === "name" || by === "copy";
+  const target = byName ? targets.find((target) => target.pod === pod) : undefined;
   const onSubmit = async (event: SubmitEvent) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
@@ -80,6 +81,7 @@ export function Start({ gateway, namespaces, onStarted, onClose }: Props) {
         <select name="by" value={by} onChange={(event) => setBy(event.currentTarget.value as typeof by)}>
           <option value="name">one, by name</option>
           <option value="labels">by labels</option>
+          <option value="copy">a copy of one, by name</option>
           <option value="template">a new one, of a manifest</option>
           <option value="default">the namespace's default</option>
         </select>
@@ -111,9 +113,9 @@ export function Start({ gateway, namespaces, onStarted, onClose }: Props) {
           </label>
         </>
       )}
-      <label hidden={by !== "name"}>
+      <label hidden={!byName}>
         Pod
-        <input disabled={by !== "name"} name="pod" required maxLength={253} list="start-pods" value={pod} autocomplete="off" onInput={(event) => setPod(event.currentTarget.value)} />
+        <input disabled={!byName} name="pod" required maxLength={253} list="start-pods" value={pod} autocomplete="off" onInput={(event) => setPod(event.currentTarget.value)} />
       </label>
       <datalist id="start-namespaces">
         {namespaces.map((name) => (
@@ -181,7 +183,8 @@ export function Start({ gateway, namespaces, onStarted, onClose }: Props) {
       )}
       <p class="words faint" aria-live="polite">
         {words !== "" ? words : modes.find(({ id }) => id === mode)?.description}
-        {target && !target.containers.some(({ prepared }) => prepared) && " This pod was not prepared for Nsight Systems when it started, so metrics alone are open."}
+        {by === "copy" && " The copy runs beside the pod for the session alone, behind no Service, and is deleted afterwards."}
+        {by === "name" && target && !target.containers.some(({ prepared }) => prepared) && " This pod was not prepared for Nsight Systems when it started, so metrics alone are open."}
       </p>
       {problem !== undefined && (
         <p class="words note" role="alert">
@@ -228,6 +231,8 @@ function podsOf(text: (name: string) => string): Partial<Run["target"]> {
   switch (text("by")) {
     case "labels":
       return { selector: labelsOf(text("labels")), ...(text("most") !== "" && { max_pods: Number(text("most")) }) };
+    case "copy":
+      return { replica_of: text("pod") };
     case "template":
       return { template: templateOf(text("template")) };
     case "default":
