@@ -96,12 +96,13 @@ impl Lane {
             self.ended(&session, plan.fault, &mut uid).await
         });
         struck?;
-        record.reason = ended;
+        let (reason, message) = ended;
+        record.reason = reason;
         let own = u64::from(plan.fault.is_shared());
         record.struck_by_others = self.shared.begun.load(Ordering::SeqCst) > over + own;
         let also = if record.struck_by_others { "AgentRestarted" } else { "" };
         if !reasons(plan.profiler, plan.fault).contains(&record.reason.as_str()) && record.reason != also {
-            record.surprise = Some(format!("ended with {}", record.reason));
+            record.surprise = Some(format!("ended with {}: {message}", record.reason));
         }
         record.harm = self.is_harmed(plan.fault, &trainer).await;
         record.orphan = self.leaves(plan.fault, &trainer, &session, uid.as_deref()).await;
@@ -168,20 +169,20 @@ impl Lane {
         Box::pin(self.start()).await
     }
 
-    /// Waits for the session's end and says which it was; `Never` when there is none in time.
-    async fn ended(&self, session: &str, fault: Fault, uid: &mut Option<String>) -> String {
+    /// Waits for the session's end and says which it was, and in its own words; `Never` when there is none in time.
+    async fn ended(&self, session: &str, fault: Fault, uid: &mut Option<String>) -> (String, String) {
         let begin = Instant::now();
         while begin.elapsed() < END {
             // The API server may be away.
-            if let Ok(Some(reason)) = self.look(session, fault, uid).await {
-                return reason;
+            if let Ok(Some(end)) = self.look(session, fault, uid).await {
+                return end;
             }
             sleep(LOOK).await;
         }
-        "Never".to_owned()
+        ("Never".to_owned(), String::new())
     }
 
-    async fn look(&self, session: &str, fault: Fault, uid: &mut Option<String>) -> Result<Option<String>> {
+    async fn look(&self, session: &str, fault: Fault, uid: &mut Option<String>) -> Result<Option<(String, String)>> {
         let captures = self.namespace.captures(session).await?;
         if let Some(capture) = captures.first() {
             *uid = capture.uid();
@@ -193,7 +194,7 @@ impl Lane {
             if let Some(capture) = left.first() {
                 *uid = capture.uid();
             }
-            return Ok(left.is_empty().then(|| GONE.to_owned()));
+            return Ok(left.is_empty().then(|| (GONE.to_owned(), String::new())));
         };
         let Some(end) = condition_of(&found, "Succeeded").filter(|one| one.status != "Unknown") else {
             return Ok(None);
@@ -205,10 +206,11 @@ impl Lane {
         if let Some(capture) = captures.first() {
             // It was read before the session, and may have been at work then.
             let decided = capture_condition(capture, "Succeeded").filter(|one| one.status != "Unknown");
-            return Ok(decided.map(|one| one.reason.clone()));
+            return Ok(decided.map(|one| (one.reason.clone(), one.message.clone())));
         }
         let without = condition_of(&found, "TargetsFound").filter(|one| WITHOUT_CAPTURE.contains(&one.reason.as_str()));
-        Ok(Some(without.unwrap_or(end).reason.clone()))
+        let end = without.unwrap_or(end);
+        Ok(Some((end.reason.clone(), end.message.clone())))
     }
 
     /// Reads a workload's output and removes it.

@@ -151,7 +151,7 @@ async fn travel(
     progress: fn(&str),
 ) -> Result<(Vec<Output>, Option<String>)> {
     while let Some(plan) = open.get(next.fetch_add(1, Ordering::Relaxed)) {
-        let record = lane.cycle(*plan).await;
+        let record = Box::pin(lane.cycle(*plan)).await;
         let mut ledger = ledger.lock().await;
         ledger.write(record.clone())?;
         let found = |what: fn(&crate::soak::Record) -> bool| ledger.records.values().filter(|one| what(one)).count();
