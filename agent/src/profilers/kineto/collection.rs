@@ -141,6 +141,10 @@ pub(super) fn await_start(recorders: &Recorders, site: &Site, collection: &Colle
     if told > 0 {
         return Ok(());
     }
+    if left_out > 0 {
+        let message = "the container's processes asked too late what to record, as they may on a busy machine: create the session again";
+        return Err(Failure::new(CaptureReason::AttachFailed, message));
+    }
     let message = "no process of the container asked what to record, which PyTorch does every 5 s (versions 2.3 to 2.6 do not, and \
                    neither does a build without Kineto): look for lines of DaemonConfigLoader in its log with KINETO_LOG_LEVEL=0";
     Err(Failure::new(CaptureReason::AttachFailed, message))
