@@ -84,7 +84,8 @@ const fn percent(ratio: f64) -> u32 {
     (ratio * 100.0) as u32
 }
 
-fn milliseconds(time: Duration) -> u64 {
+/// A length in ms.
+pub(crate) fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 

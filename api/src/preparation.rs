@@ -80,6 +80,12 @@ pub const TMP_VOLUME_PREFIX: &str = "flopwatch-tmp-";
 pub const JAX_VOLUME_PREFIX: &str = "flopwatch-jax-";
 /// Where the container's own volume for dumps is mounted.
 pub const JAX_DIR: &str = "/flopwatch/jax";
+/// Variable of a program: where JAX writes what it hands to the compiler.
+pub const JAX_DUMP_IR_TO: &str = "JAX_DUMP_IR_TO";
+/// Variable of a program: flags of XLA.
+pub const XLA_FLAGS: &str = "XLA_FLAGS";
+/// The flag among [`XLA_FLAGS`] that says where XLA writes its programs; a path follows, and of several the last one counts.
+pub const XLA_DUMP_TO: &str = "--xla_dump_to=";
 /// Name of the init container that installs the launcher.
 pub const LAUNCHER_INIT_CONTAINER: &str = "flopwatch-launcher";
 /// Name of the init container that copies the tools out of the tools image.

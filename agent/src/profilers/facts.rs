@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use flopwatch_api::capability::Capability;
+use flopwatch_api::preparation::{JAX_DUMP_IR_TO, XLA_FLAGS};
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::process::Mapped;
 use flopwatch_launcher::state::Reason;
 
 use super::gpu_facts::{GpuFacts, Obstacle};
-use super::jax::dumps::{JAX_DUMP_IR_TO, XLA_FLAGS};
 use super::jax::service::Service;
 
 /// Set in programs that take requests of Kineto's daemon.

@@ -4,7 +4,7 @@
 //! program's own disk, from where it is taken. A service whose caller goes away stops recording.
 
 mod answer;
-pub(crate) mod dumps;
+mod dumps;
 mod exchange;
 mod left;
 mod message;
@@ -23,7 +23,7 @@ use flopwatch_api::preparation::{JAX_DUMPS_ANNOTATION, JAX_PORT_ANNOTATION};
 use flopwatch_api::profiler::{JaxOptions, ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::requirement::Requirement;
-use flopwatch_attach::bounded::Gate;
+use flopwatch_attach::bounded::{Gate, Late};
 use flopwatch_attach::network::connect;
 use flopwatch_attach::process::ProcessId;
 use flopwatch_attach::rootfs::RootfsError;
@@ -124,8 +124,7 @@ impl Jax {
         let taken = self.gate.within(&site.capture, COPY, move || {
             left::take(&procfs, service.process, &capture, &mut result, limit)
         });
-        let taken = taken.map_err(|late| collected(format!("the container's files do not answer: {late}")))?;
-        taken.map_err(|error| match error {
+        taken.map_err(silent)?.map_err(|error| match error {
             RootfsError::TooLarge { .. } => Failure::new(CaptureReason::CaptureTooLarge, chain(&error)),
             error => collected(chain(&error)),
         })
@@ -148,12 +147,8 @@ impl Jax {
         let packed = self.gate.within(&site.capture, COPY, move || {
             dumps::pack(&procfs, service.process, &folders, sink)
         });
-        let late = |late| {
-            let message = format!("the container's files do not answer: {late}");
-            Failure::new(CaptureReason::CollectionFailed, message)
-        };
         let index = packed
-            .map_err(late)?
+            .map_err(silent)?
             .map_err(Failure::because(CaptureReason::CollectionFailed))?;
         info!(
             files = index.files,
@@ -328,6 +323,12 @@ impl Profiler for Jax {
             ..Recipe::default()
         })
     }
+}
+
+/// The container's files did not answer in time.
+fn silent(late: Late) -> Failure {
+    let message = format!("the container's files do not answer: {late}");
+    Failure::new(CaptureReason::CollectionFailed, message)
 }
 
 fn failed(error: &ExchangeError) -> Failure {

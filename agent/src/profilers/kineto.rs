@@ -20,6 +20,7 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::requirement::Requirement;
 use flopwatch_attach::bounded::Gate;
 use flopwatch_attach::kineto::{Endpoints, folder_name};
+use flopwatch_launcher::run_dir::unix_ms;
 use flopwatch_trace::model::Category;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,7 @@ use crate::bound::{Bound, BoundBy};
 use crate::choice::names;
 use crate::failure::Failure;
 use crate::node::containers::Probed;
+use crate::signs::milliseconds;
 use crate::toolbox::Toolbox;
 use crate::workplace::Workplace;
 use collection::Running;
@@ -124,16 +126,6 @@ impl Kineto {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Each change is one insertion or removal.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Now, in ms since the Unix epoch.
-fn unix_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    milliseconds(now)
-}
-
-fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Profiler for Kineto {

@@ -27,6 +27,17 @@ pub(crate) fn ask(rig: &Rig, type_: &str, category: &str) {
     });
 }
 
+/// An agent that ends in the window of a capture of that profiler.
+async fn left_collecting(rig: &Rig) {
+    ask(rig, "Kineto", "cpu_op");
+    rig.server.edit("captures", "team", "c", |capture| {
+        capture["spec"]["durationSeconds"] = json!(4);
+    });
+    let life = rig.live().await;
+    rig.in_stage("c", "Collecting").await;
+    life.end().await;
+}
+
 #[tokio::test]
 async fn a_capture_of_a_profiler_that_was_added_is_published_with_what_it_recorded() {
     let sample = Sample::default();
@@ -96,13 +107,7 @@ async fn auto_takes_the_profiler_that_was_added_where_it_is_the_deepest_that_is_
 async fn the_next_agent_asks_the_profiler_that_was_added_and_goes_on_with_its_collection() {
     let sample = Sample::default();
     let rig = rig(&sample);
-    ask(&rig, "Kineto", "cpu_op");
-    rig.server.edit("captures", "team", "c", |capture| {
-        capture["spec"]["durationSeconds"] = json!(4);
-    });
-    let life = rig.live().await;
-    rig.in_stage("c", "Collecting").await;
-    life.end().await;
+    left_collecting(&rig).await;
     assert!(sample.records.load(Ordering::SeqCst), "it is left as it is");
     let life = rig.live().await;
     let (reason, message) = rig.end_of("c").await;
@@ -141,13 +146,7 @@ async fn a_file_that_is_no_trace_fails_the_transform_and_the_message_names_it() 
 async fn a_profiler_whose_collection_begins_anew_is_told_of_that_of_the_earlier_agent() {
     let sample = Sample::default();
     let rig = rig(&sample);
-    ask(&rig, "Kineto", "cpu_op");
-    rig.server.edit("captures", "team", "c", |capture| {
-        capture["spec"]["durationSeconds"] = json!(4);
-    });
-    let life = rig.live().await;
-    rig.in_stage("c", "Collecting").await;
-    life.end().await;
+    left_collecting(&rig).await;
     assert_eq!(sample.follows.load(Ordering::SeqCst), 0);
     sample.loses.store(true, Ordering::SeqCst);
     let life = rig.live().await;

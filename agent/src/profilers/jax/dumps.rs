@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
+use flopwatch_api::preparation::{JAX_DUMP_IR_TO, XLA_DUMP_TO, XLA_FLAGS};
 use flopwatch_attach::process::{ProcessId, Procfs};
 use flopwatch_attach::rootfs::{ContainerRoot, RootfsError};
 use flopwatch_trace::model::count;
@@ -15,11 +16,6 @@ use serde::Serialize;
 use tar::{Builder, Header};
 
 use crate::failure::chain;
-
-/// Flags of XLA, in the environment of its program.
-pub(crate) const XLA_FLAGS: &str = "XLA_FLAGS";
-/// Where JAX writes what it hands to the compiler.
-pub(crate) const JAX_DUMP_IR_TO: &str = "JAX_DUMP_IR_TO";
 
 /// The list of what is in an archive, its last file.
 const INDEX: &str = "index.json";
@@ -45,9 +41,8 @@ pub(super) enum DumpsError {
 
 /// The folders that a program's variables name, none twice. Only plain absolute paths are taken.
 pub(super) fn folders<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Vec<PathBuf> {
-    // XLA takes the last of several.
     let flags = variable(XLA_FLAGS).unwrap_or_default().split_ascii_whitespace();
-    let of_xla = flags.filter_map(|flag| flag.strip_prefix("--xla_dump_to=")).next_back();
+    let of_xla = flags.filter_map(|flag| flag.strip_prefix(XLA_DUMP_TO)).next_back();
     let named = of_xla.into_iter().chain(variable(JAX_DUMP_IR_TO));
     let mut folders: Vec<PathBuf> = Vec::new();
     for folder in named.map(|path| path.trim_end_matches('/')) {

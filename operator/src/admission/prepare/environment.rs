@@ -3,18 +3,12 @@
 //! A variable is appended; whatever the user set stays as it is. What the image or `envFrom` sets cannot be seen here,
 //! and a variable of the container goes before it.
 
-use flopwatch_api::preparation::{JAX_DIR, PreparationWord, PreparedFor};
+use flopwatch_api::preparation::{JAX_DIR, JAX_DUMP_IR_TO, PreparationWord, PreparedFor, XLA_DUMP_TO, XLA_FLAGS};
 use k8s_openapi::api::core::v1::{Container, EnvVar};
 use serde_json::{Value, json};
 
 use crate::admission::refusal::Refusal;
 
-/// Where JAX writes what it hands to the compiler, and in which forms.
-const JAX_DUMP_IR_TO: &str = "JAX_DUMP_IR_TO";
-/// Flags of XLA.
-const XLA_FLAGS: &str = "XLA_FLAGS";
-/// The flag that says where XLA writes its programs.
-const XLA_DUMP_TO: &str = "--xla_dump_to=";
 /// Programs as text, and how many at most: each has some files, and a program may compile without end.
 const XLA_DUMPS: &str = "--xla_dump_to=/flopwatch/jax --xla_dump_hlo_as_text --xla_dump_max_hlo_modules=512";
 

@@ -12,8 +12,8 @@ use crate::gpm::Samples;
 use crate::processes::Processes;
 use crate::state::{Device, Partition, Process, State, Value, read};
 
-/// What tells one state of the file from the next: inode, time of change and length. The inode tells two files apart that were renamed into place within one tick of the
-/// file system's clock.
+/// What tells one state of the file from the next: inode, time of change and length. The inode tells two files apart that were
+/// renamed into place within one tick of the file system's clock.
 type Stamp = Option<(u64, SystemTime, u64)>;
 
 /// Everything between `nvmlInit` and `nvmlShutdown`.
