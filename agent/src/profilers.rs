@@ -83,6 +83,12 @@ pub trait Profiler: fmt::Debug + Send + Sync {
     /// Starts the collection. What is started outside of this process must end by itself if the agent does not come back.
     fn start(&self, site: &Site, state: &State) -> Result<(), Failure>;
 
+    /// Whether a start that failed is worth another one, which is prepared anew: nothing was begun in the container, and what was in the
+    /// way passes.
+    fn starts_again(&self, _site: &Site) -> bool {
+        false
+    }
+
     /// Fails when the collection has ended before its time: what is left of the window shows nothing. Asked about once a second.
     fn check(&self, _site: &Site, _state: &State) -> Result<(), Failure> {
         Ok(())

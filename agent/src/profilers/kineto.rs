@@ -214,6 +214,14 @@ impl Profiler for Kineto {
         collection::await_start(&recorders, site, &collection)
     }
 
+    fn starts_again(&self, site: &Site) -> bool {
+        // A process that still writes the trace of another window, or that a busy machine held up, asks 5 s later.
+        let running = self.running();
+        running
+            .get(&site.capture)
+            .is_some_and(|running| running.still_recorded().is_none())
+    }
+
     fn observe(&self, site: Option<&Site>, state: &State) -> Result<Observed, Failure> {
         let Some(site) = site else {
             let message = "the container ended while the agent of the node was away, and its traces with it";

@@ -23,6 +23,8 @@ use flopwatch_api::profiler::{KinetoOptions, ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_trace::model::{Capture, Category, Events};
 use flopwatch_trace::{ReadLimits, read};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use pod::{Pod, torch};
 
@@ -222,6 +224,30 @@ fn a_window_that_was_given_up_is_waited_for_by_the_next_capture_or_told_as_the_r
     let failure = kineto.prepare(&pod.site("next", folder.path(), 1), state).unwrap_err();
     assert_eq!(failure.reason, CaptureReason::ContainerBusy, "{}", failure.message);
     assert!(failure.message.contains("record for 300 s more"), "{}", failure.message);
+}
+
+#[test]
+fn a_program_that_could_not_ask_in_time_is_recorded_by_a_second_start() {
+    let Some(python) = torch() else { return };
+    let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
+    let folder = tempfile::tempdir().unwrap();
+    let site = pod.site("held-up", folder.path(), 1);
+    let signal = |signal| {
+        kill(Pid::from_raw(pod.process.pid), signal).unwrap();
+    };
+    signal(Signal::SIGSTOP);
+    let state = kineto
+        .prepare(&site, attach(&kineto, &pod, KinetoOptions::default()))
+        .unwrap();
+    let failure = kineto.start(&site, &state).unwrap_err();
+    signal(Signal::SIGCONT);
+    assert_eq!(failure.reason, CaptureReason::AttachFailed, "{}", failure.message);
+    assert!(kineto.starts_again(&site));
+    kineto.discard(&site);
+    assert!(!kineto.starts_again(&site), "what was discarded has nothing to start");
+    capture(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+    assert!(events(&held(folder.path()), Category::CpuOp) > 50);
+    assert!(!kineto.starts_again(&site), "a process was told");
 }
 
 #[test]

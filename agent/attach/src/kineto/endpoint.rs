@@ -28,6 +28,9 @@ pub trait Audience: Send + Sync {
 
     /// What a process is told that asks for what to record; none where it is to do nothing. It has 90 ms, less what the way takes.
     fn configuration(&self, process: ProcessId) -> Option<String>;
+
+    /// Takes note that the process is sent the answer.
+    fn answered(&self, process: ProcessId);
 }
 
 /// Datagrams by what became of them.
@@ -322,6 +325,7 @@ fn take(socket: &Socket, shared: &Shared, procfs: &Procfs, datagram: &Datagram) 
     }
     // Before the process hears of it: whoever counts then counts this one too.
     count(&shared.tally.answered);
+    audience.answered(sender);
     if let Err(error) = socket.answer(from, &answer) {
         tracing::debug!(pid = sender.pid, %error, "a process that asked is not there for the answer");
     }

@@ -9,6 +9,7 @@ use flopwatch_api::session::StartMode;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use tokio::time::{Instant, sleep};
+use tracing::info;
 
 use super::Work;
 use crate::adoption::Attached;
@@ -54,8 +55,27 @@ impl Work<'_> {
         self.fetch(attached).await
     }
 
-    /// Starts the collection, once the journal has what the agent that comes after this one must know of it.
+    /// Starts the collection, and once more where the profiler says that this may help.
     async fn start(&mut self, attached: &Attached) -> Result<(), Failure> {
+        let (profiler, site) = (self.profiler(attached)?, self.site_of(attached));
+        let Err(failure) = self.start_once(attached).await else {
+            return Ok(());
+        };
+        self.interrupted()?;
+        if !site.containers.is_alive(site.process) || !profiler.starts_again(&site) {
+            return Err(failure);
+        }
+        info!(why = failure.message, "the collection is started once more");
+        blocking(CaptureReason::AttachFailed, move || {
+            profiler.discard(&site);
+            Ok(())
+        })
+        .await?;
+        self.start_once(attached).await
+    }
+
+    /// Starts the collection, once the journal has what the agent that comes after this one must know of it.
+    async fn start_once(&mut self, attached: &Attached) -> Result<(), Failure> {
         let (profiler, site) = (self.profiler(attached)?, self.site_of(attached));
         let state = attached.profiler.clone();
         let prepared = blocking(CaptureReason::AttachFailed, {

@@ -88,7 +88,6 @@ impl Audience for Recorders {
     }
 
     fn configuration(&self, process: ProcessId) -> Option<String> {
-        let owner = self.containers.procfs().owner(process).ok()?;
         let mut told = self.told();
         let now = Instant::now();
         let before = told.processes.get(&process).copied();
@@ -103,11 +102,18 @@ impl Audience for Recorders {
             }
             return None;
         }
+        Some(self.configuration.clone())
+    }
+
+    fn answered(&self, process: ProcessId) {
+        // A process that has ended writes no trace.
+        let Ok(owner) = self.containers.procfs().owner(process) else {
+            return;
+        };
         let recorder = Recorder {
             inner_pid: owner.inner_pid,
-            told: now,
+            told: Instant::now(),
         };
-        told.processes.insert(process, recorder);
-        Some(self.configuration.clone())
+        self.told().processes.insert(process, recorder);
     }
 }

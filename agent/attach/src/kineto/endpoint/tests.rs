@@ -116,6 +116,8 @@ impl Audience for Told {
     fn configuration(&self, process: ProcessId) -> Option<String> {
         Some(format!("{} {}", self.1, process.pid))
     }
+
+    fn answered(&self, _: ProcessId) {}
 }
 
 const LONG: Duration = Duration::from_mins(1);
@@ -251,8 +253,12 @@ fn a_process_that_ended_has_no_endpoint() {
     assert_eq!(endpoints.count(), 0);
 }
 
-/// Takes long to say of the first process whether it is one of its own.
-struct Slow(i32, AtomicBool);
+/// Takes long to say of the first process whether it is one of its own, and counts the answers.
+struct Slow {
+    pid: i32,
+    asked: AtomicBool,
+    answered: AtomicU64,
+}
 
 impl Audience for Slow {
     #[expect(
@@ -260,29 +266,44 @@ impl Audience for Slow {
         reason = "the thread that it holds up is the endpoint's own"
     )]
     fn includes(&self, pid: i32) -> bool {
-        if !self.1.swap(true, Ordering::Relaxed) {
+        if !self.asked.swap(true, Ordering::Relaxed) {
             std::thread::sleep(LATE * 3);
         }
-        pid == self.0
+        pid == self.pid
     }
 
     fn configuration(&self, _: ProcessId) -> Option<String> {
         Some("now".to_owned())
+    }
+
+    fn answered(&self, _: ProcessId) {
+        self.answered.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 #[test]
 fn a_request_that_nobody_waits_for_any_more_is_not_answered_so_that_no_answer_is_taken_for_the_next_one() {
     let (pod, endpoints) = (Pod::new(), Endpoints::default());
-    let own = i32::try_from(std::process::id()).unwrap();
-    let slow: Arc<dyn Audience> = Arc::new(Slow(own, AtomicBool::new(false)));
-    let membership = endpoints.join(&Procfs::default(), pod.process(), &slow, LONG).unwrap();
+    let slow = Arc::new(Slow {
+        pid: own(),
+        asked: AtomicBool::new(false),
+        answered: AtomicU64::new(0),
+    });
+    let audience: Arc<dyn Audience> = Arc::<Slow>::clone(&slow);
+    let membership = endpoints
+        .join(&Procfs::default(), pod.process(), &audience, LONG)
+        .unwrap();
     let (first, second) = (pod.client("first"), pod.client("second"));
     assert!(first.sends(&request(&[1])) && second.sends(&request(&[1])));
     // The first one was read at once, and held up the second.
     assert_eq!(first.answer().as_deref(), Some("now"));
     assert_eq!(second.answer(), None);
     assert_eq!((membership.counts().late, membership.counts().answered), (1, 1));
+    assert_eq!(
+        slow.answered.load(Ordering::Relaxed),
+        1,
+        "who is told nothing is not taken for one that records"
+    );
     assert_eq!(second.ask().as_deref(), Some("now"), "asked again, it is told");
 }
 
