@@ -215,7 +215,8 @@ fn a_window_that_was_given_up_is_waited_for_by_the_next_capture_or_told_as_the_r
     drop(kineto);
     let kineto = Kineto::default();
     let anew = attach(&kineto, &pod, KinetoOptions::default());
-    recorded(&kineto, "after-a-killed-agent", kineto.follow(&state, anew).unwrap());
+    // The same capture: the folder of its first window is there, and that window's trace comes into it.
+    recorded(&kineto, "killed", kineto.follow(&state, anew).unwrap());
 
     let site = pod.site("long", folder.path(), 300);
     start(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();

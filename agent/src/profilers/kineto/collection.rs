@@ -12,7 +12,7 @@ use flopwatch_attach::rootfs::RootfsError;
 use tracing::{debug, info, warn};
 
 use super::recorders::Recorders;
-use super::request::{LATEST, is_partial, is_trace, partial_name, trace_name};
+use super::request::LATEST;
 use super::{Collection, RAW};
 use crate::bound::Bound;
 use crate::disk::Short;
@@ -52,7 +52,11 @@ impl Running {
     ) -> Result<Self, Failure> {
         let folder = collection.folder(&site.capture);
         let configuration = collection.request.configuration(&folder.to_string_lossy());
-        in_container(gate, site, &folder, TraceFolder::make)?;
+        in_container(gate, site, &folder, |folder| {
+            // That of an agent that was killed before its window.
+            folder.remove()?;
+            folder.make()
+        })?;
         let latest = Instant::now() + collection.until_start().saturating_sub(LATEST);
         let (containers, id) = (Arc::clone(&site.containers), site.container_id.clone());
         let recorders = Arc::new(Recorders::new(containers, id, configuration, latest));
@@ -155,7 +159,11 @@ pub(super) fn observe(gate: &Gate, site: &Site, collection: &Collection) -> Resu
     let folder = collection.folder(&site.capture);
     let names = in_container(gate, site, &folder, TraceFolder::names)?;
     let names: Vec<_> = names.iter().filter_map(|name| name.to_str()).collect();
-    if !names.iter().any(|name| is_trace(name) || is_partial(name)) {
+    let request = &collection.request;
+    if !names
+        .iter()
+        .any(|name| request.is_trace(name) || request.is_partial(name))
+    {
         // Nobody was told.
         return Ok(Observed::Gone(None));
     }
@@ -190,7 +198,7 @@ fn await_traces(
     collection: &Collection,
     goes_on: &dyn Fn() -> bool,
 ) -> Result<Vec<String>, Failure> {
-    let folder = collection.folder(&site.capture);
+    let (folder, request) = (collection.folder(&site.capture), &collection.request);
     let end = Instant::now() + collection.until_end();
     let told = recorders.map(Recorders::processes);
     loop {
@@ -204,19 +212,19 @@ fn await_traces(
         let names: Vec<_> = names.iter().filter_map(|name| name.to_str()).collect();
         let whole: Vec<_> = names
             .iter()
-            .filter(|name| is_trace(name))
+            .filter(|name| request.is_trace(name))
             .map(|name| (*name).to_owned())
             .collect();
         // By then whoever records has begun to write: the library drops a window that it hears of too late, and says so to nobody.
         let begun = Instant::now() >= end + BEGINNING;
         let is_over = match &told {
             Some(told) => told.iter().all(|(process, inner_pid)| {
-                let has_begun = names.contains(&partial_name(*inner_pid).as_str());
-                let is_whole = names.contains(&trace_name(*inner_pid).as_str());
+                let has_begun = names.contains(&request.partial_name(*inner_pid).as_str());
+                let is_whole = names.contains(&request.trace_name(*inner_pid).as_str());
                 is_whole || !site.containers.is_alive(*process) || begun && !has_begun
             }),
             // Who was told is known by what they began to write.
-            None => !names.iter().any(|name| is_partial(name)) && begun,
+            None => !names.iter().any(|name| request.is_partial(name)) && begun,
         };
         let alive = site.containers.is_alive(site.process);
         let full = alive && begun && is_full(gate, site, &folder)?;

@@ -15,8 +15,10 @@ const WARMUP_SECONDS: u64 = 1;
 /// For what the library and a busy machine take beside.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// Begin of the traces' names; the PID that a process has in its container follows.
+/// Begin of the traces' names; the start of their window and the PID that a process has in its container follow.
 const TRACE: &str = "trace";
+/// Their end.
+const ENDING: &str = ".json";
 
 /// Time from the beginning of a collection to the start of its window: every process has asked by then, and warmed up. A start
 /// that is too near is refused by the library as in the past.
@@ -44,7 +46,7 @@ impl Request {
             start_ms,
             length_ms,
         } = self;
-        let mut text = format!("ACTIVITIES_LOG_FILE={folder}/{TRACE}.json\n");
+        let mut text = format!("ACTIVITIES_LOG_FILE={folder}/{TRACE}-{start_ms}{ENDING}\n");
         // Writing to a string does not fail.
         let mut line = |key: &str, value: &dyn std::fmt::Display| writeln!(text, "{key}={value}").unwrap_or_default();
         if let Some(iterations) = options.iterations {
@@ -70,28 +72,30 @@ impl Request {
         }
         text
     }
-}
 
-/// Name of the trace of a process with that PID in its container, once it is whole.
-pub(super) fn trace_name(inner_pid: i32) -> String {
-    format!("{TRACE}_{inner_pid}.json")
-}
+    /// Name of the trace of a process with that PID in its container, once it is whole. That of another window of the same capture,
+    /// which an agent asked for that was killed, has another.
+    pub(super) fn trace_name(&self, inner_pid: i32) -> String {
+        format!("{TRACE}-{}_{inner_pid}{ENDING}", self.start_ms)
+    }
 
-/// Name of the trace of such a process while it is being written.
-pub(super) fn partial_name(inner_pid: i32) -> String {
-    format!("{}.tmp", trace_name(inner_pid))
-}
+    /// Name of the trace of such a process while it is being written.
+    pub(super) fn partial_name(&self, inner_pid: i32) -> String {
+        format!("{}.tmp", self.trace_name(inner_pid))
+    }
 
-/// Whether a whole trace has that name.
-pub(super) fn is_trace(name: &str) -> bool {
-    let pid = name.strip_prefix(TRACE).and_then(|rest| rest.strip_prefix('_'));
-    let pid = pid.and_then(|rest| rest.strip_suffix(".json"));
-    pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit()))
-}
+    /// Whether a whole trace of the window has that name.
+    pub(super) fn is_trace(&self, name: &str) -> bool {
+        let pid = name.strip_prefix(TRACE).and_then(|rest| rest.strip_prefix('-'));
+        let pid = pid.and_then(|rest| rest.strip_prefix(&self.start_ms.to_string()));
+        let pid = pid.and_then(|rest| rest.strip_prefix('_')?.strip_suffix(ENDING));
+        pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit()))
+    }
 
-/// Whether that is the name of a trace that is being written.
-pub(super) fn is_partial(name: &str) -> bool {
-    name.strip_suffix(".tmp").is_some_and(is_trace)
+    /// Whether that is the name of a trace of the window that is being written.
+    pub(super) fn is_partial(&self, name: &str) -> bool {
+        name.strip_suffix(".tmp").is_some_and(|name| self.is_trace(name))
+    }
 }
 
 /// The folder below which a program's temporary files go: what its variable says where that is a plain path, else `/tmp`. The library
@@ -121,7 +125,7 @@ mod tests {
         };
         assert_eq!(
             request.configuration("/tmp/x"),
-            "ACTIVITIES_LOG_FILE=/tmp/x/trace.json\nPROFILE_START_TIME=1000\nACTIVITIES_WARMUP_PERIOD_SECS=1\n\
+            "ACTIVITIES_LOG_FILE=/tmp/x/trace-1000.json\nPROFILE_START_TIME=1000\nACTIVITIES_WARMUP_PERIOD_SECS=1\n\
              ACTIVITIES_DURATION_MSECS=2000\n"
         );
         request.options = KinetoOptions {
@@ -134,7 +138,7 @@ mod tests {
         };
         assert_eq!(
             request.configuration("/tmp/x"),
-            "ACTIVITIES_LOG_FILE=/tmp/x/trace.json\nPROFILE_START_ITERATION=0\nPROFILE_START_ITERATION_ROUNDUP=1\n\
+            "ACTIVITIES_LOG_FILE=/tmp/x/trace-1000.json\nPROFILE_START_ITERATION=0\nPROFILE_START_ITERATION_ROUNDUP=1\n\
              ACTIVITIES_WARMUP_ITERATIONS=1\nACTIVITIES_ITERATIONS=3\nPROFILE_WITH_STACK=true\n\
              PROFILE_REPORT_INPUT_SHAPES=true\nPROFILE_PROFILE_MEMORY=true\nPROFILE_WITH_FLOPS=true\nPROFILE_WITH_MODULES=true\n"
         );
@@ -155,17 +159,26 @@ mod tests {
     }
 
     #[test]
-    fn whole_traces_and_those_being_written_are_told_by_their_names() {
-        assert!(is_trace(&trace_name(7)) && !is_partial("trace_7.json"));
-        assert!(is_partial(&partial_name(7)) && !is_trace("trace_7.json.tmp"));
+    fn whole_traces_of_the_window_and_those_being_written_are_told_by_their_names() {
+        let window = |start_ms| Request {
+            options: KinetoOptions::default(),
+            start_ms,
+            length_ms: 2_000,
+        };
+        let request = window(1_000);
+        assert_eq!(request.trace_name(7), "trace-1000_7.json");
+        assert!(request.is_trace("trace-1000_7.json") && !request.is_partial("trace-1000_7.json"));
+        assert!(request.is_partial(&request.partial_name(7)) && !request.is_trace("trace-1000_7.json.tmp"));
         for other in [
-            "trace_.json",
-            "trace_../7.json",
-            "trace_7.json.gz",
-            "x_7.json",
-            "trace_7",
+            window(999).trace_name(7).as_str(),
+            "trace-1000_.json",
+            "trace-1000_../7.json",
+            "trace-1000_7.json.gz",
+            "x-1000_7.json",
+            "trace-1000_7",
+            "trace-10000_7.json",
         ] {
-            assert!(!is_trace(other) && !is_partial(other), "{other}");
+            assert!(!request.is_trace(other) && !request.is_partial(other), "{other}");
         }
     }
 }
