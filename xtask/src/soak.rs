@@ -123,7 +123,7 @@ fn folder() -> Result<PathBuf> {
 fn in_cluster(cache: &Cache) -> Result<BTreeMap<String, String>> {
     if !cluster::is_up(cache)? {
         let up = UpOptions {
-            images: ImageOptions::default(),
+            images: ImageOptions::of_tests(),
             nodes: test::NODES,
             keep_failed: false,
         };

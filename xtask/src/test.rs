@@ -247,7 +247,7 @@ impl Round<'_> {
         let cache = self.cache;
         let mut up = false;
         self.step("cluster up", |_| {
-            let images = ImageOptions::default();
+            let images = ImageOptions::of_tests();
             let command = if !options.use_kubeconfig && cluster::is_up(cache)? {
                 ClusterCommand::Load(images)
             } else {

@@ -11,7 +11,7 @@ use archive::{Archive, ImageConfig};
 use flopwatch_toolchain::cache::{Cache, key, remove};
 use flopwatch_toolchain::command::Run;
 use flopwatch_toolchain::progress::{human, say};
-use flopwatch_toolchain::{golang, kernels, nsys, project};
+use flopwatch_toolchain::{golang, kernels, ncu, nsys, project};
 use layer::{File, Layer};
 use rootfs::Rootfs;
 use std::collections::BTreeMap;
@@ -32,10 +32,13 @@ pub enum Image {
     Nsys,
     /// The sample workload, and a shell for tests.
     Workload,
+    /// Nsight Compute, and a double of it for pods of tests.
+    Ncu,
 }
 
 impl Image {
-    pub(crate) const ALL: [Self; 5] = [Self::Pause, Self::Operator, Self::Agent, Self::Nsys, Self::Workload];
+    /// What a user of the local cluster needs.
+    pub(crate) const USUAL: [Self; 5] = [Self::Pause, Self::Operator, Self::Agent, Self::Nsys, Self::Workload];
 
     fn name(self) -> &'static str {
         match self {
@@ -44,6 +47,7 @@ impl Image {
             Self::Agent => "agent",
             Self::Nsys => "nsys",
             Self::Workload => "workload",
+            Self::Ncu => "ncu",
         }
     }
 
@@ -58,7 +62,7 @@ impl Image {
             Self::Operator => Some("flopwatch-operator"),
             Self::Agent => Some("flopwatch-agent"),
             Self::Workload => Some("flopwatch-sample-workload"),
-            Self::Pause | Self::Nsys => None,
+            Self::Pause | Self::Nsys | Self::Ncu => None,
         }
     }
 
@@ -67,7 +71,7 @@ impl Image {
         match self {
             Self::Operator | Self::Workload => Some(Rootfs::Base),
             Self::Agent => Some(Rootfs::Importer),
-            Self::Pause | Self::Nsys => None,
+            Self::Pause | Self::Nsys | Self::Ncu => None,
         }
     }
 
@@ -76,7 +80,7 @@ impl Image {
             Self::Pause => (&["/pause"], "65535:65535"),
             Self::Operator => (&["/usr/local/bin/flopwatch-operator"], "65532:65532"),
             Self::Agent => (&["/usr/local/bin/flopwatch-agent"], ""),
-            Self::Nsys => (&[], ""),
+            Self::Nsys | Self::Ncu => (&[], ""),
             Self::Workload => (&["/usr/local/bin/flopwatch-sample-workload"], ""),
         };
         ImageConfig {
@@ -145,6 +149,9 @@ pub(crate) fn build(cache: &Cache, images: &[Image], binaries: &Binaries) -> Res
 pub(crate) fn prepare(cache: &Cache, images: &[Image]) -> Result<()> {
     if images.contains(&Image::Nsys) {
         nsys::ensure(cache)?;
+    }
+    if images.contains(&Image::Ncu) {
+        ncu::ensure(cache)?;
     }
     images
         .iter()
@@ -221,6 +228,16 @@ fn files(cache: &Cache, image: Image, binaries: &Binaries) -> Result<Vec<File>> 
             vec![
                 File::new(nsys.target, "opt/nsys/target-linux-x64"),
                 File::new(nsys.host, "opt/nsys/host-linux-x64"),
+            ]
+        }
+        Image::Ncu => {
+            let real = ncu::ensure(cache)?;
+            let double = project::root()?.join("tests/rig/ncu-double/ncu");
+            vec![
+                File::new(double, format!("opt/rig/{}", ncu::PROGRAM)),
+                File::new(&real.sample, "opt/rig/sample.ncu-rep"),
+                File::new(real.target, "opt/rig/real/target"),
+                File::new(real.sections, "opt/rig/real/sections"),
             ]
         }
     })

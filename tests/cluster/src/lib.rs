@@ -74,7 +74,7 @@ pub struct UpOptions {
     pub keep_failed: bool,
 }
 
-/// Which images; all where none is named.
+/// Which images; all but that of Nsight Compute where none is named.
 #[derive(Debug, Args, Clone, Default)]
 pub struct ImageOptions {
     /// Only these images (the pause image is always there).
@@ -83,9 +83,16 @@ pub struct ImageOptions {
 }
 
 impl ImageOptions {
+    /// Those that the tests of the system need.
+    pub fn of_tests() -> Self {
+        Self {
+            images: Image::USUAL.into_iter().chain([Image::Ncu]).collect(),
+        }
+    }
+
     fn chosen(&self) -> Vec<Image> {
         if self.images.is_empty() {
-            return Image::ALL.to_vec();
+            return Image::USUAL.to_vec();
         }
         let mut images = self.images.clone();
         images.push(Image::Pause);

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use flopwatch_api::session::ProfilingSession;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{LogParams, PostParams};
 use serde_json::{Value, json};
@@ -49,6 +50,13 @@ pub fn template(arguments: &[&str]) -> Value {
     json!({ "metadata": { "labels": { "app": "trainer" } }, "spec": pod["spec"] })
 }
 
+/// Has the test double of Nsight Compute start a pod's program in the place of the real one, which makes no report without a GPU
+/// (`tests/rig/ncu-double`).
+pub fn with_ncu_double(mut pod: Value) -> Value {
+    pod["spec"]["containers"][0]["env"] = json!([{ "name": "FLOPWATCH_NCU_DOUBLE", "value": "1" }]);
+    pod
+}
+
 impl TestNamespace {
     /// Creates a pod and returns it as admission left it.
     ///
@@ -75,6 +83,32 @@ impl TestNamespace {
                         .all(|one| one.state.as_ref().is_some_and(|state| state.running.is_some()))
                 });
             Ok(running.then_some(pod))
+        })
+        .await
+    }
+
+    /// The pod that a session made for itself, once it is there.
+    ///
+    /// # Errors
+    /// When it is not made in time.
+    pub async fn own_pod(&self, session: &str) -> Result<Pod> {
+        eventually(&format!("the own pod of {session}"), || async {
+            let session = self.api::<ProfilingSession>().get(session).await?;
+            let Some(name) = session.status.and_then(|status| status.pod_name) else {
+                return Ok(None);
+            };
+            Ok(self.api::<Pod>().get_opt(&name).await?)
+        })
+        .await
+    }
+
+    /// Waits until a pod is there no more.
+    ///
+    /// # Errors
+    /// When it does not go in time.
+    pub async fn pod_gone(&self, name: &str) -> Result<()> {
+        eventually(&format!("pod {name} to be gone"), || async {
+            Ok(self.api::<Pod>().get_opt(name).await?.is_none().then_some(()))
         })
         .await
     }

@@ -18,6 +18,8 @@ mod launcher;
 mod limits;
 #[path = "system/metrics.rs"]
 mod metrics;
+#[path = "system/ncu.rs"]
+mod ncu;
 #[path = "system/nodes.rs"]
 mod nodes;
 #[path = "system/options.rs"]

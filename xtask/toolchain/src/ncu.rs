@@ -31,8 +31,8 @@ const KEPT: [(&str, &str); 3] = [
     ("usr/lib/x86_64-linux-gnu/nsight-compute/sections", "sections"),
     ("usr/share/doc/nsight-compute/examples", "samples"),
 ];
-/// The program in the cache's item.
-const PROGRAM: &str = "target/linux-desktop-glibc_2_11_3-x64/ncu";
+/// The program, below the folder of a version.
+pub const PROGRAM: &str = "target/linux-desktop-glibc_2_11_3-x64/ncu";
 /// The reports there.
 const SAMPLES: &str = "samples";
 /// The layout that is made of the packages.
@@ -40,6 +40,20 @@ const LAYOUT: &str = "1";
 /// How tests are told where the program is, and the reports of samples.
 const VARIABLE: &str = "FLOPWATCH_NCU";
 const SAMPLES_VARIABLE: &str = "FLOPWATCH_NCU_SAMPLES";
+
+/// The smallest report of the samples.
+const SAMPLE: &str = "samples/uncoalescedGlobalAccesses/addConstDouble.ncu-rep";
+
+/// Nsight Compute of Debian.
+#[derive(Debug, Clone)]
+pub struct Ncu {
+    /// What profiles.
+    pub target: PathBuf,
+    /// What it computes, by the sections of a report.
+    pub sections: PathBuf,
+    /// A report of NVIDIA's own samples.
+    pub sample: PathBuf,
+}
 
 fn place(cache: &Cache) -> PathBuf {
     cache.place("ncu", &pins())
@@ -65,14 +79,19 @@ pub fn find(cache: &Cache) -> Result<Option<PathBuf>> {
     Ok(fetched.is_file().then_some(fetched))
 }
 
-/// Sees to it that the program and the samples are there.
-pub fn ensure(cache: &Cache) -> Result<()> {
+/// Sees to it that the program is there: the one on the machine, or Debian's with its samples.
+pub fn ensure_any(cache: &Cache) -> Result<()> {
     if debian::codename().is_err() {
         let found = find(cache)?;
         return found
             .map(drop)
             .context("Nsight Compute is not on PATH; install it from NVIDIA");
     }
+    ensure(cache).map(drop)
+}
+
+/// Debian's, fetched if the cache lacks it.
+pub fn ensure(cache: &Cache) -> Result<Ncu> {
     let fetch = |folder: &Path| {
         let names = PACKAGES.map(|package| format!("{} {}", package.name, package.version));
         say(format_args!(
@@ -88,7 +107,12 @@ pub fn ensure(cache: &Cache) -> Result<()> {
         }
         remove(&unpacked)
     };
-    cache.item("ncu", &pins(), fetch).map(drop)
+    let folder = cache.item("ncu", &pins(), fetch)?;
+    Ok(Ncu {
+        target: folder.join("target"),
+        sections: folder.join("sections"),
+        sample: folder.join(SAMPLE),
+    })
 }
 
 /// How tests are told where they are, where they are there.

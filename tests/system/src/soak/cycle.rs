@@ -17,10 +17,9 @@ use tokio::sync::Mutex;
 use tokio::time::sleep;
 
 use crate::cluster::{TestNamespace, eventually};
-use crate::pods::template;
 use crate::sessions::{capture_condition, condition_of};
 use crate::soak::aftermath::nothing_runs;
-use crate::soak::ends::{GONE, reasons};
+use crate::soak::ends::{GONE, by_others, reasons};
 use crate::soak::fault::Fault;
 use crate::soak::ground::Ground;
 use crate::soak::inspection::Output;
@@ -44,6 +43,8 @@ const WITHOUT_CAPTURE: [&str; 2] = ["NoTargets", "PodNotPrepared"];
 pub(super) struct Shared {
     /// Held while a shared part is away.
     pub(super) alone: Mutex<()>,
+    /// Held by a session with Nsight Compute: the counters of a node are one session's.
+    pub(super) counters: Mutex<()>,
     pub(super) begun: AtomicU64,
     pub(super) over: AtomicU64,
 }
@@ -89,6 +90,11 @@ impl Lane {
             None => self.start().await?,
         };
         let session = format!("cycle-{}", plan.cycle);
+        let shared = Arc::clone(&self.shared);
+        let _counters = match plan.profiler {
+            ProfilerType::Ncu => Some(shared.counters.lock().await),
+            _ => None,
+        };
         self.ask(&plan, &trainer, &session).await?;
         let since = Instant::now();
         let mut uid = None;
@@ -100,8 +106,8 @@ impl Lane {
         record.reason = reason;
         let own = u64::from(plan.fault.is_shared());
         record.struck_by_others = self.shared.begun.load(Ordering::SeqCst) > over + own;
-        let also = if record.struck_by_others { "AgentRestarted" } else { "" };
-        if !reasons(plan.profiler, plan.fault).contains(&record.reason.as_str()) && record.reason != also {
+        let also = record.struck_by_others && by_others(plan.profiler).contains(&record.reason.as_str());
+        if !reasons(plan.profiler, plan.fault).contains(&record.reason.as_str()) && !also {
             record.surprise = Some(format!("ended with {}: {message}", record.reason));
         }
         record.harm = self.is_harmed(plan.fault, &trainer).await;
@@ -123,7 +129,7 @@ impl Lane {
             more["require"] = require;
         }
         if plan.profiler == ProfilerType::Ncu {
-            more["target"] = json!({ "podTemplate": template(&["--seconds", "1"]) });
+            more["target"] = json!({ "replicaOf": trainer.name });
         }
         eventually("the session to be created", || async {
             match trainer

@@ -21,9 +21,8 @@ const ENDED: &[&str] = &[
 pub(super) const fn reasons(profiler: ProfilerType, fault: Fault) -> &'static [&'static str] {
     match (profiler, fault) {
         (_, Fault::SessionDeleted) => &[GONE],
-        // The release under test has no tools of Nsight Compute, and the session's pod would be none without them.
-        (ProfilerType::Ncu, Fault::Discard) => &["PodNotPrepared", "Discarded"],
-        (ProfilerType::Ncu, _) => &["PodNotPrepared"],
+        // The session's own pod may be created while the API server does not reach admission, and is none then.
+        (ProfilerType::Ncu, Fault::ApiServerAway) => &["Succeeded", "PodNotPrepared"],
         (_, Fault::None | Fault::ControllerKilled | Fault::ApiServerAway) => &["Succeeded"],
         // The processes were told the window's length, and end it by themselves.
         (ProfilerType::Kineto, Fault::Keep) => &["Succeeded", "Failed", "Discarded"],
@@ -43,6 +42,14 @@ pub(super) const fn reasons(profiler: ProfilerType, fault: Fault) -> &'static [&
         (_, Fault::EndpointTaken) => &["Succeeded", "OtherProfiler"],
         (_, Fault::TargetEnded | Fault::TargetDeleted) => ENDED,
         (_, Fault::AgentKilled) => &["Succeeded", "AgentRestarted"],
+    }
+}
+
+/// Reasons with which the capture may end beside those, where a part that all share was struck meanwhile.
+pub(super) const fn by_others(profiler: ProfilerType) -> &'static [&'static str] {
+    match profiler {
+        ProfilerType::Ncu => &["AgentRestarted", "PodNotPrepared"],
+        _ => &["AgentRestarted"],
     }
 }
 
@@ -85,8 +92,8 @@ mod tests {
             (ProfilerType::Kineto, Fault::AgentKilled, "OtherProfiler", false),
             (ProfilerType::Kineto, Fault::Keep, "RequiredEventsMissing", false),
             (ProfilerType::Nsys, Fault::Keep, "RequiredEventsMissing", true),
-            (ProfilerType::Ncu, Fault::None, "Succeeded", false),
-            (ProfilerType::Ncu, Fault::AgentKilled, "PodNotPrepared", true),
+            (ProfilerType::Ncu, Fault::None, "PodNotPrepared", false),
+            (ProfilerType::Ncu, Fault::ApiServerAway, "PodNotPrepared", true),
             (ProfilerType::Metrics, Fault::SessionDeleted, "Succeeded", false),
         ];
         for (profiler, fault, reason, may) in cases {

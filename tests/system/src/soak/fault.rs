@@ -64,15 +64,13 @@ impl Fault {
         Self::None
     }
 
-    /// Whether it can strike a session of that profiler. One with Nsight Compute has a pod of its own, which a release without
-    /// Nsight Compute never creates: its session alone can be struck, and who serves it.
+    /// Whether it can strike a session of that profiler. The target of one with Nsight Compute is a copy of the workload: what strikes
+    /// the workload does not strike it.
     pub const fn strikes(self, profiler: ProfilerType) -> bool {
         match self {
             Self::SessionKilled => matches!(profiler, ProfilerType::Auto | ProfilerType::Nsys),
             Self::EndpointTaken => matches!(profiler, ProfilerType::Kineto),
-            Self::Keep | Self::ToolKilled | Self::TargetEnded | Self::TargetDeleted => {
-                !matches!(profiler, ProfilerType::Ncu)
-            }
+            Self::TargetEnded | Self::TargetDeleted => !matches!(profiler, ProfilerType::Ncu),
             _ => true,
         }
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::frameworks::frameworks;
-use crate::pods::workload;
+use crate::pods::{with_ncu_double, workload};
 
 /// Seconds between two steps of PyTorch and JAX: all of these pods share the machine.
 const PAUSE: &str = "0.02";
@@ -45,7 +45,7 @@ impl Ground {
     /// The profilers that its sessions name, each with its share of a hundred.
     const fn profilers(self) -> &'static [(ProfilerType, u32)] {
         match self {
-            // A session with Nsight Compute makes its own pod, of the sample workload.
+            // A session with Nsight Compute makes a copy of the workload, which a double of that program starts.
             Self::Sample => &[
                 (ProfilerType::Nsys, 55),
                 (ProfilerType::Auto, 20),
@@ -106,11 +106,11 @@ impl Ground {
     pub(super) fn pod(self, name: &str, prepared: bool, code: i32) -> Result<Value> {
         let code = code.to_string();
         match self {
-            Self::Sample => Ok(workload(
+            Self::Sample => Ok(with_ncu_double(workload(
                 name,
                 prepared,
                 &["--range-micros", "2000", "--fail-code", &code],
-            )),
+            ))),
             Self::Frameworks => {
                 let mut pod = frameworks(name, "nsys.kineto.jax", 1)?;
                 if !prepared {

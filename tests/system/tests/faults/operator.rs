@@ -6,7 +6,8 @@ use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::cluster::{Cluster, eventually};
 use flopwatch_system_tests::node::Held;
 use flopwatch_system_tests::parts::Running;
-use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::pod_state::PodState;
+use flopwatch_system_tests::pods::{with_ncu_double, workload};
 use flopwatch_system_tests::sessions::condition_of;
 use flopwatch_system_tests::trainer::Trainer;
 use kube::ResourceExt as _;
@@ -86,6 +87,39 @@ async fn a_controller_killed_while_captures_run_loses_none_and_makes_none_twice(
     drop(alone);
     let captures = namespace.api::<Capture>().list(&ListParams::default()).await?;
     ensure!(captures.items.len() == 2, "{} captures", captures.items.len());
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn a_controller_killed_in_the_life_of_a_copy_removes_the_copy_later() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let _answered = API_SERVER.read().await;
+    let alone = RELEASE.write().await;
+    let namespace = cluster.namespace("op-copy").await?;
+    namespace.allow_pod_templates().await?;
+    let original = with_ncu_double(workload("trainer", false, &[]));
+    namespace.create_pod(original).await?;
+    namespace.running("trainer").await?;
+    let before = PodState::of(&namespace, "trainer").await?;
+    let spec = json!({ "target": { "replicaOf": "trainer" }, "durationSeconds": 300, "profiler": { "type": "Ncu" } });
+    namespace.create_session("struck", spec).await?;
+    let copy = namespace.own_pod("struck").await?.name_any();
+    eventually("the copy's program to run", || async {
+        let log = namespace.logs(&copy).await.unwrap_or_default();
+        Ok((!log.is_empty()).then_some(()))
+    })
+    .await?;
+    let controller = Running::controller(&namespace.client).await?;
+    controller.process.signal(nix::sys::signal::Signal::SIGKILL)?;
+    namespace.stop("struck", "Keep").await?;
+    let end = namespace.end_of("struck").await?;
+    ensure!(end.succeeded, "{end:?}");
+    namespace.pod_gone(&copy).await?;
+    before.goes_on(&namespace).await?;
+    controller.restarted(&namespace.client).await?;
+    drop(alone);
     namespace.delete().await
 }
 

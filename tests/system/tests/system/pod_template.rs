@@ -2,27 +2,19 @@
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::session::ProfilingSession;
-use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually};
+use flopwatch_system_tests::cluster::{Cluster, TestNamespace};
 use flopwatch_system_tests::fetch::{reader_token, token};
 use flopwatch_system_tests::pods::{template, workload};
 use flopwatch_system_tests::sessions::{capture_condition, condition_of};
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::model::Category;
 use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
 
 use super::first_session::{download, succeeded};
 use super::refusals::capture_failure;
-
-/// Name of the session's pod, once it has one.
-async fn pod_name(namespace: &TestNamespace, session: &str) -> Result<String> {
-    eventually("the session to name its pod", || async {
-        let session = namespace.api::<ProfilingSession>().get(session).await?;
-        Ok(session.status.and_then(|status| status.pod_name))
-    })
-    .await
-}
 
 /// Ranges that the program says it made in all.
 fn total(log: &str) -> Result<u64> {
@@ -47,7 +39,7 @@ async fn a_pod_template_session_sees_the_programs_first_range_and_its_pod_goes_w
         "profiler": { "type": "Nsys" }
     });
     namespace.create_session("whole", spec).await?;
-    let name = pod_name(&namespace, "whole").await?;
+    let name = namespace.own_pod("whole").await?.name_any();
     let capture = succeeded(&namespace, "whole").await?;
     let window = capture.status.as_ref().and_then(|status| status.summary.as_ref());
     let window = window.context("no summary")?.window_nanoseconds;
@@ -77,10 +69,7 @@ async fn a_pod_template_session_sees_the_programs_first_range_and_its_pod_goes_w
         .api::<ProfilingSession>()
         .delete("whole", &DeleteParams::default())
         .await?;
-    eventually("the pod to go with its session", || async {
-        Ok(namespace.api::<Pod>().get_opt(&name).await?.is_none().then_some(()))
-    })
-    .await?;
+    namespace.pod_gone(&name).await?;
     namespace.delete().await
 }
 
@@ -101,7 +90,7 @@ async fn h2_a_program_of_a_pod_template_finds_the_signals_as_in_an_unprepared_po
     ensure!(expected.lines().count() == 2, "{expected}");
     let spec = json!({ "target": { "podTemplate": template }, "durationSeconds": 20, "profiler": { "type": "Nsys" } });
     namespace.create_session("signals", spec).await?;
-    let name = pod_name(&namespace, "signals").await?;
+    let name = namespace.own_pod("signals").await?.name_any();
     namespace.exit_code(&name).await?;
     let found = namespace.logs(&name).await?;
     ensure!(found == expected, "{found}\nunprepared: {expected}");
@@ -146,7 +135,7 @@ async fn a_program_that_began_without_its_collection_fails_the_capture_and_ends_
         reason == "StartMissed" && message.contains("began before its collection"),
         "{reason}: {message}"
     );
-    let name = pod_name(&namespace, "missed").await?;
+    let name = namespace.own_pod("missed").await?.name_any();
     let code = namespace.exit_code(&name).await?;
     ensure!(code == 1, "the program's own exit code, not {code}");
     namespace.delete().await
@@ -267,7 +256,7 @@ async fn m3_a_namespace_that_did_not_opt_in_gets_no_pod_and_says_which_role_to_b
     }
     namespace.allow_pod_templates().await?;
     namespace.create_session("late", spec).await?;
-    let name = pod_name(&namespace, "late").await?;
+    let name = namespace.own_pod("late").await?.name_any();
     let pod = namespace.api::<Pod>().get(&name).await?;
     let annotations = pod.metadata.annotations.unwrap_or_default();
     ensure!(

@@ -2,20 +2,19 @@
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::session::ProfilingSession;
-use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually};
+use flopwatch_system_tests::cluster::{Cluster, TestNamespace};
 use flopwatch_system_tests::pod_state::PodState;
 use flopwatch_system_tests::pods::workload;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, ListParams, PostParams};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::first_session::succeeded;
 
 /// The original, behind a Service of its label.
-async fn serving(namespace: &TestNamespace) -> Result<PodState> {
-    let mut original = workload("trainer", true, &[]);
+pub(super) async fn serving(namespace: &TestNamespace, mut original: Value) -> Result<PodState> {
     original["metadata"]["labels"]["app"] = json!("trainer");
     namespace.create_pod(original).await?;
     let service = json!({
@@ -28,35 +27,15 @@ async fn serving(namespace: &TestNamespace) -> Result<PodState> {
         .create(&PostParams::default(), &service)
         .await?;
     namespace.running("trainer").await?;
-    namespace.launch_state("trainer").await?;
     PodState::of(namespace, "trainer").await
 }
 
 /// Pods that stand behind the Service.
-async fn endpoints(namespace: &TestNamespace) -> Result<Vec<String>> {
+pub(super) async fn endpoints(namespace: &TestNamespace) -> Result<Vec<String>> {
     let of_service = ListParams::default().labels("kubernetes.io/service-name=trainer");
     let slices = namespace.api::<EndpointSlice>().list(&of_service).await?;
     let endpoints = slices.items.into_iter().flat_map(|slice| slice.endpoints);
     Ok(endpoints.filter_map(|endpoint| endpoint.target_ref?.name).collect())
-}
-
-/// The session's copy, once it is there.
-async fn copy(namespace: &TestNamespace, session: &str) -> Result<Pod> {
-    eventually("the copy to be made", || async {
-        let session = namespace.api::<ProfilingSession>().get(session).await?;
-        let Some(name) = session.status.and_then(|status| status.pod_name) else {
-            return Ok(None);
-        };
-        Ok(namespace.api::<Pod>().get_opt(&name).await?)
-    })
-    .await
-}
-
-async fn gone(namespace: &TestNamespace, copy: &str) -> Result<()> {
-    eventually("the copy to be gone", || async {
-        Ok(namespace.api::<Pod>().get_opt(copy).await?.is_none().then_some(()))
-    })
-    .await
 }
 
 #[tokio::test]
@@ -66,11 +45,12 @@ async fn a_copy_of_a_pod_behind_a_service_is_profiled_and_the_pod_itself_serves_
     };
     let namespace = cluster.namespace("replica").await?;
     namespace.allow_pod_templates().await?;
-    let before = serving(&namespace).await?;
+    let before = serving(&namespace, workload("trainer", true, &[])).await?;
+    namespace.launch_state("trainer").await?;
     let asked = |seconds: u32| json!({ "target": { "replicaOf": "trainer" }, "durationSeconds": seconds, "profiler": { "type": "Nsys" } });
 
     namespace.create_session("copied", asked(2)).await?;
-    let made = copy(&namespace, "copied").await?;
+    let made = namespace.own_pod("copied").await?;
     ensure!(made.labels().get("app").is_none(), "{:?}", made.labels());
     let image = |pod: &Pod| {
         pod.spec
@@ -89,23 +69,23 @@ async fn a_copy_of_a_pod_behind_a_service_is_profiled_and_the_pod_itself_serves_
     );
     let behind = endpoints(&namespace).await?;
     ensure!(behind == ["trainer"], "{behind:?}");
-    gone(&namespace, &made.name_any()).await?;
+    namespace.pod_gone(&made.name_any()).await?;
     let kept = namespace.api::<ProfilingSession>().get_opt("copied").await?;
     ensure!(kept.is_some(), "the session outlives its copy");
     before.goes_on(&namespace).await.context("after a capture")?;
 
     namespace.create_session("discarded", asked(300)).await?;
-    let made = copy(&namespace, "discarded").await?;
+    let made = namespace.own_pod("discarded").await?;
     namespace.stop("discarded", "Discard").await?;
-    gone(&namespace, &made.name_any()).await?;
+    namespace.pod_gone(&made.name_any()).await?;
 
     namespace.create_session("deleted", asked(300)).await?;
-    let made = copy(&namespace, "deleted").await?;
+    let made = namespace.own_pod("deleted").await?;
     namespace
         .api::<ProfilingSession>()
         .delete("deleted", &DeleteParams::default())
         .await?;
-    gone(&namespace, &made.name_any()).await?;
+    namespace.pod_gone(&made.name_any()).await?;
     before.goes_on(&namespace).await.context("after all")?;
     namespace.delete().await
 }
