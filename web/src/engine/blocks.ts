@@ -12,9 +12,12 @@ export class Blocks {
   private readonly ready = new Set<string>();
   private events = 0;
 
-  constructor(
-    private readonly categories: readonly CategoryData[],
-  ) {}
+  constructor(private categories: readonly CategoryData[]) {}
+
+  /** Takes a list that begins with the categories that there are; what is kept of them stays. */
+  extend(categories: readonly CategoryData[]): void {
+    this.categories = categories;
+  }
 
   has(category: number, chunk: number): boolean {
     return this.ready.has(`${category}/${chunk}`);

@@ -88,7 +88,7 @@ export class Finder {
   ): Promise<EventPlace | undefined> {
     const { tiles } = this.session.category(category);
     const flags = this.names[category] as Uint8Array;
-    const chunks = forward ? chunksWithin(tiles, start, Number.MAX_SAFE_INTEGER) : chunksWithin(tiles, 0, start).reverse();
+    const chunks = forward ? chunksWithin(tiles, start, Number.MAX_SAFE_INTEGER) : chunksWithin(tiles, Number.MIN_SAFE_INTEGER, start).reverse();
     for (const chunk of chunks) {
       // Nothing from here on can be nearer than what another category has.
       if (forward && limit !== undefined && (tiles.tMin[chunk] as number) > limit) {

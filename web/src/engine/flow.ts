@@ -13,6 +13,9 @@ const MOST_CHUNKS = 16;
 /** A graph launches thousands; so many are shown. */
 const MOST_LAUNCHED = 64;
 
+/** Nothing belongs to the event. */
+export const NO_FLOW: Flow = { launch: undefined, launched: [], more: false };
+
 export async function flowOf(session: Session, ref: EventRef): Promise<Flow> {
   const categories = session.file.categories;
   const calls = categories.findIndex((category) => category.name === "cuda_api");
@@ -25,7 +28,7 @@ export async function flowOf(session: Session, ref: EventRef): Promise<Flow> {
     return { launch, launched: [], more: false };
   }
   if (ref.category !== calls) {
-    return { launch: undefined, launched: [], more: false };
+    return NO_FLOW;
   }
   const call = await session.place(ref);
   const launched: EventPlace[] = [];

@@ -5,6 +5,22 @@ import type { Header } from "../timeline/header";
 /** Which file is opened. */
 export type Place = { readonly url: string } | { readonly file: File };
 
+/** A row of which a ring that wrapped holds what was from `from` on. */
+export interface Held {
+  readonly row: number;
+  readonly from: number;
+}
+
+/** A prelude that was added to the open file. */
+export interface Added {
+  /** What it says about itself, on its own axis. */
+  readonly prelude: Header;
+  /** The window and the prelude on the window's axis. Rows, categories and counters of the window have the places that they had. */
+  readonly both: Header;
+  /** Rows of which older events are gone. */
+  readonly held: readonly Held[];
+}
+
 /** What the page wants to draw. Times in ns. */
 export interface ViewRequest {
   readonly from: number;
@@ -139,6 +155,10 @@ export interface Distribution {
 export interface Calls {
   /** Undefined when another file was opened meanwhile. */
   open(place: Place): Header | undefined;
+  /** Adds what was before the window. Undefined when another file was opened meanwhile. */
+  prelude(place: Place): Added | undefined;
+  /** Takes the prelude away again. */
+  withoutPrelude(): void;
   names(category: number): readonly string[];
   view(request: ViewRequest): View | undefined;
   event(ref: EventRef): EventDetails;

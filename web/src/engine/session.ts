@@ -34,8 +34,13 @@ export class Session {
   private readonly lanes: Uint16Array;
   private series: Promise<readonly Series[]> | undefined;
 
-  constructor(readonly file: TimelineFile) {
-    this.blocks = new Blocks(file.categories);
+  /** `before` is the session of the part of the file that was shown until now. */
+  constructor(
+    readonly file: TimelineFile,
+    before?: Session,
+  ) {
+    this.blocks = before?.blocks ?? new Blocks(file.categories);
+    this.blocks.extend(file.categories);
     this.lanes = new Uint16Array(file.header.rows.length + file.header.counters.length).fill(1);
     // Where the file tells it, rows keep their height whatever is in view.
     file.header.rows.forEach(({ lanes }, row) => (this.lanes[row] = Math.min(MOST_LANES, Math.max(1, lanes))));
@@ -71,8 +76,9 @@ export class Session {
   async view(request: ViewRequest, stale: Stale): Promise<View | undefined> {
     const step = mergeStep(request.nsPerPixel);
     // Whole steps, so that rectangles begin at the same places when the view is moved.
-    const from = Math.max(0, Math.floor(request.from / step) * step);
-    const window: Window = { from, to: Math.min(request.to, Math.max(1, this.file.header.durationNs)), step };
+    const { beginNs, durationNs } = this.file.header;
+    const from = Math.max(beginNs, Math.floor(request.from / step) * step);
+    const window: Window = { from, to: Math.min(request.to, Math.max(1, durationNs)), step };
     if (request.named) {
       await (this.naming ??= this.name());
     }
@@ -87,7 +93,7 @@ export class Session {
         if (detail.kind === "events") {
           return { at, detail, blocks: detail.chunks.length > 0 ? await this.blocks.get(at, detail.chunks) : [], entries: [] as StripEntries[] };
         }
-        return { at, detail, blocks: [], entries: await levelEntries(category, detail.level, window) };
+        return { at, detail, blocks: [], entries: await levelEntries(category, detail.level, window, beginNs) };
       }),
     );
     const [loaded, series] = await Promise.all([loading, (this.series ??= this.allSeries())]);
@@ -260,8 +266,8 @@ function overlaps({ lane }: LevelStrip): boolean {
   return lane === undefined || lane >= LAST_LANE;
 }
 
-/** The entries of a level in the window with what reaches into it from before. */
-async function levelEntries(category: CategoryData, level: Level, window: Window): Promise<StripEntries[]> {
+/** The entries of a level in the window with what reaches into it from before; the axis begins at `begin`. */
+async function levelEntries(category: CategoryData, level: Level, window: Window, begin: number): Promise<StripEntries[]> {
   const { levels } = category;
   if (!levels) {
     return [];
@@ -269,7 +275,7 @@ async function levelEntries(category: CategoryData, level: Level, window: Window
   const of = ({ shift }: Level, strips: readonly LevelStrip[], from: number, to: number) =>
     strips.map(async (strip) => ({ row: strip.row, lane: strip.lane ?? MOST_LANES, shift, list: await levels.within(strip, shift, from, to) }));
   const coarser = levels.levels[Math.min(levels.levels.length - 1, levels.levels.indexOf(level) + ABOVE)];
-  const long = coarser && coarser !== level && window.from > 0 ? of(coarser, coarser.strips.filter(overlaps), 0, window.from) : [];
+  const long = coarser && coarser !== level && window.from > begin ? of(coarser, coarser.strips.filter(overlaps), begin, window.from) : [];
   const reaching = (await Promise.all(long)).map((entries) => ({ ...entries, list: reachingPast(entries, window.from) }));
   return [...reaching, ...(await Promise.all(of(level, level.strips, window.from, window.to)))];
 }

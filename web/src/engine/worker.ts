@@ -6,11 +6,13 @@ import { openShelf } from "../bytes/shelf";
 import { BlobSource, type ByteSource } from "../bytes/source";
 import { NotTimeline, OtherLayout } from "../hdf5/cursor";
 import { openTimeline, type TimelineFile } from "../timeline/file";
+import { withPrelude } from "../timeline/prelude";
 import { areaStats } from "./area";
 import { distributionOf } from "./distribution";
 import { Finder } from "./find";
-import { flowOf } from "./flow";
-import type { Area, Call, EventPlace, EventRef, Place, Query, Request, Response, View, ViewRequest } from "./protocol";
+import { flowOf, NO_FLOW } from "./flow";
+import { heldRows } from "./held";
+import type { Added, Area, Call, EventPlace, EventRef, Place, Query, Request, Response, View, ViewRequest } from "./protocol";
 import { Session } from "./session";
 
 interface Scope {
@@ -22,7 +24,10 @@ const scope = self as unknown as Scope;
 
 const shelf = openShelf();
 
+/** What the timeline shows: the window, and the prelude where there is one. */
 let session: Session | undefined;
+/** The window alone, of which all figures are. */
+let window: Session | undefined;
 let finder: Finder | undefined;
 
 /** The newest request of those that replace each other. */
@@ -44,11 +49,11 @@ function tellSometimes(): void {
   }
 }
 
-function open(): Session {
-  if (!session) {
+function open(of = session): Session {
+  if (!of) {
     throw new Error("no file is open");
   }
-  return session;
+  return of;
 }
 
 /** A file of another layout is read by HDF5's own library, which is fetched only then. */
@@ -64,6 +69,10 @@ async function openAny(source: ByteSource): Promise<TimelineFile> {
   }
 }
 
+async function sourceOf(place: Place, meter: Meter): Promise<ByteSource> {
+  return "url" in place ? openHttp(place.url, meter, shelf) : new BlobSource(place.file, meter);
+}
+
 async function answer(request: Request): Promise<unknown> {
   const { call, args, id } = request;
   const stale = () => newest.get(call) !== id;
@@ -71,17 +80,34 @@ async function answer(request: Request): Promise<unknown> {
     case "open": {
       const place = args[0] as Place;
       session = undefined;
+      window = undefined;
       meter = new Meter(tellSometimes);
       const own = meter;
-      const source = "url" in place ? await openHttp(place.url, own, shelf) : new BlobSource(place.file, own);
-      const opened = new Session(await openAny(source));
+      const opened = new Session(await openAny(await sourceOf(place, own)));
       if (stale()) {
         return undefined;
       }
       session = opened;
+      window = opened;
       finder = new Finder(session);
       return opened.file.header;
     }
+    case "prelude": {
+      const own = open(window);
+      const prelude = await openAny(await sourceOf(args[0] as Place, meter));
+      const both = new Session(withPrelude(own.file, prelude), own);
+      const held = await heldRows(both, own.file.categories.length, prelude.header.drops);
+      if (stale() || own !== window) {
+        return undefined;
+      }
+      session = both;
+      finder = new Finder(both);
+      return { prelude: prelude.header, both: both.file.header, held } satisfies Added;
+    }
+    case "withoutPrelude":
+      session = open(window);
+      finder = new Finder(session);
+      return undefined;
     case "names":
       return open().category(args[0] as number).names();
     case "view":
@@ -89,7 +115,7 @@ async function answer(request: Request): Promise<unknown> {
     case "event":
       return open().event(args[0] as EventRef);
     case "flow":
-      return flowOf(open(), args[0] as EventRef);
+      return (args[0] as EventRef).category < open(window).file.categories.length ? flowOf(open(window), args[0] as EventRef) : NO_FLOW;
     case "search":
       return finder?.search((args[0] as Query).text, stale);
     case "next":
@@ -101,11 +127,11 @@ async function answer(request: Request): Promise<unknown> {
     case "sample":
       return open().sample(args[0] as number, args[1] as number);
     case "series":
-      return open().thinned(args[0] as number, args[1] as number);
+      return open(window).thinned(args[0] as number, args[1] as number);
     case "distribution":
-      return distributionOf(open(), args[0] as number, () => false);
+      return distributionOf(open(window), args[0] as number, () => false);
     case "summary":
-      return open().file.summary();
+      return open(window).file.summary();
   }
 }
 

@@ -87,7 +87,7 @@ function Timeline({ workspace }: { workspace: Workspace }) {
         </div>
         <div class="rulers">
           <canvas ref={strip} class="strip" style={{ height: `${STRIP_HEIGHT}px` }} role="img" aria-label="All events; the part that is seen is framed" />
-          <canvas ref={ruler} class="ruler" style={{ height: `${RULER_HEIGHT}px` }} role="img" aria-label="Time axis" />
+          <canvas ref={ruler} class="ruler" style={{ height: `${RULER_HEIGHT}px` }} role="img" aria-label={workspace.prelude ? "Time axis; what is before 0 was before the capture window" : "Time axis"} />
         </div>
       </div>
       <div ref={scroller} class="scroller">
@@ -105,7 +105,7 @@ function Timeline({ workspace }: { workspace: Workspace }) {
                 aria-label="Timeline. Arrow keys choose events and rows; press ? for all keys."
               />
               {controller && <Pointed workspace={workspace} controller={controller} />}
-              {workspace.header?.totalEvents === 0 && workspace.header.counters.length === 0 && (
+              {workspace.shown?.totalEvents === 0 && workspace.shown.counters.length === 0 && (
                 <p class="waiting">This capture holds no events. The overview says what was captured, and what was left out.</p>
               )}
               {failure !== undefined && (

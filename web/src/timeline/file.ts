@@ -9,7 +9,7 @@ import { openLevels, type Levels } from "./levels";
 import { type ColumnValues, NO_TILES, openTiles, readColumns, type Tiles } from "./tiles";
 
 /** More rows cannot be drawn. */
-const MOST_ROWS = 0xf_ffff;
+export const MOST_ROWS = 0xf_ffff;
 
 /** A category and how its events are read. */
 export interface CategoryData {
@@ -70,6 +70,7 @@ export async function openTimeline(source: ByteSource): Promise<TimelineFile> {
   const found = names.flatMap((name) => categories.get(name) ?? []);
   const header: Header = {
     sessionId: text(attributes, "session_id"),
+    beginNs: 0,
     durationNs: Number(attributes.get("total_duration_ns") ?? 0),
     totalEvents: Number(attributes.get("total_events") ?? 0),
     startUtcNs: attributes.get("session_start_utc_ns")?.toString(),

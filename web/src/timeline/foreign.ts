@@ -47,6 +47,7 @@ function timelineOf(file: h5wasm.File, fileBytes: number): TimelineFile {
   const said = attribute("source");
   const header: Header = {
     sessionId: String(attribute("session_id") ?? ""),
+    beginNs: 0,
     durationNs: Number(attribute("total_duration_ns") ?? 0),
     totalEvents: data.reduce((sum, category) => sum + category.count, 0),
     startUtcNs: attribute("session_start_utc_ns")?.toString(),

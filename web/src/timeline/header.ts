@@ -60,6 +60,8 @@ export interface CaptureSource {
 /** A file without its events. Times are in ns from the session's start. */
 export interface Header {
   readonly sessionId: string;
+  /** Where the time axis begins: at the capture window, or below 0 where a prelude is shown before it. */
+  readonly beginNs: number;
   readonly durationNs: number;
   readonly totalEvents: number;
   /** Start of the session since the Unix epoch in ns, as decimal digits: a double would round it. */

@@ -15,7 +15,7 @@ export interface Address {
   /** The time that is seen, in ns. */
   readonly from: number | undefined;
   readonly to: number | undefined;
-  /** The selected event: its category's name and its index. */
+  /** The selected event: its category's name, behind `prelude.` where it is from before the window, and its index. */
   readonly selected: { readonly category: string; readonly index: number } | undefined;
   readonly search: string;
   readonly coloring: Coloring;
@@ -28,8 +28,8 @@ export interface Address {
 export function parseAddress(query: string, hash: string): Address {
   const file = new URLSearchParams(query).get("file") ?? undefined;
   const said = new URLSearchParams(hash.replace(/^#/, ""));
-  const time = /^(-?\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)$/.exec(said.get("t") ?? "");
-  const selected = /^([a-z0-9_]+):(\d+)$/.exec(said.get("sel") ?? "");
+  const time = /^(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)$/.exec(said.get("t") ?? "");
+  const selected = /^((?:prelude\.)?[a-z0-9_]+):(\d+)$/.exec(said.get("sel") ?? "");
   const format = TIME_FORMATS.find((format) => format === said.get("time")) ?? "auto";
   const span = time && Number(time[2]) > Number(time[1]);
   return {

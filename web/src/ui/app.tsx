@@ -3,17 +3,20 @@
 import { useEffect, useState } from "preact/hooks";
 import demo from "../../tests/data/synthetic.h5?url";
 import type { PageDocument } from "../generated/catalogue";
+import type { Drop } from "../timeline/header";
 import * as format from "../view/format";
 import { FileButton } from "./file-button";
 import { Help } from "./help";
 import { lazily } from "./lazily";
 import { type Page, pagesOf } from "./page";
+import { chosen } from "./prelude";
 import { openInPerfetto, traceUrl } from "./perfetto";
 import { Search } from "./search";
 import { SignIn } from "./sign-in";
 import { useObservable } from "./store";
 import { useDark } from "./dark";
-import type { Status, Workspace } from "./workspace";
+import type { Status } from "./state";
+import type { Workspace } from "./workspace";
 
 const Dashboard = lazily(() => import("./analyses/dashboard"));
 
@@ -36,10 +39,10 @@ export function App({ workspace }: { workspace: Workspace }) {
   }, []);
   const onDrop = (event: DragEvent) => {
     setDropping(false);
-    const file = event.dataTransfer?.files[0];
-    if (file) {
+    const files = [...(event.dataTransfer?.files ?? [])];
+    if (files.length > 0) {
       event.preventDefault();
-      openFile(workspace, file);
+      openFiles(workspace, files);
     }
   };
   const pages = PAGES.filter(({ of }) => (of === "file" ? status.kind === "open" : workspace.gateway !== undefined));
@@ -73,7 +76,7 @@ export function App({ workspace }: { workspace: Workspace }) {
         <span class="space" />
         {ofFile && <FileFacts workspace={workspace} />}
         {ofFile && workspace.url !== undefined && <InPerfetto workspace={workspace} url={traceUrl(workspace.url)} />}
-        <FileButton accept=".h5,.hdf5,.sqlite,.nsys-rep,.qdrep,.qdstrm,.json,.gz,.pb,.csv,.ncu-rep" label="Open a file" onFile={(file) => openFile(workspace, file)}>
+        <FileButton accept=".h5,.hdf5,.sqlite,.nsys-rep,.qdrep,.qdstrm,.json,.gz,.pb,.csv,.ncu-rep" label="Open a file" multiple onFiles={(files) => openFiles(workspace, files)}>
           Open…
         </FileButton>
         <button type="button" onClick={() => setDark(!dark)} aria-label={dark ? "Use light colours" : "Use dark colours"} title="Light or dark">
@@ -124,12 +127,16 @@ function Shown({ page, workspace }: { page: Page; workspace: Workspace }) {
   return <Opening workspace={workspace} />;
 }
 
-/** Opens a file of this machine, on a page that shows one. */
-function openFile(workspace: Workspace, file: File): void {
+/** Opens a file of this machine, with its prelude where that was given too, on a page that shows one. */
+function openFiles(workspace: Workspace, files: readonly File[]): void {
+  const { file, prelude } = chosen(files);
+  if (!file) {
+    return;
+  }
   if (PAGES.find(({ id }) => id === workspace.page)?.of === "gateway") {
     workspace.show("timeline");
   }
-  void workspace.open({ file });
+  void workspace.open({ file }, file.name, prelude);
 }
 
 /** Whether keys are text now. */
@@ -150,11 +157,10 @@ async function showDemoDashboard(workspace: Workspace): Promise<void> {
 }
 
 function FileFacts({ workspace }: { workspace: Workspace }) {
-  const { header } = workspace;
-  if (!header) {
+  const { header, shown, prelude } = workspace;
+  if (!header || !shown) {
     return null;
   }
-  const lost = header.drops.reduce((sum, drop) => sum + drop.count, 0);
   return (
     <span class="facts">
       <span class="session-id" title="Session">
@@ -168,15 +174,22 @@ function FileFacts({ workspace }: { workspace: Workspace }) {
         </span>
       )}
       <span title={`${format.grouped(workspace.requests)} requests`}>
-        {workspace.bytes < header.fileBytes && `${format.bytes(workspace.bytes)} of `}
-        {format.bytes(header.fileBytes)}
+        {workspace.bytes < shown.fileBytes && `${format.bytes(workspace.bytes)} of `}
+        {format.bytes(shown.fileBytes)}
       </span>
-      {lost > 0 && (
-        <button type="button" class="warn" onClick={() => workspace.show("overview")} title={header.drops.map((drop) => `${drop.count} × ${drop.what}: ${drop.reason}`).join("\n")}>
-          {format.grouped(lost)} not shown
-        </button>
-      )}
+      <Lost workspace={workspace} drops={header.drops} what="not shown" />
+      {prelude && <Lost workspace={workspace} drops={prelude.drops} what="gone before the window" />}
     </span>
+  );
+}
+
+/** How many events are not in a file. */
+function Lost({ workspace, drops, what }: { workspace: Workspace; drops: readonly Drop[]; what: string }) {
+  const lost = drops.reduce((sum, drop) => sum + drop.count, 0);
+  return lost === 0 ? null : (
+    <button type="button" class="warn" onClick={() => workspace.show("overview")} title={drops.map((drop) => `${drop.count} × ${drop.what}: ${drop.reason}`).join("\n")}>
+      {format.grouped(lost)} {what}
+    </button>
   );
 }
 
@@ -246,7 +259,10 @@ function Opening({ workspace }: { workspace: Workspace }) {
       return (
         <section class="opening">
           <h1>No capture is open</h1>
-          <p>Drop a timeline file (timeline.h5) here, or choose one with Open. It is read on this machine and sent nowhere.</p>
+          <p>
+            Drop a timeline file (timeline.h5) here, or choose one with Open. It is read on this machine and sent nowhere. With its prelude (prelude.h5),
+            given together with it, one sees what was before the window too.
+          </p>
           <p>
             Captures of Nsight Systems, PyTorch, JAX and Nsight Compute may be dropped too where <code>flopwatch-agent serve</code> serves this page: it converts
             them on this machine. Elsewhere, <code>flopwatch-agent convert</code> makes a timeline file of each. Of a profile of operations (JSON with

@@ -1,4 +1,4 @@
-/** A button that has the user choose a file of this machine. */
+/** A button that has the user choose files of this machine. */
 
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
@@ -8,11 +8,13 @@ interface Props {
   readonly accept: string;
   /** What the field behind the button is called. */
   readonly label: string;
-  readonly onFile: (file: File) => void;
+  /** Told of one file or, with `multiple`, of as many as were chosen. */
+  readonly onFiles: (files: readonly File[]) => void;
+  readonly multiple?: boolean;
   readonly children: ComponentChildren;
 }
 
-export function FileButton({ accept, label, onFile, children }: Props) {
+export function FileButton({ accept, label, onFiles, multiple = false, children }: Props) {
   const input = useRef<HTMLInputElement>(null);
   return (
     <>
@@ -24,12 +26,13 @@ export function FileButton({ accept, label, onFile, children }: Props) {
         type="file"
         hidden
         accept={accept}
+        multiple={multiple}
         aria-label={label}
         onChange={(event) => {
-          const file = event.currentTarget.files?.[0];
+          const files = [...(event.currentTarget.files ?? [])];
           event.currentTarget.value = "";
-          if (file) {
-            onFile(file);
+          if (files.length > 0) {
+            onFiles(files);
           }
         }}
       />

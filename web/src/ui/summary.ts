@@ -13,6 +13,15 @@ export interface NamedTable {
   readonly categories: readonly string[];
 }
 
+/** The summary that `text` is. */
+export function parseSummary(text: string): Summary {
+  try {
+    return JSON.parse(text) as Summary;
+  } catch {
+    throw new Error("the file's tables are damaged: they are no JSON");
+  }
+}
+
 /** The tables that a summary has; files of before lack some. */
 export function tablesOf(summary: Summary): NamedTable[] {
   return SUMMARY_TABLES.flatMap(({ field, title, categories }) => {

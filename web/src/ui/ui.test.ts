@@ -3,6 +3,7 @@ import { hashOf, parseAddress } from "./address";
 import { progress } from "../view/format";
 import { looksLikeProfile } from "./dropped";
 import { describe } from "./fields";
+import { chosen, goalBefore, listUrl } from "./prelude";
 import { type Summary, type SummaryRow, tablesOf } from "./summary";
 import { csvOf, filtered, sorted } from "./table";
 
@@ -20,6 +21,33 @@ test("an address comes back as it was written", () => {
     timeFormat: "utc" as const,
   };
   expect(parseAddress("?file=a%20b.h5", hashOf(address))).toEqual({ ...address, file: "a b.h5" });
+});
+
+test("an address tells events and times of before the window", () => {
+  const address = parseAddress("", "#t=-9000--1000&sel=prelude.nvtx_range:5");
+  expect(address).toMatchObject({ from: -9000, to: -1000, selected: { category: "prelude.nvtx_range", index: 5 } });
+  expect(parseAddress("", hashOf(address))).toEqual(address);
+});
+
+test("a link leads to a time before the window as soon as that is there, and to one in the window at once", () => {
+  expect(goalBefore({ from: -9000, to: -1000 }, 1000)).toEqual({ from: -9000, to: -1000, row: undefined, fills: true });
+  expect(goalBefore({ from: -10, to: 1000 }, 1000)).toBeUndefined();
+  expect(goalBefore({ from: undefined, to: undefined }, 1000)).toBeUndefined();
+});
+
+test.each([
+  ["https://g/api/profiling/timeline/0badcafe.h5?capture=a%2Fb", "https://g/api/profiling/session/0badcafe/artifacts?capture=a%2Fb"],
+  ["http://127.0.0.1:4/v1/namespaces/n/captures/c/artifacts/timeline.h5", "http://127.0.0.1:4/v1/namespaces/n/captures/c/artifacts"],
+  ["http://127.0.0.1:4/files/timeline.h5", undefined],
+])("the artifacts beside %s are listed at %s", (file, list) => {
+  expect(listUrl(file)).toBe(list);
+});
+
+test("of files that are given together the prelude is told by its name, and alone it is a file like any other", () => {
+  const [timeline, prelude] = [new File([], "timeline.h5"), new File([], "prelude (1).h5")];
+  expect(chosen([prelude, timeline])).toEqual({ file: timeline, prelude });
+  expect(chosen([timeline])).toEqual({ file: timeline, prelude: undefined });
+  expect(chosen([prelude])).toEqual({ file: prelude, prelude: undefined });
 });
 
 test("an address that nobody wrote is as usual", () => {

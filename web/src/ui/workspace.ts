@@ -2,41 +2,21 @@
 
 import { emptyShelf } from "../bytes/shelf";
 import { Engine, ForeignFile } from "../engine/client";
-import type { Area, AreaStats, EventDetails, EventPlace, EventRef, Flow, Hits, Loaded, Place } from "../engine/protocol";
+import type { Added, Area, AreaStats, EventDetails, EventPlace, EventRef, Flow, Held, Hits, Loaded, Place } from "../engine/protocol";
 import type { Gateway } from "../gateway/client";
 import type { PageDocument, Place as PagePlace } from "../generated/catalogue";
 import type { Coloring } from "../gl/palette";
 import type { Header } from "../timeline/header";
-import { TIME_FORMATS, type TimeFormat } from "../view/format";
+import { duration, TIME_FORMATS, type TimeFormat } from "../view/format";
 import type { Arrangement } from "../view/layout";
 import { type Branch, treeOf } from "../view/tree";
 import { type Address, hashOf } from "./address";
 import { convert } from "./dropped";
+import { firstNumbers, joined, nameOf } from "./names";
+import { goalBefore, preludeOf } from "./prelude";
+import type { Goal, Mark, Status } from "./state";
 import { Observable } from "./store";
-import type { Summary } from "./summary";
-
-/** A point in time that the user marked, or a span between two. */
-export interface Mark {
-  readonly from: number;
-  readonly to: number;
-}
-
-/** How far opening a file is. */
-export type Status =
-  | { readonly kind: "empty" }
-  | { readonly kind: "opening"; readonly what: string }
-  | { readonly kind: "converting"; readonly what: string; readonly sent: number; readonly size: number; readonly cancel: () => void }
-  | { readonly kind: "failed"; readonly what: string; readonly why: string }
-  /** The dashboard of a profile of operations, which is no timeline. */
-  | { readonly kind: "dashboard"; readonly what: string; readonly file: File | undefined; readonly document: PageDocument }
-  | { readonly kind: "open"; readonly what: string };
-
-/** Where the timeline is to go next: a time span, and a row to be brought into sight. */
-export interface Goal {
-  readonly from: number;
-  readonly to: number;
-  readonly row: number | undefined;
-}
+import { parseSummary, type Summary } from "./summary";
 
 const NOTHING_LOADED: Loaded = { bytes: 0, requests: 0, missing: 0, share: 1 };
 
@@ -45,7 +25,14 @@ export class Workspace extends Observable {
   /** Started with the page, so that a file can be opened when the network is gone. */
   readonly engine: Engine;
   private opening = 0;
+  /** Of the capture window, of which all figures are. */
   header: Header | undefined;
+  /** What was before the window, on its own axis; undefined where nothing of it is shown. */
+  prelude: Header | undefined;
+  /** Rows of the prelude of which older events are gone, and from when on they are there. */
+  held: readonly Held[] = [];
+  /** What the timeline shows: the window, and the prelude before it. */
+  shown: Header | undefined;
   tree: readonly Branch[] = [];
   /** Names of each category; filled soon after opening. */
   names: (readonly string[])[] = [];
@@ -58,6 +45,11 @@ export class Workspace extends Observable {
   /** Name of the analysis that is shown. */
   analysis: string | undefined;
   private place: Place | undefined;
+  /** A prelude that was given together with the file. */
+  private given: File | undefined;
+  /** The opening whose prelude was looked for. */
+  private looked = 0;
+  private naming: Promise<void> = Promise.resolve();
   /** The query of the page's address: it names the open file, where that has an address. */
   private query = location.search;
   /** Ends the conversion of a file that was dropped. */
@@ -122,10 +114,11 @@ export class Workspace extends Observable {
   }
 
   /** Opens a file. One of this machine that is no timeline is converted, where that is done; it is then called as it was. */
-  async open(place: Place, what = "url" in place ? place.url : place.file.name): Promise<void> {
+  async open(place: Place, what = "url" in place ? place.url : place.file.name, prelude?: File): Promise<void> {
     this.converting?.abort();
     this.opening += 1;
     this.place = place;
+    this.given = prelude;
     if (this.opening > 1) {
       // What the address says is of the file that it names.
       this.viewport = undefined;
@@ -143,11 +136,12 @@ export class Workspace extends Observable {
         return;
       }
       this.header = header;
-      this.tree = treeOf(header);
+      this.display(header, undefined);
       this.status = { kind: "open", what };
       document.title = `${header.sessionId || what.replace(/^.*\//, "")} - Flopwatch`;
       this.changed();
-      await this.loadNames(header, opening);
+      this.naming = this.loadNames(header, opening);
+      await this.naming;
     } catch (error) {
       if (opening !== this.opening) {
         return;
@@ -186,7 +180,7 @@ export class Workspace extends Observable {
         return;
       }
       this.query = `?${new URLSearchParams({ file: new URL(made.url).pathname })}`;
-      await this.open({ url: made.url }, what);
+      await this.open({ url: made.url }, what, this.given);
     } catch (error) {
       if (opening === this.opening) {
         this.fail(what, error);
@@ -210,6 +204,9 @@ export class Workspace extends Observable {
   private reset(what: string): void {
     this.status = { kind: "opening", what };
     this.header = undefined;
+    this.prelude = undefined;
+    this.held = [];
+    this.shown = undefined;
     this.tree = [];
     this.names = [];
     this.firstNames = [];
@@ -227,21 +224,80 @@ export class Workspace extends Observable {
     this.changed();
   }
 
+  /** Takes over what the timeline shows. */
+  private display(shown: Header, added: Added | undefined): void {
+    this.prelude = added?.prelude;
+    this.held = added?.held ?? [];
+    this.shown = shown;
+    this.tree = treeOf(shown);
+  }
+
+  /** Adds what was before the window, where something of it was kept. Pages ask when what they show of the window is there. */
+  async addPrelude(): Promise<void> {
+    const { opening, place, given } = this;
+    if (!place || this.looked === opening) {
+      return;
+    }
+    this.looked = opening;
+    try {
+      await this.naming;
+      const prelude = given ? { file: given } : await preludeOf(place);
+      const added = prelude && opening === this.opening ? await this.engine.call("prelude", prelude) : undefined;
+      if (!added || opening !== this.opening) {
+        return;
+      }
+      this.display(added.both, added);
+      this.announcement = `${duration(-added.both.beginNs)} before the window are shown too`;
+      this.goal = opening === 1 ? goalBefore(this.initial, added.both.durationNs) : undefined;
+      this.changed();
+      this.naming = this.loadNames(added.both, opening);
+      await this.naming;
+    } catch (error) {
+      if (opening === this.opening) {
+        this.report(new Error(`What was before the window cannot be shown: ${message(error)}`));
+      }
+    }
+  }
+
+  /** What is to be drawn could not be read. Where the prelude may be at fault, the window is shown without it. */
+  async notDrawn(error: unknown): Promise<void> {
+    const { header, prelude } = this;
+    if (!header || !prelude) {
+      this.report(error);
+      return;
+    }
+    const selected = this.selected && this.isBefore(this.selected.category) ? undefined : this.selected;
+    await this.engine.call("withoutPrelude");
+    this.display(header, undefined);
+    this.names = this.names.slice(0, header.categories.length);
+    this.firstNames = this.firstNames.slice(0, header.categories.length);
+    this.selected = selected;
+    this.hit = undefined;
+    this.report(new Error(`What was before the window is no longer shown: ${message(error)}`));
+    await this.find(this.search);
+  }
+
+  /** Whether a category's events are from before the window. */
+  isBefore(category: number): boolean {
+    return category >= (this.header?.categories.length ?? 0);
+  }
+
+  /** What links call a category. */
+  private keyOf(category: number): string {
+    const name = this.shown?.categories[category]?.name ?? "";
+    return this.isBefore(category) ? `prelude.${name}` : name;
+  }
+
   private async loadNames(header: Header, opening: number): Promise<void> {
-    const names = await Promise.all(header.categories.map((_, at) => this.engine.call("names", at)));
+    const names = await Promise.all(header.categories.slice(this.names.length).map((_, at) => this.engine.call("names", this.names.length + at)));
     if (opening !== this.opening) {
       return;
     }
-    this.names = names.map((list) => list);
-    let first = 0;
-    this.firstNames = names.map((list) => {
-      const own = first;
-      first += list.length;
-      return own;
-    });
+    this.names = [...this.names, ...names];
+    this.firstNames = firstNumbers(this.names);
     // What the address says is of the file that it names.
     const selected = opening === 1 ? this.initial.selected : undefined;
-    const category = header.categories.findIndex((known) => known.name === selected?.category);
+    const category = header.categories.findIndex((_, at) => this.keyOf(at) === selected?.category);
     if (selected && category >= 0 && !this.selected) {
       await this.select({ category, index: selected.index });
     }
@@ -253,18 +309,12 @@ export class Workspace extends Observable {
 
   /** The text of a name by its number over all categories. */
   nameText(name: number): string | undefined {
-    for (let category = this.firstNames.length - 1; category >= 0; category -= 1) {
-      const first = this.firstNames[category] as number;
-      if (name >= first) {
-        return this.names[category]?.[name - first];
-      }
-    }
-    return undefined;
+    return nameOf(this.names, this.firstNames, name);
   }
 
   /** The tables of the summary artifact; large in some captures, so they are read when a page asks. */
   summary(): Promise<Summary> {
-    this.summaryLoading ??= this.engine.call("summary").then(parsed);
+    this.summaryLoading ??= this.engine.call("summary").then(parseSummary);
     return this.summaryLoading;
   }
 
@@ -280,7 +330,7 @@ export class Workspace extends Observable {
       const selected = await this.engine.call("event", ref);
       this.selected = selected;
       this.flow = undefined;
-      this.announcement = `${selected.text}, ${this.rowTitle(selected.row)}`;
+      this.announcement = `${selected.text}, ${this.rowTitle(selected.row)}${this.isBefore(selected.category) ? ", before the window" : ""}`;
       this.keepAddress();
       this.changed();
       const flow = await this.engine.call("flow", ref);
@@ -307,7 +357,7 @@ export class Workspace extends Observable {
   }
 
   rowTitle(row: number): string {
-    return this.header?.rows[row]?.label ?? "";
+    return this.shown?.rows[row]?.label ?? "";
   }
 
   async choose(area: Area | undefined): Promise<void> {
@@ -355,12 +405,12 @@ export class Workspace extends Observable {
     if (!this.hits) {
       return;
     }
-    const edge = forward ? (this.viewport?.from ?? 0) : (this.viewport?.to ?? this.header?.durationNs ?? 0);
+    const edge = forward ? (this.viewport?.from ?? Number.MIN_SAFE_INTEGER) : (this.viewport?.to ?? this.header?.durationNs ?? 0);
     try {
       const found =
         (await this.engine.call("next", this.hit, edge, forward)) ??
         // From the end to the beginning, and the other way round.
-        (await this.engine.call("next", undefined, forward ? 0 : Number.MAX_SAFE_INTEGER, forward));
+        (await this.engine.call("next", undefined, forward ? Number.MIN_SAFE_INTEGER : Number.MAX_SAFE_INTEGER, forward));
       if (found) {
         this.hit = found;
         this.goTo(found);
@@ -526,14 +576,13 @@ export class Workspace extends Observable {
   private keepAddress(): void {
     clearTimeout(this.addressTimer);
     this.addressTimer = setTimeout(() => {
-      const selected = this.selected && this.header?.categories[this.selected.category];
       const hash = hashOf({
         page: this.page,
         session: this.session,
         analysis: this.page === "analyses" ? this.analysis : undefined,
         from: this.viewport?.from,
         to: this.viewport?.to,
-        selected: selected && this.selected ? { category: selected.name, index: this.selected.index } : undefined,
+        selected: this.selected && { category: this.keyOf(this.selected.category), index: this.selected.index },
         search: this.search,
         coloring: this.coloring,
         hidden: [...this.hidden],
@@ -541,24 +590,6 @@ export class Workspace extends Observable {
       });
       history.replaceState(null, "", location.pathname + this.query + hash);
     }, 200);
-  }
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
-}
-
-function parsed(text: string): Summary {
-  try {
-    return JSON.parse(text) as Summary;
-  } catch {
-    throw new Error("the file's tables are damaged: they are no JSON");
   }
 }
 

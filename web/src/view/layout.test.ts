@@ -19,6 +19,7 @@ const row = (change: Partial<Row>): Row => ({
 
 const HEADER: Header = {
   sessionId: "s",
+  beginNs: 0,
   durationNs: 1000,
   totalEvents: 0,
   startUtcNs: undefined,

@@ -1,6 +1,12 @@
-/** Time and pixels. Times are doubles in ns from the session's start: exact, never rounded to float32. */
+/** Time and pixels. Times are doubles in ns from the window's begin: exact, never rounded to float32. */
 
-/** What part of the session is seen, on how many pixels. */
+/** The time that there is to see: the capture window, and what is shown before it. */
+export interface Axis {
+  readonly begin: number;
+  readonly end: number;
+}
+
+/** What part of the axis is seen, on how many pixels. */
 export interface Viewport {
   readonly from: number;
   readonly to: number;
@@ -22,40 +28,44 @@ export function toTime(view: Viewport, pixel: number): number {
   return view.from + pixel * nsPerPixel(view);
 }
 
-/** `from` to `to`, kept within the session and not too narrow. */
-export function within(from: number, to: number, width: number, duration: number): Viewport {
-  const most = Math.max(duration * 1.02, LEAST_SPAN);
-  const span = Math.min(most, Math.max(LEAST_SPAN, to - from));
-  // A little room on both sides, so that the first and last events can be seen whole.
-  const room = most - duration;
+/** The most time that is seen at once: all, with a little room on both sides, so that the first and last events can be seen whole. */
+function mostSpan({ begin, end }: Axis): number {
+  return Math.max((end - begin) * 1.02, LEAST_SPAN);
+}
+
+/** `from` to `to`, kept on the axis and not too narrow. */
+export function within(from: number, to: number, width: number, axis: Axis): Viewport {
+  const { begin, end } = axis;
+  const span = Math.min(mostSpan(axis), Math.max(LEAST_SPAN, to - from));
+  const room = mostSpan(axis) - (end - begin);
   const middle = (from + to) / 2;
-  const low = Math.max(-room / 2, Math.min(middle - span / 2, duration + room / 2 - span));
+  const low = Math.max(begin - room / 2, Math.min(middle - span / 2, end + room / 2 - span));
   return { from: low, to: low + span, width };
 }
 
-/** The whole session. */
-export function fitted(width: number, duration: number): Viewport {
-  return within(0, duration, width, duration);
+/** The whole axis. */
+export function fitted(width: number, axis: Axis): Viewport {
+  return within(axis.begin, axis.end, width, axis);
 }
 
 /** Zooms by `factor` (below 1 is nearer) so that the time under `pixel` stays where it is. */
-export function zoomed(view: Viewport, factor: number, pixel: number, duration: number): Viewport {
+export function zoomed(view: Viewport, factor: number, pixel: number, axis: Axis): Viewport {
   const time = toTime(view, pixel);
-  const span = Math.min(Math.max(duration * 1.02, LEAST_SPAN), Math.max(LEAST_SPAN, (view.to - view.from) * factor));
+  const span = Math.min(mostSpan(axis), Math.max(LEAST_SPAN, (view.to - view.from) * factor));
   const from = time - (pixel / Math.max(1, view.width)) * span;
-  return within(from, from + span, view.width, duration);
+  return within(from, from + span, view.width, axis);
 }
 
 /** Moves by `pixels`; to the right is later. */
-export function panned(view: Viewport, pixels: number, duration: number): Viewport {
+export function panned(view: Viewport, pixels: number, axis: Axis): Viewport {
   const by = pixels * nsPerPixel(view);
-  return within(view.from + by, view.to + by, view.width, duration);
+  return within(view.from + by, view.to + by, view.width, axis);
 }
 
 /** Brings a span to the middle, with room around it. */
-export function focused(from: number, to: number, width: number, duration: number): Viewport {
+export function focused(from: number, to: number, width: number, axis: Axis): Viewport {
   const room = Math.max(LEAST_SPAN, to - from);
-  return within(from - room, to + room, width, duration);
+  return within(from - room, to + room, width, axis);
 }
 
 /** The window that is asked for to show `view`: as much again on either side, so that moving needs no waiting. */
@@ -65,9 +75,9 @@ export function padded(view: Viewport): { from: number; to: number } {
 }
 
 /** Whether what was drawn for a window still shows `view` as it should. */
-export function covers(window: { from: number; to: number; step: number }, view: Viewport, duration: number): boolean {
+export function covers(window: { from: number; to: number; step: number }, view: Viewport, axis: Axis): boolean {
   const fine = nsPerPixel(view);
-  const within = window.from <= Math.max(0, view.from) && window.to >= Math.min(duration, view.to);
+  const within = window.from <= Math.max(axis.begin, view.from) && window.to >= Math.min(axis.end, view.to);
   // Merged for pixels of this size, or of down to half of that.
   return within && (window.step === 1 ? fine <= 1 : window.step / 2 < fine && fine <= window.step);
 }

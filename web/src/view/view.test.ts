@@ -5,47 +5,62 @@ import { ticks, tickStep } from "./ticks";
 
 const HOUR = 3_600_000_000_000;
 
+/** A capture of an hour. */
+const AXIS = { begin: 0, end: HOUR };
+
 test("times and pixels turn into each other, to the ns, hours into a session", () => {
-  const view = within(HOUR - 1000, HOUR, 1000, HOUR);
+  const view = within(HOUR - 1000, HOUR, 1000, AXIS);
   expect(toPixel(view, HOUR - 1)).toBe(999);
   expect(toTime(view, 1)).toBe(HOUR - 999);
 });
 
 test("zooming keeps what is under the pointer where it is", () => {
-  let view = fitted(1200, HOUR);
+  let view = fitted(1200, AXIS);
   const time = toTime(view, 700);
   for (let step = 0; step < 25; step += 1) {
-    view = zoomed(view, 0.5, 700, HOUR);
+    view = zoomed(view, 0.5, 700, AXIS);
     expect(Math.abs(toPixel(view, time) - 700)).toBeLessThan(0.5);
   }
 });
 
 test("nothing zooms nearer than some ns, or wider than the session", () => {
-  expect(zoomed(fitted(1000, HOUR), 1e-30, 500, HOUR)).toMatchObject({ width: 1000 });
-  const near = zoomed(fitted(1000, HOUR), 1e-30, 500, HOUR);
+  expect(zoomed(fitted(1000, AXIS), 1e-30, 500, AXIS)).toMatchObject({ width: 1000 });
+  const near = zoomed(fitted(1000, AXIS), 1e-30, 500, AXIS);
   expect(near.to - near.from).toBeCloseTo(20, 3);
-  const wide = zoomed(fitted(1000, HOUR), 1000, 500, HOUR);
+  const wide = zoomed(fitted(1000, AXIS), 1000, 500, AXIS);
   expect(wide.to - wide.from).toBeLessThanOrEqual(HOUR * 1.02);
 });
 
 test("moving stops at both ends", () => {
-  const view = within(0, 1000, 1000, HOUR);
-  expect(panned(view, -1e12, HOUR).from).toBeGreaterThanOrEqual(-HOUR * 0.011);
-  expect(panned(view, 1e12, HOUR).to).toBeLessThanOrEqual(HOUR * 1.011);
+  const view = within(0, 1000, 1000, AXIS);
+  expect(panned(view, -1e12, AXIS).from).toBeGreaterThanOrEqual(-HOUR * 0.011);
+  expect(panned(view, 1e12, AXIS).to).toBeLessThanOrEqual(HOUR * 1.011);
+});
+
+test("an axis that begins before the window is moved over and zoomed out to its begin, below zero", () => {
+  const axis = { begin: -HOUR, end: 1000 };
+  const first = panned(within(0, 1000, 1000, axis), -1e13, axis).from;
+  expect(first).toBeLessThanOrEqual(-HOUR);
+  expect(first).toBeGreaterThan(-HOUR * 1.011);
+  expect(fitted(1000, axis).from).toBeLessThan(-HOUR);
+  expect(within(-2000, -1000, 1000, axis)).toMatchObject({ from: -2000, to: -1000 });
+  const view = within(-2000, 0, 1000, axis);
+  expect(covers({ ...padded(view), step: 2 }, view, axis)).toBe(true);
+  expect(covers({ from: -1999, to: 0, step: 2 }, view, axis)).toBe(false);
 });
 
 test("a focused event is in the middle third", () => {
-  const view = focused(5000, 6000, 900, HOUR);
+  const view = focused(5000, 6000, 900, AXIS);
   expect([toPixel(view, 5000), toPixel(view, 6000)]).toEqual([300, 600]);
 });
 
 test("what was drawn covers a view until it moves out or a pixel grows or shrinks by more than twice", () => {
-  const view = within(1_000_000, 2_000_000, 1000, HOUR);
+  const view = within(1_000_000, 2_000_000, 1000, AXIS);
   const window = { ...padded(view), step: 1024 };
-  expect(covers(window, view, HOUR)).toBe(true);
-  expect(covers(window, panned(view, 900, HOUR), HOUR)).toBe(true);
-  expect(covers(window, panned(view, 1100, HOUR), HOUR)).toBe(false);
-  expect(covers(window, zoomed(view, 0.45, 500, HOUR), HOUR)).toBe(false);
+  expect(covers(window, view, AXIS)).toBe(true);
+  expect(covers(window, panned(view, 900, AXIS), AXIS)).toBe(true);
+  expect(covers(window, panned(view, 1100, AXIS), AXIS)).toBe(false);
+  expect(covers(window, zoomed(view, 0.45, 500, AXIS), AXIS)).toBe(false);
 });
 
 test("marks of the axis are 1, 2 or 5 of a unit apart, and never closer than texts are wide", () => {
@@ -56,8 +71,10 @@ test("marks of the axis are 1, 2 or 5 of a unit apart, and never closer than tex
     expect(step / perPixel).toBeGreaterThanOrEqual(Math.min(110, step / perPixel));
     expect(step).toBeGreaterThanOrEqual(1);
   }
+  expect(format.tick(-15_000_000_000, 5_000_000_000, "auto", undefined)).toBe("-15 s");
+  expect(format.time(-1_500_000_000, "utc", "1700000000000000000")).toBe("2023-11-14T22:13:18.500000000Z");
   expect(ticks(-5, 25, 10)).toEqual([-0, 10, 20]);
-  expect(nsPerPixel(fitted(100, 1000))).toBe(10);
+  expect(nsPerPixel(fitted(100, { begin: 0, end: 1000 }))).toBe(10);
 });
 
 test.each([

@@ -83,7 +83,7 @@ function OneAnalysis({ analysis, file, workspace }: Props) {
       <p class="faint">{document?.page.about || analysis.about}</p>
       {OF_PROFILES.has(analysis.name) && (
         <p>
-          <FileButton accept=".json" label="Open a profile" onFile={(file) => void workspace.open({ file })}>
+          <FileButton accept=".json" label="Open a profile" onFiles={([file]) => file && void workspace.open({ file })}>
             Show a profile…
           </FileButton>{" "}
           <span class="faint">The same of a profile of operations that a program wrote: JSON with entries, a summary or both.</span>

@@ -22,9 +22,10 @@ export function View({ workspace }: { workspace: Workspace }) {
   const [summary, setSummary] = useState<Summary>();
   const [failure, setFailure] = useState<string>();
   useEffect(() => {
+    void workspace.addPrelude();
     workspace.summary().then(setSummary, (error: unknown) => setFailure(error instanceof Error ? error.message : String(error)));
   }, [workspace]);
-  const { header } = workspace;
+  const { header, prelude, shown } = workspace;
   if (failure !== undefined) {
     return (
       <p class="failure" role="alert">
@@ -110,6 +111,21 @@ export function View({ workspace }: { workspace: Workspace }) {
               </li>
             ))}
           </ul>
+        )}
+        {prelude && shown && prelude.drops.length > 0 && (
+          <>
+            <h3>Before the window</h3>
+            <p class="faint">
+              Not in the {format.duration(-shown.beginNs)} before the window that the timeline shows. Of a ring that wrapped, the older events are gone.
+            </p>
+            <ul>
+              {prelude.drops.map((drop) => (
+                <li key={drop.reason + drop.what}>
+                  {format.grouped(drop.count)} × {drop.what} ({drop.reason})
+                </li>
+              ))}
+            </ul>
+          </>
         )}
         {summary.redactions > 0 && <p>{format.grouped(summary.redactions)} secrets were replaced in names.</p>}
       </section>

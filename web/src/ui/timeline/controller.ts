@@ -3,11 +3,12 @@
 import { KIND, MOST_LANES, NO_NAME } from "../../engine/instances";
 import { mergeStep } from "../../engine/detail";
 import type { EventPlace, View } from "../../engine/protocol";
+import type { Header } from "../../timeline/header";
 import { paletteBytes } from "../../gl/palette";
 import { Renderer } from "../../gl/renderer";
 import { laneAt, type Layout, layoutOf, type Line, lineAt } from "../../view/layout";
 import { Picker } from "../../view/picking";
-import { covers, fitted, focused, nsPerPixel, padded, panned, toPixel, toTime, type Viewport, within, zoomed } from "../../view/scale";
+import { type Axis, covers, fitted, focused, nsPerPixel, padded, panned, toPixel, toTime, type Viewport, within, zoomed } from "../../view/scale";
 import { Signal } from "../store";
 import type { Workspace } from "../workspace";
 import { drawOverlay } from "./overlay";
@@ -63,13 +64,16 @@ export class Controller {
   /** Fired when another time is seen or pointed at. What shows the rows need not know. */
   readonly timeMoved = new Signal();
   readonly figures: FrameFigures = { frames: [], draws: 0, instances: 0, viewMs: 0, firstPaintMs: undefined };
+  /** What the picture is of. Rows that are added come with the picture that has them. */
+  drawn: Header | undefined;
+  private tree: Workspace["tree"];
   private readonly renderer: Renderer;
   private frame = 0;
   private dark = false;
   /** The colours that the renderer has: how events are coloured, and what is hidden. */
   private painted: string | undefined;
   /** What the worker was last asked for, until it answers. */
-  private asked: { readonly from: number; readonly to: number; readonly step: number; readonly named: boolean } | undefined;
+  private asked: { readonly of: Header | undefined; readonly from: number; readonly to: number; readonly step: number; readonly named: boolean } | undefined;
   private lanes: Uint16Array = new Uint16Array(0);
   private readonly began = performance.now();
   private hitsSeen: unknown;
@@ -82,9 +86,11 @@ export class Controller {
     dark: boolean,
   ) {
     this.theme = colors(dark);
+    this.drawn = workspace.shown;
+    this.tree = workspace.tree;
     const width = Math.max(1, stage.gl.parentElement?.clientWidth ?? 800);
     const { viewport } = workspace;
-    this.viewport = viewport ? within(viewport.from, viewport.to, width, this.duration) : this.whole(width);
+    this.viewport = viewport ? within(viewport.from, viewport.to, width, this.axis) : this.whole(width);
     // The worker reads while this thread waits for the graphics.
     this.askForView();
     this.renderer = new Renderer(stage.gl, () => this.schedule());
@@ -93,8 +99,9 @@ export class Controller {
     this.follow();
   }
 
-  get duration(): number {
-    return Math.max(1, this.workspace.header?.durationNs ?? 1);
+  get axis(): Axis {
+    const { beginNs: begin = 0, durationNs = 1 } = this.workspace.shown ?? {};
+    return { begin, end: Math.max(1, durationNs) };
   }
 
   close(): void {
@@ -113,17 +120,17 @@ export class Controller {
 
   /** Gives the renderer its colours where they are others than before. */
   private paint(): void {
-    const { coloring, hidden, header } = this.workspace;
-    const wanted = `${coloring} ${[...hidden].join()}`;
+    const { coloring, hidden } = this.workspace;
+    const names = this.drawn?.categories.map((category) => category.name) ?? [];
+    const wanted = `${coloring} ${[...hidden].join()} ${names.length}`;
     if (this.painted !== wanted) {
       this.painted = wanted;
-      const names = header?.categories.map((category) => category.name) ?? [];
       this.renderer.setPalette(paletteBytes(names, this.dark, coloring, hidden));
     }
   }
 
   private isHidden(category: number): boolean {
-    const name = this.workspace.header?.categories[category]?.name;
+    const name = this.drawn?.categories[category]?.name;
     return name !== undefined && this.workspace.hidden.has(name);
   }
 
@@ -137,19 +144,19 @@ export class Controller {
       canvas.style.width = `${width}px`;
     }
     this.rowsMoved.fire();
-    this.viewport = within(this.viewport.from, this.viewport.from + width * nsPerPixel(this.viewport), width, this.duration);
+    this.viewport = within(this.viewport.from, this.viewport.from + width * nsPerPixel(this.viewport), width, this.axis);
     if (this.figures.firstPaintMs === undefined) {
       const { viewport } = this.workspace;
-      this.viewport = viewport ? within(viewport.from, viewport.to, width, this.duration) : this.whole(width);
+      this.viewport = viewport ? within(viewport.from, viewport.to, width, this.axis) : this.whole(width);
     }
     this.schedule();
   }
 
   /** Takes over what changed in the workspace. */
   private follow(): void {
-    const { workspace } = this;
-    const rows = (workspace.header?.rows.length ?? 0) + (workspace.header?.counters.length ?? 0);
-    this.layout = layoutOf(workspace.tree, this.lanes, workspace.arrangement);
+    const { workspace, drawn } = this;
+    const rows = (drawn?.rows.length ?? 0) + (drawn?.counters.length ?? 0);
+    this.layout = layoutOf(this.tree, this.lanes, workspace.arrangement);
     this.renderer.setLayout(this.layout, rows);
     this.stage.sheet.style.height = `${this.layout.height + this.layout.pinnedHeight}px`;
     if (workspace.hits !== this.hitsSeen) {
@@ -159,7 +166,9 @@ export class Controller {
       }
     }
     const goal = workspace.takeGoal();
-    if (goal) {
+    if (goal?.fills) {
+      this.set(within(goal.from, goal.to, this.viewport.width, this.axis));
+    } else if (goal) {
       this.reveal(goal.from, goal.to, goal.row);
     }
     this.rowsMoved.fire();
@@ -232,17 +241,18 @@ export class Controller {
     if (this.picker && this.figures.firstPaintMs === undefined) {
       this.figures.firstPaintMs = performance.now() - this.began;
       performance.mark("flopwatch-first-paint");
+      void workspace.addPrelude();
     }
   }
 
   /** Whether what is drawn is what is asked for, and nothing is under way. */
   isSettled(): boolean {
-    return this.frame === 0 && this.asked === undefined && this.shows(this.picker?.view);
+    return this.frame === 0 && this.asked === undefined && this.shows(this.drawn, this.picker?.view);
   }
 
-  /** Whether a drawn or asked-for window shows what is to be seen. */
-  private shows(window: { from: number; to: number; step: number; named: boolean } | undefined): boolean {
-    return window !== undefined && covers(window, this.viewport, this.duration) && (window.named || !this.workspace.byName);
+  /** Whether a drawn or asked-for window of `of` shows what is to be seen. */
+  private shows(of: Header | undefined, window: { from: number; to: number; step: number; named: boolean } | undefined): boolean {
+    return window !== undefined && of === this.workspace.shown && covers(window, this.viewport, this.axis) && (window.named || !this.workspace.byName);
   }
 
   private globalName(place: EventPlace): number {
@@ -251,38 +261,42 @@ export class Controller {
 
   private askForView(): void {
     const { workspace, viewport } = this;
-    if (this.shows(this.asked ?? this.picker?.view)) {
+    if (this.asked ? this.shows(this.asked.of, this.asked) : this.shows(this.drawn, this.picker?.view)) {
       return;
     }
     // A newer request replaces an older one; what the older one fetched stays in the worker's memory.
     const fine = nsPerPixel(viewport);
-    const asked = { ...padded(viewport), step: mergeStep(fine), named: workspace.byName };
+    const asked = { of: workspace.shown, ...padded(viewport), step: mergeStep(fine), named: workspace.byName };
     this.asked = asked;
     workspace.engine.call("view", { from: asked.from, to: asked.to, nsPerPixel: fine, named: asked.named }).then(
       (view) => {
         if (this.asked === asked) {
           this.asked = undefined;
         }
-        if (view && !this.closed) {
-          this.take(view);
+        // The rows of another file have other numbers.
+        if (view && !this.closed && asked.of === workspace.shown) {
+          this.take(view, asked.of);
         }
         this.schedule();
       },
       (error: unknown) => {
-        if (!this.closed) {
+        if (!this.closed && asked.of === workspace.shown) {
           // It stays what was asked for last, so that a failing file is not asked again and again.
-          workspace.report(error);
+          void workspace.notDrawn(error);
         }
       },
     );
   }
 
-  private take(view: View): void {
+  private take(view: View, of: Header | undefined): void {
+    const other = of !== this.drawn;
+    this.drawn = of;
+    this.tree = this.workspace.tree;
     this.picker = new Picker(view);
     this.renderer.setView(view);
     this.figures.instances = view.events.length;
     this.figures.viewMs = view.tookMs;
-    if (view.lanes.some((count, at) => count !== this.lanes[at])) {
+    if (other || view.lanes.some((count, at) => count !== this.lanes[at])) {
       this.lanes = view.lanes;
       this.follow();
     }
@@ -292,16 +306,16 @@ export class Controller {
 
   /** Categories that are shown by a level of detail only. */
   coarse(): readonly string[] {
-    const { header } = this.workspace;
-    return this.picker?.view.coarse.map((at) => header?.categories[at]?.name ?? "") ?? [];
+    const names = this.picker?.view.coarse.map((at) => this.drawn?.categories[at]?.name ?? "") ?? [];
+    return [...new Set(names)];
   }
 
   zoom(factor: number, pixel = this.pointer ?? this.viewport.width / 2): void {
-    this.set(zoomed(this.viewport, factor, pixel, this.duration));
+    this.set(zoomed(this.viewport, factor, pixel, this.axis));
   }
 
   pan(pixels: number): void {
-    this.set(panned(this.viewport, pixels, this.duration));
+    this.set(panned(this.viewport, pixels, this.axis));
   }
 
   set(viewport: Viewport): void {
@@ -312,18 +326,24 @@ export class Controller {
     this.timeMoved.fire();
   }
 
-  /** Shows all events; when they are shown already, the whole capture window. */
+  /** Shows all events, also those before the window; when they are shown already, the whole capture window alone. */
   fit(): void {
     const events = this.whole(this.viewport.width);
     const there = Math.abs(events.from - this.viewport.from) + Math.abs(events.to - this.viewport.to) < nsPerPixel(events);
-    this.set(there ? fitted(this.viewport.width, this.duration) : events);
+    this.set(there ? within(0, this.axis.end, this.viewport.width, this.axis) : events);
   }
 
   /** All events, with a little room. */
   private whole(width: number): Viewport {
-    const [from, to] = this.workspace.header?.extent ?? [0, 0];
+    const [from, to] = this.workspace.shown?.extent ?? [0, 0];
     const room = (to - from) * 0.01;
-    return to > from ? within(from - room, to + room, width, this.duration) : fitted(width, this.duration);
+    return to > from ? within(from - room, to + room, width, this.axis) : fitted(width, this.axis);
+  }
+
+  /** Shows what was before the window, and a little of the window. */
+  showBefore(): void {
+    const { begin } = this.axis;
+    this.set(within(begin * 1.02, -begin * 0.1, this.viewport.width, this.axis));
   }
 
   /** Brings the selection to the middle; when it is there already, fits it. */
@@ -334,10 +354,10 @@ export class Controller {
       this.fit();
       return;
     }
-    const next = focused(span.from, span.to, this.viewport.width, this.duration);
+    const next = focused(span.from, span.to, this.viewport.width, this.axis);
     const there = Math.abs(next.from - this.viewport.from) < nsPerPixel(next) && Math.abs(next.to - this.viewport.to) < nsPerPixel(next);
     const room = Math.max(1, (span.to - span.from) * 0.02);
-    this.set(there ? within(span.from - room, span.to + room, this.viewport.width, this.duration) : next);
+    this.set(there ? within(span.from - room, span.to + room, this.viewport.width, this.axis) : next);
     if (selected) {
       this.showRow(selected.row);
     }
@@ -350,8 +370,8 @@ export class Controller {
     const fits = length <= span * 0.8 && length >= nsPerPixel(this.viewport) * 4;
     const middle = (from + to) / 2;
     const next = fits
-      ? within(middle - span / 2, middle + span / 2, this.viewport.width, this.duration)
-      : within(middle - Math.max(length * 4, 200), middle + Math.max(length * 4, 200), this.viewport.width, this.duration);
+      ? within(middle - span / 2, middle + span / 2, this.viewport.width, this.axis)
+      : within(middle - Math.max(length * 4, 200), middle + Math.max(length * 4, 200), this.viewport.width, this.axis);
     const seen = fits && from >= this.viewport.from && to <= this.viewport.to;
     if (!seen) {
       this.set(next);
@@ -364,7 +384,7 @@ export class Controller {
   /** Unfolds the groups around a row and scrolls to it. */
   showRow(row: number): void {
     const { workspace } = this;
-    const hiding = groupsAround(workspace.tree, row).filter((key) => workspace.arrangement.folded.has(key));
+    const hiding = groupsAround(this.tree, row).filter((key) => workspace.arrangement.folded.has(key));
     if (hiding.length > 0) {
       const folded = new Set(workspace.arrangement.folded);
       for (const key of hiding) {
@@ -467,8 +487,8 @@ export class Controller {
       return line.row >= 0 && !line.counter && y < bottom && y + line.height > top;
     });
     const rows = [...new Set(lines.map((line) => line.row))];
-    const from = Math.max(0, Math.min(draft.from, draft.to));
-    const to = Math.min(this.duration, Math.max(draft.from, draft.to));
+    const from = Math.max(this.axis.begin, Math.min(draft.from, draft.to));
+    const to = Math.min(this.axis.end, Math.max(draft.from, draft.to));
     await this.workspace.choose({ from, to, rows });
   }
 

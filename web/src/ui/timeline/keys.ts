@@ -82,6 +82,11 @@ function act(controller: Controller, event: KeyboardEvent, key: string): boolean
     case "0":
       controller.fit();
       return true;
+    case "b":
+      if (workspace.prelude) {
+        controller.showBefore();
+      }
+      return true;
     case "f":
       controller.focusSelection();
       return true;

@@ -7,6 +7,7 @@ import type { Line } from "../../view/layout";
 import { nsPerPixel, toPixel } from "../../view/scale";
 import { ticks, tickStep } from "../../view/ticks";
 import type { Controller } from "./controller";
+import { drawBefore, drawSeam } from "./seam";
 
 /** A text needs so many pixels. */
 const LEAST_TEXT = 28;
@@ -35,11 +36,13 @@ export function drawOverlay(canvas: HTMLCanvasElement, controller: Controller): 
     return;
   }
   drawGrid(context, controller);
+  drawBefore(context, controller);
   drawLines(context, controller);
   drawTexts(context, controller);
   drawArea(context, controller);
   drawSelection(context, controller);
   drawMarks(context, controller);
+  drawSeam(context, controller);
   if (controller.pointer !== undefined) {
     context.fillStyle = controller.theme.line;
     context.fillRect(Math.round(controller.pointer), 0, 1, height);

@@ -22,8 +22,8 @@ export function Panel({ workspace }: { workspace: Workspace }) {
 }
 
 function EventPanel({ workspace, event }: { workspace: Workspace; event: EventDetails }) {
-  const { header, flow, timeFormat } = workspace;
-  const category = header?.categories[event.category]?.name ?? "";
+  const { header, shown, prelude, flow, timeFormat } = workspace;
+  const category = shown?.categories[event.category]?.name ?? "";
   return (
     <>
       <h2>
@@ -37,6 +37,9 @@ function EventPanel({ workspace, event }: { workspace: Workspace; event: EventDe
         </button>
       </h2>
       <dl class="fields">
+        {prelude && workspace.isBefore(event.category) && (
+          <Field name="recorded" value={`before the window (${prelude.source.profiler})`} />
+        )}
         <Field name="category" value={category} />
         <Field name="row" value={workspace.rowTitle(event.row)} />
         <Field name="start" value={format.time(event.start, timeFormat, header?.startUtcNs)} />
@@ -109,7 +112,7 @@ const MOST_ROWS = 500;
 
 function AreaPanel({ workspace }: { workspace: Workspace }) {
   const [order, setOrder] = useState<Order<Column>>({ by: "inside", up: false });
-  const { area, areaStats, header } = workspace;
+  const { area, areaStats, header, shown } = workspace;
   if (!area) {
     return null;
   }
@@ -121,7 +124,7 @@ function AreaPanel({ workspace }: { workspace: Workspace }) {
         <span class="name">
           {format.duration(length)} from {format.time(area.from, workspace.timeFormat, header?.startUtcNs)}, {area.rows.length} rows
           {areaStats ? `, ${format.grouped(areaStats.events)} events` : ", counting…"}
-          {areaStats?.busy !== undefined && `, GPU work in ${format.percent(areaStats.busy / length)} of it`}
+          {areaStats?.busy !== undefined && `, GPU work in ${format.percent(areaStats.busy / (area.to - Math.max(0, area.from)))} of ${area.from < 0 ? "its part in the window" : "it"}`}
         </span>
         <button type="button" aria-label="Close" onClick={() => void workspace.choose(undefined)}>
           ×
@@ -135,8 +138,9 @@ function AreaPanel({ workspace }: { workspace: Workspace }) {
               {sorted.slice(0, MOST_ROWS).map((row) => (
                 <tr key={`${row.category}/${row.name}`}>
                   <td>
-                    <i style={{ background: categoryCss(header?.categories[row.category]?.name ?? "", isDark(), workspace.coloring) }} />
+                    <i style={{ background: categoryCss(shown?.categories[row.category]?.name ?? "", isDark(), workspace.coloring) }} />
                     {row.text}
+                    {workspace.isBefore(row.category) && <span class="faint"> before the window</span>}
                   </td>
                   <td class="number">{format.grouped(row.count)}</td>
                   <td class="number">{format.duration(row.inside)}</td>

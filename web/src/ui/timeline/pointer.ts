@@ -45,11 +45,11 @@ export function attachPointer(controller: Controller, stage: Stage): () => void 
     }
   };
   const centre = (x: number) => {
-    const { viewport, duration } = controller;
+    const { viewport, axis } = controller;
     const span = viewport.to - viewport.from;
-    const [begin, end] = controller.workspace.header?.extent ?? [0, duration];
+    const [begin, end] = controller.workspace.shown?.extent ?? [axis.begin, axis.end];
     const time = begin + (x / viewport.width) * (end - begin);
-    controller.set(within(time - span / 2, time + span / 2, viewport.width, duration));
+    controller.set(within(time - span / 2, time + span / 2, viewport.width, axis));
   };
   const move = (event: PointerEvent) => {
     if (!drag) {
@@ -102,7 +102,7 @@ export function attachPointer(controller: Controller, stage: Stage): () => void 
     } else if (ended.kind === "span" && controller.draft) {
       const { from, to } = controller.draft;
       controller.draft = undefined;
-      controller.set(within(Math.min(from, to), Math.max(from, to), controller.viewport.width, controller.duration));
+      controller.set(within(Math.min(from, to), Math.max(from, to), controller.viewport.width, controller.axis));
     }
   };
   const wheel = (event: WheelEvent) => {

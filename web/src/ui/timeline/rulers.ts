@@ -41,7 +41,7 @@ export function drawRuler(canvas: HTMLCanvasElement, controller: Controller): vo
   }
   if (controller.pointer !== undefined) {
     const time = viewport.from + controller.pointer * nsPerPixel(viewport);
-    const text = format.time(Math.max(0, time), workspace.timeFormat, workspace.header?.startUtcNs);
+    const text = format.time(Math.max(controller.axis.begin, time), workspace.timeFormat, workspace.header?.startUtcNs);
     const width = text.length * 6.2 + 8;
     const x = Math.min(viewport.width - width, controller.pointer + 1);
     context.fillStyle = theme.accent;
@@ -52,7 +52,7 @@ export function drawRuler(canvas: HTMLCanvasElement, controller: Controller): vo
 }
 
 export function drawStrip(canvas: HTMLCanvasElement, controller: Controller): void {
-  const { viewport, theme, workspace, duration } = controller;
+  const { viewport, theme, workspace, axis } = controller;
   const context = prepare(canvas, viewport.width, STRIP_HEIGHT);
   if (!context) {
     return;
@@ -72,8 +72,14 @@ export function drawStrip(canvas: HTMLCanvasElement, controller: Controller): vo
       }
     });
   }
-  const [begin, end] = workspace.header?.extent ?? [0, duration];
+  const [begin, end] = workspace.shown?.extent ?? [axis.begin, axis.end];
   const place = (time: number) => Math.max(0, Math.min(1, (time - begin) / Math.max(1, end - begin))) * viewport.width;
+  if (workspace.prelude) {
+    context.fillStyle = theme.before;
+    context.fillRect(0, 0, place(0), STRIP_HEIGHT);
+    context.fillStyle = theme.seam;
+    context.fillRect(Math.round(place(0)), 0, 2, STRIP_HEIGHT);
+  }
   const left = Math.min(viewport.width - 2, place(viewport.from));
   const right = place(viewport.to);
   context.fillStyle = theme.area;

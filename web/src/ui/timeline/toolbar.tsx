@@ -8,12 +8,18 @@ import type { Workspace } from "../workspace";
 import type { Controller } from "./controller";
 
 export function Toolbar({ workspace, controller }: { workspace: Workspace; controller: Controller | undefined }) {
-  const { header } = workspace;
+  const { shown, prelude } = workspace;
+  const categories = shown?.categories.filter(({ name, count }, at, all) => count > 0 && at === all.findIndex((other) => other.name === name && other.count > 0));
   return (
     <div class="toolbar" role="toolbar" aria-label="Timeline">
-      <button type="button" onClick={() => controller?.fit()} title="Fit all events; again: the whole capture window (0)">
+      <button type="button" onClick={() => controller?.fit()} title="Fit all events; again: the whole capture window alone (0)">
         Fit
       </button>
+      {prelude && controller && (
+        <button type="button" onClick={() => controller.showBefore()} title="Show what was recorded before the window (B)">
+          {format.duration(-controller.axis.begin)} before
+        </button>
+      )}
       <button type="button" onClick={() => controller?.zoom(0.5, controller.viewport.width / 2)} aria-label="Zoom in" title="Zoom in (W)">
         +
       </button>
@@ -33,20 +39,18 @@ export function Toolbar({ workspace, controller }: { workspace: Workspace; contr
       </button>
       {controller && <Sight controller={controller} />}
       <span class="legend">
-        {header?.categories
-          .filter((category) => category.count > 0)
-          .map((category) => (
-            <button
-              type="button"
-              key={category.name}
-              aria-pressed={!workspace.hidden.has(category.name)}
-              title={workspace.hidden.has(category.name) ? "Show these events" : "Hide these events"}
-              onClick={() => workspace.toggleCategory(category.name)}
-            >
-              <i style={{ background: categoryCss(category.name, isDark(), workspace.coloring) }} />
-              {category.name.replace(/^cuda_/, "").replaceAll("_", " ")}
-            </button>
-          ))}
+        {categories?.map((category) => (
+          <button
+            type="button"
+            key={category.name}
+            aria-pressed={!workspace.hidden.has(category.name)}
+            title={workspace.hidden.has(category.name) ? "Show these events" : "Hide these events"}
+            onClick={() => workspace.toggleCategory(category.name)}
+          >
+            <i style={{ background: categoryCss(category.name, isDark(), workspace.coloring) }} />
+            {category.name.replace(/^cuda_/, "").replaceAll("_", " ")}
+          </button>
+        ))}
       </span>
     </div>
   );

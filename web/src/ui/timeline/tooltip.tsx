@@ -28,8 +28,8 @@ function Tooltip({ workspace, controller, hover }: { workspace: Workspace; contr
     const timer = setTimeout(() => {
       const { engine } = workspace;
       if (kind === KIND.counter) {
-        const counter = hover.line.row - (workspace.header?.rows.length ?? 0);
-        const unit = workspace.header?.counters[counter]?.unit ?? "";
+        const counter = hover.line.row - (controller.drawn?.rows.length ?? 0);
+        const unit = controller.drawn?.counters[counter]?.unit ?? "";
         engine.call("sample", counter, index).then(
           (sample) => sample && setFetched({ at: hover.at, text: format.quantity(sample.value, unit) }),
           () => {},
