@@ -5,7 +5,7 @@ import type { Header } from "../timeline/header";
 /** Which file is opened. */
 export type Place = { readonly url: string } | { readonly file: File };
 
-/** A row of which a ring that wrapped holds what was from `from` on. */
+/** A row of which a ring that wrapped holds what was from `from` on; what was before that is not known. */
 export interface Held {
   readonly row: number;
   readonly from: number;
@@ -17,7 +17,7 @@ export interface Added {
   readonly prelude: Header;
   /** The window and the prelude on the window's axis. Rows, categories and counters of the window have the places that they had. */
   readonly both: Header;
-  /** Rows of which older events are gone. */
+  /** Rows of which older events may be gone. */
   readonly held: readonly Held[];
 }
 

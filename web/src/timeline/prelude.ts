@@ -63,31 +63,41 @@ function offsetOf(window: Header, prelude: Header): number {
 /** The rows of both, and the place of each of the prelude's among them. Only the window's tool tells machines apart. */
 function joinedRows(own: readonly Row[], earlier: readonly Row[]): { rows: Row[]; places: number[] } {
   const rows = [...own];
+  const threads = placesBy(own, identity);
+  const processes = placesBy(own, ({ process }) => process);
   const places = earlier.map((row) => {
-    const same = own.findIndex((other) => other.thread !== undefined && identity(other) === identity(row));
-    const known = rows[same];
-    if (known) {
+    const same = row.thread === undefined ? undefined : threads.get(identity(row));
+    const known = same === undefined ? undefined : rows[same];
+    if (same !== undefined && known) {
       rows[same] = { ...known, lanes: Math.max(known.lanes, row.lanes) };
       return same;
     }
-    const process = own.find((other) => other.process === row.process);
-    rows.push(process ? { ...row, capture: process.capture, machine: process.machine } : row);
-    return rows.length - 1;
+    const process = own[processes.get(row.process) ?? -1];
+    return rows.push(process ? { ...row, capture: process.capture, machine: process.machine } : row) - 1;
   });
   return { rows, places };
+}
+
+/** The first place of each key. */
+function placesBy<T, K>(list: readonly T[], key: (one: T) => K): Map<K, number> {
+  return new Map(list.map((one, at) => [key(one), at] as const).reverse());
 }
 
 function identity({ track, process, thread, device }: Row): string {
   return [track, process, thread, device].join();
 }
 
+function seriesName({ source, device, metric, unit }: Counter): string {
+  return [source, device, metric, unit].join("\n");
+}
+
 /** The counters of both, and for each of them the place of its series in the prelude. */
 function joinedCounters(own: readonly Counter[], earlier: readonly Counter[]): { counters: Counter[]; series: (number | undefined)[] } {
   const counters = [...own];
   const series: (number | undefined)[] = [];
+  const known = placesBy(own, seriesName);
   earlier.forEach((counter, place) => {
-    const same = own.findIndex((other) => (["source", "device", "metric", "unit"] as const).every((key) => other[key] === counter[key]));
-    series[same < 0 ? counters.push(counter) - 1 : same] = place;
+    series[known.get(seriesName(counter)) ?? counters.push(counter) - 1] = place;
   });
   return { counters, series };
 }

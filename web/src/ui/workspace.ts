@@ -29,7 +29,7 @@ export class Workspace extends Observable {
   header: Header | undefined;
   /** What was before the window, on its own axis; undefined where nothing of it is shown. */
   prelude: Header | undefined;
-  /** Rows of the prelude of which older events are gone, and from when on they are there. */
+  /** Rows of the prelude of which older events may be gone, and from when on they are there. */
   held: readonly Held[] = [];
   /** What the timeline shows: the window, and the prelude before it. */
   shown: Header | undefined;

@@ -60,6 +60,12 @@ test("rows stand by counter, process, device, stream and thread, NVTX above the 
   ]);
 });
 
+test("threads of a flight recorder are called as those of a profiler are", () => {
+  const rows = [row({ track: "nvtx", thread: 70, label: "loader (process 7) thread 70" }), row({ track: "nvtx", thread: 71, label: "process 7 thread 71" })];
+  const { lines } = layoutOf(treeOf({ ...HEADER, rows, counters: [] }), [1, 1], PLAIN);
+  expect(lines.map((line) => line.label)).toEqual(["process 7", "thread loader (70): NVTX", "thread 71: NVTX"]);
+});
+
 test("lines follow each other without a gap or an overlap", () => {
   const { lines, height } = layoutOf(TREE, LANES, PLAIN);
   let y = 0;

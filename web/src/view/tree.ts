@@ -100,7 +100,14 @@ function processLabel(row: Row): string {
   return processPart(row) || (row.process > 0 ? `process ${row.process}` : "capture");
 }
 
+/** How the flight recorder calls threads: `worker (process 4711) thread 4712`, or `process 4711 thread 4712`. */
+const RECORDED = /^(?:(.+) \(process \d+\)|process \d+) thread (\d+)$/;
+
 function threadLabel(row: Row): string {
+  const recorded = RECORDED.exec(row.label);
+  if (recorded) {
+    return recorded[1] === undefined ? `thread ${recorded[2]}` : `thread ${recorded[1]} (${recorded[2]})`;
+  }
   const rest = row.label.slice(processPart(row).length).trim() || row.label;
   return row.thread === undefined || rest.startsWith("thread") ? rest : `thread ${rest}`;
 }

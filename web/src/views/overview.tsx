@@ -22,8 +22,11 @@ export function View({ workspace }: { workspace: Workspace }) {
   const [summary, setSummary] = useState<Summary>();
   const [failure, setFailure] = useState<string>();
   useEffect(() => {
-    void workspace.addPrelude();
-    workspace.summary().then(setSummary, (error: unknown) => setFailure(error instanceof Error ? error.message : String(error)));
+    const failed = (error: unknown) => setFailure(error instanceof Error ? error.message : String(error));
+    void workspace
+      .summary()
+      .then(setSummary, failed)
+      .then(() => workspace.addPrelude());
   }, [workspace]);
   const { header, prelude, shown } = workspace;
   if (failure !== undefined) {

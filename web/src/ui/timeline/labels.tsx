@@ -1,5 +1,6 @@
 /** The rows' names: a tree that is rendered only as far as it is seen. */
 
+import * as format from "../../view/format";
 import { type Line, moved } from "../../view/layout";
 import { useObservable } from "../store";
 import type { Workspace } from "../workspace";
@@ -37,6 +38,7 @@ export function Labels({ workspace, controller }: { workspace: Workspace; contro
 function Label({ line, workspace, controller }: { line: Line; workspace: Workspace; controller: Controller }) {
   const foldable = line.kind === "group" || line.lanes > 1;
   const focused = controller.focusKey === line.key;
+  const held = line.kind === "row" ? workspace.held.find(({ row }) => row === line.row) : undefined;
   return (
     <div
       class={`label ${line.kind}${focused ? " focused" : ""}`}
@@ -45,7 +47,7 @@ function Label({ line, workspace, controller }: { line: Line; workspace: Workspa
       aria-selected={focused}
       {...(foldable ? { "aria-expanded": !line.folded } : {})}
       style={{ top: `${line.y}px`, height: `${line.height}px`, paddingLeft: `${6 + line.depth * 12}px` }}
-      title={line.title}
+      title={held ? `${line.title}; not known before ${format.time(held.from, workspace.timeFormat, workspace.header?.startUtcNs)}, since the ring wrapped` : line.title}
       draggable={!line.pinned}
       onDragStart={(event) => event.dataTransfer?.setData(DRAGGED, line.key)}
       onDragOver={(event) => {

@@ -1,9 +1,9 @@
-/** What is drawn over a prelude: its ground, where the window begins, and what a ring that wrapped no longer held. */
+/** What is drawn over a prelude: its ground, where the window begins, and what is not known since a ring wrapped. */
 
 import { toPixel } from "../../view/scale";
 import type { Controller } from "./controller";
 
-const GONE = "no longer in the ring";
+const UNKNOWN = "not known: the ring wrapped";
 
 const FONT = "11px system-ui, sans-serif";
 
@@ -17,7 +17,7 @@ export function drawBefore(context: CanvasRenderingContext2D, controller: Contro
   if (workspace.prelude && seam > 0) {
     context.fillStyle = theme.before;
     context.fillRect(0, 0, Math.min(seam, viewport.width), height);
-    drawGone(context, controller);
+    drawUnknown(context, controller);
   }
 }
 
@@ -40,8 +40,8 @@ export function drawSeam(context: CanvasRenderingContext2D, { workspace, viewpor
   context.fillText(text, left + 7, 8.5);
 }
 
-/** Hatches the part of each row that a ring no longer held when it was read. */
-function drawGone(context: CanvasRenderingContext2D, controller: Controller): void {
+/** Hatches the part of each row of which nothing is known since the ring wrapped. */
+function drawUnknown(context: CanvasRenderingContext2D, controller: Controller): void {
   const { workspace, viewport, theme, axis, layout } = controller;
   const begin = toPixel(viewport, axis.begin);
   const left = Math.max(0, begin);
@@ -63,14 +63,14 @@ function drawGone(context: CanvasRenderingContext2D, controller: Controller): vo
       context.moveTo(x, top + height);
       context.lineTo(x + height, top);
     }
-    context.strokeStyle = theme.gone;
+    context.strokeStyle = theme.unknown;
     context.lineWidth = 1;
     context.stroke();
     context.fillStyle = theme.faint;
     context.font = FONT;
     context.textBaseline = "middle";
-    if (right - left > context.measureText(GONE).width + 12) {
-      context.fillText(GONE, left + 6, controller.topOf(line) + line.laneHeight / 2);
+    if (right - left > context.measureText(UNKNOWN).width + 12) {
+      context.fillText(UNKNOWN, left + 6, controller.topOf(line) + line.laneHeight / 2);
     }
     context.restore();
   }
