@@ -289,7 +289,8 @@ export class Workspace extends Observable {
   }
 
   private async loadNames(header: Header, opening: number): Promise<void> {
-    const names = await Promise.all(header.categories.slice(this.names.length).map((_, at) => this.engine.call("names", this.names.length + at)));
+    const known = this.names.length;
+    const names = await Promise.all(header.categories.slice(known).map((_, at) => this.engine.call("names", known + at)));
     if (opening !== this.opening) {
       return;
     }
@@ -298,7 +299,7 @@ export class Workspace extends Observable {
     // What the address says is of the file that it names.
     const selected = opening === 1 ? this.initial.selected : undefined;
     const category = header.categories.findIndex((_, at) => this.keyOf(at) === selected?.category);
-    if (selected && category >= 0 && !this.selected) {
+    if (selected && category >= known && !this.selected) {
       await this.select({ category, index: selected.index });
     }
     if (this.search !== "") {
