@@ -162,6 +162,7 @@ mod tests {
                 profiler: state(profiler),
                 note: String::new(),
                 uses_cuda: false,
+                ring: None,
             }),
             opened_utc_ns: Some(100 * SECOND),
             ..Journal::default()

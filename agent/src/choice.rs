@@ -107,7 +107,7 @@ fn open(profiler: ProfilerType, capabilities: &[Capability]) -> Result<(), Failu
 
 fn unusable(profiler: ProfilerType) -> Failure {
     let message = format!(
-        "this version of Flopwatch cannot use {}; use Auto, Nsys, Kineto, Jax or Metrics",
+        "this version of Flopwatch cannot use {}; use Auto, Nsys, Kineto, Jax, Metrics or Recorder",
         profiler.as_str()
     );
     Failure::new(CaptureReason::ProfilerUnavailable, message)

@@ -10,7 +10,8 @@ pub mod kineto;
 pub mod metrics;
 pub mod ncu;
 pub mod nsys;
-pub mod registry;
+pub mod recorder;
+mod registry;
 pub mod state;
 
 use std::fmt;
@@ -52,6 +53,11 @@ pub trait Profiler: fmt::Debug + Send + Sync {
     /// Whether its captures hold events. One without them is no answer to a session that requires some.
     fn records_events(&self) -> bool {
         true
+    }
+
+    /// Whether it publishes what was recorded before, so that there is no window to wait for.
+    fn looks_back(&self) -> bool {
+        false
     }
 
     /// Categories of which any must hold events, where the session lists none and the program does not use CUDA.

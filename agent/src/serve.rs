@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flopwatch_api::artifact::{
-    JAX_DUMPS, MOST_REPORTS, NCU_REPORT, Output, REPORT, SAMPLES, TIMELINE, TRACES, XPLANE, artifacts_path, report_name,
+    JAX_DUMPS, MOST_REPORTS, NCU_REPORT, Output, PRELUDE, REPORT, RING, SAMPLES, TIMELINE, TRACES, XPLANE,
+    artifacts_path, report_name,
 };
 use flopwatch_api::capture::SessionReference;
 use flopwatch_artifacts::{
@@ -31,16 +32,19 @@ const NAMESPACE: &str = "local";
 
 /// Media type of reports of profilers.
 const REPORT_TYPE: &str = "application/octet-stream";
+const TIMELINE_TYPE: &str = "application/x-hdf5";
 const ARCHIVE_TYPE: &str = "application/x-tar";
 /// What is served of a folder beside reports of Nsight Systems: name, output and media type.
-const KNOWN: [(&str, Output, &str); 7] = [
+const KNOWN: [(&str, Output, &str); 9] = [
     (NCU_REPORT, Output::Raw, REPORT_TYPE),
     (XPLANE, Output::Raw, REPORT_TYPE),
     (JAX_DUMPS, Output::Raw, ARCHIVE_TYPE),
     (TRACES, Output::Raw, ARCHIVE_TYPE),
+    (RING, Output::Raw, REPORT_TYPE),
     (SAMPLES, Output::Raw, "application/json"),
     ("summary.json", Output::Summary, "application/json"),
-    (TIMELINE, Output::Timeline, "application/x-hdf5"),
+    (TIMELINE, Output::Timeline, TIMELINE_TYPE),
+    (PRELUDE, Output::Timeline, TIMELINE_TYPE),
 ];
 
 /// Why files cannot be served.
@@ -203,7 +207,7 @@ fn files(source: &Path) -> Result<Vec<SourceFile>, Error> {
         let artifact = named.unwrap_or_else(|| match source.extension().and_then(|extension| extension.to_str()) {
             Some("json") => ("summary.json", Output::Summary, "application/json"),
             Some("nsys-rep") => (REPORT, Output::Raw, REPORT_TYPE),
-            _ => (TIMELINE, Output::Timeline, "application/x-hdf5"),
+            _ => (TIMELINE, Output::Timeline, TIMELINE_TYPE),
         });
         return Ok(vec![file_of(artifact, File::open(source).map_err(io)?)]);
     }

@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use flopwatch_analysis::summary::{self, Summary, SummaryError, summarise};
@@ -16,7 +17,7 @@ use flopwatch_trace::timeline_file::{self, WriteError};
 use flopwatch_trace::transform::TransformOptions;
 use flopwatch_trace::transform::choice::Wanted;
 use flopwatch_trace::transform::device::{DeviceError, transform_beside};
-use flopwatch_trace::{Opened, ReadLimits};
+use flopwatch_trace::{Format, Opened, ReadLimits, recorder};
 use serde::{Deserialize, Serialize};
 
 use crate::disassembly;
@@ -37,6 +38,13 @@ pub struct Samples {
     pub series: Vec<SampledSeries>,
     /// Samples that were due and not taken.
     pub missed: u64,
+}
+
+impl Samples {
+    /// The window in ns since the Unix epoch.
+    pub fn window(&self) -> Range<u64> {
+        self.window_start_utc_ns..self.window_start_utc_ns.saturating_add(self.window_ns)
+    }
 }
 
 /// Samples of one metric of one device.
@@ -159,7 +167,7 @@ pub fn run(job: &Job) -> Result<Summary, Error> {
         ([], Some(samples)) => metrics_alone(samples),
         ([], None) => return Err(Error::Nothing),
         (exports, _) => {
-            let opened = read_exports(exports)?;
+            let opened = read_exports(exports, samples.as_ref())?;
             of_export = opened.session_id;
             let mut capture = opened.capture;
             capture.declare_captured(job.captured.iter().copied());
@@ -183,13 +191,20 @@ pub fn run(job: &Job) -> Result<Summary, Error> {
     write_summary(summary, &job.summary)
 }
 
-/// What the exports hold together, which are bounded as one is.
-fn read_exports(exports: &[PathBuf]) -> Result<Opened, Error> {
+/// What the exports hold together, which are bounded as one is. Of a flight recorder's file, what ran in the window of the samples.
+fn read_exports(exports: &[PathBuf], samples: Option<&Samples>) -> Result<Opened, Error> {
     let mut limits = ReadLimits::default();
     let mut session_id = None;
     let mut captures = Vec::with_capacity(exports.len());
     for export in exports {
-        let opened = flopwatch_trace::open(export, &limits)?;
+        let opened = match (samples, flopwatch_trace::detect(export)) {
+            (Some(samples), Ok(Some(Format::Recorder))) => Opened {
+                session_id: None,
+                capture: recorder::read_between(export, &limits, samples.window())
+                    .map_err(flopwatch_trace::ReadError::from)?,
+            },
+            _ => flopwatch_trace::open(export, &limits)?,
+        };
         let mut capture = opened.capture;
         let events: u64 = capture.events.values().map(Events::count).sum();
         limits.max_events = limits.max_events.saturating_sub(events);
@@ -246,7 +261,7 @@ pub fn read_summary(file: File, path: &Path) -> Result<Summary, Error> {
     Ok(summary)
 }
 
-fn read_samples(path: &Path) -> Result<Samples, Error> {
+pub(crate) fn read_samples(path: &Path) -> Result<Samples, Error> {
     let wrong = |reason: String| Error::Samples {
         path: path.to_owned(),
         reason,

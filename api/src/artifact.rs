@@ -54,6 +54,13 @@ pub struct Artifact {
 /// Name of the timeline file among a capture's artifacts: every analysis reads it.
 pub const TIMELINE: &str = "timeline.h5";
 
+/// Name of the timeline file with what the flight recorder and the node's metrics ring held of the time before the window, among a
+/// capture's artifacts.
+pub const PRELUDE: &str = "prelude.h5";
+
+/// Name of the flight recorder's file among a capture's artifacts.
+pub const RING: &str = "recorder.ring";
+
 /// Name of the report of Nsight Systems among a capture's artifacts.
 pub const REPORT: &str = "capture.nsys-rep";
 
@@ -70,7 +77,7 @@ pub const JAX_DUMPS: &str = "jax-dumps.tar";
 pub const TRACES: &str = "capture.tar";
 
 /// Names of the raw captures that a timeline can be made of.
-pub const RAW_CAPTURES: [&str; 3] = [REPORT, XPLANE, TRACES];
+pub const RAW_CAPTURES: [&str; 4] = [REPORT, XPLANE, TRACES, RING];
 
 /// Most reports that one capture has: one for each range of the program that it recorded.
 pub const MOST_REPORTS: usize = 8;

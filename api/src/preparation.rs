@@ -86,6 +86,26 @@ pub const JAX_DUMP_IR_TO: &str = "JAX_DUMP_IR_TO";
 pub const XLA_FLAGS: &str = "XLA_FLAGS";
 /// The flag among [`XLA_FLAGS`] that says where XLA writes its programs; a path follows, and of several the last one counts.
 pub const XLA_DUMP_TO: &str = "--xla_dump_to=";
+/// Annotation set by a user on a pod that is prepared for the flight recorder: size of each container's file, such as `16Mi`.
+pub const RECORDER_BYTES_ANNOTATION: &str = "flopwatch.dev/recorder-bytes";
+/// Prefix of the per-container volumes for the flight recorder's file, in memory; the container's index follows.
+pub const RECORDER_VOLUME_PREFIX: &str = "flopwatch-recorder-";
+/// Where the container's own volume for the recorder's file is mounted.
+pub const RECORDER_DIR: &str = "/flopwatch/recorder";
+/// Name of the recorder's file there.
+pub const RECORDER_FILE: &str = "recorder.ring";
+/// The recorder's library within the container.
+pub const RECORDER_LIBRARY: &str = "/flopwatch/tools/libflopwatch-recorder.so";
+/// Variable of a program: the library that NVTX loads.
+pub const NVTX_INJECTION64_PATH: &str = "NVTX_INJECTION64_PATH";
+/// Variable of a program: the folder of the recorder's file.
+pub const FLOPWATCH_RECORDER_DIR: &str = "FLOPWATCH_RECORDER_DIR";
+/// Variable of a program: bytes of the recorder's file.
+pub const FLOPWATCH_RECORDER_BYTES: &str = "FLOPWATCH_RECORDER_BYTES";
+/// Bytes of the recorder's file where nothing else is said.
+pub const RECORDER_BYTES_DEFAULT: u64 = 8 << 20;
+/// Least and most bytes of the recorder's file.
+pub const RECORDER_BYTES: std::ops::RangeInclusive<u64> = 256 << 10..=256 << 20;
 /// Name of the init container that installs the launcher.
 pub const LAUNCHER_INIT_CONTAINER: &str = "flopwatch-launcher";
 /// Name of the init container that copies the tools out of the tools image.

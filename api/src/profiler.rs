@@ -34,6 +34,8 @@ pub enum ProfilerType {
     Jax,
     /// NVML samples only; works for every pod on a node with a GPU driver.
     Metrics,
+    /// The flight recorder: the NVTX ranges of the last `durationSeconds`, at once. Needs a pod that was prepared for it.
+    Recorder,
 }
 
 impl ProfilerType {
@@ -46,6 +48,7 @@ impl ProfilerType {
             Self::Kineto => "Kineto",
             Self::Jax => "Jax",
             Self::Metrics => "Metrics",
+            Self::Recorder => "Recorder",
         }
     }
 
@@ -61,6 +64,7 @@ impl ProfilerType {
             Self::Ncu => Some(PreparationWord::Ncu),
             Self::Kineto => Some(PreparationWord::Kineto),
             Self::Jax => Some(PreparationWord::Jax),
+            Self::Recorder => Some(PreparationWord::Recorder),
             Self::Metrics => None,
         }
     }

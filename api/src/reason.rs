@@ -199,8 +199,8 @@ closed_set! {
         /// The window holds none of the events that the session requires. The message says which categories are empty.
         RequiredEventsMissing,
         /// The window holds none of the events that the session requires, though the driver's or the kernel's own account says that
-        /// the program did such work: the profiler missed it, in a second window too where there could be one. The message
-        /// says by what. Restart the pod, or choose another profiler.
+        /// the program did such work, or the program was told to record and did not: the profiler missed it, in a second window too
+        /// where there could be one. The message says by what. Restart the pod, or choose another profiler.
         EventsMissed,
         /// What the profiler wrote ends before its end, in a second window too where there could be one. Ask for a shorter window,
         /// or look whether the container's disk is full.

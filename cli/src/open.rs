@@ -5,18 +5,20 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::X_CONTENT_TYPE_OPTIONS;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use flopwatch_api::artifact::{Artifact, Output, artifacts_path};
+use axum::{Json, Router};
+use flopwatch_api::artifact::{Artifact, Output, PRELUDE, TIMELINE, artifacts_path};
+use flopwatch_api::capture::Capture;
 use flopwatch_http::problem::{self, Details};
 use flopwatch_http::{ServeError, Server, ServerLimits, Service, answer, is_for_this_machine};
 use kube::ResourceExt;
 use prometheus::IntCounter;
+use serde_json::json;
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 use tokio_util::io::ReaderStream;
@@ -29,9 +31,6 @@ use crate::fetch::{Choice, FetchError, Wanted, fetch, plan, session_with_capture
 use crate::follow::interrupted;
 use crate::gateway::Gateway;
 use crate::print::{bytes, say};
-
-/// The artifact that the viewer shows.
-const TIMELINE: &str = "timeline.h5";
 
 /// Why a timeline cannot be shown.
 #[derive(Debug, thiserror::Error)]
@@ -70,10 +69,10 @@ pub async fn run(cluster: &Cluster, arguments: &OpenArguments) -> Result<(), Err
             source,
         })?;
     let fetched = folder.path().join("fetched");
-    let timeline = [TIMELINE.to_owned()];
+    let artifacts = shown(&captures, arguments.capture.as_deref());
     let choice = Choice {
         capture: arguments.capture.as_deref(),
-        artifacts: &timeline,
+        artifacts: &artifacts,
         output: Some(&fetched),
     };
     // The folder is there before the file, so that the file goes into it.
@@ -84,17 +83,31 @@ pub async fn run(cluster: &Cluster, arguments: &OpenArguments) -> Result<(), Err
             result = fetch(&gateway, wanted, true) => drop(result?),
             () = interrupted() => return Err(Error::Cancelled),
         }
-        let server = serve(&cluster.namespace, wanted, arguments.port)?;
-        say(&server.words(wanted))?;
-        let stop = CancellationToken::new();
-        let running = tokio::spawn(server.server.run(stop.clone()));
-        interrupted().await;
-        stop.cancel();
-        if let Ok(ended) = running.await {
-            ended.map_err(OpenError::from)?;
-        }
+    }
+    let Some(timeline) = wanted.iter().find(|wanted| wanted.name == TIMELINE) else {
+        return Ok(());
+    };
+    let server = serve(&cluster.namespace, &wanted, arguments.port)?;
+    say(&server.words(timeline))?;
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(server.server.run(stop.clone()));
+    interrupted().await;
+    stop.cancel();
+    if let Ok(ended) = running.await {
+        ended.map_err(OpenError::from)?;
     }
     Ok(())
+}
+
+/// The artifacts that the viewer shows: the timeline, and what was before it where the capture has that.
+fn shown(captures: &[Capture], name: Option<&str>) -> Vec<String> {
+    let chosen = captures
+        .iter()
+        .find(|capture| name.is_none_or(|name| capture.name_any() == name));
+    let published = chosen.and_then(|capture| Some(&capture.status.as_ref()?.artifacts));
+    let has_prelude = published.is_some_and(|artifacts| artifacts.iter().any(|artifact| artifact.name == PRELUDE));
+    let names = std::iter::once(TIMELINE).chain(has_prelude.then_some(PRELUDE));
+    names.map(str::to_owned).collect()
 }
 
 /// A timeline that is served.
@@ -119,40 +132,44 @@ impl Served {
     }
 }
 
-/// Serves a fetched file on loopback, where a node's agent serves its own; requests of other hosts' pages are refused there.
-fn serve(namespace: &str, wanted: &Wanted, port: u16) -> Result<Served, OpenError> {
-    let path = format!("{}/{TIMELINE}", artifacts_path(namespace, &wanted.capture));
-    let file = Fetched {
-        path: path.clone(),
+/// Serves the fetched files of a capture on loopback, where a node's agent serves its own; requests of other hosts' pages are refused
+/// there.
+fn serve(namespace: &str, wanted: &[Wanted], port: u16) -> Result<Served, OpenError> {
+    let capture = wanted.first().map_or("", |wanted| wanted.capture.as_str());
+    let list = artifacts_path(namespace, capture);
+    let contents = wanted.iter().map(|wanted| Content {
+        at: wanted.to.clone(),
+        artifact: Artifact {
+            name: wanted.name.clone(),
+            type_: Output::Timeline,
+            bytes: i64::try_from(wanted.bytes).unwrap_or(i64::MAX),
+            sha256: wanted.sha256.clone(),
+            media_type: "application/x-hdf5".to_owned(),
+            sensitive: false,
+        },
+    });
+    let files = Fetched {
+        contents: contents.map(Arc::new).collect(),
         refused: IntCounter::new("refused_connections", "Connections beyond the limit")?,
-        content: Arc::new(Content {
-            at: wanted.to.clone(),
-            artifact: Artifact {
-                name: TIMELINE.to_owned(),
-                type_: Output::Timeline,
-                bytes: i64::try_from(wanted.bytes).unwrap_or(i64::MAX),
-                sha256: wanted.sha256.clone(),
-                media_type: "application/x-hdf5".to_owned(),
-                sensitive: false,
-            },
-        }),
+        list: list.clone(),
     };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let server = Server::bind_plain_loopback(&file, address, ServerLimits::default())?;
+    let server = Server::bind_plain_loopback(&files, address, ServerLimits::default())?;
     Ok(Served {
         server: server.merge(flopwatch_viewer::router()),
-        path,
+        path: format!("{list}/{TIMELINE}"),
     })
 }
 
-/// A fetched file as a service.
+/// Fetched files of a capture as a service.
 struct Fetched {
-    path: String,
+    /// Path of their list; each is under it.
+    list: String,
     refused: IntCounter,
-    content: Arc<Content>,
+    contents: Vec<Arc<Content>>,
 }
 
-/// Where the file is, and what it was published as.
+/// Where a file is, and what it was published as.
 struct Content {
     at: PathBuf,
     artifact: Artifact,
@@ -160,9 +177,20 @@ struct Content {
 
 impl Service for Fetched {
     fn router(&self) -> Router {
-        Router::new()
-            .route(&self.path, get(content))
-            .with_state(Arc::clone(&self.content))
+        let artifacts: Vec<_> = self.contents.iter().map(|content| content.artifact.clone()).collect();
+        let list = json!({ "artifacts": artifacts });
+        let listed = move |headers: HeaderMap| {
+            let refused = foreign(&headers);
+            let list = list.clone();
+            async move { refused.unwrap_or_else(|| Json(list).into_response()) }
+        };
+        let files = self.contents.iter().map(|content| {
+            let path = format!("{}/{}", self.list, content.artifact.name);
+            Router::new()
+                .route(&path, get(self::content))
+                .with_state(Arc::clone(content))
+        });
+        files.fold(Router::new().route(&self.list, get(listed)), Router::merge)
     }
 
     fn is_open(&self) -> bool {
@@ -174,14 +202,21 @@ impl Service for Fetched {
     }
 }
 
+fn refuse(status: StatusCode, reason: &'static str, detail: &str) -> Response {
+    problem::respond(status, &Details::new(status, reason, detail.to_owned()))
+}
+
+/// The answer to a request of another host's page.
+fn foreign(headers: &HeaderMap) -> Option<Response> {
+    let words = "This service answers requests for localhost alone.";
+    (!is_for_this_machine(headers)).then(|| refuse(StatusCode::MISDIRECTED_REQUEST, "ForeignHost", words))
+}
+
 async fn content(State(content): State<Arc<Content>>, headers: HeaderMap) -> Response {
-    let refuse =
-        |status, reason, detail: &str| problem::respond(status, &Details::new(status, reason, detail.to_owned()));
-    if !is_for_this_machine(&headers) {
-        let words = "This service answers requests for localhost alone.";
-        return refuse(StatusCode::MISDIRECTED_REQUEST, "ForeignHost", words);
+    if let Some(refused) = foreign(&headers) {
+        return refused;
     }
-    let head = match answer(&headers, &content.artifact, TIMELINE) {
+    let head = match answer(&headers, &content.artifact, &content.artifact.name) {
         Ok(head) => head,
         Err(unsatisfiable) => {
             let words = "The range holds no byte of the file.";
@@ -226,16 +261,17 @@ mod crate_tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("timeline.h5");
         std::fs::write(&file, b"content").unwrap();
-        let wanted = Wanted {
+        let wanted = |name: &str| Wanted {
             session: "0badcafe".into(),
             capture: "first-1".into(),
-            name: TIMELINE.into(),
+            name: name.into(),
             bytes: 7,
             sha256: String::new(),
             sensitive: false,
-            to: file,
+            to: file.clone(),
         };
-        let served = serve("team", &wanted, 0).unwrap();
+        let (wanted, prelude) = (wanted(TIMELINE), wanted(PRELUDE));
+        let served = serve("team", &[wanted.clone(), prelude], 0).unwrap();
         let (address, path) = (served.server.local_addr(), served.path.clone());
         let words = served.words(&wanted);
         assert!(words.contains(&format!("http://{address}{path}")), "{words}");
@@ -248,7 +284,10 @@ mod crate_tests {
                 .await
                 .unwrap();
             tokio::spawn(connection);
-            let request = Request::get(path).header("host", host).header("range", "bytes=3-");
+            let mut request = Request::get(path).header("host", host);
+            if path.contains(".h5") {
+                request = request.header("range", "bytes=3-");
+            }
             let answer = sender
                 .send_request(request.body(Empty::<bytes::Bytes>::new()).unwrap())
                 .await
@@ -262,6 +301,18 @@ mod crate_tests {
             (status, body.as_ref()),
             (StatusCode::PARTIAL_CONTENT, b"tent".as_slice())
         );
+        let list = path.strip_suffix("/timeline.h5").unwrap();
+        let (status, listed) = get(&own, list).await;
+        let listed: serde_json::Value = serde_json::from_slice(&listed).unwrap();
+        assert_eq!(
+            (status, &listed["artifacts"][1]["name"]),
+            (StatusCode::OK, &json!(PRELUDE))
+        );
+        assert_eq!(
+            get(&own, &format!("{list}/{PRELUDE}")).await.0,
+            StatusCode::PARTIAL_CONTENT
+        );
+        assert!(get("evil.example", list).await.0.is_client_error());
         assert_eq!(get(&own, "/").await.0, StatusCode::OK, "the viewer's page");
         assert!(
             get("evil.example", &path).await.0.is_client_error(),

@@ -196,6 +196,34 @@ mod tests {
     }
 
     #[test]
+    fn what_is_recent_is_a_session_of_the_flight_recorder() {
+        let words = [
+            "kubectl-flopwatch",
+            "recent",
+            "pod/trainer",
+            "--seconds",
+            "7",
+            "-c",
+            "main",
+        ];
+        let Command::Recent(arguments) = Cli::try_parse_from(words).unwrap().command else {
+            panic!("another command");
+        };
+        let arguments: ProfileArguments = arguments.into();
+        assert!(arguments.wait && !arguments.open);
+        let asked = serde_json::to_value(session(&arguments, None, "team")).unwrap();
+        let spec = &asked["spec"];
+        assert_eq!(
+            (&spec["profiler"], &spec["durationSeconds"]),
+            (&json!({"type": "Recorder"}), &json!(7))
+        );
+        assert_eq!(
+            spec["target"],
+            json!({"podName": "trainer", "containerNames": ["main"], "maxPods": 1})
+        );
+    }
+
+    #[test]
     fn options_of_nsight_systems_reach_the_spec() {
         let asked = asked("trainer --cuda-graph-trace node --capture-range nvtx:step,x4 --gpu-metrics");
         let nsys = json!({

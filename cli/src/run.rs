@@ -31,6 +31,7 @@ pub async fn run(cli: Cli) -> Result<(), Error> {
     let paint = Paint::of_stdout();
     match cli.command {
         Command::Profile(arguments) => Box::pin(profile(&cluster, &arguments)).await,
+        Command::Recent(arguments) => Box::pin(profile(&cluster, &arguments.into())).await,
         Command::Sessions(arguments) => list(&cluster, &arguments, paint).await,
         Command::Describe(arguments) => show(&cluster, &arguments, paint).await,
         Command::Watch(arguments) => follow(&cluster, &arguments.session.0, arguments.timeout.0).await,

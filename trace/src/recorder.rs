@@ -11,7 +11,8 @@ mod ranges;
 mod segments;
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,7 @@ use flopwatch_ring::header::{BYTES_AT, MONOTONIC_AT, REALTIME_AT, TICKS_ARE_TSC_
 use flopwatch_ring::{HEADER_BYTES, Layout, MAGIC, MOST_BYTES, VERSION, segment};
 
 use crate::limits::{ReadLimits, read_at_most};
-use crate::model::Capture;
+use crate::model::{Capture, count};
 use clock::Anchor;
 use fill::Fill;
 use names::Tables;
@@ -85,6 +86,53 @@ pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
     Fill::new(limits).ring(&ring).map_err(|failure| failure.at(path))
 }
 
+/// Reads of the file at `path` what ran in a window, in ns since the Unix epoch. A range that began before it is cut at its begin, and one that
+/// ended after it at its end; both are counted.
+pub fn read_between(path: &Path, limits: &ReadLimits, window: Range<u64>) -> Result<Capture, ReadError> {
+    let ring = Ring::open(path, limits).map_err(|failure| failure.at(path))?;
+    let fill = Fill::new(limits).between(window);
+    fill.ring(&ring).map_err(|failure| failure.at(path))
+}
+
+/// Copies the file of a flight recorder while programs write to it: what comes of it reads as `from` does now. Events of segments that were
+/// overwritten meanwhile are counted as not whole. Returns the bytes.
+pub fn snapshot(from: &File, to: &mut File, limits: &ReadLimits) -> Result<u64, SnapshotError> {
+    let refused = |failure| match failure {
+        Failure::Open(source) => SnapshotError::Io(source),
+        Failure::NotARing(what) => SnapshotError::NotARing(what),
+        Failure::TooMany { what, limit } => SnapshotError::TooMany { what, limit },
+    };
+    let mut ring = Ring::of_file(from, limits).map_err(refused)?;
+    for (at, claim) in ring.claims.iter().enumerate() {
+        let place = ring.layout.segment(at).and_then(|begin| ring.bytes.get_mut(begin..));
+        // Slots of the claim that is no more do not match the new one.
+        if let Some(own) = place.and_then(|segment| segment.first_chunk_mut::<8>()) {
+            *own = claim.to_le_bytes();
+        }
+    }
+    to.write_all(&ring.bytes).map_err(SnapshotError::Io)?;
+    Ok(count(ring.bytes.len()))
+}
+
+/// Why a recorder's file cannot be copied.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// It cannot be read, or the copy not written.
+    #[error("the flight recorder's file cannot be copied: {0}")]
+    Io(#[source] io::Error),
+    /// It is no file of a flight recorder, or not one of this version.
+    #[error("it is no file of a flight recorder that is read here: {0}")]
+    NotARing(&'static str),
+    /// It has more bytes than the limits allow.
+    #[error("it holds more than {limit} {what}")]
+    TooMany {
+        /// What there are too many of.
+        what: &'static str,
+        /// Limit that was passed.
+        limit: u64,
+    },
+}
+
 /// Push/pop ranges of each name that have ended since the file was made, whether or not it still holds them: what a program did, without its timeline.
 pub fn counts(path: &Path, limits: &ReadLimits) -> Result<Vec<NamedRanges>, ReadError> {
     let counted = || {
@@ -110,8 +158,12 @@ struct Ring {
 impl Ring {
     fn open(path: &Path, limits: &ReadLimits) -> Result<Self, Failure> {
         let file = File::open(path).map_err(Failure::Open)?;
+        Self::of_file(&file, limits)
+    }
+
+    fn of_file(file: &File, limits: &ReadLimits) -> Result<Self, Failure> {
         let limit = limits.max_text_bytes.min(u64::try_from(MOST_BYTES).unwrap_or(u64::MAX));
-        let bytes = read_at_most(&file, limit).map_err(Failure::Open)?;
+        let bytes = read_at_most(file, limit).map_err(Failure::Open)?;
         let bytes = bytes.ok_or(Failure::TooMany { what: "bytes", limit })?;
         let mut ring = Self::of(bytes)?;
         for at in 0..ring.layout.segments {

@@ -159,6 +159,18 @@ impl ContainerRoot {
         })
     }
 
+    /// Opens a regular file for reading, of at most `limit` bytes by now.
+    pub fn open_file(&self, path: &Path, limit: u64) -> Result<File, RootfsError> {
+        let (file, facts) = self.file(path)?;
+        if facts.bytes > limit {
+            return Err(RootfsError::TooLarge {
+                path: path.to_owned(),
+                limit,
+            });
+        }
+        Ok(file)
+    }
+
     /// Opens a regular file for reading.
     fn file(&self, path: &Path) -> Result<(File, FileFacts), RootfsError> {
         // Looked at before it is opened for reading: opening a device may already do something.

@@ -45,10 +45,14 @@ pub const FALLBACK: &str = "libflopwatch-fallback.so";
 /// The library itself; its source is in `fallback/`.
 static FALLBACK_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libflopwatch-fallback.so"));
 
-/// Copies this very program to `DIR/launcher`, mode 0755, and puts the fallback library beside it, each in one step as seen by
-/// readers. Returns the program's path and bytes.
+/// Name of the flight recorder in the tools folder.
+pub const RECORDER: &str = "libflopwatch-recorder.so";
+
+/// Copies this very program to `DIR/launcher`, mode 0755, and puts the fallback library and the flight recorder beside it, each in one
+/// step as seen by readers. Returns the program's path and bytes.
 pub fn install(dir: &Path) -> Result<(PathBuf, u64), CopyError> {
     install_fallback(dir)?;
+    install_library(dir, RECORDER, flopwatch_recorder::LIBRARY)?;
     let own = Path::new("/proc/self/exe");
     let target = dir.join("launcher");
     let temporary = dir.join(".launcher.partial");
@@ -60,10 +64,14 @@ pub fn install(dir: &Path) -> Result<(PathBuf, u64), CopyError> {
 
 /// Puts the fallback library into `dir` in one step as seen by readers, and returns its path.
 pub fn install_fallback(dir: &Path) -> Result<PathBuf, CopyError> {
-    let library = dir.join(FALLBACK);
-    let temporary = dir.join(".fallback.partial");
+    install_library(dir, FALLBACK, FALLBACK_LIBRARY)
+}
+
+fn install_library(dir: &Path, name: &str, mut bytes: &[u8]) -> Result<PathBuf, CopyError> {
+    let library = dir.join(name);
+    let temporary = dir.join(format!(".{name}.partial"));
     remove(&temporary)?;
-    copy_from(&mut &*FALLBACK_LIBRARY, &temporary, 0o644)?;
+    copy_from(&mut bytes, &temporary, 0o644)?;
     fs::rename(&temporary, &library).map_err(failed("rename to", &library))?;
     Ok(library)
 }

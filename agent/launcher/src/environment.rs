@@ -1,8 +1,10 @@
 //! The environment of the workload: its own, plus what the session gave to the stub.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+use crate::copy::RECORDER;
 
 /// What stands in the stub's environment because of how the stub was started, not because the session needs it in the
 /// workload. These never reach the workload.
@@ -13,7 +15,14 @@ const OF_THE_STUB: &[&str] = &[
 
 /// Variables by which a profiler gets into a process. The session's own library overwrites them when it is loaded, whatever
 /// the launcher does: a workload that sets one is not grafted.
-const INJECTIONS: &[&str] = &["CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"];
+const INJECTIONS: &[&str] = &["CUDA_INJECTION64_PATH", NVTX];
+
+/// Names the library that NVTX loads.
+const NVTX: &str = "NVTX_INJECTION64_PATH";
+/// Names the library that the flight recorder loads behind itself.
+const BEHIND_RECORDER: &str = "FLOPWATCH_NVTX_NEXT";
+/// What the library that Nsight Systems preloads takes over, separated by commas. With the word `NVTX` it sets [`NVTX`] in every program.
+const PRELOADED: &str = "QUADD_INJECTION_PROXY";
 
 /// The libraries that a program is loaded with before its own.
 const PRELOAD: &str = "LD_PRELOAD";
@@ -24,9 +33,43 @@ pub const GRAFTED: &str = "FLOPWATCH_GRAFTED";
 pub fn has_profiler(own: &[CString]) -> bool {
     own.iter().any(|entry| {
         let bytes = entry.as_bytes();
-        name_of(bytes)
-            .is_some_and(|name| INJECTIONS.iter().any(|known| known.as_bytes() == name) && bytes.len() > name.len() + 1)
+        name_of(bytes).is_some_and(|name| {
+            INJECTIONS.iter().any(|known| known.as_bytes() == name)
+                && bytes.len() > name.len() + 1
+                && !names_recorder(bytes)
+        })
     })
+}
+
+/// Whether an entry has NVTX load the flight recorder.
+fn names_recorder(entry: &[u8]) -> bool {
+    let path = entry
+        .strip_prefix(NVTX.as_bytes())
+        .and_then(|rest| rest.strip_prefix(b"="));
+    path.is_some_and(|path| Path::new(OsStr::from_bytes(path)).file_name() == Some(OsStr::new(RECORDER)))
+}
+
+/// The session's entries for a workload whose NVTX loads the flight recorder: it loads the profiler's library behind itself, so that both
+/// see every call.
+fn behind_recorder(session: &[CString]) -> Vec<CString> {
+    let entry = |name: &str, value: &[u8]| CString::new([name.as_bytes(), b"=", value].concat()).ok();
+    let changed = session.iter().map(|own| {
+        let bytes = own.as_bytes();
+        let name = name_of(bytes).unwrap_or_default();
+        let value = bytes.get(name.len() + 1..).unwrap_or_default();
+        if name == NVTX.as_bytes() {
+            return entry(BEHIND_RECORDER, value);
+        }
+        if name == PRELOADED.as_bytes() {
+            let words: Vec<_> = value
+                .split(|byte| *byte == b',')
+                .filter(|word| *word != b"NVTX")
+                .collect();
+            return entry(PRELOADED, &words.join(&b','));
+        }
+        Some(own.clone())
+    });
+    changed.flatten().collect()
 }
 
 /// Why an environment file cannot be used.
@@ -72,6 +115,13 @@ pub struct Merged {
 /// is extended behind the workload's own libraries, with `fallback` before the profiler's and one more variable that tells
 /// it what was added.
 pub fn merge(own: &[CString], session: &[CString], fallback: Option<&Path>) -> Merged {
+    let chained;
+    let session = if own.iter().any(|entry| names_recorder(entry.as_bytes())) {
+        chained = behind_recorder(session);
+        &chained
+    } else {
+        session
+    };
     let fallback = fallback.map(|path| path.as_os_str().as_bytes());
     // A path with a separator in it cannot stand in a list.
     let fallback = fallback.filter(|path| !path.iter().any(|byte| b": =".contains(byte)));
@@ -201,6 +251,30 @@ mod tests {
         );
         let merged = merge(&[], &session, Some(Path::new("/a:b/f.so")));
         assert_eq!(merged.entries, entries(&["LD_PRELOAD=/p.so", "NSYS_X=1", "A=2"]));
+    }
+
+    #[test]
+    fn the_recorder_of_a_workload_is_no_profiler_and_loads_the_sessions_library_behind_itself() {
+        let recorder = "NVTX_INJECTION64_PATH=/flopwatch/tools/libflopwatch-recorder.so";
+        let own = entries(&[recorder, "A=1"]);
+        assert!(!has_profiler(&own));
+        let session = entries(&[
+            "NVTX_INJECTION64_PATH=/nsys/l.so",
+            "QUADD_INJECTION_PROXY=Mmap,OSRT,NVTX",
+            "B=2",
+        ]);
+        let merged = merge(&own, &session, None);
+        let expected = [
+            recorder,
+            "A=1",
+            "FLOPWATCH_NVTX_NEXT=/nsys/l.so",
+            "QUADD_INJECTION_PROXY=Mmap,OSRT",
+            "B=2",
+        ];
+        assert_eq!(
+            (merged.entries, merged.kept.len(), merged.added),
+            (entries(&expected), 0, 3)
+        );
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What an agent writes down of a capture, and how a journal of an earlier version is read.
 
+use std::path::PathBuf;
+
 use flopwatch_api::capture::CaptureSummary;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
@@ -47,6 +49,9 @@ pub struct Attached {
     pub note: String,
     /// Whether the container had mapped libcuda.
     pub uses_cuda: bool,
+    /// Where its programs' flight recorder keeps its file; none where they have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ring: Option<PathBuf>,
 }
 
 /// Collections that missed what they were to record.
@@ -121,6 +126,8 @@ struct WrittenAttached {
     note: String,
     uses_cuda: bool,
     #[serde(default)]
+    ring: Option<PathBuf>,
+    #[serde(default)]
     traced: Option<Value>,
     #[serde(default)]
     tools: Option<Value>,
@@ -165,6 +172,7 @@ impl WrittenAttached {
             profiler,
             note: self.note,
             uses_cuda: self.uses_cuda,
+            ring: self.ring,
         }
     }
 }
@@ -182,6 +190,7 @@ mod tests {
                 profiler: State::bare(ProfilerType::Metrics),
                 note: String::new(),
                 uses_cuda: false,
+                ring: Some("/flopwatch/recorder/recorder.ring".into()),
             }),
             signs: Some(Signs {
                 gpu_percent: Some(40),

@@ -6,6 +6,7 @@
 
 mod attribute;
 mod collect;
+mod prelude;
 mod probe;
 mod produce;
 mod resume;
@@ -172,10 +173,15 @@ impl<'a> Work<'a> {
         let attached = self.second_try(attached)?;
         self.journal.attached = Some(attached.clone());
         self.remember().await?;
-        self.collect(&attached, held).await?;
-        // What the window has shown of the program goes before what the probe saw.
-        let attached = self.journal.attached.clone().unwrap_or(attached);
-        self.produce(&attached).await
+        let ended = match self.collect(&attached, held).await {
+            // What the window has shown of the program goes before what the probe saw.
+            Ok(()) => {
+                self.make(&self.journal.attached.clone().unwrap_or(attached.clone()))
+                    .await
+            }
+            Err(failure) => Err(failure.into()),
+        };
+        self.or_once_more(&attached, ended).await
     }
 
     /// Writes the journal, before what it tells of is done.
@@ -252,6 +258,7 @@ impl<'a> Work<'a> {
             profiler: state,
             note: choice.note,
             uses_cuda: probed.uses_cuda,
+            ring: probed.facts.ring(),
         })
     }
 
@@ -287,7 +294,17 @@ impl<'a> Work<'a> {
 
     /// Makes, checks and publishes the files, of a second collection where the first missed what it was to record.
     async fn produce(&mut self, attached: &Attached) -> Result<Published, Failed> {
-        let failed = match self.make(attached).await {
+        let made = self.make(attached).await;
+        self.or_once_more(attached, made).await
+    }
+
+    /// How a collection ended, or a second one where the first missed what it was to record.
+    async fn or_once_more(
+        &mut self,
+        attached: &Attached,
+        ended: Result<Published, Failed>,
+    ) -> Result<Published, Failed> {
+        let failed = match ended {
             Ok(published) => return Ok(published),
             Err(failed) => failed,
         };
@@ -305,9 +322,11 @@ impl<'a> Work<'a> {
         self.journal.attached = Some(attached.clone());
         (self.journal.opened_utc_ns, self.journal.signs) = (None, None);
         self.remember().await?;
+        self.clean_container().await;
         remove_folder(&self.spool, &self.node.steps).await;
         self.enter(Stage::Attaching, &format!("recording once more after {reason}"));
-        self.collect(&attached, None).await?;
+        let collected = self.collect(&attached, None).await;
+        collected.map_err(|failure| self.told_of_both(failure.into()))?;
         let attached = self.journal.attached.clone().unwrap_or(attached);
         self.make(&attached).await.map_err(|failed| self.told_of_both(failed))
     }
@@ -348,6 +367,10 @@ impl<'a> Work<'a> {
         if let Some(missed) = &self.journal.missed {
             message.push_str("; of a second window, after ");
             message.push_str(&missed.reason);
+        }
+        if let Some(why) = &produced.without_prelude {
+            message.push_str("; without what was before it: ");
+            message.push_str(why);
         }
         // An agent that finds the files in the store has this to tell of them.
         self.journal.made = Some(Made {

@@ -1,9 +1,10 @@
 //! What a probe finds of a container, without touching it: what every profiler decides from whether it is open.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use flopwatch_api::capability::Capability;
-use flopwatch_api::preparation::{JAX_DUMP_IR_TO, XLA_FLAGS};
+use flopwatch_api::preparation::{FLOPWATCH_RECORDER_DIR, JAX_DUMP_IR_TO, RECORDER_FILE, XLA_FLAGS};
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::process::Mapped;
@@ -23,7 +24,7 @@ const CUDA_MPS_PIPE_DIRECTORY: &str = "CUDA_MPS_PIPE_DIRECTORY";
 /// Set by device plugins: the GPUs that the container's runtime shows to it.
 pub const NVIDIA_VISIBLE_DEVICES: &str = "NVIDIA_VISIBLE_DEVICES";
 /// Variables that a probe reads from the environment of a container's first process.
-pub const VARIABLES: [&str; 9] = [
+pub const VARIABLES: [&str; 10] = [
     KINETO_USE_DAEMON,
     KINETO_IPC_SOCKET_DIR,
     TMPDIR,
@@ -33,6 +34,7 @@ pub const VARIABLES: [&str; 9] = [
     NVIDIA_VISIBLE_DEVICES,
     XLA_FLAGS,
     JAX_DUMP_IR_TO,
+    FLOPWATCH_RECORDER_DIR,
 ];
 
 /// How the container stands to preparation.
@@ -77,6 +79,13 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// Where the flight recorder of the container's programs keeps its file, in the container; none where they have none.
+    pub fn ring(&self) -> Option<PathBuf> {
+        let folder = self.variables.get(FLOPWATCH_RECORDER_DIR)?;
+        let folder = Path::new(folder);
+        folder.is_absolute().then(|| folder.join(RECORDER_FILE))
+    }
+
     /// Why a profiler that runs as the container's program does cannot read the GPU's hardware counters; none where nothing is
     /// in the way.
     pub fn counters_closed(&self) -> Option<Obstacle> {

@@ -13,6 +13,7 @@ use super::kineto::Kineto;
 use super::metrics::Metrics;
 use super::ncu::Ncu;
 use super::nsys::Nsys;
+use super::recorder::Recorder;
 use crate::counters::Counters;
 use crate::failure::Failure;
 
@@ -37,12 +38,14 @@ impl Registry {
 
     /// A new profiler is a line here.
     fn with(ncu: Ncu) -> Self {
-        // Nsight Compute is the last: `Auto` asks for events, and takes it where nothing else is open.
+        // `Auto` asks for a window, which the flight recorder has none of, and for events, of which Nsight Compute has none: it takes these
+        // where nothing else is open.
         Self(vec![
             Arc::new(Nsys),
             Arc::new(Kineto::default()),
             Arc::new(Jax::default()),
             Arc::new(Metrics),
+            Arc::new(Recorder::default()),
             Arc::new(ncu),
         ])
     }
@@ -84,14 +87,14 @@ mod tests {
 
     #[test]
     fn every_type_but_auto_is_open_or_closed() {
-        use ProfilerType::{Auto, Jax, Kineto, Metrics, Ncu, Nsys};
+        use ProfilerType::{Auto, Jax, Kineto, Metrics, Ncu, Nsys, Recorder};
         let registry = Registry::default();
         let types: Vec<_> = registry
             .capabilities(&Facts::default())
             .into_iter()
             .map(|capability| capability.profiler)
             .collect();
-        assert_eq!(types, [Nsys, Ncu, Kineto, Jax, Metrics]);
+        assert_eq!(types, [Nsys, Ncu, Kineto, Jax, Metrics, Recorder]);
         assert!(registry.get(Auto).is_none());
     }
 

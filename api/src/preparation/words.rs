@@ -18,11 +18,13 @@ pub enum PreparationWord {
     Kineto,
     /// JAX: variables.
     Jax,
+    /// The flight recorder: a library that NVTX loads, and a volume for its file.
+    Recorder,
 }
 
 impl PreparationWord {
     /// All of them, in their order.
-    pub const ALL: [Self; 4] = [Self::Nsys, Self::Ncu, Self::Kineto, Self::Jax];
+    pub const ALL: [Self; 5] = [Self::Nsys, Self::Ncu, Self::Kineto, Self::Jax, Self::Recorder];
 
     /// The word as it stands in the label.
     pub const fn as_str(self) -> &'static str {
@@ -31,6 +33,7 @@ impl PreparationWord {
             Self::Ncu => "ncu",
             Self::Kineto => "kineto",
             Self::Jax => "jax",
+            Self::Recorder => "recorder",
         }
     }
 
@@ -41,6 +44,7 @@ impl PreparationWord {
             ProfilerType::Ncu => Some(Self::Ncu),
             ProfilerType::Kineto => Some(Self::Kineto),
             ProfilerType::Jax => Some(Self::Jax),
+            ProfilerType::Recorder => Some(Self::Recorder),
             ProfilerType::Auto | ProfilerType::Metrics => None,
         }
     }
@@ -149,7 +153,10 @@ mod tests {
             let error = value.parse::<PreparedFor>().unwrap_err();
             assert_eq!(error, UnknownWord(unknown.to_owned()), "{value:?}");
             let message = error.to_string();
-            assert!(message.contains("there are nsys, ncu, kineto, jax"), "{message}");
+            assert!(
+                message.contains("there are nsys, ncu, kineto, jax, recorder"),
+                "{message}"
+            );
         }
     }
 }

@@ -18,6 +18,8 @@ pub enum Profiler {
     Jax,
     /// NVML samples alone.
     Metrics,
+    /// What the pod's flight recorder keeps of the last seconds, at once; needs a pod that was prepared for it.
+    Recorder,
 }
 
 impl From<Profiler> for ProfilerType {
@@ -29,6 +31,7 @@ impl From<Profiler> for ProfilerType {
             Profiler::Kineto => Self::Kineto,
             Profiler::Jax => Self::Jax,
             Profiler::Metrics => Self::Metrics,
+            Profiler::Recorder => Self::Recorder,
         }
     }
 }
@@ -58,7 +61,7 @@ impl From<Set> for NcuSet {
 }
 
 /// Options of Nsight Compute; one that is given needs `--profiler ncu`, which the API server checks.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct NcuArguments {
     /// What Nsight Compute collects of each launch; default: basic
     #[arg(long = "ncu-set", value_enum, value_name = "SET")]

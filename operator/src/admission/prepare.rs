@@ -9,8 +9,10 @@ mod environment;
 mod injected;
 mod jax;
 mod ncu;
+mod recorder;
 pub mod restore;
 mod tools;
+mod volumes;
 
 use std::collections::BTreeMap;
 
@@ -30,6 +32,7 @@ use crate::admission::refusal::Refusal;
 use candidates::Candidate;
 pub use ncu::NcuTools;
 use tools::Tools;
+use volumes::Volumes;
 
 /// What is put into prepared pods.
 #[derive(Clone, Debug)]
@@ -141,26 +144,14 @@ pub fn prepare(pod: &Pod, options: &PrepareOptions, entrypoints: &Entrypoints) -
         inject(pod, options, &chosen, &mut operations);
     }
     let mut prepared_for = Vec::new();
-    let mut has_volumes = !chosen.is_empty() || pod.spec.as_ref().is_some_and(|spec| spec.volumes.is_some());
+    let everyone = present.clone();
+    let mut volumes = Volumes::of(pod, options, &everyone, !chosen.is_empty());
     for (index, container) in present {
         let at = index.to_string();
         let has_tools = chosen.iter().any(|(chosen, ..)| *chosen == index);
         let mut environment = environment::of(container, &words);
-        match jax::dumps(pod, &words, index, container) {
-            None => {}
-            Some(Ok(dumps)) => {
-                environment.dump_programs(container);
-                if let jax::Dumps::Added(added) = dumps {
-                    let [volume, mount] = *added;
-                    append(&mut operations, &["spec", "volumes"], has_volumes, vec![volume]);
-                    has_volumes = true;
-                    let path = ["spec", "containers", &at, "volumeMounts"];
-                    let has_mounts = has_tools || container.volume_mounts.is_some();
-                    append(&mut operations, &path, has_mounts, vec![mount]);
-                }
-            }
-            Some(Err(refusal)) => unprepared.push((container.name.clone(), refusal)),
-        }
+        let refused = volumes.add(&words, (index, container, has_tools), &mut environment, &mut operations);
+        unprepared.extend(refused.into_iter().map(|refusal| (container.name.clone(), refusal)));
         for (place, value) in environment.changed {
             // Adding a value that is there replaces it.
             let path = ["spec", "containers", &at, "env", &place.to_string(), "value"];
@@ -270,15 +261,7 @@ fn inject(
         spec.is_some_and(|spec| spec.volumes.is_some()),
         injected::volumes(&containers, options),
     );
-    let init = injected::init_containers(pod, &containers, options);
-    if spec.is_some_and(|spec| spec.init_containers.is_some()) {
-        // First of all: an init container of the pod's own may run for ever (a sidecar).
-        for container in init.into_iter().rev() {
-            operations.push(add(&["spec", "initContainers", "0"], container));
-        }
-    } else {
-        operations.push(add(&["spec", "initContainers"], Value::Array(init)));
-    }
+    insert_first(pod, injected::init_containers(pod, &containers, options), operations);
     for (index, container, command) in chosen {
         let at = index.to_string();
         operations.push(add(&["spec", "containers", &at, "command"], json!(command.command)));
@@ -292,6 +275,17 @@ fn inject(
             container.volume_mounts.is_some(),
             mounts,
         );
+    }
+}
+
+/// Puts init containers before the pod's own, of which one may run for ever (a sidecar).
+fn insert_first(pod: &Pod, init: Vec<Value>, operations: &mut Vec<PatchOperation>) {
+    if pod.spec.as_ref().is_some_and(|spec| spec.init_containers.is_some()) {
+        for container in init.into_iter().rev() {
+            operations.push(add(&["spec", "initContainers", "0"], container));
+        }
+    } else {
+        operations.push(add(&["spec", "initContainers"], Value::Array(init)));
     }
 }
 

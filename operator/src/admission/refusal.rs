@@ -2,7 +2,7 @@
 
 use flopwatch_api::preparation::{
     JAX_DUMPS_ANNOTATION, NCU_OPTIONS_ANNOTATION, NSYS_CUDA_GRAPH_ANNOTATION, NSYS_NVTX_CAPTURE_ANNOTATION,
-    NSYS_TRACE_ANNOTATION, PREPARE_LABEL, UnknownWord,
+    NSYS_TRACE_ANNOTATION, PREPARE_LABEL, RECORDER_BYTES_ANNOTATION, UnknownWord,
 };
 use flopwatch_api::profiler::TraceCategory;
 
@@ -44,6 +44,15 @@ pub enum Refusal {
     JaxDumps(String),
     /// The pod's limit of ephemeral storage is too small for dumps of JAX's compiler.
     JaxStorage {
+        /// Limit in bytes.
+        limit: u128,
+        /// Bytes that are needed.
+        needed: u128,
+    },
+    /// The annotation with the size of the flight recorder's file is no quantity within the bounds.
+    RecorderBytes(String),
+    /// The container's memory limit is too small for the flight recorder's file.
+    RecorderMemory {
         /// Limit in bytes.
         limit: u128,
         /// Bytes that are needed.
@@ -103,6 +112,8 @@ impl Refusal {
             Self::RangeName(_) => "range_name",
             Self::JaxDumps(_) => "jax_dumps",
             Self::JaxStorage { .. } => "jax_storage",
+            Self::RecorderBytes(_) => "recorder_bytes",
+            Self::RecorderMemory { .. } => "recorder_memory",
             Self::NameTaken(_) => "name_taken",
             Self::NoSuchContainer { .. } => "no_such_container",
             Self::InitContainer => "init_container",
@@ -144,6 +155,10 @@ impl std::fmt::Display for Refusal {
             Self::JaxDumps(value) => write!(f, "annotation {JAX_DUMPS_ANNOTATION} is {value:?}; write true or false"),
             Self::JaxStorage { limit, needed } => {
                 write!(f, "the pod's ephemeral-storage limit of {limit} bytes is too small for dumps of JAX's compiler, for which {needed} are asked: raise it, or leave annotation {JAX_DUMPS_ANNOTATION} out")
+            }
+            Self::RecorderBytes(value) => write!(f, "annotation {RECORDER_BYTES_ANNOTATION} is {value:?}; write a size from 256Ki to 256Mi"),
+            Self::RecorderMemory { limit, needed } => {
+                write!(f, "the container's memory limit of {limit} bytes is too small for the flight recorder's file, which counts towards it: at least {needed} are asked; raise the limit, or make the file smaller with annotation {RECORDER_BYTES_ANNOTATION}")
             }
             Self::NameTaken(name) => write!(f, "the pod already has a volume or an init container named {name}; rename it"),
             Self::NoSuchContainer { existing } => write!(f, "the pod has no such container; it has {existing}"),

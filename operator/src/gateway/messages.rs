@@ -36,16 +36,19 @@ pub(crate) enum Mode {
     Jax,
     /// NVML samples alone.
     Metrics,
+    /// What the pod's flight recorder keeps of the last seconds, at once. Needs a pod that was prepared for it.
+    Recorder,
 }
 
 impl Mode {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Auto,
         Self::Nsys,
         Self::Ncu,
         Self::Kineto,
         Self::Jax,
         Self::Metrics,
+        Self::Recorder,
     ];
 
     /// The mode that asks for a session's profiler; none for profilers that no session can use yet.
@@ -63,6 +66,7 @@ impl Mode {
             Self::Kineto => ProfilerType::Kineto,
             Self::Jax => ProfilerType::Jax,
             Self::Metrics => ProfilerType::Metrics,
+            Self::Recorder => ProfilerType::Recorder,
         }
     }
 
@@ -76,6 +80,9 @@ impl Mode {
             }
             Self::Jax => "JAX's own profiler. Needs a program that runs its service (jax.profiler.start_server).",
             Self::Metrics => "NVML samples alone.",
+            Self::Recorder => {
+                "What the pod's flight recorder keeps of the last seconds, at once. Needs a pod that was prepared for it."
+            }
         }
     }
 }

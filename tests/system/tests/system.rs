@@ -32,6 +32,8 @@ mod pod_template;
 mod prepared;
 #[path = "system/readme.rs"]
 mod readme;
+#[path = "system/recorder.rs"]
+mod recorder;
 #[path = "system/refusals.rs"]
 mod refusals;
 #[path = "system/replica.rs"]

@@ -23,6 +23,8 @@ pub(super) struct Fill<'a> {
     /// Domains of the names, one text for each.
     of_names: Vec<String>,
     categories: HashMap<(u8, u32), u32>,
+    /// What is kept, in ns since the Unix epoch; all where there is none.
+    between: Option<std::ops::Range<u64>>,
 }
 
 /// What is known of names.
@@ -41,7 +43,14 @@ impl<'a> Fill<'a> {
             names: HashMap::new(),
             of_names: Vec::new(),
             categories: HashMap::new(),
+            between: None,
         }
+    }
+
+    /// With what ran in a window alone.
+    pub(super) fn between(mut self, window: std::ops::Range<u64>) -> Self {
+        self.between = Some(window);
+        self
     }
 
     /// The capture of a file.
@@ -131,7 +140,13 @@ impl<'a> Fill<'a> {
             }
         }
         self.lose(LossReason::Skipped, "ranges years away from the others", astray);
-        let first = timed.iter().map(|(begin, ..)| *begin).min();
+        let first = match self.between.clone() {
+            Some(window) => {
+                self.cut(&window, &mut timed);
+                Some(window.start)
+            }
+            None => timed.iter().map(|(begin, ..)| *begin).min(),
+        };
         self.capture.session_start_utc_ns = first;
         for (begin, end, range) in timed {
             let start_ns = begin.saturating_sub(first.unwrap_or(0));
@@ -151,6 +166,19 @@ impl<'a> Fill<'a> {
             self.capture.events.insert(Category::NvtxRange, events);
         }
         Ok(())
+    }
+
+    /// Leaves of the ranges what ran in the window.
+    fn cut(&mut self, window: &std::ops::Range<u64>, timed: &mut Vec<(u64, u64, Range)>) {
+        self.capture.duration_ns = window.end.saturating_sub(window.start);
+        timed.retain(|(begin, end, _)| *begin < window.end && *end >= window.start);
+        let mut cut = 0;
+        for (begin, end, _) in timed {
+            cut += u64::from(*begin < window.start || *end > window.end);
+            *begin = (*begin).max(window.start);
+            *end = (*end).min(window.end);
+        }
+        self.lose(LossReason::Truncated, "ranges that go beyond the window", cut);
     }
 
     fn range(&mut self, tables: &mut Tables<'_>, known: &Known, time: (u64, u64), range: Range) -> Result<(), Failure> {

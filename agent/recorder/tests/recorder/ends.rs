@@ -121,3 +121,58 @@ fn a_ring_is_read_while_it_is_written() {
     }
     drop(running);
 }
+
+#[test]
+fn a_window_of_a_ring_holds_what_ran_in_it_and_says_what_it_cut() {
+    let Some(rig) = Rig::any() else { return };
+    rig.run(&["threads", "2", "2000"]);
+    let whole = rig.capture();
+    let (start, all) = (whole.session_start_utc_ns.unwrap(), ranges(&whole));
+    let window = start + whole.duration_ns / 4..start + whole.duration_ns / 2;
+    let read = recorder::read_between(&rig.ring(), &ReadLimits::default(), window.clone()).unwrap();
+    let held = ranges(&read);
+    let times = |events: &flopwatch_trace::model::Events, start: u64, at: usize| {
+        (start + events.start_ns[at], start + events.end_ns(at))
+    };
+    let expected = (0..all.len())
+        .map(|at| times(all, start, at))
+        .filter(|(begin, end)| *begin < window.end && *end >= window.start)
+        .count();
+    assert_eq!(held.len(), expected);
+    assert_eq!(
+        (read.session_start_utc_ns, read.duration_ns),
+        (Some(window.start), window.end - window.start)
+    );
+    for at in 0..held.len() {
+        let (begin, end) = times(held, window.start, at);
+        assert!(begin >= window.start && end <= window.end, "{begin} to {end}");
+    }
+    let beyond = (0..all.len())
+        .map(|at| times(all, start, at))
+        .filter(|(begin, end)| *begin < window.end && *end >= window.start)
+        .filter(|(begin, end)| *begin < window.start || *end > window.end);
+    let cut = super::rig::lost(&read, "ranges that go beyond the window");
+    assert_eq!(usize::try_from(cut).unwrap(), beyond.count());
+}
+
+#[test]
+fn a_copy_of_a_ring_reads_as_the_ring_does_also_while_it_is_written() {
+    let Some(rig) = Rig::any() else { return };
+    let copied = |to: &str| {
+        let mut copy = std::fs::File::create(rig.path(to)).unwrap();
+        let from = std::fs::File::open(rig.ring()).unwrap();
+        recorder::snapshot(&from, &mut copy, &ReadLimits::default()).unwrap();
+        recorder::read(&rig.path(to), &ReadLimits::default()).unwrap()
+    };
+    let running = start(&rig, "0");
+    for round in 0..20 {
+        let copy = copied(&format!("copy-{round}"));
+        assert!(ranges(&copy).len() > 10, "{round}");
+    }
+    drop(running);
+    assert_eq!(copied("copy"), rig.capture());
+    std::fs::write(rig.ring(), "rubbish").unwrap();
+    let from = std::fs::File::open(rig.ring()).unwrap();
+    let mut copy = tempfile::tempfile().unwrap();
+    assert!(recorder::snapshot(&from, &mut copy, &ReadLimits::default()).is_err());
+}

@@ -34,6 +34,10 @@ impl Work<'_> {
         self.start(attached).await?;
         self.journal.opened_utc_ns = Some(utc_ns());
         self.remember().await?;
+        if self.profiler(attached)?.looks_back() {
+            return self.look_back(attached).await;
+        }
+        self.keep_prelude(attached).await;
         if let Some(held) = held {
             self.release_held(held, attached).await?;
         }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use flopwatch_api::artifact::{Output, SAMPLES};
+use flopwatch_api::artifact::{Output, PRELUDE, SAMPLES};
 use flopwatch_api::capture::CaptureSummary;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_artifacts::{Manifest, Publication, SourceFile};
@@ -10,7 +10,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use tracing::warn;
 
-use super::{Failed, Work, store_failure};
+use super::{Failed, Work, prelude, store_failure};
 use crate::adoption::Attached;
 use crate::failure::{Failure, chain};
 use crate::node::sweep::{capture_id, remove_folder};
@@ -24,6 +24,8 @@ pub(super) struct Produced {
     /// Names of the categories that were recorded.
     captured: Vec<String>,
     pub(super) summary: CaptureSummary,
+    /// Why there is nothing of the time before the window, where there should be something.
+    pub(super) without_prelude: Option<String>,
 }
 
 /// Imports, exports, transforms; checks that what was asked for is there. Whoever ends the capture meanwhile ends the child
@@ -68,6 +70,18 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
         })?;
     }
     let mut files = Vec::new();
+    let mut without_prelude = prelude::without(&work.spool);
+    if spec.outputs.contains(&Output::Timeline) {
+        match prelude::make(work, &place).await {
+            Ok(true) => files.extend(source_file(PRELUDE, products.open(PRELUDE).map_err(failed)?)),
+            Ok(false) => {}
+            Err(failure) => {
+                work.interrupted()?;
+                warn!(why = failure.message, "the capture has no prelude");
+                without_prelude = Some(failure.message);
+            }
+        }
+    }
     for (output, name) in products.artifacts() {
         if spec.outputs.contains(&output) {
             files.extend(source_file(name, products.open(name).map_err(failed)?));
@@ -89,6 +103,7 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
         files,
         captured,
         summary,
+        without_prelude,
     })
 }
 

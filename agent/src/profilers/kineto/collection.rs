@@ -257,20 +257,23 @@ fn no_trace(collection: &Collection, alive: bool, full: bool) -> Failure {
         );
         return Failure::new(CaptureReason::DiskSpace, message);
     }
-    let message = match (alive, collection.request.options.iterations) {
-        (false, _) => {
-            "the container ended before its processes had written their traces: a process that ends in the window leaves none"
-        }
-        (true, Some(_)) => {
+    let (reason, message) = match (alive, collection.request.options.iterations) {
+        (false, _) => (
+            CaptureReason::CollectionFailed,
+            "the container ended before its processes had written their traces: a process that ends in the window leaves none",
+        ),
+        (true, Some(_)) => (
+            CaptureReason::CollectionFailed,
             "no process came through the iterations of spec.profiler.kineto.iterations: they are counted by the steps of PyTorch's \
-             optimizers and of torch.profiler; give the window more time, or leave iterations out"
-        }
-        (true, None) => {
+             optimizers and of torch.profiler; give the window more time, or leave iterations out",
+        ),
+        (true, None) => (
+            CaptureReason::EventsMissed,
             "no process wrote a trace: it ended in the window, heard of the window too late because its machine was busy, or its own \
-             torch.profiler was at work; its log with KINETO_LOG_LEVEL=0 says which"
-        }
+             torch.profiler was at work; its log with KINETO_LOG_LEVEL=0 says which",
+        ),
     };
-    Failure::new(CaptureReason::CollectionFailed, message)
+    Failure::new(reason, message)
 }
 
 /// Copies the traces out, one after the other, into one archive.

@@ -91,6 +91,12 @@ pub(super) fn refuse_pod(pod: &Pod, options: &PrepareOptions) -> Option<Refusal>
         .or_else(|| refuse_storage(spec, options))
 }
 
+/// Why a pod cannot have the launcher's volume and init container.
+pub(super) fn refuse_tools(pod: &Pod) -> Option<Refusal> {
+    let spec = pod.spec.as_ref()?;
+    refuse_platform(spec).or_else(|| refuse_names(spec))
+}
+
 fn refuse_platform(spec: &PodSpec) -> Option<Refusal> {
     let selected = |key: &str| {
         spec.node_selector

@@ -28,7 +28,8 @@ pub(super) struct Environment {
 /// The variables of a word: name and value.
 const fn variables(word: PreparationWord) -> &'static [(&'static str, &'static str)] {
     match word {
-        PreparationWord::Nsys | PreparationWord::Ncu => &[],
+        // Those of the flight recorder go with its volume.
+        PreparationWord::Nsys | PreparationWord::Ncu | PreparationWord::Recorder => &[],
         // The library asks whether it is set; its value means nothing.
         PreparationWord::Kineto => &[("KINETO_USE_DAEMON", "1")],
         // Every frame of Python that led to an operation stands in its location.
@@ -53,13 +54,18 @@ pub(super) fn of(container: &Container, words: &PreparedFor) -> Environment {
             }
         }
         if complete {
-            environment.prepared_for = std::mem::take(&mut environment.prepared_for).with(word);
+            environment.is_prepared_for(word);
         }
     }
     environment
 }
 
 impl Environment {
+    /// Notes that the container has all that a word asks for.
+    pub(super) fn is_prepared_for(&mut self, word: PreparationWord) {
+        self.prepared_for = std::mem::take(&mut self.prepared_for).with(word);
+    }
+
     /// Has JAX's compiler write its programs to our own folder, where the container does not say another.
     pub(super) fn dump_programs(&mut self, container: &Container) {
         let own = XLA_DUMPS;
@@ -85,7 +91,7 @@ impl Environment {
 }
 
 /// The variable of that name and its place; of several the last, which is the one that the container gets.
-fn set<'a>(container: &'a Container, name: &str) -> Option<(usize, &'a EnvVar)> {
+pub(super) fn set<'a>(container: &'a Container, name: &str) -> Option<(usize, &'a EnvVar)> {
     let variables = container.env.as_deref().unwrap_or_default();
     let mut places = variables.iter().enumerate().rev();
     places.find(|(_, variable)| variable.name == name)

@@ -21,7 +21,7 @@ const LAUNCHER_IN_IMAGE: &str = "/usr/local/bin/flopwatch-launcher";
 const SHARED_RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
 pub(super) fn volumes(containers: &[(usize, &Container)], options: &PrepareOptions) -> Vec<Value> {
-    let mut volumes = vec![json!({"name": TOOLS_VOLUME, "emptyDir": {}})];
+    let mut volumes = vec![tools_volume()];
     for (index, container) in containers {
         let limit = options
             .run_size_limit
@@ -37,7 +37,7 @@ pub(super) fn volumes(containers: &[(usize, &Container)], options: &PrepareOptio
 
 pub(super) fn mounts(index: usize, container: &Container) -> Vec<Value> {
     let mut mounts = vec![
-        json!({"name": TOOLS_VOLUME, "mountPath": TOOLS_DIR, "readOnly": true}),
+        tools_mount(),
         json!({"name": format!("{RUN_VOLUME_PREFIX}{index}"), "mountPath": RUN_DIR}),
     ];
     if needs_tmp(container) {
@@ -56,49 +56,72 @@ fn needs_tmp(container: &Container) -> bool {
     read_only && !mounts.any(|mount| mount.mount_path.trim_end_matches('/') == "/tmp")
 }
 
+/// The volume with the launcher and the tools.
+pub(super) fn tools_volume() -> Value {
+    json!({"name": TOOLS_VOLUME, "emptyDir": {}})
+}
+
+/// Its mount in a container of the pod's own.
+pub(super) fn tools_mount() -> Value {
+    json!({"name": TOOLS_VOLUME, "mountPath": TOOLS_DIR, "readOnly": true})
+}
+
 pub(super) fn init_containers(pod: &Pod, containers: &[(usize, &Container)], options: &PrepareOptions) -> Vec<Value> {
-    let containers: Vec<&Container> = containers.iter().map(|(_, container)| *container).collect();
-    let user = user(pod, &containers);
-    let resources = resources(&containers);
-    let container = |name: &str, image: &str, command: Value| {
-        let mut container = json!({
-            "name": name,
-            "image": image,
-            "command": command,
-            "volumeMounts": [{"name": TOOLS_VOLUME, "mountPath": TOOLS_DIR}],
-            // Whatever the pod's own context says, these pass Pod Security "restricted".
-            "securityContext": {
-                "allowPrivilegeEscalation": false,
-                "capabilities": {"drop": ["ALL"]},
-                "readOnlyRootFilesystem": true,
-                "runAsNonRoot": true,
-                "runAsUser": user,
-                "seccompProfile": {"type": "RuntimeDefault"}
-            }
-        });
-        if let Value::Object(fields) = &mut container {
-            if let Some(policy) = &options.image_pull_policy {
-                fields.insert("imagePullPolicy".to_owned(), json!(policy));
-            }
-            if let Some(resources) = &resources {
-                fields.insert("resources".to_owned(), resources.clone());
-            }
-        }
-        container
-    };
+    // The tools image may hold nothing that could copy: the launcher does it.
+    let copy = json!([LAUNCHER, "copy", options.tools_path, TOOLS_DIR]);
     vec![
-        container(
-            LAUNCHER_INIT_CONTAINER,
-            &options.launcher_image,
-            json!([LAUNCHER_IN_IMAGE, "install", TOOLS_DIR]),
-        ),
-        // The tools image may hold nothing that could copy: the launcher does it.
-        container(
-            TOOLS_INIT_CONTAINER,
-            &options.tools_image,
-            json!([LAUNCHER, "copy", options.tools_path, TOOLS_DIR]),
+        launcher(pod, containers, options),
+        init_container(
+            (TOOLS_INIT_CONTAINER, &options.tools_image, copy),
+            pod,
+            containers,
+            options,
         ),
     ]
+}
+
+/// The first of them, which puts the launcher and the libraries that it brings into the volume.
+pub(super) fn launcher(pod: &Pod, containers: &[(usize, &Container)], options: &PrepareOptions) -> Value {
+    let install = json!([LAUNCHER_IN_IMAGE, "install", TOOLS_DIR]);
+    init_container(
+        (LAUNCHER_INIT_CONTAINER, &options.launcher_image, install),
+        pod,
+        containers,
+        options,
+    )
+}
+
+fn init_container(
+    (name, image, command): (&str, &str, Value),
+    pod: &Pod,
+    containers: &[(usize, &Container)],
+    options: &PrepareOptions,
+) -> Value {
+    let containers: Vec<&Container> = containers.iter().map(|(_, container)| *container).collect();
+    let mut container = json!({
+        "name": name,
+        "image": image,
+        "command": command,
+        "volumeMounts": [{"name": TOOLS_VOLUME, "mountPath": TOOLS_DIR}],
+        // Whatever the pod's own context says, these pass Pod Security "restricted".
+        "securityContext": {
+            "allowPrivilegeEscalation": false,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": true,
+            "runAsNonRoot": true,
+            "runAsUser": user(pod, &containers),
+            "seccompProfile": {"type": "RuntimeDefault"}
+        }
+    });
+    if let Value::Object(fields) = &mut container {
+        if let Some(policy) = &options.image_pull_policy {
+            fields.insert("imagePullPolicy".to_owned(), json!(policy));
+        }
+        if let Some(resources) = resources(&containers) {
+            fields.insert("resources".to_owned(), resources);
+        }
+    }
+    container
 }
 
 /// A user that the pod runs as anyhow, where it says so: cluster policies that allot ranges of users admit that one.

@@ -1,13 +1,14 @@
 //! A prepared pod's specification as it was before admission prepared it.
 
 use flopwatch_api::preparation::{
-    LAUNCHER, LAUNCHER_INIT_CONTAINER, RUN_VOLUME_PREFIX, TMP_VOLUME_PREFIX, TOOLS_INIT_CONTAINER, TOOLS_VOLUME,
+    FLOPWATCH_RECORDER_BYTES, FLOPWATCH_RECORDER_DIR, LAUNCHER, LAUNCHER_INIT_CONTAINER, NVTX_INJECTION64_PATH,
+    RECORDER_LIBRARY, RECORDER_VOLUME_PREFIX, RUN_VOLUME_PREFIX, TMP_VOLUME_PREFIX, TOOLS_INIT_CONTAINER, TOOLS_VOLUME,
 };
 use serde_json::{Map, Value};
 
-/// Takes out what [`prepare`](super::prepare) put in: init containers, volumes, mounts, and the launcher before each
-/// command. What it looked up of an image's entrypoint stays, and so do variables: the program runs the same with them. A pod
-/// without its init containers was never prepared, and stays as it is.
+/// Takes out what [`prepare`](super::prepare) put in: init containers, volumes, mounts, the launcher before each command, and the flight
+/// recorder. What it looked up of an image's entrypoint stays, and so do other variables: the program runs the same with them. A pod
+/// without the launcher's init container has none of it, and stays as it is.
 pub fn restore(spec: &mut Map<String, Value>) {
     let init = spec.get("initContainers").and_then(Value::as_array);
     let names: Vec<&str> = init
@@ -16,7 +17,7 @@ pub fn restore(spec: &mut Map<String, Value>) {
         .filter_map(Value::as_object)
         .map(name)
         .collect();
-    if !names.contains(&LAUNCHER_INIT_CONTAINER) || !names.contains(&TOOLS_INIT_CONTAINER) {
+    if !names.contains(&LAUNCHER_INIT_CONTAINER) {
         return;
     }
     retain(spec, "initContainers", |container| {
@@ -26,12 +27,25 @@ pub fn restore(spec: &mut Map<String, Value>) {
     let containers = spec.get_mut("containers").and_then(Value::as_array_mut);
     for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
         retain(container, "volumeMounts", |mount| !is_ours(name(mount)));
+        forget_recorder(container);
         if let Some(command) = container.get_mut("command").and_then(Value::as_array_mut)
             && command.first().and_then(Value::as_str) == Some(LAUNCHER)
             && let Some(end) = command.iter().position(|word| word.as_str() == Some("--"))
         {
             command.drain(..=end);
         }
+    }
+}
+
+/// Takes the flight recorder's variables from a container that has it.
+fn forget_recorder(container: &mut Map<String, Value>) {
+    let variables = container.get("env").and_then(Value::as_array);
+    let is_recorder =
+        |variable: &Value| variable["name"] == NVTX_INJECTION64_PATH && variable["value"] == RECORDER_LIBRARY;
+    if variables.is_some_and(|variables| variables.iter().any(is_recorder)) {
+        retain(container, "env", |variable| {
+            ![NVTX_INJECTION64_PATH, FLOPWATCH_RECORDER_DIR, FLOPWATCH_RECORDER_BYTES].contains(&name(variable))
+        });
     }
 }
 
@@ -55,7 +69,10 @@ fn is_ours(volume: &str) -> bool {
         let number = volume.strip_prefix(prefix).unwrap_or_default();
         !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
     };
-    volume == TOOLS_VOLUME || numbered(RUN_VOLUME_PREFIX) || numbered(TMP_VOLUME_PREFIX)
+    volume == TOOLS_VOLUME
+        || [RUN_VOLUME_PREFIX, TMP_VOLUME_PREFIX, RECORDER_VOLUME_PREFIX]
+            .into_iter()
+            .any(numbered)
 }
 
 #[cfg(test)]
@@ -88,8 +105,12 @@ mod tests {
                 "volumeMounts": [{"name": "data", "mountPath": "/data"}]
             }]
         });
-        for spec in [bare, own] {
-            let pod = json!({"metadata": {"name": "p", "labels": {PREPARE_LABEL: "nsys"}}, "spec": spec});
+        let words = ["nsys", "recorder", "nsys.recorder"];
+        for (spec, words) in words
+            .iter()
+            .flat_map(|words| [(bare.clone(), words), (own.clone(), words)])
+        {
+            let pod = json!({"metadata": {"name": "p", "labels": {PREPARE_LABEL: words}}, "spec": spec});
             let typed: Pod = serde_json::from_value(pod.clone()).unwrap();
             let preparation = prepare(&typed, &options(), &Entrypoints::new());
             let mut prepared = pod.clone();

@@ -3,7 +3,9 @@
     reason = "`json!` values read better given than lent"
 )]
 
-use flopwatch_api::preparation::{HOLD_ANNOTATION, JAX_DUMPS_ANNOTATION, LAUNCHER, NCU_OPTIONS_ANNOTATION};
+use flopwatch_api::preparation::{
+    HOLD_ANNOTATION, JAX_DUMPS_ANNOTATION, LAUNCHER, NCU_OPTIONS_ANNOTATION, RECORDER_BYTES_ANNOTATION,
+};
 use proptest::prelude::*;
 
 use super::*;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
-use flopwatch_api::artifact::Output;
+use flopwatch_api::artifact::TIMELINE;
 use flopwatch_api::capture::Capture;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually, run};
@@ -119,7 +119,7 @@ pub(crate) async fn download(cluster: &Cluster, namespace: &TestNamespace, captu
         std::fs::write(file.path(), &answer.body)?;
         let digest = run("sha256sum", &[file.path().to_str().context("path")?]).await?;
         ensure!(digest.starts_with(&artifact.sha256), "{name}: {digest}");
-        if artifact.type_ == Output::Timeline {
+        if artifact.name == TIMELINE {
             timeline = Some(file);
         }
     }

@@ -164,3 +164,117 @@ fn dumps_of_jax_that_cannot_be_had_leave_the_pod_as_it_was_and_say_why() {
     );
     assert!(patched["spec"].get("volumes").is_none());
 }
+
+fn recorded(words: &str, container: Value, annotations: Value) -> Value {
+    let mut pod = pod(annotations, json!({"containers": [container]}));
+    pod["metadata"]["labels"][PREPARE_LABEL] = json!(words);
+    pod
+}
+
+#[test]
+fn a_pod_that_asks_for_the_recorder_gets_its_library_variables_and_a_volume_in_memory_and_keeps_its_command() {
+    let container = json!({"name": "main", "image": "train:1"});
+    let size = json!({RECORDER_BYTES_ANNOTATION: "1Mi"});
+    let (patched, preparation) = stored(&recorded("recorder", container, size), &options(), &Entrypoints::new());
+    assert_eq!(
+        (preparation.unprepared.len(), preparation.prepared.len()),
+        (0, 0),
+        "{preparation:?}"
+    );
+    let spec = &patched["spec"];
+    assert_eq!(
+        spec["volumes"],
+        json!([
+            {"name": "flopwatch-recorder-0", "emptyDir": {"medium": "Memory", "sizeLimit": (2 << 20).to_string()}},
+            {"name": "flopwatch-tools", "emptyDir": {}}
+        ])
+    );
+    let init = spec["initContainers"].as_array().unwrap();
+    assert_eq!((init.len(), &init[0]["name"]), (1, &json!("flopwatch-launcher")));
+    let main = &spec["containers"][0];
+    assert!(main.get("command").is_none(), "{main}");
+    assert_eq!(
+        main["volumeMounts"],
+        json!([
+            {"name": "flopwatch-recorder-0", "mountPath": "/flopwatch/recorder"},
+            {"name": "flopwatch-tools", "mountPath": "/flopwatch/tools", "readOnly": true}
+        ])
+    );
+    assert_eq!(
+        main["env"],
+        json!([
+            {"name": "NVTX_INJECTION64_PATH", "value": "/flopwatch/tools/libflopwatch-recorder.so"},
+            {"name": "FLOPWATCH_RECORDER_DIR", "value": "/flopwatch/recorder"},
+            {"name": "FLOPWATCH_RECORDER_BYTES", "value": (1 << 20).to_string()}
+        ])
+    );
+    assert_eq!(
+        patched["metadata"]["annotations"][PREPARED_FOR_ANNOTATION],
+        "main: recorder"
+    );
+}
+
+#[test]
+fn the_recorder_goes_beside_the_tools_of_a_profiler() {
+    let (patched, _) = stored(
+        &recorded("recorder.nsys", gpu_container(), json!({})),
+        &options(),
+        &Entrypoints::new(),
+    );
+    let spec = &patched["spec"];
+    let names = |list: &Value| -> Vec<String> {
+        let names = list.as_array().into_iter().flatten();
+        names.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(
+        names(&spec["initContainers"]),
+        ["flopwatch-launcher", "flopwatch-tools"]
+    );
+    let volumes = names(&spec["volumes"]);
+    let of = |name: &str| volumes.iter().filter(|volume| *volume == name).count();
+    assert_eq!(
+        (of("flopwatch-tools"), of("flopwatch-recorder-0")),
+        (1, 1),
+        "{volumes:?}"
+    );
+    assert_eq!(
+        patched["metadata"]["annotations"][PREPARED_FOR_ANNOTATION],
+        "main: nsys.recorder"
+    );
+}
+
+#[test]
+fn what_the_recorder_cannot_go_into_is_told_and_left_as_it_is() {
+    let plain = json!({"name": "main", "image": "train:1"});
+    let mut own_library = plain.clone();
+    own_library["env"] = json!([{"name": "NVTX_INJECTION64_PATH", "value": "/own.so"}]);
+    let mut small = plain.clone();
+    small["resources"] = json!({"limits": {"memory": "32Mi"}});
+    let mut taken = plain.clone();
+    taken["volumeMounts"] = json!([{"name": "data", "mountPath": "/flopwatch/recorder"}]);
+    let none = json!({});
+    for (container, annotations, why) in [
+        (own_library, &none, "NVTX_INJECTION64_PATH itself"),
+        (small, &none, "at least 67108864 are asked"),
+        (taken, &none, "/flopwatch/recorder"),
+        (
+            plain.clone(),
+            &json!({RECORDER_BYTES_ANNOTATION: "1Gi"}),
+            "from 256Ki to 256Mi",
+        ),
+        (
+            plain,
+            &json!({RECORDER_BYTES_ANNOTATION: "much"}),
+            "from 256Ki to 256Mi",
+        ),
+    ] {
+        let asked = recorded("recorder", container.clone(), annotations.clone());
+        let (patched, preparation) = stored(&asked, &options(), &Entrypoints::new());
+        assert_eq!(patched["spec"]["containers"][0], container);
+        assert!(preparation.prepared_for.is_empty(), "{why}");
+        let told = patched["metadata"]["annotations"][UNPREPARED_ANNOTATION]
+            .as_str()
+            .unwrap();
+        assert!(told.contains(why), "{told}");
+    }
+}

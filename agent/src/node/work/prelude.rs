@@ -1,0 +1,125 @@
+//! What was before a window: the flight recorder of the container's programs. It is taken as the window opens, since the recorder goes on
+//! and writes over it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use flopwatch_api::artifact::PRELUDE;
+use flopwatch_api::capture::Stage;
+use flopwatch_api::reason::CaptureReason;
+use flopwatch_api::session::TransformDevice;
+use k8s_openapi::jiff::Timestamp;
+use tracing::{info, warn};
+
+use super::Work;
+use super::collect::{blocking, utc_ns};
+use crate::adoption::Attached;
+use crate::failure::{Failure, chain};
+use crate::profilers::recorder::ring::{self, RingError};
+use crate::signs::Signs;
+use crate::transform::{Job, Samples, read_samples, read_summary};
+use crate::workplace::Workplace;
+
+/// Longest time before a window that is kept: what a ring of the usual size holds is less.
+const LONGEST: Duration = Duration::from_mins(10);
+/// Names in the capture's folder: the recorder's file, and the window before as [`Samples`], which is there only where there is a prelude.
+const RING_BEFORE: &str = "before.ring";
+const SAMPLES_BEFORE: &str = "before.json";
+/// Tables of the prelude, which nobody reads, in the children's folder.
+const SUMMARY: &str = "prelude.json";
+/// Why there is none, where there should be one.
+const WITHOUT: &str = "before.txt";
+
+impl Work<'_> {
+    /// Takes what was recorded before now, for the session's length.
+    pub(super) async fn look_back(&mut self, attached: &Attached) -> Result<(), Failure> {
+        let samples = before(self.length());
+        let start = i128::from(samples.window_start_utc_ns);
+        self.draft
+            .window_opened(Timestamp::from_nanosecond(start).unwrap_or_else(|_out_of_range| Timestamp::now()));
+        self.enter(Stage::Collecting, "taking what was recorded");
+        self.journal.signs = Some(Signs::of(&samples, attached.uses_cuda, (None, None)));
+        self.remember().await?;
+        self.keep_samples(&samples)?;
+        self.fetch(attached).await
+    }
+
+    /// Takes what was recorded before a window that is open now. What cannot be taken is no reason to lose the window.
+    pub(super) async fn keep_prelude(&self, attached: &Attached) {
+        let samples = before(LONGEST);
+        let taken = self.take_ring(attached).await;
+        let kept = match taken {
+            Ok(false) if samples.series.is_empty() => return,
+            Ok(_) => serde_json::to_vec(&samples)
+                .map_err(std::io::Error::from)
+                .and_then(|text| std::fs::write(self.spool.join(SAMPLES_BEFORE), text))
+                .map_err(Failure::because(CaptureReason::StoreFailed)),
+            Err(failure) => Err(failure),
+        };
+        if let Err(failure) = kept {
+            warn!(why = failure.message, "the capture has no prelude");
+            if let Err(error) = std::fs::write(self.spool.join(WITHOUT), &failure.message) {
+                warn!(error = %chain(&error), "the capture will not say so");
+            }
+        }
+    }
+
+    /// Takes the recorder's file; false where there is none.
+    async fn take_ring(&self, attached: &Attached) -> Result<bool, Failure> {
+        let Some(path) = attached.ring.clone() else {
+            return Ok(false);
+        };
+        let (site, gate) = (self.site_of(attached), self.node.entering.gate.clone());
+        let taken = blocking(CaptureReason::AttachFailed, move || {
+            match ring::take(&gate, &site, path, RING_BEFORE) {
+                Ok(()) => Ok(true),
+                Err(RingError::NotThere) => Ok(false),
+                Err(error) => Err(error.into()),
+            }
+        });
+        let taken = taken.await?;
+        info!(taken, "looked for the flight recorder's file");
+        Ok(taken)
+    }
+}
+
+/// The time before now, with the series that the node has of it.
+fn before(length: Duration) -> Samples {
+    let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+    Samples {
+        window_start_utc_ns: utc_ns().saturating_sub(length),
+        window_ns: length,
+        ..Samples::default()
+    }
+}
+
+/// Why a capture has no prelude that should have one; none where it has one, or nothing to have one of.
+pub(super) fn without(folder: &Path) -> Option<String> {
+    std::fs::read_to_string(folder.join(WITHOUT)).ok()
+}
+
+/// Makes the timeline of what was before the window; false where nothing was.
+pub(super) async fn make(work: &Work<'_>, place: &Workplace) -> Result<bool, Failure> {
+    let samples = work.spool.join(SAMPLES_BEFORE);
+    let ring = work.spool.join(RING_BEFORE);
+    if !samples.is_file() {
+        return Ok(false);
+    }
+    let job = Job {
+        exports: Some(ring).filter(|ring| ring.is_file()).into_iter().collect(),
+        samples: Some(samples),
+        session_id: Some(work.capture.spec.session_ref.id.clone()),
+        captured: Vec::new(),
+        device: TransformDevice::Cpu,
+        others: 0,
+        timeline: Some(place.at(PRELUDE)),
+        summary: place.at(SUMMARY),
+    };
+    let failed = |error: &dyn std::error::Error| Failure::new(CaptureReason::TransformFailed, chain(error));
+    let transformed = work.node.steps.transform(place, &job, work.aborted()).await;
+    transformed.map_err(|error| failed(&error))?;
+    let summary = place.open(SUMMARY).map_err(|error| failed(&error))?;
+    let summary = read_summary(summary, &job.summary).map_err(|error| failed(&error))?;
+    let samples = read_samples(&work.spool.join(SAMPLES_BEFORE)).map_err(|error| failed(&error))?;
+    Ok(summary.total_events > 0 || !samples.series.is_empty())
+}

@@ -1,0 +1,120 @@
+//! The flight recorder: what the container's programs keep of their last ranges, taken at once.
+
+pub(crate) mod ring;
+
+use std::path::{Path, PathBuf};
+
+use flopwatch_api::artifact::RING;
+use flopwatch_api::capability::Capability;
+use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
+use flopwatch_api::reason::CaptureReason;
+use flopwatch_api::requirement::Requirement;
+use flopwatch_attach::bounded::Gate;
+use flopwatch_trace::model::Category;
+use k8s_openapi::api::core::v1::Pod;
+use serde::{Deserialize, Serialize};
+
+use super::facts::{Facts, closed, open};
+use super::{Observed, Profiler, RawFiles, Recipe, Site, State};
+use crate::choice::names;
+use crate::failure::Failure;
+use crate::node::containers::Probed;
+use crate::toolbox::Toolbox;
+use crate::workplace::Workplace;
+use ring::RingError;
+
+/// The flight recorder.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    /// Looks at containers' files.
+    gate: Gate,
+}
+
+/// What the journal keeps of a collection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Place {
+    /// The recorder's file in the container; none where there is no recorder.
+    ring: Option<PathBuf>,
+}
+
+impl Profiler for Recorder {
+    fn type_(&self) -> ProfilerType {
+        ProfilerType::Recorder
+    }
+
+    fn capability(&self, facts: &Facts) -> Capability {
+        if facts.ring().is_some() {
+            return open(self.type_());
+        }
+        closed(
+            self.type_(),
+            CaptureReason::NotPrepared,
+            "The container's programs have no flight recorder.",
+            "Give the pod the label flopwatch.dev/prepare: recorder (words combine, as in nsys.recorder) and create it anew.",
+        )
+    }
+
+    fn attach(&self, _spec: &ProfilerSpec, probed: &Probed, _pod: Option<&Pod>) -> Result<State, Failure> {
+        let ring = probed.facts.ring();
+        State::of(self.type_(), &Place { ring })
+    }
+
+    fn looks_back(&self) -> bool {
+        true
+    }
+
+    fn covers(&self, _spec: &ProfilerSpec, require: &[Requirement], _state: &State) -> Result<(), Failure> {
+        let missing = require.iter().filter(|required| match required {
+            Requirement::Category(category) => *category != Category::NvtxRange,
+            Requirement::Former(_) => true,
+        });
+        let missing: Vec<_> = missing.map(|required| required.as_str()).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let message = format!(
+            "the flight recorder keeps NVTX ranges, and the session asks for {}: take them out of spec.require, or use another profiler",
+            names(missing.into_iter())
+        );
+        Err(Failure::new(CaptureReason::ProfilerUnavailable, message))
+    }
+
+    fn start(&self, _site: &Site, _state: &State) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// It is taken anew.
+    fn observe(&self, _site: Option<&Site>, _state: &State) -> Result<Observed, Failure> {
+        Ok(Observed::Gone(None))
+    }
+
+    fn stopping(&self) -> &'static str {
+        "taking what was recorded"
+    }
+
+    fn stop(&self, site: &Site, state: &State, _goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
+        let place: Place = state.read()?;
+        let ring = place.ring.ok_or(RingError::NotThere)?;
+        ring::take(&self.gate, site, ring, RING)?;
+        self.raw_files(&site.folder).ok_or_else(|| {
+            let message = "the flight recorder's file is not in the capture's folder";
+            Failure::new(CaptureReason::CollectionFailed, message)
+        })
+    }
+
+    fn raw_files(&self, folder: &Path) -> Option<RawFiles> {
+        RawFiles::find(folder, &[RING])
+    }
+
+    fn discard(&self, _site: &Site) {}
+
+    fn steps(&self, _state: &State, raw: &RawFiles, _place: &Workplace, _toolbox: &Toolbox) -> Result<Recipe, Failure> {
+        let ring = raw.path(RING);
+        Ok(Recipe {
+            exports: vec![ring.clone()],
+            collected: vec![(RING, ring)],
+            captured: vec![Category::NvtxRange],
+            ..Recipe::default()
+        })
+    }
+}

@@ -1,0 +1,137 @@
+//! The flight recorder in pods: what was before anybody asked.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use flopwatch_api::capture::Capture;
+use flopwatch_api::preparation::PREPARE_LABEL;
+use flopwatch_system_tests::cluster::{Cluster, TestNamespace, run};
+use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
+use flopwatch_system_tests::pod_state::PodState;
+use flopwatch_system_tests::pods::workload;
+use flopwatch_trace::ReadLimits;
+use flopwatch_trace::model::{Capture as Events, Category};
+use serde_json::{Value, json};
+
+use super::first_session::succeeded;
+use super::refusals::capture_failure;
+
+/// A workload with ranges of 2 ms, prepared for these words.
+fn pod(name: &str, words: &str) -> Value {
+    let mut pod = workload(name, false, &["--range-micros", "2000"]);
+    pod["metadata"]["labels"][PREPARE_LABEL] = json!(words);
+    pod
+}
+
+/// A timeline file of a capture.
+async fn timeline(cluster: &Cluster, namespace: &TestNamespace, capture: &Capture, name: &str) -> Result<Events> {
+    let status = capture.status.as_ref().context("no status")?;
+    let listed = status.artifacts.iter().any(|artifact| artifact.name == name);
+    ensure!(listed, "no {name} among {:?}", status.artifacts);
+    let url = status.url.as_ref().context("no URL")?;
+    let client = ArtifactClient::new(&cluster.client).await?;
+    let token = reader_token(namespace, "reader", "flopwatch-viewer").await?;
+    let answer = client.request(&format!("{url}/{name}"), Some(&token), &[]).await?;
+    ensure!(answer.status == 200, "{name}: {}", answer.status);
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), &answer.body)?;
+    Ok(flopwatch_trace::timeline_file::read(file.path(), &ReadLimits::default())?.capture)
+}
+
+/// Begin and end of the NVTX ranges of a timeline, in ns since the Unix epoch, and how many there are.
+fn ranges(capture: &Events) -> Result<(u64, u64, u64)> {
+    let start = capture.session_start_utc_ns.context("no start")?;
+    let events = capture.events.get(&Category::NvtxRange).context("no ranges")?;
+    let ends = (0..events.len()).map(|at| events.start_ns[at] + events.duration_ns[at]);
+    let first = events.start_ns.iter().min().context("no range")?;
+    let last = ends.max().context("no range")?;
+    Ok((start + first, start + last, events.count()))
+}
+
+#[tokio::test]
+async fn what_a_pod_did_before_anybody_asked_is_there_at_once_and_before_every_window() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("recorder").await?;
+    namespace.create_pod(pod("trainer", "nsys.recorder")).await?;
+    let state = namespace.launch_state("trainer").await?;
+    ensure!(state["reason"] == "session", "{state}");
+    let before = PodState::of(&namespace, "trainer").await?;
+    tokio::time::sleep(Duration::from_secs(6)).await;
+
+    let asked = |profiler: &str, seconds: u32| json!({ "target": { "podName": "trainer" }, "durationSeconds": seconds, "profiler": { "type": profiler } });
+    namespace.create_session("recent", asked("Recorder", 5)).await?;
+    let capture = succeeded(&namespace, "recent").await?;
+    let recorded = timeline(&cluster, &namespace, &capture, "timeline.h5").await?;
+    ensure!(recorded.duration_ns == 5_000_000_000, "{} ns", recorded.duration_ns);
+    let (first, last, count) = ranges(&recorded)?;
+    ensure!(
+        last - first > 4_500_000_000 && count > 1_000,
+        "{count} ranges in {} ns",
+        last - first
+    );
+
+    namespace.create_session("window", asked("Nsys", 2)).await?;
+    let capture = succeeded(&namespace, "window").await?;
+    let window = timeline(&cluster, &namespace, &capture, "timeline.h5").await?;
+    let prelude = timeline(&cluster, &namespace, &capture, "prelude.h5").await?;
+    let (seen, _, in_window) = ranges(&window)?;
+    let (_, kept, in_prelude) = ranges(&prelude)?;
+    ensure!(in_window > 500 && in_prelude > 1_000, "{in_window}, {in_prelude}");
+    // The recorder was read as the window opened.
+    ensure!(
+        kept.abs_diff(seen) < 1_000_000_000,
+        "{} ns between them",
+        kept.abs_diff(seen)
+    );
+    before.goes_on(&namespace).await?;
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn a_pod_that_is_prepared_for_the_recorder_alone_keeps_its_command_and_needs_no_session() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("recorder-alone").await?;
+    let made = namespace.create_pod(pod("trainer", "recorder")).await?;
+    let spec = made.spec.context("no spec")?;
+    let command = spec.containers[0].command.clone().unwrap_or_default();
+    ensure!(command == ["/usr/local/bin/flopwatch-sample-workload"], "{command:?}");
+    namespace.running("trainer").await?;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let plugin = std::env::var("FLOPWATCH_PLUGIN").context("FLOPWATCH_PLUGIN: cargo xtask test names the program")?;
+    let words = [
+        "recent",
+        "pod/trainer",
+        "--seconds",
+        "2",
+        "--name",
+        "asked",
+        "-n",
+        &namespace.name,
+    ];
+    let said = run(&plugin, &words).await?;
+    ensure!(said.contains("asked"), "{said}");
+    let capture = succeeded(&namespace, "asked").await?;
+    let recorded = timeline(&cluster, &namespace, &capture, "timeline.h5").await?;
+    let (first, last, count) = ranges(&recorded)?;
+    ensure!(
+        count > 300 && last - first <= 2_000_000_000,
+        "{count}, {first} to {last}"
+    );
+
+    namespace.create_pod(workload("plain", false, &[])).await?;
+    namespace.running("plain").await?;
+    let spec = json!({
+        "target": { "podName": "plain", "containerNames": ["main"] }, "durationSeconds": 2, "profiler": { "type": "Recorder" }
+    });
+    namespace.create_session("plain", spec).await?;
+    let (reason, message) = capture_failure(&namespace, "plain").await?;
+    ensure!(
+        reason == "NotPrepared" && message.contains("flopwatch.dev/prepare: recorder"),
+        "{reason}: {message}"
+    );
+    namespace.delete().await
+}
