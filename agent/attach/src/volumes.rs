@@ -115,6 +115,7 @@ impl PodVolumes {
     fn check(&self, mountinfo: &str) -> Result<(), VolumeError> {
         let others = mounts(mountinfo).find(|mount| {
             let ours = mount.point == DEFAULT_TOOLS_DIR || mount.point == DEFAULT_RUN_DIR;
+            let ours = ours || BESIDE.contains(&mount.point) && LOCAL.contains(&mount.kind);
             let near = mount.point.strip_prefix(OURS);
             !ours && near.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         });
@@ -159,6 +160,10 @@ fn only<'a>(mountinfo: &'a str, point: &'static str) -> Result<Mount<'a>, Volume
 
 /// File systems that no other machine and no program answers for.
 const LOCAL: [&str; 7] = ["btrfs", "ext3", "ext4", "f2fs", "tmpfs", "xfs", "zfs"];
+
+/// Where volumes of other preparations lie beside the two (`flopwatch_api::preparation`): the flight recorder's file, and dumps of JAX's
+/// compiler. Nothing that enters the container goes there.
+const BESIDE: [&str; 2] = ["/flopwatch/recorder", "/flopwatch/jax"];
 
 /// Names of the two volumes; the second has the container's number behind it (`flopwatch_api::preparation`).
 const TOOLS: &str = "flopwatch-tools";
@@ -263,7 +268,12 @@ mod tests {
         );
         let small = tools("ro") + &line("0:66", "/", "/flopwatch/run", "rw").replace("ext4", "tmpfs");
         assert_eq!(volumes().check(&small), Ok(()));
-        let beside = good + &line("0:9", "/", "/flopwatch-data", "rw");
+        let beside = good.clone() + &line("0:9", "/", "/flopwatch-data", "rw");
         assert_eq!(volumes().check(&beside), Ok(()));
+        let recorder = good.clone() + &line("0:66", "/", "/flopwatch/recorder", "rw").replace("ext4", "tmpfs");
+        assert_eq!(volumes().check(&recorder), Ok(()));
+        let remote = good + &line("0:66", "/", "/flopwatch/recorder", "rw").replace("ext4", "fuse.sshfs");
+        let covered = VolumeError::Covered("/flopwatch/recorder".into());
+        assert_eq!(volumes().check(&remote), Err(covered));
     }
 }

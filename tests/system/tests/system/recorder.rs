@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::preparation::PREPARE_LABEL;
-use flopwatch_system_tests::cluster::{Cluster, TestNamespace, run};
+use flopwatch_system_tests::cluster::{Cluster, run};
 use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
 use flopwatch_system_tests::pod_state::PodState;
 use flopwatch_system_tests::pods::workload;
@@ -24,14 +24,13 @@ fn pod(name: &str, words: &str) -> Value {
 }
 
 /// A timeline file of a capture.
-async fn timeline(cluster: &Cluster, namespace: &TestNamespace, capture: &Capture, name: &str) -> Result<Events> {
+async fn timeline(cluster: &Cluster, token: &str, capture: &Capture, name: &str) -> Result<Events> {
     let status = capture.status.as_ref().context("no status")?;
     let listed = status.artifacts.iter().any(|artifact| artifact.name == name);
     ensure!(listed, "no {name} among {:?}", status.artifacts);
     let url = status.url.as_ref().context("no URL")?;
     let client = ArtifactClient::new(&cluster.client).await?;
-    let token = reader_token(namespace, "reader", "flopwatch-viewer").await?;
-    let answer = client.request(&format!("{url}/{name}"), Some(&token), &[]).await?;
+    let answer = client.request(&format!("{url}/{name}"), Some(token), &[]).await?;
     ensure!(answer.status == 200, "{name}: {}", answer.status);
     let file = tempfile::NamedTempFile::new()?;
     std::fs::write(file.path(), &answer.body)?;
@@ -63,7 +62,7 @@ async fn what_a_pod_did_before_anybody_asked_is_there_at_once_and_before_every_w
     let asked = |profiler: &str, seconds: u32| json!({ "target": { "podName": "trainer" }, "durationSeconds": seconds, "profiler": { "type": profiler } });
     namespace.create_session("recent", asked("Recorder", 5)).await?;
     let capture = succeeded(&namespace, "recent").await?;
-    let recorded = timeline(&cluster, &namespace, &capture, "timeline.h5").await?;
+    let recorded = timeline(&cluster, &token, &capture, "timeline.h5").await?;
     ensure!(recorded.duration_ns == 5_000_000_000, "{} ns", recorded.duration_ns);
     let (first, last, count) = ranges(&recorded)?;
     ensure!(
@@ -74,8 +73,8 @@ async fn what_a_pod_did_before_anybody_asked_is_there_at_once_and_before_every_w
 
     namespace.create_session("window", asked("Nsys", 2)).await?;
     let capture = succeeded(&namespace, "window").await?;
-    let window = timeline(&cluster, &namespace, &capture, "timeline.h5").await?;
-    let prelude = timeline(&cluster, &namespace, &capture, "prelude.h5").await?;
+    let window = timeline(&cluster, &token, &capture, "timeline.h5").await?;
+    let prelude = timeline(&cluster, &token, &capture, "prelude.h5").await?;
     let (seen, _, in_window) = ranges(&window)?;
     let (_, kept, in_prelude) = ranges(&prelude)?;
     ensure!(in_window > 500 && in_prelude > 1_000, "{in_window}, {in_prelude}");
@@ -115,7 +114,8 @@ async fn a_pod_that_is_prepared_for_the_recorder_alone_keeps_its_command_and_nee
     let said = run(&plugin, &words).await?;
     ensure!(said.contains("asked"), "{said}");
     let capture = succeeded(&namespace, "asked").await?;
-    let recorded = timeline(&cluster, &namespace, &capture, "timeline.h5").await?;
+    let token = reader_token(&namespace, "reader", "flopwatch-viewer").await?;
+    let recorded = timeline(&cluster, &token, &capture, "timeline.h5").await?;
     let (first, last, count) = ranges(&recorded)?;
     ensure!(
         count > 300 && last - first <= 2_000_000_000,
