@@ -59,13 +59,14 @@ mod tests {
 
     use super::*;
 
-    const PROFILERS: [ProfilerType; 6] = [
+    const PROFILERS: [ProfilerType; 7] = [
         ProfilerType::Auto,
         ProfilerType::Nsys,
         ProfilerType::Ncu,
         ProfilerType::Kineto,
         ProfilerType::Jax,
         ProfilerType::Metrics,
+        ProfilerType::Recorder,
     ];
 
     #[test]

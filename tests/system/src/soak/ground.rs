@@ -47,9 +47,10 @@ impl Ground {
         match self {
             // A session with Nsight Compute makes a copy of the workload, which a double of that program starts.
             Self::Sample => &[
-                (ProfilerType::Nsys, 55),
+                (ProfilerType::Nsys, 50),
                 (ProfilerType::Auto, 20),
-                (ProfilerType::Metrics, 20),
+                (ProfilerType::Metrics, 15),
+                (ProfilerType::Recorder, 10),
                 (ProfilerType::Ncu, 5),
             ],
             Self::Frameworks => &[
@@ -106,11 +107,14 @@ impl Ground {
     pub(super) fn pod(self, name: &str, prepared: bool, code: i32) -> Result<Value> {
         let code = code.to_string();
         match self {
-            Self::Sample => Ok(with_ncu_double(workload(
-                name,
-                prepared,
-                &["--range-micros", "2000", "--fail-code", &code],
-            ))),
+            Self::Sample => {
+                let arguments = ["--range-micros", "2000", "--fail-code", &code];
+                let mut pod = with_ncu_double(workload(name, prepared, &arguments));
+                if prepared {
+                    pod["metadata"]["labels"][PREPARE_LABEL] = json!("nsys.recorder");
+                }
+                Ok(pod)
+            }
             Self::Frameworks => {
                 let mut pod = frameworks(name, "nsys.kineto.jax", 1)?;
                 if !prepared {

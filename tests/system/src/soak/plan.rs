@@ -43,7 +43,7 @@ pub enum Draw {
 
 impl Plan {
     /// The cycles in which every fault and every profiler has had its turn.
-    pub const TURNS: [(Ground, ProfilerType, Fault); 16] = [
+    pub const TURNS: [(Ground, ProfilerType, Fault); 17] = [
         (Ground::Frameworks, ProfilerType::Kineto, Fault::None),
         (Ground::Sample, ProfilerType::Nsys, Fault::None),
         (Ground::Sample, ProfilerType::Auto, Fault::Keep),
@@ -52,6 +52,7 @@ impl Plan {
         (Ground::Sample, ProfilerType::Nsys, Fault::SessionDeleted),
         (Ground::Sample, ProfilerType::Metrics, Fault::None),
         (Ground::Sample, ProfilerType::Ncu, Fault::None),
+        (Ground::Sample, ProfilerType::Recorder, Fault::None),
         (Ground::Sample, ProfilerType::Nsys, Fault::ToolKilled),
         (Ground::Frameworks, ProfilerType::Kineto, Fault::EndpointTaken),
         (Ground::Sample, ProfilerType::Nsys, Fault::SessionKilled),
@@ -81,7 +82,7 @@ impl Plan {
         let seconds = match (profiler, fault) {
             // Its window has its whole length, whoever stops it.
             (ProfilerType::Kineto, Fault::Keep | Fault::Discard) => 2,
-            // Long enough to be struck in it.
+            // Long enough to be struck in it; the recorder's is over at once.
             (_, Fault::Keep | Fault::Discard) => 60,
             _ => 1,
         };
@@ -140,7 +141,7 @@ mod tests {
             );
             seen.insert((plan.ground, plan.profiler));
         }
-        assert_eq!(seen.len(), 8, "{seen:?}");
+        assert_eq!(seen.len(), 9, "{seen:?}");
     }
 
     #[test]
@@ -151,7 +152,7 @@ mod tests {
             .collect();
         let faults: BTreeSet<_> = plans.iter().map(|plan| plan.fault).collect();
         let profilers: BTreeSet<_> = plans.iter().map(|plan| plan.profiler).collect();
-        assert_eq!((faults.len(), profilers.len()), (Fault::ALL.len(), 6));
+        assert_eq!((faults.len(), profilers.len()), (Fault::ALL.len(), 7));
         for plan in plans {
             assert!(
                 plan.ground.has(plan.profiler) && plan.fault.strikes(plan.profiler),
