@@ -14,6 +14,7 @@ mod orphans;
 mod pace;
 mod pod_resources;
 pub mod pods;
+pub mod recordings;
 pub(crate) mod spool;
 pub mod starts;
 pub mod storage;
@@ -178,6 +179,8 @@ pub struct Node {
     pub storage: Storage,
     /// Where artifacts are served: scheme, address and port.
     pub url: String,
+    /// What is kept of containers that ended abnormally.
+    pub recordings: recordings::Recordings,
     /// Told when a container ended with something of a capture in it, which its next life may still have in a volume.
     pub left_behind: Notify,
     /// No new work.
@@ -266,12 +269,14 @@ pub async fn run(options: Options) -> Result<(), Error> {
         containers: Arc::new(host),
         storage: Storage::new(bucket, &options),
         url: format!("https://{address}"),
+        recordings: options.recordings(),
         left_behind: Notify::new(),
         stop: stop.clone(),
         give_up: give_up.clone(),
     });
     let watched_pods = tokio::spawn(watch_pods(pod_watch, node.metrics.clone(), stop.clone()));
     let grafting = tokio::spawn(graft::run(Arc::clone(&node), health.clone()));
+    let recording = tokio::spawn(recordings::run(Arc::clone(&node)));
     let (captures, control) = Captures::new(Arc::clone(&node));
     let pods_known = CancellationToken::new();
     let controlling = tokio::spawn(control_once_known(pods, pods_known.clone(), control));
@@ -302,6 +307,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
         certifying,
         watched_pods,
         grafting,
+        recording,
         controlling,
         keeping,
         forgetting,

@@ -55,9 +55,10 @@ pub trait Profiler: fmt::Debug + Send + Sync {
         true
     }
 
-    /// Whether it publishes what was recorded before, so that there is no window to wait for.
-    fn looks_back(&self) -> bool {
-        false
+    /// The end of the time that it looks back on, in ns since the Unix epoch, where it publishes what was recorded before `now`: there is no
+    /// window to wait for.
+    fn looks_back(&self, _state: &State, _now_utc_ns: u64) -> Result<Option<u64>, Failure> {
+        Ok(None)
     }
 
     /// Categories of which any must hold events, where the session lists none and the program does not use CUDA.

@@ -13,6 +13,7 @@ use flopwatch_attach::sandbox::users::{UserRange, Users};
 use crate::cli::bytes;
 use crate::disk::Floor;
 use crate::node::memory;
+use crate::node::recordings::Recordings;
 use crate::observability::LogFormat;
 use crate::steps;
 
@@ -111,6 +112,12 @@ pub struct Options {
     /// pods.
     #[arg(long, value_name = "PERCENT", default_value_t = 15, value_parser = clap::value_parser!(u8).range(..=90))]
     pub min_free_percent: u8,
+    /// Space for what flight recorders held of containers that ended abnormally; the oldest go first. 0: nothing is kept.
+    #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = bytes)]
+    pub kept_recordings_bytes: u64,
+    /// How long such a recording is kept.
+    #[arg(long, value_name = "HOURS", default_value_t = 24)]
+    pub kept_recordings_hours: u16,
     /// Space for derived artifacts of timelines that were made on demand; the oldest go first.
     #[arg(long, value_name = "BYTES", default_value = "4GiB", value_parser = bytes)]
     pub max_form_bytes: u64,
@@ -157,6 +164,12 @@ pub struct Options {
 }
 
 impl Options {
+    /// What is kept of containers that ended abnormally.
+    pub fn recordings(&self) -> Recordings {
+        let age = Duration::from_hours(self.kept_recordings_hours.into());
+        Recordings::new(self.data_dir.join("recordings"), self.kept_recordings_bytes, age)
+    }
+
     /// Folder of captures under way.
     pub fn spool(&self) -> PathBuf {
         self.spool_dir.clone().unwrap_or_else(|| self.data_dir.join("spool"))

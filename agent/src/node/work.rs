@@ -46,6 +46,7 @@ use crate::profilers::{Profiler, Site};
 use crate::status::Draft;
 use crate::verify::tries_again;
 
+pub(crate) use collect::utc_ns;
 pub use probe::Host;
 pub(super) use probe::grafted;
 
@@ -202,7 +203,10 @@ impl<'a> Work<'a> {
             sleep(LOOK).await;
             self.interrupted()?;
         }
-        let (pod, container_id) = find()?;
+        let (pod, container_id) = match find() {
+            Ok(found) => found,
+            Err(failure) => return self.attach_to_kept(failure),
+        };
         let prepared = pod::is_prepared(&pod, &spec.container_name);
         let probed = self.node.containers.probe(&container_id, prepared).await?;
         self.attribute(&probed).await;

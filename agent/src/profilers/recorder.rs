@@ -35,6 +35,27 @@ pub struct Recorder {
 struct Place {
     /// The recorder's file in the container; none where there is no recorder.
     ring: Option<PathBuf>,
+    /// What the node kept of a container that ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kept: Option<Kept>,
+}
+
+/// What the node kept of a container that ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    /// The copy of the recorder's file.
+    pub(crate) file: PathBuf,
+    /// When the container ended, in ns since the Unix epoch.
+    pub(crate) ended_utc_ns: u64,
+}
+
+/// The state with which what the node kept is published.
+pub(crate) fn of_kept(kept: Kept) -> Result<State, Failure> {
+    let place = Place {
+        ring: None,
+        kept: Some(kept),
+    };
+    State::of(ProfilerType::Recorder, &place)
 }
 
 impl Profiler for Recorder {
@@ -56,11 +77,12 @@ impl Profiler for Recorder {
 
     fn attach(&self, _spec: &ProfilerSpec, probed: &Probed, _pod: Option<&Pod>) -> Result<State, Failure> {
         let ring = probed.facts.ring();
-        State::of(self.type_(), &Place { ring })
+        State::of(self.type_(), &Place { ring, kept: None })
     }
 
-    fn looks_back(&self) -> bool {
-        true
+    fn looks_back(&self, state: &State, now_utc_ns: u64) -> Result<Option<u64>, Failure> {
+        let place: Place = state.read()?;
+        Ok(Some(place.kept.map_or(now_utc_ns, |kept| kept.ended_utc_ns)))
     }
 
     fn covers(&self, _spec: &ProfilerSpec, require: &[Requirement], _state: &State) -> Result<(), Failure> {
@@ -94,8 +116,11 @@ impl Profiler for Recorder {
 
     fn stop(&self, site: &Site, state: &State, _goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
         let place: Place = state.read()?;
-        let ring = place.ring.ok_or(RingError::NotThere)?;
-        ring::take(&self.gate, site, ring, RING)?;
+        match (place.kept, place.ring) {
+            (Some(kept), _) => ring::copy_kept(site, &kept.file, RING)?,
+            (None, Some(ring)) => ring::take(&self.gate, site, ring, RING)?,
+            (None, None) => return Err(RingError::NotThere.into()),
+        }
         self.raw_files(&site.folder).ok_or_else(|| {
             let message = "the flight recorder's file is not in the capture's folder";
             Failure::new(CaptureReason::CollectionFailed, message)

@@ -238,6 +238,7 @@ impl Rig {
             containers: Arc::new(self.containers.clone()),
             storage: Storage::new(None, &options),
             url: "https://127.0.0.1:8443".to_owned(),
+            recordings: options.recordings(),
             left_behind: Notify::new(),
             stop: stop.clone(),
             give_up: give_up.clone(),

@@ -26,7 +26,7 @@ use crate::session::own_pod::{self, Attempt};
 use crate::session::quota::Quota;
 use crate::session::replica::ReplicaError;
 use crate::session::summary::{Summary, shorten};
-use crate::session::targets::{Selection, Target, left_out, not_prepared, select};
+use crate::session::targets::{Lives, Selection, Target, left_out, not_prepared, select};
 
 /// Longest time between two looks at a session that has not ended: heals an event that a watch missed.
 const RESYNC: Duration = Duration::from_mins(1);
@@ -180,7 +180,13 @@ impl Step<'_> {
             .iter()
             .map(|capture| capture.spec.pod_ref.uid.clone())
             .collect();
-        let targets = match select(&self.session.spec.target, &namespace, self.world.pods, &kept) {
+        let targets = match select(
+            &self.session.spec.target,
+            Lives::of(self.session.spec.profiler.type_),
+            &namespace,
+            self.world.pods,
+            &kept,
+        ) {
             Selection::Found(targets) => targets,
             // A pass was cut off after it made captures: they are the choice.
             _ if !kept.is_empty() => Vec::new(),

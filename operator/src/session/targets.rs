@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use flopwatch_api::pod;
+use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::SessionReason;
 use flopwatch_api::session::TargetSpec;
 use k8s_openapi::api::core::v1::{Container, Pod};
@@ -43,9 +44,39 @@ pub enum Selection {
     },
 }
 
+/// Which pods a session can have for targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lives {
+    /// Those that run.
+    Running,
+    /// And those that have ended: what their flight recorder held may be kept on the node.
+    RunningOrEnded,
+}
+
+impl Lives {
+    /// Those of a session with that profiler.
+    pub fn of(profiler: ProfilerType) -> Self {
+        match profiler {
+            ProfilerType::Recorder => Self::RunningOrEnded,
+            _ => Self::Running,
+        }
+    }
+
+    fn include(self, pod: &Pod) -> bool {
+        let may_have_ended = self == Self::RunningOrEnded && pod::has_ended(pod);
+        (pod::is_running(pod) || may_have_ended) && pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
+    }
+}
+
 /// Chooses targets among `pods`, all of the session's namespace. Pods in `kept` have captures already (a pass was cut
 /// off between two of them): they keep their places.
-pub fn select(target: &TargetSpec, namespace: &str, pods: &[Arc<Pod>], kept: &BTreeSet<String>) -> Selection {
+pub fn select(
+    target: &TargetSpec,
+    lives: Lives,
+    namespace: &str,
+    pods: &[Arc<Pod>],
+    kept: &BTreeSet<String>,
+) -> Selection {
     let running: Vec<&Pod> = match (&target.pod_name, &target.pod_selector) {
         (Some(name), _) => {
             let Some(pod) = pods.iter().find(|pod| pod.name_any() == *name) else {
@@ -53,7 +84,7 @@ pub fn select(target: &TargetSpec, namespace: &str, pods: &[Arc<Pod>], kept: &BT
                     "there is no pod {name} in namespace {namespace}; a session targets pods of its own namespace only"
                 ));
             };
-            if !is_running(pod) {
+            if !lives.include(pod) {
                 let why = preparation_failure(pod).map_or_else(String::new, |failure| format!("; {}", failure.note()));
                 return Selection::Waiting(format!("pod {name} is not running (phase {}){why}", pod::phase(pod)));
             }
@@ -66,7 +97,7 @@ pub fn select(target: &TargetSpec, namespace: &str, pods: &[Arc<Pod>], kept: &BT
             };
             let count = matching.len();
             let held_up = held_up(&matching);
-            let running: Vec<&Pod> = matching.into_iter().filter(|pod| is_running(pod)).collect();
+            let running: Vec<&Pod> = matching.into_iter().filter(|pod| lives.include(pod)).collect();
             if running.is_empty() && kept.is_empty() {
                 return Selection::Waiting(if count == 0 {
                     format!(
@@ -261,10 +292,6 @@ pub fn asks_for_gpu(container: &Container) -> bool {
     })
 }
 
-fn is_running(pod: &Pod) -> bool {
-    pod::is_running(pod) && pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
-}
-
 fn uid(pod: &Pod) -> String {
     pod.uid().unwrap_or_default()
 }
@@ -301,7 +328,7 @@ mod tests {
             held("b", "ImagePullBackOff"),
             held("d", "InvalidImageName"),
         ];
-        let waits = |spec: Value| match select(&target(spec), "team", &pods, &BTreeSet::new()) {
+        let waits = |spec: Value| match select(&target(spec), Lives::Running, "team", &pods, &BTreeSet::new()) {
             Selection::Waiting(message) => message,
             other => panic!("{other:?}"),
         };
@@ -319,7 +346,7 @@ mod tests {
         let some = [Arc::clone(&running), held("b", "ErrImagePull")];
         let left = |spec: &Value, pods: &[Arc<Pod>]| {
             let spec = target(spec.clone());
-            match select(&spec, "team", pods, &BTreeSet::new()) {
+            match select(&spec, Lives::Running, "team", pods, &BTreeSet::new()) {
                 Selection::Found(targets) => left_out(&spec, pods, &targets),
                 other => panic!("{other:?}"),
             }
@@ -360,13 +387,16 @@ mod tests {
         ];
         let spec = target(json!({"podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 2}));
         assert_eq!(
-            found(select(&spec, "team", &pods, &BTreeSet::new())),
+            found(select(&spec, Lives::Running, "team", &pods, &BTreeSet::new())),
             ["a/main", "c/main"]
         );
         let kept = BTreeSet::from(["uid-d".to_owned()]);
-        assert_eq!(found(select(&spec, "team", &pods, &kept)), ["d/main", "a/main"]);
+        assert_eq!(
+            found(select(&spec, Lives::Running, "team", &pods, &kept)),
+            ["d/main", "a/main"]
+        );
         let vanished = BTreeSet::from(["uid-x".to_owned(), "uid-y".to_owned()]);
-        let nothing = select(&spec, "team", &pods, &vanished);
+        let nothing = select(&spec, Lives::Running, "team", &pods, &vanished);
         assert!(
             !matches!(nothing, Selection::Found(ref targets) if !targets.is_empty()),
             "{nothing:?}"
@@ -383,7 +413,10 @@ mod tests {
             "Running",
             &json!([{"name": "x"}, claim, gpu("g")]),
         )];
-        assert_eq!(found(select(&spec, "team", &pods, &BTreeSet::new())), ["p/dra", "p/g"]);
+        assert_eq!(
+            found(select(&spec, Lives::Running, "team", &pods, &BTreeSet::new())),
+            ["p/dra", "p/g"]
+        );
 
         let mut prepared = pod(
             "p",
@@ -394,7 +427,10 @@ mod tests {
         Arc::make_mut(&mut prepared)
             .annotations_mut()
             .insert(PREPARED_ANNOTATION.to_owned(), "y, gone".to_owned());
-        assert_eq!(found(select(&spec, "team", &[prepared], &BTreeSet::new())), ["p/y"]);
+        assert_eq!(
+            found(select(&spec, Lives::Running, "team", &[prepared], &BTreeSet::new())),
+            ["p/y"]
+        );
     }
 
     #[test]
@@ -424,7 +460,7 @@ mod tests {
             ),
         ];
         for (spec, expected) in cases {
-            let text = match select(&target(spec.clone()), "team", &pods, &BTreeSet::new()) {
+            let text = match select(&target(spec.clone()), Lives::Running, "team", &pods, &BTreeSet::new()) {
                 Selection::Found(targets) => panic!("{spec} found {targets:?}"),
                 Selection::Waiting(message) => format!("waiting: {message}"),
                 Selection::Impossible { reason, message } => format!("{reason}: {message}"),

@@ -34,8 +34,8 @@ impl Work<'_> {
         self.start(attached).await?;
         self.journal.opened_utc_ns = Some(utc_ns());
         self.remember().await?;
-        if self.profiler(attached)?.looks_back() {
-            return self.look_back(attached).await;
+        if let Some(end) = self.profiler(attached)?.looks_back(&attached.profiler, utc_ns())? {
+            return self.look_back(attached, end).await;
         }
         self.keep_prelude(attached).await;
         if let Some(held) = held {
@@ -266,7 +266,7 @@ pub(super) async fn blocking<T: Send + 'static>(
         .map_err(Failure::because(reason))?
 }
 
-pub(super) fn utc_ns() -> u64 {
+pub(crate) fn utc_ns() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use flopwatch_api::artifact::PRELUDE;
 use flopwatch_api::capture::Stage;
+use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::TransformDevice;
+use flopwatch_attach::process::ProcessId;
 use k8s_openapi::jiff::Timestamp;
 use tracing::{info, warn};
 
@@ -16,6 +18,7 @@ use super::collect::{blocking, utc_ns};
 use crate::adoption::Attached;
 use crate::failure::{Failure, chain};
 use crate::profilers::recorder::ring::{self, RingError};
+use crate::profilers::recorder::{Kept, of_kept};
 use crate::signs::Signs;
 use crate::transform::{Job, Samples, read_samples, read_summary};
 use crate::workplace::Workplace;
@@ -31,9 +34,9 @@ const SUMMARY: &str = "prelude.json";
 const WITHOUT: &str = "before.txt";
 
 impl Work<'_> {
-    /// Takes what was recorded before now, for the session's length.
-    pub(super) async fn look_back(&mut self, attached: &Attached) -> Result<(), Failure> {
-        let samples = before(self.length());
+    /// Takes what was recorded before a time, for the session's length.
+    pub(super) async fn look_back(&mut self, attached: &Attached, end_utc_ns: u64) -> Result<(), Failure> {
+        let samples = before(end_utc_ns, self.length());
         let start = i128::from(samples.window_start_utc_ns);
         self.draft
             .window_opened(Timestamp::from_nanosecond(start).unwrap_or_else(|_out_of_range| Timestamp::now()));
@@ -44,9 +47,32 @@ impl Work<'_> {
         self.fetch(attached).await
     }
 
+    /// Attaches to what the node kept of a container that has ended, which is all that there is; else `failure` stands.
+    pub(super) fn attach_to_kept(&mut self, failure: Failure) -> Result<Attached, Failure> {
+        let spec = &self.capture.spec;
+        let recordings = &self.node.recordings;
+        let kept = recordings.find(&spec.pod_ref.uid, &spec.container_name);
+        let Some((file, ended)) = kept.filter(|_| spec.profiler.type_ == ProfilerType::Recorder) else {
+            return Err(failure);
+        };
+        self.draft.attach_to(ProfilerType::Recorder, &ended.container_id);
+        self.write();
+        Ok(Attached {
+            container_id: ended.container_id,
+            process: ProcessId { pid: 0, start_time: 0 },
+            profiler: of_kept(Kept {
+                file,
+                ended_utc_ns: ended.at_utc_ns,
+            })?,
+            note: String::new(),
+            uses_cuda: false,
+            ring: None,
+        })
+    }
+
     /// Takes what was recorded before a window that is open now. What cannot be taken is no reason to lose the window.
     pub(super) async fn keep_prelude(&self, attached: &Attached) {
-        let samples = before(LONGEST);
+        let samples = before(utc_ns(), LONGEST);
         let taken = self.take_ring(attached).await;
         let kept = match taken {
             Ok(false) if samples.series.is_empty() => return,
@@ -83,11 +109,11 @@ impl Work<'_> {
     }
 }
 
-/// The time before now, with the series that the node has of it.
-fn before(length: Duration) -> Samples {
+/// The time before another, with the series that the node has of it.
+fn before(end_utc_ns: u64, length: Duration) -> Samples {
     let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
     Samples {
-        window_start_utc_ns: utc_ns().saturating_sub(length),
+        window_start_utc_ns: end_utc_ns.saturating_sub(length),
         window_ns: length,
         ..Samples::default()
     }

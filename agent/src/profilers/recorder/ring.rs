@@ -1,7 +1,7 @@
 //! Taking a copy of the recorder's file out of a container, while its programs write to it.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flopwatch_api::preparation::RECORDER_BYTES;
@@ -72,5 +72,12 @@ pub(crate) fn take(gate: &Gate, site: &Site, ring: PathBuf, name: &str) -> Resul
         snapshot(&file, &mut copy, &ReadLimits::default())?;
         Ok::<_, RingError>(copy.sync_data()?)
     })??;
+    Ok(std::fs::rename(partial, site.folder.join(name))?)
+}
+
+/// Copies what the node kept of a container into the capture's folder.
+pub(crate) fn copy_kept(site: &Site, kept: &Path, name: &str) -> Result<(), RingError> {
+    let partial = site.folder.join("ring.partial");
+    std::fs::copy(kept, &partial)?;
     Ok(std::fs::rename(partial, site.folder.join(name))?)
 }

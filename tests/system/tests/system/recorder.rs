@@ -5,12 +5,14 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::preparation::PREPARE_LABEL;
-use flopwatch_system_tests::cluster::{Cluster, run};
+use flopwatch_system_tests::cluster::{Cluster, eventually, run};
 use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
 use flopwatch_system_tests::pod_state::PodState;
 use flopwatch_system_tests::pods::workload;
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::model::{Capture as Events, Category};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::ListParams;
 use serde_json::{Value, json};
 
 use super::first_session::succeeded;
@@ -133,6 +135,48 @@ async fn a_pod_that_is_prepared_for_the_recorder_alone_keeps_its_command_and_nee
     ensure!(
         reason == "NotPrepared" && message.contains("flopwatch.dev/prepare: recorder"),
         "{reason}: {message}"
+    );
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn what_a_container_did_before_it_failed_is_kept_and_an_event_says_how_to_get_it() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("recorder-end").await?;
+    let mut failing = workload(
+        "trainer",
+        false,
+        &["--range-micros", "2000", "--seconds", "8", "--fail-code", "5"],
+    );
+    failing["metadata"]["labels"][PREPARE_LABEL] = json!("recorder");
+    namespace.create_pod(failing).await?;
+    let code = namespace.exit_code("trainer").await?;
+    ensure!(code == 5, "{code}");
+    let note = eventually("the Event of what is kept", || async {
+        let events = namespace.api::<Event>().list(&ListParams::default()).await?;
+        let mut kept = events
+            .into_iter()
+            .filter(|event| event.reason.as_deref() == Some("RecordingKept"));
+        Ok(kept.next().and_then(|event| event.note))
+    })
+    .await?;
+    ensure!(
+        note.contains("ended with code 5") && note.contains("recent pod/trainer"),
+        "{note}"
+    );
+    let spec = json!({
+        "target": { "podName": "trainer", "containerNames": ["main"] }, "durationSeconds": 5, "profiler": { "type": "Recorder" }
+    });
+    namespace.create_session("after", spec).await?;
+    let capture = succeeded(&namespace, "after").await?;
+    let token = reader_token(&namespace, "reader", "flopwatch-viewer").await?;
+    let recorded = timeline(&cluster, &token, &capture, "timeline.h5").await?;
+    let (first, last, count) = ranges(&recorded)?;
+    ensure!(
+        count > 500 && last - first > 3_000_000_000,
+        "{count}, {first} to {last}"
     );
     namespace.delete().await
 }

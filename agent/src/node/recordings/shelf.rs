@@ -1,0 +1,217 @@
+//! Kept recordings on the node's disk: a copy of the recorder's file and what is known of its container, in a folder that has a bound in bytes
+//! and in time. The latest of a container replaces an earlier one.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flopwatch_trace::ReadLimits;
+use flopwatch_trace::recorder::{SnapshotError, snapshot};
+use serde::{Deserialize, Serialize};
+use tracing::warn;
+
+/// A container that ended abnormally.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Ended {
+    /// Namespace of its pod.
+    pub(crate) namespace: String,
+    /// Name of its pod.
+    pub(crate) pod: String,
+    /// UID of its pod.
+    pub(crate) pod_uid: String,
+    /// Its own name.
+    pub(crate) container: String,
+    /// The runtime's ID of the life that ended.
+    pub(crate) container_id: String,
+    /// Its exit code.
+    pub(crate) exit_code: i32,
+    /// What the kubelet says of its end, such as `OOMKilled`.
+    pub(crate) reason: String,
+    /// When it ended, in ns since the Unix epoch, rounded up to a second.
+    pub(crate) at_utc_ns: u64,
+}
+
+/// Why a recording is not kept.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ShelfError {
+    /// The copy cannot be made.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// The copy or its description cannot be written.
+    #[error("cannot be written: {0}")]
+    Io(#[from] io::Error),
+    /// One copy alone is larger than all may be.
+    #[error("it has {bytes} bytes, and all may have {limit} (--kept-recordings-bytes)")]
+    TooLarge {
+        /// Bytes of the copy.
+        bytes: u64,
+        /// Most bytes of all.
+        limit: u64,
+    },
+}
+
+/// The folder of kept recordings.
+#[derive(Clone, Debug)]
+pub struct Recordings {
+    folder: PathBuf,
+    /// Most bytes of all; 0: none are kept.
+    bytes: u64,
+    /// How long one is kept.
+    age: Duration,
+}
+
+impl Recordings {
+    /// In a folder, with the most bytes that all may have (0: none are kept) and how long one is kept.
+    pub fn new(folder: PathBuf, bytes: u64, age: Duration) -> Self {
+        Self { folder, bytes, age }
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.bytes > 0 && !self.age.is_zero()
+    }
+
+    /// How long one is kept, in whole hours.
+    pub(crate) fn hours(&self) -> u64 {
+        self.age.as_secs() / 3600
+    }
+
+    fn place(&self, pod_uid: &str, container: &str, ending: &str) -> PathBuf {
+        self.folder.join(format!("{pod_uid}_{container}.{ending}"))
+    }
+
+    /// Copies the file of a container that ended.
+    pub(crate) fn keep(&self, ended: &Ended, from: &File) -> Result<(), ShelfError> {
+        fs::create_dir_all(&self.folder)?;
+        let place = |ending| self.place(&ended.pod_uid, &ended.container, ending);
+        let partial = place("partial");
+        let mut copy = File::create(&partial)?;
+        let copied = snapshot(from, &mut copy, &ReadLimits::default())
+            .map_err(ShelfError::from)
+            .and_then(|bytes| {
+                if bytes > self.bytes {
+                    Err(ShelfError::TooLarge {
+                        bytes,
+                        limit: self.bytes,
+                    })
+                } else {
+                    Ok(copy.sync_data()?)
+                }
+            });
+        if let Err(error) = copied {
+            fs::remove_file(&partial)?;
+            return Err(error);
+        }
+        fs::rename(&partial, place("ring"))?;
+        let text = serde_json::to_vec(ended).map_err(io::Error::from)?;
+        fs::write(&partial, text)?;
+        Ok(fs::rename(&partial, place("json"))?)
+    }
+
+    /// What is kept of a pod's container: the copy, and how the container ended.
+    pub(crate) fn find(&self, pod_uid: &str, container: &str) -> Option<(PathBuf, Ended)> {
+        let ended = read(&self.place(pod_uid, container, "json"))?;
+        let ring = self.place(pod_uid, container, "ring");
+        ring.is_file().then_some((ring, ended))
+    }
+
+    /// Removes what is too old, and the oldest of what is too much.
+    pub(crate) fn sweep(&self, now_utc_ns: u64) {
+        let Ok(entries) = fs::read_dir(&self.folder) else {
+            // Nothing was kept yet.
+            return;
+        };
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let described = paths.filter(|path| path.extension().is_some_and(|ending| ending == "json"));
+        let mut kept: Vec<(u64, u64, PathBuf)> = described
+            .map(|path| {
+                let bytes = fs::metadata(path.with_extension("ring")).map_or(0, |metadata| metadata.len());
+                (read(&path).map_or(0, |ended| ended.at_utc_ns), bytes, path)
+            })
+            .collect();
+        kept.sort_unstable();
+        let mut all: u64 = kept.iter().map(|(_, bytes, _)| bytes).sum();
+        let age = u64::try_from(self.age.as_nanos()).unwrap_or(u64::MAX);
+        for (ended, bytes, path) in kept {
+            if now_utc_ns.saturating_sub(ended) < age && all <= self.bytes {
+                break;
+            }
+            all = all.saturating_sub(bytes);
+            for file in [path.with_extension("ring"), path] {
+                if let Err(error) = fs::remove_file(&file) {
+                    warn!(file = %file.display(), %error, "a kept recording cannot be removed");
+                }
+            }
+        }
+    }
+}
+
+fn read(path: &Path) -> Option<Ended> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn ended(pod_uid: &str, seconds: u64) -> Ended {
+        Ended {
+            namespace: "team".to_owned(),
+            pod: "p".to_owned(),
+            pod_uid: pod_uid.to_owned(),
+            container: "main".to_owned(),
+            container_id: "abc".to_owned(),
+            exit_code: 137,
+            reason: "OOMKilled".to_owned(),
+            at_utc_ns: seconds * SECOND,
+        }
+    }
+
+    /// A file that begins as a ring does.
+    fn ring(folder: &Path) -> File {
+        let path = folder.join("a ring");
+        let bytes = 256 << 10;
+        let mut text = vec![0_u8; bytes];
+        text[..8].copy_from_slice(&flopwatch_ring::MAGIC);
+        text[flopwatch_ring::header::VERSION_AT..][..4].copy_from_slice(&flopwatch_ring::VERSION.to_le_bytes());
+        text[flopwatch_ring::header::BYTES_AT..][..8].copy_from_slice(&(bytes as u64).to_le_bytes());
+        fs::write(&path, text).unwrap();
+        File::open(path).unwrap()
+    }
+
+    #[test]
+    fn the_latest_of_a_container_is_kept_until_it_is_too_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let recordings = Recordings::new(folder.path().join("recordings"), 1 << 20, Duration::from_secs(3600));
+        recordings.sweep(0);
+        assert_eq!(recordings.find("u", "main"), None);
+        let ring = ring(folder.path());
+        for seconds in [100, 200] {
+            recordings.keep(&ended("u", seconds), &ring).unwrap();
+            assert_eq!(recordings.find("u", "main").unwrap().1, ended("u", seconds));
+        }
+        recordings.sweep(3_799 * SECOND);
+        assert!(recordings.find("u", "main").is_some());
+        recordings.sweep(3_800 * SECOND);
+        assert_eq!(recordings.find("u", "main"), None);
+        assert_eq!(fs::read_dir(folder.path().join("recordings")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn of_too_many_the_oldest_go_and_one_that_is_too_large_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |bytes| Recordings::new(folder.path().join("recordings"), bytes, Duration::from_secs(3600));
+        let ring = ring(folder.path());
+        for (uid, seconds) in [("new", 300), ("old", 100), ("middle", 200)] {
+            of(1 << 20).keep(&ended(uid, seconds), &ring).unwrap();
+        }
+        of(512 << 10).sweep(400 * SECOND);
+        let left = ["old", "middle", "new"].map(|uid| of(1).find(uid, "main").is_some());
+        assert_eq!(left, [false, true, true]);
+        let refused = of(1000).keep(&ended("another", 300), &ring).unwrap_err();
+        assert!(matches!(refused, ShelfError::TooLarge { .. }), "{refused}");
+        assert!(!of(1000).is_on() || of(1).find("another", "main").is_none());
+    }
+}
