@@ -1,10 +1,12 @@
 //! The node's GPUs as NVML shows them: for `/metrics`, and beside a capture.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use flopwatch_nvml::{
-    DeviceSelection, GpuState, Recording, Resolver, Sampler, SamplerOptions, Subscription, SubscriptionRequest, Target,
+    DeviceSelection, GpuState, Observation, Observer, Recording, Resolver, Sampler, SamplerOptions, Subscription,
+    SubscriptionRequest, Target,
 };
 use prometheus::Registry;
 use tracing::{info, warn};
@@ -49,6 +51,14 @@ impl Gpus {
             Some(sampler) => registry.register(Box::new(sampler.collector()?)),
             None => Ok(()),
         }
+    }
+
+    /// Gives an observer every round of readings, one each `interval`; none without NVML.
+    pub fn observe(&self, interval: Duration, observer: Arc<dyn Observer>) -> Option<Observation> {
+        let observation = self.sampler.as_ref()?.observe(interval, observer);
+        observation
+            .inspect_err(|error| warn!(%error, "NVML is not sampled for the metrics ring"))
+            .ok()
     }
 
     /// Records beside a capture. Without NVML the recording is empty.

@@ -34,6 +34,7 @@ pub mod gpus;
 pub(crate) mod grpc;
 pub mod manifest;
 pub mod metrics;
+pub mod metrics_ring;
 pub mod node;
 pub mod observability;
 pub mod pipeline;

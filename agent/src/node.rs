@@ -57,6 +57,7 @@ use crate::disk::{self, Floor};
 use crate::failure::chain;
 use crate::gpus::Gpus;
 use crate::metrics::Metrics;
+use crate::metrics_ring::{self, MetricsRing};
 use crate::observability::{self, Health, start_logging};
 use crate::plan::Interrupt;
 use crate::profilers::Registry as Profilers;
@@ -116,6 +117,9 @@ pub enum Error {
     /// Two metrics share a name.
     #[error("metrics cannot be registered")]
     Metrics(#[from] prometheus::Error),
+    /// The samples of the last minutes cannot be kept.
+    #[error("the metrics ring cannot be started")]
+    MetricsRing(#[from] metrics_ring::Error),
     /// No configuration for the API server, or it is malformed.
     #[error("there is no way to the Kubernetes API")]
     Kubernetes(#[from] kube::Error),
@@ -173,6 +177,8 @@ pub struct Node {
     pub starts: starts::Starts,
     /// What captures are taken with.
     pub profilers: Profilers,
+    /// Samples of the last minutes; none where they are switched off.
+    pub metrics_ring: Option<MetricsRing>,
     /// Its containers and GPUs, as captures touch them.
     pub containers: Arc<dyn Containers>,
     /// Where artifacts are kept beside the node's own store.
@@ -228,8 +234,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
     let client = Client::try_default().await?;
     let (pods, pod_watch) = pods::watch(client.clone(), &options.node_name);
     let procfs = Procfs::new(&options.proc);
-    let gpus = Gpus::open(options.nvml_library.clone(), resolver(procfs.clone(), pods.clone()));
-    gpus.register(&registry)?;
+    let (gpus, metrics_ring) = start_sampling(&options, &procfs, &pods, &registry)?;
 
     let (certifying, certified) = certify(&options, &client, &metrics, &give_up).await?;
     let bucket = open_bucket(&options, &client).await?;
@@ -266,6 +271,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
         procfs,
         starts: starts::Starts::default(),
         profilers: leases::profilers(&options, &stop)?,
+        metrics_ring,
         containers: Arc::new(host),
         storage: Storage::new(bucket, &options),
         url: format!("https://{address}"),
@@ -274,9 +280,11 @@ pub async fn run(options: Options) -> Result<(), Error> {
         stop: stop.clone(),
         give_up: give_up.clone(),
     });
-    let watched_pods = tokio::spawn(watch_pods(pod_watch, node.metrics.clone(), stop.clone()));
-    let grafting = tokio::spawn(graft::run(Arc::clone(&node), health.clone()));
-    let recording = tokio::spawn(recordings::run(Arc::clone(&node)));
+    let watching = [
+        tokio::spawn(watch_pods(pod_watch, node.metrics.clone(), stop.clone())),
+        tokio::spawn(graft::run(Arc::clone(&node), health.clone())),
+        tokio::spawn(recordings::run(Arc::clone(&node))),
+    ];
     let (captures, control) = Captures::new(Arc::clone(&node));
     let pods_known = CancellationToken::new();
     let controlling = tokio::spawn(control_once_known(pods, pods_known.clone(), control));
@@ -303,16 +311,8 @@ pub async fn run(options: Options) -> Result<(), Error> {
         warn!("drain timeout passed; the next agent resumes the remaining captures");
     }
     give_up.cancel();
-    for task in [
-        certifying,
-        watched_pods,
-        grafting,
-        recording,
-        controlling,
-        keeping,
-        forgetting,
-        sweeping,
-    ] {
+    let others = [certifying, controlling, keeping, forgetting, sweeping];
+    for task in watching.into_iter().chain(others) {
         task.abort();
     }
     ended
@@ -497,6 +497,30 @@ async fn watch_pods<E: std::error::Error>(
             warn!(error = %chain(&error), "the watch on pods failed and is retried");
         }
     }
+}
+
+/// Opens NVML, and starts to keep the samples of the last minutes, unless that is switched off.
+fn start_sampling(
+    options: &Options,
+    procfs: &Procfs,
+    pods: &Pods,
+    registry: &Registry,
+) -> Result<(Gpus, Option<MetricsRing>), Error> {
+    let gpus = Gpus::open(options.nvml_library.clone(), resolver(procfs.clone(), pods.clone()));
+    gpus.register(registry)?;
+    let Some(length) = options.metrics_ring() else {
+        return Ok((gpus, None));
+    };
+    let pods = pods.clone();
+    let sources = metrics_ring::Sources {
+        length,
+        gpus: &gpus,
+        procfs: procfs.clone(),
+        cgroup_root: options.cgroup_root.clone(),
+        running: Box::new(move || pods::running_container_ids(&pods)),
+    };
+    let ring = MetricsRing::start(sources, registry)?;
+    Ok((gpus, Some(ring)))
 }
 
 /// Says that the node is ready once its pods are known and its captures can be listed; then sweeps from time to time.

@@ -47,6 +47,22 @@ impl Samples {
     }
 }
 
+/// Series of the time before a window, as the metrics ring holds them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EarlierSamples {
+    /// Begin of the time that was asked for, in ns since the Unix epoch.
+    pub from_utc_ns: u64,
+    /// Its end.
+    pub until_utc_ns: u64,
+    /// Series with points in it: of the container, whose source is `cgroup`, and of its devices, whose source is `nvml`.
+    pub series: Vec<SampledSeries>,
+    /// Rounds of a tenth of a second that the container's or a device's series lack, added up; what was before their first points
+    /// is not counted.
+    pub missed: u64,
+    /// Longest time between two points of a series that has one each round, in ns.
+    pub longest_gap_ns: u64,
+}
+
 /// Samples of one metric of one device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampledSeries {

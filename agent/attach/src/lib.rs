@@ -24,4 +24,5 @@ pub mod reexec;
 pub mod rootfs;
 pub mod sandbox;
 pub mod seccomp;
+pub mod usage;
 pub mod volumes;

@@ -318,6 +318,11 @@ impl Procfs {
         )
     }
 
+    /// The container whose cgroup is at `path` in the node's tree of cgroups, or that a cgroup above it is of.
+    pub fn container_of_path(&self, path: &Path) -> Option<ContainerCgroup> {
+        cgroup::parse(&format!("0::/{}", path.to_str()?), self.depth)
+    }
+
     /// The processes of a container, by its 64 hex digits, in the order of their PIDs in it: the first is its PID 1 unless the
     /// pod shares one PID namespace.
     pub fn of_container(&self, container_id: &str) -> io::Result<Vec<ProcessId>> {

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nvml_wrapper::enum_wrappers::device::{Clock, PcieUtilCounter, TemperatureSensor};
 use nvml_wrapper::enums::device::UsedGpuMemory;
+use nvml_wrapper::struct_wrappers::device::{MemoryInfo, Utilization};
 use nvml_wrapper::{Device, Nvml};
 
 use crate::error::{Failure, Reason};
@@ -58,6 +59,34 @@ impl ProcessUtilization {
     pub(crate) fn forget_older_than(&mut self, age: Duration) {
         let horizon = unix_ns().saturating_sub(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX));
         self.latest.retain(|_, (at, _)| *at >= horizon);
+    }
+}
+
+/// How much of a unit is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// All.
+    Whole,
+    /// What changes quickly: neither the temperature nor processes.
+    Quick,
+}
+
+/// What the driver answered in one reading of a unit, where several metrics are of one answer.
+#[derive(Default)]
+struct Answers {
+    rates: Option<Result<Utilization, Failure>>,
+    memory: Option<Result<MemoryInfo, Failure>>,
+}
+
+impl Answers {
+    fn rates(&mut self, device: &Device<'_>) -> Result<Utilization, Failure> {
+        let ask = || Ok(device.utilization_rates()?);
+        self.rates.get_or_insert_with(ask).clone()
+    }
+
+    fn memory(&mut self, device: &Device<'_>) -> Result<MemoryInfo, Failure> {
+        let ask = || Ok(device.memory_info()?);
+        self.memory.get_or_insert_with(ask).clone()
     }
 }
 
@@ -139,21 +168,25 @@ impl<'nvml> Handle<'nvml> {
         &self.device
     }
 
-    /// Reads everything that is quick. Fails only when device or library are gone.
+    /// Reads everything that is quick, or of it what changes quickly. Fails only when device or library are gone.
     pub(crate) fn read(
         &self,
+        extent: Extent,
         unsupported: &mut Unsupported,
         utilization: &mut ProcessUtilization,
         count_error: &dyn Fn(Reason),
     ) -> Result<UnitReading, Reason> {
         let unix_ns = unix_ns();
         let mut values = BTreeMap::new();
-        for metric in Metric::QUICK.into_iter().filter(|metric| self.may_have(*metric)) {
-            if let Some(value) = self.attempt(unsupported, metric, count_error, || self.value(metric))? {
+        let mut answers = Answers::default();
+        let due =
+            |metric: &Metric| self.may_have(*metric) && (extent == Extent::Whole || *metric != Metric::Temperature);
+        for metric in Metric::QUICK.into_iter().filter(due) {
+            if let Some(value) = self.attempt(unsupported, metric, count_error, || self.value(metric, &mut answers))? {
                 values.insert(metric, value);
             }
         }
-        let processes = if self.partitioned {
+        let processes = if self.partitioned || extent == Extent::Quick {
             Vec::new()
         } else {
             self.processes(unsupported, utilization, count_error)?
@@ -177,7 +210,8 @@ impl<'nvml> Handle<'nvml> {
     ) -> Result<TimedReading, Reason> {
         let mut values = BTreeMap::new();
         for metric in Metric::PCIE {
-            if let Some(value) = self.attempt(unsupported, metric, count_error, || self.value(metric))? {
+            let value = || self.value(metric, &mut Answers::default());
+            if let Some(value) = self.attempt(unsupported, metric, count_error, value)? {
                 values.insert(metric, value);
             }
         }
@@ -282,13 +316,13 @@ impl<'nvml> Handle<'nvml> {
         }
     }
 
-    fn value(&self, metric: Metric) -> Result<f64, Failure> {
+    fn value(&self, metric: Metric, answers: &mut Answers) -> Result<f64, Failure> {
         let device = &self.device;
         Ok(match metric {
-            Metric::Utilization => ratio(device.utilization_rates()?.gpu),
-            Metric::MemoryUtilization => ratio(device.utilization_rates()?.memory),
-            Metric::MemoryUsed => to_f64(device.memory_info()?.used),
-            Metric::MemoryTotal => to_f64(device.memory_info()?.total),
+            Metric::Utilization => ratio(answers.rates(device)?.gpu),
+            Metric::MemoryUtilization => ratio(answers.rates(device)?.memory),
+            Metric::MemoryUsed => to_f64(answers.memory(device)?.used),
+            Metric::MemoryTotal => to_f64(answers.memory(device)?.total),
             Metric::Power => f64::from(device.power_usage()?) / 1e3,
             Metric::SmClock => f64::from(device.clock_info(Clock::SM)?) * 1e6,
             Metric::MemoryClock => f64::from(device.clock_info(Clock::Memory)?) * 1e6,

@@ -14,6 +14,8 @@ mod error;
 mod gpm;
 mod gpu_instance;
 mod metric;
+mod observer;
+mod processor_clock;
 mod recording;
 mod sampler;
 mod snapshot;
@@ -21,6 +23,10 @@ mod snapshot;
 pub use collector::GpuCollector;
 pub use error::{NvmlError, Reason};
 pub use metric::{Attribution, Metric, Unit};
+pub use observer::{Observation, Observer, Round};
+pub use processor_clock::ProcessorClock;
 pub use recording::{DeviceSelection, Recording, Series, SubscribeError, Subscription, SubscriptionRequest, Target};
 pub use sampler::{Resolver, Sampler, SamplerOptions};
-pub use snapshot::{ContainerIdentity, DeviceIdentity, GpuState};
+pub use snapshot::{
+    ContainerIdentity, DeviceIdentity, GpuState, ProcessReading, ProcessTotal, TimedReading, UnitReading,
+};

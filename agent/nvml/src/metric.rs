@@ -83,7 +83,7 @@ pub enum Attribution {
 
 impl Metric {
     /// Those of a device, in the order of their display, but for PCIe, which takes the driver 20 ms each.
-    pub(crate) const QUICK: [Self; 8] = [
+    pub const QUICK: [Self; 8] = [
         Self::Utilization,
         Self::MemoryUtilization,
         Self::MemoryUsed,
@@ -95,10 +95,10 @@ impl Metric {
     ];
 
     /// The slow ones of a device.
-    pub(crate) const PCIE: [Self; 2] = [Self::PcieReceive, Self::PcieTransmit];
+    pub const PCIE: [Self; 2] = [Self::PcieReceive, Self::PcieTransmit];
 
     /// Those of GPU Performance Monitoring (GPM, Hopper and newer): each is of the time between two samples.
-    pub(crate) const GPM: [Self; 11] = [
+    pub const GPM: [Self; 11] = [
         Self::SmActivity,
         Self::SmOccupancy,
         Self::TensorActivity,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::error::Reason;
 use crate::metric::{Attribution, Metric};
 use crate::sampler::Shared;
-use crate::snapshot::{DeviceIdentity, UnitReading, sum};
+use crate::snapshot::{DeviceIdentity, ProcessTotal, UnitReading};
 
 /// Shortest and longest time between two samples.
 pub(crate) const INTERVALS: std::ops::RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(10);
@@ -177,8 +177,7 @@ impl Recorder {
             .retain(|_, (asked, _)| now.duration_since(*asked) < TARGET_FRESH);
         let mut own = Vec::with_capacity(readings.len());
         for reading in readings {
-            let mut memory = None;
-            let mut utilization: Option<(u64, f64)> = None;
+            let mut total = ProcessTotal::default();
             let mut any = false;
             for process in &reading.processes {
                 let target = &self.target;
@@ -190,19 +189,15 @@ impl Recorder {
                     continue;
                 }
                 any = true;
-                memory = sum(memory, process.memory_used);
-                if let Some((at, ratio)) = process.sm_utilization {
-                    let (latest, total) = utilization.unwrap_or_default();
-                    utilization = Some((latest.max(at), (total + ratio).min(1.0)));
-                }
+                total.add(process);
             }
             if any {
                 self.matched.insert(reading.device.uuid.clone());
                 self.matched.extend(reading.parent.clone());
             }
-            own.push((memory, utilization));
+            own.push(total);
         }
-        for (reading, (memory, utilization)) in readings.iter().zip(own) {
+        for (reading, total) in readings.iter().zip(own) {
             if !self.wants(&reading.device.uuid) {
                 continue;
             }
@@ -214,7 +209,7 @@ impl Recorder {
                     self.push(reading, reading.attribution, *metric, (timed.unix_ns, *value));
                 }
             }
-            if let Some(memory) = memory {
+            if let Some(memory) = total.memory_used {
                 self.push(
                     reading,
                     Attribution::Process,
@@ -222,7 +217,7 @@ impl Recorder {
                     (reading.unix_ns, memory),
                 );
             }
-            if let Some(point) = utilization {
+            if let Some(point) = total.sm_utilization {
                 self.push(reading, Attribution::Process, Metric::ProcessSmUtilization, point);
             }
             let timed = reading.timed.iter().flat_map(|timed| &timed.unsupported).copied();

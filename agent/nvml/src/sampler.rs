@@ -15,6 +15,7 @@ use nvml_wrapper::error::NvmlError as Raw;
 
 use crate::collector::GpuCollector;
 use crate::error::{NvmlError, reason};
+use crate::observer::{Observation, Observer};
 use crate::recording::{INTERVALS, Recorder, SubscribeError, Subscription, SubscriptionRequest};
 use crate::snapshot::{ContainerIdentity, GpuState, Snapshot, TimedReading, UnitSnapshot};
 pub(crate) use counters::Counters;
@@ -121,29 +122,45 @@ impl Sampler {
         if !INTERVALS.contains(&request.interval) {
             return Err(SubscribeError::Interval(request.interval));
         }
+        let interval = request.interval;
+        let recorder = Arc::new(Mutex::new(Recorder::new(request)));
+        Ok(Subscription {
+            id: self.begin(interval, Sink::Recorder(Arc::clone(&recorder)))?,
+            shared: Arc::clone(&self.shared),
+            recorder,
+        })
+    }
+
+    /// Gives an observer every round of readings, one each `interval`, until the observation is dropped. It counts as one of the
+    /// recordings at once.
+    pub fn observe(&self, interval: Duration, observer: Arc<dyn Observer>) -> Result<Observation, SubscribeError> {
+        if !INTERVALS.contains(&interval) {
+            return Err(SubscribeError::Interval(interval));
+        }
+        Ok(Observation {
+            id: self.begin(interval, Sink::Observer(observer))?,
+            shared: Arc::clone(&self.shared),
+        })
+    }
+
+    fn begin(&self, interval: Duration, sink: Sink) -> Result<u64, SubscribeError> {
         let mut control = self.shared.control();
         if control.active.len() >= MAX_SUBSCRIPTIONS {
             return Err(SubscribeError::TooMany(MAX_SUBSCRIPTIONS));
         }
         let id = control.next_id;
         control.next_id += 1;
-        let interval = request.interval;
-        let recorder = Arc::new(Mutex::new(Recorder::new(request)));
-        control.active.insert(
-            id,
-            Active {
-                interval,
-                next: Instant::now(),
-                recorder: Arc::clone(&recorder),
-            },
-        );
+        let active = Active {
+            interval,
+            next: Instant::now(),
+            rounds: 0,
+            left_out: 0,
+            sink,
+        };
+        control.active.insert(id, active);
         drop(control);
         self.shared.wake.notify_all();
-        Ok(Subscription {
-            id,
-            shared: Arc::clone(&self.shared),
-            recorder,
-        })
+        Ok(id)
     }
 }
 
@@ -180,12 +197,32 @@ struct Control {
     active: BTreeMap<u64, Active>,
 }
 
-/// A recording under way.
+/// A recording or an observation under way.
 #[derive(Debug)]
 struct Active {
     interval: Duration,
     next: Instant,
-    recorder: Arc<Mutex<Recorder>>,
+    /// Rounds of an observer so far.
+    rounds: u64,
+    /// Rounds that were left out because the one before took too long, and that the observer has not heard of.
+    left_out: u64,
+    sink: Sink,
+}
+
+/// Who takes the readings.
+#[derive(Clone)]
+enum Sink {
+    Recorder(Arc<Mutex<Recorder>>),
+    Observer(Arc<dyn Observer>),
+}
+
+impl fmt::Debug for Sink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Recorder(_) => "Recorder",
+            Self::Observer(_) => "Observer",
+        })
+    }
 }
 
 impl Shared {

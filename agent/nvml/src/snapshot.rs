@@ -42,37 +42,63 @@ pub struct GpuState {
 
 /// One reading of a unit: a GPU or a partition.
 #[derive(Clone, Debug)]
-pub(crate) struct UnitReading {
-    pub(crate) device: DeviceIdentity,
-    pub(crate) attribution: Attribution,
+pub struct UnitReading {
+    /// Which one.
+    pub device: DeviceIdentity,
+    /// Whether the values are of a GPU or of a partition.
+    pub attribution: Attribution,
     /// UUID of the GPU that a partition is of.
-    pub(crate) parent: Option<String>,
+    pub parent: Option<String>,
     /// When it was read, in nanoseconds since 1970.
-    pub(crate) unix_ns: u64,
-    pub(crate) values: BTreeMap<Metric, f64>,
+    pub unix_ns: u64,
+    /// What was read then, each in its metric's unit.
+    pub values: BTreeMap<Metric, f64>,
     /// What is measured at times of its own: PCIe throughput and GPM.
-    pub(crate) timed: Vec<TimedReading>,
-    pub(crate) processes: Vec<ProcessReading>,
+    pub timed: Vec<TimedReading>,
+    /// Compute processes on it; none on a GPU with partitions.
+    pub processes: Vec<ProcessReading>,
 }
 
 /// Values with the time at which they were measured: less often than a unit is read.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TimedReading {
+pub struct TimedReading {
     /// When it was measured, in nanoseconds since 1970; for GPM the end of the time between the two samples.
-    pub(crate) unix_ns: u64,
-    pub(crate) values: BTreeMap<Metric, f64>,
+    pub unix_ns: u64,
+    /// What was measured, each in its metric's unit.
+    pub values: BTreeMap<Metric, f64>,
     /// What the device lacks of it.
-    pub(crate) unsupported: Vec<Metric>,
+    pub unsupported: Vec<Metric>,
 }
 
 /// A compute process on a unit.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ProcessReading {
-    pub(crate) pid: u32,
+pub struct ProcessReading {
+    /// PID on the host.
+    pub pid: u32,
     /// Bytes; `None` where the driver does not tell.
-    pub(crate) memory_used: Option<f64>,
+    pub memory_used: Option<f64>,
     /// Ratio and the driver's own time of the sample in nanoseconds since 1970.
-    pub(crate) sm_utilization: Option<(u64, f64)>,
+    pub sm_utilization: Option<(u64, f64)>,
+}
+
+/// What several processes have of one unit together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ProcessTotal {
+    /// Bytes; `None` where the driver tells of none.
+    pub memory_used: Option<f64>,
+    /// Ratio, and the driver's own time of the latest sample in nanoseconds since 1970.
+    pub sm_utilization: Option<(u64, f64)>,
+}
+
+impl ProcessTotal {
+    /// Adds a process. Kernels of different processes take turns, so their shares add up; rounding may pass 1.
+    pub fn add(&mut self, process: &ProcessReading) {
+        self.memory_used = sum(self.memory_used, process.memory_used);
+        if let Some((at, ratio)) = process.sm_utilization {
+            let (latest, total) = self.sm_utilization.unwrap_or_default();
+            self.sm_utilization = Some((latest.max(at), (total + ratio).min(1.0)));
+        }
+    }
 }
 
 /// What one container has of one unit.
@@ -162,7 +188,7 @@ const fn bytes(value: f64) -> u64 {
 }
 
 /// The sum of what is known; unknown only when nothing is.
-pub(crate) fn sum(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+fn sum(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a + b),
         (known, None) | (None, known) => known,

@@ -99,6 +99,9 @@ pub struct Options {
     /// [default: none, and it is not asked].
     #[arg(long, value_name = "FILE")]
     pub pod_resources: Option<PathBuf>,
+    /// How long samples of GPUs and containers are kept in memory, for what lies before a capture; 0: they are not.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u16).range(..=3600))]
+    pub metrics_ring_seconds: u16,
     /// Captures at once on this node.
     #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
     pub max_captures: u16,
@@ -173,6 +176,11 @@ impl Options {
     /// Folder of captures under way.
     pub fn spool(&self) -> PathBuf {
         self.spool_dir.clone().unwrap_or_else(|| self.data_dir.join("spool"))
+    }
+
+    /// How long samples are kept in memory; none where they are not.
+    pub fn metrics_ring(&self) -> Option<Duration> {
+        (self.metrics_ring_seconds > 0).then(|| Duration::from_secs(self.metrics_ring_seconds.into()))
     }
 
     /// Disk space to leave free.

@@ -1,10 +1,11 @@
 //! The pods of this node: a watch that keeps only what the agent reads.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use flopwatch_api::capture::PodReference;
 use futures::{Stream, StreamExt};
-use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodStatus};
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodSpec, PodStatus};
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::{WatchStreamExt, reflector, watcher};
 use kube::{Api, Client, ResourceExt};
@@ -65,9 +66,24 @@ pub fn by_uid(pods: &Pods, uid: &str) -> Option<Arc<Pod>> {
 pub fn running_container_id(pod: &Pod, container: &str) -> Option<String> {
     let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
     let status = statuses.iter().find(|status| status.name == container)?;
+    running_id(status).map(str::to_owned)
+}
+
+/// The IDs of all containers of pods that run on the node.
+pub fn running_container_ids(pods: &Pods) -> BTreeSet<String> {
+    let pods = pods.state();
+    let statuses = pods
+        .iter()
+        .filter_map(|pod| pod.status.as_ref()?.container_statuses.as_ref())
+        .flatten();
+    statuses.filter_map(running_id).map(str::to_owned).collect()
+}
+
+/// The runtime's ID of a container that runs, without the runtime's name before it.
+fn running_id(status: &ContainerStatus) -> Option<&str> {
     status.state.as_ref()?.running.as_ref()?;
     let id = status.container_id.as_deref()?;
-    Some(id.split_once("://").map_or(id, |(_, id)| id).to_owned())
+    Some(id.split_once("://").map_or(id, |(_, id)| id))
 }
 
 /// Name of the container that has this ID.
@@ -142,6 +158,9 @@ mod tests {
         assert_eq!(running_container_id(&pod, "none"), None);
         assert_eq!(container_of_id(&pod, "abc").as_deref(), Some("main"));
         assert_eq!(container_of_id(&pod, "abcd"), None);
+        let (store, mut writer) = reflector::store();
+        writer.apply_watcher_event(&watcher::Event::Apply(pod));
+        assert_eq!(running_container_ids(&store), BTreeSet::from(["abc".to_owned()]));
     }
 
     #[test]

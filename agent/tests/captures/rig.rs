@@ -235,6 +235,7 @@ impl Rig {
             procfs,
             starts: Starts::default(),
             profilers: self.profilers.clone(),
+            metrics_ring: None,
             containers: Arc::new(self.containers.clone()),
             storage: Storage::new(None, &options),
             url: "https://127.0.0.1:8443".to_owned(),

@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 
 use nvml_wrapper::Nvml;
 
-use super::{Resolver, Shared, load};
-use crate::device::{Handle, ProcessUtilization, Unsupported, handles};
+use super::{Resolver, Shared, Sink, load};
+use crate::device::{Extent, Handle, ProcessUtilization, Unsupported, handles};
 use crate::error::{Failure, Reason, reason};
 use crate::gpm::Gpm;
 use crate::metric::Attribution;
+use crate::observer::{Observer, Round, WHOLE, left_out};
+use crate::processor_clock::ProcessorClock;
 use crate::recording::Recorder;
 use crate::snapshot::{Snapshot, TimedReading, UnitReading, UnitSnapshot};
 
@@ -41,6 +43,23 @@ enum End {
 struct Due {
     metrics: bool,
     recorders: Vec<Arc<Mutex<Recorder>>>,
+    observers: Vec<DueObserver>,
+}
+
+/// An observer that a round is due for.
+struct DueObserver {
+    id: u64,
+    whole: bool,
+    observer: Arc<dyn Observer>,
+    missed: u64,
+}
+
+impl Due {
+    /// How much is to be read for all of them.
+    fn extent(&self) -> Extent {
+        let whole = self.metrics || !self.recorders.is_empty() || self.observers.iter().any(|due| due.whole);
+        if whole { Extent::Whole } else { Extent::Quick }
+    }
 }
 
 impl Worker {
@@ -92,6 +111,8 @@ impl Worker {
             }
             let end = self.sample_quick(nvml);
             finished.store(true, Ordering::Relaxed);
+            // Whoever looked before has begun to wait by now.
+            drop(self.shared.control());
             self.shared.wake.notify_all();
             end
         })
@@ -108,16 +129,21 @@ impl Worker {
             let Some(due) = self.wait_for_due(&mut next) else {
                 return End::Stop;
             };
+            let clock = ProcessorClock::start();
+            let end = |reason| {
+                self.show(&due, Err(reason), clock.elapsed());
+                End::Lost(reason)
+            };
             if due.metrics {
                 // Partitions come and go, and so may GPUs.
                 units = match handles(nvml, &count_error) {
-                    Ok((count, units)) if units.is_empty() && count > 0 => return End::Lost(Reason::GpuLost),
+                    Ok((count, units)) if units.is_empty() && count > 0 => return end(Reason::GpuLost),
                     Ok((_, units)) => units,
                     Err(Failure::Error(reason)) => {
                         count_error(reason);
-                        return End::Lost(reason);
+                        return end(reason);
                     }
-                    Err(Failure::Unsupported | Failure::NoData) => return End::Lost(Reason::Other),
+                    Err(Failure::Unsupported | Failure::NoData) => return end(Reason::Other),
                 };
                 utilization.forget_older_than(self.shared.interval * STALE_INTERVALS + Duration::from_secs(1));
             }
@@ -125,19 +151,20 @@ impl Worker {
             let mut lost = Vec::new();
             for unit in &units {
                 let read = unit
-                    .read(&mut unsupported, &mut utilization, &count_error)
+                    .read(due.extent(), &mut unsupported, &mut utilization, &count_error)
                     .and_then(|reading| {
                         let gpm = gpm.read(nvml, unit, &mut unsupported, &count_error)?;
                         Ok(self.with_timed(reading, gpm))
                     });
                 match read {
                     Ok(reading) => readings.push(reading),
-                    Err(reason) if reason.ends_session() => return End::Lost(reason),
+                    Err(reason) if reason.ends_session() => return end(reason),
                     Err(reason) => lost.push((unit.identity.uuid.clone(), reason)),
                 }
             }
             units.retain(|unit| lost.iter().all(|(uuid, _)| *uuid != unit.identity.uuid));
             gpm.retain(&units);
+            self.show(&due, Ok(&readings), clock.elapsed());
             self.hand_out(&due, &readings, &lost, &unsupported);
             if let (true, Some((_, reason))) = (readings.is_empty(), lost.first()) {
                 return End::Lost(*reason);
@@ -156,29 +183,39 @@ impl Worker {
             let mut due = Due {
                 metrics: *next <= now,
                 recorders: Vec::new(),
+                observers: Vec::new(),
             };
             let mut first = *next;
-            for active in control.active.values_mut() {
+            for (id, active) in &mut control.active {
                 if active.next <= now {
                     let late = skipped(now.duration_since(active.next), active.interval);
-                    if late > 0 {
-                        active
-                            .recorder
-                            .lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .miss(late);
-                        self.shared.counters.missed(late);
-                    }
                     // On the grid of the first sample, so that the rate does not drift.
                     active.next += active.interval * u32::try_from(late.saturating_add(1)).unwrap_or(u32::MAX);
-                    due.recorders.push(Arc::clone(&active.recorder));
+                    match &active.sink {
+                        Sink::Recorder(recorder) => {
+                            if late > 0 {
+                                recorder.lock().unwrap_or_else(PoisonError::into_inner).miss(late);
+                                self.shared.counters.missed(late);
+                            }
+                            due.recorders.push(Arc::clone(recorder));
+                        }
+                        Sink::Observer(observer) => {
+                            due.observers.push(DueObserver {
+                                id: *id,
+                                whole: active.rounds.is_multiple_of(WHOLE),
+                                observer: Arc::clone(observer),
+                                missed: late.saturating_add(std::mem::take(&mut active.left_out)),
+                            });
+                            active.rounds = active.rounds.wrapping_add(1);
+                        }
+                    }
                 }
                 first = first.min(active.next);
             }
             if due.metrics {
                 *next = now + self.shared.interval;
             }
-            if due.metrics || !due.recorders.is_empty() {
+            if due.metrics || !due.recorders.is_empty() || !due.observers.is_empty() {
                 return Some(due);
             }
             let waited = self
@@ -186,6 +223,26 @@ impl Worker {
                 .wake
                 .wait_timeout(control, first.saturating_duration_since(now));
             control = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Gives observers the round, and leaves their next ones out where it took too long.
+    fn show(&self, due: &Due, read: Result<&[UnitReading], Reason>, took: Duration) {
+        for DueObserver {
+            id, observer, missed, ..
+        } in &due.observers
+        {
+            observer.take(&Round {
+                whole: due.extent() == Extent::Whole,
+                readings: read.unwrap_or_default(),
+                missed: missed.saturating_add(u64::from(read.is_err())),
+                took,
+            });
+            if let Some(active) = self.shared.control().active.get_mut(id) {
+                let rounds = left_out(took, active.interval);
+                active.next += active.interval * u32::try_from(rounds).unwrap_or(u32::MAX);
+                active.left_out = active.left_out.saturating_add(rounds);
+            }
         }
     }
 
@@ -237,12 +294,14 @@ impl Worker {
             }
             *self.shared.pcie.lock().unwrap_or_else(PoisonError::into_inner) = measured;
             let until = Instant::now() + every;
-            while !is_finished() && Instant::now() < until {
-                #[expect(
-                    clippy::disallowed_methods,
-                    reason = "a thread of its own; short, so that the end is seen"
-                )]
-                std::thread::sleep(Duration::from_millis(20));
+            let mut control = self.shared.control();
+            loop {
+                let left = until.saturating_duration_since(Instant::now());
+                if is_finished() || left.is_zero() {
+                    break;
+                }
+                let waited = self.shared.wake.wait_timeout(control, left);
+                control = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
         }
         self.shared.pcie.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -267,15 +326,11 @@ impl Worker {
     }
 
     fn fail_recorders(&self, reason: Reason) {
-        let recorders: Vec<_> = self
-            .shared
-            .control()
-            .active
-            .values()
-            .map(|a| Arc::clone(&a.recorder))
-            .collect();
-        for recorder in recorders {
-            recorder.lock().unwrap_or_else(PoisonError::into_inner).fail(reason);
+        let sinks: Vec<Sink> = self.shared.control().active.values().map(|a| a.sink.clone()).collect();
+        for sink in sinks {
+            if let Sink::Recorder(recorder) = sink {
+                recorder.lock().unwrap_or_else(PoisonError::into_inner).fail(reason);
+            }
         }
     }
 }

@@ -9,6 +9,7 @@
 )]
 
 mod gpm;
+mod observer;
 mod rig;
 
 use std::collections::BTreeSet;

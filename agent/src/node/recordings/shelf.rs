@@ -172,11 +172,11 @@ mod tests {
     /// A file that begins as a ring does.
     fn ring(folder: &Path) -> File {
         let path = folder.join("a ring");
-        let bytes = 256 << 10;
-        let mut text = vec![0_u8; bytes];
+        let bytes = 256_u64 << 10;
+        let mut text = vec![0_u8; usize::try_from(bytes).unwrap()];
         text[..8].copy_from_slice(&flopwatch_ring::MAGIC);
         text[flopwatch_ring::header::VERSION_AT..][..4].copy_from_slice(&flopwatch_ring::VERSION.to_le_bytes());
-        text[flopwatch_ring::header::BYTES_AT..][..8].copy_from_slice(&(bytes as u64).to_le_bytes());
+        text[flopwatch_ring::header::BYTES_AT..][..8].copy_from_slice(&bytes.to_le_bytes());
         fs::write(&path, text).unwrap();
         File::open(path).unwrap()
     }
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn the_latest_of_a_container_is_kept_until_it_is_too_old() {
         let folder = tempfile::tempdir().unwrap();
-        let recordings = Recordings::new(folder.path().join("recordings"), 1 << 20, Duration::from_secs(3600));
+        let recordings = Recordings::new(folder.path().join("recordings"), 1 << 20, Duration::from_hours(1));
         recordings.sweep(0);
         assert_eq!(recordings.find("u", "main"), None);
         let ring = ring(folder.path());
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn of_too_many_the_oldest_go_and_one_that_is_too_large_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let of = |bytes| Recordings::new(folder.path().join("recordings"), bytes, Duration::from_secs(3600));
+        let of = |bytes| Recordings::new(folder.path().join("recordings"), bytes, Duration::from_hours(1));
         let ring = ring(folder.path());
         for (uid, seconds) in [("new", 300), ("old", 100), ("middle", 200)] {
             of(1 << 20).keep(&ended(uid, seconds), &ring).unwrap();

@@ -2,6 +2,7 @@
 //! and writes over it.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use flopwatch_api::artifact::PRELUDE;
@@ -36,7 +37,7 @@ const WITHOUT: &str = "before.txt";
 impl Work<'_> {
     /// Takes what was recorded before a time, for the session's length.
     pub(super) async fn look_back(&mut self, attached: &Attached, end_utc_ns: u64) -> Result<(), Failure> {
-        let samples = before(end_utc_ns, self.length());
+        let samples = self.before(attached, end_utc_ns, self.length()).await;
         let start = i128::from(samples.window_start_utc_ns);
         self.draft
             .window_opened(Timestamp::from_nanosecond(start).unwrap_or_else(|_out_of_range| Timestamp::now()));
@@ -72,7 +73,7 @@ impl Work<'_> {
 
     /// Takes what was recorded before a window that is open now. What cannot be taken is no reason to lose the window.
     pub(super) async fn keep_prelude(&self, attached: &Attached) {
-        let samples = before(utc_ns(), LONGEST);
+        let samples = self.before(attached, utc_ns(), LONGEST).await;
         let taken = self.take_ring(attached).await;
         let kept = match taken {
             Ok(false) if samples.series.is_empty() => return,
@@ -87,6 +88,23 @@ impl Work<'_> {
             if let Err(error) = std::fs::write(self.spool.join(WITHOUT), &failure.message) {
                 warn!(error = %chain(&error), "the capture will not say so");
             }
+        }
+    }
+
+    /// The time of `length` before another, with what the metrics ring holds of the container and its devices.
+    async fn before(&self, attached: &Attached, end_utc_ns: u64, length: Duration) -> Samples {
+        let (node, id) = (Arc::clone(self.node), attached.container_id.clone());
+        let found = tokio::task::spawn_blocking(move || {
+            let ring = node.metrics_ring.as_ref();
+            ring.map(|ring| ring.before(&id, end_utc_ns, length))
+        });
+        let found = found.await.ok().flatten().unwrap_or_default();
+        let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+        Samples {
+            window_start_utc_ns: end_utc_ns.saturating_sub(length),
+            window_ns: length,
+            series: found.series,
+            missed: found.missed,
         }
     }
 
@@ -106,16 +124,6 @@ impl Work<'_> {
         let taken = taken.await?;
         info!(taken, "looked for the flight recorder's file");
         Ok(taken)
-    }
-}
-
-/// The time before another, with the series that the node has of it.
-fn before(end_utc_ns: u64, length: Duration) -> Samples {
-    let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
-    Samples {
-        window_start_utc_ns: end_utc_ns.saturating_sub(length),
-        window_ns: length,
-        ..Samples::default()
     }
 }
 

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::gpm::Samples;
 use crate::processes::Processes;
 use crate::state::{Device, Partition, Process, State, Value, read};
+
+/// How long a look at the file holds: real NVML reads none, and what it costs is measured with this one.
+const FRESH: Duration = Duration::from_millis(5);
 
 /// What tells one state of the file from the next: inode, time of change and length. The inode tells two files apart that were
 /// renamed into place within one tick of the file system's clock.
@@ -21,6 +24,7 @@ type Stamp = Option<(u64, SystemTime, u64)>;
 pub(crate) struct Library {
     users: u32,
     stamp: Stamp,
+    looked: Option<Instant>,
     state: Option<State>,
     processes: Processes,
     pub(crate) samples: Samples,
@@ -29,6 +33,7 @@ pub(crate) struct Library {
 static LIBRARY: Mutex<Library> = Mutex::new(Library {
     users: 0,
     stamp: None,
+    looked: None,
     state: None,
     processes: Processes::new(),
     samples: Samples::new(),
@@ -108,7 +113,7 @@ impl Library {
     }
 
     pub(crate) fn start(&mut self) -> Result<(), sys::nvmlReturn_t> {
-        self.stamp = None;
+        (self.stamp, self.looked) = (None, None);
         self.refresh()?;
         self.users += 1;
         Ok(())
@@ -137,6 +142,9 @@ impl Library {
     }
 
     fn refresh(&mut self) -> Result<(), sys::nvmlReturn_t> {
+        if self.looked.is_some_and(|looked| looked.elapsed() < FRESH) {
+            return Ok(());
+        }
         let path = std::env::var_os("FLOPWATCH_FAKE_NVML").map(PathBuf::from);
         let stamp = path.as_ref().and_then(|path| path.metadata().ok()).map(|metadata| {
             let changed = metadata.modified().unwrap_or(UNIX_EPOCH);
@@ -146,6 +154,7 @@ impl Library {
             self.state = Some(read(path.as_deref())?);
             self.stamp = stamp;
         }
+        self.looked = Some(Instant::now());
         Ok(())
     }
 }

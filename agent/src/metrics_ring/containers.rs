@@ -1,0 +1,455 @@
+//! What the cgroups of the node's containers said: processor time, memory, pressure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use flopwatch_attach::process::Procfs;
+use flopwatch_attach::usage::{ContainerUsage, Hierarchies, Pressure};
+use flopwatch_nvml::ProcessorClock;
+
+use super::span::{Name, Span};
+use super::track::Track;
+use super::{CGROUP, rows};
+use crate::transform::EarlierSamples;
+
+/// Containers that are kept, those that ended within the ring's length included.
+pub(super) const CONTAINERS: usize = 256;
+/// Processor time that a round may take for containers: what is left is read in the next one.
+const BUDGET: Duration = Duration::from_micros(400);
+/// Containers that are read between two looks at the clock of processor time, which takes as long as reading half of one.
+const BATCH: usize = 4;
+/// Time between two readings of a container's memory, in rounds.
+const MEMORY_ROUNDS: u64 = 5;
+/// The same as a size.
+const MEMORY_ROWS: usize = 5;
+/// Time between two readings of a container's pressure, in rounds: the kernel adds up what every processor counted.
+const PRESSURE_ROUNDS: u64 = 10;
+/// The same as a size.
+const PRESSURE_ROWS: usize = 10;
+/// After a look for containers' cgroups, so many times what it took of the processor passes before the next one.
+const LOOK_SHARE: u32 = 200;
+/// Longest pause before a container is looked for again whose cgroup was not found.
+const PAUSE: Duration = Duration::from_mins(1);
+
+/// Series of [`Held::processor`].
+const PROCESSOR: [(&str, &str); 1] = [("cpu_usage", "cores")];
+/// Series of [`Held::memory`].
+const MEMORY: [(&str, &str); 1] = [("memory_used", "bytes")];
+/// Series of [`Held::pressure`].
+const PRESSURE: [(&str, &str); 3] = [
+    ("cpu_pressure", "ratio"),
+    ("memory_pressure", "ratio"),
+    ("io_pressure", "ratio"),
+];
+/// Where the series of a container are beside those of devices.
+const DEVICE: &str = "container";
+
+/// The tracks of all containers.
+#[derive(Debug)]
+pub(super) struct Containers {
+    length: Duration,
+    hierarchies: Option<Hierarchies>,
+    procfs: Procfs,
+    held: BTreeMap<String, Held>,
+    /// The container that the last round ended with.
+    last: Option<String>,
+    round: u64,
+    /// Those that had no room when they were last listed.
+    refused: BTreeSet<String>,
+    /// Those whose cgroup was looked for in vain.
+    lost: BTreeSet<String>,
+    /// When they are looked for again, and the pause after that.
+    look: (Option<Instant>, Duration),
+    /// When any cgroup is looked for again.
+    rested: Option<Instant>,
+}
+
+/// The tracks of one container, and its counters while it runs.
+#[derive(Debug)]
+struct Held {
+    open: Option<Open>,
+    /// A row for each round.
+    processor: Track,
+    memory: Track,
+    pressure: Track,
+}
+
+/// The counters of a container, and what they said last.
+#[derive(Debug)]
+struct Open {
+    counters: ContainerUsage,
+    processor: Option<(Instant, Duration)>,
+    pressure: Option<(Instant, Pressure)>,
+    /// So many rounds are its turns for memory and pressure before others'.
+    phase: u64,
+}
+
+/// What came of a round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Taken {
+    /// Containers whose counters were read.
+    pub(super) read: usize,
+    /// Containers that were due and left to the next round.
+    pub(super) missed: u64,
+}
+
+impl Containers {
+    pub(super) fn new(length: Duration, cgroup_root: &Path, procfs: Procfs) -> Self {
+        Self {
+            length,
+            hierarchies: Hierarchies::below(cgroup_root),
+            procfs,
+            held: BTreeMap::new(),
+            last: None,
+            round: 0,
+            refused: BTreeSet::new(),
+            lost: BTreeSet::new(),
+            look: (None, Duration::ZERO),
+            rested: None,
+        }
+    }
+
+    /// Whether the machine counts anything here.
+    pub(super) const fn is_supported(&self) -> bool {
+        self.hierarchies.is_some()
+    }
+
+    /// Containers that are sampled now.
+    pub(super) fn open(&self) -> usize {
+        self.held.values().filter(|held| held.open.is_some()).count()
+    }
+
+    /// Takes note of which containers run. Returns how many more have no room.
+    pub(super) fn update(&mut self, running: &BTreeSet<String>, now: Instant) -> u64 {
+        let Some(hierarchies) = &self.hierarchies else {
+            return 0;
+        };
+        for (id, held) in &mut self.held {
+            if !running.contains(id) {
+                held.open = None;
+            }
+        }
+        let is_open = |id: &String| self.held.get(id).is_some_and(|held| held.open.is_some());
+        let wanted: BTreeSet<String> = running.iter().filter(|id| !is_open(id)).cloned().collect();
+        let known_lost = wanted
+            .iter()
+            .all(|id| self.lost.contains(id) || self.refused.contains(id));
+        let (again, pause) = self.look;
+        let is_early = |then: Option<Instant>| then.is_some_and(|then| now < then);
+        if wanted.is_empty() || is_early(self.rested) || (known_lost && is_early(again)) {
+            return 0;
+        }
+        let clock = ProcessorClock::start();
+        let found = hierarchies.find(&wanted, &self.procfs);
+        self.rested = Some(now + clock.elapsed() * LOOK_SHARE);
+        let pause = if known_lost {
+            (pause * 2).min(PAUSE)
+        } else {
+            Duration::from_secs(1)
+        };
+        self.look = (Some(now + pause), pause);
+        let opened: Vec<_> = found
+            .iter()
+            .filter_map(|(id, path)| Some((id.clone(), ContainerUsage::open(hierarchies, path).ok()?)))
+            .collect();
+        self.lost = wanted;
+        let mut refused = BTreeSet::new();
+        for (id, counters) in opened {
+            self.lost.remove(&id);
+            if let Err(id) = self.hold(id, counters) {
+                refused.insert(id);
+            }
+        }
+        let more = refused.difference(&self.refused).count();
+        self.refused = refused;
+        u64::try_from(more).unwrap_or(u64::MAX)
+    }
+
+    /// Makes room for a container, if need be in the place of the one that ended first.
+    fn hold(&mut self, id: String, counters: ContainerUsage) -> Result<(), String> {
+        if !self.held.contains_key(&id) && self.held.len() >= CONTAINERS {
+            let ended = self.held.iter().filter(|(_, held)| held.open.is_none());
+            let first = ended.min_by_key(|(_, held)| held.processor.last());
+            let Some(first) = first.map(|(id, _)| id.clone()) else {
+                return Err(id);
+            };
+            self.held.remove(&first);
+        }
+        let phase = u64::try_from(self.held.len()).unwrap_or_default() % PRESSURE_ROUNDS;
+        let length = self.length;
+        let held = self.held.entry(id).or_insert_with(|| Held {
+            open: None,
+            processor: Track::new(PROCESSOR.len(), rows(length, 1)),
+            memory: Track::new(MEMORY.len(), rows(length, MEMORY_ROWS)),
+            pressure: Track::new(PRESSURE.len(), rows(length, PRESSURE_ROWS)),
+        });
+        held.open = Some(Open {
+            counters,
+            processor: None,
+            pressure: None,
+            phase,
+        });
+        Ok(())
+    }
+
+    /// Reads the counters of the containers in turn, for as long as a round may take: from the one after the last one of the round
+    /// before.
+    pub(super) fn read(&mut self, utc_ns: impl Fn() -> u64) -> Taken {
+        self.round = self.round.wrapping_add(1);
+        let clock = ProcessorClock::start();
+        let last = self.last.take();
+        let after = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut taken = Taken::default();
+        let mut due = 0_usize;
+        let mut out_of_time = false;
+        for part in [Some((after, Bound::Unbounded)), last.as_deref().map(until)] {
+            let Some(part) = part else { continue };
+            for (id, held) in self.held.range_mut::<str, _>(part) {
+                if held.open.is_none() {
+                    continue;
+                }
+                due = due.saturating_add(1);
+                out_of_time |= taken.read.is_multiple_of(BATCH) && clock.elapsed() > BUDGET;
+                if !out_of_time {
+                    held.read(self.round, utc_ns());
+                    taken.read = taken.read.saturating_add(1);
+                    self.last.get_or_insert_default().clone_from(id);
+                }
+            }
+        }
+        taken.missed = u64::try_from(due.saturating_sub(taken.read)).unwrap_or(u64::MAX);
+        taken
+    }
+
+    /// Drops what is older than that, and containers of which nothing is left.
+    pub(super) fn expire(&mut self, oldest_utc_ns: u64) {
+        self.held.retain(|_, held| {
+            for track in held.tracks_mut() {
+                track.expire(oldest_utc_ns);
+            }
+            held.open.is_some() || !held.processor.is_empty()
+        });
+    }
+
+    /// Bytes of its tracks.
+    pub(super) fn bytes(&self) -> usize {
+        let held = self.held.values();
+        held.map(|held| held.processor.bytes() + held.memory.bytes() + held.pressure.bytes())
+            .sum()
+    }
+
+    /// Adds the series of one container.
+    pub(super) fn add(&self, found: &mut EarlierSamples, container_id: &str, span: Span) {
+        let Some(held) = self.held.get(container_id) else {
+            return;
+        };
+        let tracks: [(&Track, &[(&str, &str)]); 3] = [
+            (&held.processor, &PROCESSOR),
+            (&held.memory, &MEMORY),
+            (&held.pressure, &PRESSURE),
+        ];
+        for (track, series) in tracks {
+            for (column, (metric, unit)) in series.iter().enumerate() {
+                let name = Name {
+                    source: CGROUP,
+                    device: DEVICE,
+                    metric,
+                    unit,
+                };
+                span.add(found, track, column, name);
+            }
+        }
+        let end = held.open.as_ref().map(|_| u64::MAX);
+        span.count_gaps(found, &held.processor, end);
+    }
+}
+
+impl Held {
+    const fn tracks_mut(&mut self) -> [&mut Track; 3] {
+        [&mut self.processor, &mut self.memory, &mut self.pressure]
+    }
+
+    /// Reads the counters. A container that is gone is not read again.
+    fn read(&mut self, round: u64, utc_ns: u64) {
+        let Some(open) = &mut self.open else { return };
+        let now = Instant::now();
+        let Ok(time) = open.counters.processor_time() else {
+            self.open = None;
+            return;
+        };
+        let before = open.processor.replace((now, time));
+        let cores = before.and_then(|(at, before)| share(time.checked_sub(before), now.duration_since(at)));
+        self.processor.push(utc_ns, [cores]);
+        let turn = round.wrapping_add(open.phase);
+        if turn.is_multiple_of(MEMORY_ROUNDS) {
+            self.memory.push(utc_ns, [open.counters.memory_bytes().map(precise)]);
+        }
+        if turn.is_multiple_of(PRESSURE_ROUNDS) {
+            let pressure = open.counters.pressure();
+            if let Some((at, before)) = open.pressure.replace((now, pressure)) {
+                let took = now.duration_since(at);
+                let waited = |now: Option<Duration>, before: Option<Duration>| {
+                    share(now.zip(before).and_then(|(now, before)| now.checked_sub(before)), took)
+                };
+                let row = [
+                    waited(pressure.processor, before.processor),
+                    waited(pressure.memory, before.memory),
+                    waited(pressure.io, before.io),
+                ];
+                self.pressure.push(utc_ns, row);
+            }
+        }
+    }
+}
+
+/// From the first one to that one.
+const fn until(id: &str) -> (Bound<&str>, Bound<&str>) {
+    (Bound::Unbounded, Bound::Included(id))
+}
+
+/// Part of the time that something took.
+fn share(of: Option<Duration>, time: Duration) -> Option<f64> {
+    Some(of?.as_secs_f64() / time.as_secs_f64()).filter(|share| share.is_finite())
+}
+
+/// Exact up to 2^53; memory sizes are far below.
+#[expect(
+    clippy::as_conversions,
+    clippy::cast_precision_loss,
+    reason = "there is no other conversion to a float"
+)]
+const fn precise(bytes: u64) -> f64 {
+    bytes as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+    use tempfile::TempDir;
+
+    const SECOND: u64 = 1_000_000_000;
+    const NOW: u64 = 1_790_000_000 * SECOND;
+
+    fn id(number: usize) -> String {
+        format!("{number:064x}")
+    }
+
+    fn ids(numbers: std::ops::Range<usize>) -> BTreeSet<String> {
+        numbers.map(id).collect()
+    }
+
+    fn folder(root: &TempDir, number: usize) -> PathBuf {
+        let pod = "kubepods/pod0a1b2c3d-1111-2222-3333-444455556666";
+        root.path().join(pod).join(id(number))
+    }
+
+    /// A tree of cgroups with so many containers.
+    fn machine(containers: usize) -> TempDir {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("cgroup.controllers"), "").unwrap();
+        for number in 0..containers {
+            let of = folder(&root, number);
+            std::fs::create_dir_all(&of).unwrap();
+            std::fs::write(of.join("cpu.stat"), "usage_usec 1000000\n").unwrap();
+            std::fs::write(of.join("memory.current"), "4096\n").unwrap();
+        }
+        root
+    }
+
+    fn of(root: &TempDir) -> Containers {
+        Containers::new(Duration::from_mins(10), root.path(), Procfs::new("/nowhere"))
+    }
+
+    /// Rounds in which a container was read.
+    fn points(containers: &Containers, number: usize) -> usize {
+        let held = containers.held.get(&id(number));
+        held.map_or(0, |held| held.processor.times().count())
+    }
+
+    #[test]
+    fn containers_beyond_the_bound_are_counted_once_and_get_in_when_others_end() {
+        let root = machine(CONTAINERS + 3);
+        let (mut containers, now) = (of(&root), Instant::now());
+        assert_eq!(containers.update(&ids(0..CONTAINERS + 3), now), 3);
+        assert_eq!(containers.open(), CONTAINERS);
+        let later = now + PAUSE * 2;
+        assert_eq!(
+            containers.update(&ids(0..CONTAINERS + 3), later),
+            0,
+            "they are counted already"
+        );
+        let left: Vec<_> = (0..CONTAINERS + 3)
+            .filter(|at| !containers.held.contains_key(&id(*at)))
+            .collect();
+        let running = (2..CONTAINERS + 3).map(id).collect();
+        assert_eq!(containers.update(&running, later + PAUSE * 2), 0);
+        let held = left.iter().filter(|at| containers.held.contains_key(&id(**at))).count();
+        assert_eq!(
+            (held, containers.held.len()),
+            (2, CONTAINERS),
+            "in the place of two that ended"
+        );
+    }
+
+    #[test]
+    fn containers_take_turns_where_a_round_has_no_time_for_all() {
+        let root = machine(CONTAINERS);
+        let mut containers = of(&root);
+        containers.update(&ids(0..CONTAINERS), Instant::now());
+        let mut read = 0;
+        for round in 0..200 {
+            let taken = containers.read(|| NOW + round * SECOND);
+            assert_eq!(
+                taken.read + usize::try_from(taken.missed).unwrap(),
+                CONTAINERS,
+                "all are accounted for"
+            );
+            read += taken.read;
+        }
+        let counts: Vec<_> = (0..CONTAINERS).map(|number| points(&containers, number)).collect();
+        assert_eq!(counts.iter().sum::<usize>(), read);
+        let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+        assert!(most - least <= 1, "{least} to {most}: nobody is passed over");
+    }
+
+    #[test]
+    fn a_container_whose_cgroup_is_not_there_is_looked_for_less_and_less_often() {
+        let root = machine(1);
+        let (mut containers, mut now) = (of(&root), Instant::now());
+        let running = ids(0..2);
+        containers.update(&running, now);
+        let mut pauses = Vec::new();
+        for _ in 0..8 {
+            let (again, _) = containers.look;
+            let again = again.unwrap();
+            pauses.push(again.duration_since(now).as_secs());
+            now = again;
+            containers.update(&running, now);
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
+        std::fs::create_dir_all(folder(&root, 1)).unwrap();
+        std::fs::write(folder(&root, 1).join("cpu.stat"), "usage_usec 1\n").unwrap();
+        containers.update(&running, now + Duration::from_secs(1));
+        assert_eq!(containers.open(), 1, "its time has not come");
+        containers.update(&running, now + PAUSE);
+        assert_eq!(containers.open(), 2);
+    }
+
+    #[test]
+    fn a_container_that_ended_is_forgotten_after_the_rings_length() {
+        let root = machine(1);
+        let mut containers = of(&root);
+        containers.update(&ids(0..1), Instant::now());
+        containers.read(|| NOW);
+        containers.read(|| NOW + SECOND);
+        containers.update(&BTreeSet::new(), Instant::now());
+        assert_eq!(containers.read(|| NOW + 2 * SECOND), Taken::default());
+        containers.expire(NOW + SECOND / 2);
+        assert_eq!(points(&containers, 0), 1);
+        containers.expire(NOW + 2 * SECOND);
+        assert_eq!((points(&containers, 0), containers.bytes()), (0, 0));
+    }
+}
