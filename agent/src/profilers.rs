@@ -11,7 +11,7 @@ pub mod metrics;
 pub mod ncu;
 pub mod nsys;
 pub mod recorder;
-mod registry;
+pub mod registry;
 pub mod state;
 
 use std::fmt;

@@ -402,11 +402,22 @@ impl Drop for RealCgroups {
     }
 }
 
+/// A program that works until it is dropped.
+struct Busy(Child);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.kill().and_then(|()| self.0.wait().map(drop)) {
+            println!("the program ended by itself: {error}");
+        }
+    }
+}
+
 #[test]
 fn the_kernels_own_counters_show_a_busy_container() {
     let Some(cgroups) = RealCgroups::make(2) else { return };
-    let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-    cgroups.enter(0, &busy);
+    let busy = Busy(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap());
+    cgroups.enter(0, &busy.0);
     let gpus = Gpus::open(Some("/nonexistent".into()), Arc::new(|_| None));
     let (ring, _registry) = ring(&gpus, Path::new("/proc"), Path::new("/sys/fs/cgroup"), ids(0..2));
     let cores = |container| {
@@ -420,8 +431,6 @@ fn the_kernels_own_counters_show_a_busy_container() {
         "an empty one: {:?}",
         cores(1)
     );
-    busy.kill().unwrap();
-    busy.wait().unwrap();
 }
 
 /// Processor time that threads of this process have had, by name.

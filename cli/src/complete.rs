@@ -145,7 +145,7 @@ fn place(words: &[OsString]) -> Position {
     match positional.as_slice() {
         [command] => match command.as_str() {
             "describe" | "watch" | "wait" | "stop" | "fetch" | "open" | "compare" => Position::Session,
-            "profile" | "doctor" => Position::Pod,
+            "profile" | "recent" | "doctor" => Position::Pod,
             _ => Position::Other,
         },
         [command, _] if command == "compare" => Position::Session,
