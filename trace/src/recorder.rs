@@ -11,7 +11,7 @@ mod ranges;
 mod segments;
 
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, Seek as _, Write as _};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -161,7 +161,9 @@ impl Ring {
         Self::of_file(&file, limits)
     }
 
-    fn of_file(file: &File, limits: &ReadLimits) -> Result<Self, Failure> {
+    fn of_file(mut file: &File, limits: &ReadLimits) -> Result<Self, Failure> {
+        // One that is held open may have been read before.
+        file.rewind().map_err(Failure::Open)?;
         let limit = limits.max_text_bytes.min(u64::try_from(MOST_BYTES).unwrap_or(u64::MAX));
         let bytes = read_at_most(file, limit).map_err(Failure::Open)?;
         let bytes = bytes.ok_or(Failure::TooMany { what: "bytes", limit })?;
