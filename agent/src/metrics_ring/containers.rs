@@ -20,6 +20,8 @@ pub(super) const CONTAINERS: usize = 256;
 const BUDGET: Duration = Duration::from_micros(400);
 /// Containers that are read between two looks at the clock of processor time, which takes as long as reading half of one.
 const BATCH: usize = 4;
+/// A reading that takes this long was interrupted, and is of no time that is known.
+const STALL: Duration = Duration::from_millis(10);
 /// Time between two readings of a container's memory, in rounds.
 const MEMORY_ROUNDS: u64 = 5;
 /// The same as a size.
@@ -279,7 +281,12 @@ impl Held {
             self.open = None;
             return;
         };
-        let before = open.processor.replace((now, time));
+        // The next reading tells what was used meanwhile, where it is not known of which time this one is.
+        let is_exact = now.elapsed() < STALL;
+        let before = open.processor.filter(|_| is_exact);
+        if is_exact {
+            open.processor = Some((now, time));
+        }
         let cores = before.and_then(|(at, before)| share(time.checked_sub(before), now.duration_since(at)));
         self.processor.push(utc_ns, [cores]);
         let turn = round.wrapping_add(open.phase);
