@@ -106,9 +106,9 @@ fn gpu(number: u32) -> Value {
     })
 }
 
-/// The ID of a container.
+/// The ID of a container, which no other run of these tests has: they share the kernel's cgroups.
 fn id(number: u32) -> String {
-    format!("{number:064x}")
+    format!("{:056x}{number:08x}", std::process::id())
 }
 
 /// A machine whose procfs and cgroups are files.
@@ -388,11 +388,13 @@ impl RealCgroups {
 
 impl Drop for RealCgroups {
     fn drop(&mut self) {
-        // A process that was killed leaves its cgroup a moment later.
-        wait(Duration::from_millis(100));
         for number in 0..self.containers {
             for folder in self.folders(number) {
-                std::fs::remove_dir(folder).ok();
+                // A process that was killed leaves its cgroup a moment later.
+                let end = Instant::now() + Duration::from_secs(5);
+                while std::fs::remove_dir(&folder).is_err() && folder.exists() && Instant::now() < end {
+                    wait(Duration::from_millis(20));
+                }
             }
         }
         for pod in &self.pods {
@@ -402,7 +404,7 @@ impl Drop for RealCgroups {
     }
 }
 
-/// A program that works until it is dropped.
+/// A program that works until it is dropped: 20 s of processor time at most, where its test is killed.
 struct Busy(Child);
 
 impl Drop for Busy {
@@ -416,7 +418,8 @@ impl Drop for Busy {
 #[test]
 fn the_kernels_own_counters_show_a_busy_container() {
     let Some(cgroups) = RealCgroups::make(2) else { return };
-    let busy = Busy(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap());
+    let work = ["-c", "ulimit -t 20; while :; do :; done"];
+    let busy = Busy(Command::new("sh").args(work).spawn().unwrap());
     cgroups.enter(0, &busy.0);
     let gpus = Gpus::open(Some("/nonexistent".into()), Arc::new(|_| None));
     let (ring, _registry) = ring(&gpus, Path::new("/proc"), Path::new("/sys/fs/cgroup"), ids(0..2));
