@@ -17,7 +17,7 @@ use flopwatch_trace::timeline_file::{self, WriteError};
 use flopwatch_trace::transform::TransformOptions;
 use flopwatch_trace::transform::choice::Wanted;
 use flopwatch_trace::transform::device::{DeviceError, transform_beside};
-use flopwatch_trace::{Format, Opened, ReadLimits, recorder};
+use flopwatch_trace::{Opened, ReadLimits};
 use serde::{Deserialize, Serialize};
 
 use crate::disassembly;
@@ -48,7 +48,7 @@ impl Samples {
 }
 
 /// Series of the time before a window, as the metrics ring holds them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct EarlierSamples {
     /// Begin of the time that was asked for, in ns since the Unix epoch.
     pub from_utc_ns: u64,
@@ -213,14 +213,7 @@ fn read_exports(exports: &[PathBuf], samples: Option<&Samples>) -> Result<Opened
     let mut session_id = None;
     let mut captures = Vec::with_capacity(exports.len());
     for export in exports {
-        let opened = match (samples, flopwatch_trace::detect(export)) {
-            (Some(samples), Ok(Some(Format::Recorder))) => Opened {
-                session_id: None,
-                capture: recorder::read_between(export, &limits, samples.window())
-                    .map_err(flopwatch_trace::ReadError::from)?,
-            },
-            _ => flopwatch_trace::open(export, &limits)?,
-        };
+        let opened = flopwatch_trace::open_between(export, &limits, samples.map(Samples::window))?;
         let mut capture = opened.capture;
         let events: u64 = capture.events.values().map(Events::count).sum();
         limits.max_events = limits.max_events.saturating_sub(events);

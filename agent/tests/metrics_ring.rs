@@ -10,6 +10,9 @@
     reason = "a test fails by panicking, in its helpers too, and says on its output what it measured or why it skips"
 )]
 
+#[path = "../nvml/tests/sampler/library.rs"]
+mod library;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -24,40 +27,11 @@ use prometheus::{Registry, TextEncoder};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use library::{LIBRARY, library};
+
 const STATE: &str = "FLOPWATCH_FAKE_NVML";
-const LIBRARY: &str = "FLOPWATCH_FAKE_NVML_LIBRARY";
 /// UID of the pod of every container.
 const POD: &str = "0a1b2c3d-1111-2222-3333-444455556666";
-
-/// The library: the one that was named, or built now.
-fn library() -> PathBuf {
-    if let Some(path) = std::env::var_os(LIBRARY) {
-        return path.into();
-    }
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args([
-        "build",
-        "--quiet",
-        "--package",
-        "flopwatch-fake-nvml",
-        "--message-format",
-        "json",
-    ]);
-    let built = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let messages = String::from_utf8(built.stdout).unwrap();
-    let messages = messages
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let mut files = messages
-        .filter_map(|message| message["filenames"].as_array().cloned())
-        .flatten();
-    let found = files.find_map(|file| {
-        let file = PathBuf::from(file.as_str()?);
-        file.ends_with("libflopwatch_fake_nvml.so").then_some(file)
-    });
-    found.unwrap()
-}
 
 /// Runs `body` in a process whose NVML has `gpus` GPUs, each with the process of that number.
 fn with_gpus(test: &str, gpus: u32, body: fn(&Path)) {

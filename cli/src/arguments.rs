@@ -1,6 +1,7 @@
 //! The command line.
 
 mod profiler;
+mod recent;
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -12,6 +13,7 @@ use flopwatch_api::requirement::{FORMER_WORDS, Requirement};
 use flopwatch_api::session::MAX_DURATION_SECONDS;
 
 pub use profiler::{NcuArguments, Profiler, Set};
+pub use recent::RecentArguments;
 
 const EXIT_CODES: &str = "Exit codes:
   0    done
@@ -153,63 +155,6 @@ pub enum Start {
     Now,
     /// Before the program's first instruction; of a template or a copy alone.
     ContainerStart,
-}
-
-/// What to take of the past.
-#[derive(Debug, Args)]
-pub struct RecentArguments {
-    /// The pod: NAME or pod/NAME
-    #[arg(value_name = "POD")]
-    pub pod: PodName,
-    /// How far back
-    #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(i32).range(1..=i64::from(MAX_DURATION_SECONDS)))]
-    pub seconds: i32,
-    /// Container; may be repeated. Default: those that ask for a GPU, else those that were prepared
-    #[arg(short, long = "container", value_name = "CONTAINER")]
-    pub containers: Vec<String>,
-    /// Name of the session; default: made of the pod's
-    #[arg(long, value_name = "NAME")]
-    pub name: Option<String>,
-    /// Longest wait, such as 10m; 0: for ever
-    #[arg(long, default_value = "5m", value_name = "TIME")]
-    pub timeout: Span,
-    /// Serve the timeline with the viewer on this machine
-    #[arg(long)]
-    pub open: bool,
-    /// How the session is printed.
-    #[command(flatten)]
-    pub format: FormatArguments,
-    /// How the timeline is fetched.
-    #[command(flatten)]
-    pub gateway: GatewayArguments,
-}
-
-impl From<RecentArguments> for ProfileArguments {
-    fn from(recent: RecentArguments) -> Self {
-        Self {
-            pod: Some(recent.pod),
-            template: None,
-            replica: false,
-            start: None,
-            containers: recent.containers,
-            duration: Window(recent.seconds),
-            profiler: Profiler::Recorder,
-            trace: Vec::new(),
-            ncu: NcuArguments::default(),
-            cuda_graph_trace: None,
-            capture_range: None,
-            gpu_metrics: None,
-            require: Vec::new(),
-            outputs: Vec::new(),
-            name: recent.name,
-            wait: true,
-            timeout: recent.timeout,
-            open: recent.open,
-            dry_run: None,
-            format: recent.format,
-            gateway: recent.gateway,
-        }
-    }
 }
 
 /// What to profile, and how.

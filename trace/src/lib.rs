@@ -85,5 +85,5 @@ use flopwatch_model::wire;
 pub use limits::ReadLimits;
 #[cfg(feature = "hdf5")]
 pub use nsys::copy_category;
-pub use open::{Opened, ReadError, open, read};
+pub use open::{Opened, ReadError, open, open_between, read};
 pub use version::Version;

@@ -1,6 +1,7 @@
 //! Opens a file of any format that is read.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::detect::{Format, detect};
@@ -103,6 +104,11 @@ pub struct Opened {
 /// Reports that only their profiler's own program opens are refused with what to do: this starts no process. HDF5 itself may crash or
 /// never return on a damaged file: read foreign files in a child process with a deadline.
 pub fn open(path: &Path, limits: &ReadLimits) -> Result<Opened, ReadError> {
+    open_between(path, limits, None)
+}
+
+/// The same; of a flight recorder's file, which holds whatever came before it was taken, what ran in a window in ns since the Unix epoch.
+pub fn open_between(path: &Path, limits: &ReadLimits, window: Option<Range<u64>>) -> Result<Opened, ReadError> {
     let format = detect(path).map_err(|source| ReadError::Open {
         path: path.to_owned(),
         source,
@@ -126,7 +132,10 @@ pub fn open(path: &Path, limits: &ReadLimits) -> Result<Opened, ReadError> {
         Some(Format::Hlo) => hlo::read(path, limits)?,
         Some(Format::NcuCsv | Format::NcuReport) => ncu::read(path, limits)?,
         Some(Format::Pprof) => pprof::read(path, limits)?,
-        Some(Format::Recorder) => recorder::read(path, limits)?,
+        Some(Format::Recorder) => match window {
+            Some(window) => recorder::read_between(path, limits, window)?,
+            None => recorder::read(path, limits)?,
+        },
         Some(Format::NsysReport) => return Err(nsys_report(path)),
         Some(Format::NsysStream) => return Err(ReadError::Stream { path: path.to_owned() }),
         #[cfg(not(feature = "hdf5"))]

@@ -58,12 +58,23 @@ pub enum ReadError {
     },
 }
 
-/// A [`ReadError`] before the path is known.
-#[derive(Debug)]
-enum Failure {
-    Open(io::Error),
+/// A [`ReadError`] of a file without a path, such as one that is held open.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// It cannot be read, or a copy of it not written.
+    #[error("the flight recorder's file cannot be copied: {0}")]
+    Open(#[source] io::Error),
+    /// It is no file of a flight recorder, or not one of this version.
+    #[error("it is no file of a flight recorder that is read here: {0}")]
     NotARing(&'static str),
-    TooMany { what: &'static str, limit: u64 },
+    /// It has more bytes, events, threads or strings than the limits allow.
+    #[error("it holds more than {limit} {what}")]
+    TooMany {
+        /// What there are too many of.
+        what: &'static str,
+        /// Limit that was passed.
+        limit: u64,
+    },
 }
 
 impl Failure {
@@ -96,13 +107,8 @@ pub fn read_between(path: &Path, limits: &ReadLimits, window: Range<u64>) -> Res
 
 /// Copies the file of a flight recorder while programs write to it: what comes of it reads as `from` does now. Events of segments that were
 /// overwritten meanwhile are counted as not whole. Returns the bytes.
-pub fn snapshot(from: &File, to: &mut File, limits: &ReadLimits) -> Result<u64, SnapshotError> {
-    let refused = |failure| match failure {
-        Failure::Open(source) => SnapshotError::Io(source),
-        Failure::NotARing(what) => SnapshotError::NotARing(what),
-        Failure::TooMany { what, limit } => SnapshotError::TooMany { what, limit },
-    };
-    let mut ring = Ring::of_file(from, limits).map_err(refused)?;
+pub fn snapshot(from: &File, to: &mut File, limits: &ReadLimits) -> Result<u64, Failure> {
+    let mut ring = Ring::of_file(from, limits)?;
     for (at, claim) in ring.claims.iter().enumerate() {
         let place = ring.layout.segment(at).and_then(|begin| ring.bytes.get_mut(begin..));
         // Slots of the claim that is no more do not match the new one.
@@ -110,27 +116,8 @@ pub fn snapshot(from: &File, to: &mut File, limits: &ReadLimits) -> Result<u64, 
             *own = claim.to_le_bytes();
         }
     }
-    to.write_all(&ring.bytes).map_err(SnapshotError::Io)?;
+    to.write_all(&ring.bytes).map_err(Failure::Open)?;
     Ok(count(ring.bytes.len()))
-}
-
-/// Why a recorder's file cannot be copied.
-#[derive(Debug, thiserror::Error)]
-pub enum SnapshotError {
-    /// It cannot be read, or the copy not written.
-    #[error("the flight recorder's file cannot be copied: {0}")]
-    Io(#[source] io::Error),
-    /// It is no file of a flight recorder, or not one of this version.
-    #[error("it is no file of a flight recorder that is read here: {0}")]
-    NotARing(&'static str),
-    /// It has more bytes than the limits allow.
-    #[error("it holds more than {limit} {what}")]
-    TooMany {
-        /// What there are too many of.
-        what: &'static str,
-        /// Limit that was passed.
-        limit: u64,
-    },
 }
 
 /// Push/pop ranges of each name that have ended since the file was made, whether or not it still holds them: what a program did, without its timeline.

@@ -28,6 +28,8 @@ pub use shelf::Recordings;
 const LOOK: Duration = Duration::from_secs(1);
 /// Time until a container's file is looked for again that was not there.
 const AGAIN: Duration = Duration::from_secs(5);
+/// Longest time between two sweeps of what is kept, which is swept too when something was added.
+const SWEEP: Duration = Duration::from_mins(1);
 /// How long a container's files are waited for.
 const FILES: Duration = Duration::from_secs(5);
 /// Most files that are held open.
@@ -122,6 +124,7 @@ pub(crate) async fn run(node: Arc<Node>) {
     }
     let mut held: BTreeMap<String, Arc<File>> = BTreeMap::new();
     let mut absent: BTreeMap<String, Instant> = BTreeMap::new();
+    let mut swept: Option<Instant> = None;
     let mut ticks = interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while node.stop.run_until_cancelled(ticks.tick()).await.is_some() {
@@ -137,14 +140,18 @@ pub(crate) async fn run(node: Arc<Node>) {
                 Step::Keep(ended) => {
                     if let Some(file) = held.remove(&id) {
                         keep(&node, file, ended).await;
+                        swept = None;
                     }
                 }
                 Step::Forget => drop(held.remove(&id)),
             }
         }
-        let recordings = node.recordings.clone();
-        if let Err(error) = tokio::task::spawn_blocking(move || recordings.sweep(utc_ns())).await {
-            warn!(%error, "the sweep of kept recordings ended early");
+        if swept.is_none_or(|then| then.elapsed() >= SWEEP) {
+            swept = Some(Instant::now());
+            let recordings = node.recordings.clone();
+            if let Err(error) = tokio::task::spawn_blocking(move || recordings.sweep(utc_ns())).await {
+                warn!(%error, "the sweep of kept recordings ended early");
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 //! removed, the status says how it ended, and the capture's files on the node are removed. Each step is written to the journal
 //! before it is taken: an agent that comes after this one goes on where this one ended ([`crate::adoption`]).
 
+mod again;
 mod attribute;
 mod collect;
 mod prelude;
@@ -33,7 +34,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-use crate::adoption::{Attached, Ended, Journal, Made, Missed};
+use crate::adoption::{Attached, Ended, Journal, Made};
 use crate::choice::{Candidate, choose};
 use crate::failure::{Failure, chain};
 use crate::node::containers::Probed;
@@ -44,7 +45,6 @@ use crate::node::{Node, journal, pods};
 use crate::plan::Interrupt;
 use crate::profilers::{Profiler, Site};
 use crate::status::Draft;
-use crate::verify::tries_again;
 
 pub(crate) use collect::utc_ns;
 pub use probe::Host;
@@ -294,62 +294,6 @@ impl<'a> Work<'a> {
 
     fn site_of(&self, attached: &Attached) -> Site {
         self.site(&attached.container_id, attached.process)
-    }
-
-    /// Makes, checks and publishes the files, of a second collection where the first missed what it was to record.
-    async fn produce(&mut self, attached: &Attached) -> Result<Published, Failed> {
-        let made = self.make(attached).await;
-        self.or_once_more(attached, made).await
-    }
-
-    /// How a collection ended, or a second one where the first missed what it was to record.
-    async fn or_once_more(
-        &mut self,
-        attached: &Attached,
-        ended: Result<Published, Failed>,
-    ) -> Result<Published, Failed> {
-        let failed = match ended {
-            Ok(published) => return Ok(published),
-            Err(failed) => failed,
-        };
-        let tries = self.journal.missed.as_ref().map_or(0, |missed| missed.tries);
-        let (interrupt, reason) = (*self.interrupts.borrow(), failed.failure.reason);
-        if !tries_again(&self.capture.spec, tries, interrupt, reason) {
-            return Err(self.told_of_both(failed));
-        }
-        warn!(reason = %reason, why = failed.failure.message, "the collection is tried once more");
-        self.journal.missed = Some(Missed {
-            tries: tries.saturating_add(1),
-            reason: reason.as_str().to_owned(),
-        });
-        let attached = self.second_try(attached.clone())?;
-        self.journal.attached = Some(attached.clone());
-        (self.journal.opened_utc_ns, self.journal.signs) = (None, None);
-        self.remember().await?;
-        self.clean_container().await;
-        remove_folder(&self.spool, &self.node.steps).await;
-        self.enter(Stage::Attaching, &format!("recording once more after {reason}"));
-        let collected = self.collect(&attached, None).await;
-        collected.map_err(|failure| self.told_of_both(failure.into()))?;
-        let attached = self.journal.attached.clone().unwrap_or(attached);
-        self.make(&attached).await.map_err(|failed| self.told_of_both(failed))
-    }
-
-    /// Says of a failure of a second collection what became of the first.
-    fn told_of_both(&self, mut failed: Failed) -> Failed {
-        if let Some(missed) = &self.journal.missed {
-            let first = format!(" (a second window was recorded, after {} of the first)", missed.reason);
-            failed.failure.message.push_str(&first);
-        }
-        failed
-    }
-
-    /// What a collection is attached with: its profiler's second way, where the first one missed what it was to record.
-    fn second_try(&self, mut attached: Attached) -> Result<Attached, Failure> {
-        if self.journal.missed.is_some() {
-            attached.profiler = self.profiler(&attached)?.second_try(attached.profiler);
-        }
-        Ok(attached)
     }
 
     /// Makes, checks and publishes the files of one collection.

@@ -9,6 +9,7 @@
 )]
 
 mod gpm;
+mod library;
 mod observer;
 mod rig;
 

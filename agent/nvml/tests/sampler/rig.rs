@@ -2,51 +2,17 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use flopwatch_nvml::{ContainerIdentity, Resolver, Sampler, SamplerOptions, SubscriptionRequest};
 use prometheus::{Registry, TextEncoder};
 use serde_json::{Value, json};
 
-const STATE: &str = "FLOPWATCH_FAKE_NVML";
-const LIBRARY: &str = "FLOPWATCH_FAKE_NVML_LIBRARY";
+use crate::library::{LIBRARY, library};
 
-/// The library: the one that was named, or built once.
-fn library() -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    if let Some(path) = std::env::var_os(LIBRARY) {
-        return path.into();
-    }
-    BUILT
-        .get_or_init(|| {
-            let built = Command::new(env!("CARGO"))
-                .args([
-                    "build",
-                    "--quiet",
-                    "--package",
-                    "flopwatch-fake-nvml",
-                    "--message-format",
-                    "json",
-                ])
-                .current_dir(env!("CARGO_MANIFEST_DIR"))
-                .output()
-                .unwrap();
-            assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-            let messages = String::from_utf8(built.stdout).unwrap();
-            let files = messages
-                .lines()
-                .map(|line| serde_json::from_str::<Value>(line).unwrap());
-            let file = files
-                .filter_map(|message| message["filenames"].as_array().cloned())
-                .flatten()
-                .filter_map(|file| file.as_str().map(PathBuf::from))
-                .find(|file| file.ends_with("libflopwatch_fake_nvml.so"));
-            file.unwrap()
-        })
-        .clone()
-}
+const STATE: &str = "FLOPWATCH_FAKE_NVML";
 
 /// A test's own process: its library and the file that it may write.
 pub(crate) struct Rig {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flopwatch_trace::ReadLimits;
-use flopwatch_trace::recorder::{SnapshotError, snapshot};
+use flopwatch_trace::recorder::{self, snapshot};
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 
@@ -37,7 +37,7 @@ pub(crate) struct Ended {
 pub(crate) enum ShelfError {
     /// The copy cannot be made.
     #[error(transparent)]
-    Snapshot(#[from] SnapshotError),
+    Snapshot(#[from] recorder::Failure),
     /// The copy or its description cannot be written.
     #[error("cannot be written: {0}")]
     Io(#[from] io::Error),

@@ -135,12 +135,12 @@ pub(super) fn without(folder: &Path) -> Option<String> {
 /// Makes the timeline of what was before the window; false where nothing was.
 pub(super) async fn make(work: &Work<'_>, place: &Workplace) -> Result<bool, Failure> {
     let samples = work.spool.join(SAMPLES_BEFORE);
-    let ring = work.spool.join(RING_BEFORE);
     if !samples.is_file() {
         return Ok(false);
     }
+    let ring = Some(work.spool.join(RING_BEFORE)).filter(|ring| ring.is_file());
     let job = Job {
-        exports: Some(ring).filter(|ring| ring.is_file()).into_iter().collect(),
+        exports: ring.clone().into_iter().collect(),
         samples: Some(samples),
         session_id: Some(work.capture.spec.session_ref.id.clone()),
         captured: Vec::new(),
@@ -154,6 +154,10 @@ pub(super) async fn make(work: &Work<'_>, place: &Workplace) -> Result<bool, Fai
     transformed.map_err(|error| failed(&error))?;
     let summary = place.open(SUMMARY).map_err(|error| failed(&error))?;
     let summary = read_summary(summary, &job.summary).map_err(|error| failed(&error))?;
+    // Without a ring there are series, or there would be no samples.
+    if summary.total_events > 0 || ring.is_none() {
+        return Ok(true);
+    }
     let samples = read_samples(&work.spool.join(SAMPLES_BEFORE)).map_err(|error| failed(&error))?;
-    Ok(summary.total_events > 0 || !samples.series.is_empty())
+    Ok(!samples.series.is_empty())
 }

@@ -9,7 +9,7 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::bounded::{Gate, Late};
 use flopwatch_attach::rootfs::{ContainerRoot, RootfsError};
 use flopwatch_trace::ReadLimits;
-use flopwatch_trace::recorder::{SnapshotError, snapshot};
+use flopwatch_trace::recorder::{self, snapshot};
 
 use crate::failure::{Failure, chain};
 use crate::profilers::Site;
@@ -34,7 +34,7 @@ pub(crate) enum RingError {
     Rootfs(RootfsError),
     /// The file is not one, or cannot be copied.
     #[error(transparent)]
-    Snapshot(#[from] SnapshotError),
+    Snapshot(#[from] recorder::Failure),
     /// The copy cannot be made.
     #[error("the copy cannot be made: {0}")]
     Copy(#[from] std::io::Error),
