@@ -18,8 +18,8 @@ mod containers;
 mod devices;
 mod gauges;
 mod rounds;
-mod span;
-mod track;
+pub(crate) mod span;
+pub(crate) mod track;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -6,6 +6,7 @@ pub mod clock;
 pub mod containers;
 pub mod entering;
 pub mod graft;
+pub mod heartbeats;
 mod journal;
 mod leases;
 mod memory;
@@ -185,6 +186,8 @@ pub struct Node {
     pub storage: Storage,
     /// Where artifacts are served: scheme, address and port.
     pub url: String,
+    /// What the flight recorders of its containers count.
+    pub heartbeats: heartbeats::Heartbeats,
     /// What is kept of containers that ended abnormally.
     pub recordings: recordings::Recordings,
     /// Told when a container ended with something of a capture in it, which its next life may still have in a volume.
@@ -236,6 +239,12 @@ pub async fn run(options: Options) -> Result<(), Error> {
     let procfs = Procfs::new(&options.proc);
     let (gpus, metrics_ring) = start_sampling(&options, &procfs, &pods, &registry)?;
 
+    let heartbeats = heartbeats::Heartbeats::new(options.metrics_ring().unwrap_or_default());
+    if options.range_metrics > 0 {
+        let ranges = heartbeats::RangeCollector::new(heartbeats.clone(), options.range_metrics.into())?;
+        registry.register(Box::new(ranges))?;
+    }
+
     let (certifying, certified) = certify(&options, &client, &metrics, &give_up).await?;
     let bucket = open_bucket(&options, &client).await?;
     let forms = open_derived(&options, children, steps.clone()).await?;
@@ -275,6 +284,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
         containers: Arc::new(host),
         storage: Storage::new(bucket, &options),
         url: format!("https://{address}"),
+        heartbeats,
         recordings: options.recordings(),
         left_behind: Notify::new(),
         stop: stop.clone(),

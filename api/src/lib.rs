@@ -1,6 +1,7 @@
 //! Flopwatch's custom resources: what a user asks for, what the operator hands to a node, and what comes back.
 //!
 //! * [`session::ProfilingSession`] is a user's request: a target in the same namespace, a goal, a window.
+//! * [`schedule::ProfilingSchedule`] makes sessions again and again, of a sample of the pods.
 //! * [`capture::Capture`] is one target container's part of it, handed to the agent of one node.
 //! * [`requirement`] says what a capture must hold to succeed, in the categories of the timeline.
 //! * [`reason`] holds every condition type and every reason, as closed sets: the program, the documentation and the
@@ -30,6 +31,7 @@ pub mod preparation;
 pub mod profiler;
 pub mod reason;
 pub mod requirement;
+pub mod schedule;
 mod schema;
 pub mod session;
 

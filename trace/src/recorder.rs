@@ -6,6 +6,7 @@
 
 mod clock;
 mod fill;
+mod heartbeat;
 mod names;
 mod ranges;
 mod segments;
@@ -23,9 +24,8 @@ use crate::limits::{ReadLimits, read_at_most};
 use crate::model::{Capture, count};
 use clock::Anchor;
 use fill::Fill;
-use names::Tables;
 
-pub use names::NamedRanges;
+pub use heartbeat::{Heartbeat, NamedRanges};
 
 /// Why a recorder's file cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -121,11 +121,10 @@ pub fn snapshot(from: &File, to: &mut File, limits: &ReadLimits) -> Result<u64, 
 }
 
 /// Push/pop ranges of each name that have ended since the file was made, whether or not it still holds them: what a program did, without its timeline.
-pub fn counts(path: &Path, limits: &ReadLimits) -> Result<Vec<NamedRanges>, ReadError> {
+pub fn counts(path: &Path) -> Result<Vec<NamedRanges>, ReadError> {
     let counted = || {
-        let ring = Ring::open(path, limits)?;
-        let mut tables = Tables::new(&ring, limits);
-        tables.counts()
+        let file = File::open(path).map_err(Failure::Open)?;
+        Heartbeat::open(&file)?.read(&file)
     };
     counted().map_err(|failure| failure.at(path))
 }
@@ -170,27 +169,11 @@ impl Ring {
     }
 
     fn of(bytes: Vec<u8>) -> Result<Self, Failure> {
-        if !bytes.starts_with(BEGIN) {
-            return Err(Failure::NotARing("it does not begin like one"));
-        }
-        if bytes.len() < HEADER_BYTES {
-            return Err(Failure::NotARing("it ends within its header"));
-        }
-        if half(&bytes, VERSION_AT) != VERSION {
-            return Err(Failure::NotARing("its version is another one"));
-        }
-        let length = usize::try_from(word(&bytes, BYTES_AT)).ok();
-        let layout = length
-            .and_then(Layout::of)
-            .ok_or(Failure::NotARing("it says a length that no file has"))?;
+        let header = header(&bytes)?;
         Ok(Self {
-            layout,
-            ticks_are_tsc: half(&bytes, TICKS_ARE_TSC_AT) == 1,
-            made: Anchor {
-                ticks: word(&bytes, TICKS_AT),
-                monotonic_ns: word(&bytes, MONOTONIC_AT),
-                realtime_ns: word(&bytes, REALTIME_AT),
-            },
+            layout: header.layout,
+            ticks_are_tsc: header.ticks_are_tsc,
+            made: header.made,
             bytes,
             claims: Vec::new(),
         })
@@ -201,6 +184,39 @@ impl Ring {
         let begin = self.layout.segment(at)?;
         self.bytes.get(begin..)?.get(..segment::BYTES)
     }
+}
+
+/// What a file's header says of the rest.
+struct Header {
+    layout: Layout,
+    ticks_are_tsc: bool,
+    made: Anchor,
+}
+
+/// The header of a file that begins with these bytes.
+fn header(bytes: &[u8]) -> Result<Header, Failure> {
+    if !bytes.starts_with(BEGIN) {
+        return Err(Failure::NotARing("it does not begin like one"));
+    }
+    if bytes.len() < HEADER_BYTES {
+        return Err(Failure::NotARing("it ends within its header"));
+    }
+    if half(bytes, VERSION_AT) != VERSION {
+        return Err(Failure::NotARing("its version is another one"));
+    }
+    let length = usize::try_from(word(bytes, BYTES_AT)).ok();
+    let layout = length
+        .and_then(Layout::of)
+        .ok_or(Failure::NotARing("it says a length that no file has"))?;
+    Ok(Header {
+        layout,
+        ticks_are_tsc: half(bytes, TICKS_ARE_TSC_AT) == 1,
+        made: Anchor {
+            ticks: word(bytes, TICKS_AT),
+            monotonic_ns: word(bytes, MONOTONIC_AT),
+            realtime_ns: word(bytes, REALTIME_AT),
+        },
+    })
 }
 
 /// The number of 64 bits at a place; 0 behind the end.

@@ -10,6 +10,7 @@ mod diagnose;
 mod graft;
 mod ingest;
 mod kineto;
+mod metrics_ring;
 mod profiled;
 mod recorder;
 mod transform;
@@ -50,6 +51,8 @@ pub(crate) struct BenchOptions {
 enum Other {
     /// Measure what a prepared container costs: its start, and its pace without and with a capture.
     Graft(graft::GraftOptions),
+    /// Measure what the metrics ring costs with eight GPUs, and its longest gap.
+    MetricsRing(metrics_ring::MetricsRingOptions),
     /// Measure what an empty NVTX range costs with the flight recorder, with Nsight Systems, and with both.
     Recorder(recorder::RecorderOptions),
     /// Measure the viewer in a browser, on a usual capture and on one of ten million events.
@@ -165,6 +168,7 @@ fn names() -> impl Iterator<Item = &'static str> {
 pub(crate) fn run(cache: &Cache, options: &BenchOptions) -> Result<()> {
     match &options.other {
         Some(Other::Graft(options)) => return graft::run(cache, options),
+        Some(Other::MetricsRing(options)) => return metrics_ring::run(cache, options),
         Some(Other::Recorder(options)) => return recorder::run(cache, options),
         Some(Other::Viewer(options)) => return viewer::run(cache, options),
         None => {}

@@ -6,18 +6,18 @@ use crate::transform::{EarlierSamples, SampledSeries};
 
 /// From when to when, in ns since 1970; both ends belong to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
-    pub(super) from: u64,
-    pub(super) until: u64,
+pub(crate) struct Span {
+    pub(crate) from: u64,
+    pub(crate) until: u64,
 }
 
 /// What a series is of.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Name<'a> {
-    pub(super) source: &'a str,
-    pub(super) device: &'a str,
-    pub(super) metric: &'a str,
-    pub(super) unit: &'a str,
+pub(crate) struct Name<'a> {
+    pub(crate) source: &'a str,
+    pub(crate) device: &'a str,
+    pub(crate) metric: &'a str,
+    pub(crate) unit: &'a str,
 }
 
 impl Span {
@@ -26,7 +26,7 @@ impl Span {
     }
 
     /// What both have; none where they share no time.
-    pub(super) fn within(self, other: Self) -> Option<Self> {
+    pub(crate) fn within(self, other: Self) -> Option<Self> {
         let shared = Self {
             from: self.from.max(other.from),
             until: self.until.min(other.until),
@@ -35,7 +35,7 @@ impl Span {
     }
 
     /// Adds the points of one column within the span, if there are any.
-    pub(super) fn add(self, found: &mut EarlierSamples, track: &Track, column: usize, name: Name<'_>) {
+    pub(crate) fn add(self, found: &mut EarlierSamples, track: &Track, column: usize, name: Name<'_>) {
         let points = track.column(column).filter(|(at, _)| self.holds(*at));
         let (t_utc_ns, value): (Vec<u64>, Vec<f64>) = points.unzip();
         if t_utc_ns.is_empty() {
@@ -53,7 +53,7 @@ impl Span {
 
     /// Counts what a track that has a row each round lacks within the span: between its rows, and after the last one up to
     /// `end` where it should have gone on.
-    pub(super) fn count_gaps(self, found: &mut EarlierSamples, track: &Track, end: Option<u64>) {
+    pub(crate) fn count_gaps(self, found: &mut EarlierSamples, track: &Track, end: Option<u64>) {
         let round = u64::try_from(ROUND.as_nanos()).unwrap_or(u64::MAX);
         let end = end.map(|end| end.min(self.until));
         let mut times = track.times().filter(|at| self.holds(*at)).chain(end);

@@ -12,7 +12,7 @@ const FIRST: usize = 64;
 /// Rows of one time and `width` values each. A row takes 4 bytes and 4 for each value; a value has 24 bits of precision, and
 /// none is kept as NaN.
 #[derive(Debug)]
-pub(super) struct Track {
+pub(crate) struct Track {
     width: usize,
     most: usize,
     newest: u64,
@@ -22,7 +22,7 @@ pub(super) struct Track {
 
 impl Track {
     /// One of `width` values per row that keeps at most `most` rows.
-    pub(super) const fn new(width: usize, most: usize) -> Self {
+    pub(crate) const fn new(width: usize, most: usize) -> Self {
         Self {
             width,
             most,
@@ -34,7 +34,7 @@ impl Track {
 
     /// Keeps a row, if it is newer than the newest one; the oldest one goes where there is no room. Where the clock was set back,
     /// nothing older is kept: the times would not be in order.
-    pub(super) fn push(&mut self, utc_ns: u64, row: impl IntoIterator<Item = Option<f64>>) {
+    pub(crate) fn push(&mut self, utc_ns: u64, row: impl IntoIterator<Item = Option<f64>>) {
         let at = utc_ns >> UNIT;
         if !self.times.is_empty() && at <= self.newest && self.newest - at < SET_BACK {
             return;
@@ -69,41 +69,41 @@ impl Track {
     }
 
     /// Drops what is older than that.
-    pub(super) fn expire(&mut self, oldest_utc_ns: u64) {
+    pub(crate) fn expire(&mut self, oldest_utc_ns: u64) {
         while self.first().is_some_and(|first| first < oldest_utc_ns) {
             self.drop_oldest();
         }
     }
 
     /// Whether nothing is kept.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.times.is_empty()
     }
 
     /// Time of the oldest row in ns since 1970.
-    pub(super) fn first(&self) -> Option<u64> {
+    pub(crate) fn first(&self) -> Option<u64> {
         self.times.front().map(|low| self.whole(*low))
     }
 
     /// Time of the newest row in ns since 1970.
-    pub(super) fn last(&self) -> Option<u64> {
+    pub(crate) fn last(&self) -> Option<u64> {
         (!self.is_empty()).then_some(self.newest << UNIT)
     }
 
     /// Times of all rows in ns since 1970, from the oldest on.
-    pub(super) fn times(&self) -> impl Iterator<Item = u64> {
+    pub(crate) fn times(&self) -> impl Iterator<Item = u64> {
         self.times.iter().map(|low| self.whole(*low))
     }
 
     /// The values of one column, with their times; rows without one are left out.
-    pub(super) fn column(&self, column: usize) -> impl Iterator<Item = (u64, f64)> {
+    pub(crate) fn column(&self, column: usize) -> impl Iterator<Item = (u64, f64)> {
         let values = self.values.iter().skip(column).step_by(self.width.max(1));
         let known = self.times().zip(values).filter(|(_, value)| !value.is_nan());
         known.map(|(at, value)| (at, f64::from(*value)))
     }
 
     /// Bytes of memory that it has taken.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let (time, value) = (size_of::<u32>(), size_of::<f32>());
         size_of::<Self>() + self.times.capacity() * time + self.values.capacity() * value
     }

@@ -102,6 +102,9 @@ pub struct Options {
     /// How long samples of GPUs and containers are kept in memory, for what lies before a capture; 0: they are not.
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u16).range(..=3600))]
     pub metrics_ring_seconds: u16,
+    /// Names of NVTX ranges that have Prometheus series, of each container with a flight recorder: those that took the longest; 0: none.
+    #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=64))]
+    pub range_metrics: u16,
     /// Captures at once on this node.
     #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
     pub max_captures: u16,

@@ -1,5 +1,5 @@
-//! What is kept of containers that ended abnormally: the flight recorder's file goes with its pod, so it is held open while the container
-//! runs, and copied when the container has ended.
+//! The flight recorders' files of the node's containers: each goes with its pod, so it is held open while the container runs. Its heartbeat is read
+//! meanwhile, and it is copied when the container ended abnormally.
 
 mod shelf;
 
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use flopwatch_api::pod;
 use flopwatch_api::preparation::{PreparationWord, RECORDER_BYTES, RECORDER_DIR, RECORDER_FILE};
 use flopwatch_attach::rootfs::ContainerRoot;
+use flopwatch_nvml::ContainerIdentity;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
 use kube::ResourceExt as _;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
@@ -43,7 +44,7 @@ const KEPT: &str = "RecordingKept";
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
     /// It runs, and its file is not held.
-    Open,
+    Open(ContainerIdentity),
     /// It ended abnormally.
     Keep(Ended),
     /// It ended as it should, or its pod is gone.
@@ -69,7 +70,12 @@ fn steps(pods: &[Arc<Pod>], held: &BTreeSet<String>) -> Vec<(String, Step)> {
             {
                 known.insert(id.to_owned());
                 if !held.contains(id) {
-                    steps.push((id.to_owned(), Step::Open));
+                    let whose = ContainerIdentity {
+                        namespace: pod.namespace().unwrap_or_default(),
+                        pod: pod.name_any(),
+                        container: status.name.clone(),
+                    };
+                    steps.push((id.to_owned(), Step::Open(whose)));
                 }
             }
             let states = [state, status.last_state.as_ref()];
@@ -117,11 +123,8 @@ fn ended(pod: &Pod, container: &str, id: &str, terminated: &ContainerStateTermin
     })
 }
 
-/// Keeps recordings until the node is told to stop.
+/// Holds files until the node is told to stop.
 pub(crate) async fn run(node: Arc<Node>) {
-    if !node.recordings.is_on() {
-        return;
-    }
     let mut held: BTreeMap<String, Arc<File>> = BTreeMap::new();
     let mut absent: BTreeMap<String, Instant> = BTreeMap::new();
     let mut swept: Option<Instant> = None;
@@ -132,26 +135,41 @@ pub(crate) async fn run(node: Arc<Node>) {
         let ids = held.keys().cloned().collect();
         for (id, step) in steps(&node.pods.state(), &ids) {
             match step {
-                Step::Open if absent.contains_key(&id) || held.len() >= MOST => {}
-                Step::Open => match open(&node, id.clone()).await {
-                    Some(file) => drop(held.insert(id, Arc::new(file))),
+                Step::Open(_) if absent.contains_key(&id) || held.len() >= MOST => {}
+                Step::Open(whose) => match open(&node, id.clone()).await {
+                    Some(file) => {
+                        let file = Arc::new(file);
+                        node.heartbeats.begin(&id, whose, Arc::clone(&file));
+                        held.insert(id, file);
+                    }
                     None => drop(absent.insert(id, Instant::now())),
                 },
                 Step::Keep(ended) => {
-                    if let Some(file) = held.remove(&id) {
+                    node.heartbeats.end(&id);
+                    if let Some(file) = held.remove(&id).filter(|_| node.recordings.is_on()) {
                         keep(&node, file, ended).await;
                         swept = None;
                     }
                 }
-                Step::Forget => drop(held.remove(&id)),
+                Step::Forget => {
+                    node.heartbeats.end(&id);
+                    held.remove(&id);
+                }
             }
         }
-        if swept.is_none_or(|then| then.elapsed() >= SWEEP) {
+        let sweep = swept.is_none_or(|then| then.elapsed() >= SWEEP);
+        if sweep {
             swept = Some(Instant::now());
-            let recordings = node.recordings.clone();
-            if let Err(error) = tokio::task::spawn_blocking(move || recordings.sweep(utc_ns())).await {
-                warn!(%error, "the sweep of kept recordings ended early");
+        }
+        let of = Arc::clone(&node);
+        let looked = tokio::task::spawn_blocking(move || {
+            of.heartbeats.read();
+            if sweep {
+                of.recordings.sweep(utc_ns());
             }
+        });
+        if let Err(error) = looked.await {
+            warn!(%error, "a look at the flight recorders' files ended early");
         }
     }
 }
@@ -265,7 +283,12 @@ mod tests {
     fn a_container_that_runs_is_held_if_its_pod_has_a_recorder() {
         let running = json!({"running": {}});
         let of = |words: &str, ids: &[&str]| steps(&[pod(words, &running, &json!({}))], &held(ids));
-        assert_eq!(of("nsys.recorder", &[]), [("new".to_owned(), Step::Open)]);
+        let whose = ContainerIdentity {
+            namespace: "team".to_owned(),
+            pod: "p".to_owned(),
+            container: "main".to_owned(),
+        };
+        assert_eq!(of("nsys.recorder", &[]), [("new".to_owned(), Step::Open(whose))]);
         assert_eq!(of("nsys", &[]), []);
         assert_eq!(of("recorder", &["new"]), []);
     }

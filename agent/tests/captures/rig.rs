@@ -11,6 +11,7 @@ use flopwatch_agent::metrics::Metrics;
 use flopwatch_agent::node::captures::Captures;
 use flopwatch_agent::node::clock::ServerClock;
 use flopwatch_agent::node::entering::Entering;
+use flopwatch_agent::node::heartbeats::Heartbeats;
 use flopwatch_agent::node::starts::Starts;
 use flopwatch_agent::node::storage::Storage;
 use flopwatch_agent::node::{Limits, Node, pods};
@@ -239,6 +240,7 @@ impl Rig {
             containers: Arc::new(self.containers.clone()),
             storage: Storage::new(None, &options),
             url: "https://127.0.0.1:8443".to_owned(),
+            heartbeats: Heartbeats::new(Duration::ZERO),
             recordings: options.recordings(),
             left_behind: Notify::new(),
             stop: stop.clone(),

@@ -5,25 +5,12 @@ use std::collections::BTreeMap;
 
 use flopwatch_ring::header::{DOMAINS, DOMAINS_AT};
 use flopwatch_ring::label::{self, OF_CATEGORY, OF_THREAD, of_key};
-use flopwatch_ring::name::{CALLS_AT, CUT, HASH_AT, LENGTH_AT, TEXT_AT, TEXT_BYTES, TICKS_AT};
-use flopwatch_ring::segment::{COUNTER_BYTES, COUNTERS, COUNTERS_AT};
+use flopwatch_ring::name::{CUT, LENGTH_AT, TEXT_AT, TEXT_BYTES};
 
-use super::clock::Clock;
-use super::segments::{Found, Name};
+use super::segments::Name;
 use super::{Failure, Ring, half, word};
 use crate::limits::ReadLimits;
 use crate::redact;
-
-/// Push/pop ranges of one name that have ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamedRanges {
-    /// The name, without its domain.
-    pub name: String,
-    /// How many.
-    pub calls: u64,
-    /// How long they took together in ns.
-    pub total_ns: u64,
-}
 
 /// The tables of a file.
 pub(super) struct Tables<'a> {
@@ -54,11 +41,7 @@ impl<'a> Tables<'a> {
             Name::Number(number) => self.entry(*number),
         };
         self.cut += u64::from(cut);
-        let whole = match std::str::from_utf8(raw) {
-            // The last character of a text that was cut is not all there.
-            Err(error) if error.error_len().is_none() => raw.get(..error.valid_up_to()).unwrap_or_default(),
-            _ => raw,
-        };
+        let whole = whole(raw);
         let length = u64::try_from(whole.len()).unwrap_or(u64::MAX);
         self.string_bytes = self.string_bytes.saturating_add(length);
         let limit = self.limits.max_string_bytes;
@@ -122,47 +105,6 @@ impl<'a> Tables<'a> {
         }
         Ok(labels)
     }
-
-    /// What was counted, by name.
-    pub(super) fn counts(&mut self) -> Result<Vec<NamedRanges>, Failure> {
-        let mut sums: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
-        let mut add = |number: u16, calls: u64, ticks: u64| {
-            let sum = sums.entry(number).or_default();
-            *sum = (sum.0.saturating_add(calls), sum.1.saturating_add(ticks));
-        };
-        for number in 1..=u16::try_from(self.ring.layout.names).unwrap_or(u16::MAX) {
-            let at = self.ring.layout.name(usize::from(number) - 1).unwrap_or(usize::MAX);
-            let entry = self.ring.bytes.get(at..).unwrap_or_default();
-            if word(entry, HASH_AT) != 0 {
-                add(number, word(entry, CALLS_AT), word(entry, TICKS_AT));
-            }
-        }
-        let mut anchors = Vec::new();
-        for at in 0..self.ring.layout.segments {
-            if let Found::Whole(segment) = Found::of(self.ring, at) {
-                anchors.extend(segment.anchors.into_iter().flatten());
-            }
-            // Segments that are full have added theirs already, and hold zeros.
-            let counters = self.ring.segment(at).and_then(|segment| segment.get(COUNTERS_AT..));
-            let counters = counters.unwrap_or_default().chunks_exact(COUNTER_BYTES);
-            for counter in counters.take(COUNTERS) {
-                let number = u16::try_from(half(counter, 0)).unwrap_or(0);
-                if number != 0 {
-                    add(number, u64::from(half(counter, 4)), word(counter, 8));
-                }
-            }
-        }
-        let clock = Clock::new(self.ring.ticks_are_tsc, self.ring.made, &anchors);
-        let mut counts = Vec::new();
-        for (number, (calls, ticks)) in sums {
-            let name = self.text(&Name::Number(number))?;
-            if calls > 0 && !name.is_empty() {
-                let total_ns = clock.length_ns(ticks);
-                counts.push(NamedRanges { name, calls, total_ns });
-            }
-        }
-        Ok(counts)
-    }
 }
 
 /// What threads and categories are called.
@@ -170,4 +112,12 @@ impl<'a> Tables<'a> {
 pub(super) struct Labels {
     pub(super) threads: BTreeMap<u32, String>,
     pub(super) categories: BTreeMap<(u8, u32), String>,
+}
+
+/// A text less its last character, where that is not all there since the text was cut.
+pub(super) fn whole(raw: &[u8]) -> &[u8] {
+    match std::str::from_utf8(raw) {
+        Err(error) if error.error_len().is_none() => raw.get(..error.valid_up_to()).unwrap_or_default(),
+        _ => raw,
+    }
 }

@@ -114,6 +114,16 @@ pub fn build_binaries(packages: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
     ))
 }
 
+/// Builds the shared library of a package in the `rig` profile.
+pub fn build_library(package: &str, name: &str) -> Result<PathBuf> {
+    let run = cargo()?.args(["build", "--profile", "rig", "--lib", "-p", package]);
+    let mut built = compile(run, |_| ())?;
+    built
+        .libraries
+        .remove(name)
+        .with_context(|| format!("cargo built no {name}"))
+}
+
 /// Builds the binaries of some packages as quickly as that goes: in the profile that this recipe was compiled in.
 pub fn build_quickly(packages: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
     build(of_packages(cargo()?.args(["build", "--bins"]), packages))

@@ -1,10 +1,13 @@
 //! Every function of NVTX, as every set of headers calls it.
 
 use std::collections::BTreeMap;
-use std::process::Command;
+use std::fs::File;
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use flopwatch_trace::model::{Capture, ColumnId, NameDetail};
-use flopwatch_trace::{ReadLimits, recorder};
+use flopwatch_trace::recorder::{self, Heartbeat, NamedRanges};
 
 use super::rig::{Rig, headers, lost, ranges};
 
@@ -120,7 +123,7 @@ fn a_name_is_not_read_beyond_the_page_that_it_ends_with() {
 fn ranges_are_counted_by_name_beyond_what_the_ring_holds() {
     let Some(rig) = Rig::any() else { return };
     let ranges_said = rig.run(&["threads", "4", "200000"]);
-    let mut counts = recorder::counts(&rig.ring(), &ReadLimits::default()).unwrap();
+    let mut counts = recorder::counts(&rig.ring()).unwrap();
     counts.sort_by(|one, other| one.name.cmp(&other.name));
     let calls: Vec<(&str, u64)> = counts.iter().map(|count| (count.name.as_str(), count.calls)).collect();
     assert_eq!(calls, [("inner", ranges_said / 2), ("outer", ranges_said / 2)]);
@@ -131,6 +134,41 @@ fn ranges_are_counted_by_name_beyond_what_the_ring_holds() {
     let capture = rig.capture();
     assert!(ranges(&capture).count() < ranges_said);
     assert!(lost(&capture, "NVTX events that the ring no longer holds") > 0);
+}
+
+#[test]
+fn counts_that_are_read_while_threads_record_never_go_back_and_are_exact_at_the_end() {
+    let Some(rig) = Rig::any() else { return };
+    let mut program = rig.command(&["threads", "4", "400000"]);
+    let mut running = program.stdout(Stdio::piped()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let (file, mut heartbeat) = loop {
+        // The program makes it once it has ranges, and fills its header last.
+        if let Ok(file) = File::open(rig.ring())
+            && let Ok(heartbeat) = Heartbeat::open(&file)
+        {
+            break (file, heartbeat);
+        }
+        assert!(Instant::now() < deadline, "no file after a minute");
+        std::thread::yield_now();
+    };
+    let mut before: BTreeMap<String, u64> = BTreeMap::new();
+    let mut readings = 0;
+    while running.try_wait().unwrap().is_none() {
+        for NamedRanges { name, calls, .. } in heartbeat.read(&file).unwrap() {
+            let known = before.insert(name, calls).unwrap_or(0);
+            assert!(calls >= known, "{calls} after {known}");
+        }
+        readings += 1;
+    }
+    assert!(readings > 5, "{readings} readings beside the program");
+    let mut said = String::new();
+    running.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    let ranges_said: u64 = said.trim().parse().unwrap();
+    let all = heartbeat.read(&file).unwrap();
+    let calls: Vec<u64> = all.iter().map(|named| named.calls).collect();
+    assert_eq!(calls, [ranges_said / 2, ranges_said / 2]);
+    assert_eq!(all, recorder::counts(&rig.ring()).unwrap(), "as somebody who begins now reads them");
 }
 
 #[test]

@@ -49,12 +49,14 @@ impl Work<'_> {
     pub(super) async fn close(&mut self, attached: &Attached, left: Duration) -> Result<(), Failure> {
         let profiler = self.profiler(attached)?;
         let begin = self.processor_time(attached).await;
-        let samples = self.open_window(attached, left).await?;
+        let mut samples = self.open_window(attached, left).await?;
         let uses_cuda = attached.uses_cuda || self.node.containers.uses_cuda(&attached.container_id).await;
         let processor = (begin, self.processor_time(attached).await);
         self.journal.signs = Some(Signs::of(&samples, uses_cuda, processor));
         self.remember().await?;
         profiler.accept(&samples)?;
+        let heartbeat = self.node.heartbeats.within(&attached.container_id, samples.window());
+        samples.series.extend(heartbeat);
         self.keep_samples(&samples)?;
         self.fetch(attached).await
     }

@@ -96,9 +96,12 @@ impl Work<'_> {
         let (node, id) = (Arc::clone(self.node), attached.container_id.clone());
         let found = tokio::task::spawn_blocking(move || {
             let ring = node.metrics_ring.as_ref();
-            ring.map(|ring| ring.before(&id, end_utc_ns, length))
+            let mut found = ring.map(|ring| ring.before(&id, end_utc_ns, length)).unwrap_or_default();
+            let from = end_utc_ns.saturating_sub(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+            found.series.extend(node.heartbeats.within(&id, from..end_utc_ns));
+            found
         });
-        let found = found.await.ok().flatten().unwrap_or_default();
+        let found = found.await.unwrap_or_default();
         let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
         Samples {
             window_start_utc_ns: end_utc_ns.saturating_sub(length),

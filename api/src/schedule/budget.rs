@@ -1,0 +1,148 @@
+//! How much the pods of a schedule may lose, and how long those that lost too much are left alone.
+
+use std::collections::BTreeMap;
+
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How much the pods may lose. A basis point is a hundredth of a percent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetSpec {
+    /// What pods may lose over all of their time, in basis points of their speed. Where a measurement cannot tell yet, windows are made half
+    /// as often.
+    #[serde(default = "default_amortized_basis_points")]
+    #[schemars(range(min = 1, max = 10_000))]
+    pub amortized_basis_points: i32,
+    /// What a pod may lose while a window is open, in basis points of its speed. A window that exceeds it is ended within seconds.
+    #[serde(default = "default_during_basis_points")]
+    #[schemars(range(min = 1, max = 10_000))]
+    pub during_basis_points: i32,
+    /// What tells how fast a pod is. Default: what can be seen from outside of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<SignalSpec>,
+    /// What to do where nothing tells how fast a pod is.
+    #[serde(default)]
+    pub unknown: UnknownOverhead,
+    /// Longest time in windows of one pod in any 24 hours, in seconds. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 86_400))]
+    pub capture_seconds_per_pod_per_day: Option<i32>,
+}
+
+const fn default_amortized_basis_points() -> i32 {
+    100
+}
+
+const fn default_during_basis_points() -> i32 {
+    1_000
+}
+
+impl Default for BudgetSpec {
+    fn default() -> Self {
+        Self {
+            amortized_basis_points: default_amortized_basis_points(),
+            during_basis_points: default_during_basis_points(),
+            signal: None,
+            unknown: UnknownOverhead::default(),
+            capture_seconds_per_pod_per_day: None,
+        }
+    }
+}
+
+/// What tells how fast a pod is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SignalSpec {
+    /// A counter that the program itself publishes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prometheus: Option<PrometheusSignal>,
+}
+
+/// A counter that the program publishes for Prometheus, such as tokens or training steps. It is read from the pod once a second around a window.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PrometheusSignal {
+    /// Port of the pod.
+    #[schemars(range(min = 1, max = 65_535))]
+    pub port: i32,
+    /// Path of the metrics.
+    #[serde(default = "default_path")]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^/[!-~]*$"))]
+    pub path: String,
+    /// Name of the counter.
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-zA-Z_:][a-zA-Z0-9_:]*$"))]
+    pub counter: String,
+    /// Labels that a series must have to count. Those that have are added up.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "labels")]
+    pub labels: BTreeMap<String, String>,
+}
+
+fn default_path() -> String {
+    "/metrics".to_owned()
+}
+
+fn labels(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "object",
+        "maxProperties": 16,
+        "additionalProperties": { "type": "string", "maxLength": 253 },
+        "description": "Labels that a series must have to count. Those that have are added up."
+    })
+}
+
+/// What to do where nothing tells how fast a pod is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum UnknownOverhead {
+    /// Go by what is seen from outside, such as processor time, and say what that cannot see.
+    #[default]
+    Proxy,
+    /// Leave pods of such an image alone once a window has shown it.
+    Refuse,
+}
+
+impl UnknownOverhead {
+    /// The name as it stands in manifests.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Proxy => "Proxy",
+            Self::Refuse => "Refuse",
+        }
+    }
+}
+
+/// How long pods of an image are left alone after a window on one of them failed or exceeded the budget: twice as long after each further
+/// one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("self.initialSeconds <= self.maximumSeconds")
+    .message("spec.backoff.initialSeconds must not be above maximumSeconds"))]
+pub struct BackoffSpec {
+    /// After the first one, in seconds.
+    #[serde(default = "default_initial_seconds")]
+    #[schemars(range(min = 1, max = 2_678_400))]
+    pub initial_seconds: i32,
+    /// At most, in seconds.
+    #[serde(default = "default_maximum_seconds")]
+    #[schemars(range(min = 1, max = 2_678_400))]
+    pub maximum_seconds: i32,
+}
+
+const fn default_initial_seconds() -> i32 {
+    3_600
+}
+
+const fn default_maximum_seconds() -> i32 {
+    86_400
+}
+
+impl Default for BackoffSpec {
+    fn default() -> Self {
+        Self {
+            initial_seconds: default_initial_seconds(),
+            maximum_seconds: default_maximum_seconds(),
+        }
+    }
+}
