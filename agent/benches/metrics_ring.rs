@@ -82,14 +82,22 @@ fn main() {
     wait(Duration::from_secs(2));
     let time = Duration::from_secs(seconds.into());
     let without = shares(time / 3);
-    let (ring, registry) = ring(&gpus, &machine.procfs(), Path::new("/sys/fs/cgroup"), ids(0..containers));
+    let (ring, registry) = ring(
+        &gpus,
+        &machine.procfs(),
+        Path::new("/sys/fs/cgroup"),
+        ids(0..containers),
+    );
     wait(Duration::from_secs(2));
     let begin = Instant::now();
     let with = shares(time);
     let (mut longest, mut missed, mut over) = (0, 0, 0);
     for container in 0..containers {
         let found = before_now(&ring, container, begin.elapsed());
-        assert_eq!(found.series.iter().any(|series| series.source == "nvml"), container < GPUS);
+        assert_eq!(
+            found.series.iter().any(|series| series.source == "nvml"),
+            container < GPUS
+        );
         longest = longest.max(found.longest_gap_ns);
         missed += found.missed;
         over += u32::from(found.longest_gap_ns > 200_000_000);

@@ -67,6 +67,7 @@ use crate::toolbox::Toolbox;
 use captures::Captures;
 use containers::Containers;
 use entering::Entering;
+use heartbeats::{Heartbeats, RangeCollector};
 pub use options::Options;
 use pods::Pods;
 use storage::Storage;
@@ -187,7 +188,7 @@ pub struct Node {
     /// Where artifacts are served: scheme, address and port.
     pub url: String,
     /// What the flight recorders of its containers count.
-    pub heartbeats: heartbeats::Heartbeats,
+    pub heartbeats: Heartbeats,
     /// What is kept of containers that ended abnormally.
     pub recordings: recordings::Recordings,
     /// Told when a container ended with something of a capture in it, which its next life may still have in a volume.
@@ -239,12 +240,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
     let procfs = Procfs::new(&options.proc);
     let (gpus, metrics_ring) = start_sampling(&options, &procfs, &pods, &registry)?;
 
-    let heartbeats = heartbeats::Heartbeats::new(options.metrics_ring().unwrap_or_default());
-    if options.range_metrics > 0 {
-        let ranges = heartbeats::RangeCollector::new(heartbeats.clone(), options.range_metrics.into())?;
-        registry.register(Box::new(ranges))?;
-    }
-
+    let heartbeats = open_heartbeats(&options, &registry)?;
     let (certifying, certified) = certify(&options, &client, &metrics, &give_up).await?;
     let bucket = open_bucket(&options, &client).await?;
     let forms = open_derived(&options, children, steps.clone()).await?;
@@ -531,6 +527,16 @@ fn start_sampling(
     };
     let ring = MetricsRing::start(sources, registry)?;
     Ok((gpus, Some(ring)))
+}
+
+/// Reads no heartbeat yet; publishes series of ranges where they are asked for.
+fn open_heartbeats(options: &Options, registry: &Registry) -> Result<Heartbeats, Error> {
+    let heartbeats = Heartbeats::new(options.metrics_ring().unwrap_or_default());
+    if options.range_metrics > 0 {
+        let ranges = RangeCollector::new(heartbeats.clone(), options.range_metrics.into())?;
+        registry.register(Box::new(ranges))?;
+    }
+    Ok(heartbeats)
 }
 
 /// Says that the node is ready once its pods are known and its captures can be listed; then sweeps from time to time.

@@ -16,7 +16,8 @@ pub use budget::{BackoffSpec, BudgetSpec, PrometheusSignal, SignalSpec, UnknownO
 pub use select::{PerRun, SelectSpec, Stratum};
 pub use session::ScheduledSession;
 pub use status::{
-    BudgetState, BudgetStatus, MOST_ACTIVE, MOST_STRATA, ProfilingScheduleStatus, SkipReason, SkippedCount, StratumStatus,
+    BudgetState, BudgetStatus, MOST_ACTIVE, MOST_STRATA, ProfilingScheduleStatus, SkipReason, SkippedCount,
+    StratumStatus,
 };
 pub use trigger::{AlertMatch, Trigger, TriggerTarget};
 pub use when::{Blackout, Cron, Interval, When};
@@ -172,6 +173,3 @@ impl Default for HistorySpec {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,6 +4,8 @@ use crate::number::count;
 
 /// Bins that correlate by less are taken as independent.
 const INDEPENDENT: f64 = 0.2;
+/// Variance of log-rates that is rounding alone.
+const ROUNDING: f64 = 1e-18;
 /// Bounds the estimate for series that are a trend rather than noise.
 const LARGEST: f64 = 0.9;
 
@@ -32,10 +34,10 @@ impl Dependence {
             return Self { lag: 1, inflation: 1.0 };
         }
         // Taking means out lowers each autocorrelation by about one over the bins of an arm.
-        let bias = count(arms.len()) / count(bins);
+        let lowered = count(arms.len()) / count(bins);
         let longest = arms.iter().map(Vec::len).max().unwrap_or(0) / 3;
         let first = correlation(&arms, 1);
-        let of_first_order = (first + bias).clamp(0.0, LARGEST);
+        let of_first_order = (first + lowered).clamp(0.0, LARGEST);
         let mut lag = 1_usize;
         let mut sum = 1.0;
         let mut at_lag = first;
@@ -76,7 +78,7 @@ fn correlation(arms: &[Series], lag: usize) -> f64 {
     }
     let squares: f64 = arms.iter().flatten().map(|(_, value)| value * value).sum();
     let bins: usize = arms.iter().map(Vec::len).sum();
-    if pairs == 0 || squares <= 0.0 {
+    if pairs == 0 || squares <= ROUNDING * count(bins) {
         return 0.0;
     }
     (products / count(pairs)) / (squares / count(bins))
@@ -125,7 +127,9 @@ mod tests {
     #[test]
     fn the_effect_itself_is_no_dependence() {
         let mut moved = series(0.0, 300);
-        moved.iter_mut().for_each(|(_, value)| *value += 50.0);
+        for (_, value) in &mut moved {
+            *value += 50.0;
+        }
         assert!(Dependence::within(&[series(0.0, 300), moved]).inflation < 1.2);
         assert_eq!(Dependence::within(&[]).lag, 1);
         assert_eq!(Dependence::within(&[vec![(0, 1.0), (1, 1.0)]]).lag, 1);

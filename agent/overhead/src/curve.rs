@@ -7,6 +7,9 @@
 use crate::number::float;
 use crate::sample::Sample;
 
+/// A counter of which more than one in so many samples shows no move is slower than its samples.
+const STEPWISE: usize = 20;
+
 /// A point of the course; counts and busy time are from the course's first sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Knot {
@@ -32,22 +35,35 @@ impl Curve {
             busy_ns: float(sample.busy_ns.unwrap_or(0).saturating_sub(first.busy_ns.unwrap_or(0))),
         };
         let moves = || samples.iter().zip(samples.iter().skip(1));
-        // The least move is taken for one step: before a larger one the counter really stood, before this one it was under way.
+        if last.at_ns <= first.at_ns {
+            return None;
+        }
+        // The least move is taken for one step. Before a larger one the counter really stood, before this one it was under way.
         let step = moves()
             .filter_map(|(before, after)| after.count.checked_sub(before.count))
-            .filter(|moved| *moved > 0)
+            .filter(|by| *by > 0)
             .min();
         let Some(step) = step else {
             return Self::from_knots(vec![knot(&first), knot(&last)]);
         };
+        let last_move = samples
+            .get(samples.partition_point(|sample| sample.count < last.count))
+            .map_or(last.at_ns, |sample| sample.at_ns);
+        // A counter that moves at nearly every sample is faster than the samples, and stands where it does not move.
+        let still = moves()
+            .filter(|(before, after)| after.at_ns <= last_move && before.count == after.count)
+            .count();
+        let stepwise = still.saturating_mul(STEPWISE) > samples.len();
         let mut knots: Vec<Knot> = Vec::with_capacity(samples.len());
-        let mut last_move = first.at_ns;
+        if !stepwise {
+            knots.push(knot(&first));
+        }
         for (before, after) in moves() {
-            let moved = after.count.saturating_sub(before.count);
-            if moved == 0 {
+            let by = after.count.saturating_sub(before.count);
+            if by == 0 {
                 continue;
             }
-            if moved > step {
+            if by > step || !stepwise {
                 if knots.is_empty() && before.at_ns > first.at_ns {
                     knots.push(knot(&first));
                 }
@@ -56,10 +72,10 @@ impl Curve {
                 }
             }
             knots.push(knot(after));
-            last_move = after.at_ns;
         }
         if last.at_ns > last_move {
-            Self::extend(&mut knots, last.at_ns, float(step));
+            let under_way = if stepwise { float(step) } else { 0.0 };
+            Self::extend(&mut knots, last.at_ns, under_way);
         }
         Self::from_knots(knots)
     }

@@ -73,8 +73,8 @@ pub fn decide(arms: &Arms, measure: Measure, budget: &Budget) -> Decision {
     let found = estimate(arms, measure);
     let (verdict, reason) = match &found {
         Err(EstimateError::Blind { .. }) => (Verdict::Blind, Reason::NoSignal),
+        _ if drift.exceeds_half_of(budget.during_basis_points) => (Verdict::Inconclusive, Reason::LoadChanged),
         Err(EstimateError::TooFewBins { .. }) => (Verdict::Inconclusive, Reason::TooFewBins),
-        Ok(_) if drift.exceeds_half_of(budget.during_basis_points) => (Verdict::Inconclusive, Reason::LoadChanged),
         Ok(known) => compare(
             known.low_basis_points,
             known.high_basis_points,

@@ -61,8 +61,8 @@ pub fn estimate(arms: &Arms, measure: Measure) -> Result<Estimate, EstimateError
     if during < MINIMUM_BINS || dependence.effective(logs.before.len()) < MINIMUM_BINS {
         return Err(too_few);
     }
-    let baseline: Vec<f64> = logs.values([&logs.before, &logs.after]);
-    let found = shift(&logs.values([&logs.during]), &baseline, dependence.inflation).ok_or(too_few)?;
+    let baseline: Vec<f64> = Logs::values([&logs.before, &logs.after]);
+    let found = shift(&Logs::values([&logs.during]), &baseline, dependence.inflation).ok_or(too_few)?;
     Ok(Estimate {
         slowdown_basis_points: whole(slowdown(found.median).round()),
         low_basis_points: whole(slowdown(found.high).floor()),
@@ -106,7 +106,7 @@ impl Logs {
         Dependence::within(&[self.before.clone(), self.during.clone(), self.after.clone()])
     }
 
-    pub(crate) fn values<const N: usize>(&self, arms: [&Series; N]) -> Vec<f64> {
+    pub(crate) fn values<const N: usize>(arms: [&Series; N]) -> Vec<f64> {
         arms.into_iter().flatten().map(|(_, value)| *value).collect()
     }
 }

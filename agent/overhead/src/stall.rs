@@ -44,7 +44,7 @@ pub fn stall_milliseconds(samples: &[Sample], times: &Times) -> u64 {
                 .ramps()
                 .map(|(from, until)| pause.until.min(until).saturating_sub(pause.from.max(from)))
                 .sum();
-            in_ramps.saturating_sub(usual)
+            in_ramps.min(pause.length().saturating_sub(usual))
         })
         .sum();
     stalled.checked_div(MILLISECOND).unwrap_or(0)

@@ -148,7 +148,12 @@ impl Beat {
             none => none.insert(Heartbeat::open(&self.file)?),
         };
         self.counted = reader.read(&self.file)?;
-        self.counted.sort_by(|one, other| other.total_ns.cmp(&one.total_ns).then_with(|| one.name.cmp(&other.name)));
+        self.counted.sort_by(|one, other| {
+            other
+                .total_ns
+                .cmp(&one.total_ns)
+                .then_with(|| one.name.cmp(&other.name))
+        });
         let (now, at) = (Instant::now(), utc_ns());
         let passed = self.at.replace(now).map(|then| now.duration_since(then).as_secs_f64());
         if !length.is_zero() {
@@ -160,7 +165,9 @@ impl Beat {
     /// Adds a row to each series.
     fn add(&mut self, passed: Option<f64>, at: u64, length: Duration) {
         let oldest = at.saturating_sub(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
-        let rows = usize::try_from(length.as_secs()).unwrap_or(usize::MAX).saturating_add(1);
+        let rows = usize::try_from(length.as_secs())
+            .unwrap_or(usize::MAX)
+            .saturating_add(1);
         // Names that differ in letters no series may have are one series.
         let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
         for named in &self.counted {
@@ -170,7 +177,10 @@ impl Beat {
         for (name, total_ns) in entering(&self.rates, &sums) {
             if self.rates.len() >= NAMES {
                 let least = self.rates.iter().min_by_key(|(_, rate)| rate.total_ns);
-                let Some(least) = least.filter(|(_, rate)| total_ns / 2 > rate.total_ns).map(|(name, _)| name.clone()) else {
+                let Some(least) = least
+                    .filter(|(_, rate)| total_ns / 2 > rate.total_ns)
+                    .map(|(name, _)| name.clone())
+                else {
                     break;
                 };
                 self.rates.remove(&least);
@@ -260,7 +270,10 @@ mod tests {
         heartbeats.held().beats.insert("a".to_owned(), beat);
         let found = heartbeats.within("a", NOW..NOW + 10 * SECOND);
         let [series] = &found[..] else { panic!("{found:?}") };
-        assert_eq!((series.source.as_str(), series.metric.as_str()), ("recorder", "forward_pass"));
+        assert_eq!(
+            (series.source.as_str(), series.metric.as_str()),
+            ("recorder", "forward_pass")
+        );
         assert_eq!(series.value, [20.0, 20.0]);
         assert_eq!(heartbeats.within("a", NOW..NOW + SECOND / 2), []);
         assert_eq!(heartbeats.within("another", 0..u64::MAX), []);
@@ -270,11 +283,15 @@ mod tests {
     fn names_are_bounded_and_one_that_took_twice_as_long_takes_a_place() {
         let mut beat = beat();
         let many: Vec<(String, u64)> = (0..40).map(|number| (format!("n{number}"), 100 + number)).collect();
-        beat.counted = many.iter().flat_map(|(name, total)| named(&[(name, 1, *total)])).collect();
+        beat.counted = many
+            .iter()
+            .flat_map(|(name, total)| named(&[(name, 1, *total)]))
+            .collect();
         beat.add(None, NOW, LENGTH);
         assert_eq!(beat.rates.len(), NAMES);
         assert!(beat.rates.contains_key("n39") && !beat.rates.contains_key("n0"));
-        beat.counted.extend(named(&[("long", 1, 1000), ("not long enough", 1, 130)]));
+        beat.counted
+            .extend(named(&[("long", 1, 1000), ("not long enough", 1, 130)]));
         beat.add(Some(1.0), NOW + SECOND, LENGTH);
         assert!(beat.rates.contains_key("long") && !beat.rates.contains_key("not_long_enough"));
         assert_eq!(beat.rates.len(), NAMES);
@@ -303,8 +320,12 @@ mod tests {
         beat.counted = named(&[("step", 7, 2 * SECOND), ("load", 3, SECOND), ("log", 1, 1)]);
         heartbeats.held().beats.insert("a".to_owned(), beat);
         let registry = prometheus::Registry::new();
-        registry.register(Box::new(RangeCollector::new(heartbeats, 2).unwrap())).unwrap();
-        let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        registry
+            .register(Box::new(RangeCollector::new(heartbeats, 2).unwrap()))
+            .unwrap();
+        let text = prometheus::TextEncoder::new()
+            .encode_to_string(&registry.gather())
+            .unwrap();
         let whose = "container=\"main\",namespace=\"team\",pod=\"p\"";
         for line in [
             format!("flopwatch_range_calls_total{{{whose},range=\"step\"}} 7"),

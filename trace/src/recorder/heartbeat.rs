@@ -118,12 +118,15 @@ impl Heartbeat {
         // Whoever moved the cursor takes its segment a moment later: those of the last time are looked at once more.
         let [last, before] = self.cursors;
         let from = before.min(last).min(cursor).max(cursor.saturating_sub(segments));
-        self.held.extend((from..cursor).filter_map(|place| usize::try_from(place % segments).ok()));
+        self.held
+            .extend((from..cursor).filter_map(|place| usize::try_from(place % segments).ok()));
         self.cursors = [cursor, last];
         let mut bytes = [0; OPEN_AT];
         let mut left = Vec::new();
         for at in &self.held {
-            let Some(place) = self.layout.segment(*at) else { continue };
+            let Some(place) = self.layout.segment(*at) else {
+                continue;
+            };
             // A file that ends early has no more.
             if read_at(file, &mut bytes, place)? < bytes.len() {
                 left.push(*at);

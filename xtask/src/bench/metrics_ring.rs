@@ -5,6 +5,7 @@ use crate::setup;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use flopwatch_toolchain::cache::Cache;
+use flopwatch_toolchain::command::Run;
 use flopwatch_toolchain::progress::{say, step};
 use flopwatch_toolchain::project;
 use serde_json::{Map, Value};
@@ -37,11 +38,15 @@ pub(crate) fn run(cache: &Cache, options: &MetricsRingOptions) -> Result<()> {
     let library = step("building the tests' NVML", || {
         project::build_library("flopwatch-fake-nvml", "flopwatch_fake_nvml")
     })?;
-    let run = project::cargo()?.env("FLOPWATCH_FAKE_NVML_LIBRARY", library);
-    let run = run.args(["bench", "--quiet", "-p", "flopwatch-agent", "--bench", "metrics_ring"]);
-    step("building the program", || run.clone().arg("--no-run").quiet())?;
+    let bench = || -> Result<Run> {
+        let run = project::cargo()?.env("FLOPWATCH_FAKE_NVML_LIBRARY", &library);
+        Ok(run.args(["bench", "--quiet", "-p", "flopwatch-agent", "--bench", "metrics_ring"]))
+    };
+    step("building the program", || bench()?.arg("--no-run").quiet())?;
     let time = Duration::from_secs(options.seconds.into());
-    let run = run.arg("--").args([options.seconds, options.containers].map(|number| number.to_string()));
+    let run = bench()?
+        .arg("--")
+        .args([options.seconds, options.containers].map(|number| number.to_string()));
     let said = run.deadline(time + time / 3 + BESIDE).output()?;
     let line = said.lines().find(|line| line.starts_with('{'));
     let found: Value = serde_json::from_str(line.with_context(|| format!("no figures in {said:?}"))?)?;
@@ -58,11 +63,20 @@ pub(crate) fn run(cache: &Cache, options: &MetricsRingOptions) -> Result<()> {
     for (thread, share) in with {
         say(format_args!("  {thread:<16} {share:.3} % of a core"));
     }
-    say(format_args!("  without the ring: {:.3} % of a core", sum(shares("without")?)));
+    say(format_args!(
+        "  without the ring: {:.3} % of a core",
+        sum(shares("without")?)
+    ));
     for source in ["nvml", "cgroup"] {
-        say(format_args!("  {source}: {}", found.get(source).unwrap_or(&Value::Null)));
+        say(format_args!(
+            "  {source}: {}",
+            found.get(source).unwrap_or(&Value::Null)
+        ));
     }
-    say(format_args!("  rounds missed over all containers: {}", figure("missed_rounds")?));
+    say(format_args!(
+        "  rounds missed over all containers: {}",
+        figure("missed_rounds")?
+    ));
     let verdict = |met: bool| if met { "met" } else { "MISSED" };
     let (cheap, steady) = (sum(with) <= CORE, gap <= GAP);
     say(format_args!(
@@ -70,7 +84,10 @@ pub(crate) fn run(cache: &Cache, options: &MetricsRingOptions) -> Result<()> {
         sum(with),
         verdict(cheap)
     ));
-    say(format_args!("  longest gap: {gap} ms (budget {GAP} ms: {})", verdict(steady)));
+    say(format_args!(
+        "  longest gap: {gap} ms (budget {GAP} ms: {})",
+        verdict(steady)
+    ));
     if options.strict && !(cheap && steady) {
         bail!("the metrics ring misses a budget");
     }

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use flopwatch_trace::model::{Capture, ColumnId, NameDetail};
 use flopwatch_trace::recorder::{self, Heartbeat, NamedRanges};
 
-use super::rig::{Rig, headers, lost, ranges};
+use super::rig::{Rig, headers, lost, ranges, ranges_of};
 
 /// Name, style, category and colour of each range.
 fn told(capture: &Capture) -> BTreeMap<String, (u64, Option<String>, u64)> {
@@ -141,7 +140,7 @@ fn counts_that_are_read_while_threads_record_never_go_back_and_are_exact_at_the_
     let Some(rig) = Rig::any() else { return };
     let mut program = rig.command(&["threads", "4", "400000"]);
     let mut running = program.stdout(Stdio::piped()).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     let (file, mut heartbeat) = loop {
         // The program makes it once it has ranges, and fills its header last.
         if let Ok(file) = File::open(rig.ring())
@@ -161,14 +160,16 @@ fn counts_that_are_read_while_threads_record_never_go_back_and_are_exact_at_the_
         }
         readings += 1;
     }
-    assert!(readings > 5, "{readings} readings beside the program");
-    let mut said = String::new();
-    running.stdout.take().unwrap().read_to_string(&mut said).unwrap();
-    let ranges_said: u64 = said.trim().parse().unwrap();
+    assert!(readings > 0, "none beside the program");
+    let ranges_said = ranges_of(&running.wait_with_output().unwrap());
     let all = heartbeat.read(&file).unwrap();
     let calls: Vec<u64> = all.iter().map(|named| named.calls).collect();
     assert_eq!(calls, [ranges_said / 2, ranges_said / 2]);
-    assert_eq!(all, recorder::counts(&rig.ring()).unwrap(), "as somebody who begins now reads them");
+    assert_eq!(
+        all,
+        recorder::counts(&rig.ring()).unwrap(),
+        "as somebody who begins now reads them"
+    );
 }
 
 #[test]

@@ -129,7 +129,7 @@ fn a_window_of_a_ring_holds_what_ran_in_it_and_says_what_it_cut() {
     let whole = rig.capture();
     let (start, all) = (whole.session_start_utc_ns.unwrap(), ranges(&whole));
     // By ranges and not by time: a thread that begins late leaves the machine idle.
-    let mut begins = all.start_ns.to_vec();
+    let mut begins = all.start_ns.clone();
     begins.sort_unstable();
     let window = start + begins[begins.len() / 4]..start + begins[begins.len() / 2] + 1;
     let read = recorder::read_between(&rig.ring(), &ReadLimits::default(), window.clone()).unwrap();

@@ -15,6 +15,6 @@ mod chain;
 mod ends;
 mod nsys;
 mod processes;
+mod python;
 mod rig;
 mod threads;
-mod torch;

@@ -27,7 +27,9 @@ pub(crate) struct RangeCollector {
 
 impl std::fmt::Debug for RangeCollector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RangeCollector").field("names", &self.names).finish_non_exhaustive()
+        f.debug_struct("RangeCollector")
+            .field("names", &self.names)
+            .finish_non_exhaustive()
     }
 }
 

@@ -96,7 +96,9 @@ impl Work<'_> {
         let (node, id) = (Arc::clone(self.node), attached.container_id.clone());
         let found = tokio::task::spawn_blocking(move || {
             let ring = node.metrics_ring.as_ref();
-            let mut found = ring.map(|ring| ring.before(&id, end_utc_ns, length)).unwrap_or_default();
+            let mut found = ring
+                .map(|ring| ring.before(&id, end_utc_ns, length))
+                .unwrap_or_default();
             let from = end_utc_ns.saturating_sub(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
             found.series.extend(node.heartbeats.within(&id, from..end_utc_ns));
             found

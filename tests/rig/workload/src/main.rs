@@ -51,6 +51,9 @@ struct Arguments {
     /// Exit code at the end, however it comes.
     #[arg(long, default_value_t = 0)]
     fail_code: u8,
+    /// At the end, say when the last range ended and take memory until the kernel kills the program.
+    #[arg(long)]
+    exhaust_memory: bool,
     /// Print the environment, sorted, and end.
     #[arg(long)]
     print_env: bool,
@@ -67,6 +70,8 @@ struct Arguments {
 
 /// Ranges finished by this process.
 static RANGES: AtomicU64 = AtomicU64::new(0);
+/// When a thread last ended its ranges, in Unix nanoseconds.
+static LAST: AtomicU64 = AtomicU64::new(0);
 /// Set when the threads shall finish their step and end.
 static STOP: AtomicBool = AtomicBool::new(false);
 
@@ -125,7 +130,17 @@ fn main() -> anyhow::Result<ExitCode> {
         seen.int,
         seen.term
     ))?;
+    if arguments.exhaust_memory {
+        say(&format!("last t={} ranges={total}", LAST.load(Ordering::Relaxed)))?;
+        exhaust_memory();
+    }
     Ok(ExitCode::from(arguments.fail_code))
+}
+
+/// Takes memory and writes to it, 4 GiB at most.
+fn exhaust_memory() {
+    let taken: Vec<Vec<u8>> = (1..=u8::MAX).map(|number| vec![number; 16 << 20]).collect();
+    drop(std::hint::black_box(taken));
 }
 
 /// Signals that the program received.
@@ -246,6 +261,8 @@ fn work(index: u32, inner: Inner) {
         }
         nvtx::range_pop!();
         RANGES.fetch_add(RANGES_PER_STEP, Ordering::Relaxed);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        LAST.fetch_max(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 }
 

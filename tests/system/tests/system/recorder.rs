@@ -5,10 +5,11 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::preparation::PREPARE_LABEL;
-use flopwatch_system_tests::cluster::{Cluster, eventually, run};
+use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually, run};
 use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
 use flopwatch_system_tests::pod_state::PodState;
 use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::prometheus::Prometheus;
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::model::{Capture as Events, Category};
 use k8s_openapi::api::events::v1::Event;
@@ -37,6 +38,13 @@ async fn timeline(cluster: &Cluster, token: &str, capture: &Capture, name: &str)
     let file = tempfile::NamedTempFile::new()?;
     std::fs::write(file.path(), &answer.body)?;
     Ok(flopwatch_trace::timeline_file::read(file.path(), &ReadLimits::default())?.capture)
+}
+
+/// Values of the heartbeat of a range's name.
+fn heartbeat<'a>(capture: &'a Events, name: &str) -> Result<&'a [f64]> {
+    let mut series = capture.counters.iter();
+    let found = series.find(|series| series.source == "recorder" && series.metric == name);
+    Ok(&found.with_context(|| format!("no heartbeat of {name}"))?.value)
 }
 
 /// Begin and end of the NVTX ranges of a timeline, in ns since the Unix epoch, and how many there are.
@@ -87,8 +95,76 @@ async fn what_a_pod_did_before_anybody_asked_is_there_at_once_and_before_every_w
         "{} ns between them",
         kept.abs_diff(seen)
     );
+    // Three ranges of 2 ms and more are a step.
+    for (file, least) in [(&recorded, 3), (&prelude, 5), (&window, 1)] {
+        let rates = heartbeat(file, "step")?;
+        ensure!(rates.len() >= least, "{rates:?}");
+        ensure!(rates.iter().all(|rate| (1.0..170.0).contains(rate)), "{rates:?}");
+    }
+    let prometheus = Prometheus::start(&cluster.client).await?;
+    let whose = format!("{{namespace=\"{}\",pod=\"trainer\",container=\"main\"", namespace.name);
+    let calls = prometheus
+        .eventually(&format!("flopwatch_range_calls_total{whose},range=\"step\"}}"))
+        .await?;
+    let steps = calls.first().context("no series")?.value.1.parse::<f64>()?;
+    ensure!(steps > 500.0, "{steps} steps in more than eight seconds");
+    let left_out = prometheus
+        .eventually(&format!("flopwatch_range_names_left_out{whose}}}"))
+        .await?;
+    ensure!(
+        left_out.first().is_some_and(|one| one.value.1 == "2"),
+        "of four names two have series: {left_out:?}"
+    );
     before.goes_on(&namespace).await?;
     namespace.delete().await
+}
+
+#[tokio::test]
+async fn what_a_container_did_before_the_kernel_ended_it_for_memory_is_kept_to_its_last_range() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("recorder-memory").await?;
+    let words = ["--range-micros", "2000", "--seconds", "8", "--exhaust-memory"];
+    let mut greedy = workload("trainer", false, &words);
+    greedy["metadata"]["labels"][PREPARE_LABEL] = json!("recorder");
+    namespace.create_pod(greedy).await?;
+    let code = namespace.exit_code("trainer").await?;
+    ensure!(code == 137, "{code}");
+    ends_with_its_programs_last_line(&cluster, &namespace).await?;
+    namespace.delete().await
+}
+
+/// Reads what was kept of the pod `trainer`: all its ranges, and the last one ends when its program says so.
+pub(crate) async fn ends_with_its_programs_last_line(cluster: &Cluster, namespace: &TestNamespace) -> Result<()> {
+    let logs = namespace.logs("trainer").await?;
+    let said = logs
+        .lines()
+        .find_map(|line| line.strip_prefix("last t=")?.split_once(" ranges="));
+    let (time, total) = said.with_context(|| format!("no last line in {logs:?}"))?;
+    let (time, total): (u64, u64) = (time.parse()?, total.parse()?);
+    eventually("the Event of what is kept", || async {
+        let events = namespace.api::<Event>().list(&ListParams::default()).await?;
+        let kept = events
+            .iter()
+            .any(|event| event.reason.as_deref() == Some("RecordingKept"));
+        Ok(kept.then_some(()))
+    })
+    .await?;
+    let spec = json!({
+        "target": { "podName": "trainer", "containerNames": ["main"] }, "durationSeconds": 120, "profiler": { "type": "Recorder" }
+    });
+    namespace.create_session("after", spec).await?;
+    let capture = succeeded(namespace, "after").await?;
+    let token = reader_token(namespace, "reader", "flopwatch-viewer").await?;
+    let recorded = timeline(cluster, &token, &capture, "timeline.h5").await?;
+    let (_, last, count) = ranges(&recorded)?;
+    ensure!(
+        count == total,
+        "the ring has {count} ranges, and the program had {total}"
+    );
+    ensure!(last.abs_diff(time) < 1_000_000, "{} ns apart", last.abs_diff(time));
+    Ok(())
 }
 
 #[tokio::test]

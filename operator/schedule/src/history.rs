@@ -1,0 +1,116 @@
+//! What a schedule did so far.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use flopwatch_api::schedule::ProfilingScheduleSpec;
+use jiff::Timestamp;
+
+use crate::slot::{Slot, seconds_later};
+
+/// Seconds over which a pod's time in windows is limited.
+pub(crate) const DAY_SECONDS: i64 = 86_400;
+
+/// What a schedule did so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    /// `status.plannedUntil`: until when slots have been decided. It is written only after the sessions of the plan were made and with its
+    /// counts, in one write, so that a controller that dies before leaves all of it to the next one.
+    pub planned_until: Option<Timestamp>,
+    /// The sessions of the schedule that the API server has, those of triggers included.
+    pub sessions: Vec<Session>,
+}
+
+/// A session of the schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// `metadata.name`.
+    pub name: String,
+    /// The slot that it was made for; None where an alert made it.
+    pub slot: Option<Slot>,
+    /// UID of its pod.
+    pub pod_uid: String,
+    /// When its window opened or, where that is not known yet, when the session was made.
+    pub opened: Timestamp,
+    /// How it stands.
+    pub state: SessionState,
+}
+
+/// How a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionState {
+    /// It has not ended.
+    Active,
+    /// It ended with what was asked for.
+    Succeeded {
+        /// When its window closed.
+        closed: Timestamp,
+    },
+    /// It ended without.
+    Failed {
+        /// When its window closed, or when it failed where none had opened.
+        closed: Timestamp,
+    },
+}
+
+impl Session {
+    /// Whether it has not ended.
+    pub const fn is_active(&self) -> bool {
+        matches!(self.state, SessionState::Active)
+    }
+
+    /// Whether it ended with what was asked for.
+    pub const fn has_succeeded(&self) -> bool {
+        matches!(self.state, SessionState::Succeeded { .. })
+    }
+
+    /// When its window closed, or will have where it is open for that many seconds.
+    pub(crate) fn closes(&self, window_seconds: i64) -> Timestamp {
+        match self.state {
+            SessionState::Active => seconds_later(self.opened, window_seconds),
+            SessionState::Succeeded { closed } | SessionState::Failed { closed } => closed,
+        }
+    }
+}
+
+/// Names of the sessions that `spec.history` no longer keeps, oldest first. None of them could change a plan: a session is kept while it has not
+/// ended, while its slot may be decided again, and for as long as its pod rests from it or has it counted against its day.
+pub fn surplus(spec: &ProfilingScheduleSpec, history: &History, now: Timestamp) -> Vec<String> {
+    let mut remembered = i64::from(spec.select.rest_seconds);
+    if spec.budget.capture_seconds_per_pod_per_day.is_some() {
+        remembered = remembered.max(DAY_SECONDS);
+    }
+    // Slots are drawn anew until the last pod had its time in them: two intervals, since a time is in the first and may be delayed by the second.
+    let interval = spec
+        .when
+        .interval
+        .as_ref()
+        .map_or(0, |interval| i64::from(interval.seconds));
+    let drawn = 2 * interval + i64::from(spec.jitter_seconds) + i64::from(spec.starting_deadline_seconds);
+    let decided = history.planned_until.unwrap_or(Timestamp::MIN).min(now);
+    let window = i64::from(spec.session.duration_seconds);
+
+    let mut ended: Vec<&Session> = history.sessions.iter().filter(|session| !session.is_active()).collect();
+    ended.sort_by_key(|session| Reverse((session.closes(window), session.name.as_str())));
+    let mut left = HashMap::from([
+        (true, usize::try_from(spec.history.succeeded).unwrap_or_default()),
+        (false, usize::try_from(spec.history.failed).unwrap_or_default()),
+    ]);
+    let mut names = Vec::new();
+    for session in ended {
+        let kept = left.entry(session.has_succeeded()).or_default();
+        if *kept > 0 {
+            *kept -= 1;
+            continue;
+        }
+        let rested = seconds_later(session.closes(window), remembered) <= now;
+        let over = session
+            .slot
+            .is_none_or(|slot| seconds_later(slot.start(), drawn) < decided);
+        if rested && over {
+            names.push(session.name.clone());
+        }
+    }
+    names.reverse();
+    names
+}

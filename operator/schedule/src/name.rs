@@ -1,0 +1,85 @@
+//! Names of sessions.
+
+use crate::identity::Identity;
+use crate::random::Draws;
+use crate::slot::Slot;
+
+/// Longest name of a session: captures are named after it.
+pub const MAX_SESSION_NAME: usize = 52;
+
+/// Characters of the hash and the hyphen before it.
+const TAIL: usize = 17;
+
+/// Name of the session of a pod in a slot: the schedule's name, cut where it is too long, and a hash of schedule, slot and pod. It is a label of
+/// DNS, and two sessions of one slot and pod have the same one, so that the API server refuses the second.
+pub fn session_name(identity: &Identity, slot: Slot, pod_uid: &str) -> String {
+    named(identity, &Draws::of(&identity.uid), slot, pod_uid)
+}
+
+pub(crate) fn named(identity: &Identity, draws: &Draws, slot: Slot, pod_uid: &str) -> String {
+    let allowed = |letter: char| match letter {
+        'a'..='z' | '0'..='9' => letter,
+        'A'..='Z' => letter.to_ascii_lowercase(),
+        _ => '-',
+    };
+    let start: String = identity
+        .name
+        .chars()
+        .map(allowed)
+        .take(MAX_SESSION_NAME - TAIL)
+        .collect();
+    let start = start.trim_matches('-');
+    let start = if start.is_empty() { "schedule" } else { start };
+    format!("{start}-{:016x}", draws.name(slot, pod_uid))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::Timestamp;
+
+    fn name(schedule: &str, uid: &str, seconds: i64, pod: &str) -> String {
+        let identity = Identity {
+            name: schedule.to_owned(),
+            uid: uid.to_owned(),
+            created: Timestamp::UNIX_EPOCH,
+        };
+        session_name(&identity, Slot::starting(Timestamp::from_second(seconds).unwrap()), pod)
+    }
+
+    #[test]
+    fn a_name_is_a_label_of_dns_whatever_the_schedule_is_called() {
+        for schedule in [
+            "nightly",
+            "a.b.c",
+            &"x".repeat(63),
+            &format!("{}.y", "x".repeat(34)),
+            "-",
+            "0",
+        ] {
+            let name = name(schedule, "uid", 900, "pod");
+            assert!(name.len() <= MAX_SESSION_NAME, "{name}");
+            assert!(
+                name.chars()
+                    .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-')
+            );
+            assert!(
+                !name.starts_with('-') && !name.ends_with('-') && !name.contains("--"),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn schedule_slot_and_pod_each_make_another_name() {
+        let first = name("nightly", "uid", 900, "pod");
+        assert_eq!(first, name("nightly", "uid", 900, "pod"));
+        for other in [
+            name("nightly", "diu", 900, "pod"),
+            name("nightly", "uid", 1800, "pod"),
+            name("nightly", "uid", 900, "dop"),
+        ] {
+            assert_ne!(first, other);
+        }
+    }
+}

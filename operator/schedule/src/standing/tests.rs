@@ -1,0 +1,153 @@
+use super::*;
+use crate::ledger::Outcome;
+use crate::pod::Class;
+
+fn spec() -> ProfilingScheduleSpec {
+    serde_json::from_value(serde_json::json!({
+        "when": { "interval": { "seconds": 900 } },
+        "select": { "podSelector": { "matchLabels": { "app": "llm" } } },
+        "backoff": { "initialSeconds": 3600, "maximumSeconds": 86400 },
+    }))
+    .unwrap()
+}
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_000_000 + seconds).unwrap()
+}
+
+/// An account whose windows ended as the letters say, an hour apart, the last one at 0: `x` failed.
+fn ended(outcomes: &str) -> Account {
+    let count = i64::try_from(outcomes.len()).unwrap();
+    let outcome = |(place, letter): (i64, char)| Outcome {
+        at: at(3600 * (place + 1 - count)),
+        failed: letter == 'x',
+    };
+    Account {
+        windows: count,
+        blind_windows: count,
+        outcomes: (0..).zip(outcomes.chars()).map(outcome).collect(),
+        ..Account::default()
+    }
+}
+
+fn measured(low: i32, basis_points: i32, high: i32) -> Account {
+    Account {
+        windows: 20,
+        slowdown: Some(Slowdown {
+            basis_points,
+            low,
+            high,
+        }),
+        window_seconds: 200,
+        pod_seconds: 20_000,
+        ..Account::default()
+    }
+}
+
+#[test]
+fn a_class_without_a_window_is_open() {
+    assert_eq!(standing(&spec(), None, at(0)), Standing::Open);
+    assert_eq!(standing(&spec(), Some(&Account::default()), at(0)), Standing::Open);
+}
+
+#[test]
+fn failures_in_a_row_double_the_backoff_up_to_its_maximum() {
+    let hours = [
+        ("ox", 1),
+        ("oxx", 2),
+        ("oxxx", 4),
+        ("xxxx", 8),
+        ("xxxxx", 16),
+        ("xxxxxx", 24),
+        ("xxxxxxxxx", 24),
+    ];
+    for (outcomes, hours) in hours {
+        let until = at(3600 * hours);
+        let account = ended(outcomes);
+        assert_eq!(
+            standing(&spec(), Some(&account), at(1)),
+            Standing::BackedOff { until },
+            "{outcomes}"
+        );
+        assert_eq!(standing(&spec(), Some(&account), until), Standing::Open, "{outcomes}");
+    }
+    assert_eq!(standing(&spec(), Some(&ended("xxo")), at(1)), Standing::Open);
+}
+
+#[test]
+fn three_failures_of_the_last_ten_suspend_a_class_and_two_do_not() {
+    let late = at(1_000_000);
+    assert_eq!(standing(&spec(), Some(&ended("xooooxooox")), late), Standing::Suspended);
+    assert_eq!(standing(&spec(), Some(&ended("xoooooooxoxo")), late), Standing::Open);
+    assert_eq!(standing(&spec(), Some(&ended("xxx")), late), Standing::Open);
+}
+
+#[test]
+fn the_upper_end_keeps_the_budget_the_lower_end_exceeds_it_and_between_them_the_rate_is_halved() {
+    // A hundredth of the time is in windows, so that 10,000 basis points in a window are the 100 that are allowed.
+    let stands = |account: Account| standing(&spec(), Some(&account), at(0));
+    assert_eq!(stands(measured(500, 2_000, 10_000)), Standing::Open);
+    assert_eq!(stands(measured(500, 2_000, 10_001)), Standing::Halved);
+    assert_eq!(stands(measured(10_000, 10_000, 10_001)), Standing::Halved);
+    assert_eq!(stands(measured(10_001, 10_001, 10_001)), Standing::OverBudget);
+    assert_eq!(
+        stands(Account {
+            pod_seconds: 0,
+            ..measured(-5, 0, 5)
+        }),
+        Standing::Halved
+    );
+}
+
+#[test]
+fn time_without_windows_brings_a_class_back_within_its_budget() {
+    let mut account = measured(20_000, 20_000, 20_000);
+    assert_eq!(standing(&spec(), Some(&account), at(0)), Standing::OverBudget);
+    account.pod_seconds *= 2;
+    assert_eq!(standing(&spec(), Some(&account), at(0)), Standing::Open);
+}
+
+#[test]
+fn pods_that_nothing_measures_are_left_alone_where_that_is_asked_for() {
+    let blind = ended("oo");
+    let mut spec = spec();
+    assert_eq!(standing(&spec, Some(&blind), at(0)), Standing::Open);
+    spec.budget.unknown = UnknownOverhead::Refuse;
+    assert_eq!(standing(&spec, Some(&blind), at(0)), Standing::NoSensor);
+    assert_eq!(standing(&spec, Some(&measured(0, 1, 2)), at(0)), Standing::Open);
+}
+
+#[test]
+fn the_status_says_the_worst_class_and_the_sum_of_what_was_measured() {
+    let of = |accounts: Vec<Account>| {
+        let class = |place: usize| Class {
+            image_digest: place.to_string(),
+            hardware: "H100".to_owned(),
+        };
+        let classes = accounts.into_iter().enumerate();
+        let classes = classes.map(|(place, account)| (class(place), account)).collect();
+        budget_status(&spec(), &Ledger { classes })
+    };
+    assert_eq!(of(vec![]).state, BudgetState::Learning);
+    assert_eq!(of(vec![ended("oo")]).state, BudgetState::Blind);
+    assert_eq!(of(vec![ended("oo")]).low, None);
+    let both = of(vec![
+        measured(-100, 200, 400),
+        measured(1_000, 2_000, 3_000),
+        ended("o"),
+    ]);
+    assert_eq!(both.state, BudgetState::Within);
+    assert_eq!(
+        (both.low, both.amortized_basis_points, both.high),
+        (Some(5), Some(11), Some(17))
+    );
+    assert_eq!(both.windows, 41);
+    assert_eq!(
+        of(vec![measured(0, 1, 2), measured(0, 1, 30_000)]).state,
+        BudgetState::Learning
+    );
+    assert_eq!(
+        of(vec![measured(20_000, 20_000, 20_000), measured(0, 1, 2)]).state,
+        BudgetState::Exceeded
+    );
+}
