@@ -18,6 +18,7 @@ pub mod parts;
 pub mod pod_state;
 pub mod pods;
 pub mod prometheus;
+pub mod recordings;
 pub mod remains;
 pub mod sessions;
 pub mod soak;

@@ -11,6 +11,8 @@ mod disk;
 mod operator;
 #[path = "faults/profilers.rs"]
 mod profilers;
+#[path = "faults/recorder.rs"]
+mod recorder;
 
 use anyhow::Result;
 use flopwatch_system_tests::cluster::TestNamespace;

@@ -146,35 +146,3 @@ fn a_day_of_killed_and_overlapping_leaders_has_every_window_once_and_none_is_los
         .collect();
     assert_eq!(whole, vec![100; 95]);
 }
-
-/// `cargo test --release -p flopwatch-schedule --test schedule -- --ignored --nocapture`
-#[test]
-#[ignore = "measured by hand"]
-fn a_plan_of_a_thousand_targets_takes_milliseconds() {
-    let spec = spec(json!({
-        "jitterSeconds": 120,
-        "select": { "perRun": { "percent": 10 }, "restSeconds": 600 },
-        "blackouts": [{ "cron": "0 8 * * 1-5", "timeZone": "Europe/Berlin", "durationSeconds": 7200 }],
-    }));
-    let pods = pods(1_000);
-    let mut history = crate::fleet::decided(noon());
-    let plans = crate::fleet::follow(&spec, &pods, &mut history, noon(), after(noon(), 20_000), 60);
-    let runs: usize = plans.iter().map(|plan| plan.runs.len()).sum();
-    let now = after(noon(), 20_040);
-    let times = || {
-        let start = std::time::Instant::now();
-        let plan = planned(&spec, &pods, &history, now);
-        assert!(!plan.strata.is_empty());
-        start.elapsed()
-    };
-    let mut taken: Vec<_> = std::iter::repeat_with(times).take(101).collect();
-    taken.sort();
-    println!("{runs} sessions; median {:?}, longest {:?}", taken[50], taken[100]);
-    let start = std::time::Instant::now();
-    let cold = planned(&spec, &pods, &crate::fleet::decided(noon()), after(noon(), 30 * DAY));
-    println!(
-        "after thirty days: {:?}, {} missed",
-        start.elapsed(),
-        cold.skipped.of(SkipReason::Missed)
-    );
-}

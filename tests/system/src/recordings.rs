@@ -1,0 +1,88 @@
+//! What flight recorders held: timelines of captures, and what was kept of a container that ended.
+
+use anyhow::{Context as _, Result, ensure};
+use flopwatch_api::capture::Capture;
+use flopwatch_trace::ReadLimits;
+use flopwatch_trace::model::{Capture as Events, Category};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::ListParams;
+use serde_json::json;
+
+use crate::cluster::{Cluster, TestNamespace, eventually};
+use crate::fetch::{ArtifactClient, reader_token};
+
+/// A timeline file of a capture.
+///
+/// # Errors
+/// When it is not published or cannot be read.
+pub async fn timeline(cluster: &Cluster, token: &str, capture: &Capture, name: &str) -> Result<Events> {
+    let status = capture.status.as_ref().context("no status")?;
+    let listed = status.artifacts.iter().any(|artifact| artifact.name == name);
+    ensure!(listed, "no {name} among {:?}", status.artifacts);
+    let url = status.url.as_ref().context("no URL")?;
+    let client = ArtifactClient::new(&cluster.client).await?;
+    let answer = client.request(&format!("{url}/{name}"), Some(token), &[]).await?;
+    ensure!(answer.status == 200, "{name}: {}", answer.status);
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), &answer.body)?;
+    Ok(flopwatch_trace::timeline_file::read(file.path(), &ReadLimits::default())?.capture)
+}
+
+/// Values of the heartbeat of a range's name.
+///
+/// # Errors
+/// When there is none.
+pub fn heartbeat<'a>(capture: &'a Events, name: &str) -> Result<&'a [f64]> {
+    let mut series = capture.counters.iter();
+    let found = series.find(|series| series.source == "recorder" && series.metric == name);
+    Ok(&found.with_context(|| format!("no heartbeat of {name}"))?.value)
+}
+
+/// Begin and end of the NVTX ranges of a timeline, in ns since the Unix epoch, and how many there are.
+///
+/// # Errors
+/// When there are no ranges.
+pub fn ranges(capture: &Events) -> Result<(u64, u64, u64)> {
+    let start = capture.session_start_utc_ns.context("no start")?;
+    let events = capture.events.get(&Category::NvtxRange).context("no ranges")?;
+    let ends = (0..events.len()).map(|at| events.start_ns[at] + events.duration_ns[at]);
+    let first = events.start_ns.iter().min().context("no range")?;
+    let last = ends.max().context("no range")?;
+    Ok((start + first, start + last, events.count()))
+}
+
+/// Reads what was kept of the pod `trainer`: all its ranges, and the last one ends when its program says so.
+///
+/// # Errors
+/// When nothing is kept, or something else.
+pub async fn ends_with_its_programs_last_line(cluster: &Cluster, namespace: &TestNamespace) -> Result<()> {
+    let logs = namespace.logs("trainer").await?;
+    let said = logs
+        .lines()
+        .find_map(|line| line.strip_prefix("last t=")?.split_once(" ranges="));
+    let (time, total) = said.with_context(|| format!("no last line in {logs:?}"))?;
+    let (time, total): (u64, u64) = (time.parse()?, total.parse()?);
+    eventually("the Event of what is kept", || async {
+        let events = namespace.api::<Event>().list(&ListParams::default()).await?;
+        let kept = events
+            .iter()
+            .any(|event| event.reason.as_deref() == Some("RecordingKept"));
+        Ok(kept.then_some(()))
+    })
+    .await?;
+    let spec = json!({
+        "target": { "podName": "trainer", "containerNames": ["main"] }, "durationSeconds": 120, "profiler": { "type": "Recorder" }
+    });
+    namespace.create_session("after", spec).await?;
+    namespace.finished("after").await?;
+    let capture = namespace.only_capture("after").await?;
+    let token = reader_token(namespace, "reader", "flopwatch-viewer").await?;
+    let recorded = timeline(cluster, &token, &capture, "timeline.h5").await?;
+    let (_, last, count) = ranges(&recorded)?;
+    ensure!(
+        count == total,
+        "the ring has {count} ranges, and the program had {total}"
+    );
+    ensure!(last.abs_diff(time) < 1_000_000, "{} ns apart", last.abs_diff(time));
+    Ok(())
+}
