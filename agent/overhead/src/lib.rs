@@ -1,6 +1,6 @@
 //! Whether a profiling window harmed its target, decided from the rates of a counter of the target's own work.
 //!
-//! [`bins`] turns samples of the counter into rates, [`Arms::of`] sorts them into before, during and after, and [`decide`]
+//! [`bins()`] turns samples of the counter into rates, [`Arms::of`] sorts them into before, during and after, and [`decide()`]
 //! gives the slowdown with its 95 % interval and a verdict. [`AbortRule`] ends a window while it runs. Nothing here does I/O
 //! or reads a clock: times are nanoseconds of whichever clock the caller's samples carry.
 //!

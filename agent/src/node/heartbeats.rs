@@ -1,6 +1,6 @@
 //! The heartbeats of the node's programs: how often and how long ranges of each name ran, read once a second of the flight recorders' files.
 //!
-//! **Bound.** Of each container the [`NAMES`] names that took the longest have a series for a capture, a row of 8 bytes for each second. A name
+//! **Bound.** Of each container the 16 names that took the longest have a series for a capture, a row of 8 bytes for each second. A name
 //! that is there gives way to one that took twice as long. After a reading of all that took some processor time, 200 times as long passes
 //! before the next one: files of megabytes whose programs wrap them each moment are read less often.
 

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! * [`plan()`] decides. It holds no state: whoever calls it a second time with the same facts gets the same answer, on whichever node.
-//! * [`explain`] says what it would decide next, and why it leaves pods out.
+//! * [`explain()`] says what it would decide next, and why it leaves pods out.
 //! * A [`Slot`] is a stretch of time in which each drawn pod has one window. The name of a session is a hash of schedule, slot and pod, so
 //!   that the API server itself refuses to make one twice.
 //! * [`History`] is the sessions that the API server has, and until when slots have been decided. What was decided is never decided again,
