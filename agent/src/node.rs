@@ -67,7 +67,7 @@ use crate::toolbox::Toolbox;
 use captures::Captures;
 use containers::Containers;
 use entering::Entering;
-use heartbeats::{Heartbeats, RangeCollector};
+use heartbeats::Heartbeats;
 pub use options::Options;
 use pods::Pods;
 use storage::Storage;
@@ -240,7 +240,8 @@ pub async fn run(options: Options) -> Result<(), Error> {
     let procfs = Procfs::new(&options.proc);
     let (gpus, metrics_ring) = start_sampling(&options, &procfs, &pods, &registry)?;
 
-    let heartbeats = open_heartbeats(&options, &registry)?;
+    let heartbeats = Heartbeats::new(options.metrics_ring().unwrap_or_default());
+    heartbeats.publish(options.range_metrics, &registry)?;
     let (certifying, certified) = certify(&options, &client, &metrics, &give_up).await?;
     let bucket = open_bucket(&options, &client).await?;
     let forms = open_derived(&options, children, steps.clone()).await?;
@@ -527,16 +528,6 @@ fn start_sampling(
     };
     let ring = MetricsRing::start(sources, registry)?;
     Ok((gpus, Some(ring)))
-}
-
-/// Reads no heartbeat yet; publishes series of ranges where they are asked for.
-fn open_heartbeats(options: &Options, registry: &Registry) -> Result<Heartbeats, Error> {
-    let heartbeats = Heartbeats::new(options.metrics_ring().unwrap_or_default());
-    if options.range_metrics > 0 {
-        let ranges = RangeCollector::new(heartbeats.clone(), options.range_metrics.into())?;
-        registry.register(Box::new(ranges))?;
-    }
-    Ok(heartbeats)
 }
 
 /// Says that the node is ready once its pods are known and its captures can be listed; then sweeps from time to time.

@@ -128,6 +128,10 @@ pub(crate) fn no_former_word() -> String {
     format!("!has(self.require) || !self.require.exists(word, word in [{words}])")
 }
 
+/// CEL: dumps of JAX's compiler are asked for only beside the output that holds them.
+pub(crate) const DUMPS_ARE_RAW: &str =
+    "!has(self.profiler.jax) || !has(self.profiler.jax.dumps) || !self.profiler.jax.dumps || 'Raw' in self.outputs";
+
 #[cfg(test)]
 mod tests {
     use super::*;

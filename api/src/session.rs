@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::artifact::Output;
 use crate::profiler::ProfilerSpec;
-use crate::requirement::{FORMER_WORDS, MAX_REQUIREMENTS, Requirement, no_former_word};
+use crate::requirement::{DUMPS_ARE_RAW, FORMER_WORDS, MAX_REQUIREMENTS, Requirement, no_former_word};
 use crate::schema::unchanged;
 
 /// Longest capture window in seconds: Nsight Systems supports no more than five minutes.
@@ -58,7 +58,7 @@ pub const MAX_CAPTURE_REFERENCES: usize = 50;
         .message("spec.start: ContainerStart needs spec.target.podTemplate or replicaOf: the first instructions of a pod that runs already are over"),
     validation = Rule::new("self.start != 'ContainerStart' || self.profiler.type in ['Auto', 'Nsys']")
         .message("spec.start: ContainerStart collects with Nsight Systems, so spec.profiler.type must be Auto or Nsys"),
-    validation = Rule::new("!has(self.profiler.jax) || !has(self.profiler.jax.dumps) || !self.profiler.jax.dumps || 'Raw' in self.outputs")
+    validation = Rule::new(DUMPS_ARE_RAW)
         .message("spec.profiler.jax.dumps are published as Raw: add Raw to spec.outputs, or leave dumps out"),
 )]
 pub struct ProfilingSessionSpec {

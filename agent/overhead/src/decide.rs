@@ -59,7 +59,7 @@ pub enum Reason {
 pub struct Decision {
     /// Whether the window kept within its budget.
     pub verdict: Verdict,
-    /// Why.
+    /// What the verdict rests on.
     pub reason: Reason,
     /// The effect, where there is an estimate; also where the load changed, and then it is not of the profiler alone.
     pub estimate: Option<Estimate>,

@@ -14,13 +14,14 @@ use std::time::{Duration, Instant};
 
 use flopwatch_nvml::{ContainerIdentity, ProcessorClock};
 use flopwatch_trace::recorder::{Heartbeat, NamedRanges};
+use prometheus::Registry;
 use tracing::debug;
 
 use super::work::utc_ns;
 use crate::metrics_ring::span::{Name, Span};
 use crate::metrics_ring::track::Track;
 use crate::transform::{EarlierSamples, SampledSeries};
-pub(crate) use series::RangeCollector;
+use series::RangeCollector;
 
 /// Names of a container that have a series.
 const NAMES: usize = 16;
@@ -77,6 +78,14 @@ impl Heartbeats {
             length,
             held: Arc::default(),
         }
+    }
+
+    /// Publishes series of that many names of each container, those that took the longest; none of none.
+    pub(crate) fn publish(&self, names: u16, registry: &Registry) -> prometheus::Result<()> {
+        if names == 0 {
+            return Ok(());
+        }
+        registry.register(Box::new(RangeCollector::new(self.clone(), names.into())?))
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -319,10 +328,8 @@ mod tests {
         let mut beat = beat();
         beat.counted = named(&[("step", 7, 2 * SECOND), ("load", 3, SECOND), ("log", 1, 1)]);
         heartbeats.held().beats.insert("a".to_owned(), beat);
-        let registry = prometheus::Registry::new();
-        registry
-            .register(Box::new(RangeCollector::new(heartbeats, 2).unwrap()))
-            .unwrap();
+        let registry = Registry::new();
+        heartbeats.publish(2, &registry).unwrap();
         let text = prometheus::TextEncoder::new()
             .encode_to_string(&registry.gather())
             .unwrap();

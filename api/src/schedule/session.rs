@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::artifact::Output;
 use crate::profiler::ProfilerSpec;
-use crate::requirement::{FORMER_WORDS, MAX_REQUIREMENTS, Requirement, no_former_word};
+use crate::requirement::{DUMPS_ARE_RAW, FORMER_WORDS, MAX_REQUIREMENTS, Requirement, no_former_word};
 use crate::session::{MetricsSpec, RetentionSpec};
 
 /// A session without its target, which is the pod that was drawn.
@@ -15,7 +15,7 @@ use crate::session::{MetricsSpec, RetentionSpec};
     validation = Rule::new(no_former_word()).message(FORMER_WORDS),
     validation = Rule::new("self.profiler.type != 'Ncu'")
         .message("spec.session.profiler.type: Ncu profiles pods that a session makes, and a schedule profiles those that run already"),
-    validation = Rule::new("!has(self.profiler.jax) || !has(self.profiler.jax.dumps) || !self.profiler.jax.dumps || 'Raw' in self.outputs")
+    validation = Rule::new(DUMPS_ARE_RAW)
         .message("spec.session.profiler.jax.dumps are published as Raw: add Raw to spec.session.outputs, or leave dumps out"),
 )]
 pub struct ScheduledSession {

@@ -31,7 +31,7 @@ pub enum CronError {
     /// The time zone is not in IANA's database.
     #[error("\"{time_zone}\" is no time zone of IANA's database: write a name such as Europe/Berlin or Etc/UTC")]
     TimeZone {
-        /// The name.
+        /// The name, as `timeZone` has it.
         time_zone: String,
     },
 }

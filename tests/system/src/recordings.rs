@@ -4,11 +4,9 @@ use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::Capture;
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::model::{Capture as Events, Category};
-use k8s_openapi::api::events::v1::Event;
-use kube::api::ListParams;
 use serde_json::json;
 
-use crate::cluster::{Cluster, TestNamespace, eventually};
+use crate::cluster::{Cluster, TestNamespace};
 use crate::fetch::{ArtifactClient, reader_token};
 
 /// A timeline file of a capture.
@@ -62,14 +60,7 @@ pub async fn ends_with_its_programs_last_line(cluster: &Cluster, namespace: &Tes
         .find_map(|line| line.strip_prefix("last t=")?.split_once(" ranges="));
     let (time, total) = said.with_context(|| format!("no last line in {logs:?}"))?;
     let (time, total): (u64, u64) = (time.parse()?, total.parse()?);
-    eventually("the Event of what is kept", || async {
-        let events = namespace.api::<Event>().list(&ListParams::default()).await?;
-        let kept = events
-            .iter()
-            .any(|event| event.reason.as_deref() == Some("RecordingKept"));
-        Ok(kept.then_some(()))
-    })
-    .await?;
+    namespace.event("trainer", "RecordingKept").await?;
     let spec = json!({
         "target": { "podName": "trainer", "containerNames": ["main"] }, "durationSeconds": 120, "profiler": { "type": "Recorder" }
     });

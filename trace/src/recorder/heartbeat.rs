@@ -6,14 +6,13 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 
 use flopwatch_ring::header::CURSOR_AT;
-use flopwatch_ring::name::{CALLS_AT, CUT, HASH_AT, LENGTH_AT, TEXT_AT, TEXT_BYTES, TICKS_AT};
+use flopwatch_ring::name::{CALLS_AT, HASH_AT, LENGTH_AT, TICKS_AT};
 use flopwatch_ring::segment::{self, CLAIM_AT, COUNTER_BYTES, COUNTERS, COUNTERS_AT, OPEN_AT, State};
 use flopwatch_ring::{HEADER_BYTES, Layout, name};
 
 use super::clock::{Anchor, Clock};
-use super::names::whole;
+use super::names::{of_entry, publishable, whole};
 use super::{Failure, half, header, word};
-use crate::redact::redact;
 
 /// Times that a file is read whose programs went on to other segments meanwhile.
 const TRIES: u32 = 3;
@@ -107,7 +106,9 @@ impl Heartbeat {
                 continue;
             }
             sums.insert(number, (word(entry, CALLS_AT), word(entry, TICKS_AT)));
-            self.names.entry(number).or_insert_with(|| text(entry));
+            self.names
+                .entry(number)
+                .or_insert_with(|| publishable(whole(of_entry(entry).0)).0);
         }
         Ok(sums)
     }
@@ -169,14 +170,6 @@ fn cursor(file: &File) -> Result<u64, Failure> {
         return Err(Failure::NotARing("it ends within its header"));
     }
     Ok(u64::from_le_bytes(cursor))
-}
-
-/// The text of a name's entry, fit to be published.
-fn text(entry: &[u8]) -> String {
-    let length = usize::try_from(half(entry, LENGTH_AT) & !CUT).map_or(TEXT_BYTES, |length| length.min(TEXT_BYTES));
-    let raw = entry.get(TEXT_AT..).and_then(|text| text.get(..length));
-    let text = String::from_utf8_lossy(whole(raw.unwrap_or_default())).replace('\0', "\u{fffd}");
-    redact(&text).0.into_owned()
 }
 
 /// Reads from a place until the buffer is full or the file ends.

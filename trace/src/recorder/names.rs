@@ -49,13 +49,9 @@ impl<'a> Tables<'a> {
             let what = "bytes of strings";
             return Err(Failure::TooMany { what, limit });
         }
-        let text = String::from_utf8_lossy(whole).replace('\0', "\u{fffd}");
-        let (clean, count) = redact::redact(&text);
+        let (clean, count) = publishable(whole);
         self.redactions = self.redactions.saturating_add(count);
-        Ok(match clean {
-            Cow::Owned(clean) => clean,
-            Cow::Borrowed(_) => text,
-        })
+        Ok(clean)
     }
 
     /// What the table of names holds at a number, and whether the text was longer.
@@ -64,11 +60,7 @@ impl<'a> Tables<'a> {
         let Some(at) = place.and_then(|place| self.ring.layout.name(place)) else {
             return (&[], false);
         };
-        let entry = self.ring.bytes.get(at..).unwrap_or_default();
-        let said = half(entry, LENGTH_AT);
-        let length = usize::try_from(said & !CUT).map_or(TEXT_BYTES, |length| length.min(TEXT_BYTES));
-        let text = entry.get(TEXT_AT..).and_then(|text| text.get(..length));
-        (text.unwrap_or_default(), said & CUT != 0)
+        of_entry(self.ring.bytes.get(at..).unwrap_or_default())
     }
 
     /// Names of the domains by their numbers.
@@ -112,6 +104,24 @@ impl<'a> Tables<'a> {
 pub(super) struct Labels {
     pub(super) threads: BTreeMap<u32, String>,
     pub(super) categories: BTreeMap<(u8, u32), String>,
+}
+
+/// The text that an entry of the table of names holds, and whether it was longer.
+pub(super) fn of_entry(entry: &[u8]) -> (&[u8], bool) {
+    let said = half(entry, LENGTH_AT);
+    let length = usize::try_from(said & !CUT).map_or(TEXT_BYTES, |length| length.min(TEXT_BYTES));
+    let text = entry.get(TEXT_AT..).and_then(|text| text.get(..length));
+    (text.unwrap_or_default(), said & CUT != 0)
+}
+
+/// A text fit to be published, and how many secrets were replaced in it.
+pub(super) fn publishable(raw: &[u8]) -> (String, u64) {
+    let text = String::from_utf8_lossy(raw).replace('\0', "\u{fffd}");
+    let (clean, count) = redact::redact(&text);
+    match clean {
+        Cow::Owned(clean) => (clean, count),
+        Cow::Borrowed(_) => (text, count),
+    }
 }
 
 /// A text less its last character, where that is not all there since the text was cut.

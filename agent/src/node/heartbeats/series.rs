@@ -18,7 +18,7 @@ const RANGE: [&str; 4] = ["namespace", "pod", "container", "range"];
 /// |---|---|
 /// | `flopwatch_range_calls_total`, `flopwatch_range_seconds_total` | `namespace`, `pod`, `container`, `range` |
 /// | `flopwatch_range_names_left_out` | `namespace`, `pod`, `container` |
-pub(crate) struct RangeCollector {
+pub(super) struct RangeCollector {
     heartbeats: Heartbeats,
     /// Names of a container that have series.
     names: usize,
@@ -35,7 +35,7 @@ impl std::fmt::Debug for RangeCollector {
 
 impl RangeCollector {
     /// Of the `names` longest ranges of each container.
-    pub(crate) fn new(heartbeats: Heartbeats, names: usize) -> prometheus::Result<Self> {
+    pub(super) fn new(heartbeats: Heartbeats, names: usize) -> prometheus::Result<Self> {
         let series = Series::new()?;
         let descs = series.all().into_iter().flat_map(Collector::desc).cloned().collect();
         Ok(Self {

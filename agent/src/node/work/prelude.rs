@@ -94,20 +94,20 @@ impl Work<'_> {
     /// The time of `length` before another, with what the metrics ring holds of the container and its devices.
     async fn before(&self, attached: &Attached, end_utc_ns: u64, length: Duration) -> Samples {
         let (node, id) = (Arc::clone(self.node), attached.container_id.clone());
+        let window_ns = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+        let from = end_utc_ns.saturating_sub(window_ns);
         let found = tokio::task::spawn_blocking(move || {
             let ring = node.metrics_ring.as_ref();
             let mut found = ring
                 .map(|ring| ring.before(&id, end_utc_ns, length))
                 .unwrap_or_default();
-            let from = end_utc_ns.saturating_sub(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
             found.series.extend(node.heartbeats.within(&id, from..end_utc_ns));
             found
         });
         let found = found.await.unwrap_or_default();
-        let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
         Samples {
-            window_start_utc_ns: end_utc_ns.saturating_sub(length),
-            window_ns: length,
+            window_start_utc_ns: from,
+            window_ns,
             series: found.series,
             missed: found.missed,
         }

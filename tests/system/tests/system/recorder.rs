@@ -4,14 +4,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::preparation::PREPARE_LABEL;
-use flopwatch_system_tests::cluster::{Cluster, eventually, run};
+use flopwatch_system_tests::cluster::{Cluster, run};
 use flopwatch_system_tests::fetch::reader_token;
 use flopwatch_system_tests::pod_state::PodState;
 use flopwatch_system_tests::pods::workload;
 use flopwatch_system_tests::prometheus::Prometheus;
 use flopwatch_system_tests::recordings::{ends_with_its_programs_last_line, heartbeat, ranges, timeline};
-use k8s_openapi::api::events::v1::Event;
-use kube::api::ListParams;
 use serde_json::{Value, json};
 
 use super::first_session::succeeded;
@@ -165,14 +163,7 @@ async fn what_a_container_did_before_it_failed_is_kept_and_an_event_says_how_to_
     namespace.create_pod(failing).await?;
     let code = namespace.exit_code("trainer").await?;
     ensure!(code == 5, "{code}");
-    let note = eventually("the Event of what is kept", || async {
-        let events = namespace.api::<Event>().list(&ListParams::default()).await?;
-        let mut kept = events
-            .into_iter()
-            .filter(|event| event.reason.as_deref() == Some("RecordingKept"));
-        Ok(kept.next().and_then(|event| event.note))
-    })
-    .await?;
+    let (_, note) = namespace.event("trainer", "RecordingKept").await?;
     ensure!(
         note.contains("ended with code 5") && note.contains("recent pod/trainer"),
         "{note}"
