@@ -25,7 +25,7 @@ const POD: [&str; 5] = ["gpu", "uuid", "namespace", "pod", "container"];
 ///
 /// | series | labels |
 /// |---|---|
-/// | `flopwatch_gpu_utilization_ratio`, `flopwatch_gpu_memory_utilization_ratio`, `flopwatch_gpu_memory_used_bytes`, `flopwatch_gpu_memory_total_bytes`, `flopwatch_gpu_power_watts`, `flopwatch_gpu_sm_clock_hertz`, `flopwatch_gpu_memory_clock_hertz`, `flopwatch_gpu_temperature_celsius`, `flopwatch_gpu_pcie_receive_bytes_per_second`, `flopwatch_gpu_pcie_transmit_bytes_per_second`, `flopwatch_gpu_unattributed_processes` | `gpu`, `uuid`, `model`, `attribution` (`device` or `partition`) |
+/// | `flopwatch_gpu_utilization_ratio`, `flopwatch_gpu_memory_utilization_ratio`, `flopwatch_gpu_memory_used_bytes`, `flopwatch_gpu_memory_total_bytes`, `flopwatch_gpu_power_watts`, `flopwatch_gpu_sm_clock_hertz`, `flopwatch_gpu_memory_clock_hertz`, `flopwatch_gpu_temperature_celsius`, `flopwatch_gpu_power_throttle_ratio`, `flopwatch_gpu_thermal_throttle_ratio`, `flopwatch_gpu_hardware_slowdown_ratio`, `flopwatch_gpu_pcie_receive_bytes_per_second`, `flopwatch_gpu_pcie_transmit_bytes_per_second`, `flopwatch_gpu_unattributed_processes` | `gpu`, `uuid`, `model`, `attribution` (`device` or `partition`) |
 /// | `flopwatch_gpu_sm_activity_ratio`, `flopwatch_gpu_sm_occupancy_ratio`, `flopwatch_gpu_tensor_activity_ratio`, `flopwatch_gpu_fp64_activity_ratio`, `flopwatch_gpu_fp32_activity_ratio`, `flopwatch_gpu_fp16_activity_ratio`, `flopwatch_gpu_dram_bandwidth_utilization_ratio`, `flopwatch_gpu_pcie_receive_mean_bytes_per_second`, `flopwatch_gpu_pcie_transmit_mean_bytes_per_second`, `flopwatch_gpu_nvlink_receive_mean_bytes_per_second`, `flopwatch_gpu_nvlink_transmit_mean_bytes_per_second`, where the GPU has GPM | the same |
 /// | `flopwatch_gpu_process_memory_used_bytes`, `flopwatch_gpu_process_sm_utilization_ratio` | the same with `attribution="process"`, and `namespace`, `pod`, `container` |
 /// | `flopwatch_gpu_pod_info` | `gpu`, `uuid`, `namespace`, `pod`, `container` |
@@ -197,6 +197,9 @@ const fn help(metric: Metric) -> &'static str {
         Metric::SmClock => "Clock of the streaming multiprocessors",
         Metric::MemoryClock => "Clock of the GPU memory",
         Metric::Temperature => "Temperature of the GPU",
+        Metric::PowerThrottle => "1 while the GPU's clocks are lowered for power, else 0",
+        Metric::ThermalThrottle => "1 while the GPU's clocks are lowered for temperature, else 0",
+        Metric::HardwareSlowdown => "1 while the board at least halves the GPU's clocks, else 0",
         Metric::PcieReceive => "Bytes that the GPU receives over PCIe per second, measured over 20 ms",
         Metric::PcieTransmit => "Bytes that the GPU sends over PCIe per second, measured over 20 ms",
         Metric::SmActivity => {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::enum_wrappers::device::{Clock, PcieUtilCounter, TemperatureSensor};
 use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::struct_wrappers::device::{MemoryInfo, Utilization};
@@ -16,6 +17,14 @@ use crate::snapshot::{DeviceIdentity, ProcessReading, TimedReading, UnitReading}
 
 /// Most partitions of one GPU; NVML says 7 today.
 const MAX_PARTITIONS: u32 = 64;
+
+/// Why clocks are lowered: by [`nvmlClocksEventReasons`](https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html).
+const POWER: ThrottleReasons = ThrottleReasons::SW_POWER_CAP.union(ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN);
+const THERMAL: ThrottleReasons = ThrottleReasons::SW_THERMAL_SLOWDOWN.union(ThrottleReasons::HW_THERMAL_SLOWDOWN);
+/// The board's own, each of which NVML may tell beside the general one.
+const HARDWARE: ThrottleReasons = ThrottleReasons::HW_SLOWDOWN
+    .union(ThrottleReasons::HW_THERMAL_SLOWDOWN)
+    .union(ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN);
 
 /// A GPU or partition that answers.
 pub(crate) struct Handle<'nvml> {
@@ -76,6 +85,7 @@ pub(crate) enum Extent {
 struct Answers {
     rates: Option<Result<Utilization, Failure>>,
     memory: Option<Result<MemoryInfo, Failure>>,
+    throttling: Option<Result<ThrottleReasons, Failure>>,
 }
 
 impl Answers {
@@ -87,6 +97,13 @@ impl Answers {
     fn memory(&mut self, device: &Device<'_>) -> Result<MemoryInfo, Failure> {
         let ask = || Ok(device.memory_info()?);
         self.memory.get_or_insert_with(ask).clone()
+    }
+
+    /// 1 where the clocks are lowered for one of these reasons.
+    fn throttled(&mut self, device: &Device<'_>, of: ThrottleReasons) -> Result<f64, Failure> {
+        let ask = || Ok(device.current_throttle_reasons()?);
+        let reasons = (*self.throttling.get_or_insert_with(ask))?;
+        Ok(f64::from(u8::from(reasons.intersects(of))))
     }
 }
 
@@ -327,6 +344,9 @@ impl<'nvml> Handle<'nvml> {
             Metric::SmClock => f64::from(device.clock_info(Clock::SM)?) * 1e6,
             Metric::MemoryClock => f64::from(device.clock_info(Clock::Memory)?) * 1e6,
             Metric::Temperature => f64::from(device.temperature(TemperatureSensor::Gpu)?),
+            Metric::PowerThrottle => answers.throttled(device, POWER)?,
+            Metric::ThermalThrottle => answers.throttled(device, THERMAL)?,
+            Metric::HardwareSlowdown => answers.throttled(device, HARDWARE)?,
             Metric::PcieReceive => f64::from(device.pcie_throughput(PcieUtilCounter::Receive)?) * 1024.0,
             Metric::PcieTransmit => f64::from(device.pcie_throughput(PcieUtilCounter::Send)?) * 1024.0,
             // Of processes, or of two samples: not of a device at one time.

@@ -21,6 +21,12 @@ pub enum Metric {
     MemoryClock,
     /// Temperature of the GPU.
     Temperature,
+    /// 1 while the driver or the board lowers the clocks for power, else 0.
+    PowerThrottle,
+    /// 1 while the driver or the board lowers the clocks for temperature, else 0.
+    ThermalThrottle,
+    /// 1 while the board at least halves the clocks, whatever for, else 0.
+    HardwareSlowdown,
     /// Bytes that the GPU receives over PCIe, measured over 20 ms about once a second.
     PcieReceive,
     /// Bytes that the GPU sends over PCIe, measured over 20 ms about once a second.
@@ -83,7 +89,7 @@ pub enum Attribution {
 
 impl Metric {
     /// Those of a device, in the order of their display, but for PCIe, which takes the driver 20 ms each.
-    pub const QUICK: [Self; 8] = [
+    pub const QUICK: [Self; 11] = [
         Self::Utilization,
         Self::MemoryUtilization,
         Self::MemoryUsed,
@@ -92,6 +98,9 @@ impl Metric {
         Self::SmClock,
         Self::MemoryClock,
         Self::Temperature,
+        Self::PowerThrottle,
+        Self::ThermalThrottle,
+        Self::HardwareSlowdown,
     ];
 
     /// The slow ones of a device.
@@ -128,6 +137,9 @@ impl Metric {
             Self::SmClock => "sm_clock",
             Self::MemoryClock => "memory_clock",
             Self::Temperature => "temperature",
+            Self::PowerThrottle => "power_throttle",
+            Self::ThermalThrottle => "thermal_throttle",
+            Self::HardwareSlowdown => "hardware_slowdown",
             Self::PcieReceive => "pcie_receive",
             Self::PcieTransmit => "pcie_transmit",
             Self::SmActivity => "sm_activity",
@@ -151,6 +163,9 @@ impl Metric {
         match self {
             Self::Utilization
             | Self::MemoryUtilization
+            | Self::PowerThrottle
+            | Self::ThermalThrottle
+            | Self::HardwareSlowdown
             | Self::SmActivity
             | Self::SmOccupancy
             | Self::TensorActivity

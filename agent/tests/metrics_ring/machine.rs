@@ -47,7 +47,7 @@ fn gpu(number: u32) -> Value {
     json!({
         "uuid": format!("GPU-{number}"), "memory_total_bytes": 85_899_345_920_u64, "memory_used_bytes": 1_073_741_824,
         "utilization_percent": sine(50), "memory_utilization_percent": sine(20), "power_milliwatts": 250_000,
-        "sm_clock_mhz": 1980, "memory_clock_mhz": 2619, "temperature_celsius": 55,
+        "sm_clock_mhz": 1980, "memory_clock_mhz": 2619, "temperature_celsius": 55, "throttle_reasons": 4,
         "pcie_receive_kib_per_second": 1000, "pcie_transmit_kib_per_second": 2000, "gpm": gpm,
         "processes": [{"pid": 1000 + number, "memory_used_bytes": 536_870_912, "sm_utilization_percent": 40}],
     })

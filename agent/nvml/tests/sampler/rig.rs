@@ -81,6 +81,8 @@ pub(crate) fn gpu(processes: &Value) -> Value {
         "memory_total_bytes": 1000, "memory_used_bytes": 250,
         "utilization_percent": 40, "memory_utilization_percent": 10,
         "power_milliwatts": 1500, "sm_clock_mhz": 2000, "memory_clock_mhz": 3000,
+        // SwPowerCap and GpuIdle.
+        "throttle_reasons": 5,
         "pcie_receive_kib_per_second": 2, "pcie_transmit_kib_per_second": 3,
         "processes": processes,
     })

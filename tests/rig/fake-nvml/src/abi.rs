@@ -283,6 +283,18 @@ pub unsafe extern "C" fn nvmlDeviceGetTemperature(
 }
 
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetCurrentClocksThrottleReasons(
+    device: nvmlDevice_t,
+    reasons: *mut c_ulonglong,
+) -> nvmlReturn_t {
+    let found = of_device("nvmlDeviceGetCurrentClocksThrottleReasons", device, |device| {
+        supported_u32(device.throttle_reasons.as_ref()).map(c_ulonglong::from)
+    });
+    // SAFETY: nvml.h: `reasons` is the caller's `unsigned long long`.
+    code(found.and_then(|found| unsafe { put(reasons, found) }))
+}
+
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetPcieThroughput(
     device: nvmlDevice_t,
     counter: sys::nvmlPcieUtilCounter_t,

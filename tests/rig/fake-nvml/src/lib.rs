@@ -17,6 +17,7 @@
 //!     "sm_clock_mhz": 1980,
 //!     "memory_clock_mhz": 2619,
 //!     "temperature_celsius": 55,
+//!     "throttle_reasons": 4,
 //!     "pcie_receive_kib_per_second": 1000,
 //!     "pcie_transmit_kib_per_second": 2000,
 //!     "gpm": {"SM_UTIL": 60, "DRAM_BW_UTIL": 30, "PCIE_RX_PER_SEC": 100},

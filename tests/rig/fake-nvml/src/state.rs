@@ -50,6 +50,8 @@ pub(crate) struct Device {
     pub(crate) sm_clock_mhz: Option<Value>,
     pub(crate) memory_clock_mhz: Option<Value>,
     pub(crate) temperature_celsius: Option<Value>,
+    /// The bits of `nvmlClocksEventReasons`.
+    pub(crate) throttle_reasons: Option<Value>,
     pub(crate) pcie_receive_kib_per_second: Option<Value>,
     pub(crate) pcie_transmit_kib_per_second: Option<Value>,
     /// By the name of NVML's metric; absent: the GPU has no GPM.
