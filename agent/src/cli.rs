@@ -483,6 +483,9 @@ pub struct TransformArguments {
     /// Identifier of the session.
     #[arg(long, value_name = "ID")]
     pub session_id: Option<String>,
+    /// Begin the timeline with the first event or point in the samples' window.
+    #[arg(long)]
+    pub trim: bool,
     /// A category of the timeline that the profiler was asked to record; may be repeated.
     #[arg(long, value_name = "CATEGORY", value_parser = category)]
     pub captured: Vec<Category>,
@@ -506,6 +509,7 @@ impl From<TransformArguments> for Job {
             exports,
             samples,
             session_id,
+            trim,
             captured,
             device,
             others,
@@ -516,6 +520,7 @@ impl From<TransformArguments> for Job {
             exports,
             samples,
             session_id,
+            trim,
             captured,
             device,
             others,

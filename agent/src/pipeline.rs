@@ -223,6 +223,7 @@ pub async fn run<'a>(
         exports: recipe.exports,
         samples: wanted.samples,
         session_id: wanted.session_id,
+        trim: false,
         captured: recipe.captured,
         device: wanted.device,
         others: 0,

@@ -89,6 +89,8 @@ pub struct Job {
     pub samples: Option<PathBuf>,
     /// The session's identifier, kept in the files; by default that of the export.
     pub session_id: Option<String>,
+    /// The timeline begins with the first that there is in the samples' window, not with the window.
+    pub trim: bool,
     /// Categories that the profiler was asked to record: an empty table of one of them says "none", not "not captured".
     pub captured: Vec<Category>,
     /// What does the heavy steps.
@@ -118,6 +120,9 @@ impl Job {
         }
         line.extend(["--summary".to_owned(), text(&self.summary)]);
         line.extend(["--device".to_owned(), self.device.as_str().to_owned()]);
+        if self.trim {
+            line.push("--trim".to_owned());
+        }
         if self.others > 0 {
             line.extend(["--others".to_owned(), self.others.to_string()]);
         }
@@ -177,7 +182,10 @@ pub enum Error {
 
 /// Makes the files, and returns the summary.
 pub fn run(job: &Job) -> Result<Summary, Error> {
-    let samples = job.samples.as_deref().map(read_samples).transpose()?;
+    let mut samples = job.samples.as_deref().map(read_samples).transpose()?;
+    if let Some(samples) = samples.as_mut().filter(|_| job.trim) {
+        trim(samples, &job.exports)?;
+    }
     let mut of_export = None;
     let mut capture = match (job.exports.as_slice(), &samples) {
         ([], Some(samples)) => metrics_alone(samples),
@@ -205,6 +213,24 @@ pub fn run(job: &Job) -> Result<Summary, Error> {
         ..summarise(&timeline)
     };
     write_summary(summary, &job.summary)
+}
+
+/// Lets the window begin with the first event or point in it; one without any stays as it is.
+fn trim(samples: &mut Samples, exports: &[PathBuf]) -> Result<(), Error> {
+    let window = samples.window();
+    let mut first = samples.series.iter().flat_map(|series| &series.t_utc_ns).min().copied();
+    if !exports.is_empty() {
+        let capture = read_exports(exports, Some(samples))?.capture;
+        let begin = capture.session_start_utc_ns.unwrap_or(window.start);
+        let of_events = capture.events.values().flat_map(|events| &events.start_ns).min();
+        let of_events = of_events.map(|start| begin.saturating_add(*start));
+        first = first.into_iter().chain(of_events).min();
+    }
+    if let Some(first) = first.filter(|first| window.contains(first)) {
+        samples.window_start_utc_ns = first;
+        samples.window_ns = window.end - first;
+    }
+    Ok(())
 }
 
 /// What the exports hold together, which are bounded as one is. Of a flight recorder's file, what ran in the window of the samples.
@@ -363,6 +389,7 @@ mod tests {
             exports: Vec::new(),
             samples: Some(path("samples.json")),
             session_id: Some("0123abcd".to_owned()),
+            trim: false,
             captured: Vec::new(),
             device: TransformDevice::Auto,
             others: 0,
@@ -376,6 +403,17 @@ mod tests {
         let timeline = timeline_file::read(&path("timeline.h5"), &ReadLimits::default()).unwrap();
         assert_eq!(timeline.capture.counters[0].value, [2.0, 3.0]);
         assert_eq!(timeline.session_id, "0123abcd");
+    }
+
+    #[test]
+    fn a_trimmed_window_begins_with_its_first_point_and_an_empty_one_stays() {
+        let mut samples = samples();
+        samples.series[0].t_utc_ns = vec![1_100, 1_200, 1_300, 1_400];
+        trim(&mut samples, &[]).unwrap();
+        assert_eq!(samples.window(), 1_100..1_500);
+        samples.series.clear();
+        trim(&mut samples, &[]).unwrap();
+        assert_eq!(samples.window(), 1_100..1_500);
     }
 
     #[test]
@@ -405,6 +443,7 @@ mod tests {
             exports: vec![export],
             samples: None,
             session_id: None,
+            trim: false,
             captured: Vec::new(),
             device: TransformDevice::Auto,
             others: 0,

@@ -148,6 +148,7 @@ pub(super) async fn make(work: &Work<'_>, place: &Workplace) -> Result<bool, Fai
         exports: ring.clone().into_iter().collect(),
         samples: Some(samples),
         session_id: Some(work.capture.spec.session_ref.id.clone()),
+        trim: true,
         captured: Vec::new(),
         device: TransformDevice::Cpu,
         others: 0,
