@@ -49,6 +49,18 @@ pub fn ranges(capture: &Events) -> Result<(u64, u64, u64)> {
     Ok((start + first, start + last, events.count()))
 }
 
+/// When the NVTX ranges of a timeline begin, in ns since the Unix epoch, in that order.
+///
+/// # Errors
+/// When there are no ranges.
+pub fn begins(capture: &Events) -> Result<Vec<u64>> {
+    let start = capture.session_start_utc_ns.context("no start")?;
+    let events = capture.events.get(&Category::NvtxRange).context("no ranges")?;
+    let mut begins: Vec<u64> = events.start_ns.iter().map(|at| start + at).collect();
+    begins.sort_unstable();
+    Ok(begins)
+}
+
 /// Reads what was kept of the pod `trainer`: all its ranges, and the last one ends when its program says so.
 ///
 /// # Errors

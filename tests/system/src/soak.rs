@@ -5,6 +5,7 @@
 //! the capture may stay.
 
 mod aftermath;
+mod both;
 mod cycle;
 mod ends;
 mod fault;
@@ -16,6 +17,7 @@ mod report;
 mod run;
 mod strike;
 
+pub use both::Counted;
 pub use fault::Fault;
 pub use ground::Ground;
 pub use ledger::{Ledger, Record};

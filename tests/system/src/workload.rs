@@ -27,6 +27,15 @@ pub fn counts(log: &str) -> BTreeMap<u64, Vec<Count>> {
     by_process
 }
 
+/// Ranges that all threads of the first process had ended when it ended by itself; none where it did not.
+pub fn total(log: &str) -> Option<u64> {
+    let line = log.lines().rev().find(|line| line.starts_with("total "))?;
+    line.split_whitespace()
+        .find_map(|word| word.strip_prefix("ranges="))?
+        .parse()
+        .ok()
+}
+
 /// Bounds on the ranges that all processes together ended between two times: at least what the lines within prove, at
 /// most what the lines around allow.
 pub fn bounds(log: &str, from_ns: u64, to_ns: u64) -> (u64, u64) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, bail, ensure};
 use flopwatch_api::preparation::PREPARED_ANNOTATION;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::session::ProfilingSession;
@@ -16,9 +16,12 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
-use crate::cluster::{TestNamespace, eventually};
+use crate::cluster::{Cluster, TestNamespace, eventually};
+use crate::fetch::reader_token;
+use crate::recordings::{begins, timeline};
 use crate::sessions::{capture_condition, condition_of};
 use crate::soak::aftermath::nothing_runs;
+use crate::soak::both::{Counted, Ring, alike};
 use crate::soak::ends::{GONE, by_others, reasons};
 use crate::soak::fault::Fault;
 use crate::soak::ground::Ground;
@@ -58,6 +61,11 @@ pub(super) struct Lane {
     pub(super) trainer: Option<Trainer>,
     pub(super) generation: u32,
     pub(super) outputs: Vec<Output>,
+    /// The flight recorder of the workload.
+    pub(super) ring: Option<Ring>,
+    pub(super) counted: Counted,
+    /// Recorders that missed ranges.
+    pub(super) miscounted: Vec<String>,
 }
 
 impl Lane {
@@ -85,9 +93,12 @@ impl Lane {
 
     async fn attempt(&mut self, plan: Plan, record: &mut Record) -> Result<()> {
         let over = self.shared.over.load(Ordering::SeqCst);
-        let trainer = match self.trainer.take() {
-            Some(trainer) => trainer,
-            None => self.start().await?,
+        let trainer = if let Some(trainer) = self.trainer.take() {
+            trainer
+        } else {
+            let started = self.start().await?;
+            self.ring = Ring::of(&started);
+            started
         };
         let session = format!("cycle-{}", plan.cycle);
         let shared = Arc::clone(&self.shared);
@@ -224,6 +235,11 @@ impl Lane {
         let pods = self.namespace.api::<Pod>();
         if pods.get_opt(&trainer.name).await?.is_some() {
             let log = self.namespace.logs(&trainer.name).await?;
+            if let Some(ring) = self.ring.take()
+                && let Err(error) = self.counted.compare(&ring, &log)
+            {
+                self.miscounted.push(format!("{}: {error:#}", trainer.name));
+            }
             self.outputs.push(Output::of(self.ground, &trainer.name, &log));
             pods.delete(&trainer.name, &DeleteParams::default().grace_period(1))
                 .await?;
@@ -231,11 +247,38 @@ impl Lane {
         Ok(())
     }
 
+    /// Compares a last window of Nsight Systems with what the recorder has of the same time.
+    async fn both_see_the_same(&self, cluster: &Cluster, trainer: &Trainer) -> Result<u64> {
+        let namespace = &self.namespace;
+        let token = reader_token(namespace, "reader", "flopwatch-viewer").await?;
+        let mut found = Vec::new();
+        for (profiler, seconds) in [("Nsys", 2), ("Recorder", 15)] {
+            let session = format!("{}-{}", trainer.name, profiler.to_lowercase());
+            let more = json!({ "profiler": { "type": profiler } });
+            trainer.profile_with(namespace, &session, seconds, more).await?;
+            let end = namespace.end_of(&session).await?;
+            ensure!(end.succeeded, "{profiler}: {end:?}");
+            let capture = namespace.only_capture(&session).await?;
+            found.push(begins(&timeline(cluster, &token, &capture, "timeline.h5").await?)?);
+            self.forget(&session).await?;
+        }
+        let [window, recorded] = found.as_slice() else {
+            bail!("two sessions have {} timelines", found.len());
+        };
+        alike(window, recorded)
+    }
+
     /// Ends the workload as the kubelet does, reads it to its end and removes it.
-    pub(super) async fn finish(&mut self) -> Result<Option<String>> {
+    pub(super) async fn finish(&mut self, cluster: &Cluster) -> Result<Option<String>> {
         let Some(trainer) = self.trainer.take() else {
             return Ok(None);
         };
+        if self.ring.is_some() {
+            match self.both_see_the_same(cluster, &trainer).await {
+                Ok(ranges) => self.counted.seen_by_both += ranges,
+                Err(error) => self.miscounted.push(format!("{}: {error:#}", trainer.name)),
+            }
+        }
         trainer.process.signal(Signal::SIGTERM)?;
         let harm = self.ended_by_itself(&trainer).await.err();
         let orphan = nothing_runs(&trainer).await.err();

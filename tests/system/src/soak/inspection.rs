@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::soak::both::Counted;
 use crate::soak::ground::Ground;
 use crate::workload::{Count, counts};
 
@@ -31,6 +32,10 @@ pub struct Inspection {
     pub harmed: Vec<String>,
     /// What stayed behind when all had ended.
     pub orphans: Vec<String>,
+    /// The flight recorders beside the workloads' own counts.
+    pub counted: Counted,
+    /// Flight recorders that have another count.
+    pub miscounted: Vec<String>,
 }
 
 /// The output of one workload.

@@ -89,14 +89,16 @@ impl Report {
         }
         report.harmed += report.inspection.harmed.len();
         report.orphans += report.inspection.orphans.len();
-        let found = report.inspection.harmed.iter().chain(&report.inspection.orphans);
+        let inspection = &report.inspection;
+        let found = inspection.harmed.iter().chain(&inspection.orphans);
+        let found = found.chain(&inspection.miscounted);
         report.findings.extend(found.cloned());
         report
     }
 
-    /// Nobody was harmed, nothing stayed, every end is explained.
+    /// Nobody was harmed, nothing stayed, every end is explained, and every range was counted.
     pub const fn is_clean(&self) -> bool {
-        self.harmed == 0 && self.orphans == 0 && self.surprises == 0
+        self.harmed == 0 && self.orphans == 0 && self.surprises == 0 && self.inspection.miscounted.is_empty()
     }
 
     /// Writes `report.json` and `report.md`.
@@ -132,6 +134,19 @@ impl Report {
             (
                 "pace beside the pod that nobody profiled, median",
                 format!("{:.3}", inspection.median_pace),
+            ),
+            (
+                "flight recorders with the whole count of a workload that said it, and of killed ones with no less than it had said",
+                format!("{}, {}", inspection.counted.exact, inspection.counted.bounded),
+            ),
+            (
+                "flight recorders with another count",
+                inspection.miscounted.len().to_string(),
+            ),
+            ("ranges that they counted", inspection.counted.ranges.to_string()),
+            (
+                "ranges that Nsight Systems and recorder saw alike",
+                inspection.counted.seen_by_both.to_string(),
             ),
             ("time", format!("{:.0} s", self.seconds)),
         ] {

@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use crate::cluster::{Cluster, TestNamespace, eventually};
 use crate::node::Process;
 use crate::parts::{Running, SPOOL};
+use crate::soak::both::Counted;
 use crate::soak::cycle::{Lane, Shared};
 use crate::soak::ground::Ground;
 use crate::soak::inspection::{Inspection, Output, inspect};
@@ -81,16 +82,23 @@ pub async fn run(cluster: &Cluster, options: &Options, progress: fn(&str)) -> Re
                 trainer: None,
                 generation: 0,
                 outputs: Vec::new(),
+                ring: None,
+                counted: Counted::default(),
+                miscounted: Vec::new(),
             };
             let (open, next, ledger) = (Arc::clone(&open), Arc::clone(&next), Arc::clone(&ledger));
-            lanes.spawn(async move { Box::pin(travel(lane, &open, &next, &ledger, begin, progress)).await });
+            let cluster = cluster.clone();
+            lanes.spawn(async move { Box::pin(travel(lane, &cluster, &open, &next, &ledger, begin, progress)).await });
         }
         yards.push(yard);
     }
-    let (mut outputs, mut harmed) = (Vec::new(), Vec::new());
+    let (mut outputs, mut harmed, mut counted, mut miscounted) =
+        (Vec::new(), Vec::new(), Counted::default(), Vec::new());
     while let Some(travelled) = lanes.join_next().await {
-        let (read, finding) = travelled??;
-        outputs.extend(read);
+        let (lane, finding) = travelled??;
+        outputs.extend(lane.outputs);
+        counted.add(lane.counted);
+        miscounted.extend(lane.miscounted);
         harmed.extend(finding);
     }
     let mut controls = Vec::new();
@@ -99,6 +107,7 @@ pub async fn run(cluster: &Cluster, options: &Options, progress: fn(&str)) -> Re
     }
     let mut inspection = inspect(&outputs, &controls);
     inspection.harmed.extend(harmed);
+    (inspection.counted, inspection.miscounted) = (counted, miscounted);
     let namespaces: Vec<_> = yards.into_iter().flat_map(|yard| yard.namespaces).collect();
     if let Err(error) = nothing_stays(cluster, &namespaces).await {
         inspection.orphans.push(format!("{error:#}"));
@@ -144,12 +153,13 @@ impl Yard {
 /// One workload goes from cycle to cycle until none is left.
 async fn travel(
     mut lane: Lane,
+    cluster: &Cluster,
     open: &[Plan],
     next: &AtomicUsize,
     ledger: &Mutex<Ledger>,
     begin: Instant,
     progress: fn(&str),
-) -> Result<(Vec<Output>, Option<String>)> {
+) -> Result<(Lane, Option<String>)> {
     while let Some(plan) = open.get(next.fetch_add(1, Ordering::Relaxed)) {
         let record = Box::pin(lane.cycle(*plan)).await;
         let mut ledger = ledger.lock().await;
@@ -170,11 +180,11 @@ async fn travel(
             record.findings()
         ));
     }
-    let finding = match lane.finish().await {
+    let finding = match lane.finish(cluster).await {
         Ok(finding) => finding,
         Err(error) => Some(format!("{} was not seen to its end: {error:#}", lane.name())),
     };
-    Ok((lane.outputs, finding))
+    Ok((lane, finding))
 }
 
 /// With all sessions deleted there is no capture, no spool file, no tool and no artifact.
