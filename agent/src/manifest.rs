@@ -92,6 +92,7 @@ impl Default for Manifest {
                 require: Vec::new(),
                 start_deadline_seconds: 300,
                 metrics: flopwatch_api::session::MetricsSpec::default(),
+                overhead: flopwatch_api::overhead::OverheadSpec::default(),
                 transform: flopwatch_api::session::TransformSpec::default(),
                 outputs: vec![
                     flopwatch_api::artifact::Output::Timeline,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::artifact::{Artifact, Output};
 use crate::capability::Capability;
+use crate::overhead::{CaptureOverhead, OverheadSpec};
 use crate::profiler::{ProfilerSpec, ProfilerType, TraceCategory};
 use crate::requirement::{MAX_REQUIREMENTS, Requirement};
 use crate::schema::unchanged;
@@ -71,6 +72,13 @@ pub const MAX_STATUS_INTERVAL_SECONDS: i32 = 60;
         description = "Why"
     ),
     printcolumn(
+        name = "Overhead",
+        type_ = "string",
+        json_path = ".status.overhead.verdict",
+        description = "What the window cost its target, against the budget",
+        priority = 1
+    ),
+    printcolumn(
         name = "Node",
         type_ = "string",
         json_path = ".spec.nodeName",
@@ -92,7 +100,7 @@ pub const MAX_STATUS_INTERVAL_SECONDS: i32 = 60;
     )
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new(unchanged(&["sessionRef", "nodeName", "podRef", "containerName", "profiler", "durationSeconds", "require", "start", "endsWithProgram", "startDeadlineSeconds", "metrics", "outputs", "storage", "statusIntervalSeconds"]))
+#[x_kube(validation = Rule::new(unchanged(&["sessionRef", "nodeName", "podRef", "containerName", "profiler", "durationSeconds", "require", "start", "endsWithProgram", "startDeadlineSeconds", "metrics", "overhead", "outputs", "storage", "statusIntervalSeconds"]))
     .message("a capture is fixed once it is created, but for spec.stop"))]
 pub struct CaptureSpec {
     /// The session that this belongs to.
@@ -127,6 +135,9 @@ pub struct CaptureSpec {
     /// NVML sampling beside the capture.
     #[serde(default)]
     pub metrics: MetricsSpec,
+    /// What the window may cost the target, and what tells.
+    #[serde(default, skip_serializing_if = "OverheadSpec::is_default")]
+    pub overhead: OverheadSpec,
     /// How the capture becomes a timeline.
     #[serde(default)]
     pub transform: TransformSpec,
@@ -229,6 +240,9 @@ pub struct CaptureStatus {
     /// The result in a few lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<CaptureSummary>,
+    /// What the window cost the target; absent where there was no window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<CaptureOverhead>,
     /// When the window began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::time")]

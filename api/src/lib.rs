@@ -25,6 +25,7 @@
 pub mod artifact;
 pub mod capability;
 pub mod capture;
+pub mod overhead;
 pub mod phase;
 pub mod pod;
 pub mod preparation;

@@ -198,6 +198,9 @@ closed_set! {
         TransformFailed,
         /// The window holds none of the events that the session requires. The message says which categories are empty.
         RequiredEventsMissing,
+        /// The window slowed the target beyond `overhead.duringBasisPoints` and was ended. What it recorded is published. Trace less, raise
+        /// the budget, or set `overhead.action: Report`.
+        OverBudget,
         /// The window holds none of the events that the session requires, though the driver's or the kernel's own account says that
         /// the program did such work, or the program was told to record and did not: the profiler missed it, in a second window too
         /// where there could be one. The message says by what. Restart the pod, or choose another profiler.

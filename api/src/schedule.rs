@@ -12,7 +12,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use budget::{BackoffSpec, BudgetSpec, PrometheusSignal, SignalSpec, UnknownOverhead};
+pub use budget::{BackoffSpec, BudgetSpec, UnknownOverhead};
 pub use select::{PerRun, SelectSpec, Stratum};
 pub use session::ScheduledSession;
 pub use status::{

@@ -9,6 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::Output;
+use crate::overhead::OverheadSpec;
 use crate::profiler::ProfilerSpec;
 use crate::requirement::{DUMPS_ARE_RAW, FORMER_WORDS, MAX_REQUIREMENTS, Requirement, no_former_word};
 use crate::schema::unchanged;
@@ -49,7 +50,7 @@ pub const MAX_CAPTURE_REFERENCES: usize = 50;
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new(unchanged(&["target", "profiler", "durationSeconds", "require", "start", "startDeadlineSeconds", "metrics", "transform", "outputs", "retention"]))
+    validation = Rule::new(unchanged(&["target", "profiler", "durationSeconds", "require", "start", "startDeadlineSeconds", "metrics", "overhead", "transform", "outputs", "retention"]))
         .message("a session is fixed once it is created, but for spec.stop: delete it and create another"),
     validation = Rule::new(no_former_word()).message(FORMER_WORDS),
     validation = Rule::new("!has(oldSelf.stop) || (has(self.stop) && (self.stop == oldSelf.stop || self.stop == 'Discard'))")
@@ -87,6 +88,9 @@ pub struct ProfilingSessionSpec {
     /// NVML sampling beside the capture.
     #[serde(default)]
     pub metrics: MetricsSpec,
+    /// What a window may cost its target, and what tells.
+    #[serde(default, skip_serializing_if = "OverheadSpec::is_default")]
+    pub overhead: OverheadSpec,
     /// How the capture becomes a timeline.
     #[serde(default)]
     pub transform: TransformSpec,

@@ -202,8 +202,8 @@ pub async fn interrupted() {
 
 /// What a watch tells.
 enum News {
-    Session(watcher::Event<ProfilingSession>),
-    Capture(watcher::Event<Capture>),
+    Session(Box<watcher::Event<ProfilingSession>>),
+    Capture(Box<watcher::Event<Capture>>),
 }
 
 async fn wait(cluster: &Cluster, name: &str, display: &mut Display) -> Result<Progress, Error> {
@@ -214,10 +214,12 @@ async fn wait(cluster: &Cluster, name: &str, display: &mut Display) -> Result<Pr
     let uid = session.uid();
     let one = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let of_session = watcher::Config::default().labels(&format!("{SESSION_LABEL}={name}"));
-    let news = watcher(sessions, one).default_backoff().map_ok(News::Session);
+    let news = watcher(sessions, one)
+        .default_backoff()
+        .map_ok(|event| News::Session(Box::new(event)));
     let of_captures = watcher(cluster.api::<Capture>(), of_session)
         .default_backoff()
-        .map_ok(News::Capture);
+        .map_ok(|event| News::Capture(Box::new(event)));
     let mut news = std::pin::pin!(futures::stream::select(news, of_captures));
     let mut captures: BTreeMap<String, Capture> = BTreeMap::new();
     let mut listed = false;
@@ -234,24 +236,28 @@ async fn wait(cluster: &Cluster, name: &str, display: &mut Display) -> Result<Pr
             return Ok(self::progress(&session, ended.iter()));
         }
         match news.next().await {
-            Some(Ok(News::Session(watcher::Event::Apply(now) | watcher::Event::InitApply(now)))) => {
-                if now.uid() != uid {
+            Some(Ok(News::Session(event))) => match *event {
+                watcher::Event::Apply(now) | watcher::Event::InitApply(now) => {
+                    if now.uid() != uid {
+                        return Err(Error::SessionDeleted(name.to_owned()));
+                    }
+                    session = now;
+                }
+                watcher::Event::Delete(gone) if gone.uid() == uid => {
                     return Err(Error::SessionDeleted(name.to_owned()));
                 }
-                session = now;
-            }
-            Some(Ok(News::Session(watcher::Event::Delete(gone)))) if gone.uid() == uid => {
-                return Err(Error::SessionDeleted(name.to_owned()));
-            }
-            Some(Ok(News::Capture(watcher::Event::Apply(now) | watcher::Event::InitApply(now)))) => {
-                captures.insert(now.name_any(), now);
-            }
-            Some(Ok(News::Capture(watcher::Event::Init))) => captures.clear(),
-            Some(Ok(News::Capture(watcher::Event::InitDone))) => listed = true,
-            Some(Ok(News::Capture(watcher::Event::Delete(gone)))) => {
-                captures.remove(&gone.name_any());
-            }
-            Some(Ok(_)) => {}
+                _ => {}
+            },
+            Some(Ok(News::Capture(event))) => match *event {
+                watcher::Event::Apply(now) | watcher::Event::InitApply(now) => {
+                    captures.insert(now.name_any(), now);
+                }
+                watcher::Event::Init => captures.clear(),
+                watcher::Event::InitDone => listed = true,
+                watcher::Event::Delete(gone) => {
+                    captures.remove(&gone.name_any());
+                }
+            },
             Some(Err(error)) => {
                 if let Some(refusal) = refusal(&error) {
                     return Err(refusal.into());

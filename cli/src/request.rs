@@ -6,6 +6,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use flopwatch_api::artifact::Output;
+use flopwatch_api::overhead::OverheadSpec;
 use flopwatch_api::profiler::{GpuMetrics, NsysOptions, ProfilerSpec};
 use flopwatch_api::session::{
     PodTemplate, PodTemplateMetadata, ProfilingSession, ProfilingSessionSpec, RetentionSpec, StartMode, TargetSpec,
@@ -138,6 +139,7 @@ pub fn session(arguments: &ProfileArguments, template: Option<Template>, namespa
         require: without_repeats(&arguments.require),
         start_deadline_seconds: 300,
         metrics: flopwatch_api::session::MetricsSpec::default(),
+        overhead: OverheadSpec::default(),
         transform: TransformSpec::default(),
         outputs,
         retention: RetentionSpec::default(),

@@ -1,10 +1,10 @@
 //! How much the pods of a schedule may lose, and how long those that lost too much are left alone.
 
-use std::collections::BTreeMap;
-
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::overhead::{DURING_BASIS_POINTS, SignalSpec};
 
 /// How much the pods may lose. A basis point is a hundredth of a percent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
@@ -36,7 +36,7 @@ const fn default_amortized_basis_points() -> i32 {
 }
 
 const fn default_during_basis_points() -> i32 {
-    1_000
+    DURING_BASIS_POINTS
 }
 
 impl Default for BudgetSpec {
@@ -49,48 +49,6 @@ impl Default for BudgetSpec {
             capture_seconds_per_pod_per_day: None,
         }
     }
-}
-
-/// What tells how fast a pod is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SignalSpec {
-    /// A counter that the program itself publishes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prometheus: Option<PrometheusSignal>,
-}
-
-/// A counter that the program publishes for Prometheus, such as tokens or training steps. It is read from the pod once a second around a window.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PrometheusSignal {
-    /// Port of the pod.
-    #[schemars(range(min = 1, max = 65_535))]
-    pub port: i32,
-    /// Path of the metrics.
-    #[serde(default = "default_path")]
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^/[!-~]*$"))]
-    pub path: String,
-    /// Name of the counter.
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-zA-Z_:][a-zA-Z0-9_:]*$"))]
-    pub counter: String,
-    /// Labels that a series must have to count. Those that have are added up.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(schema_with = "labels")]
-    pub labels: BTreeMap<String, String>,
-}
-
-fn default_path() -> String {
-    "/metrics".to_owned()
-}
-
-fn labels(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({
-        "type": "object",
-        "maxProperties": 16,
-        "additionalProperties": { "type": "string", "maxLength": 253 },
-        "description": "Labels that a series must have to count. Those that have are added up."
-    })
 }
 
 /// What to do where nothing tells how fast a pod is.

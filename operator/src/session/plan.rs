@@ -469,6 +469,7 @@ impl Step<'_> {
                 require: spec.require.clone(),
                 start_deadline_seconds: spec.start_deadline_seconds,
                 metrics: spec.metrics.clone(),
+                overhead: spec.overhead.clone(),
                 transform: spec.transform.clone(),
                 outputs: spec.outputs.clone(),
                 storage: spec.retention.storage,
