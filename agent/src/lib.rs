@@ -37,6 +37,7 @@ pub mod metrics;
 pub mod metrics_ring;
 pub mod node;
 pub mod observability;
+mod overhead;
 pub mod pipeline;
 pub mod plan;
 pub mod profilers;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use flopwatch_api::capture::Stage;
+use flopwatch_api::overhead::OverheadVerdict;
 use flopwatch_api::reason::CaptureReason;
 use prometheus::{
     Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
@@ -53,6 +54,7 @@ pub struct Metrics {
     grafts: IntCounterVec,
     live: IntGauge,
     watch_errors: IntCounterVec,
+    overhead: IntCounterVec,
     uploads: IntCounterVec,
     uploads_due: IntGauge,
     evicted: IntCounter,
@@ -107,6 +109,13 @@ impl Metrics {
                 ),
                 &["watch"],
             )?,
+            overhead: IntCounterVec::new(
+                Opts::new(
+                    "flopwatch_capture_overhead_total",
+                    "Windows of captures, by what they cost their target against the budget.",
+                ),
+                &["verdict"],
+            )?,
             uploads: IntCounterVec::new(
                 Opts::new(
                     "flopwatch_store_uploads_total",
@@ -139,37 +148,49 @@ impl Metrics {
             &["version", "component"],
         )?;
         build.with_label_values(&[env!("CARGO_PKG_VERSION"), "agent"]).set(1);
-        metrics
-            .captures
+        metrics.name_labels();
+        for counter in [
+            &metrics.overhead,
+            &metrics.uploads,
+            &metrics.scrape_reviews,
+            &metrics.captures,
+            &metrics.grafts,
+            &metrics.watch_errors,
+        ] {
+            registry.register(Box::new(counter.clone()))?;
+        }
+        registry.register(Box::new(metrics.uploads_due.clone()))?;
+        registry.register(Box::new(metrics.evicted.clone()))?;
+        registry.register(Box::new(metrics.certificate_expiry.clone()))?;
+        registry.register(Box::new(metrics.stages.clone()))?;
+        registry.register(Box::new(metrics.live.clone()))?;
+        registry.register(Box::new(build))?;
+        Ok(metrics)
+    }
+
+    /// Makes the series of every label's value.
+    fn name_labels(&self) {
+        self.captures
             .with_label_values(&["succeeded", CaptureReason::Succeeded.as_str()])
             .reset();
         for reason in CaptureReason::ALL {
             if *reason != CaptureReason::Succeeded {
-                metrics.captures.with_label_values(&["failed", reason.as_str()]).reset();
+                self.captures.with_label_values(&["failed", reason.as_str()]).reset();
             }
         }
         for outcome in GraftOutcome::ALL {
-            metrics.grafts.with_label_values(&[outcome.as_str()]).reset();
+            self.grafts.with_label_values(&[outcome.as_str()]).reset();
+        }
+        for verdict in OverheadVerdict::ALL {
+            self.overhead.with_label_values(&[verdict.as_str()]).reset();
         }
         for watch in WATCHES {
-            metrics.watch_errors.with_label_values(&[watch]).reset();
+            self.watch_errors.with_label_values(&[watch]).reset();
         }
-        metrics.uploads.with_label_values(&["stored"]).reset();
+        self.uploads.with_label_values(&["stored"]).reset();
         for reason in UPLOAD_FAILURES {
-            metrics.uploads.with_label_values(&[reason.as_str()]).reset();
+            self.uploads.with_label_values(&[reason.as_str()]).reset();
         }
-        registry.register(Box::new(metrics.uploads.clone()))?;
-        registry.register(Box::new(metrics.uploads_due.clone()))?;
-        registry.register(Box::new(metrics.evicted.clone()))?;
-        registry.register(Box::new(metrics.scrape_reviews.clone()))?;
-        registry.register(Box::new(metrics.certificate_expiry.clone()))?;
-        registry.register(Box::new(metrics.captures.clone()))?;
-        registry.register(Box::new(metrics.stages.clone()))?;
-        registry.register(Box::new(metrics.grafts.clone()))?;
-        registry.register(Box::new(metrics.live.clone()))?;
-        registry.register(Box::new(metrics.watch_errors.clone()))?;
-        registry.register(Box::new(build))?;
-        Ok(metrics)
     }
 
     /// A capture ended.
@@ -180,6 +201,11 @@ impl Metrics {
             "failed"
         };
         self.captures.with_label_values(&[result, reason.as_str()]).inc();
+    }
+
+    /// A window was judged by what it cost.
+    pub fn overhead(&self, verdict: OverheadVerdict) {
+        self.overhead.with_label_values(&[verdict.as_str()]).inc();
     }
 
     /// A capture left a stage after so many seconds.
@@ -253,6 +279,7 @@ mod tests {
             "flopwatch_captures_total{reason=\"ContainerBusy\",result=\"failed\"} 1",
             "flopwatch_grafts_total{outcome=\"grafted\"} 0",
             "flopwatch_captures_live 0",
+            "flopwatch_capture_overhead_total{verdict=\"Blind\"} 0",
             "flopwatch_agent_certificate_expiry_timestamp_seconds 0",
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");

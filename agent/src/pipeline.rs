@@ -28,7 +28,7 @@ use crate::verify::{holds_cuda, judge, required, verify};
 use crate::workplace::Workplace;
 
 /// Names in the children's folder.
-const SUMMARY: &str = "summary.json";
+pub(crate) const SUMMARY: &str = "summary.json";
 
 /// A file of Nsight Systems that only its own tools read.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 use flopwatch_api::artifact::Artifact;
 use flopwatch_api::capability::Capability;
 use flopwatch_api::capture::{CaptureGpu, CaptureStatus, CaptureSummary, Progress, Stage};
+use flopwatch_api::overhead::CaptureOverhead;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::{CaptureCondition, CaptureReason};
 use k8s_controller::conditions::{self, ConditionStatus, DesiredCondition};
@@ -163,6 +164,12 @@ impl Draft {
     pub fn attach_to(&mut self, profiler: ProfilerType, container_id: &str) {
         self.status.profiler = Some(profiler);
         self.status.container_id = Some(container_id.to_owned());
+    }
+
+    /// What the window cost its target.
+    pub fn overhead(&mut self, mut overhead: CaptureOverhead) {
+        truncate(&mut overhead.message, MAX_SHORT_MESSAGE);
+        self.status.overhead = Some(overhead);
     }
 
     /// The window opened now.

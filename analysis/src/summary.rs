@@ -98,6 +98,30 @@ pub struct Summary {
     /// What did the heavy steps of the transform, and why that; null where the caller did not say.
     #[serde(default)]
     pub transformed_on: Option<TransformedOn>,
+    /// What the window cost the program that was profiled; null where that was not looked at.
+    #[serde(default)]
+    pub overhead: Option<Overhead>,
+}
+
+/// What a window cost the program that was profiled, by a counter of its own work. 100 basis points are a percent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Overhead {
+    /// Against the budget of the session: `Within`, `Exceeded`, `Inconclusive` or `Blind`.
+    pub verdict: String,
+    /// What the verdict rests on, as a word.
+    pub reason: String,
+    /// The same in a sentence.
+    pub message: String,
+    /// Who counted and what, such as `Recorder step`; null where nobody did.
+    pub signal: Option<String>,
+    /// How much longer a unit of work took in the window; negative where it took less, null where it is not known.
+    pub slowdown_basis_points: Option<i32>,
+    /// Lower end of the 95 % interval.
+    pub low_basis_points: Option<i32>,
+    /// Upper end of the 95 % interval.
+    pub high_basis_points: Option<i32>,
+    /// How long the program stood still while the profiler started and stopped.
+    pub stall_ms: Option<i64>,
 }
 
 /// What did the heavy steps of the transform. The rest of the artifacts is the same on every device.
@@ -212,5 +236,6 @@ pub fn summarise(timeline: &Timeline) -> Summary {
         drops: capture.drops.list(),
         redactions: capture.redactions,
         transformed_on: None,
+        overhead: None,
     }
 }

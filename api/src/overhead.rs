@@ -17,6 +17,11 @@ pub struct OverheadSpec {
     /// What to do once the window is known to cost more than that.
     #[serde(default)]
     pub action: OverheadAction,
+    /// How long the capture goes on measuring once the profiler is gone, in seconds, before it ends. What it measures while the timeline is made
+    /// counts towards it. A target that is faster or slower then than it was before tells that its load changed.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 60))]
+    pub after_seconds: i32,
     /// What tells how fast the target is. Default: the flight recorder of a container that is prepared for it, else nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<SignalSpec>,
@@ -34,6 +39,7 @@ impl Default for OverheadSpec {
         Self {
             during_basis_points: DURING_BASIS_POINTS,
             action: OverheadAction::default(),
+            after_seconds: 0,
             signal: None,
         }
     }
@@ -76,7 +82,7 @@ pub struct SignalSpec {
 }
 
 /// A counter that the program publishes for Prometheus, such as tokens or training steps. It is read from the pod four times a second around a
-/// window, which opens ten seconds after the first reading.
+/// window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PrometheusSignal {
@@ -94,6 +100,14 @@ pub struct PrometheusSignal {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "labels")]
     pub labels: BTreeMap<String, String>,
+    /// How long it is read before the profiler attaches, in seconds.
+    #[serde(default = "default_baseline_seconds")]
+    #[schemars(range(min = 3, max = 60))]
+    pub baseline_seconds: i32,
+}
+
+const fn default_baseline_seconds() -> i32 {
+    10
 }
 
 fn default_path() -> String {
@@ -143,10 +157,6 @@ pub struct CaptureOverhead {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub stall_milliseconds: Option<i64>,
-    /// Processor time of the node's agent and its tools for this capture: import, export and transform.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
-    pub processing_cpu_milliseconds: Option<i64>,
 }
 
 /// Numbers of bins that were compared.

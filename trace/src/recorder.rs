@@ -25,7 +25,7 @@ use crate::model::{Capture, count};
 use clock::Anchor;
 use fill::Fill;
 
-pub use heartbeat::{Heartbeat, NamedRanges};
+pub use heartbeat::{Extent, Heartbeat, NamedRanges};
 
 /// Why a recorder's file cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -124,7 +124,7 @@ pub fn snapshot(from: &File, to: &mut File, limits: &ReadLimits) -> Result<u64, 
 pub fn counts(path: &Path) -> Result<Vec<NamedRanges>, ReadError> {
     let counted = || {
         let file = File::open(path).map_err(Failure::Open)?;
-        Heartbeat::open(&file)?.read(&file)
+        Heartbeat::open(&file)?.read(&file, Extent::Whole)
     };
     counted().map_err(|failure| failure.at(path))
 }

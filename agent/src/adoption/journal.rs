@@ -30,6 +30,9 @@ pub struct Journal {
     pub signs: Option<Signs>,
     /// Collections before this one that missed what they were to record, and why the last of them failed.
     pub missed: Option<Missed>,
+    /// Why the window was ended, where it cost too much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_budget: Option<String>,
     /// What it was about to succeed with, beside the files in the store; none before they were made.
     pub made: Option<Made>,
     /// The failure that it was about to end with.
@@ -114,6 +117,8 @@ struct Written {
     #[serde(default)]
     missed: Option<Missed>,
     #[serde(default)]
+    over_budget: Option<String>,
+    #[serde(default)]
     made: Option<Made>,
     failed: Option<Ended>,
 }
@@ -150,6 +155,7 @@ impl From<Written> for Journal {
             opened_utc_ns: written.opened_utc_ns,
             signs: written.signs,
             missed: written.missed,
+            over_budget: written.over_budget,
             made: written.made,
             failed: written.failed,
         }

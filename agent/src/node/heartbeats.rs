@@ -1,19 +1,23 @@
-//! The heartbeats of the node's programs: how often and how long ranges of each name ran, read once a second of the flight recorders' files.
+//! The heartbeats of the node's programs: how often and how long ranges of each name ran, read four times a second of the flight recorders'
+//! files.
 //!
-//! **Bound.** Of each container the 16 names that took the longest have a series for a capture, a row of 8 bytes for each second. A name
-//! that is there gives way to one that took twice as long. After a reading of all that took some processor time, 200 times as long passes
-//! before the next one: files of megabytes whose programs wrap them each moment are read less often.
+//! **Bound.** Of each container the 16 names that took the longest have a series for a capture, a row of 8 bytes for each second, and the
+//! readings of the last 90 s, 24 bytes each. A name that is there gives way to one that took twice as long. Each reading looks at the names
+//! that are known; the whole table of names, in which others may have come, is looked at in every fourth. After a reading of all that took
+//! some processor time, 200 times as long passes before the next one: files of megabytes whose programs wrap them each moment are read less
+//! often.
 
 mod series;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use flopwatch_nvml::{ContainerIdentity, ProcessorClock};
-use flopwatch_trace::recorder::{Heartbeat, NamedRanges};
+use flopwatch_overhead::Sample;
+use flopwatch_trace::recorder::{Extent, Heartbeat, NamedRanges};
 use prometheus::Registry;
 use tracing::debug;
 
@@ -23,6 +27,12 @@ use crate::metrics_ring::track::Track;
 use crate::transform::{EarlierSamples, SampledSeries};
 use series::RangeCollector;
 
+/// Readings of which one looks at the whole table of names; each container has its own turn.
+const TURNS: usize = 4;
+/// Shortest time between two rows of a series.
+const ROW: Duration = Duration::from_millis(900);
+/// How long readings are kept.
+const KEPT: Duration = Duration::from_secs(90);
 /// Names of a container that have a series.
 const NAMES: usize = 16;
 /// Times the processor time of a reading that pass before the next one.
@@ -48,6 +58,8 @@ struct Held {
     beats: BTreeMap<String, Beat>,
     /// No reading before that.
     rested: Option<Instant>,
+    /// Readings so far.
+    turn: usize,
 }
 
 /// One container's.
@@ -59,6 +71,7 @@ struct Beat {
     reader: Option<Heartbeat>,
     /// What the last reading said, the longest first.
     counted: Vec<NamedRanges>,
+    /// When the last row was added.
     at: Option<Instant>,
     rates: BTreeMap<String, Rate>,
 }
@@ -66,9 +79,13 @@ struct Beat {
 /// One name's series.
 #[derive(Debug)]
 struct Rate {
+    /// As of the last row.
     calls: u64,
+    /// As of the last row.
     total_ns: u64,
     track: Track,
+    /// The readings, oldest first.
+    samples: VecDeque<Sample>,
 }
 
 impl Heartbeats {
@@ -117,13 +134,30 @@ impl Heartbeats {
             return;
         }
         let clock = ProcessorClock::start();
-        for (id, beat) in &mut held.beats {
-            if let Err(error) = beat.read(self.length) {
+        let turn = held.turn;
+        held.turn = turn.wrapping_add(1);
+        for (place, (id, beat)) in held.beats.iter_mut().enumerate() {
+            let whole = place.wrapping_add(turn).is_multiple_of(TURNS) || beat.rates.is_empty();
+            let extent = if whole { Extent::Whole } else { Extent::Known };
+            if let Err(error) = beat.read(extent, self.length) {
                 // A file that is being made, or one that somebody else writes to.
                 debug!(container = id, %error, "a flight recorder's counters cannot be read");
             }
         }
         held.rested = Some(Instant::now() + clock.elapsed() * REST);
+    }
+
+    /// What was read of a container's ranges since a time in ns since 1970, by name, oldest first.
+    pub(crate) fn samples(&self, container_id: &str, since_ns: u64) -> BTreeMap<String, Vec<Sample>> {
+        let held = self.held();
+        let Some(beat) = held.beats.get(container_id) else {
+            return BTreeMap::new();
+        };
+        let of = |rate: &Rate| {
+            let from = rate.samples.partition_point(|sample| sample.at_ns < since_ns);
+            rate.samples.range(from..).copied().collect()
+        };
+        beat.rates.iter().map(|(name, rate)| (name.clone(), of(rate))).collect()
     }
 
     /// Series of a container's ranges in a window, in ns since 1970: calls per second by name.
@@ -151,12 +185,12 @@ impl Heartbeats {
 }
 
 impl Beat {
-    fn read(&mut self, length: Duration) -> Result<(), flopwatch_trace::recorder::Failure> {
+    fn read(&mut self, extent: Extent, length: Duration) -> Result<(), flopwatch_trace::recorder::Failure> {
         let reader = match &mut self.reader {
             Some(reader) => reader,
             none => none.insert(Heartbeat::open(&self.file)?),
         };
-        self.counted = reader.read(&self.file)?;
+        self.counted = reader.read(&self.file, extent)?;
         self.counted.sort_by(|one, other| {
             other
                 .total_ns
@@ -164,25 +198,50 @@ impl Beat {
                 .then_with(|| one.name.cmp(&other.name))
         });
         let (now, at) = (Instant::now(), utc_ns());
-        let passed = self.at.replace(now).map(|then| now.duration_since(then).as_secs_f64());
-        if !length.is_zero() {
-            self.add(passed, at, length);
+        let passed = self.at.map(|then| now.duration_since(then));
+        if passed.is_none_or(|passed| passed >= ROW) {
+            self.at = Some(now);
+            self.add(passed.map(|passed| passed.as_secs_f64()), at, length);
         }
+        self.sample(at);
         Ok(())
     }
 
-    /// Adds a row to each series.
-    fn add(&mut self, passed: Option<f64>, at: u64, length: Duration) {
-        let oldest = at.saturating_sub(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
-        let rows = usize::try_from(length.as_secs())
-            .unwrap_or(usize::MAX)
-            .saturating_add(1);
-        // Names that differ in letters no series may have are one series.
+    /// Keeps what was read of each name that has a series.
+    fn sample(&mut self, at_ns: u64) {
+        let oldest = at_ns.saturating_sub(u64::try_from(KEPT.as_nanos()).unwrap_or(u64::MAX));
+        let sums = self.sums();
+        for (name, rate) in &mut self.rates {
+            if let Some((count, busy_ns)) = sums.get(name).copied() {
+                rate.samples.push_back(Sample {
+                    at_ns,
+                    count,
+                    busy_ns: Some(busy_ns),
+                });
+            }
+            while rate.samples.front().is_some_and(|sample| sample.at_ns < oldest) {
+                rate.samples.pop_front();
+            }
+        }
+    }
+
+    /// Calls and time by name. Names that differ in letters no series may have are one.
+    fn sums(&self) -> BTreeMap<String, (u64, u64)> {
         let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
         for named in &self.counted {
             let sum = sums.entry(metric(&named.name)).or_default();
             *sum = (sum.0.saturating_add(named.calls), sum.1.saturating_add(named.total_ns));
         }
+        sums
+    }
+
+    /// Adds a row to each series, which are of that length; none where it is zero.
+    fn add(&mut self, passed: Option<f64>, at: u64, length: Duration) {
+        let oldest = at.saturating_sub(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+        let rows = usize::try_from(length.as_secs())
+            .unwrap_or(usize::MAX)
+            .saturating_add(1);
+        let sums = self.sums();
         for (name, total_ns) in entering(&self.rates, &sums) {
             if self.rates.len() >= NAMES {
                 let least = self.rates.iter().min_by_key(|(_, rate)| rate.total_ns);
@@ -196,12 +255,18 @@ impl Beat {
             }
             let calls = sums.get(&name).map_or(0, |(calls, _)| *calls);
             let track = Track::new(1, rows);
-            self.rates.insert(name, Rate { calls, total_ns, track });
+            let rate = Rate {
+                calls,
+                total_ns,
+                track,
+                samples: VecDeque::new(),
+            };
+            self.rates.insert(name, rate);
         }
         for (name, rate) in &mut self.rates {
             let (calls, total_ns) = sums.get(name).copied().unwrap_or((rate.calls, rate.total_ns));
             let done = u32::try_from(calls.saturating_sub(rate.calls)).map_or(f64::from(u32::MAX), f64::from);
-            if let Some(passed) = passed.filter(|passed| *passed > 0.0) {
+            if let Some(passed) = passed.filter(|passed| *passed > 0.0 && !length.is_zero()) {
                 rate.track.push(at, [Some(done / passed)]);
             }
             (rate.calls, rate.total_ns) = (calls, total_ns);
@@ -304,6 +369,24 @@ mod tests {
         beat.add(Some(1.0), NOW + SECOND, LENGTH);
         assert!(beat.rates.contains_key("long") && !beat.rates.contains_key("not_long_enough"));
         assert_eq!(beat.rates.len(), NAMES);
+    }
+
+    #[test]
+    fn readings_of_the_last_ninety_seconds_are_kept_of_names_that_have_a_series() {
+        let heartbeats = Heartbeats::new(LENGTH);
+        let mut beat = beat();
+        for second in 0..100 {
+            beat.counted = named(&[("step", 3 * second, second)]);
+            beat.add(None, NOW + second * SECOND, LENGTH);
+            beat.sample(NOW + second * SECOND);
+        }
+        heartbeats.held().beats.insert("a".to_owned(), beat);
+        let all = heartbeats.samples("a", 0);
+        assert_eq!(all["step"].len(), 91);
+        let last = heartbeats.samples("a", NOW + 98 * SECOND);
+        let counts: Vec<u64> = last["step"].iter().map(|sample| sample.count).collect();
+        assert_eq!(counts, [294, 297]);
+        assert!(heartbeats.samples("another", 0).is_empty());
     }
 
     #[test]

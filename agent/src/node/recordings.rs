@@ -27,6 +27,8 @@ pub use shelf::Recordings;
 
 /// Time between two looks at the node's pods.
 const LOOK: Duration = Duration::from_secs(1);
+/// Time between two readings of the files' counters.
+const BEAT: Duration = Duration::from_millis(250);
 /// Time until a container's file is looked for again that was not there.
 const AGAIN: Duration = Duration::from_secs(5);
 /// Longest time between two sweeps of what is kept, which is swept too when something was added.
@@ -128,12 +130,19 @@ pub(crate) async fn run(node: Arc<Node>) {
     let mut held: BTreeMap<String, Arc<File>> = BTreeMap::new();
     let mut absent: BTreeMap<String, Instant> = BTreeMap::new();
     let mut swept: Option<Instant> = None;
-    let mut ticks = interval(LOOK);
+    let mut ticks = interval(BEAT);
+    let mut looked: Option<Instant> = None;
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while node.stop.run_until_cancelled(ticks.tick()).await.is_some() {
         absent.retain(|_, since| since.elapsed() < AGAIN);
         let ids = held.keys().cloned().collect();
-        for (id, step) in steps(&node.pods.state(), &ids) {
+        let steps = if looked.is_none_or(|then| then.elapsed() >= LOOK) {
+            looked = Some(Instant::now());
+            steps(&node.pods.state(), &ids)
+        } else {
+            Vec::new()
+        };
+        for (id, step) in steps {
             match step {
                 Step::Open(_) if absent.contains_key(&id) || held.len() >= MOST => {}
                 Step::Open(whose) => match open(&node, id.clone()).await {

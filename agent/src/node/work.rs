@@ -7,10 +7,12 @@
 mod again;
 mod attribute;
 mod collect;
+mod overhead;
 mod prelude;
 mod probe;
 mod produce;
 mod resume;
+mod scrape;
 mod start;
 mod store;
 
@@ -45,6 +47,7 @@ use crate::node::{Node, journal, pods};
 use crate::plan::Interrupt;
 use crate::profilers::{Profiler, Site};
 use crate::status::Draft;
+use overhead::Pace;
 
 pub(crate) use collect::utc_ns;
 pub use probe::Host;
@@ -89,6 +92,8 @@ struct Failed {
     summary: Option<CaptureSummary>,
     /// What is on the node all the same.
     kept: Vec<Artifact>,
+    /// Whether that has replicas in the object store, or is to have; none where it was to have some and has not.
+    storage: Option<Replication>,
 }
 
 impl From<Failure> for Failed {
@@ -97,6 +102,7 @@ impl From<Failure> for Failed {
             failure,
             summary: None,
             kept: Vec::new(),
+            storage: None,
         }
     }
 }
@@ -112,6 +118,7 @@ struct Work<'a> {
     spool: PathBuf,
     journal: Journal,
     journal_file: PathBuf,
+    pace: Pace,
 }
 
 /// Carries a new capture to its end.
@@ -150,6 +157,7 @@ impl<'a> Work<'a> {
             spool: node.spool.join(&uid),
             journal: kept.unwrap_or_default(),
             journal_file: journal::path(&node.spool, &uid),
+            pace: Pace::default(),
         }
     }
 
@@ -300,8 +308,9 @@ impl<'a> Work<'a> {
     async fn make(&mut self, attached: &Attached) -> Result<Published, Failed> {
         self.interrupted()?;
         self.enter(Stage::Transforming, "making the timeline");
-        let produced = produce::produce(self, attached).await?;
+        let mut produced = produce::produce(self, attached).await?;
         self.interrupted()?;
+        self.judge(&mut produced).await?;
         let mut message = format!(
             "{} events in {:.1} s with {}",
             produced.summary.events,
@@ -348,6 +357,7 @@ impl<'a> Work<'a> {
                     failure,
                     summary,
                     kept: manifest.artifacts,
+                    storage: None,
                 });
             }
             Ok(storage) => storage,
@@ -361,6 +371,14 @@ impl<'a> Work<'a> {
         }
         if self.journal.adoptions > 0 {
             message.push_str("; the node's agent restarted meanwhile");
+        }
+        if let Some(why) = &self.journal.over_budget {
+            return Err(Failed {
+                failure: Failure::new(CaptureReason::OverBudget, format!("{why}; {message} are published")),
+                summary,
+                kept: manifest.artifacts,
+                storage: Some(storage),
+            });
         }
         Ok(Published {
             artifacts: manifest.artifacts,
@@ -488,19 +506,23 @@ impl<'a> Work<'a> {
                 storage,
             }) => {
                 info!(result = message, "succeeded");
-                match storage {
-                    Replication::None => {}
-                    Replication::Due => self.draft.storing(),
-                    Replication::Stored(place) => self.draft.stored(place),
-                }
+                self.replicated(storage);
                 self.draft.succeed(artifacts, summary, Some(url), &message, now);
                 CaptureReason::Succeeded
             }
-            Err(Failed { failure, summary, kept }) => {
+            Err(Failed {
+                failure,
+                summary,
+                kept,
+                storage,
+            }) => {
                 info!(reason = %failure.reason, why = failure.message, "failed");
                 self.draft.fail(&failure, summary, now);
                 if !kept.is_empty() {
-                    self.draft.not_stored(&failure);
+                    match storage {
+                        Some(storage) => self.replicated(storage),
+                        None => self.draft.not_stored(&failure),
+                    }
                     self.draft.keep(kept, Some(url));
                 }
                 failure.reason
@@ -511,6 +533,14 @@ impl<'a> Work<'a> {
         let delivery = self.writer.finish().await;
         self.node.storage.notify();
         delivery
+    }
+
+    fn replicated(&mut self, storage: Replication) {
+        match storage {
+            Replication::None => {}
+            Replication::Due => self.draft.storing(),
+            Replication::Stored(place) => self.draft.stored(place),
+        }
     }
 
     /// Ends the collection and throws away what it recorded, where there is a container to do it in. Safe to run twice.

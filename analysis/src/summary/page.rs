@@ -42,6 +42,12 @@ pub(super) fn page(summary: &Summary) -> Page {
     if !empty.is_empty() {
         page.text("Captured, and nothing happened", empty.join(", "));
     }
+    if let Some(overhead) = &summary.overhead {
+        page.text(
+            "Cost to the program",
+            format!("{}: {}", overhead.verdict, overhead.message),
+        );
+    }
     if let Some(on) = &summary.transformed_on {
         page.text("Transformed on", format!("{:?}: {}", on.device, on.reason));
     }

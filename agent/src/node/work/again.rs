@@ -39,6 +39,7 @@ impl Work<'_> {
         let attached = self.second_try(attached.clone())?;
         self.journal.attached = Some(attached.clone());
         (self.journal.opened_utc_ns, self.journal.signs) = (None, None);
+        self.journal.over_budget = None;
         self.remember().await?;
         self.clean_container().await;
         remove_folder(&self.spool, &self.node.steps).await;

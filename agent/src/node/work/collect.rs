@@ -31,13 +31,17 @@ impl Work<'_> {
     pub(super) async fn collect(&mut self, attached: &Attached, held: Option<Held>) -> Result<(), Failure> {
         spool::check_free(&self.node.spool, self.node.limits.floor)?;
         spool::make(&self.spool)?;
+        self.count_before(attached).await?;
+        let attach_ns = utc_ns();
         self.start(attached).await?;
-        self.journal.opened_utc_ns = Some(utc_ns());
+        let opened_ns = utc_ns();
+        self.journal.opened_utc_ns = Some(opened_ns);
         self.remember().await?;
         if let Some(end) = self.profiler(attached)?.looks_back(&attached.profiler, utc_ns())? {
             return self.look_back(attached, end).await;
         }
         self.keep_prelude(attached).await;
+        self.pace_opened(attached, (attach_ns, opened_ns));
         if let Some(held) = held {
             self.release_held(held, attached).await?;
         }
@@ -50,6 +54,7 @@ impl Work<'_> {
         let profiler = self.profiler(attached)?;
         let begin = self.processor_time(attached).await;
         let mut samples = self.open_window(attached, left).await?;
+        self.pace.closed(utc_ns());
         let uses_cuda = attached.uses_cuda || self.node.containers.uses_cuda(&attached.container_id).await;
         let processor = (begin, self.processor_time(attached).await);
         self.journal.signs = Some(Signs::of(&samples, uses_cuda, processor));
@@ -130,7 +135,9 @@ impl Work<'_> {
         // A copy that stopped because the capture was ended is no reason of its own.
         fetched
             .map(drop)
-            .map_err(|failure| self.interrupted().err().unwrap_or(failure))
+            .map_err(|failure| self.interrupted().err().unwrap_or(failure))?;
+        self.pace.detached(utc_ns());
+        Ok(())
     }
 
     /// Writes samples to the capture's folder, all of them or none.
@@ -189,6 +196,9 @@ impl Work<'_> {
                 if self.capture.spec.start == StartMode::ContainerStart {
                     self.look_for_cuda(attached).await?;
                 }
+            }
+            if self.exceeds_budget(attached) {
+                break;
             }
             let seen = Window {
                 elapsed: done + opened.elapsed(),

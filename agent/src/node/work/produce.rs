@@ -1,9 +1,13 @@
 //! Makes the published files of what was collected.
 
 use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
 
+use flopwatch_analysis::summary::Overhead;
 use flopwatch_api::artifact::{Output, PRELUDE, SAMPLES};
 use flopwatch_api::capture::CaptureSummary;
+use flopwatch_api::overhead::CaptureOverhead;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_artifacts::{Manifest, Publication, SourceFile};
 use k8s_openapi::jiff::Timestamp;
@@ -14,13 +18,17 @@ use super::{Failed, Work, prelude, store_failure};
 use crate::adoption::Attached;
 use crate::failure::{Failure, chain};
 use crate::node::sweep::{capture_id, remove_folder};
-use crate::pipeline::{self, Wanted};
+use crate::pipeline::{self, SUMMARY, Wanted};
 use crate::serve::source_file;
+use crate::transform::read_summary;
 use crate::workplace::{self, Workplace};
+
+/// The summary with what the window cost, in the capture's folder.
+const SUMMARY_WITH_OVERHEAD: &str = "summary.told.json";
 
 /// Files to publish and what they hold.
 pub(super) struct Produced {
-    files: Vec<SourceFile>,
+    pub(super) files: Vec<SourceFile>,
     /// Names of the categories that were recorded.
     captured: Vec<String>,
     pub(super) summary: CaptureSummary,
@@ -67,6 +75,7 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
             failure,
             summary: Some(summary.clone()),
             kept: Vec::new(),
+            storage: None,
         })?;
     }
     let mut files = Vec::new();
@@ -105,6 +114,44 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
         summary,
         without_prelude,
     })
+}
+
+impl Produced {
+    /// Adds to the summary what the window cost.
+    pub(super) fn tell_overhead(&mut self, told: &CaptureOverhead, spool: &Path) -> Result<(), Failure> {
+        for file in self.files.iter_mut().filter(|file| file.name == SUMMARY) {
+            let content = file.content.try_clone().map_err(not_stored())?;
+            let mut summary = read_summary(content, Path::new(SUMMARY)).map_err(not_stored())?;
+            summary.overhead = Some(of_summary(told));
+            let text = summary.to_json().map_err(not_stored())?;
+            let path = spool.join(SUMMARY_WITH_OVERHEAD);
+            std::fs::write(&path, text).map_err(not_stored())?;
+            file.content = Arc::new(File::open(path).map_err(not_stored())?);
+        }
+        Ok(())
+    }
+}
+
+fn not_stored<E: std::error::Error>() -> impl FnOnce(E) -> Failure {
+    Failure::because(CaptureReason::StoreFailed)
+}
+
+fn of_summary(told: &CaptureOverhead) -> Overhead {
+    let word = |value: serde_json::Result<serde_json::Value>| {
+        let value = value.ok().and_then(|value| value.as_str().map(str::to_owned));
+        value.unwrap_or_default()
+    };
+    let signal = told.signal.as_ref();
+    Overhead {
+        verdict: told.verdict.as_str().to_owned(),
+        reason: word(serde_json::to_value(told.reason)),
+        message: told.message.clone(),
+        signal: signal.map(|signal| format!("{} {}", signal.source.as_str(), signal.name)),
+        slowdown_basis_points: told.slowdown_basis_points,
+        low_basis_points: told.low,
+        high_basis_points: told.high,
+        stall_ms: told.stall_milliseconds,
+    }
 }
 
 /// The children's folder in the capture's own, without what the children of an earlier agent left.

@@ -68,6 +68,7 @@ impl Work<'_> {
                 failure,
                 summary: self.journal.made.clone().map(|made| made.summary),
                 kept: manifest.artifacts,
+                storage: None,
             },
             Some(_) if !self.is_handed_over() => {
                 produce::withdraw(self).await;

@@ -1,0 +1,229 @@
+//! What the window costs its target: who counts the target's work, the watch while the window is open, and the verdict beside the results.
+
+use std::time::Duration;
+
+use flopwatch_api::artifact::Output;
+use flopwatch_api::capture::Stage;
+use flopwatch_api::overhead::{CaptureOverhead, OverheadSignal, SignalSource};
+use flopwatch_api::session::StartMode;
+use tokio::time::{Instant, sleep};
+use tracing::info;
+
+use super::Work;
+use super::collect::utc_ns;
+use super::produce::Produced;
+use super::scrape::Scraper;
+use crate::adoption::Attached;
+use crate::failure::Failure;
+use crate::node::Node;
+use crate::overhead::{Choice, Watch, blind, choose, length_for, stopped};
+
+/// Time before the profiler attaches that is compared with; the recorder's readings go back so far.
+const BEFORE: Duration = Duration::from_mins(1);
+/// Time between two looks once the window has closed.
+const LOOK: Duration = Duration::from_millis(250);
+
+const NOBODY_COUNTS: &str = "nothing counts the target's work: let its pod be prepared with flopwatch.dev/prepare: recorder, or name a counter \
+                             of it in spec.overhead.signal.prometheus";
+
+/// How fast the target is.
+#[derive(Debug, Default)]
+pub(super) enum Pace {
+    /// There is no window, or it has not opened.
+    #[default]
+    Unwatched,
+    /// A counter is read before the window.
+    Read(Scraper),
+    /// Nothing shows it.
+    Blind(String),
+    /// It is watched.
+    Watched {
+        watch: Box<Watch>,
+        /// Reads the counter; none where the recorder counts.
+        scraper: Option<Scraper>,
+    },
+}
+
+impl Pace {
+    pub(super) fn closed(&mut self, at_ns: u64) {
+        if let Self::Watched { watch, .. } = self {
+            watch.close(at_ns);
+        }
+    }
+
+    pub(super) fn detached(&mut self, at_ns: u64) {
+        if let Self::Watched { watch, .. } = self {
+            watch.detached(at_ns);
+        }
+    }
+
+    /// Takes in what was counted since the last time.
+    fn follow(&mut self, node: &Node, container_id: &str) {
+        let Self::Watched { watch, scraper } = self else {
+            return;
+        };
+        let new = if let Some(scraper) = scraper {
+            scraper.since(watch.since_ns())
+        } else {
+            let mut ranges = node.heartbeats.samples(container_id, watch.since_ns());
+            ranges.remove(&watch.signal.name).unwrap_or_default()
+        };
+        watch.take(new);
+    }
+}
+
+impl Work<'_> {
+    /// Reads the counter that the session names for some time before the profiler attaches.
+    pub(super) async fn count_before(&mut self, attached: &Attached) -> Result<(), Failure> {
+        let signal = self.capture.spec.overhead.signal.as_ref();
+        let Some(signal) = signal.and_then(|signal| signal.prometheus.clone()) else {
+            return Ok(());
+        };
+        if self
+            .profiler(attached)?
+            .looks_back(&attached.profiler, utc_ns())?
+            .is_some()
+        {
+            return Ok(());
+        }
+        let time = Duration::from_secs(u64::try_from(signal.baseline_seconds).unwrap_or(0));
+        let message = format!("reading {} for {} s", signal.counter, time.as_secs());
+        let procfs = self.node.containers.procfs();
+        self.pace = Pace::Read(Scraper::start(procfs, attached.container_id.clone(), signal));
+        let until = Instant::now() + time;
+        while let Some(left) = until
+            .checked_duration_since(Instant::now())
+            .filter(|left| !left.is_zero())
+        {
+            self.enter(Stage::Attaching, &message);
+            sleep(LOOK.min(left)).await;
+            self.interrupted()?;
+        }
+        Ok(())
+    }
+
+    /// The window has opened, of a profiler that began to attach at the first of two times.
+    pub(super) fn pace_opened(&mut self, attached: &Attached, times: (u64, u64)) {
+        let spec = &self.capture.spec;
+        if spec.start == StartMode::ContainerStart {
+            self.pace = Pace::Blind(
+                "the window begins with the program: there is nothing before it to compare with".to_owned(),
+            );
+            return;
+        }
+        if let Pace::Read(scraper) = std::mem::take(&mut self.pace) {
+            self.pace = self.follow_counter(scraper, times);
+            return;
+        }
+        let since_ns = times
+            .0
+            .saturating_sub(u64::try_from(BEFORE.as_nanos()).unwrap_or(u64::MAX));
+        let mut ranges = self.node.heartbeats.samples(&attached.container_id, since_ns);
+        for samples in ranges.values_mut() {
+            samples.retain(|sample| sample.at_ns <= times.0);
+        }
+        self.pace = match choose(ranges) {
+            Ok((name, choice)) => {
+                let source = SignalSource::Recorder;
+                let watch = self.watch(OverheadSignal { source, name }, choice, times);
+                Pace::Watched { watch, scraper: None }
+            }
+            Err(_) if attached.ring.is_none() => Pace::Blind(NOBODY_COUNTS.to_owned()),
+            Err(why) => Pace::Blind(why.to_string()),
+        };
+    }
+
+    /// Goes on with a counter that was read before the window.
+    fn follow_counter(&self, scraper: Scraper, times: (u64, u64)) -> Pace {
+        let mut samples = scraper.since(0);
+        samples.retain(|sample| sample.at_ns <= times.0);
+        let signal = self.capture.spec.overhead.signal.as_ref();
+        let name = signal.and_then(|signal| signal.prometheus.as_ref());
+        let name = name.map(|signal| signal.counter.clone()).unwrap_or_default();
+        let Some(length_ns) = length_for(&samples) else {
+            let why = scraper
+                .failure()
+                .unwrap_or_else(|| "it moved too seldom before the window".to_owned());
+            return Pace::Blind(format!("the counter {name}: {why}"));
+        };
+        let source = SignalSource::Prometheus;
+        let choice = Choice { samples, length_ns };
+        Pace::Watched {
+            watch: self.watch(OverheadSignal { source, name }, choice, times),
+            scraper: Some(scraper),
+        }
+    }
+
+    fn watch(&self, signal: OverheadSignal, choice: Choice, times: (u64, u64)) -> Box<Watch> {
+        info!(
+            source = signal.source.as_str(),
+            name = signal.name,
+            bin_ns = choice.length_ns,
+            "watches how fast the target is"
+        );
+        Box::new(Watch::open(signal, choice, &self.capture.spec.overhead, times))
+    }
+
+    /// Whether the window costs more than it may, and is to be ended for that.
+    pub(super) fn exceeds_budget(&mut self, attached: &Attached) -> bool {
+        self.pace.follow(self.node, &attached.container_id);
+        let Pace::Watched { watch, .. } = &mut self.pace else {
+            return false;
+        };
+        let Some(abort) = watch.look() else { return false };
+        let told = stopped(watch.judge(), abort);
+        info!(why = told.message, "the window is ended");
+        self.journal.over_budget = Some(told.message);
+        true
+    }
+
+    /// Says what the window cost, in the status and in the summary that is published.
+    pub(super) async fn judge(&mut self, produced: &mut Produced) -> Result<(), Failure> {
+        let Some(told) = self.verdict().await? else {
+            return Ok(());
+        };
+        self.node.metrics.overhead(told.verdict);
+        if self.capture.spec.outputs.contains(&Output::Summary) {
+            produced.tell_overhead(&told, &self.spool)?;
+        }
+        self.draft.overhead(told);
+        Ok(())
+    }
+
+    /// What the window cost, once the time after it has passed; none where there was no window.
+    async fn verdict(&mut self) -> Result<Option<CaptureOverhead>, Failure> {
+        let container_id = self
+            .journal
+            .attached
+            .as_ref()
+            .map(|attached| attached.container_id.clone());
+        let container_id = container_id.unwrap_or_default();
+        loop {
+            self.pace.follow(self.node, &container_id);
+            let watch = match &self.pace {
+                Pace::Unwatched if self.journal.adoptions > 0 && self.journal.opened_utc_ns.is_some() => {
+                    let why = "the node's agent restarted, and what it had counted is lost";
+                    return Ok(Some(blind(why.to_owned())));
+                }
+                Pace::Unwatched | Pace::Read(_) => return Ok(None),
+                Pace::Blind(why) => return Ok(Some(blind(why.clone()))),
+                Pace::Watched { watch, .. } => watch,
+            };
+            let left = Duration::from_nanos(watch.until_ns().saturating_sub(utc_ns()));
+            if left.is_zero() {
+                let judged = watch.judge();
+                return Ok(Some(match watch.stopped {
+                    Some(abort) => stopped(judged, abort),
+                    None => judged,
+                }));
+            }
+            let message = format!(
+                "counting the target's work after the window, for {} s",
+                left.as_secs().saturating_add(1)
+            );
+            self.advance((9, 10), &message);
+            sleep(LOOK.min(left)).await;
+            self.interrupted()?;
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! What a window costs its target, by a counter of the target's own work: the choice of the counter, the watch over the window, the verdict.
+//! The statistics are those of [`flopwatch_overhead`]; here is what they are applied to. No I/O: times are ns since 1970, as samples carry them.
+
+mod choice;
+mod told;
+
+use flopwatch_api::overhead::{CaptureOverhead, OverheadAction, OverheadSignal, OverheadSpec};
+use flopwatch_overhead::{
+    Abort, AbortRule, Arms, Binning, Budget, Decision, Measure, Sample, Times, bins, decide, stall_milliseconds,
+};
+use std::num::NonZeroU64;
+
+pub(crate) use choice::{Choice, choose, length_for};
+pub(crate) use told::{blind, stopped};
+
+/// Watches how fast a target is, from before the profiler attaches until it is gone.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    pub(crate) signal: OverheadSignal,
+    spec: OverheadSpec,
+    length_ns: NonZeroU64,
+    samples: Vec<Sample>,
+    times: Times,
+    /// Ends the window; none where that was not asked for, or where too little is known of the time before.
+    rule: Option<AbortRule>,
+    /// The end of the last bin that the rule has seen.
+    seen_ns: u64,
+    pub(crate) stopped: Option<Abort>,
+}
+
+impl Watch {
+    /// Of a window whose profiler attached at `attach_ns` and which has opened at `open_ns`. `samples` are those of the time before.
+    pub(crate) fn open(
+        signal: OverheadSignal,
+        choice: Choice,
+        spec: &OverheadSpec,
+        (attach_ns, open_ns): (u64, u64),
+    ) -> Self {
+        let times = Times {
+            attach_ns,
+            open_ns,
+            close_ns: None,
+            detached_ns: None,
+        };
+        let Choice { samples, length_ns } = choice;
+        let found = bins(&samples, binning(length_ns, open_ns));
+        let before = Arms::of(&found, length_ns, &times).before;
+        let allowed = u32::try_from(spec.during_basis_points).unwrap_or(0);
+        let rule = (spec.action == OverheadAction::Stop)
+            .then(|| AbortRule::new(&before, Measure::PerSecond, length_ns, allowed))
+            .flatten();
+        Self {
+            signal,
+            spec: spec.clone(),
+            length_ns,
+            samples,
+            times,
+            rule,
+            seen_ns: open_ns,
+            stopped: None,
+        }
+    }
+
+    /// Since when samples are wanted.
+    pub(crate) fn since_ns(&self) -> u64 {
+        self.samples.last().map_or(0, |sample| sample.at_ns.saturating_add(1))
+    }
+
+    /// Takes samples in.
+    pub(crate) fn take(&mut self, samples: impl IntoIterator<Item = Sample>) {
+        self.samples.extend(samples);
+    }
+
+    /// Whether the window is to be ended now, by what was taken in so far.
+    pub(crate) fn look(&mut self) -> Option<Abort> {
+        let rule = self.rule.as_mut()?;
+        let from = self.samples.partition_point(|sample| sample.at_ns < self.seen_ns);
+        // A bin that begins at the last one's end needs what was read before it.
+        let recent = self.samples.get(from.saturating_sub(2)..)?;
+        for bin in bins(recent, binning(self.length_ns, self.times.open_ns)) {
+            if bin.start_ns < self.seen_ns {
+                continue;
+            }
+            self.seen_ns = bin.start_ns.saturating_add(self.length_ns.get());
+            if let Some(abort) = rule.push(&bin) {
+                self.rule = None;
+                self.stopped = Some(abort);
+                return Some(abort);
+            }
+        }
+        None
+    }
+
+    /// The window has closed.
+    pub(crate) const fn close(&mut self, at_ns: u64) {
+        self.times.close_ns = Some(at_ns);
+    }
+
+    /// The profiler is gone.
+    pub(crate) const fn detached(&mut self, at_ns: u64) {
+        self.times.detached_ns = Some(at_ns);
+    }
+
+    /// Until when it is to go on with samples.
+    pub(crate) fn until_ns(&self) -> u64 {
+        const SECOND: u64 = 1_000_000_000;
+        let after = u64::try_from(self.spec.after_seconds)
+            .unwrap_or(0)
+            .saturating_mul(SECOND);
+        self.times.detached_ns.map_or(0, |gone| gone.saturating_add(after))
+    }
+
+    /// The verdict.
+    pub(crate) fn judge(&self) -> CaptureOverhead {
+        let found = bins(&self.samples, binning(self.length_ns, self.times.open_ns));
+        let arms = Arms::of(&found, self.length_ns, &self.times);
+        let budget = Budget {
+            during_basis_points: u32::try_from(self.spec.during_basis_points).unwrap_or(0),
+            ..Budget::default()
+        };
+        let decision: Decision = decide(&arms, Measure::PerSecond, &budget);
+        let stall = stall_milliseconds(&self.samples, &self.times);
+        told::told(self, &arms, &decision, stall)
+    }
+}
+
+/// Bins of which one begins with the window.
+const fn binning(length_ns: NonZeroU64, open_ns: u64) -> Binning {
+    Binning {
+        length_ns,
+        origin_ns: open_ns,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flopwatch_api::overhead::{OverheadReason, OverheadVerdict, SignalSource};
+
+    const MS: u64 = 1_000_000;
+    const NOW: u64 = 1_790_000_000_000 * MS;
+
+    /// Readings each 250 ms of a counter with so many steps per second at each time in ms.
+    fn readings(until_ms: u64, rate: impl Fn(u64) -> u64) -> Vec<Sample> {
+        let mut thousandths = 0;
+        let mut samples = Vec::new();
+        for at in 0..=until_ms {
+            if at % 250 == 0 {
+                samples.push(Sample {
+                    at_ns: NOW + at * MS,
+                    count: thousandths / 1000,
+                    busy_ns: None,
+                });
+            }
+            // A little unsteady, as programs are.
+            thousandths += rate(at) * (if at / 500 % 2 == 0 { 99 } else { 101 }) / 100;
+        }
+        samples
+    }
+
+    fn signal() -> OverheadSignal {
+        OverheadSignal {
+            source: SignalSource::Recorder,
+            name: "step".to_owned(),
+        }
+    }
+
+    /// A window from second 20.5 to 30.5, whose profiler attached at second 20 and was gone at second 31.
+    fn watched(samples: &[Sample], spec: &OverheadSpec) -> (Watch, Option<u64>) {
+        let at = |ms: u64| NOW + ms * MS;
+        let before: Vec<_> = samples.iter().copied().filter(|one| one.at_ns <= at(20_000)).collect();
+        let length_ns = NonZeroU64::new(250 * MS).unwrap();
+        let choice = Choice {
+            samples: before,
+            length_ns,
+        };
+        let mut watch = Watch::open(signal(), choice, spec, (at(20_000), at(20_500)));
+        for sample in samples.iter().filter(|one| one.at_ns > at(20_000)) {
+            watch.take([*sample]);
+            if sample.at_ns <= at(30_500) && watch.look().is_some() {
+                let ended = sample.at_ns;
+                watch.close(ended);
+                return (watch, Some((ended - at(20_500)) / MS));
+            }
+        }
+        watch.close(at(30_500));
+        watch.detached(at(31_000));
+        (watch, None)
+    }
+
+    #[test]
+    fn a_window_that_costs_nothing_is_within_its_budget() {
+        let (watch, ended) = watched(&readings(40_000, |_| 100), &OverheadSpec::default());
+        assert_eq!(ended, None);
+        let told = watch.judge();
+        assert_eq!(
+            (told.verdict, told.reason),
+            (OverheadVerdict::Within, OverheadReason::UpperEndWithin)
+        );
+        assert!(told.slowdown_basis_points.unwrap().abs() < 100, "{told:?}");
+        assert!(told.low.unwrap() <= told.high.unwrap());
+        let bins = told.bins.unwrap();
+        assert!(bins.before > 60 && bins.during >= 38 && bins.after > 20, "{bins:?}");
+    }
+
+    #[test]
+    fn a_window_that_slows_its_target_is_ended_within_seconds_and_says_so() {
+        let slow = readings(40_000, |at| if at > 20_500 { 80 } else { 100 });
+        let (watch, ended) = watched(&slow, &OverheadSpec::default());
+        assert!(ended.unwrap() <= 3_000, "{ended:?}");
+        let told = stopped(watch.judge(), watch.stopped.unwrap());
+        assert_eq!(
+            (told.verdict, told.reason),
+            (OverheadVerdict::Exceeded, OverheadReason::Stopped)
+        );
+        assert!(told.message.contains("after"), "{}", told.message);
+    }
+
+    #[test]
+    fn a_window_that_is_only_to_be_reported_goes_on_and_is_judged() {
+        let slow = readings(40_000, |at| if (20_500..31_000).contains(&at) { 80 } else { 100 });
+        let spec = OverheadSpec {
+            action: OverheadAction::Report,
+            ..OverheadSpec::default()
+        };
+        let (watch, ended) = watched(&slow, &spec);
+        assert_eq!(ended, None);
+        let told = watch.judge();
+        assert_eq!(
+            (told.verdict, told.reason),
+            (OverheadVerdict::Exceeded, OverheadReason::LowerEndAbove)
+        );
+        let slowdown = told.slowdown_basis_points.unwrap();
+        assert!((2_400..2_600).contains(&slowdown), "{slowdown}");
+    }
+
+    #[test]
+    fn a_load_that_stays_changed_is_not_held_against_the_profiler() {
+        let changed = readings(40_000, |at| if at > 25_000 { 70 } else { 100 });
+        let spec = OverheadSpec {
+            action: OverheadAction::Report,
+            ..OverheadSpec::default()
+        };
+        let told = watched(&changed, &spec).0.judge();
+        assert_eq!(
+            (told.verdict, told.reason),
+            (OverheadVerdict::Inconclusive, OverheadReason::LoadChanged)
+        );
+    }
+}
