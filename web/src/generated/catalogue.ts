@@ -3583,6 +3583,26 @@ export interface OsFunctionRow {
 /** Whether a rule fired. */
 export type Outcome = "fired" | "quiet" | "abstained";
 
+/** What a window cost the program that was profiled, by a counter of its own work. 100 basis points are a percent. */
+export interface Overhead {
+  /** Upper end of the 95 % interval. */
+  readonly high_basis_points?: number | null;
+  /** Lower end of the 95 % interval. */
+  readonly low_basis_points?: number | null;
+  /** The same in a sentence. */
+  readonly message: string;
+  /** What the verdict rests on, as a word. */
+  readonly reason: string;
+  /** Who counted and what, such as `Recorder step`; null where nobody did. */
+  readonly signal?: string | null;
+  /** How much longer a unit of work took in the window; negative where it took less, null where it is not known. */
+  readonly slowdown_basis_points?: number | null;
+  /** How long the program stood still while the profiler started and stopped. */
+  readonly stall_ms?: number | null;
+  /** Against the budget of the session: `Within`, `Exceeded`, `Inconclusive` or `Blind`. */
+  readonly verdict: string;
+}
+
 /** What ran at the same time on one GPU. */
 export interface OverlapOfGpu {
   /** For how long how many pieces of work ran at once, of whatever class. */
@@ -4746,6 +4766,8 @@ export interface Summary {
   readonly operators?: Table;
   /** Operating system calls by function. */
   readonly os_runtime: Table;
+  /** What the window cost the program that was profiled; null where that was not looked at. */
+  readonly overhead?: Overhead | null;
   /** All launches that a kernel profiler replayed. */
   readonly profiled?: ProfiledCount;
   /** Launches that a kernel profiler (Nsight Compute) replayed, by kernel: durations as it measured them. */
