@@ -97,6 +97,10 @@ fn render_capture(text: &mut String, capture: &Capture, paint: Paint) {
     if let Some(summary) = &status.summary {
         render_summary(text, summary);
     }
+    if let Some(overhead) = &status.overhead {
+        let reply = format!("{}: {}", overhead.verdict.as_str(), line(&overhead.message));
+        put(text, 2, "Cost:", &reply);
+    }
     for (place, artifact) in status.artifacts.iter().enumerate() {
         let size = u64::try_from(artifact.bytes).unwrap_or_default();
         let raw = if artifact.sensitive {
@@ -236,7 +240,8 @@ pub(crate) mod tests {
                 "categories": [{"category": "cuda_api", "events": 0}, {"category": "nvtx_range", "events": 7}],
                 "traced": [{"category": "cuda", "outcome": "Empty"}, {"category": "nvtx", "outcome": "Captured"}],
                 "topKernels": [{"name": "gemm", "totalNanoseconds": 2_000_000, "calls": 3}]
-            }
+            },
+            "overhead": {"verdict": "Within", "reason": "UpperEndWithin", "message": "1 % longer"}
         })
     }
 
@@ -268,6 +273,7 @@ Capture first-1
   GPU busy:        40 % of the window
   Kernels:         0.002 s in 3 calls  gemm
   Dropped:         1 events are not in it; summary.json says which
+  Cost:            Within: 1 % longer
   Artifacts:       timeline.h5 (2.00 KiB)
                    summary.json (2 B)
 
