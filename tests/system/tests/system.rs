@@ -24,6 +24,8 @@ mod ncu;
 mod nodes;
 #[path = "system/options.rs"]
 mod options;
+#[path = "system/overhead.rs"]
+mod overhead;
 #[path = "system/plugin.rs"]
 mod plugin;
 #[path = "system/pod_template.rs"]

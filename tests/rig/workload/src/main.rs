@@ -3,6 +3,8 @@
 //! It says what it sees of itself (PID, children, environment, signals) and counts what it does, so that a test can hold
 //! a capture against it. Every line is one write, so lines of several processes never mix.
 
+mod exposition;
+
 use std::io::{Read, Write};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -60,6 +62,9 @@ struct Arguments {
     /// Read standard input to its end first and say how many bytes came.
     #[arg(long)]
     read_stdin: bool,
+    /// Publish the steps so far for Prometheus at this port.
+    #[arg(long, value_name = "PORT")]
+    metrics_port: Option<u16>,
     /// Do not report the count while running.
     #[arg(long)]
     quiet: bool,
@@ -101,6 +106,9 @@ fn main() -> anyhow::Result<ExitCode> {
         rest(Duration::from_micros(arguments.range_micros));
         nvtx::range_pop!();
         RANGES.fetch_add(1, Ordering::Relaxed);
+    }
+    if let Some(port) = arguments.metrics_port {
+        exposition::serve(port)?;
     }
     let children = start_children(&arguments)?;
     let inner = match arguments.range_steps {

@@ -135,7 +135,11 @@ impl Lane {
 
     /// Creates the session.
     async fn ask(&self, plan: &Plan, trainer: &Trainer, session: &str) -> Result<()> {
-        let mut more = json!({ "startDeadlineSeconds": START, "profiler": { "type": plan.profiler } });
+        let mut more = json!({
+            "startDeadlineSeconds": START, "profiler": { "type": plan.profiler },
+            // What slows a workload here is the machine and the faults.
+            "overhead": { "action": "Report" },
+        });
         if let Some(require) = self.ground.require(plan.profiler) {
             more["require"] = require;
         }

@@ -35,7 +35,7 @@ async fn what_a_pod_did_before_anybody_asked_is_there_at_once_and_before_every_w
     tokio::time::sleep(Duration::from_secs(6)).await;
 
     let token = reader_token(&namespace, "reader", "flopwatch-viewer").await?;
-    let asked = |profiler: &str, seconds: u32| json!({ "target": { "podName": "trainer" }, "durationSeconds": seconds, "profiler": { "type": profiler } });
+    let asked = |profiler: &str, seconds: u32| json!({ "target": { "podName": "trainer" }, "durationSeconds": seconds, "profiler": { "type": profiler }, "overhead": { "action": "Report" } });
     namespace.create_session("recent", asked("Recorder", 5)).await?;
     let capture = succeeded(&namespace, "recent").await?;
     let recorded = timeline(&cluster, &token, &capture, "timeline.h5").await?;
