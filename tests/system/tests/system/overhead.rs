@@ -21,6 +21,7 @@ use super::first_session::succeeded;
 
 /// Time for which a program runs before it is profiled.
 const BEFORE: Duration = Duration::from_secs(20);
+const SECOND: u64 = 1_000_000_000;
 /// How far an estimate may lie from the program's own count, in basis points.
 const APART: f64 = 200.0;
 
@@ -76,7 +77,6 @@ async fn what_a_window_costs_is_what_the_program_counted_itself() -> Result<()> 
         let opened = u64::try_from(opened.context("no start")?.0.as_nanosecond())?;
         let logs = namespace.logs("trainer").await?;
         let lines = counts(&logs).into_values().next().context("no lines")?;
-        const SECOND: u64 = 1_000_000_000;
         // The status has whole seconds, and the profiler starts and stops at the window's edges.
         let before = pace(&lines, opened - 12 * SECOND, opened - 3 * SECOND)?;
         let during = pace(&lines, opened + 2 * SECOND, opened + 9 * SECOND)?;
@@ -174,9 +174,9 @@ async fn a_counter_of_the_program_is_read_and_a_port_of_nobody_is_not() -> Resul
         return Ok(());
     };
     let namespace = cluster.namespace("overhead-counter").await?;
-    let mut counted = workload("counted", false, &["--range-micros", "2000", "--metrics-port", "9400"]);
-    counted["spec"]["containers"][0]["ports"] = json!([{ "containerPort": 9400 }]);
-    namespace.create_pod(counted).await?;
+    let mut pod = workload("counted", false, &["--range-micros", "2000", "--metrics-port", "9400"]);
+    pod["spec"]["containers"][0]["ports"] = json!([{ "containerPort": 9400 }]);
+    namespace.create_pod(pod).await?;
     namespace.running("counted").await?;
     let counter = told(&namespace, "counter", 9400).await?;
     let signal = counter.signal.as_ref().context("no signal")?;
