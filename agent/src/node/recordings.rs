@@ -132,7 +132,7 @@ pub(crate) async fn run(node: Arc<Node>) {
     let mut swept: Option<Instant> = None;
     let mut ticks = interval(BEAT);
     let mut looked: Option<Instant> = None;
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     while node.stop.run_until_cancelled(ticks.tick()).await.is_some() {
         absent.retain(|_, since| since.elapsed() < AGAIN);
         let ids = held.keys().cloned().collect();

@@ -68,7 +68,8 @@ pub(crate) fn length_for(samples: &[Sample]) -> Option<NonZeroU64> {
     let fits = |milliseconds: &u64| {
         let length_ns = milliseconds.saturating_mul(MILLISECOND);
         let expected = u128::from(calls) * u128::from(length_ns);
-        let often = moves.saturating_add(1) * u128::from(length_ns) >= u128::from(time_ns.max(1));
+        // Readings come a little later than they are due.
+        let often = 5 * moves * u128::from(length_ns) >= 4 * u128::from(time_ns.max(1));
         often && expected >= u128::from(CALLS) * u128::from(time_ns.max(1)) && time_ns / length_ns.max(1) >= bins_needed
     };
     let found = LENGTHS.into_iter().find(fits)?;
@@ -142,6 +143,15 @@ mod tests {
             "there is no time for eight of them"
         );
         assert_eq!(length(&[]), None);
+    }
+
+    #[test]
+    fn readings_that_come_a_little_late_are_no_reason_for_longer_bins() {
+        let mut late = readings(|turn| 10 * turn, 1);
+        for (turn, sample) in (0..).zip(&mut late) {
+            sample.at_ns = turn * 262 * MILLISECOND;
+        }
+        assert_eq!(length_for(&late).map(NonZeroU64::get), Some(250 * MILLISECOND));
     }
 
     #[test]
