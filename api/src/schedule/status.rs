@@ -147,9 +147,9 @@ pub struct StratumStatus {
     /// Pods among them that were captured at least once, as far as sessions are kept.
     #[schemars(range(min = 0))]
     pub captured: i32,
-    /// How probable it is at any time of the period that a pod of it is in a window, in millionths.
-    #[schemars(range(min = 0, max = 1_000_000))]
-    pub probability_ppm: i32,
+    /// How probable it is at any time of the period that a pod of it is in a window, in billionths.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub probability_per_billion: i32,
 }
 
 /// What the pods were measured to lose over all of their time, in basis points, with a 95 % interval.

@@ -2,7 +2,7 @@
 //! measured to cost, and the time.
 //!
 //! ```text
-//! (spec, identity, pods, history, ledger, now) -> plan: sessions to make, sessions to stop, what was left out and why, when to look again
+//! Facts (spec, identity, pods, history, ledger, now) -> Plan: sessions to make, sessions to stop, what was left out and why, when to look again
 //! ```
 //!
 //! * [`plan()`] decides. It holds no state: whoever calls it a second time with the same facts gets the same answer, on whichever node.
@@ -21,6 +21,7 @@ mod blackout;
 mod cron;
 mod draw;
 mod explain;
+mod facts;
 mod history;
 mod identity;
 mod index;
@@ -41,6 +42,7 @@ mod world;
 pub use cron::CronError;
 pub use draw::Verdict;
 pub use explain::{Explanation, PodVerdict, explain};
+pub use facts::Facts;
 pub use history::{History, Session, SessionState, surplus};
 pub use identity::Identity;
 pub use ledger::{Account, Ledger, Outcome, Slowdown};
