@@ -34,6 +34,11 @@ pub struct ProfilingScheduleStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::time")]
     pub planned_until: Option<Time>,
+    /// Since when windows count for or against the images that they were on: when the spec was last changed. Whoever changes it gives every
+    /// image another chance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::time")]
+    pub ledger_since: Option<Time>,
     /// How many sessions have not ended.
     #[serde(default)]
     pub active_count: i32,
