@@ -15,6 +15,8 @@
 //!   Each run carries the probability with which it came about, by which sums over captures are divided.
 //! * [`Ledger`] is what windows cost, by class of pods. A class that costs too much, or fails, is left alone for a while.
 //!
+//! * [`Gathered`] is all of that as the API server's objects tell it: the controller's watches and the plugin's lists alike.
+//!
 //! Times are instants of jiff, lengths are whole seconds where nothing else is said. The crate does no I/O.
 
 mod blackout;
@@ -22,6 +24,7 @@ mod cron;
 mod draw;
 mod explain;
 mod facts;
+mod gather;
 mod history;
 mod identity;
 mod index;
@@ -30,6 +33,7 @@ mod missed;
 mod name;
 mod plan;
 mod pod;
+mod pool;
 mod quota;
 mod random;
 mod skipped;
@@ -37,12 +41,14 @@ mod slot;
 mod standing;
 mod strata;
 mod timing;
+mod window;
 mod world;
 
 pub use cron::CronError;
 pub use draw::Verdict;
 pub use explain::{Explanation, PodVerdict, explain};
 pub use facts::Facts;
+pub use gather::{Gathered, Objects, hardware, image_digest};
 pub use history::{History, Session, SessionState, surplus};
 pub use identity::Identity;
 pub use ledger::{Account, Ledger, Outcome, Slowdown};
@@ -53,4 +59,5 @@ pub use skipped::Skipped;
 pub use slot::Slot;
 pub use standing::{Standing, budget_status, standing};
 pub use timing::TimingError;
+pub use window::{Measured, Window};
 pub use world::ScheduleError;

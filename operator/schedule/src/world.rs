@@ -21,6 +21,9 @@ pub enum ScheduleError {
     /// There are no slots.
     #[error(transparent)]
     Timing(#[from] TimingError),
+    /// The selector cannot be followed.
+    #[error("spec.select.podSelector: {0}")]
+    Selector(String),
     /// A blackout cannot be followed.
     #[error("spec.blackouts: {0}")]
     Blackout(#[source] CronError),

@@ -94,6 +94,7 @@ pub(crate) fn open_session(run: &Run) -> Session {
         name: run.session_name.clone(),
         slot: Some(run.slot),
         pod_uid: run.pod_uid.clone(),
+        class: None,
         opened: run.opens,
         state: SessionState::Active,
     }
