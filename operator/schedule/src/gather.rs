@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flopwatch_api::capture::Capture;
+use flopwatch_api::reason::{ScheduleCondition, ScheduleReason};
 use flopwatch_api::schedule::{ProfilingSchedule, ProfilingScheduleSpec, SCHEDULE_LABEL};
 use flopwatch_api::session::ProfilingSession;
 use jiff::Timestamp;
@@ -80,11 +81,8 @@ impl Gathered {
         let retention = i64::from(schedule.spec.session.retention.ttl_seconds_after_finished);
         let remembered = seconds_later(now, -retention);
         let ledger = Ledger::new(windows.values(), &found.pods, ledger_since.max(remembered), now);
-        let status = schedule.status.as_ref();
         let history = History {
-            planned_until: status
-                .and_then(|status| status.planned_until.as_ref())
-                .map(|Time(at)| *at),
+            planned_until: planned_until(schedule, now),
             sessions: sessions::read(&own, &captures, &windows),
         };
         Ok(Self {
@@ -108,6 +106,17 @@ impl Gathered {
             now,
         }
     }
+}
+
+/// Until when slots are decided. While no sessions are made nobody writes it, and what passes then is not caught up.
+fn planned_until(schedule: &ProfilingSchedule, now: Timestamp) -> Option<Timestamp> {
+    let status = schedule.status.as_ref()?;
+    let ready = status.condition(ScheduleCondition::Ready);
+    let suspended = [ScheduleReason::Suspended, ScheduleReason::CapturesSuspended];
+    if ready.is_some_and(|ready| suspended.iter().any(|reason| reason.as_str() == ready.reason)) {
+        return Some(now);
+    }
+    status.planned_until.as_ref().map(|Time(at)| *at)
 }
 
 /// Since when windows are accounted: the status says it of the spec that it was determined from.

@@ -317,3 +317,19 @@ fn a_selector_that_cannot_be_used_is_the_schedules_fault() {
     let error = Gathered::new(&objects, now()).unwrap_err().to_string();
     assert!(error.starts_with("spec.select.podSelector: "), "{error}");
 }
+
+#[test]
+fn what_passed_while_no_sessions_were_made_is_decided() {
+    let of = |reason: &str| {
+        let status = json!({
+            "plannedUntil": "2026-11-25T08:00:00Z",
+            "conditions": [{"type": "Ready", "status": "True", "reason": reason, "message": "", "lastTransitionTime": "2026-11-25T08:00:00Z"}]
+        });
+        gathered(&schedule(&status), &[], Vec::new())
+            .history
+            .planned_until
+            .unwrap()
+    };
+    assert_eq!(of("Scheduled").to_string(), "2026-11-25T08:00:00Z");
+    assert_eq!((of("Suspended"), of("CapturesSuspended")), (now(), now()));
+}
