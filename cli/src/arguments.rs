@@ -77,6 +77,9 @@ pub enum Command {
     /// List sessions, the newest first
     #[command(visible_alias = "list")]
     Sessions(SessionsArguments),
+    /// List schedules, say what one will do next and why it leaves pods out, suspend or resume it
+    #[command(visible_alias = "schedules")]
+    Schedule(ScheduleArguments),
     /// Say what became of a session
     Describe(DescribeArguments),
     /// Wait for a session's end, with a progress bar
@@ -238,6 +241,32 @@ pub struct SessionsArguments {
     /// With these labels, such as app=train
     #[arg(short = 'l', long, value_name = "LABELS")]
     pub selector: Option<String>,
+    /// How they are printed.
+    #[command(flatten)]
+    pub format: FormatArguments,
+}
+
+/// Which schedules to list, or what to do about one.
+#[derive(Debug, Args)]
+pub struct ScheduleArguments {
+    /// The schedule: NAME or profilingschedule/NAME; default: a list of them
+    #[arg(value_name = "SCHEDULE")]
+    pub schedule: Option<ScheduleName>,
+    /// Of all namespaces
+    #[arg(short = 'A', long, conflicts_with = "schedule")]
+    pub all_namespaces: bool,
+    /// With these labels, such as team=infra
+    #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "schedule")]
+    pub selector: Option<String>,
+    /// Make no more sessions; those that were made go on
+    #[arg(long, requires = "schedule", conflicts_with = "resume")]
+    pub suspend: bool,
+    /// Make sessions again; what passed meanwhile is not caught up
+    #[arg(long, requires = "schedule")]
+    pub resume: bool,
+    /// How many of the next runs to tell
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub runs: u16,
     /// How they are printed.
     #[command(flatten)]
     pub format: FormatArguments,
@@ -424,6 +453,26 @@ impl FromStr for SessionName {
             "session",
             "profilingsession.flopwatch.dev",
             "profilingsessions.flopwatch.dev",
+        ];
+        named(text, &kinds).map(Self)
+    }
+}
+
+/// Name of a schedule, as `NAME` or `profilingschedule/NAME`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleName(pub String);
+
+impl FromStr for ScheduleName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let kinds = [
+            "profilingschedule",
+            "profilingschedules",
+            "psched",
+            "schedule",
+            "profilingschedule.flopwatch.dev",
+            "profilingschedules.flopwatch.dev",
         ];
         named(text, &kinds).map(Self)
     }
