@@ -2,6 +2,7 @@
 
 mod profiler;
 mod recent;
+mod schedule;
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -14,6 +15,7 @@ use flopwatch_api::session::MAX_DURATION_SECONDS;
 
 pub use profiler::{NcuArguments, Profiler, Set};
 pub use recent::RecentArguments;
+pub use schedule::{ScheduleArguments, ScheduleName};
 
 const EXIT_CODES: &str = "Exit codes:
   0    done
@@ -246,32 +248,6 @@ pub struct SessionsArguments {
     pub format: FormatArguments,
 }
 
-/// Which schedules to list, or what to do about one.
-#[derive(Debug, Args)]
-pub struct ScheduleArguments {
-    /// The schedule: NAME or profilingschedule/NAME; default: a list of them
-    #[arg(value_name = "SCHEDULE")]
-    pub schedule: Option<ScheduleName>,
-    /// Of all namespaces
-    #[arg(short = 'A', long, conflicts_with = "schedule")]
-    pub all_namespaces: bool,
-    /// With these labels, such as team=infra
-    #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "schedule")]
-    pub selector: Option<String>,
-    /// Make no more sessions; those that were made go on
-    #[arg(long, requires = "schedule", conflicts_with = "resume")]
-    pub suspend: bool,
-    /// Make sessions again; what passed meanwhile is not caught up
-    #[arg(long, requires = "schedule")]
-    pub resume: bool,
-    /// How many of the next runs to tell
-    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub runs: u16,
-    /// How they are printed.
-    #[command(flatten)]
-    pub format: FormatArguments,
-}
-
 /// Which session to describe.
 #[derive(Debug, Args)]
 pub struct DescribeArguments {
@@ -453,26 +429,6 @@ impl FromStr for SessionName {
             "session",
             "profilingsession.flopwatch.dev",
             "profilingsessions.flopwatch.dev",
-        ];
-        named(text, &kinds).map(Self)
-    }
-}
-
-/// Name of a schedule, as `NAME` or `profilingschedule/NAME`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScheduleName(pub String);
-
-impl FromStr for ScheduleName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let kinds = [
-            "profilingschedule",
-            "profilingschedules",
-            "psched",
-            "schedule",
-            "profilingschedule.flopwatch.dev",
-            "profilingschedules.flopwatch.dev",
         ];
         named(text, &kinds).map(Self)
     }

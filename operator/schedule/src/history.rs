@@ -34,7 +34,7 @@ pub struct Session {
     pub pod_uid: String,
     /// The class whose account its window is in; None where it ended without one, or has not ended.
     pub class: Option<Class>,
-    /// When its window opened or, where that is not known yet, when the session was made.
+    /// When its window opened; where it has not, when the session was made, and where it never did, when the session ended.
     pub opened: Timestamp,
     /// How it stands.
     pub state: SessionState,

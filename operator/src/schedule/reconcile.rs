@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flopwatch_api::OPERATOR_FIELD_MANAGER;
 use flopwatch_api::reason::ScheduleCondition;
 use flopwatch_api::schedule::{ProfilingSchedule, ProfilingScheduleSpec, ProfilingScheduleStatus, SCHEDULE_LABEL};
-use flopwatch_api::session::{ProfilingSession, StopMode};
+use flopwatch_api::session::ProfilingSession;
 use flopwatch_schedule::{Class, Gathered, Objects, Plan, Run, ScheduleError, hardware, plan, surplus};
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use k8s_controller::events::{Event, EventType};
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::ResourceExt as _;
+use kube::api::Api;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
-use kube::{Resource, ResourceExt as _};
 
 use crate::controller::context::Context;
 use crate::deadline::{CallError, bounded};
+use crate::schedule::calls::{create, delete, stop, write};
 use crate::schedule::series::RunResult;
 use crate::schedule::session::session;
 use crate::schedule::status::{self, Outcome, Urgency};
@@ -34,8 +34,6 @@ const AGAIN: Duration = Duration::from_millis(200);
 const MOST: usize = 500;
 /// Calls at once.
 const CALLS: usize = 8;
-/// How often a status is written that was changed meanwhile.
-const TRIES: usize = 3;
 
 /// One pass over a schedule.
 pub async fn reconcile(schedule: Arc<ProfilingSchedule>, context: Arc<Context>) -> Action {
@@ -204,25 +202,6 @@ async fn refuse(
     Ok(Action::await_change())
 }
 
-/// Ends a session, and keeps what it recorded. One that has ended or gone needs nothing.
-async fn stop(name: &str, sessions: &Api<ProfilingSession>) -> Result<(), CallError> {
-    let patch = serde_json::json!({"spec": {"stop": StopMode::Keep}});
-    let params = PatchParams {
-        field_manager: Some(OPERATOR_FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    match bounded(
-        "stopping a session",
-        sessions.patch(name, &params, &Patch::Merge(&patch)),
-    )
-    .await
-    {
-        Ok(_) => Ok(()),
-        Err(error) if error.is_not_found() => Ok(()),
-        Err(error) => Err(error),
-    }
-}
-
 /// Makes the sessions: the names of those that there are now, and what kept another one from being made. One that is there already was made by
 /// another controller, or by a pass that was cut off: nothing is left to do, since its name is that of this slot and pod alone.
 async fn make(
@@ -262,61 +241,6 @@ async fn make(
     (made, failed)
 }
 
-async fn create(session: &ProfilingSession, sessions: &Api<ProfilingSession>) -> Result<RunResult, CallError> {
-    let params = PostParams {
-        field_manager: Some(OPERATOR_FIELD_MANAGER.to_owned()),
-        ..PostParams::default()
-    };
-    match bounded("creating a session", sessions.create(&params, session)).await {
-        Ok(_) => Ok(RunResult::Created),
-        Err(error) if error.already_exists() => Ok(RunResult::Existed),
-        Err(error) => Err(error),
-    }
-}
-
-/// Writes the status by server-side apply, and only onto the version that it was planned from or one that differs in nothing that was planned
-/// from. Anything else is planned anew.
-async fn write(
-    schedule: &ProfilingSchedule,
-    status: &ProfilingScheduleStatus,
-    schedules: &Api<ProfilingSchedule>,
-) -> Result<(), CallError> {
-    let params = PatchParams::apply(OPERATOR_FIELD_MANAGER).force();
-    let mut version = schedule.resource_version();
-    for left in (0..TRIES).rev() {
-        let patch = serde_json::json!({
-            "apiVersion": ProfilingSchedule::api_version(&()),
-            "kind": ProfilingSchedule::kind(&()),
-            "metadata": {"resourceVersion": version},
-            "status": status,
-        });
-        let (name, patch) = (schedule.name_any(), Patch::Apply(&patch));
-        let written = schedules.patch_status(&name, &params, &patch);
-        match bounded("writing a schedule's status", written).await {
-            Ok(_) => return Ok(()),
-            Err(error) if error.is_not_found() => return Ok(()),
-            Err(error) if error.is_conflict() && left > 0 => {
-                let fresh = bounded("reading the schedule", schedules.get_opt(&schedule.name_any())).await?;
-                match fresh {
-                    Some(fresh) if is_as_planned(schedule, &fresh) => version = fresh.resource_version(),
-                    Some(_) => return Err(error),
-                    None => return Ok(()),
-                }
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-/// Whether what was planned from one version holds for another one: only labels, annotations or finalizers differ.
-fn is_as_planned(planned: &ProfilingSchedule, fresh: &ProfilingSchedule) -> bool {
-    planned.metadata.uid == fresh.metadata.uid
-        && planned.metadata.generation == fresh.metadata.generation
-        && planned.spec == fresh.spec
-        && planned.status == fresh.status
-}
-
 /// Deletes sessions that the schedule keeps no more; whether there are more of them.
 async fn give_up(
     schedule: &ProfilingSchedule,
@@ -340,22 +264,6 @@ async fn give_up(
     let results: Vec<Result<(), CallError>> = stream::iter(calls).buffered(CALLS).collect().await;
     results.into_iter().collect::<Result<(), CallError>>()?;
     Ok(names.len() > MOST)
-}
-
-/// Deletes a session, if it is still that very one.
-async fn delete(name: &str, uid: Option<String>, sessions: &Api<ProfilingSession>) -> Result<(), CallError> {
-    let params = DeleteParams {
-        preconditions: Some(Preconditions {
-            uid,
-            resource_version: None,
-        }),
-        ..DeleteParams::background()
-    };
-    match bounded("deleting a session", sessions.delete(name, &params)).await {
-        Ok(_) => Ok(()),
-        Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
-        Err(error) => Err(error),
-    }
 }
 
 /// Says on the schedule that it cannot be followed any more.

@@ -158,13 +158,16 @@ pub(super) fn urgency(
     let Some(before) = before else {
         return Urgency::Now;
     };
+    if before == after {
+        return Urgency::Never;
+    }
     let due = before.next_time.as_ref().is_some_and(|Time(next)| *next <= now);
     let ready = |status: &ProfilingScheduleStatus| {
         let condition = status.condition(ScheduleCondition::Ready);
         condition.map(|Condition { status, reason, .. }| (status.clone(), reason.clone()))
     };
     let judged = before.observed_generation != after.observed_generation || ready(before) != ready(after);
-    if decided || judged || (due && before != after) {
+    if decided || judged || due {
         return Urgency::Now;
     }
     let seen = ProfilingScheduleStatus {

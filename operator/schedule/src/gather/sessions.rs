@@ -78,7 +78,8 @@ fn one(session: &ProfilingSession, captures: &[&Capture]) -> Option<Session> {
         slot: annotations.get(SLOT_ANNOTATION).and_then(|slot| slot.parse().ok()),
         pod_uid: annotations.get(TARGET_UID_ANNOTATION)?.clone(),
         class: None,
-        opened: opened.unwrap_or(created),
+        // One that ended without a window had none that would count against the pod's day.
+        opened: opened.unwrap_or_else(|| ended.map_or(created, |Time(ended)| *ended)),
         state,
     })
 }

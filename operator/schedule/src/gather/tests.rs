@@ -249,6 +249,12 @@ fn only_failures_that_another_window_would_meet_too_speak_against_a_class() {
             }
         });
         let found = gathered(&schedule(&Value::Null), &[pod("p", |_| {})], vec![window]);
+        let session = &found.history.sessions[0];
+        assert_eq!(
+            session.opened == seconds_later(now(), -600),
+            !opened,
+            "a window that never was has no length"
+        );
         let outcomes = &account(&found).outcomes;
         (account(&found).windows, outcomes.first().map(|outcome| outcome.failed))
     };
