@@ -5,6 +5,7 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use flopwatch_api::capture::Capture;
+use flopwatch_api::schedule::ProfilingSchedule;
 use flopwatch_api::session::ProfilingSession;
 use kube::CustomResourceExt as _;
 
@@ -15,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     for folder in folders {
         std::fs::create_dir_all(&folder)?;
-        for crd in [ProfilingSession::crd(), Capture::crd()] {
+        for crd in [ProfilingSession::crd(), ProfilingSchedule::crd(), Capture::crd()] {
             let name = crd.metadata.name.clone().ok_or("a definition without a name")?;
             let path = folder.join(format!("{name}.yaml"));
             std::fs::write(&path, serde_saphyr::to_string(&crd)?)?;

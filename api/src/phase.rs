@@ -3,7 +3,8 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::capture::{Capture, CaptureStatus};
-use crate::reason::{CaptureCondition, CaptureReason, SessionCondition};
+use crate::reason::{CaptureCondition, CaptureReason, ScheduleCondition, SessionCondition};
+use crate::schedule::ProfilingScheduleStatus;
 use crate::session::{ProfilingSession, ProfilingSessionStatus};
 
 /// Where a capture is.
@@ -114,6 +115,13 @@ impl ProfilingSession {
     /// The condition of that type.
     pub fn condition(&self, wanted: SessionCondition) -> Option<&Condition> {
         self.status.as_ref()?.condition(wanted)
+    }
+}
+
+impl ProfilingScheduleStatus {
+    /// The condition of that type.
+    pub fn condition(&self, wanted: ScheduleCondition) -> Option<&Condition> {
+        find(&self.conditions, wanted.as_str())
     }
 }
 

@@ -1,6 +1,8 @@
 //! What a pod's phase and annotations say of it.
 
-use k8s_openapi::api::core::v1::Pod;
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{Container, Pod};
 
 use crate::preparation::{
     PREPARE_LABEL, PREPARED_ANNOTATION, PREPARED_FOR_ANNOTATION, PreparationWord, PreparedFor, UNPREPARED_ANNOTATION,
@@ -82,6 +84,43 @@ pub fn prepared_containers(pod: &Pod) -> impl Iterator<Item = &str> {
 /// Whether the launcher starts that container's command.
 pub fn is_prepared(pod: &Pod, container: &str) -> bool {
     prepared_containers(pod).any(|name| name == container)
+}
+
+/// Containers that run as long as the pod: the ordinary ones, and init containers that are restarted always.
+pub fn profilable(pod: &Pod) -> impl Iterator<Item = &Container> {
+    let spec = pod.spec.as_ref();
+    let sidecars = spec
+        .and_then(|spec| spec.init_containers.as_deref())
+        .unwrap_or_default();
+    let containers = spec.map(|spec| spec.containers.as_slice()).unwrap_or_default();
+    let always = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
+    containers.iter().chain(sidecars.iter().filter(always))
+}
+
+/// Whether a container asks for an `nvidia.com/*` resource or a resource claim.
+pub fn asks_for_gpu(container: &Container) -> bool {
+    container.resources.as_ref().is_some_and(|resources| {
+        let named = [resources.limits.as_ref(), resources.requests.as_ref()];
+        named
+            .into_iter()
+            .flatten()
+            .flat_map(BTreeMap::keys)
+            .any(|name| name.starts_with("nvidia.com/"))
+            || resources.claims.as_ref().is_some_and(|claims| !claims.is_empty())
+    })
+}
+
+/// Names of the containers that a session takes which names none: those that ask for a GPU, else those that were prepared.
+pub fn default_containers(pod: &Pod) -> Vec<&str> {
+    let asking = profilable(pod).filter(|container| asks_for_gpu(container));
+    let asking: Vec<&str> = asking.map(|container| container.name.as_str()).collect();
+    if !asking.is_empty() {
+        return asking;
+    }
+    let existing: BTreeSet<&str> = profilable(pod).map(|container| container.name.as_str()).collect();
+    prepared_for_anything(pod)
+        .filter(|name| existing.contains(name))
+        .collect()
 }
 
 /// What admission wrote about containers that it did not prepare, `name: why` on a line each; None where there are none.

@@ -238,6 +238,42 @@ closed_set! {
 }
 
 closed_set! {
+    /// Condition types of a ProfilingSchedule.
+    ScheduleCondition {
+        /// The spec can be followed, and sessions are made when their times come.
+        Ready,
+    }
+}
+
+closed_set! {
+    /// Reasons in the condition and the Events of a ProfilingSchedule.
+    ScheduleReason {
+        /// Sessions are made when their times come.
+        Scheduled,
+        /// `spec.suspend` is set: no sessions are made.
+        Suspended,
+        /// The cluster's administrator has suspended new captures: no sessions are made meanwhile, and what passes is not caught up.
+        CapturesSuspended,
+        /// The spec cannot be followed; the message says what is wrong with the times, the blackouts or the selector.
+        ScheduleInvalid,
+        /// The API server refuses a session; the message says why: a quota, or a policy of the cluster. It is tried again until the
+        /// window would be too late.
+        SessionRefused,
+        /// A window on a pod of an image and hardware failed or exceeded the budget: such pods are left alone for a while, see
+        /// `spec.backoff`.
+        BackedOff,
+        /// More than two of the last ten windows on pods of an image and hardware failed. They are left alone until the schedule is changed.
+        ClassSuspended,
+        /// Pods of an image and hardware lose more than `spec.budget.amortizedBasisPoints` over all of their time. They are left alone
+        /// until that is no longer so.
+        OverBudget,
+        /// Nothing tells how fast pods of an image and hardware are, and `spec.budget.unknown` is Refuse. They are left alone until the
+        /// schedule is changed.
+        NoSensor,
+    }
+}
+
+closed_set! {
     /// Reasons in the problem details of an agent's artifact service (RFC 9457), which the gateway reads.
     ArtifactReason {
         /// A name in the path is no Kubernetes name.
@@ -311,6 +347,9 @@ mod tests {
         }
         for reason in ArtifactReason::ALL {
             assert_eq!(ArtifactReason::from_name(reason.as_str()), Some(*reason));
+        }
+        for reason in ScheduleReason::ALL {
+            assert_eq!(ScheduleReason::from_name(reason.as_str()), Some(*reason));
         }
         assert_eq!(CaptureReason::from_name("NoSuchReason"), None);
     }

@@ -29,8 +29,13 @@ pub const SLOT_ANNOTATION: &str = "flopwatch.dev/schedule-slot";
 /// Annotation on sessions that a schedule made: UID of the pod that was drawn.
 pub const TARGET_UID_ANNOTATION: &str = "flopwatch.dev/target-uid";
 /// Annotation on sessions that a schedule made, and on their captures: how probable it was at any time of the period that the pod is in a
-/// window, in millionths. Sums over captures are divided by it.
-pub const PROBABILITY_ANNOTATION: &str = "flopwatch.dev/probability-ppm";
+/// window, in billionths. Sums over captures are divided by it.
+pub const PROBABILITY_ANNOTATION: &str = "flopwatch.dev/probability-per-billion";
+/// Annotation on sessions that a schedule made, and on their captures: digest of the image that the pod ran. With [`HARDWARE_ANNOTATION`] it
+/// is the class that the window is accounted to, whether the pod is still there or not.
+pub const IMAGE_DIGEST_ANNOTATION: &str = "flopwatch.dev/image-digest";
+/// Annotation on sessions that a schedule made, and on their captures: model of the GPUs of the pod's node, or type of the node.
+pub const HARDWARE_ANNOTATION: &str = "flopwatch.dev/hardware";
 
 /// When to profile, which share of the pods, with what, and how much that may cost them. All of it may be changed; sessions that
 /// were made already stay as they are.

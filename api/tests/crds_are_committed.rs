@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use flopwatch_api::capture::Capture;
+use flopwatch_api::schedule::ProfilingSchedule;
 use flopwatch_api::session::ProfilingSession;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt as _;
 
-fn definitions() -> [CustomResourceDefinition; 2] {
-    [ProfilingSession::crd(), Capture::crd()]
+fn definitions() -> [CustomResourceDefinition; 3] {
+    [ProfilingSession::crd(), ProfilingSchedule::crd(), Capture::crd()]
 }
 
 #[test]

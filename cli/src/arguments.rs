@@ -2,6 +2,7 @@
 
 mod profiler;
 mod recent;
+mod schedule;
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -14,6 +15,7 @@ use flopwatch_api::session::MAX_DURATION_SECONDS;
 
 pub use profiler::{NcuArguments, Profiler, Set};
 pub use recent::RecentArguments;
+pub use schedule::{ScheduleArguments, ScheduleName};
 
 const EXIT_CODES: &str = "Exit codes:
   0    done
@@ -77,6 +79,9 @@ pub enum Command {
     /// List sessions, the newest first
     #[command(visible_alias = "list")]
     Sessions(SessionsArguments),
+    /// List schedules, say what one will do next and why it leaves pods out, suspend or resume it
+    #[command(visible_alias = "schedules")]
+    Schedule(ScheduleArguments),
     /// Say what became of a session
     Describe(DescribeArguments),
     /// Wait for a session's end, with a progress bar

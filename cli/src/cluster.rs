@@ -25,7 +25,7 @@ pub enum ClusterError {
     Client(#[source] Box<kube::Error>),
     /// Flopwatch's custom resources are not in the cluster.
     #[error(
-        "this cluster has no ProfilingSessions: Flopwatch is not installed (helm install flopwatch charts/flopwatch --namespace flopwatch-system), or --context names another cluster"
+        "this cluster has no such resource: Flopwatch is not installed, or an older version of it (helm install flopwatch charts/flopwatch --namespace flopwatch-system), or --context names another cluster"
     )]
     NotInstalled,
     /// The API server does not know the caller.

@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::CommandFactory as _;
+use flopwatch_api::schedule::ProfilingSchedule;
 use flopwatch_api::session::ProfilingSession;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -35,6 +36,8 @@ const ANSWER: Duration = Duration::from_secs(2);
 enum Position {
     /// Name of a session.
     Session,
+    /// Name of a schedule.
+    Schedule,
     /// Name of a pod.
     Pod,
     /// Something that the cluster has no candidates for.
@@ -145,6 +148,7 @@ fn place(words: &[OsString]) -> Position {
     match positional.as_slice() {
         [command] => match command.as_str() {
             "describe" | "watch" | "wait" | "stop" | "fetch" | "open" | "compare" => Position::Session,
+            "schedule" | "schedules" => Position::Schedule,
             "profile" | "recent" | "doctor" => Position::Pod,
             _ => Position::Other,
         },
@@ -185,6 +189,15 @@ async fn names(place: Position, words: &[OsString]) -> Vec<String> {
         Position::Session => {
             let sessions: Api<ProfilingSession> = cluster.api();
             let found = sessions
+                .list(&params)
+                .await
+                .map(|found| found.items)
+                .unwrap_or_default();
+            found.iter().map(ResourceExt::name_any).collect()
+        }
+        Position::Schedule => {
+            let schedules: Api<ProfilingSchedule> = cluster.api();
+            let found = schedules
                 .list(&params)
                 .await
                 .map(|found| found.items)
@@ -241,6 +254,8 @@ mod tests {
         let rows = [
             ("describe ", Position::Session),
             ("-n team fetch fi", Position::Session),
+            ("schedule ni", Position::Schedule),
+            ("schedule nightly ", Position::Other),
             ("profile tr", Position::Pod),
             ("doctor --container main ", Position::Pod),
             ("fetch first ", Position::Other),

@@ -10,6 +10,7 @@ mod preparation;
 mod sharing;
 
 use flopwatch_api::capture::Capture;
+use flopwatch_api::pod::{asks_for_gpu, profilable};
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::{ConfigMap, Container, Namespace, Node, Pod};
 use kube::ResourceExt as _;
@@ -203,30 +204,6 @@ fn listed(containers: &[&Container]) -> String {
         .map(|container| container.name.as_str())
         .collect::<Vec<_>>()
         .join(", ")
-}
-
-/// Containers that run as long as the pod: the ordinary ones, and init containers that are restarted always.
-fn profilable(pod: &Pod) -> impl Iterator<Item = &Container> {
-    let spec = pod.spec.as_ref();
-    let ordinary = spec.map_or(&[][..], |spec| spec.containers.as_slice());
-    let init = spec
-        .and_then(|spec| spec.init_containers.as_deref())
-        .unwrap_or_default();
-    ordinary.iter().chain(
-        init.iter()
-            .filter(|container| container.restart_policy.as_deref() == Some("Always")),
-    )
-}
-
-/// Whether a container asks for an `nvidia.com/*` resource or a resource claim.
-fn asks_for_gpu(container: &Container) -> bool {
-    container.resources.as_ref().is_some_and(|resources| {
-        let named = resources.limits.iter().chain(&resources.requests);
-        named
-            .flat_map(std::collections::BTreeMap::keys)
-            .any(|name| name.starts_with("nvidia.com/"))
-            || resources.claims.as_ref().is_some_and(|claims| !claims.is_empty())
-    })
 }
 
 /// The report for people.

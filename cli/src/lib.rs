@@ -18,4 +18,5 @@ pub mod print;
 pub mod proxy;
 pub mod request;
 pub mod run;
+pub mod schedule;
 pub mod sessions;

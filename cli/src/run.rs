@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::follow::{Display, End, until_end};
 use crate::print::{Paint, object, say};
 use crate::sessions::{Columns, render, sort};
-use crate::{compare, complete, describe, doctor, fetch, open, proxy, request};
+use crate::{compare, complete, describe, doctor, fetch, open, proxy, request, schedule};
 
 /// Sessions as messages and `-o name` call them.
 const KIND: &str = "profilingsession.flopwatch.dev";
@@ -33,6 +33,7 @@ pub async fn run(cli: Cli) -> Result<(), Error> {
         Command::Profile(arguments) => Box::pin(profile(&cluster, &arguments)).await,
         Command::Recent(arguments) => Box::pin(profile(&cluster, &arguments.into())).await,
         Command::Sessions(arguments) => list(&cluster, &arguments, paint).await,
+        Command::Schedule(arguments) => schedule::run(&cluster, &arguments, paint).await,
         Command::Describe(arguments) => show(&cluster, &arguments, paint).await,
         Command::Watch(arguments) => follow(&cluster, &arguments.session.0, arguments.timeout.0).await,
         Command::Stop(arguments) => stop(&cluster, &arguments).await,

@@ -1,4 +1,4 @@
-//! The controller process: watches, the two controllers, certificates, the lease.
+//! The controller process: watches, the three controllers, certificates, the lease.
 
 pub mod context;
 mod gauges;
@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flopwatch_api::capture::Capture;
+use flopwatch_api::schedule::ProfilingSchedule;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_artifacts::object_store::StoreArguments;
 use futures::{Stream, StreamExt as _, stream};
@@ -213,6 +214,17 @@ async fn lead(
             Arc::clone(context),
         )
         .for_each(log_skipped);
+    let never = |_: Arc<ProfilingSchedule>, error: &std::convert::Infallible, _: Arc<Context>| match *error {};
+    let schedules = Controller::for_stream(stream::pending(), context.stores.schedules.clone())
+        .with_config(config())
+        .reconcile_on(receive(receivers.schedules))
+        .reconcile_all_on(notified(receivers.every_schedule))
+        .run(
+            |schedule, context| async { Ok(crate::schedule::reconcile::reconcile(schedule, context).await) },
+            never,
+            Arc::clone(context),
+        )
+        .for_each(log_skipped);
     let never = |_: Arc<Capture>, error: &std::convert::Infallible, _: Arc<Context>| match *error {};
     let captures = Controller::for_stream(stream::pending(), context.stores.captures.clone())
         .with_config(config())
@@ -236,6 +248,7 @@ async fn lead(
     };
     tokio::select! {
         () = sweep::keep(client, &options.store, &context.metrics) => ControllerError::Ended("sweep of the object store"),
+        () = schedules => ControllerError::Ended("schedule controller"),
         () = sessions => ControllerError::Ended("session controller"),
         () = captures => ControllerError::Ended("capture controller"),
         () = announce::keep(context, &receivers.failed_preparations) => ControllerError::Ended("loop over held-up pods"),

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use flopwatch_api::capture::Capture;
+use flopwatch_api::schedule::ProfilingSchedule;
 use flopwatch_api::session::ProfilingSession;
 use kube::CustomResourceExt as _;
 
@@ -19,7 +20,7 @@ pub enum CrdsError {
 
 /// Writes every definition as a YAML document. A reader that has seen enough ends it quietly.
 pub fn print(output: &mut impl Write) -> Result<(), CrdsError> {
-    for definition in [ProfilingSession::crd(), Capture::crd()] {
+    for definition in [ProfilingSession::crd(), ProfilingSchedule::crd(), Capture::crd()] {
         match writeln!(output, "---\n{}", serde_saphyr::to_string(&definition)?.trim_end()) {
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
             written => written?,

@@ -22,6 +22,7 @@ pub mod metrics;
 pub mod preparation_failure;
 pub mod probes;
 pub mod release;
+pub mod schedule;
 mod serve;
 pub mod session;
 pub mod watch;

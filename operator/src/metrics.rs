@@ -5,11 +5,13 @@ use prometheus::{
     Registry, TextEncoder, core::Collector,
 };
 
+use crate::schedule::series::ScheduleSeries;
+
 /// The registry and the series in it; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     registry: Registry,
-    /// Passes over an object, by controller (`session`, `capture`, `certificates`, `agent-certificates`) and outcome (`completed`,
+    /// Passes over an object, by controller (`schedule`, `session`, `capture`, `certificates`, `agent-certificates`) and outcome (`completed`,
     /// `conflict`, `failed`, `timed_out`).
     pub reconciliations: IntCounterVec,
     /// Seconds of one pass, by controller.
@@ -58,6 +60,8 @@ pub struct Metrics {
     pub gateway_notices: IntCounter,
     /// Reviews of those who read metrics, likewise.
     pub metrics_access_reviews: IntCounterVec,
+    /// What schedules do.
+    pub schedules: ScheduleSeries,
     /// What has to do with the object store.
     pub store: StoreSeries,
     /// End of validity, in seconds since 1970, of the certificate that admission or the gateway serves; 0 without one.
@@ -133,6 +137,7 @@ impl Metrics {
             )?,
             gateway_notices: gateway_notices(&registry)?,
             metrics_access_reviews: metrics_access_reviews(&registry)?,
+            schedules: ScheduleSeries::register(&registry)?,
             store: StoreSeries::register(&registry)?,
             admission_requests: counters(
                 "flopwatch_admission_requests_total",
@@ -273,7 +278,7 @@ fn refused_connections(registry: &Registry) -> Result<IntCounter, prometheus::Er
 }
 
 /// Registers a series and hands it back. Fails if there is one of that name.
-fn register<C: Collector + Clone + 'static>(registry: &Registry, series: C) -> Result<C, prometheus::Error> {
+pub(crate) fn register<C: Collector + Clone + 'static>(registry: &Registry, series: C) -> Result<C, prometheus::Error> {
     registry.register(Box::new(series.clone()))?;
     Ok(series)
 }

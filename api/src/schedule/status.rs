@@ -34,6 +34,11 @@ pub struct ProfilingScheduleStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::time")]
     pub planned_until: Option<Time>,
+    /// Since when windows count for or against the images that they were on: when the spec was last changed. Whoever changes it gives every
+    /// image another chance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::time")]
+    pub ledger_since: Option<Time>,
     /// How many sessions have not ended.
     #[serde(default)]
     pub active_count: i32,
@@ -147,9 +152,9 @@ pub struct StratumStatus {
     /// Pods among them that were captured at least once, as far as sessions are kept.
     #[schemars(range(min = 0))]
     pub captured: i32,
-    /// How probable it is at any time of the period that a pod of it is in a window, in millionths.
-    #[schemars(range(min = 0, max = 1_000_000))]
-    pub probability_ppm: i32,
+    /// How probable it is at any time of the period that a pod of it is in a window, in billionths.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub probability_per_billion: i32,
 }
 
 /// What the pods were measured to lose over all of their time, in basis points, with a 95 % interval.

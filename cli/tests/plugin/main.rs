@@ -7,6 +7,7 @@ mod compare;
 mod doctor;
 mod fetching;
 mod gateway;
+mod schedules;
 mod sessions;
 
 use std::path::Path;

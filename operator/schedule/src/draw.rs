@@ -23,8 +23,8 @@ pub enum Verdict {
     Made,
     /// It was drawn.
     Drawn {
-        /// How probable it is at any time of the period that it is in a window, in millionths.
-        probability_ppm: i32,
+        /// How probable it is at any time of the period that it is in a window, in billionths.
+        probability_per_billion: i32,
     },
     /// It could have been drawn, and others of its stratum were.
     NotDrawn,
@@ -115,19 +115,19 @@ impl World<'_> {
             rest_seconds: i64::from(self.spec.select.rest_seconds),
             seconds_per_day: self.spec.budget.capture_seconds_per_pod_per_day.map(i64::from),
         };
-        let probability = |halved| pace.probability_ppm(wanted, group.frame, halved);
+        let probability = |halved| pace.probability_per_billion(wanted, group.frame, halved);
         let halved = group.open.first().is_some_and(|candidate| candidate.halved);
         let status = StratumStatus {
             key: key.text(),
             pods: i32::try_from(group.frame).unwrap_or(i32::MAX),
             captured: group.captured,
-            probability_ppm: probability(halved),
+            probability_per_billion: probability(halved),
         };
         group.open.sort_by_key(|candidate| candidate.rank);
         let left = usize::try_from(wanted - group.made).unwrap_or_default();
         for candidate in group.open.into_iter().take(left) {
             candidate.verdict = Verdict::Drawn {
-                probability_ppm: probability(candidate.halved),
+                probability_per_billion: probability(candidate.halved),
             };
         }
         status

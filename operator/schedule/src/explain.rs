@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_api::schedule::{ConcurrencyPolicy, ProfilingScheduleSpec, SkipReason};
+use flopwatch_api::schedule::{ConcurrencyPolicy, SkipReason};
 use jiff::Timestamp;
 
 use crate::draw::{Candidate, Verdict};
-use crate::history::History;
-use crate::identity::Identity;
+use crate::facts::Facts;
 use crate::index::Index;
-use crate::ledger::Ledger;
 use crate::plan::Run;
-use crate::pod::Pod;
 use crate::slot::Slot;
 use crate::world::{ScheduleError, World};
 
@@ -44,17 +41,10 @@ pub struct PodVerdict {
     pub verdict: Verdict,
 }
 
-/// Says what a schedule will do next, up to so many runs. Takes what [`plan`](crate::plan()) takes.
-pub fn explain(
-    spec: &ProfilingScheduleSpec,
-    identity: &Identity,
-    pods: &[Pod],
-    history: &History,
-    ledger: &Ledger,
-    now: Timestamp,
-    count: usize,
-) -> Result<Explanation, ScheduleError> {
-    let world = World::new(spec, identity, pods, ledger)?;
+/// Says what a schedule will do next, up to so many runs.
+pub fn explain(facts: &Facts<'_>, count: usize) -> Result<Explanation, ScheduleError> {
+    let world = World::new(facts)?;
+    let Facts { spec, history, now, .. } = *facts;
     let mut index = Index::new(&history.sessions, world.window_seconds());
     let mut runs: Vec<Run> = Vec::new();
     let mut verdicts: BTreeMap<String, PodVerdict> = BTreeMap::new();
@@ -77,9 +67,12 @@ pub fn explain(
                 continue;
             }
             let verdict = world.foreseen(slot, &candidate, &index);
-            if let Verdict::Drawn { probability_ppm } = verdict {
+            if let Verdict::Drawn {
+                probability_per_billion,
+            } = verdict
+            {
                 index.foresee(&pod.uid, slot, candidate.opens);
-                runs.push(world.run(slot, &candidate, probability_ppm));
+                runs.push(world.run(slot, &candidate, probability_per_billion));
             }
             verdicts.entry(pod.uid.clone()).or_insert_with(|| PodVerdict {
                 pod_name: pod.name.clone(),

@@ -3,9 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use flopwatch_api::schedule::ProfilingScheduleSpec;
 use jiff::Timestamp;
 
+use crate::facts::Facts;
+use crate::ledger::KEPT_WINDOWS;
+use crate::pod::Class;
 use crate::slot::{Slot, seconds_later};
 
 /// Seconds over which a pod's time in windows is limited.
@@ -30,7 +32,9 @@ pub struct Session {
     pub slot: Option<Slot>,
     /// UID of its pod.
     pub pod_uid: String,
-    /// When its window opened or, where that is not known yet, when the session was made.
+    /// The class whose account its window is in; None where it ended without one, or has not ended.
+    pub class: Option<Class>,
+    /// When its window opened; where it has not, when the session was made, and where it never did, when the session ended.
     pub opened: Timestamp,
     /// How it stands.
     pub state: SessionState,
@@ -74,8 +78,11 @@ impl Session {
 }
 
 /// Names of the sessions that `spec.history` no longer keeps, oldest first. None of them could change a plan: a session is kept while it has not
-/// ended, while its slot may be decided again, and for as long as its pod rests from it or has it counted against its day.
-pub fn surplus(spec: &ProfilingScheduleSpec, history: &History, now: Timestamp) -> Vec<String> {
+/// ended, while its slot may be decided again, for as long as its pod rests from it or has it counted against its day, and while its window is
+/// among the last of a class that pods run of.
+pub fn surplus(facts: &Facts<'_>) -> Vec<String> {
+    let Facts { spec, history, now, .. } = *facts;
+    let mut accounted: HashMap<&Class, usize> = facts.pods.iter().map(|pod| (&pod.class, KEPT_WINDOWS)).collect();
     let mut remembered = i64::from(spec.select.rest_seconds);
     if spec.budget.capture_seconds_per_pod_per_day.is_some() {
         remembered = remembered.max(DAY_SECONDS);
@@ -98,19 +105,24 @@ pub fn surplus(spec: &ProfilingScheduleSpec, history: &History, now: Timestamp) 
     ]);
     let mut names = Vec::new();
     for session in ended {
-        let kept = left.entry(session.has_succeeded()).or_default();
-        if *kept > 0 {
-            *kept -= 1;
-            continue;
-        }
+        let windows = session.class.as_ref().and_then(|class| accounted.get_mut(class));
+        let of_ledger = windows.is_some_and(take);
+        let of_history = take(left.entry(session.has_succeeded()).or_default());
         let rested = seconds_later(session.closes(window), remembered) <= now;
         let over = session
             .slot
             .is_none_or(|slot| seconds_later(slot.start(), drawn) < decided);
-        if rested && over {
+        if rested && over && !of_ledger && !of_history {
             names.push(session.name.clone());
         }
     }
     names.reverse();
     names
+}
+
+/// Takes one of what is left; whether there was one.
+fn take(left: &mut usize) -> bool {
+    let had = *left > 0;
+    *left = left.saturating_sub(1);
+    had
 }

@@ -1,13 +1,20 @@
 //! What windows cost, and how they ended, by class of pods.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
 
-use crate::pod::Class;
+use crate::pod::{Class, Pod};
+use crate::pool::pooled;
+use crate::window::{Measured, Window};
 
-/// What the windows of a schedule cost. Made anew by whoever asks for a plan, out of captures that ended since the schedule's spec was
-/// last changed: so a change gives every class another chance.
+/// Windows of a class that count: its last ones.
+pub(crate) const COUNTED_WINDOWS: usize = 20;
+/// Windows of a class that are kept: one more, whose end is when the time of those that count begins.
+pub(crate) const KEPT_WINDOWS: usize = COUNTED_WINDOWS + 1;
+
+/// What the windows of a schedule cost. Made anew by whoever asks for a plan, out of the last captures of each class that ended since the
+/// schedule's spec was last changed: so a change gives every class another chance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     /// The account of each class that had a window.
@@ -52,7 +59,63 @@ pub struct Outcome {
     pub failed: bool,
 }
 
+impl Ledger {
+    /// The accounts of the classes that `pods` are of, out of windows that ended after `since`: of each class the last twenty, and the time from
+    /// the end of the one before them. Time in windows and time without them is that of the pods that are there, so that both are of the same
+    /// pods over the same time.
+    pub fn new<'w>(
+        windows: impl IntoIterator<Item = &'w Window>,
+        pods: &[Pod],
+        since: Timestamp,
+        now: Timestamp,
+    ) -> Self {
+        let mut by_class: BTreeMap<&Class, (Vec<&Window>, Vec<&Pod>)> = BTreeMap::new();
+        for pod in pods {
+            by_class.entry(&pod.class).or_default().1.push(pod);
+        }
+        for window in windows.into_iter().filter(|window| window.ended > since) {
+            if let Some((windows, _)) = by_class.get_mut(&window.class) {
+                windows.push(window);
+            }
+        }
+        let account = |(class, (windows, pods)): (&Class, (Vec<&Window>, Vec<&Pod>))| {
+            (class.clone(), Account::new(windows, &pods, since, now))
+        };
+        Self {
+            classes: by_class.into_iter().map(account).collect(),
+        }
+    }
+}
+
 impl Account {
+    fn new(mut windows: Vec<&Window>, pods: &[&Pod], since: Timestamp, now: Timestamp) -> Self {
+        windows.sort_by(|one, other| (one.ended, &one.pod_uid).cmp(&(other.ended, &other.pod_uid)));
+        let earlier = windows.len().saturating_sub(COUNTED_WINDOWS);
+        let counted = windows.split_off(earlier);
+        let begins = windows.last().map_or(since, |last| last.ended);
+        let seconds = |pod: &&Pod| now.duration_since(pod.started.max(begins)).as_secs().max(0);
+        let running: HashMap<&str, i64> = pods.iter().map(|pod| (pod.uid.as_str(), seconds(pod))).collect();
+        let opened = || counted.iter().filter(|window| window.seconds > 0);
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        Self {
+            windows: number(opened().count()),
+            blind_windows: number(opened().filter(|window| window.measured == Measured::Blind).count()),
+            slowdown: pooled(opened().filter_map(|window| window.measured.slowdown())),
+            window_seconds: opened()
+                .filter(|window| running.contains_key(window.pod_uid.as_str()))
+                .map(|window| window.seconds)
+                .sum(),
+            pod_seconds: pods.iter().map(seconds).sum(),
+            outcomes: counted
+                .iter()
+                .map(|window| Outcome {
+                    at: window.ended,
+                    failed: window.failed,
+                })
+                .collect(),
+        }
+    }
+
     /// How many of the last ten windows failed; None where there were fewer than ten.
     pub(crate) fn failures_of_last_ten(&self) -> Option<usize> {
         let last = self.outcomes.iter().rev().take(10);

@@ -2,7 +2,7 @@
 //! measured to cost, and the time.
 //!
 //! ```text
-//! (spec, identity, pods, history, ledger, now) -> plan: sessions to make, sessions to stop, what was left out and why, when to look again
+//! Facts (spec, identity, pods, history, ledger, now) -> Plan: sessions to make, sessions to stop, what was left out and why, when to look again
 //! ```
 //!
 //! * [`plan()`] decides. It holds no state: whoever calls it a second time with the same facts gets the same answer, on whichever node.
@@ -15,12 +15,16 @@
 //!   Each run carries the probability with which it came about, by which sums over captures are divided.
 //! * [`Ledger`] is what windows cost, by class of pods. A class that costs too much, or fails, is left alone for a while.
 //!
+//! * [`Gathered`] is all of that as the API server's objects tell it: the controller's watches and the plugin's lists alike.
+//!
 //! Times are instants of jiff, lengths are whole seconds where nothing else is said. The crate does no I/O.
 
 mod blackout;
 mod cron;
 mod draw;
 mod explain;
+mod facts;
+mod gather;
 mod history;
 mod identity;
 mod index;
@@ -29,6 +33,7 @@ mod missed;
 mod name;
 mod plan;
 mod pod;
+mod pool;
 mod quota;
 mod random;
 mod skipped;
@@ -36,11 +41,14 @@ mod slot;
 mod standing;
 mod strata;
 mod timing;
+mod window;
 mod world;
 
 pub use cron::CronError;
 pub use draw::Verdict;
 pub use explain::{Explanation, PodVerdict, explain};
+pub use facts::Facts;
+pub use gather::{Gathered, Objects, hardware, image_digest};
 pub use history::{History, Session, SessionState, surplus};
 pub use identity::Identity;
 pub use ledger::{Account, Ledger, Outcome, Slowdown};
@@ -51,4 +59,5 @@ pub use skipped::Skipped;
 pub use slot::Slot;
 pub use standing::{Standing, budget_status, standing};
 pub use timing::TimingError;
+pub use window::{Measured, Window};
 pub use world::ScheduleError;

@@ -2,18 +2,13 @@
 
 use std::collections::HashSet;
 
-use flopwatch_api::schedule::{
-    BudgetStatus, ConcurrencyPolicy, MOST_STRATA, ProfilingScheduleSpec, SkipReason, StratumStatus,
-};
+use flopwatch_api::schedule::{BudgetStatus, ConcurrencyPolicy, MOST_STRATA, SkipReason, StratumStatus};
 use jiff::Timestamp;
 
 use crate::draw::{Candidate, Verdict};
-use crate::history::History;
-use crate::identity::Identity;
+use crate::facts::Facts;
 use crate::index::Index;
-use crate::ledger::Ledger;
 use crate::name::named;
-use crate::pod::Pod;
 use crate::skipped::Skipped;
 use crate::slot::{Slot, seconds_later};
 use crate::standing::budget_status;
@@ -26,7 +21,7 @@ pub struct Plan {
     pub runs: Vec<Run>,
     /// Names of sessions to stop, keeping what they recorded, before the sessions are made.
     pub stops: Vec<String>,
-    /// What was left out since [`History::planned_until`].
+    /// What was left out since [`History::planned_until`](crate::History::planned_until).
     pub skipped: Skipped,
     /// Until when slots are decided now. It is to be written to the status once the sessions were made, with the counts. Nothing is lost where it
     /// is written later than that, or by the next controller: the same windows are decided again, and those made already are known.
@@ -55,20 +50,21 @@ pub struct Run {
     pub opens: Timestamp,
     /// When it is too late to open it.
     pub deadline: Timestamp,
-    /// How probable it is at any time of the period that the pod is in a window, in millionths.
-    pub probability_ppm: i32,
+    /// How probable it is at any time of the period that the pod is in a window, in billionths.
+    pub probability_per_billion: i32,
 }
 
-/// Decides what a schedule does now. `pods` are those that run and that its selector matches.
-pub fn plan(
-    spec: &ProfilingScheduleSpec,
-    identity: &Identity,
-    pods: &[Pod],
-    history: &History,
-    ledger: &Ledger,
-    now: Timestamp,
-) -> Result<Plan, ScheduleError> {
-    let world = World::new(spec, identity, pods, ledger)?;
+/// Decides what a schedule does now.
+pub fn plan(facts: &Facts<'_>) -> Result<Plan, ScheduleError> {
+    let world = World::new(facts)?;
+    let Facts {
+        spec,
+        identity,
+        history,
+        ledger,
+        now,
+        ..
+    } = *facts;
     let decided = history.planned_until.unwrap_or(identity.created).max(identity.created);
     let mut plan = Plan {
         runs: Vec::new(),
@@ -131,12 +127,14 @@ impl Plan {
         latest: bool,
         now: Timestamp,
     ) {
-        let probability_ppm = match candidate.verdict {
-            Verdict::Drawn { probability_ppm } => probability_ppm,
+        let probability_per_billion = match candidate.verdict {
+            Verdict::Drawn {
+                probability_per_billion,
+            } => probability_per_billion,
             Verdict::Skipped(reason) => return self.skipped.add(reason, 1),
             Verdict::Made | Verdict::NotDrawn => return,
         };
-        let run = world.run(slot, candidate, probability_ppm);
+        let run = world.run(slot, candidate, probability_per_billion);
         if world.blackouts.hold(run.opens, world.window_seconds()) {
             return self.skipped.add(SkipReason::Blackout, 1);
         }
@@ -175,7 +173,7 @@ impl World<'_> {
     }
 
     /// The session of a pod that was drawn.
-    pub(crate) fn run(&self, slot: Slot, candidate: &Candidate<'_>, probability_ppm: i32) -> Run {
+    pub(crate) fn run(&self, slot: Slot, candidate: &Candidate<'_>, probability_per_billion: i32) -> Run {
         let pod = candidate.target.pod;
         Run {
             session_name: named(self.identity, &self.draws, slot, &pod.uid),
@@ -184,7 +182,7 @@ impl World<'_> {
             pod_uid: pod.uid.clone(),
             opens: candidate.opens,
             deadline: seconds_later(candidate.opens, i64::from(self.spec.starting_deadline_seconds)),
-            probability_ppm,
+            probability_per_billion,
         }
     }
 }

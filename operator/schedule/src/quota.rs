@@ -25,13 +25,13 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// How probable it is at any time of a period that a pod is in a window, in millionths: `drawn` of `pods` pods have one window in each
+    /// How probable it is at any time of a period that a pod is in a window, in billionths: `drawn` of `pods` pods have one window in each
     /// period, or in every second one. Where pods rest for so long that there are not enough to draw, each has a window as soon as it may.
-    pub(crate) fn probability_ppm(self, drawn: i64, pods: i64, halved: bool) -> i32 {
+    pub(crate) fn probability_per_billion(self, drawn: i64, pods: i64, halved: bool) -> i32 {
         let period = self.period_seconds.max(1);
         let window = self.window_seconds.clamp(0, period);
         let chosen = |of: i64, among: i64| {
-            let window = 1_000_000 * i128::from(of.max(0)) * i128::from(window);
+            let window = 1_000_000_000 * i128::from(of.max(0)) * i128::from(window);
             let periods = i128::from(among.max(1)) * i128::from(period) * if halved { 2 } else { 1 };
             (2 * window + periods) / (2 * periods)
         };
@@ -44,14 +44,14 @@ impl Pace {
         let rested = if self.rest_seconds > 0 {
             chosen(1, slots)
         } else {
-            1_000_000
+            1_000_000_000
         };
-        let allowed = self.seconds_per_day.map_or(1_000_000, |seconds| {
+        let allowed = self.seconds_per_day.map_or(1_000_000_000, |seconds| {
             let windows = seconds / self.window_seconds.max(1);
             chosen(windows.saturating_mul(period), DAY_SECONDS)
         });
         let probability = chosen(drawn, pods).min(rested).min(allowed);
-        i32::try_from(probability.clamp(0, 1_000_000)).unwrap_or(1_000_000)
+        i32::try_from(probability.clamp(0, 1_000_000_000)).unwrap_or(1_000_000_000)
     }
 }
 
@@ -87,18 +87,18 @@ mod tests {
 
     #[test]
     fn a_probability_is_the_share_of_pods_times_the_share_of_time() {
-        assert_eq!(PACE.probability_ppm(10, 1_000, false), 111);
-        assert_eq!(PACE.probability_ppm(10, 1_000, true), 56);
+        assert_eq!(PACE.probability_per_billion(10, 1_000, false), 111_111);
+        assert_eq!(PACE.probability_per_billion(10, 1_000, true), 55_556);
         let whole = Pace {
             window_seconds: 1_000,
             ..PACE
         };
-        assert_eq!(whole.probability_ppm(1, 1, false), 1_000_000);
+        assert_eq!(whole.probability_per_billion(1, 1, false), 1_000_000_000);
         let none = Pace {
             period_seconds: 0,
             ..PACE
         };
-        assert_eq!(none.probability_ppm(1, 0, false), 1_000_000);
+        assert_eq!(none.probability_per_billion(1, 0, false), 1_000_000_000);
     }
 
     #[test]
@@ -108,13 +108,13 @@ mod tests {
             ..PACE
         };
         // One window in five slots: four are ten seconds short.
-        assert_eq!(rests.probability_ppm(1, 2, false), 2_222);
-        assert_eq!(rests.probability_ppm(1, 10, false), 1_111);
+        assert_eq!(rests.probability_per_billion(1, 2, false), 2_222_222);
+        assert_eq!(rests.probability_per_billion(1, 10, false), 1_111_111);
         let limited = Pace {
             seconds_per_day: Some(35),
             ..PACE
         };
         // Three windows in 96 slots.
-        assert_eq!(limited.probability_ppm(1, 1, false), 347);
+        assert_eq!(limited.probability_per_billion(1, 1, false), 347_222);
     }
 }

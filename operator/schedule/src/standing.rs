@@ -25,7 +25,7 @@ pub enum Standing {
     Suspended,
     /// Not now: its pods lose more than the amortised budget. Each second without a window brings them nearer to it.
     OverBudget,
-    /// Not before the schedule is changed: none of its windows could be measured, and `spec.budget.unknown` is Refuse.
+    /// Not before the schedule is changed: nothing told in any of its windows how fast its pods were, and `spec.budget.unknown` is Refuse.
     NoSensor,
 }
 
@@ -47,7 +47,7 @@ pub fn standing(spec: &ProfilingScheduleSpec, account: Option<&Account>, at: Tim
         return Standing::Open;
     }
     match account.slowdown {
-        None if spec.budget.unknown == UnknownOverhead::Refuse => Standing::NoSensor,
+        None if is_blind(account) && spec.budget.unknown == UnknownOverhead::Refuse => Standing::NoSensor,
         None => Standing::Open,
         Some(slowdown) => match against_budget(spec, account, slowdown) {
             BudgetState::Exceeded => Standing::OverBudget,
@@ -55,6 +55,12 @@ pub fn standing(spec: &ProfilingScheduleSpec, account: Option<&Account>, at: Tim
             BudgetState::Learning | BudgetState::Blind => Standing::Halved,
         },
     }
+}
+
+/// Whether nothing told how fast its pods were. A window that could not be judged for another reason, such as a load that changed, may be
+/// followed by one that can.
+const fn is_blind(account: &Account) -> bool {
+    account.blind_windows == account.windows
 }
 
 /// Until when a class is left alone: `initialSeconds` after one failure, twice as long after each further one in a row.

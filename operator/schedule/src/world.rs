@@ -7,8 +7,9 @@ use thiserror::Error;
 
 use crate::blackout::Blackouts;
 use crate::cron::CronError;
+use crate::facts::Facts;
 use crate::identity::Identity;
-use crate::ledger::{Account, Ledger};
+use crate::ledger::Account;
 use crate::pod::Pod;
 use crate::random::Draws;
 use crate::strata::Key;
@@ -20,6 +21,9 @@ pub enum ScheduleError {
     /// There are no slots.
     #[error(transparent)]
     Timing(#[from] TimingError),
+    /// The selector cannot be followed.
+    #[error("spec.select.podSelector: {0}")]
+    Selector(String),
     /// A blackout cannot be followed.
     #[error("spec.blackouts: {0}")]
     Blackout(#[source] CronError),
@@ -49,12 +53,14 @@ pub(crate) struct Target<'a> {
 }
 
 impl<'a> World<'a> {
-    pub(crate) fn new(
-        spec: &'a ProfilingScheduleSpec,
-        identity: &'a Identity,
-        pods: &'a [Pod],
-        ledger: &'a Ledger,
-    ) -> Result<Self, ScheduleError> {
+    pub(crate) fn new(facts: &Facts<'a>) -> Result<Self, ScheduleError> {
+        let Facts {
+            spec,
+            identity,
+            pods,
+            ledger,
+            ..
+        } = *facts;
         let draws = Draws::of(&identity.uid);
         let by_uid: BTreeMap<&str, &Pod> = pods.iter().map(|pod| (pod.uid.as_str(), pod)).collect();
         let target = |pod: &'a Pod| Target {

@@ -1,4 +1,4 @@
-//! What both controllers share: the client, what the watches hold, and how passes are counted and retried.
+//! What the controllers share: the client, what the watches hold, and how passes are counted and retried.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use flopwatch_api::capture::Capture;
+use flopwatch_api::schedule::ProfilingSchedule;
 use flopwatch_api::session::ProfilingSession;
 use k8s_controller::events::{EventRecorder, Reporter};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -20,6 +21,7 @@ use crate::controller::pace::Pace;
 use crate::controller::turns::Turns;
 use crate::deadline::CallError;
 use crate::metrics::Metrics;
+use crate::schedule::standings::Standings;
 
 /// Shortest and longest wait before a pass that failed is tried again.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(4));
@@ -30,6 +32,8 @@ const MAX_FAILING: usize = 10_000;
 /// What the watches hold.
 #[derive(Clone, Debug)]
 pub struct Stores {
+    /// Every schedule of the cluster.
+    pub schedules: Store<ProfilingSchedule>,
     /// Every session of the cluster.
     pub sessions: Store<ProfilingSession>,
     /// Every capture of the cluster.
@@ -91,6 +95,8 @@ pub struct Context {
     pub turns: Turns,
     /// How often statuses are written.
     pub pace: Pace,
+    /// Classes of pods that schedules leave alone, as far as that was told.
+    pub standings: Standings,
     /// Since when nodes have been in trouble.
     pub history: Mutex<NodeHistory>,
     /// Since when captures have been seen being deleted.
@@ -120,6 +126,7 @@ impl Context {
             namespace_limit: None,
             turns: Turns::default(),
             pace: Pace::default(),
+            standings: Standings::default(),
             deletions: Mutex::default(),
             history: Mutex::default(),
             failures: Mutex::default(),

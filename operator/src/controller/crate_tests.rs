@@ -55,7 +55,11 @@ fn options(lease: Option<&str>) -> ControllerOptions {
 
 /// Runs the controller until `done` says so of the calls and of the pods seen.
 async fn run_until(lease: Option<&str>, done: impl Fn(&[Call], u64) -> bool) -> Vec<Call> {
-    let (server, metrics, stop) = (server(), Metrics::new().unwrap(), CancellationToken::new());
+    run_on(&server(), lease, done).await
+}
+
+async fn run_on(server: &ApiServer, lease: Option<&str>, done: impl Fn(&[Call], u64) -> bool) -> Vec<Call> {
+    let (metrics, stop) = (Metrics::new().unwrap(), CancellationToken::new());
     let running = run(
         server.client("flopwatch"),
         options(lease),
@@ -104,4 +108,44 @@ async fn a_candidate_for_the_lease_sees_the_pod_and_writes_nothing() {
         .filter(|call| !reads.contains(&call.verb) && call.path != LEASE)
         .collect();
     assert!(written.is_empty(), "{written:?}");
+}
+
+#[tokio::test]
+async fn the_leader_makes_the_session_of_a_schedule_and_its_captures_which_say_how_probable_they_were() {
+    let server = ApiServer::new();
+    let before = format!("{:.0}", Timestamp::now() - jiff::SignedDuration::from_hours(1));
+    server.put(&json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "llm", "namespace": "team", "uid": "uid-llm", "labels": {"app": "llm"}},
+        "spec": {"nodeName": "n1", "containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
+        "status": {"phase": "Running", "startTime": before}
+    }));
+    server.put(&json!({
+        "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSchedule",
+        "metadata": {"name": "always", "namespace": "team", "uid": "schedule", "generation": 1, "creationTimestamp": before},
+        "spec": {
+            "when": {"interval": {"seconds": 10}}, "jitterSeconds": 0,
+            "select": {"podSelector": {"matchLabels": {"app": "llm"}}, "perRun": {"percent": 100}, "minPodAgeSeconds": 0},
+            "session": {"durationSeconds": 5}
+        }
+    }));
+    let made = |calls: &[Call]| {
+        calls
+            .iter()
+            .any(|call| call.verb == Verb::Create && call.path.ends_with("/captures"))
+    };
+    run_on(&server, None, |calls, _| made(calls)).await;
+    let captures = server.all("captures");
+    let annotations = &captures[0]["metadata"]["annotations"];
+    assert_eq!(annotations["flopwatch.dev/probability-per-billion"], "500000000");
+    let status = &server.get("profilingschedules", "team", "always").unwrap()["status"];
+    assert!(
+        status["plannedUntil"].is_string() && status["lastTime"].is_string(),
+        "{status}"
+    );
+    let missed = status["skipped"].as_array().unwrap();
+    assert!(
+        missed.iter().any(|skipped| skipped["reason"] == "Missed"),
+        "an hour is not caught up: {status}"
+    );
 }

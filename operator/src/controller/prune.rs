@@ -1,5 +1,6 @@
 //! What the watches keep of an object: only what somebody reads, so that a cluster of 150,000 pods fits into memory.
 
+use flopwatch_schedule::image_digest;
 use k8s_openapi::api::core::v1::{
     Container, ContainerState, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus, Node, NodeStatus, Pod,
     PodSpec, PodStatus,
@@ -14,8 +15,9 @@ pub(super) fn unmanaged<K: Resource>(mut object: K) -> K {
     object
 }
 
-/// Keeps identity, labels, our annotations, containers' names and resources, phase, readiness and why there is no node for it; and of the init
-/// containers that admission adds the image and what holds them up.
+/// Keeps identity, labels, our annotations, containers' names and resources, phase, readiness, when it started and why there is no node for it;
+/// of containers the digest of the image and when they started and ended; and of the init containers that admission adds the image and what
+/// holds them up.
 pub(super) fn pod(pod: Pod) -> Pod {
     let mut pod = unmanaged(pod);
     pod.annotations_mut().retain(|key, _| key.starts_with("flopwatch.dev/"));
@@ -39,6 +41,10 @@ pub(super) fn pod(pod: Pod) -> Pod {
     let status = pod.status.map(|status| PodStatus {
         phase: status.phase,
         reason: status.reason,
+        start_time: status.start_time,
+        container_statuses: status
+            .container_statuses
+            .map(|statuses| statuses.into_iter().map(container_status).collect()),
         init_container_statuses: status.init_container_statuses.map(|statuses| {
             statuses
                 .into_iter()
@@ -60,6 +66,28 @@ pub(super) fn pod(pod: Pod) -> Pod {
         metadata: pod.metadata,
         spec,
         status,
+    }
+}
+
+fn container_status(status: ContainerStatus) -> ContainerStatus {
+    let started = |state: ContainerState| ContainerState {
+        running: state.running,
+        ..ContainerState::default()
+    };
+    let ended = |state: ContainerState| ContainerState {
+        terminated: state.terminated.map(|terminated| ContainerStateTerminated {
+            finished_at: terminated.finished_at,
+            ..ContainerStateTerminated::default()
+        }),
+        ..ContainerState::default()
+    };
+    ContainerStatus {
+        name: status.name,
+        image_id: image_digest(&status.image_id).to_owned(),
+        restart_count: status.restart_count,
+        state: status.state.map(started),
+        last_state: status.last_state.map(ended),
+        ..ContainerStatus::default()
     }
 }
 
@@ -88,7 +116,7 @@ fn state(state: ContainerState) -> ContainerState {
     }
 }
 
-/// Keeps identity and the Ready condition.
+/// Keeps identity, labels and the Ready condition.
 pub(super) fn node(node: Node) -> Node {
     let mut node = unmanaged(node);
     node.annotations_mut().clear();

@@ -15,11 +15,13 @@ use crate::metrics::Metrics;
 pub(crate) const CONTROLLER: &str = "system:serviceaccount:flopwatch-system:flopwatch-controller";
 
 /// What passes may do, as the chart's ClusterRole `flopwatch-controller` says: API group, resource, verbs.
-const RIGHTS: [(&str, &str, &[&str]); 6] = [
+const RIGHTS: [(&str, &str, &[&str]); 8] = [
+    ("flopwatch.dev", "profilingschedules", &["get", "list", "watch"]),
+    ("flopwatch.dev", "profilingschedules/status", &["patch"]),
     (
         "flopwatch.dev",
         "profilingsessions",
-        &["get", "list", "watch", "delete"],
+        &["get", "list", "watch", "create", "patch", "delete"],
     ),
     ("flopwatch.dev", "profilingsessions/status", &["patch"]),
     (
@@ -60,6 +62,7 @@ where
 /// Caches that hold nothing.
 pub(crate) fn stores() -> Stores {
     Stores {
+        schedules: filled(Vec::new()).0,
         sessions: filled(Vec::new()).0,
         captures: filled(Vec::new()).0,
         pods: filled(Vec::new()).0,

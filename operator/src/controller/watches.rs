@@ -5,10 +5,12 @@ use std::sync::{Arc, PoisonError};
 
 use flopwatch_api::capture::Capture;
 use flopwatch_api::phase::Phase;
+use flopwatch_api::schedule::{ProfilingSchedule, SCHEDULE_LABEL};
 use flopwatch_api::session::ProfilingSession;
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube::api::Api;
+use kube::core::{Selector, SelectorExt as _};
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{self, ObjectRef};
 use kube::runtime::watcher;
@@ -30,8 +32,10 @@ const QUEUE: usize = 1024;
 /// first thing that a leader does is to look at everything.
 pub(super) struct Queues {
     leading: AtomicBool,
+    schedules: mpsc::Sender<ObjectRef<ProfilingSchedule>>,
     sessions: mpsc::Sender<ObjectRef<ProfilingSession>>,
     captures: mpsc::Sender<ObjectRef<Capture>>,
+    every_schedule: Arc<Notify>,
     every_session: Arc<Notify>,
     every_capture: Arc<Notify>,
     failed_preparations: Arc<Notify>,
@@ -39,6 +43,8 @@ pub(super) struct Queues {
 
 /// The other end of [`Queues`].
 pub(super) struct Receivers {
+    pub(super) schedules: mpsc::Receiver<ObjectRef<ProfilingSchedule>>,
+    pub(super) every_schedule: Arc<Notify>,
     pub(super) sessions: mpsc::Receiver<ObjectRef<ProfilingSession>>,
     pub(super) captures: mpsc::Receiver<ObjectRef<Capture>>,
     pub(super) every_session: Arc<Notify>,
@@ -48,17 +54,22 @@ pub(super) struct Receivers {
 
 impl Queues {
     pub(super) fn new() -> (Self, Receivers) {
+        let (schedules, schedule_queue) = mpsc::channel(QUEUE);
         let (sessions, session_queue) = mpsc::channel(QUEUE);
         let (captures, capture_queue) = mpsc::channel(QUEUE);
         let queues = Self {
             leading: AtomicBool::new(false),
+            schedules,
             sessions,
             captures,
+            every_schedule: Arc::default(),
             every_session: Arc::default(),
             every_capture: Arc::default(),
             failed_preparations: Arc::default(),
         };
         let receivers = Receivers {
+            schedules: schedule_queue,
+            every_schedule: Arc::clone(&queues.every_schedule),
             sessions: session_queue,
             captures: capture_queue,
             every_session: Arc::clone(&queues.every_session),
@@ -72,6 +83,12 @@ impl Queues {
     pub(super) fn lead(&self) {
         self.leading.store(true, Ordering::Release);
         self.all();
+    }
+
+    async fn schedule(&self, schedule: ObjectRef<ProfilingSchedule>) {
+        if self.leading.load(Ordering::Acquire) && self.schedules.send(schedule).await.is_err() {
+            tracing::debug!("the schedule controller has ended");
+        }
     }
 
     async fn session(&self, session: ObjectRef<ProfilingSession>) {
@@ -88,6 +105,7 @@ impl Queues {
 
     /// A watch read everything anew: what it missed is healed by looking at everything.
     fn all(&self) {
+        self.every_schedule.notify_one();
         self.every_session.notify_one();
         self.every_capture.notify_one();
         self.failed_preparations.notify_one();
@@ -95,6 +113,7 @@ impl Queues {
 }
 
 pub(super) struct Writers {
+    schedules: Writer<ProfilingSchedule>,
     sessions: Writer<ProfilingSession>,
     captures: Writer<Capture>,
     pods: Writer<Pod>,
@@ -103,12 +122,14 @@ pub(super) struct Writers {
 }
 
 pub(super) fn stores() -> (Stores, Writers) {
+    let (schedules, schedules_writer) = reflector::store();
     let (sessions, sessions_writer) = reflector::store();
     let (captures, captures_writer) = reflector::store();
     let (pods, pods_writer) = reflector::store();
     let (nodes, nodes_writer) = reflector::store();
     let (agents, agents_writer) = reflector::store();
     let writers = Writers {
+        schedules: schedules_writer,
         sessions: sessions_writer,
         captures: captures_writer,
         pods: pods_writer,
@@ -117,6 +138,7 @@ pub(super) fn stores() -> (Stores, Writers) {
     };
     (
         Stores {
+            schedules,
             sessions,
             captures,
             pods,
@@ -127,6 +149,7 @@ pub(super) fn stores() -> (Stores, Writers) {
     )
 }
 
+/// Waits for what sessions and captures need. Schedules wait for their own: where their definition was not installed, sessions work all the same.
 pub(super) async fn synced(stores: &Stores) {
     let ready = tokio::join!(
         stores.sessions.wait_until_ready(),
@@ -151,6 +174,7 @@ pub(super) async fn watch(
 ) {
     let requests = async {
         tokio::join!(
+            watch_schedules(client, writers.schedules, context, queues),
             watch_sessions(client, writers.sessions, context, queues),
             watch_captures(client, writers.captures, context, queues),
         )
@@ -170,6 +194,32 @@ fn config() -> watcher::Config {
     watcher::Config::default().any_semantic()
 }
 
+async fn watch_schedules(client: &Client, writer: Writer<ProfilingSchedule>, context: &Context, queues: &Queues) {
+    let mut changes = follow(
+        Api::all(client.clone()),
+        config(),
+        prune::unmanaged,
+        writer,
+        context.metrics.clone(),
+    );
+    while let Some(change) = changes.next().await {
+        match change {
+            Change::Applied(schedule) => queues.schedule(ObjectRef::from_obj(&schedule)).await,
+            Change::Deleted(schedule) => forget_schedule(&schedule, context),
+            Change::Relisted => queues.all(),
+        }
+    }
+}
+
+/// Drops what is remembered of a schedule that is gone.
+fn forget_schedule(schedule: &ProfilingSchedule, context: &Context) {
+    context
+        .standings
+        .forget(schedule.metadata.uid.as_deref().unwrap_or_default());
+    let namespace = schedule.namespace().unwrap_or_default();
+    context.metrics.schedules.forget(&namespace, &schedule.name_any());
+}
+
 async fn watch_sessions(client: &Client, writer: Writer<ProfilingSession>, context: &Context, queues: &Queues) {
     let changes = follow(
         Api::all(client.clone()),
@@ -180,6 +230,10 @@ async fn watch_sessions(client: &Client, writer: Writer<ProfilingSession>, conte
     );
     each(changes, queues, async |session: ProfilingSession| {
         queues.session(ObjectRef::from_obj(&session)).await;
+        if let Some(schedule) = session.labels().get(SCHEDULE_LABEL) {
+            let namespace = session.namespace().unwrap_or_default();
+            queues.schedule(ObjectRef::new(schedule).within(&namespace)).await;
+        }
     })
     .await;
 }
@@ -232,8 +286,23 @@ async fn watch_pods(client: &Client, writer: Writer<Pod>, context: &Context, que
         for session in context.stores.sessions.state_filter(waits) {
             queues.session(ObjectRef::from_obj(session.as_ref())).await;
         }
+        for schedule in context
+            .stores
+            .schedules
+            .state_filter(|schedule| concerns(schedule, &pod))
+        {
+            queues.schedule(ObjectRef::from_obj(schedule.as_ref())).await;
+        }
     })
     .await;
+}
+
+/// Whether a schedule may profile a pod.
+fn concerns(schedule: &ProfilingSchedule, pod: &Pod) -> bool {
+    let selector: Result<Selector, _> = schedule.spec.pod_selector().clone().try_into();
+    schedule.metadata.namespace == pod.metadata.namespace
+        && !schedule.spec.suspend
+        && selector.is_ok_and(|selector| selector.matches(pod.labels()))
 }
 
 async fn watch_nodes(client: &Client, writer: Writer<Node>, context: &Context, queues: &Queues) {
@@ -305,6 +374,7 @@ async fn watch_switch(client: &Client, options: &ControllerOptions, context: &Co
         if context.suspension.set(suspended) {
             tracing::warn!(suspended, "new captures were switched");
             queues.every_session.notify_one();
+            queues.every_schedule.notify_one();
         }
     }
 }

@@ -18,7 +18,6 @@ use crate::gateway::problem::{Guarded, Problem};
 use crate::gateway::request::is_namespace;
 use crate::gateway::routes::{Gateway, query};
 use crate::gateway::token::Token;
-use crate::session::targets::asks_for_gpu;
 
 /// Most pods that are looked at.
 const MOST: u32 = 500;
@@ -59,7 +58,7 @@ impl TargetItem {
         let spec = pod.spec.as_ref()?;
         let containers = spec.containers.iter().map(|container| TargetContainer {
             name: container.name.clone(),
-            gpu: asks_for_gpu(container),
+            gpu: pod::asks_for_gpu(container),
             prepared: pod::is_prepared(pod, &container.name),
         });
         Some(Self {

@@ -2,13 +2,16 @@
 
 mod template;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use flopwatch_api::capture::{Capture, CaptureSpec, PodReference, SessionReference};
 use flopwatch_api::phase::Phase;
 use flopwatch_api::reason::{SessionCondition, SessionReason};
+use flopwatch_api::schedule::{
+    HARDWARE_ANNOTATION, IMAGE_DIGEST_ANNOTATION, PROBABILITY_ANNOTATION, SCHEDULE_LABEL, SLOT_ANNOTATION,
+};
 use flopwatch_api::session::{
     CaptureReference, MAX_CAPTURE_REFERENCES, PodTemplate, ProfilingSession, ProfilingSessionStatus, StopMode,
 };
@@ -32,6 +35,14 @@ use crate::session::targets::{Lives, Selection, Target, left_out, not_prepared, 
 const RESYNC: Duration = Duration::from_mins(1);
 /// Longest wait for the end of a retention, so that a changed clock does no harm for longer.
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
+
+/// Annotations that captures have of sessions that a schedule made.
+const OF_SCHEDULE: [&str; 4] = [
+    SLOT_ANNOTATION,
+    PROBABILITY_ANNOTATION,
+    IMAGE_DIGEST_ANNOTATION,
+    HARDWARE_ANNOTATION,
+];
 
 /// What is seen around a session.
 #[derive(Clone, Copy, Debug)]
@@ -477,17 +488,25 @@ impl Step<'_> {
                 stop: None,
             },
         );
+        let schedule = self.session.labels().get(SCHEDULE_LABEL);
+        let labels = [
+            (SESSION_LABEL, session_name.as_str()),
+            (SESSION_ID_LABEL, id.as_str()),
+            ("app.kubernetes.io/managed-by", "flopwatch"),
+        ];
+        let labels = labels
+            .into_iter()
+            .chain(schedule.map(|schedule| (SCHEDULE_LABEL, schedule.as_str())));
+        // Whoever sums captures up divides by the probability, and needs no session for it.
+        let of_schedule = OF_SCHEDULE.iter().filter_map(|key| {
+            let value = self.session.annotations().get(*key)?;
+            Some(((*key).to_owned(), value.clone()))
+        });
+        let annotations: BTreeMap<String, String> = of_schedule.collect();
         capture.metadata = ObjectMeta {
             namespace: self.session.namespace(),
-            labels: Some(
-                [
-                    (SESSION_LABEL, session_name.as_str()),
-                    (SESSION_ID_LABEL, id.as_str()),
-                    ("app.kubernetes.io/managed-by", "flopwatch"),
-                ]
-                .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                .into(),
-            ),
+            annotations: (!annotations.is_empty()).then_some(annotations),
+            labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()),
             finalizers: Some(vec![CAPTURE_FINALIZER.to_owned()]),
             owner_references: self.session.controller_owner_ref(&()).map(|owner| vec![owner]),
             ..capture.metadata

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use flopwatch_api::capture::Capture;
 use flopwatch_api::preparation::REPLICA_OF_ANNOTATION;
 use flopwatch_api::reason::{SessionCondition, SessionReason};
+use flopwatch_api::schedule::SCHEDULE_LABEL;
 use flopwatch_api::session::{PodTemplate, ProfilingSession, ProfilingSessionStatus, StopMode};
 use flopwatch_api::{OPERATOR_FIELD_MANAGER, SESSION_ID_LABEL, SESSION_LABEL};
 use jiff::Timestamp;
@@ -395,12 +396,14 @@ fn news(before: Option<&ProfilingSessionStatus>, now: &ProfilingSessionStatus) -
 async fn tell_pod(session: &ProfilingSession, capture: &Capture, context: &Context) {
     let namespace = session.namespace().unwrap_or_default();
     let by = session.annotations().get(flopwatch_api::REQUESTED_BY_ANNOTATION);
+    let schedule = session.labels().get(SCHEDULE_LABEL);
+    let of_schedule = schedule.map_or_else(String::new, |schedule| format!(" of schedule {schedule}"));
     let event = Event {
         type_: EventType::Normal,
         reason: "ProfilingRequested".to_owned(),
         action: "Profile".to_owned(),
         note: Some(format!(
-            "profiling of container {} requested by {} through session {}",
+            "profiling of container {} requested by {} through session {}{of_schedule}",
             capture.spec.container_name,
             by.map_or("an unknown user", String::as_str),
             session.name_any()

@@ -1,13 +1,13 @@
 //! Which containers of which pods a session means. Only pods of the session's own namespace are ever looked at.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use flopwatch_api::pod;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::SessionReason;
 use flopwatch_api::session::TargetSpec;
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt as _;
 use kube::core::{ParseExpressionError, Selector, SelectorExt as _};
@@ -130,10 +130,10 @@ pub fn choose_among(target: &TargetSpec, mut running: Vec<&Pod>, kept: &BTreeSet
         if places == 0 {
             break;
         }
-        let names = if target.container_names.is_empty() {
-            default_containers(pod)
+        let names: Vec<String> = if target.container_names.is_empty() {
+            pod::default_containers(pod).into_iter().map(str::to_owned).collect()
         } else {
-            let existing: BTreeSet<&str> = profilable(pod).map(|container| container.name.as_str()).collect();
+            let existing: BTreeSet<&str> = pod::profilable(pod).map(|container| container.name.as_str()).collect();
             target
                 .container_names
                 .iter()
@@ -246,50 +246,10 @@ fn pod_names(pods: &[&Pod]) -> String {
 fn existing_names(pods: &[&Pod]) -> String {
     let names: BTreeSet<&str> = pods
         .iter()
-        .flat_map(|pod| profilable(pod))
+        .flat_map(|pod| pod::profilable(pod))
         .map(|container| container.name.as_str())
         .collect();
     names.into_iter().take(32).collect::<Vec<_>>().join(", ")
-}
-
-/// Containers that run as long as the pod: the ordinary ones, and init containers that are restarted always.
-fn profilable(pod: &Pod) -> impl Iterator<Item = &Container> {
-    let spec = pod.spec.as_ref();
-    let sidecars = spec
-        .and_then(|spec| spec.init_containers.as_deref())
-        .unwrap_or_default();
-    let containers = spec.map(|spec| spec.containers.as_slice()).unwrap_or_default();
-    let always = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
-    containers.iter().chain(sidecars.iter().filter(always))
-}
-
-/// Containers that ask for a GPU, else those that were prepared.
-fn default_containers(pod: &Pod) -> Vec<String> {
-    let asking: Vec<String> = profilable(pod)
-        .filter(|container| asks_for_gpu(container))
-        .map(|container| container.name.clone())
-        .collect();
-    if !asking.is_empty() {
-        return asking;
-    }
-    let existing: BTreeSet<&str> = profilable(pod).map(|container| container.name.as_str()).collect();
-    pod::prepared_for_anything(pod)
-        .filter(|name| existing.contains(name))
-        .map(str::to_owned)
-        .collect()
-}
-
-/// Whether a container asks for an `nvidia.com/*` resource or a resource claim.
-pub fn asks_for_gpu(container: &Container) -> bool {
-    container.resources.as_ref().is_some_and(|resources| {
-        let named = [resources.limits.as_ref(), resources.requests.as_ref()];
-        named
-            .into_iter()
-            .flatten()
-            .flat_map(BTreeMap::keys)
-            .any(|name| name.starts_with("nvidia.com/"))
-            || resources.claims.as_ref().is_some_and(|claims| !claims.is_empty())
-    })
 }
 
 fn uid(pod: &Pod) -> String {

@@ -42,6 +42,8 @@ mod refusals;
 mod replica;
 #[path = "system/restart.rs"]
 mod restart;
+#[path = "system/schedule.rs"]
+mod schedule;
 #[path = "system/storage.rs"]
 mod storage;
 #[path = "system/unchanged.rs"]

@@ -276,6 +276,32 @@ fn m3_a_session_that_makes_a_pod_is_admitted_only_where_its_user_and_the_control
     );
 }
 
+#[test]
+fn a_schedule_is_admitted_only_where_its_user_may_make_sessions_and_who_may_has_schedules_too() {
+    let Some(objects) = render(&[]) else { return };
+    let policy = named(&objects, "ValidatingAdmissionPolicy", "flopwatch-schedule");
+    let binding = named(&objects, "ValidatingAdmissionPolicyBinding", "flopwatch-schedule");
+    assert_eq!(policy["spec"]["failurePolicy"], "Fail");
+    assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]));
+    let validations = policy["spec"]["validations"].as_array().unwrap();
+    assert_eq!(validations.len(), 1);
+    assert_eq!(
+        validations[0]["expression"],
+        "authorizer.group('flopwatch.dev').resource('profilingsessions').namespace(request.namespace).check('create').allowed()"
+    );
+    for (role, verb) in [("flopwatch-user", "create"), ("flopwatch-viewer", "list")] {
+        let rules = named(&objects, "ClusterRole", role)["rules"].as_array().unwrap();
+        let both = rules.iter().any(|rule| {
+            let resources = words(&rule["resources"]);
+            words(&rule["verbs"]).contains(&verb)
+                && ["profilingsessions", "profilingschedules"]
+                    .iter()
+                    .all(|resource| resources.contains(resource))
+        });
+        assert!(both, "{role}: {rules:?}");
+    }
+}
+
 /// The pods that the chart's workloads make: kind, labels, ports.
 fn workloads(objects: &[Value]) -> Vec<(&str, &Value, BTreeSet<u64>)> {
     let mut found = Vec::new();

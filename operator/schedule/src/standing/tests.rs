@@ -115,6 +115,15 @@ fn pods_that_nothing_measures_are_left_alone_where_that_is_asked_for() {
     spec.budget.unknown = UnknownOverhead::Refuse;
     assert_eq!(standing(&spec, Some(&blind), at(0)), Standing::NoSensor);
     assert_eq!(standing(&spec, Some(&measured(0, 1, 2)), at(0)), Standing::Open);
+    let unlucky = Account {
+        blind_windows: 1,
+        ..blind
+    };
+    assert_eq!(
+        standing(&spec, Some(&unlucky), at(0)),
+        Standing::Open,
+        "the next window may tell"
+    );
 }
 
 #[test]

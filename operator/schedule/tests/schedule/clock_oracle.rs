@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use flopwatch_schedule::{Identity, Ledger, explain};
+use flopwatch_schedule::{Facts, Identity, Ledger, explain};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -47,12 +47,14 @@ fn a_hundred_random_cases_around_changes_of_the_clock_are_as_the_oracle_says() {
         };
         let count = usize::try_from(case["count"].as_u64().unwrap()).unwrap();
         let foretold = explain(
-            &spec,
-            &identity,
-            &pods,
-            &decided(start),
-            &Ledger::default(),
-            start,
+            &Facts {
+                spec: &spec,
+                identity: &identity,
+                pods: &pods,
+                history: &decided(start),
+                ledger: &Ledger::default(),
+                now: start,
+            },
             count,
         )
         .unwrap();

@@ -1,6 +1,7 @@
 //! What a controller does that was away.
 
 use flopwatch_api::schedule::SkipReason;
+use flopwatch_schedule::{Facts, History, Ledger, plan};
 use serde_json::json;
 
 use crate::fleet::{after, decided, follow, noon, open_session, planned, pods, spec};
@@ -105,12 +106,18 @@ fn times_of_the_clock_in_a_blackout_were_not_missed() {
 
 #[test]
 fn a_schedule_decides_nothing_from_before_it_was_there_or_while_it_was_suspended() {
-    let new = flopwatch_schedule::History::default();
     let mut identity = crate::fleet::identity();
     identity.created = after(noon(), -5);
-    let ledger = flopwatch_schedule::Ledger::default();
     let every = spec(json!({ "when": { "interval": null, "cron": { "expression": "* * * * *" } } }));
-    let plan = flopwatch_schedule::plan(&every, &identity, &pods(3), &new, &ledger, after(noon(), 1)).unwrap();
+    let plan = plan(&Facts {
+        spec: &every,
+        identity: &identity,
+        pods: &pods(3),
+        history: &History::default(),
+        ledger: &Ledger::default(),
+        now: after(noon(), 1),
+    })
+    .unwrap();
     assert_eq!((plan.runs.len(), plan.skipped.is_empty()), (3, true));
 
     let suspended = spec(json!({ "suspend": true }));

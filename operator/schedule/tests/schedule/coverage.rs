@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_schedule::{Account, Class, Ledger, Pod, Slowdown, plan};
+use flopwatch_schedule::{Account, Class, Facts, Ledger, Pod, Slowdown, plan};
 use serde_json::json;
 
 use crate::fleet::{after, class, decided, follow, identity, noon, pods, spec};
@@ -82,7 +82,7 @@ fn a_sum_over_captures_divided_by_their_probabilities_is_that_of_all_pods_even_w
     for run in plans.iter().flat_map(|plan| &plan.runs) {
         // What the pod cost in its window, as a share of the period.
         let cost = costs[run.pod_uid.as_str()] * 300.0 / 900.0;
-        estimate += cost / (f64::from(run.probability_ppm) / 1e6) / 96.0;
+        estimate += cost / (f64::from(run.probability_per_billion) / 1e9) / 96.0;
         unweighted += costs[run.pod_uid.as_str()];
         windows += 1.0;
     }
@@ -122,14 +122,22 @@ fn a_class_that_is_not_known_to_keep_the_budget_has_every_second_slot_and_half_t
     let (mut halved, mut whole) = (0, 0);
     for slot in 0..400 {
         let now = after(noon(), 900 * slot);
-        let plan = plan(&spec, &identity(), &fleet, &decided(after(now, -1)), &ledger, now).unwrap();
+        let plan = plan(&Facts {
+            spec: &spec,
+            identity: &identity(),
+            pods: &fleet,
+            history: &decided(after(now, -1)),
+            ledger: &ledger,
+            now,
+        })
+        .unwrap();
         for run in plan.runs {
             if run.pod_uid == fleet[0].uid {
                 halved += 1;
-                assert_eq!(run.probability_ppm, 5_556);
+                assert_eq!(run.probability_per_billion, 5_555_556);
             } else {
                 whole += 1;
-                assert_eq!(run.probability_ppm, 11_111);
+                assert_eq!(run.probability_per_billion, 11_111_111);
             }
         }
     }

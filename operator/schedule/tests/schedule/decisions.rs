@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use flopwatch_api::schedule::SkipReason;
-use flopwatch_schedule::{Account, History, Ledger, Outcome, Pod, plan};
+use flopwatch_schedule::{Account, Facts, History, Ledger, Outcome, Pod, plan};
 use serde_json::json;
 
 use crate::fleet::{
@@ -80,10 +80,10 @@ fn each_stratum_has_its_share_and_never_more_than_its_maximum() {
     let keys: Vec<(&str, i32, i32)> = plan
         .strata
         .iter()
-        .map(|one| (one.key.as_str(), one.pods, one.probability_ppm))
+        .map(|one| (one.key.as_str(), one.pods, one.probability_per_billion))
         .collect();
-    assert_eq!(keys[0], ("ImageDigest=sha256:11,Node=gpu-0", 50, 667));
-    assert_eq!(keys[4], ("ImageDigest=sha256:22,Node=gpu-9", 4, 2_778));
+    assert_eq!(keys[0], ("ImageDigest=sha256:11,Node=gpu-0", 50, 666_667));
+    assert_eq!(keys[4], ("ImageDigest=sha256:22,Node=gpu-9", 4, 2_777_778));
     assert!(plan.skipped.is_empty(), "who is not drawn is not left out");
 }
 
@@ -192,7 +192,15 @@ fn who_is_drawn_depends_on_the_schedule_and_the_slot_and_not_on_the_order_of_pod
     );
     let mut other = identity();
     other.uid = "another".to_owned();
-    let plan = plan(&spec, &other, &fleet, &just_before(), &Ledger::default(), noon()).unwrap();
+    let plan = plan(&Facts {
+        spec: &spec,
+        identity: &other,
+        pods: &fleet,
+        history: &just_before(),
+        ledger: &Ledger::default(),
+        now: noon(),
+    })
+    .unwrap();
     assert_ne!(uids(plan), drawn);
 }
 
@@ -214,14 +222,14 @@ fn a_class_that_failed_is_backed_off_on_all_its_pods_and_others_are_not() {
         classes: BTreeMap::from([(class(), failed)]),
     };
     let of = |now| {
-        plan(
-            &quarters(&json!({})),
-            &identity(),
-            &fleet,
-            &decided(after(now, -1)),
-            &ledger,
+        plan(&Facts {
+            spec: &quarters(&json!({})),
+            identity: &identity(),
+            pods: &fleet,
+            history: &decided(after(now, -1)),
+            ledger: &ledger,
             now,
-        )
+        })
         .unwrap()
     };
     assert_eq!(
@@ -256,8 +264,15 @@ fn the_next_look_is_at_the_next_window_or_the_next_slot() {
 #[test]
 fn a_schedule_that_cannot_be_followed_says_why() {
     let refused = |change| {
-        let ledger = Ledger::default();
-        let error = plan(&spec(change), &identity(), &pods(1), &just_before(), &ledger, noon()).unwrap_err();
+        let error = plan(&Facts {
+            spec: &spec(change),
+            identity: &identity(),
+            pods: &pods(1),
+            history: &just_before(),
+            ledger: &Ledger::default(),
+            now: noon(),
+        })
+        .unwrap_err();
         error.to_string()
     };
     let never = refused(json!({ "when": { "interval": null, "cron": { "expression": "0 0 30 2 *" } } }));

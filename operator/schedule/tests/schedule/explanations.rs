@@ -1,7 +1,7 @@
 //! What is foretold, and whether it comes true.
 
 use flopwatch_api::schedule::SkipReason;
-use flopwatch_schedule::{Ledger, Verdict, explain};
+use flopwatch_schedule::{Facts, Ledger, Verdict, explain};
 use serde_json::json;
 
 use crate::fleet::{after, decided, follow, identity, noon, pods, spec};
@@ -15,7 +15,18 @@ fn the_runs_that_are_foretold_come_true() {
     }));
     let fleet = pods(100);
     let mut history = decided(noon());
-    let foretold = explain(&spec, &identity(), &fleet, &history, &Ledger::default(), noon(), 150).unwrap();
+    let foretold = explain(
+        &Facts {
+            spec: &spec,
+            identity: &identity(),
+            pods: &fleet,
+            history: &history,
+            ledger: &Ledger::default(),
+            now: noon(),
+        },
+        150,
+    )
+    .unwrap();
     assert_eq!(foretold.runs.len(), 150);
     let plans = follow(&spec, &fleet, &mut history, noon(), after(noon(), 6 * 3600), 10);
     let mut came: Vec<_> = plans.into_iter().flat_map(|plan| plan.runs).collect();
@@ -34,12 +45,14 @@ fn every_pod_has_its_verdict_and_a_reason_where_it_is_left_out() {
         "select": { "perRun": { "percent": 10 } },
     }));
     let said = explain(
-        &spec,
-        &identity(),
-        &fleet,
-        &decided(noon()),
-        &Ledger::default(),
-        noon(),
+        &Facts {
+            spec: &spec,
+            identity: &identity(),
+            pods: &fleet,
+            history: &decided(noon()),
+            ledger: &Ledger::default(),
+            now: noon(),
+        },
         5,
     )
     .unwrap();

@@ -1,7 +1,7 @@
 //! Schedules, pods and sessions to test with.
 
 use flopwatch_api::schedule::ProfilingScheduleSpec;
-use flopwatch_schedule::{Class, History, Identity, Ledger, Plan, Pod, Run, Session, SessionState, plan};
+use flopwatch_schedule::{Class, Facts, History, Identity, Ledger, Plan, Pod, Run, Session, SessionState, plan};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -77,7 +77,15 @@ pub(crate) fn decided(until: Timestamp) -> History {
 }
 
 pub(crate) fn planned(spec: &ProfilingScheduleSpec, pods: &[Pod], history: &History, now: Timestamp) -> Plan {
-    plan(spec, &identity(), pods, history, &Ledger::default(), now).unwrap()
+    plan(&Facts {
+        spec,
+        identity: &identity(),
+        pods,
+        history,
+        ledger: &Ledger::default(),
+        now,
+    })
+    .unwrap()
 }
 
 /// The session of a run, still open.
@@ -86,6 +94,7 @@ pub(crate) fn open_session(run: &Run) -> Session {
         name: run.session_name.clone(),
         slot: Some(run.slot),
         pod_uid: run.pod_uid.clone(),
+        class: None,
         opened: run.opens,
         state: SessionState::Active,
     }

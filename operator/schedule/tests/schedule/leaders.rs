@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use flopwatch_api::schedule::{ProfilingScheduleSpec, SkipReason};
-use flopwatch_schedule::{History, Pod, Session, SessionState, Slot, surplus};
+use flopwatch_schedule::{Facts, History, Ledger, Pod, Session, SessionState, Slot, surplus};
 use jiff::Timestamp;
 use serde_json::json;
 
-use crate::fleet::{after, noon, open_session, planned, pods, spec};
+use crate::fleet::{after, identity, noon, open_session, planned, pods, spec};
 
 const DAY: i64 = 86_400;
 /// Seconds between two looks of a leader; windows may open 60 s late.
@@ -60,7 +60,16 @@ impl Store {
                 session.state = SessionState::Succeeded { closed };
             }
         }
-        let surplus: BTreeSet<String> = surplus(spec, &self.history, now).into_iter().collect();
+        let surplus: BTreeSet<String> = surplus(&Facts {
+            spec,
+            identity: &identity(),
+            pods: &[],
+            history: &self.history,
+            ledger: &Ledger::default(),
+            now,
+        })
+        .into_iter()
+        .collect();
         let kept = |session: &Session| !surplus.contains(&session.name);
         self.history.sessions.retain(kept);
         self.names.retain(|name| !surplus.contains(name));

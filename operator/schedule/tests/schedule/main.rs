@@ -10,3 +10,4 @@ mod explanations;
 mod fleet;
 mod leaders;
 mod retention;
+mod speed;

@@ -1,10 +1,10 @@
 //! Which ended sessions are given up.
 
-use flopwatch_schedule::{History, Session, SessionState, Slot, surplus};
+use flopwatch_schedule::{Class, Facts, History, Ledger, Session, SessionState, Slot, surplus};
 use jiff::Timestamp;
 use serde_json::json;
 
-use crate::fleet::{after, noon, spec};
+use crate::fleet::{after, class, identity, noon, pods, spec};
 
 /// A session whose window was that many seconds before noon.
 fn ended(number: i64, ago: i64, succeeded: bool) -> Session {
@@ -14,6 +14,7 @@ fn ended(number: i64, ago: i64, succeeded: bool) -> Session {
         name: format!("s{number}"),
         slot: Some(Slot::starting(opened)),
         pod_uid: "pod".to_owned(),
+        class: None,
         opened,
         state: if succeeded {
             SessionState::Succeeded { closed }
@@ -28,7 +29,14 @@ fn given_up(change: serde_json::Value, sessions: Vec<Session>, planned_until: Ti
         planned_until: Some(planned_until),
         sessions,
     };
-    surplus(&spec(change), &history, noon())
+    surplus(&Facts {
+        spec: &spec(change),
+        identity: &identity(),
+        pods: &pods(1),
+        history: &history,
+        ledger: &Ledger::default(),
+        now: noon(),
+    })
 }
 
 #[test]
@@ -57,4 +65,24 @@ fn what_could_change_a_plan_is_kept() {
     assert!(given_up(rests, sessions.clone(), noon()).is_empty());
     let counted = json!({ "history": none, "budget": { "captureSecondsPerPodPerDay": 100 } });
     assert!(given_up(counted, sessions, noon()).is_empty());
+}
+
+#[test]
+fn the_last_windows_of_a_class_that_pods_run_of_are_kept_for_its_ledger() {
+    let of = |class: &Class| -> Vec<Session> {
+        let session = |number| Session {
+            class: Some(class.clone()),
+            ..ended(number, 100_000 * (number + 1), number % 2 == 0)
+        };
+        (0..30).map(session).collect()
+    };
+    let none = json!({ "history": { "succeeded": 0, "failed": 0 } });
+    let names = given_up(none.clone(), of(&class()), noon());
+    assert_eq!(names.len(), 9, "twenty that count, and the one before them");
+    assert_eq!(names.first().map(String::as_str), Some("s29"));
+    let gone = Class {
+        hardware: "A100".to_owned(),
+        ..class()
+    };
+    assert_eq!(given_up(none, of(&gone), noon()).len(), 30);
 }

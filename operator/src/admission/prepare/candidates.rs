@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use flopwatch_api::pod::asks_for_gpu;
 use flopwatch_api::preparation::{
     JAX_DIR, JAX_VOLUME_PREFIX, LAUNCHER_INIT_CONTAINER, NSYS_CUDA_GRAPH_ANNOTATION, NSYS_NVTX_CAPTURE_ANNOTATION,
     NSYS_TRACE_ANNOTATION, PREPARE_CONTAINERS_ANNOTATION, RUN_VOLUME_PREFIX, TMP_VOLUME_PREFIX, TOOLS_INIT_CONTAINER,
@@ -15,7 +16,6 @@ use kube::ResourceExt as _;
 use crate::admission::prepare::{PrepareOptions, capture_bytes};
 use crate::admission::quantity;
 use crate::admission::refusal::Refusal;
-use crate::session::targets::asks_for_gpu;
 
 /// A container that is to be prepared: its place, or why it cannot be.
 pub(super) struct Candidate<'a> {

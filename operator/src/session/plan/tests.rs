@@ -397,3 +397,21 @@ fn m5_each_capture_of_a_session_counts_those_before_it() {
         .collect();
     assert_eq!(intervals, [3, 10, 16]);
 }
+
+#[test]
+fn captures_of_a_schedules_session_say_how_probable_they_were_and_others_say_nothing() {
+    let mut session = begun(&json!({}));
+    let pods = [pod("p", "Running")];
+    let made = |session: &ProfilingSession| plan(session, &world(&pods, &[])).create.remove(0).metadata;
+    assert_eq!(made(&session).annotations, None);
+    let annotations = session.metadata.annotations.get_or_insert_default();
+    annotations.insert("flopwatch.dev/probability-per-billion".to_owned(), "111111".to_owned());
+    annotations.insert("flopwatch.dev/schedule-slot".to_owned(), "900".to_owned());
+    let labels = session.metadata.labels.get_or_insert_default();
+    labels.insert(SCHEDULE_LABEL.to_owned(), "always".to_owned());
+    let capture = made(&session);
+    let annotations = capture.annotations.unwrap();
+    assert_eq!(annotations["flopwatch.dev/probability-per-billion"], "111111");
+    assert_eq!(annotations.len(), 2, "who asked is no part of it: {annotations:?}");
+    assert_eq!(capture.labels.unwrap()["flopwatch.dev/schedule"], "always");
+}

@@ -1,0 +1,44 @@
+//! A window that was, and what it cost.
+
+use jiff::Timestamp;
+
+use crate::ledger::Slowdown;
+use crate::pod::Class;
+
+/// A window that was: what one session of the schedule did to its pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The class whose account it is in.
+    pub class: Class,
+    /// UID of its pod.
+    pub pod_uid: String,
+    /// When its session ended.
+    pub ended: Timestamp,
+    /// How long it was open, with the pauses that opening and closing it made, in seconds; 0 where it failed before it opened.
+    pub seconds: i64,
+    /// Whether it speaks against the class: see [`Outcome::failed`](crate::Outcome::failed).
+    pub failed: bool,
+    /// What it told of the pod's speed.
+    pub measured: Measured,
+}
+
+/// What a window told of its pod's speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measured {
+    /// How much slower it was.
+    Slowdown(Slowdown),
+    /// Something counted its work, and no more than that can be told: too few bins, or a load that changed by itself.
+    Inconclusive,
+    /// Nothing told how fast it was.
+    Blind,
+}
+
+impl Measured {
+    /// The slowdown, where there is one.
+    pub const fn slowdown(self) -> Option<Slowdown> {
+        match self {
+            Self::Slowdown(slowdown) => Some(slowdown),
+            Self::Inconclusive | Self::Blind => None,
+        }
+    }
+}
