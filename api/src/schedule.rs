@@ -67,6 +67,10 @@ pub const HARDWARE_ANNOTATION: &str = "flopwatch.dev/hardware";
 #[x_kube(
     validation = Rule::new("!has(self.when.interval) || self.session.durationSeconds <= self.when.interval.seconds")
         .message("spec.session.durationSeconds must not be longer than spec.when.interval.seconds: the next window would open while this one is"),
+    validation = Rule::new("self.session.retention.ttlSecondsAfterFinished >= self.select.restSeconds")
+        .message("spec.session.retention.ttlSecondsAfterFinished must not be below spec.select.restSeconds: what a session did is known for as long as it is there"),
+    validation = Rule::new("!has(self.budget.captureSecondsPerPodPerDay) || self.session.retention.ttlSecondsAfterFinished >= 86400")
+        .message("spec.budget.captureSecondsPerPodPerDay needs a spec.session.retention.ttlSecondsAfterFinished of a day (86400) or more: what a session did is known for as long as it is there"),
 )]
 pub struct ProfilingScheduleSpec {
     /// Set to make no more sessions. Slots that pass meanwhile are not caught up. Sessions that were made go on.

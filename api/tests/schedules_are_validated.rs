@@ -136,6 +136,22 @@ fn a_wrong_schedule_is_refused_with_a_sentence() {
             "add Raw to spec.session.outputs",
         ),
         (
+            "sessions that are forgotten while their pods rest",
+            json!({
+                "when": minimal()["when"], "session": { "retention": { "ttlSecondsAfterFinished": 60 } },
+                "select": { "podSelector": { "matchLabels": { "a": "b" } }, "restSeconds": 61 },
+            }),
+            "must not be below spec.select.restSeconds",
+        ),
+        (
+            "sessions that are forgotten within the day that counts",
+            json!({
+                "when": minimal()["when"], "select": minimal()["select"],
+                "session": { "retention": { "ttlSecondsAfterFinished": 86_399 } }, "budget": { "captureSecondsPerPodPerDay": 60 },
+            }),
+            "of a day (86400) or more",
+        ),
+        (
             "all pods",
             with("select", json!({ "podSelector": {} })),
             "would select every pod",

@@ -12,7 +12,8 @@ use crate::schedule::series::RunResult;
 /// How often a status is written that was changed meanwhile.
 const TRIES: usize = 3;
 
-/// Ends a session, and keeps what it recorded. One that has ended or gone needs nothing.
+/// Ends a session, and keeps what it recorded. One that has ended or gone needs nothing, and one that its user discards meanwhile is not to be
+/// kept: the API server refuses that.
 pub(super) async fn stop(name: &str, sessions: &Api<ProfilingSession>) -> Result<(), CallError> {
     let patch = serde_json::json!({"spec": {"stop": StopMode::Keep}});
     let params = PatchParams {
@@ -26,7 +27,7 @@ pub(super) async fn stop(name: &str, sessions: &Api<ProfilingSession>) -> Result
     .await
     {
         Ok(_) => Ok(()),
-        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) if error.is_not_found() || error.refusal().is_some_and(|(code, _)| code == 422) => Ok(()),
         Err(error) => Err(error),
     }
 }

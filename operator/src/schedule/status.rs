@@ -125,6 +125,9 @@ fn verdict(schedule: &ProfilingSchedule, outcome: &Outcome<'_>) -> (bool, Schedu
             outcome.gathered.without_container
         );
     }
+    if !schedule.spec.triggers.is_empty() {
+        message.push_str("; spec.triggers are not acted upon by this version");
+    }
     (true, ScheduleReason::Scheduled, message)
 }
 

@@ -27,6 +27,6 @@ fn a_plan_of_a_thousand_pods_that_were_profiled_a_day_long_takes_a_moment() {
     };
     let fastest = (1..10).map(took).min().unwrap();
     println!("{fastest:?} with {} sessions", history.sessions.len());
-    // Ten times what it takes here beside other work: whoever makes it quadratic is told.
+    // Forty times what it took: whoever makes it quadratic is told.
     assert!(fastest < Duration::from_millis(200), "{fastest:?}");
 }

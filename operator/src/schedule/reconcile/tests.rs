@@ -315,6 +315,17 @@ async fn where_sessions_replace_each_other_the_earlier_one_is_told_to_stop_first
 }
 
 #[tokio::test]
+async fn an_earlier_session_that_its_user_discards_holds_up_no_later_one() {
+    let mut world = world(&json!({"concurrencyPolicy": "Replace"}));
+    world.pass(at(1, 0)).await.unwrap();
+    world.catch_up();
+    let fixed = Fault::Refused(422, "spec.stop cannot be taken back; only Keep may become Discard");
+    world.server.fail(usize::MAX, Verb::Patch, "profilingsessions", fixed);
+    world.pass(at(2, 0)).await.unwrap();
+    assert_eq!(world.made().len(), 4);
+}
+
+#[tokio::test]
 async fn sessions_that_are_kept_no_more_are_deleted() {
     let mut world = world(&json!({"history": {"succeeded": 0, "failed": 0}}));
     world.pass(at(1, 0)).await.unwrap();

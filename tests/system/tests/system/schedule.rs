@@ -136,6 +136,21 @@ async fn the_api_server_holds_schedules_to_their_rules() -> Result<()> {
             session(json!({ "profiler": { "type": "Jax", "jax": { "dumps": true } } })),
             "add Raw to spec.session.outputs",
         ),
+        (
+            "sessions that are forgotten while their pods rest",
+            json!({
+                "session": { "retention": { "ttlSecondsAfterFinished": 60 } },
+                "select": { "podSelector": { "matchLabels": { "app": "llm" } }, "restSeconds": 61 }
+            }),
+            "must not be below spec.select.restSeconds",
+        ),
+        (
+            "sessions that are forgotten within the day that counts",
+            json!({
+                "session": { "retention": { "ttlSecondsAfterFinished": 86_399 } }, "budget": { "captureSecondsPerPodPerDay": 60 }
+            }),
+            "of a day (86400) or more",
+        ),
         ("a former word", session(json!({ "require": ["cuda"] })), "cuda_kernel"),
     ];
     for (what, members, expected) in refused {
