@@ -1,6 +1,6 @@
 //! What windows cost, and how they ended, by class of pods.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashSet};
 
 use jiff::Timestamp;
 
@@ -30,8 +30,10 @@ pub struct Account {
     pub blind_windows: i64,
     /// How much slower pods of the class are in a window; None where no window could be measured.
     pub slowdown: Option<Slowdown>,
-    /// Seconds in windows, and in the pauses that opening and closing them made, of all pods of the class.
+    /// Seconds in windows, of all pods of the class.
     pub window_seconds: i64,
+    /// Milliseconds in which pods stood still while windows were opened and closed: lost in full, whatever the slowdown in a window is.
+    pub stalled_milliseconds: i64,
     /// Seconds that pods of the class ran in the time that the ledger is about, in windows and outside of them.
     pub pod_seconds: i64,
     /// How its last windows ended, oldest first. Ten are enough.
@@ -94,17 +96,16 @@ impl Account {
         let counted = windows.split_off(earlier);
         let begins = windows.last().map_or(since, |last| last.ended);
         let seconds = |pod: &&Pod| now.duration_since(pod.started.max(begins)).as_secs().max(0);
-        let running: HashMap<&str, i64> = pods.iter().map(|pod| (pod.uid.as_str(), seconds(pod))).collect();
+        let running: HashSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
         let opened = || counted.iter().filter(|window| window.seconds > 0);
+        let on_running = || opened().filter(|window| running.contains(window.pod_uid.as_str()));
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         Self {
             windows: number(opened().count()),
             blind_windows: number(opened().filter(|window| window.measured == Measured::Blind).count()),
             slowdown: pooled(opened().filter_map(|window| window.measured.slowdown())),
-            window_seconds: opened()
-                .filter(|window| running.contains_key(window.pod_uid.as_str()))
-                .map(|window| window.seconds)
-                .sum(),
+            window_seconds: on_running().map(|window| window.seconds).sum(),
+            stalled_milliseconds: on_running().map(|window| window.stalled_milliseconds).sum(),
             pod_seconds: pods.iter().map(seconds).sum(),
             outcomes: counted
                 .iter()

@@ -9,6 +9,9 @@ use crate::slot::seconds_later;
 /// Failures of the last ten windows up to which a class is profiled: more than a fifth suspend it.
 const TOLERATED_FAILURES: usize = 2;
 
+/// Basis points of what is lost in full.
+const WHOLE: i128 = 10_000;
+
 /// Whether windows may be opened on pods of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -72,11 +75,18 @@ fn backed_off_until(backoff: &BackoffSpec, account: &Account) -> Option<Timestam
     Some(seconds_later(last, delay.min(longest)))
 }
 
+/// What pods of a class lost to windows of that slowdown, in milliseconds times basis points: of the time in windows a part, and all of the time
+/// in which they stood still.
+fn lost(account: &Account, basis_points: i32) -> i128 {
+    let in_windows = 1_000 * i128::from(basis_points) * i128::from(account.window_seconds);
+    in_windows + WHOLE * i128::from(account.stalled_milliseconds)
+}
+
 /// What pods of a class lose over all of their time, against the amortised budget. The upper end of the interval says that it is kept, the
 /// lower end that it is not.
 fn against_budget(spec: &ProfilingScheduleSpec, account: &Account, slowdown: Slowdown) -> BudgetState {
-    let allowed = i128::from(spec.budget.amortized_basis_points) * i128::from(account.pod_seconds);
-    let lost = |basis_points: i32| i128::from(basis_points) * i128::from(account.window_seconds);
+    let allowed = 1_000 * i128::from(spec.budget.amortized_basis_points) * i128::from(account.pod_seconds);
+    let lost = |basis_points: i32| lost(account, basis_points);
     if lost(slowdown.low) > allowed {
         BudgetState::Exceeded
     } else if lost(slowdown.high) <= allowed && account.pod_seconds > 0 {
@@ -96,8 +106,8 @@ pub fn budget_status(spec: &ProfilingScheduleSpec, ledger: &Ledger) -> BudgetSta
     };
     let pod_seconds: i128 = measured().map(|(account, _)| i128::from(account.pod_seconds)).sum();
     let amortized = |end: fn(Slowdown) -> i32| {
-        let lost = measured().map(|(account, slowdown)| i128::from(end(slowdown)) * i128::from(account.window_seconds));
-        rounded(lost.sum(), pod_seconds)
+        let lost = measured().map(|(account, slowdown)| lost(account, end(slowdown)));
+        rounded(lost.sum(), 1_000 * pod_seconds)
     };
     let states: Vec<BudgetState> = measured()
         .map(|(account, slowdown)| against_budget(spec, account, slowdown))

@@ -14,8 +14,10 @@ pub struct Window {
     pub pod_uid: String,
     /// When its session ended.
     pub ended: Timestamp,
-    /// How long it was open, with the pauses that opening and closing it made, in seconds; 0 where it failed before it opened.
+    /// How long it was open, in seconds; 0 where it failed before it opened.
     pub seconds: i64,
+    /// How long its pod stood still while it was opened and closed, in milliseconds.
+    pub stalled_milliseconds: i64,
     /// Whether it speaks against the class: see [`Outcome::failed`](crate::Outcome::failed).
     pub failed: bool,
     /// What it told of the pod's speed.

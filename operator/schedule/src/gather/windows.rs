@@ -55,6 +55,11 @@ fn one(session: &ProfilingSession, captures: &[&Capture]) -> Option<Window> {
         pod_uid: annotations.get(TARGET_UID_ANNOTATION)?.clone(),
         ended: *ended,
         seconds: seconds.unwrap_or_default(),
+        stalled_milliseconds: captures
+            .iter()
+            .map(|capture| stalled(capture))
+            .max()
+            .unwrap_or_default(),
         failed,
         measured: told
             .map(|capture| measured(capture))
@@ -70,7 +75,7 @@ fn speaks_against_class(capture: &Capture) -> bool {
     }
 }
 
-/// How long the window was open and its target stood still for it, in whole seconds, at least one; None where it did not open.
+/// How long the window was open, in whole seconds, at least one; None where it did not open.
 fn seconds(capture: &Capture, ended: Timestamp) -> Option<i64> {
     let longest = ended.duration_since(opened(capture)?).as_secs();
     let status = capture.status.as_ref()?;
@@ -79,19 +84,14 @@ fn seconds(capture: &Capture, ended: Timestamp) -> Option<i64> {
         .as_ref()
         .map(|summary| summary.window_nanoseconds / 1_000_000_000 + 1);
     let asked = i64::from(capture.spec.duration_seconds);
-    let stalled = status
-        .overhead
-        .as_ref()
-        .and_then(|overhead| overhead.stall_milliseconds);
-    let stalled = (stalled.unwrap_or_default().max(0) + 999) / 1000;
-    Some(
-        recorded
-            .unwrap_or(asked)
-            .min(asked)
-            .min(longest)
-            .saturating_add(stalled)
-            .max(1),
-    )
+    Some(recorded.unwrap_or(asked).min(asked).min(longest).max(1))
+}
+
+/// How long the target stood still, in milliseconds.
+fn stalled(capture: &Capture) -> i64 {
+    let overhead = capture.status.as_ref().and_then(|status| status.overhead.as_ref());
+    let stalled = overhead.and_then(|overhead| overhead.stall_milliseconds);
+    stalled.unwrap_or_default().max(0)
 }
 
 /// What a capture says of its target's speed. A load that changed by itself says nothing of the window, whatever the numbers are.

@@ -100,6 +100,25 @@ fn the_upper_end_keeps_the_budget_the_lower_end_exceeds_it_and_between_them_the_
 }
 
 #[test]
+fn time_in_which_pods_stood_still_is_lost_in_full() {
+    // A hundredth of the time is allowed: 200 s of 20,000.
+    let stalled = |milliseconds| Account {
+        stalled_milliseconds: milliseconds,
+        ..measured(0, 0, 0)
+    };
+    assert_eq!(standing(&spec(), Some(&stalled(200_000)), at(0)), Standing::Open);
+    assert_eq!(standing(&spec(), Some(&stalled(200_001)), at(0)), Standing::OverBudget);
+    let class = Class {
+        image_digest: "i".to_owned(),
+        hardware: "h".to_owned(),
+    };
+    let ledger = Ledger {
+        classes: [(class, stalled(100_000))].into(),
+    };
+    assert_eq!(budget_status(&spec(), &ledger).amortized_basis_points, Some(50));
+}
+
+#[test]
 fn time_without_windows_brings_a_class_back_within_its_budget() {
     let mut account = measured(20_000, 20_000, 20_000);
     assert_eq!(standing(&spec(), Some(&account), at(0)), Standing::OverBudget);
