@@ -45,6 +45,8 @@ pub struct ScheduleSeries {
     runs: IntCounterVec,
     skipped: IntCounterVec,
     overhead: GaugeVec,
+    overhead_low: GaugeVec,
+    overhead_high: GaugeVec,
     coverage: GaugeVec,
     named: Arc<Mutex<BTreeSet<(String, String)>>>,
 }
@@ -63,6 +65,14 @@ impl ScheduleSeries {
             "flopwatch_schedule_overhead_ratio",
             "What the pods of a schedule were measured to lose over all of their time, as a ratio of their speed.",
         );
+        let low = Opts::new(
+            "flopwatch_schedule_overhead_low_ratio",
+            "Lower end of the 95 % interval of flopwatch_schedule_overhead_ratio.",
+        );
+        let high = Opts::new(
+            "flopwatch_schedule_overhead_high_ratio",
+            "Upper end of the 95 % interval of flopwatch_schedule_overhead_ratio.",
+        );
         let coverage = Opts::new(
             "flopwatch_schedule_coverage_ratio",
             "Pods of a schedule that were captured at least once, as a ratio of those that can be.",
@@ -77,6 +87,8 @@ impl ScheduleSeries {
                 IntCounterVec::new(skipped, &["namespace", "schedule", "reason"])?,
             )?,
             overhead: register(registry, GaugeVec::new(overhead, &["namespace", "schedule"])?)?,
+            overhead_low: register(registry, GaugeVec::new(low, &["namespace", "schedule"])?)?,
+            overhead_high: register(registry, GaugeVec::new(high, &["namespace", "schedule"])?)?,
             coverage: register(registry, GaugeVec::new(coverage, &["namespace", "schedule"])?)?,
             named: Arc::default(),
         })
@@ -106,8 +118,14 @@ impl ScheduleSeries {
         let Some(labels) = self.labels(namespace, schedule) else {
             return;
         };
-        let lost = status.budget.as_ref().and_then(|budget| budget.amortized_basis_points);
-        set(&self.overhead, labels, lost.map(|lost| f64::from(lost) / 10_000.0));
+        let budget = status.budget.as_ref();
+        for (gauge, lost) in [
+            (&self.overhead, budget.and_then(|budget| budget.amortized_basis_points)),
+            (&self.overhead_low, budget.and_then(|budget| budget.low)),
+            (&self.overhead_high, budget.and_then(|budget| budget.high)),
+        ] {
+            set(gauge, labels, lost.map(|lost| f64::from(lost) / 10_000.0));
+        }
         let sum = |of: fn(&flopwatch_api::schedule::StratumStatus) -> i32| -> f64 {
             status.strata.iter().map(of).map(f64::from).sum()
         };
@@ -123,7 +141,7 @@ impl ScheduleSeries {
             return;
         }
         drop(named);
-        for gauge in [&self.overhead, &self.coverage] {
+        for gauge in [&self.overhead, &self.overhead_low, &self.overhead_high, &self.coverage] {
             set(gauge, [namespace, schedule], None);
         }
         for result in RunResult::ALL {

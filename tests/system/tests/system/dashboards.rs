@@ -4,19 +4,26 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::Capture;
+use flopwatch_api::preparation::PREPARE_LABEL;
+use flopwatch_api::schedule::ProfilingSchedule;
 use flopwatch_system_tests::chart;
 use flopwatch_system_tests::cluster::{Cluster, eventually};
 use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
 use flopwatch_system_tests::pods::workload;
 use flopwatch_system_tests::prometheus::Prometheus;
 use kube::ResourceExt as _;
-use kube::api::{Patch, PatchParams};
+use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 /// What Grafana puts in place of the variables that no test chooses.
 const VARIABLES: [(&str, &str); 2] = [("$__rate_interval", "1m"), ("$node", ".*")];
 /// Series that are there only once there was trouble of their kind.
-const OF_TROUBLE: [&str; 2] = ["flopwatch_pods_created_unprepared", "flopwatch_unprepared_pods"];
+const OF_TROUBLE: [&str; 4] = [
+    "flopwatch_pods_created_unprepared",
+    "flopwatch_unprepared_pods",
+    "flopwatch_schedule_skipped_total",
+    ",result=\"failed\"}",
+];
 
 /// A query, where it is asked, and the label that is looked for in its answer.
 struct Query {
@@ -109,6 +116,22 @@ async fn every_query_of_dashboards_and_recording_rules_has_an_answer_after_captu
         .create_pod(workload("trainer", true, &["--range-micros", "2000"]))
         .await?;
     namespace.launch_state("trainer").await?;
+    // A schedule measures what its windows cost, by the recorder's count.
+    let mut counted = workload("counted", false, &["--range-micros", "2000"]);
+    counted["metadata"]["labels"][PREPARE_LABEL] = json!("recorder");
+    namespace.create_pod(counted).await?;
+    namespace.running("counted").await?;
+    let schedule = serde_json::from_value(json!({
+        "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSchedule", "metadata": { "name": "boards" },
+        "spec": {
+            "when": { "interval": { "seconds": 20 } }, "jitterSeconds": 0, "session": { "durationSeconds": 8, "profiler": { "type": "Metrics" } },
+            "select": { "podSelector": { "matchLabels": { "app": "counted" } }, "minPodAgeSeconds": 0, "restSeconds": 0 },
+        },
+    }))?;
+    namespace
+        .api::<ProfilingSchedule>()
+        .create(&PostParams::default(), &schedule)
+        .await?;
     let prometheus = Prometheus::start(&cluster.client).await?;
 
     for (session, required) in [("good", json!([])), ("failing", json!(["cuda_kernel"]))] {
@@ -141,7 +164,11 @@ async fn every_query_of_dashboards_and_recording_rules_has_an_answer_after_captu
         .patch_status(&capture.name_any(), &PatchParams::default(), &found)
         .await?;
 
-    let chosen = [("$namespace", namespace.name.as_str()), ("$pod", "trainer")];
+    let chosen = [
+        ("$namespace", namespace.name.as_str()),
+        ("$pod", "trainer"),
+        ("$schedule", "boards"),
+    ];
     let mut queries = of_dashboards(&[&VARIABLES[..], &chosen[..]].concat())?;
     ensure!(queries.len() > 40, "{} queries", queries.len());
     let rules = of_rules()?;

@@ -57,14 +57,13 @@ fn of(schedule: &str) -> ListParams {
     ListParams::default().labels(&format!("{SCHEDULE_LABEL}={schedule}"))
 }
 
-#[tokio::test]
-async fn the_api_server_holds_schedules_to_their_rules() -> Result<()> {
-    let Some(cluster) = Cluster::connect().await? else {
-        return Ok(());
-    };
-    let namespace = cluster.namespace("schedule-rules").await?;
-    let cron = |expression: &str| json!({ "when": { "cron": { "expression": expression } } });
-    let accepted = [
+fn cron(expression: &str) -> Value {
+    json!({ "when": { "cron": { "expression": expression } } })
+}
+
+/// Specs that are taken.
+fn accepted() -> Vec<(&'static str, Value)> {
+    vec![
         ("the smallest", minimal()),
         ("times of the clock", with(cron("*/15 8-18 * * 1-5"))),
         (
@@ -85,15 +84,15 @@ async fn the_api_server_holds_schedules_to_their_rules() -> Result<()> {
                 "backoff": { "initialSeconds": 60, "maximumSeconds": 600 }, "history": { "succeeded": 1, "failed": 0 }
             })),
         ),
-    ];
-    for (what, spec) in accepted {
-        let refused = refusal(&namespace, "always", spec).await?;
-        ensure!(refused.is_none(), "{what}: {refused:?}");
-    }
+    ]
+}
+
+/// Members that are refused, and what the refusal says.
+fn refused() -> Vec<(&'static str, Value, &'static str)> {
     let selected =
         |per_run: Value| json!({ "select": { "podSelector": { "matchLabels": { "app": "llm" } }, "perRun": per_run } });
     let session = |session: Value| json!({ "session": session });
-    let refused = [
+    vec![
         ("no slots", json!({ "when": {} }), "exactly one of interval"),
         (
             "slots of two kinds",
@@ -152,8 +151,20 @@ async fn the_api_server_holds_schedules_to_their_rules() -> Result<()> {
             "of a day (86400) or more",
         ),
         ("a former word", session(json!({ "require": ["cuda"] })), "cuda_kernel"),
-    ];
-    for (what, members, expected) in refused {
+    ]
+}
+
+#[tokio::test]
+async fn the_api_server_holds_schedules_to_their_rules() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("schedule-rules").await?;
+    for (what, spec) in accepted() {
+        let refused = refusal(&namespace, "always", spec).await?;
+        ensure!(refused.is_none(), "{what}: {refused:?}");
+    }
+    for (what, members, expected) in refused() {
         let Some(message) = refusal(&namespace, "always", with(members)).await? else {
             bail!("{what} was accepted");
         };
