@@ -1,0 +1,1 @@
+//! Tests of the fleet's rows through the crate's own face.
