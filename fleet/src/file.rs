@@ -1,5 +1,9 @@
 //! Tables as Parquet: written whole, and read within limits.
 
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod memory;
 mod pages;
 mod read;
 mod write;

@@ -16,14 +16,14 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// A file of a capture with a hundred thousand names.
+    /// As much as a capture of many devices and names takes; files are written within the same.
     fn default() -> Self {
         Self {
             file_bytes: 16 << 20,
-            rows: 100_000,
+            rows: 50_000,
             text_bytes: 4_096,
-            elements: 4_000_000,
-            inflated_bytes: 128 << 20,
+            elements: 2_000_000,
+            inflated_bytes: 64 << 20,
         }
     }
 }

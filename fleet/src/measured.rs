@@ -155,3 +155,44 @@ impl<'a> Measured<'a> {
         measured.filter(|measured| measured.figures.count > 0).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use flopwatch_analysis::model::Event;
+
+    use super::*;
+
+    #[test]
+    fn names_behind_the_most_are_one_row_with_exact_figures() {
+        let mut events = Events::new(Category::NvtxRange);
+        events.names = ["a", "b", OTHER_NAMES, "c", "d"].map(str::to_owned).to_vec();
+        // A name that does not exist is one of the others.
+        for (name, duration_ns) in [(0, 50), (0, 70), (1, 100), (2, 9), (3, 7), (4, 1), (4, 2), (9, 8)] {
+            let event = Event {
+                name,
+                duration_ns,
+                ..Event::default()
+            };
+            events.push(event, &[]);
+        }
+        let at: Vec<usize> = (0..events.len()).collect();
+        let found = Measured::of(&events, &at, 2);
+        let figures: Vec<_> = found
+            .iter()
+            .map(|measured| {
+                (
+                    measured.name,
+                    measured.figures.count,
+                    measured.figures.total,
+                    measured.figures.max,
+                )
+            })
+            .collect();
+        assert_eq!(
+            figures,
+            [("a", 2, 120, 70), ("b", 1, 100, 100), (OTHER_NAMES, 5, 27, 9)]
+        );
+        let others = found.last().unwrap();
+        assert_eq!((others.figures.lower_median, others.sketch.count()), (7, 5));
+    }
+}

@@ -12,6 +12,9 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::serialized_reader::SerializedPageReader;
 
+/// Pages of a column of a group. Written are a few; each takes more memory than it takes to say that it is there.
+const MOST_PAGES: usize = 1_024;
+
 /// The pages of one column of a group, all of them inflated.
 pub(super) struct Pages(VecDeque<Page>);
 
@@ -47,7 +50,7 @@ impl Pages {
         let mut pages = VecDeque::new();
         while let Some(page) = reader.get_next_page()? {
             let page = inflated(page, stored, budget)?;
-            if !is_ours(&page, chunk.column_type(), most) {
+            if pages.len() == MOST_PAGES || !is_ours(&page, chunk.column_type(), most) {
                 return Err(refused("a page"));
             }
             pages.push_back(page);

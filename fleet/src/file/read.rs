@@ -24,6 +24,10 @@ use crate::table::{Record, SCHEMA_VERSION, schema};
 /// Rows that are read at once.
 const BATCH: usize = 4_096;
 
+/// Bytes of what a file says of itself, at its end. Written are some ten thousand; each group takes more memory than it takes to say that it is
+/// there.
+const MOST_FOOTER: usize = 256 << 10;
+
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
@@ -81,13 +85,17 @@ pub fn read_rows(bytes: impl Into<Bytes>, limits: &Limits) -> Result<Vec<Row>, R
     read(&bytes.into(), limits)
 }
 
-fn read<T: Record>(bytes: &Bytes, limits: &Limits) -> Result<Vec<T>, ReadError> {
+pub(super) fn read<T: Record>(bytes: &Bytes, limits: &Limits) -> Result<Vec<T>, ReadError> {
     if bytes.len() > limits.file_bytes {
         let (bytes, most) = (bytes.len(), limits.file_bytes);
         return Err(ReadError::File { bytes, most });
     }
     // The library asserts some of what a file says. What it leaves behind is dropped with the reader.
     catch_unwind(AssertUnwindSafe(|| Reader::new(bytes, limits).records())).unwrap_or(Err(ReadError::GaveUp))
+}
+
+fn most(what: &'static str, most: usize) -> ReadError {
+    ReadError::Most { what, most }
 }
 
 struct Reader<'a> {
@@ -115,7 +123,7 @@ impl<'a> Reader<'a> {
             let rows = usize::try_from(group.num_rows()).unwrap_or(usize::MAX);
             let first = records.len();
             if rows > self.limits.rows.saturating_sub(first) {
-                return Err(self.most("rows", self.limits.rows));
+                return Err(most("rows", self.limits.rows));
             }
             records.resize(first + rows, T::default());
             let added = records.get_mut(first..).unwrap_or_default();
@@ -138,11 +146,6 @@ impl<'a> Reader<'a> {
             Some((place, fault)) => Err(ReadError::Record { place, fault }),
             None => Ok(records),
         }
-    }
-
-    #[allow(clippy::unused_self, reason = "reads as what it is at its use")]
-    fn most(&self, what: &'static str, most: usize) -> ReadError {
-        ReadError::Most { what, most }
     }
 
     /// The cells of a column whose first column of Parquet is that one.
@@ -220,10 +223,10 @@ impl<'a> Reader<'a> {
             let text: &ByteArray = text;
             let bytes = text.data();
             if bytes.len() > self.limits.text_bytes {
-                return Err(self.most("bytes in a text", self.limits.text_bytes));
+                return Err(most("bytes in a text", self.limits.text_bytes));
             }
             let Some(left) = self.texts.checked_sub(bytes.len()) else {
-                return Err(self.most("bytes of text", self.limits.inflated_bytes));
+                return Err(most("bytes of text", self.limits.inflated_bytes));
             };
             self.texts = left;
             let text = std::str::from_utf8(bytes).map_err(|_not_utf8| ReadError::Column { column })?;
@@ -243,12 +246,12 @@ impl<'a> Reader<'a> {
         };
         let rows = usize::try_from(group.num_rows()).unwrap_or(usize::MAX);
         let descriptor = chunk.column_descr_ptr();
-        let most = if descriptor.max_rep_level() > 0 {
+        let bound = if descriptor.max_rep_level() > 0 {
             self.limits.elements
         } else {
             rows
         };
-        let said = u64::try_from(most).unwrap_or(u64::MAX);
+        let said = u64::try_from(bound).unwrap_or(u64::MAX);
         let pages = Pages::new(self.file, chunk, rows, said, &mut self.pages)?;
         let mut reader: ColumnReaderImpl<D> =
             get_typed_column_reader(get_column_reader(descriptor.clone(), Box::new(pages)));
@@ -267,8 +270,8 @@ impl<'a> Reader<'a> {
                 break;
             }
             read += records;
-            if found.values.len().max(found.definitions.len()) > most {
-                return Err(self.most("elements of lists", most));
+            if found.values.len().max(found.definitions.len()) > bound {
+                return Err(most("elements of lists", bound));
             }
         }
         Ok(found)
@@ -285,6 +288,9 @@ fn metadata<T: Record>(file: &Bytes) -> Result<ParquetMetaData, ReadError> {
         .with_encoding_stats_policy(ParquetStatisticsPolicy::SkipAll)
         .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll);
     let table = T::TABLE.as_str();
+    if footer(file).is_some_and(|length| length > MOST_FOOTER) {
+        return Err(most("bytes at its end", MOST_FOOTER));
+    }
     let reader = ParquetMetaDataReader::new().with_metadata_options(Some(options));
     let metadata = reader.parse_and_finish(file)?;
     let said = |key: &str| {
@@ -297,6 +303,13 @@ fn metadata<T: Record>(file: &Bytes) -> Result<ParquetMetaData, ReadError> {
     } else {
         Err(ReadError::Table { table })
     }
+}
+
+/// How long the file says that its description is: four bytes before the last four.
+fn footer(file: &Bytes) -> Option<usize> {
+    let (rest, _magic) = file.split_last_chunk::<4>()?;
+    let (_, length) = rest.split_last_chunk::<4>()?;
+    usize::try_from(u32::from_le_bytes(*length)).ok()
 }
 
 /// A column of Parquet: values that are there, and where they are missing or begin a list.

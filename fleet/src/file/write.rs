@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parquet::basic::{Compression, GzipLevel};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int64Type};
+use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
+use super::read::{ReadError, read};
 use super::{TABLE_KEY, VERSION_KEY};
 use crate::capture::CaptureRow;
 use crate::column::{Cell, Kind, Presence};
@@ -22,30 +25,12 @@ const DEFLATE_LEVEL: u32 = 6;
 /// Why a file could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// A record makes no sense, so that a reader would refuse the file.
-    #[error("record {place} of the fleet's table {table}: {fault}")]
-    Record {
-        /// Its table.
-        table: &'static str,
-        /// Its place.
-        place: usize,
-        /// What makes no sense about it.
-        fault: &'static str,
-    },
-    /// A text is longer than readers take.
-    #[error("the column {column} has a text of {bytes} bytes, which is more than readers take")]
-    Text {
-        /// Where.
-        column: &'static str,
-        /// How long it is.
-        bytes: usize,
-    },
-    /// More records than readers take.
-    #[error("{0} records are more than a file may hold")]
-    Records(usize),
+    /// A reader would refuse the file: a record makes no sense, or there is more than readers take.
+    #[error("what the fleet's table is to hold could not be read again: {0}")]
+    Refused(#[from] ReadError),
     /// Parquet could not be written.
     #[error("the fleet's table cannot be written as Parquet: {0}")]
-    Parquet(#[from] parquet::errors::ParquetError),
+    Parquet(#[from] ParquetError),
 }
 
 /// A file of the table `captures`.
@@ -59,19 +44,20 @@ pub fn write_rows(rows: &[Row]) -> Result<Vec<u8>, WriteError> {
 }
 
 fn write<T: Record>(records: &[T]) -> Result<Vec<u8>, WriteError> {
-    if records.len() > Limits::default().rows {
-        return Err(WriteError::Records(records.len()));
-    }
-    let table = T::TABLE.as_str();
-    for (place, record) in records.iter().enumerate() {
-        if let Some(fault) = record.fault() {
-            return Err(WriteError::Record { table, place, fault });
-        }
-    }
-    let metadata = [(TABLE_KEY, table.to_owned()), (VERSION_KEY, SCHEMA_VERSION.to_string())];
+    let bytes = Bytes::from(encode(records, Compression::GZIP(GzipLevel::try_new(DEFLATE_LEVEL)?))?);
+    read::<T>(&bytes, &Limits::default())?;
+    Ok(bytes.into())
+}
+
+/// The file of any records, whether they make sense or not.
+pub(super) fn encode<T: Record>(records: &[T], compression: Compression) -> Result<Vec<u8>, ParquetError> {
+    let metadata = [
+        (TABLE_KEY, T::TABLE.as_str().to_owned()),
+        (VERSION_KEY, SCHEMA_VERSION.to_string()),
+    ];
     let metadata = metadata.map(|(key, value)| KeyValue::new(key.to_owned(), value));
     let properties = WriterProperties::builder()
-        .set_compression(Compression::GZIP(GzipLevel::try_new(DEFLATE_LEVEL)?))
+        .set_compression(compression)
         .set_created_by("flopwatch".to_owned())
         .set_key_value_metadata(Some(metadata.to_vec()))
         .set_statistics_enabled(EnabledStatistics::Chunk)
@@ -83,7 +69,7 @@ fn write<T: Record>(records: &[T]) -> Result<Vec<u8>, WriteError> {
     let mut group = writer.next_row_group()?;
     for column in T::columns() {
         let cells: Vec<Cell> = records.iter().map(|record| (column.get)(record)).collect();
-        write_column(&mut group, column.name, column.kind, &cells)?;
+        write_column(&mut group, column.kind, &cells)?;
     }
     group.close()?;
     writer.close()?;
@@ -92,10 +78,9 @@ fn write<T: Record>(records: &[T]) -> Result<Vec<u8>, WriteError> {
 
 fn write_column(
     group: &mut SerializedRowGroupWriter<'_, &mut Vec<u8>>,
-    name: &'static str,
     kind: Kind,
     cells: &[Cell],
-) -> Result<(), WriteError> {
+) -> Result<(), ParquetError> {
     match kind {
         Kind::Integer(presence) => {
             let leaf = Leaf::of_cells(cells, presence, |cell| match cell {
@@ -104,7 +89,7 @@ fn write_column(
             });
             leaf.write::<Int64Type>(group)
         }
-        Kind::Instant => write_column(group, name, Kind::Integer(Presence::Required), cells),
+        Kind::Instant => write_column(group, Kind::Integer(Presence::Required), cells),
         Kind::Flag => {
             let leaf = Leaf::of_cells(cells, Presence::Required, |cell| Some(*cell == Cell::Flag(true)));
             leaf.write::<BoolType>(group)
@@ -114,14 +99,14 @@ fn write_column(
                 Cell::Text(text) => Some(text.as_str()),
                 _ => None,
             });
-            leaf.write_texts(name, group)
+            leaf.write_texts(group)
         }
         Kind::Texts => {
             let lists = cells.iter().map(|cell| match cell {
                 Cell::Texts(texts) => Some(texts.iter().map(String::as_str).collect()),
                 _ => None,
             });
-            Leaf::of_lists(lists, 0).write_texts(name, group)
+            Leaf::of_lists(lists, 0).write_texts(group)
         }
         Kind::Buckets => {
             let lists = |part: fn(&(i64, i64)) -> i64| {
@@ -180,7 +165,7 @@ impl<V> Leaf<V> {
     fn write<D: DataType<T = V>>(
         &self,
         group: &mut SerializedRowGroupWriter<'_, &mut Vec<u8>>,
-    ) -> Result<(), WriteError> {
+    ) -> Result<(), ParquetError> {
         if let Some(mut column) = group.next_column()? {
             column
                 .typed::<D>()
@@ -192,16 +177,7 @@ impl<V> Leaf<V> {
 }
 
 impl Leaf<&str> {
-    fn write_texts(
-        self,
-        column: &'static str,
-        group: &mut SerializedRowGroupWriter<'_, &mut Vec<u8>>,
-    ) -> Result<(), WriteError> {
-        let most = Limits::default().text_bytes;
-        if let Some(text) = self.values.iter().find(|text| text.len() > most) {
-            let bytes = text.len();
-            return Err(WriteError::Text { column, bytes });
-        }
+    fn write_texts(self, group: &mut SerializedRowGroupWriter<'_, &mut Vec<u8>>) -> Result<(), ParquetError> {
         let leaf = Leaf {
             values: self.values.into_iter().map(ByteArray::from).collect(),
             definitions: self.definitions,
