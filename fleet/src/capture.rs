@@ -10,6 +10,28 @@ use crate::table::{Record, SCHEMA_VERSION, Table, columns};
 /// The probability of what nobody drew.
 pub const CERTAIN_PER_BILLION: i64 = 1_000_000_000;
 
+/// What made a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// A schedule, which drew the pod.
+    Schedule,
+    /// An alert.
+    Alert,
+    /// A person or a program of theirs.
+    Manual,
+}
+
+impl Trigger {
+    /// The word in files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Schedule => "Schedule",
+            Self::Alert => "Alert",
+            Self::Manual => "Manual",
+        }
+    }
+}
+
 /// A capture. Every capture has one, those that failed too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -30,7 +52,7 @@ pub struct CaptureRow {
     pub capture: String,
     /// The capture's UID.
     pub capture_uid: String,
-    /// What made the session: `Schedule`, `Alert` or `Manual`.
+    /// What made the session: the word of a [`Trigger`].
     pub trigger: String,
     /// The node.
     pub node: String,

@@ -26,7 +26,7 @@ mod sketch;
 mod table;
 mod totals;
 
-pub use capture::{CERTAIN_PER_BILLION, CaptureRow};
+pub use capture::{CERTAIN_PER_BILLION, CaptureRow, Trigger};
 pub use file::{ReadError, WriteError, read_captures, read_rows, write_captures, write_rows};
 pub use limits::Limits;
 pub use measured::{MOST_NAMES, PROFILED_KERNEL, rows};

@@ -190,7 +190,7 @@ mod tests {
         fn quantiles_are_within_two_percent(mut values in durations(), q in 0.0_f64..=1.0) {
             let found = of(&values).quantile(q).unwrap();
             values.sort_unstable();
-            let last = flopwatch_analysis::model::approximate(values.len() as u128 - 1);
+            let last = flopwatch_analysis::model::approximate(u128::from(flopwatch_analysis::model::count(values.len() - 1)));
             let place = usize::try_from(flopwatch_analysis::model::whole((q * last).floor())).unwrap();
             let exact = flopwatch_analysis::model::approximate(u128::from(values[place]));
             prop_assert!((found - exact).abs() <= exact * 0.02 * (1.0 + 1e-9), "{} for {}", found, exact);

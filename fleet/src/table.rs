@@ -52,3 +52,18 @@ macro_rules! columns {
     };
 }
 pub(crate) use columns;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CaptureRow, Row};
+
+    #[test]
+    fn the_document_has_every_column() {
+        let document = include_str!("../../docs/fleet.md");
+        let captures = CaptureRow::columns().into_iter().map(|column| column.name);
+        for name in captures.chain(Row::columns().into_iter().map(|column| column.name)) {
+            assert!(document.contains(&format!("`{name}`")), "docs/fleet.md lacks {name}");
+        }
+    }
+}

@@ -10,7 +10,7 @@ mod resample;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::capture::{CERTAIN_PER_BILLION, CaptureRow};
+use crate::capture::{CERTAIN_PER_BILLION, CaptureRow, Trigger};
 use crate::name::OTHER_NAMES;
 use crate::row::Row;
 use flopwatch_analysis::model::approximate;
@@ -58,13 +58,10 @@ pub struct Query {
 
 impl Query {
     fn takes(&self, capture: &CaptureRow) -> bool {
-        let drawn = !self.drawn_only || capture.trigger == DRAWN;
+        let drawn = !self.drawn_only || capture.trigger == Trigger::Schedule.as_str();
         drawn && (self.from_ns..self.until_ns).contains(&capture.window_start)
     }
 }
-
-/// The trigger of captures that a schedule drew.
-const DRAWN: &str = "Schedule";
 
 /// What sums may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -54,24 +54,26 @@ fn split_mix(state: &mut u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis::model::count;
+
     use super::*;
 
     #[test]
     fn numbers_are_those_of_a_poisson_distribution_of_mean_one() {
         let mut probability = (-1.0_f64).exp();
         let mut below = 0.0;
-        for (times, bound) in BELOW.into_iter().enumerate() {
+        for (times, bound) in (0_u64..).zip(BELOW) {
             below += probability;
-            probability /= approximate(times as u128 + 1);
+            probability /= approximate(u128::from(times) + 1);
             let stored = approximate(u128::from(bound)) / 2.0_f64.powi(64);
             assert!((stored - below).abs() < 1e-15, "{times}: {stored} against {below}");
         }
         let many: Vec<f64> = (0..100)
             .flat_map(|n| Resamples::of(&n.to_string(), 1, 1_000).times)
             .collect();
-        let count = approximate(many.len() as u128);
-        let mean = many.iter().sum::<f64>() / count;
-        let variance = many.iter().map(|times| (times - mean).powi(2)).sum::<f64>() / count;
+        let numbers = approximate(u128::from(count(many.len())));
+        let mean = many.iter().sum::<f64>() / numbers;
+        let variance = many.iter().map(|times| (times - mean).powi(2)).sum::<f64>() / numbers;
         // Six standard deviations of a hundred thousand.
         assert!(
             (mean - 1.0).abs() < 0.02 && (variance - 1.0).abs() < 0.04,

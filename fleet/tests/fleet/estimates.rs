@@ -185,7 +185,8 @@ fn of_few_captures_no_interval_is_given() {
         let report = totals.report(5);
         assert!(report.all.total_ns.interval.is_none(), "of {n} captures");
         let capture = capture(&n.to_string(), 0.5);
-        totals.add(&[capture.clone()], &[row(&capture, "cuda_kernel", "gemm", 1, 5)]);
+        let row = row(&capture, "cuda_kernel", "gemm", 1, 5);
+        totals.add(&[capture], &[row]);
     }
     assert!(totals.report(5).all.total_ns.interval.is_some());
     let nothing = Totals::new(query(GroupBy::Name), Bounds::default()).report(5);
@@ -243,4 +244,32 @@ fn groups_are_names_images_or_nodes_whatever_the_order_of_files() {
         assert_eq!(keys(&one_by_one), expected);
         assert_eq!(one_by_one, at_once);
     }
+}
+
+#[test]
+#[ignore = "prints how long sums take; run by hand"]
+fn ten_thousand_captures_of_sixty_names() {
+    let fleet: Vec<(CaptureRow, Vec<Row>)> = (0..10_000)
+        .map(|n| {
+            let capture = capture(&n.to_string(), 0.01);
+            let rows = (0..60).map(|k| {
+                row(
+                    &capture,
+                    "cuda_kernel",
+                    &format!("kernel-{}", (n * 7 + k) % 900),
+                    3,
+                    100 + k,
+                )
+            });
+            let rows = rows.collect();
+            (capture, rows)
+        })
+        .collect();
+    let begin = std::time::Instant::now();
+    let mut totals = Totals::new(query(GroupBy::Name), Bounds::default());
+    for (capture, rows) in &fleet {
+        totals.add(std::slice::from_ref(capture), rows);
+    }
+    let report = totals.report(20);
+    println!("{} captures in {:?}", report.captures, begin.elapsed());
 }

@@ -2,9 +2,11 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
     clippy::as_conversions,
     clippy::cast_precision_loss,
-    reason = "a test fails by panicking, and its numbers are small; helpers are outside of #[test] functions"
+    reason = "a test fails by panicking, says on its output what it found, and its numbers are small; helpers are outside of #[test] functions"
 )]
 
 mod bounded;

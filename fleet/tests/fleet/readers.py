@@ -1,8 +1,9 @@
-"""Reads a fleet with pyarrow, DuckDB and polars, and prints the same figures of each."""
+"""Reads a fleet with pyarrow, DuckDB and polars, and prints the same figures of each, and DuckDB's answers to the document's queries."""
 
 import glob
 import json
 import os
+import re
 import sys
 
 import duckdb
@@ -40,7 +41,7 @@ def of_pyarrow():
 def of_duckdb():
     table = lambda name: f"read_parquet('{folder}/table={name}/*/*.parquet', hive_partitioning = true)"
     rows, captures = table("rows"), table("captures")
-    one = lambda sql: duckdb.sql(sql).fetchone()
+    one = lambda sql: duckdb.sql(sql).fetchall()[0]
     every = lambda sql: [row[0] for row in duckdb.sql(sql).fetchall()]
     cells = f"(SELECT unnest(sketch) AS cell FROM {rows})"
     return {
@@ -85,6 +86,12 @@ def of_polars():
     }
 
 
+def of_document():
+    text = open(sys.argv[2], encoding="utf-8").read()
+    queries = re.findall(r"```sql\n(.*?)```", text, flags=re.DOTALL)
+    return [duckdb.sql(query.replace("fleet/v1", folder)).fetchall() for query in queries]
+
+
 found = sorted(glob.glob(f"{folder}/**/*.parquet", recursive=True))
 print(json.dumps({
     "files": len(found),
@@ -92,4 +99,5 @@ print(json.dumps({
     "pyarrow": of_pyarrow(),
     "duckdb": of_duckdb(),
     "polars": of_polars(),
+    "document": of_document(),
 }))

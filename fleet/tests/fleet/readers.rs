@@ -7,7 +7,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use flopwatch_fleet::{CaptureRow, FilePath, Row, Table, write_captures, write_rows};
+use flopwatch_fleet::{
+    Bounds, CaptureRow, FilePath, GroupBy, Query, Row, Sketch, Table, Totals, write_captures, write_rows,
+};
 use serde_json::{Value, json};
 
 use crate::records::{DAY, capture, row};
@@ -40,6 +42,7 @@ fn fleet() -> Vec<(CaptureRow, Vec<Row>)> {
         .map(|n| {
             let mut capture = capture(&format!("uid-{n}"), 0.1 + 0.1 * n as f64);
             capture.window_start = DAY + n % 2 * day + n * 7;
+            let gemm = row(&capture, "cuda_kernel", "gemm", 100, 1_000_000 + n);
             let kernels = (0..40 + n).map(|k| {
                 row(
                     &capture,
@@ -54,7 +57,7 @@ fn fleet() -> Vec<(CaptureRow, Vec<Row>)> {
             range.device = None;
             let mut profiled = row(&capture, "profiled_kernel", "gemm<0>", 2, 0);
             profiled.sketch = None;
-            rows.extend([range, profiled]);
+            rows.extend([gemm, range, profiled]);
             (capture, rows)
         })
         .collect();
@@ -75,7 +78,7 @@ fn expected(fleet: &[(CaptureRow, Vec<Row>)]) -> Value {
     let sketches: Vec<(i32, u64)> = rows
         .iter()
         .filter_map(|row| row.sketch.as_ref())
-        .flat_map(|sketch| sketch.buckets())
+        .flat_map(Sketch::buckets)
         .collect();
     let mut categories: Vec<&String> = captures.iter().flat_map(|capture| &capture.categories).collect();
     categories.sort_unstable();
@@ -131,6 +134,7 @@ fn pyarrow_duckdb_and_polars_read_the_same() {
     let output = Command::new(python)
         .args(["-c", SCRIPT])
         .arg(folder.path().join("fleet/v1"))
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/fleet.md"))
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -141,4 +145,41 @@ fn pyarrow_duckdb_and_polars_read_the_same() {
     for reader in ["pyarrow", "duckdb", "polars"] {
         assert_eq!(found[reader], expected, "{reader}");
     }
+    the_document_asks_for_what_totals_say(&found["document"], &fleet);
+}
+
+/// The queries of `docs/fleet.md` as DuckDB answers them: most GPU time until the 25th, what is missing, a percentile.
+fn the_document_asks_for_what_totals_say(answers: &Value, fleet: &[(CaptureRow, Vec<Row>)]) {
+    let query = Query {
+        group_by: GroupBy::Name,
+        categories: BTreeSet::from(["cuda_kernel".to_owned()]),
+        from_ns: DAY,
+        until_ns: DAY + 86_400_000_000_000,
+        drawn_only: false,
+    };
+    let mut totals = Totals::new(query, Bounds::default());
+    for (capture, rows) in fleet {
+        totals.add(std::slice::from_ref(capture), rows);
+    }
+    let report = totals.report(10);
+    let [top, missing, percentile] = answers.as_array().unwrap().as_slice() else {
+        panic!("{answers}")
+    };
+    let close = |found: &Value, expected: f64| {
+        let found = found.as_f64().unwrap();
+        assert!(
+            (found - expected).abs() <= expected * 1e-12,
+            "{found} against {expected}"
+        );
+    };
+    assert_eq!(top.as_array().unwrap().len(), report.groups.len());
+    for (found, group) in top.as_array().unwrap().iter().zip(&report.groups) {
+        assert_eq!(found[0], json!(group.key));
+        close(&found[1], group.total_ns.value.unwrap() / 3.6e12);
+        close(&found[2], group.calls.value.unwrap());
+        close(&found[3], group.share.value.unwrap());
+    }
+    assert_eq!(missing, &json!([[8, 1, 1]]));
+    let found = percentile[0][0].as_f64().unwrap();
+    assert!((found - 1_000_006.0).abs() < 20_001.0, "{found}");
 }
