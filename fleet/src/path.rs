@@ -1,0 +1,163 @@
+//! Where the file of a capture lies: folders as Hive names them, so that readers skip dates without opening files.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+use crate::table::{SCHEMA_VERSION, Table};
+
+/// Most bytes of a capture's UID.
+const LONGEST_UID: usize = 64;
+
+/// Why there is no such path.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// The UID cannot be a file's name.
+    #[error("the UID {0:?} of a capture must be 1 to 64 letters, digits and hyphens")]
+    Uid(String),
+    /// The time has no date.
+    #[error("{0} ns since 1970 is no time that has a date")]
+    Time(i64),
+}
+
+/// A file of a fleet.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FilePath {
+    /// Its table.
+    pub table: Table,
+    /// The day on which the window began, in UTC.
+    pub date: Date,
+    /// UID of the capture.
+    pub capture_uid: String,
+}
+
+impl FilePath {
+    /// Where a table's part of a capture lies, whose window began so many nanoseconds after 1970.
+    pub fn new(table: Table, window_start: i64, capture_uid: &str) -> Result<Self, PathError> {
+        if !is_uid(capture_uid) {
+            return Err(PathError::Uid(capture_uid.to_owned()));
+        }
+        Ok(Self {
+            table,
+            date: date(window_start)?,
+            capture_uid: capture_uid.to_owned(),
+        })
+    }
+
+    /// The folder of a table's day, with a slash behind it: what a gateway lists.
+    pub fn folder(table: Table, date: Date) -> String {
+        format!("fleet/v{SCHEMA_VERSION}/table={}/date={date}/", table.as_str())
+    }
+
+    /// The days that windows which began in `from..until` lie in, the earliest first; at most `most`, the latest ones.
+    pub fn days(from: i64, until: i64, most: usize) -> Result<Vec<Date>, PathError> {
+        let mut days = Vec::new();
+        if from >= until {
+            return Ok(days);
+        }
+        let first = date(from)?;
+        let mut day = date(until.saturating_sub(1))?;
+        while day >= first && days.len() < most {
+            days.push(day);
+            match day.yesterday() {
+                Ok(before) => day = before,
+                Err(_) => break,
+            }
+        }
+        days.reverse();
+        Ok(days)
+    }
+
+    /// Reads a path below the fleet's prefix; `None` of one that is not of this version's files.
+    pub fn parse(path: &str) -> Option<Self> {
+        let mut parts = path.split('/');
+        let version = parts
+            .next()
+            .filter(|part| *part == "fleet")
+            .and_then(|_| parts.next())?;
+        let version = version.strip_prefix('v')?;
+        let table = parts.next()?.strip_prefix("table=")?;
+        let table = Table::ALL.into_iter().find(|known| known.as_str() == table)?;
+        let date = parts.next()?.strip_prefix("date=")?;
+        let capture_uid = parts.next()?.strip_suffix(".parquet")?;
+        let found = Self {
+            table,
+            date: date.parse().ok()?,
+            capture_uid: capture_uid.to_owned(),
+        };
+        let ours = version == SCHEMA_VERSION.to_string() && parts.next().is_none() && is_uid(capture_uid);
+        // One way to write each path, so that no file is there twice.
+        (ours && found.to_string() == path).then_some(found)
+    }
+}
+
+impl std::fmt::Display for FilePath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}.parquet", Self::folder(self.table, self.date), self.capture_uid)
+    }
+}
+
+fn is_uid(uid: &str) -> bool {
+    let fits = (1..=LONGEST_UID).contains(&uid.len());
+    fits && uid.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+fn date(ns: i64) -> Result<Date, PathError> {
+    let time = Timestamp::from_nanosecond(i128::from(ns)).map_err(|_no_such_time| PathError::Time(ns))?;
+    Ok(TimeZone::UTC.to_datetime(time).date())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2026-11-25T23:59:59.999999999Z.
+    const LATE: i64 = 1_795_651_199_999_999_999;
+
+    #[test]
+    fn a_path_is_written_as_it_is_read() {
+        let path = FilePath::new(Table::Rows, LATE, "5a3e9c1e-0b7d-4c2a-9d8e-1f2a3b4c5d6e").unwrap();
+        let text = path.to_string();
+        assert_eq!(
+            text,
+            "fleet/v1/table=rows/date=2026-11-25/5a3e9c1e-0b7d-4c2a-9d8e-1f2a3b4c5d6e.parquet"
+        );
+        assert_eq!(FilePath::parse(&text), Some(path));
+        let next = FilePath::new(Table::Captures, LATE + 1, "a").unwrap();
+        assert_eq!(next.to_string(), "fleet/v1/table=captures/date=2026-11-26/a.parquet");
+    }
+
+    #[test]
+    fn what_is_not_ours_is_no_path() {
+        for text in [
+            "",
+            "fleet",
+            "fleet/v2/table=rows/date=2026-11-25/a.parquet",
+            "fleet/v1/table=kernels/date=2026-11-25/a.parquet",
+            "fleet/v1/table=rows/date=2026-11-31/a.parquet",
+            "fleet/v1/table=rows/date=20261125/a.parquet",
+            "fleet/v1/table=rows/date=2026-11-25/a.parquet/b",
+            "fleet/v1/table=rows/date=2026-11-25/.parquet",
+            "fleet/v1/table=rows/date=2026-11-25/a.csv",
+            "/fleet/v1/table=rows/date=2026-11-25/a.parquet",
+        ] {
+            assert_eq!(FilePath::parse(text), None, "{text}");
+        }
+        for uid in ["", "../a", "a/b", "a.b", "é", &"a".repeat(65)] {
+            assert!(FilePath::new(Table::Rows, LATE, uid).is_err(), "{uid}");
+        }
+    }
+
+    #[test]
+    fn days_are_those_that_hold_a_part_of_the_time() {
+        let texts = |from, until, most| -> Vec<String> {
+            let days = FilePath::days(from, until, most).unwrap();
+            days.iter().map(Date::to_string).collect()
+        };
+        let day = 86_400_000_000_000;
+        assert_eq!(texts(LATE, LATE + 1, 9), ["2026-11-25"]);
+        assert_eq!(texts(LATE, LATE + 2, 9), ["2026-11-25", "2026-11-26"]);
+        assert_eq!(texts(LATE - 9 * day, LATE, 2), ["2026-11-24", "2026-11-25"]);
+        assert!(texts(LATE, LATE, 9).is_empty());
+    }
+}
