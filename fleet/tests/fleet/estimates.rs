@@ -87,8 +87,8 @@ fn a_planted_kernel_lies_inside_its_interval_and_the_unweighted_share_does_not()
     let share = planted / all;
     let (mut share_inside, mut total_inside, mut calls_inside, mut unweighted_inside) = (Vec::new(), 0, 0, 0);
     let (mut estimates, mut widths, mut observed) = (Vec::new(), 0.0, 0.0);
-    let seeds = 1_000;
-    for seed in 0..seeds {
+    let seeds: u32 = 300;
+    for seed in 0..u64::from(seeds) {
         let report = drawn(&fleet, seed);
         let found = report.groups.iter().find(|group| group.key == PLANTED).unwrap();
         let inside = |estimate: &flopwatch_fleet::Estimate, truth: f64| {
@@ -100,9 +100,9 @@ fn a_planted_kernel_lies_inside_its_interval_and_the_unweighted_share_does_not()
         calls_inside += u32::from(inside(&found.calls, fleet.len() as f64));
         unweighted_inside += u32::from(inside(&found.share, found.observed.share.unwrap()));
         let (low, high) = found.share.interval.unwrap();
-        widths += (high - low) / f64::from(u32::try_from(seeds).unwrap());
+        widths += (high - low) / f64::from(seeds);
         estimates.push(found.share.value.unwrap());
-        observed += found.observed.share.unwrap() / f64::from(u32::try_from(seeds).unwrap());
+        observed += found.observed.share.unwrap() / f64::from(seeds);
     }
     let count = |inside: &[bool]| inside.iter().filter(|inside| **inside).count();
     let mean = estimates.iter().sum::<f64>() / estimates.len() as f64;
@@ -115,13 +115,15 @@ fn a_planted_kernel_lies_inside_its_interval_and_the_unweighted_share_does_not()
         count(&share_inside),
     );
     assert!(count(&share_inside[..100]) >= 93, "{}", count(&share_inside[..100]));
-    assert!(count(&share_inside) >= 930 && total_inside >= 930 && calls_inside >= 930);
+    let least = seeds * 93 / 100;
+    assert!(count(&share_inside) >= usize::try_from(least).unwrap());
+    assert!(total_inside >= least && calls_inside >= least);
     // Neither the estimate nor the interval is right by being useless.
     assert!((mean - share).abs() < share * 0.01, "{mean} against {share}");
     assert!(widths < ideal * 1.1, "{widths} against {ideal}");
     // What is drawn often weighs too much where nothing is weighted.
     assert!(observed < share * 0.7, "{observed} against {share}");
-    assert!(unweighted_inside <= 10, "{unweighted_inside}");
+    assert!(unweighted_inside <= seeds / 100, "{unweighted_inside}");
 }
 
 #[test]
@@ -244,32 +246,4 @@ fn groups_are_names_images_or_nodes_whatever_the_order_of_files() {
         assert_eq!(keys(&one_by_one), expected);
         assert_eq!(one_by_one, at_once);
     }
-}
-
-#[test]
-#[ignore = "prints how long sums take; run by hand"]
-fn ten_thousand_captures_of_sixty_names() {
-    let fleet: Vec<(CaptureRow, Vec<Row>)> = (0..10_000)
-        .map(|n| {
-            let capture = capture(&n.to_string(), 0.01);
-            let rows = (0..60).map(|k| {
-                row(
-                    &capture,
-                    "cuda_kernel",
-                    &format!("kernel-{}", (n * 7 + k) % 900),
-                    3,
-                    100 + k,
-                )
-            });
-            let rows = rows.collect();
-            (capture, rows)
-        })
-        .collect();
-    let begin = std::time::Instant::now();
-    let mut totals = Totals::new(query(GroupBy::Name), Bounds::default());
-    for (capture, rows) in &fleet {
-        totals.add(std::slice::from_ref(capture), rows);
-    }
-    let report = totals.report(20);
-    println!("{} captures in {:?}", report.captures, begin.elapsed());
 }
