@@ -37,6 +37,14 @@ pub const IMAGE_DIGEST_ANNOTATION: &str = "flopwatch.dev/image-digest";
 /// Annotation on sessions that a schedule made, and on their captures: model of the GPUs of the pod's node, or type of the node.
 pub const HARDWARE_ANNOTATION: &str = "flopwatch.dev/hardware";
 
+/// Annotation on sessions that an alert made, and on their captures: `ALERT/FINGERPRINT`. Nobody drew their pods, so they have no
+/// [`PROBABILITY_ANNOTATION`] and are no part of sums that are weighted by it.
+pub const TRIGGER_ANNOTATION: &str = "flopwatch.dev/trigger";
+/// Annotation on sessions that an alert made: since when it fires (RFC 3339). With its fingerprint it tells one firing from the next.
+pub const ALERT_STARTED_ANNOTATION: &str = "flopwatch.dev/alert-started";
+/// Annotation on sessions that an alert made: how many the trigger had made before. It is part of the name.
+pub const TRIGGER_NUMBER_ANNOTATION: &str = "flopwatch.dev/trigger-number";
+
 /// When to profile, which share of the pods, with what, and how much that may cost them. All of it may be changed; sessions that
 /// were made already stay as they are.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -69,6 +77,8 @@ pub const HARDWARE_ANNOTATION: &str = "flopwatch.dev/hardware";
         .message("spec.session.durationSeconds must not be longer than spec.when.interval.seconds: the next window would open while this one is"),
     validation = Rule::new("self.session.retention.ttlSecondsAfterFinished >= self.select.restSeconds")
         .message("spec.session.retention.ttlSecondsAfterFinished must not be below spec.select.restSeconds: what a session did is known for as long as it is there"),
+    validation = Rule::new("!has(self.triggers) || self.triggers.all(trigger, self.session.retention.ttlSecondsAfterFinished >= trigger.cooldownSeconds && self.session.retention.ttlSecondsAfterFinished >= 86400)")
+        .message("spec.triggers needs a spec.session.retention.ttlSecondsAfterFinished of a day (86400) and of each cooldownSeconds, or more: what alerts made is known for as long as it is there"),
     validation = Rule::new("!has(self.budget.captureSecondsPerPodPerDay) || self.session.retention.ttlSecondsAfterFinished >= 86400")
         .message("spec.budget.captureSecondsPerPodPerDay needs a spec.session.retention.ttlSecondsAfterFinished of a day (86400) or more: what a session did is known for as long as it is there"),
 )]

@@ -136,6 +136,23 @@ fn a_wrong_schedule_is_refused_with_a_sentence() {
             "add Raw to spec.session.outputs",
         ),
         (
+            "sessions that are forgotten within the day in which triggers count",
+            json!({
+                "when": minimal()["when"], "select": minimal()["select"],
+                "session": { "retention": { "ttlSecondsAfterFinished": 86_399 } }, "triggers": [{ "alert": { "name": "Slow" } }]
+            }),
+            "spec.triggers needs a spec.session.retention",
+        ),
+        (
+            "sessions that are forgotten while their trigger cools down",
+            json!({
+                "when": minimal()["when"], "select": minimal()["select"],
+                "session": { "retention": { "ttlSecondsAfterFinished": 86_400 } },
+                "triggers": [{ "alert": { "name": "Slow" } }, { "alert": { "name": "Slow" }, "cooldownSeconds": 86_401 }]
+            }),
+            "spec.triggers needs a spec.session.retention",
+        ),
+        (
             "sessions that are forgotten while their pods rest",
             json!({
                 "when": minimal()["when"], "session": { "retention": { "ttlSecondsAfterFinished": 60 } },

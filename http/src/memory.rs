@@ -57,6 +57,7 @@ pub(crate) fn key(token: &str, question: &Question<'_>) -> Key {
     match question {
         Question::Who => add("who"),
         Question::Path(verb, path) => ["path", verb, path].into_iter().for_each(add),
+        Question::Alerts(namespace) => ["alerts", namespace].into_iter().for_each(add),
         Question::Session(grant) => [
             "session",
             grant.namespace,
@@ -117,6 +118,7 @@ mod tests {
                 }),
             ),
             key("token", &Question::Who),
+            key("token", &Question::Alerts("team")),
             key("token", &Question::Path("get", "/metrics")),
             key("token", &Question::Path("get", "/metric")),
             key("token", &Question::Path("put", "/metrics")),
@@ -124,8 +126,9 @@ mod tests {
         for (at, other) in others.iter().enumerate() {
             assert_ne!(*other, of("token"), "{at}");
         }
-        assert_ne!(others[6], others[7]);
-        assert_ne!(others[6], others[8]);
+        assert_ne!(others[7], others[8]);
+        assert_ne!(others[7], others[9]);
+        assert_ne!(others[6], key("token", &Question::Alerts("")));
     }
 
     #[test]

@@ -133,6 +133,8 @@ pub(crate) enum Question<'a> {
     Who,
     /// Whether they have a right to a session.
     Session(&'a Grant<'a>),
+    /// Whether they may tell the schedules of a namespace of alerts; empty for every namespace.
+    Alerts(&'a str),
     /// Whether they may do this with a path that is no resource: the verb and the path.
     Path(&'a str, &'a str),
 }
@@ -191,6 +193,12 @@ impl Reviewer {
     /// The name of the caller, if they may `put` under a path that is no resource.
     pub async fn review_put(&self, credentials: &Credentials<'_>, path: &str) -> Result<Arc<str>, Denied> {
         self.answer(credentials, Question::Path("put", path)).await
+    }
+
+    /// The name of the caller, if they may tell the schedules of a namespace of alerts: `create` on `profilingschedules/alerts`. Empty for
+    /// every namespace.
+    pub async fn review_alerts(&self, credentials: &Credentials<'_>, namespace: &str) -> Result<Arc<str>, Denied> {
+        self.answer(credentials, Question::Alerts(namespace)).await
     }
 
     /// The name of the caller, whatever they may.
@@ -282,6 +290,16 @@ impl Reviewer {
                 spec.non_resource_attributes = Some(NonResourceAttributes {
                     path: Some(path.to_owned()),
                     verb: Some(verb.to_owned()),
+                });
+            }
+            Question::Alerts(namespace) => {
+                spec.resource_attributes = Some(ResourceAttributes {
+                    namespace: Some(namespace.to_owned()).filter(|namespace| !namespace.is_empty()),
+                    verb: Some("create".to_owned()),
+                    group: Some("flopwatch.dev".to_owned()),
+                    resource: Some("profilingschedules".to_owned()),
+                    subresource: Some("alerts".to_owned()),
+                    ..ResourceAttributes::default()
                 });
             }
             Question::Session(grant) => {

@@ -76,6 +76,8 @@ pub enum AdmissionError {
 /// What every review has at hand.
 pub(crate) struct Reviewer {
     client: Client,
+    /// User of the gateway's own account.
+    gateway: String,
     prepare: PrepareOptions,
     lookup: EntrypointLookup,
     metrics: Metrics,
@@ -91,6 +93,7 @@ pub async fn run(
     let readiness = Readiness::default();
     let reviewer = Reviewer {
         client: client.clone(),
+        gateway: gateway_user(&options.namespace),
         prepare: options.prepare.clone(),
         lookup: EntrypointLookup::new(options.insecure_registries.clone(), metrics.clone()),
         metrics: metrics.clone(),
@@ -131,6 +134,11 @@ pub async fn run(
     } else {
         Err(AdmissionError::Ended("review server"))
     }
+}
+
+/// User of the gateway's own account, which makes the sessions of alerts.
+fn gateway_user(namespace: &str) -> String {
+    format!("system:serviceaccount:{namespace}:flopwatch-gateway")
 }
 
 /// The paths of the webhooks.

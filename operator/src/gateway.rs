@@ -4,6 +4,7 @@
 //! deleted with their own token. Artifacts come from the agent of the node, as they are: nothing foreign is parsed here.
 
 mod agents;
+mod alerts;
 mod analyses;
 mod api_server;
 mod bring;
@@ -42,11 +43,13 @@ use axum::http::header::{
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::Response;
+use flopwatch_api::schedule::ProfilingSchedule;
 use flopwatch_artifacts::object_store::{ClusterError, Limits, LocationError, StoreArguments, cluster_name};
 use flopwatch_http::{Limit, Reviewer, ReviewerOptions};
 use futures::StreamExt as _;
 use kube::api::Api;
-use kube::runtime::watcher;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::{reflector, watcher};
 use kube::{Client, Config};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -60,6 +63,7 @@ pub use node_tokens::GatewayIdentity;
 pub use routes::openapi;
 
 use crate::gateway::agents::Agents;
+use crate::gateway::alerts::Desk;
 use crate::gateway::api_server::ApiServer;
 use crate::gateway::cookie::Cookies;
 use crate::gateway::routes::Gateway;
@@ -69,7 +73,7 @@ use crate::gateway::store::ObjectStore;
 use crate::metrics::Metrics;
 use crate::probes::{Listen, Probes, Readiness};
 use crate::serve::{follow_secret, serve};
-use crate::watch::events;
+use crate::watch::{events, follow};
 
 /// Largest body of a request.
 const MOST_BYTES: usize = 64 << 10;
@@ -136,8 +140,8 @@ pub enum GatewayError {
     /// The document cannot be rendered.
     #[error("cannot render the OpenAPI document: {0}")]
     Document(#[source] serde_json::Error),
-    /// The sessions could not be listed.
-    #[error("the API server did not list the sessions within {FIRST_STATE:?}")]
+    /// Sessions, captures or schedules could not be listed.
+    #[error("the API server did not list sessions, captures and schedules within {FIRST_STATE:?}")]
     FirstState,
     /// A loop that runs for ever ended.
     #[error("the {0} ended")]
@@ -154,35 +158,17 @@ pub async fn run(
 ) -> Result<(), GatewayError> {
     let readiness = Readiness::default();
     let sessions = Sessions::new(metrics.gateway_notices.clone());
-    let watches = async {
-        let config = watcher::Config::default;
-        let mut of_sessions = events(
-            Api::all(client.clone()),
-            config(),
-            std::convert::identity,
-            metrics.clone(),
-        );
-        let mut of_captures = events(
-            Api::all(client.clone()),
-            config(),
-            std::convert::identity,
-            metrics.clone(),
-        );
-        let keep_sessions = async {
-            while let Some(event) = of_sessions.next().await {
-                sessions.session_event(event);
-            }
-        };
-        let keep_captures = async {
-            while let Some(event) = of_captures.next().await {
-                sessions.capture_event(event);
-            }
-        };
-        tokio::join!(keep_sessions, keep_captures)
-    };
+    let (schedules, writer) = reflector::store();
+    let watches = keep(&client, &sessions, writer, &metrics);
     let first = async {
-        let listed = tokio::time::timeout(FIRST_STATE, sessions.first()).await;
-        listed.map_err(|_elapsed| GatewayError::FirstState)
+        let listed = tokio::time::timeout(FIRST_STATE, async {
+            sessions.first().await;
+            schedules
+                .wait_until_ready()
+                .await
+                .map_err(|_gone| GatewayError::Ended("watches"))
+        });
+        listed.await.map_err(|_elapsed| GatewayError::FirstState)?
     };
     let bucket = match &options.store.store_url {
         Some(_) => options.store.open(&cluster_name(&client).await?, Limits::default())?,
@@ -201,6 +187,7 @@ pub async fn run(
         cookies: Cookies::new().map_err(GatewayError::Key)?,
         listeners: Slots::new(MOST_LISTENERS, MOST_LISTENERS_EACH),
         visitors: Slots::new(MOST_VISITORS, MOST_VISITORS_EACH),
+        alerts: Desk::new(client.clone(), schedules.clone(), metrics.alerts.clone()),
         taken_up: TAKEN_UP,
         run_namespace: options.run_namespace,
     };
@@ -233,13 +220,49 @@ pub async fn run(
             serving.await?;
         }
         () = certificates => return Err(GatewayError::Ended("watch of the certificate")),
-        _ = watches => return Err(GatewayError::Ended("watches")),
+        () = watches => return Err(GatewayError::Ended("watches")),
     }
     if stop.is_cancelled() {
         Ok(())
     } else {
         Err(GatewayError::Ended("server"))
     }
+}
+
+/// Keeps up what the gateway knows of sessions, captures and schedules.
+async fn keep(client: &Client, sessions: &Sessions, schedules: Writer<ProfilingSchedule>, metrics: &Metrics) {
+    let config = watcher::Config::default;
+    let mut of_sessions = events(
+        Api::all(client.clone()),
+        config(),
+        std::convert::identity,
+        metrics.clone(),
+    );
+    let mut of_captures = events(
+        Api::all(client.clone()),
+        config(),
+        std::convert::identity,
+        metrics.clone(),
+    );
+    let mut of_schedules = follow(
+        Api::all(client.clone()),
+        config(),
+        std::convert::identity,
+        schedules,
+        metrics.clone(),
+    );
+    let keep_sessions = async {
+        while let Some(event) = of_sessions.next().await {
+            sessions.session_event(event);
+        }
+    };
+    let keep_captures = async {
+        while let Some(event) = of_captures.next().await {
+            sessions.capture_event(event);
+        }
+    };
+    let keep_schedules = async { while of_schedules.next().await.is_some() {} };
+    tokio::join!(keep_sessions, keep_captures, keep_schedules);
 }
 
 /// The paths, with what guards them all.

@@ -58,6 +58,8 @@ pub struct Metrics {
     pub gateway_access_reviews: IntCounterVec,
     /// Notices of sessions that the gateway made: one for each change, whoever listens.
     pub gateway_notices: IntCounter,
+    /// What became of alerts, by result: one for each alert and schedule.
+    pub alerts: IntCounterVec,
     /// Reviews of those who read metrics, likewise.
     pub metrics_access_reviews: IntCounterVec,
     /// What schedules do.
@@ -88,7 +90,6 @@ impl Metrics {
         };
         let histograms = |name: &str, help: &str, labels: &[&str]| durations(&registry, name, help, labels);
         let (certificate_expiry, serving_certificate_expiry) = expiries(&registry)?;
-        let refused_connections = refused_connections(&registry)?;
         Ok(Self {
             reconciliations: counters(
                 "flopwatch_reconciliations_total",
@@ -136,6 +137,7 @@ impl Metrics {
                 &["review", "result"],
             )?,
             gateway_notices: gateway_notices(&registry)?,
+            alerts: alerts(&registry)?,
             metrics_access_reviews: metrics_access_reviews(&registry)?,
             schedules: ScheduleSeries::register(&registry)?,
             store: StoreSeries::register(&registry)?,
@@ -170,7 +172,7 @@ impl Metrics {
                 &["outcome"],
             )?,
             serving_certificate_expiry,
-            refused_connections,
+            refused_connections: refused_connections(&registry)?,
             registry,
         })
     }
@@ -257,6 +259,15 @@ fn gateway_notices(registry: &Registry) -> Result<IntCounter, prometheus::Error>
         "Notices of sessions that were made for those who listen.",
     )?;
     register(registry, made)
+}
+
+/// What became of alerts.
+fn alerts(registry: &Registry) -> Result<IntCounterVec, prometheus::Error> {
+    let results = Opts::new(
+        "flopwatch_alerts_total",
+        "What became of alerts, by result: one for each alert and schedule with a trigger for it.",
+    );
+    register(registry, IntCounterVec::new(results, &["result"])?)
 }
 
 /// What those who read metrics cost.

@@ -202,7 +202,7 @@ impl World<'_> {
         }
         let limit = self.spec.budget.capture_seconds_per_pod_per_day?;
         let spent = index
-            .seconds_of_day(&pod.uid, slot, opens)
+            .seconds_of_day(&pod.uid, Some(slot), opens)
             .saturating_add(self.window_seconds());
         (spent > i64::from(limit)).then_some(SkipReason::DailyLimit)
     }

@@ -30,6 +30,8 @@ pub struct Session {
     pub name: String,
     /// The slot that it was made for; None where an alert made it.
     pub slot: Option<Slot>,
+    /// What made it, where that was an alert.
+    pub trigger: Option<Triggered>,
     /// UID of its pod.
     pub pod_uid: String,
     /// The class whose account its window is in; None where it ended without one, or has not ended.
@@ -38,6 +40,19 @@ pub struct Session {
     pub opened: Timestamp,
     /// How it stands.
     pub state: SessionState,
+}
+
+/// The alert that made a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Triggered {
+    /// Its fingerprint: a hash of its labels.
+    pub fingerprint: String,
+    /// Since when it fires.
+    pub started: Timestamp,
+    /// How many sessions the trigger had made before.
+    pub number: u64,
+    /// When the session was made.
+    pub made: Timestamp,
 }
 
 /// How a session stands.
@@ -78,8 +93,8 @@ impl Session {
 }
 
 /// Names of the sessions that `spec.history` no longer keeps, oldest first. None of them could change a plan: a session is kept while it has not
-/// ended, while its slot may be decided again, for as long as its pod rests from it or has it counted against its day, and while its window is
-/// among the last of a class that pods run of.
+/// ended, while its slot may be decided again, for as long as its pod rests from it or has it counted against its day, for as long as a trigger
+/// counts it, and while its window is among the last of a class that pods run of.
 pub fn surplus(facts: &Facts<'_>) -> Vec<String> {
     let Facts { spec, history, now, .. } = *facts;
     let mut accounted: HashMap<&Class, usize> = facts.pods.iter().map(|pod| (&pod.class, KEPT_WINDOWS)).collect();
@@ -87,6 +102,8 @@ pub fn surplus(facts: &Facts<'_>) -> Vec<String> {
     if spec.budget.capture_seconds_per_pod_per_day.is_some() {
         remembered = remembered.max(DAY_SECONDS);
     }
+    let cooldowns = spec.triggers.iter().map(|trigger| i64::from(trigger.cooldown_seconds));
+    let counted = cooldowns.max().map(|longest| longest.max(DAY_SECONDS));
     // Slots are drawn anew until the last pod had its time in them: two intervals, since a time is in the first and may be delayed by the second.
     let interval = spec
         .when
@@ -108,6 +125,10 @@ pub fn surplus(facts: &Facts<'_>) -> Vec<String> {
         let windows = session.class.as_ref().and_then(|class| accounted.get_mut(class));
         let of_ledger = windows.is_some_and(take);
         let of_history = take(left.entry(session.has_succeeded()).or_default());
+        let remembered = match &session.trigger {
+            Some(_) => remembered.max(counted.unwrap_or_default()),
+            None => remembered,
+        };
         let rested = seconds_later(session.closes(window), remembered) <= now;
         let over = session
             .slot

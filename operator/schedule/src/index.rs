@@ -73,7 +73,7 @@ impl<'a> Index<'a> {
     }
 
     /// Names of the pod's sessions that have not ended, but for that of the slot.
-    pub(crate) fn active(&self, pod_uid: &str, slot: Slot) -> Vec<&'a str> {
+    pub(crate) fn active(&self, pod_uid: &str, slot: Option<Slot>) -> Vec<&'a str> {
         let sessions = self.others(pod_uid, slot).filter_map(|window| window.session);
         let active = sessions.filter(|session| session.is_active());
         active.map(|session| session.name.as_str()).collect()
@@ -81,19 +81,19 @@ impl<'a> Index<'a> {
 
     /// Whether a window of the pod is open at `at`, but for that of the slot, if each closes when it should.
     pub(crate) fn is_open(&self, pod_uid: &str, slot: Slot, at: Timestamp) -> bool {
-        let mut others = self.others(pod_uid, slot);
+        let mut others = self.others(pod_uid, Some(slot));
         others.any(|window| window.opened <= at && window.closes > at)
     }
 
     /// When the pod has rested from its windows before `at`; None where it had none.
     pub(crate) fn rested(&self, pod_uid: &str, slot: Slot, at: Timestamp, rest_seconds: i64) -> Option<Timestamp> {
-        let earlier = self.others(pod_uid, slot).filter(|window| window.opened < at);
+        let earlier = self.others(pod_uid, Some(slot)).filter(|window| window.opened < at);
         let closed = earlier.map(|window| window.closes).max();
         closed.map(|closed| seconds_later(closed, rest_seconds))
     }
 
     /// Seconds of the pod in windows in the 24 hours before `at`, each window's rounded up.
-    pub(crate) fn seconds_of_day(&self, pod_uid: &str, slot: Slot, at: Timestamp) -> i64 {
+    pub(crate) fn seconds_of_day(&self, pod_uid: &str, slot: Option<Slot>, at: Timestamp) -> i64 {
         let since = seconds_later(at, -DAY_SECONDS);
         let of_day = self.others(pod_uid, slot);
         let of_day = of_day.filter(|window| window.opened > since && window.opened < at);
@@ -104,8 +104,9 @@ impl<'a> Index<'a> {
         self.by_pod.get(pod_uid).into_iter().flatten().copied()
     }
 
-    fn others(&self, pod_uid: &str, slot: Slot) -> impl Iterator<Item = Window<'a>> {
-        self.of(pod_uid).filter(move |window| window.slot != Some(slot))
+    fn others(&self, pod_uid: &str, slot: Option<Slot>) -> impl Iterator<Item = Window<'a>> {
+        self.of(pod_uid)
+            .filter(move |window| slot.is_none() || window.slot != slot)
     }
 }
 

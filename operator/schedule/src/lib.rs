@@ -15,6 +15,9 @@
 //!   Each run carries the probability with which it came about, by which sums over captures are divided.
 //! * [`Ledger`] is what windows cost, by class of pods. A class that costs too much, or fails, is left alone for a while.
 //!
+//! * [`decide()`] says whether an alert makes a session. Its name has how many its trigger made before, so that of several who decide at once
+//!   one is let through, and the others decide anew.
+//!
 //! * [`Gathered`] is all of that as the API server's objects tell it: the controller's watches and the plugin's lists alike.
 //!
 //! Times are instants of jiff, lengths are whole seconds where nothing else is said. The crate does no I/O.
@@ -41,6 +44,7 @@ mod slot;
 mod standing;
 mod strata;
 mod timing;
+mod trigger;
 mod window;
 mod world;
 
@@ -49,7 +53,7 @@ pub use draw::Verdict;
 pub use explain::{Explanation, PodVerdict, explain};
 pub use facts::Facts;
 pub use gather::{Gathered, Objects, hardware, image_digest};
-pub use history::{History, Session, SessionState, surplus};
+pub use history::{History, Session, SessionState, Triggered, surplus};
 pub use identity::Identity;
 pub use ledger::{Account, Ledger, Outcome, Slowdown};
 pub use name::{MAX_SESSION_NAME, session_name};
@@ -59,5 +63,6 @@ pub use skipped::Skipped;
 pub use slot::Slot;
 pub use standing::{Standing, budget_status, standing};
 pub use timing::TimingError;
+pub use trigger::{Alert, Alerted, AlertedPod, Decision, TriggerSkip, TriggeredRun, decide, is_pod_name, trigger_of};
 pub use window::{Measured, Window};
 pub use world::ScheduleError;

@@ -1,5 +1,7 @@
 //! Names of sessions.
 
+use flopwatch_api::schedule::Trigger;
+
 use crate::identity::Identity;
 use crate::random::Draws;
 use crate::slot::Slot;
@@ -17,6 +19,23 @@ pub fn session_name(identity: &Identity, slot: Slot, pod_uid: &str) -> String {
 }
 
 pub(crate) fn named(identity: &Identity, draws: &Draws, slot: Slot, pod_uid: &str) -> String {
+    with_hash(identity, draws.name(slot, pod_uid))
+}
+
+/// Name of the session that a trigger makes after `number` others: whoever makes it has decided from all that were made before, and of several
+/// who decide at once the API server lets one through.
+pub(crate) fn of_trigger(identity: &Identity, draws: &Draws, trigger: &Trigger, number: u64) -> String {
+    let number = number.to_string();
+    let labels = trigger.alert.match_labels.iter();
+    let labels = labels.flat_map(|(name, value)| [name.as_str(), value.as_str()]);
+    let parts: Vec<&str> = [number.as_str(), trigger.alert.name.as_str()]
+        .into_iter()
+        .chain(labels)
+        .collect();
+    with_hash(identity, draws.trigger(&parts))
+}
+
+fn with_hash(identity: &Identity, hash: u64) -> String {
     let allowed = |letter: char| match letter {
         'a'..='z' | '0'..='9' => letter,
         'A'..='Z' => letter.to_ascii_lowercase(),
@@ -30,7 +49,7 @@ pub(crate) fn named(identity: &Identity, draws: &Draws, slot: Slot, pod_uid: &st
         .collect();
     let start = start.trim_matches('-');
     let start = if start.is_empty() { "schedule" } else { start };
-    format!("{start}-{:016x}", draws.name(slot, pod_uid))
+    format!("{start}-{hash:016x}")
 }
 
 #[cfg(test)]

@@ -145,7 +145,7 @@ impl Plan {
         if world.blackouts.hold(now, world.window_seconds()) {
             return self.skipped.add(SkipReason::Blackout, 1);
         }
-        let active = index.active(&run.pod_uid, slot);
+        let active = index.active(&run.pod_uid, Some(slot));
         match world.spec.concurrency_policy {
             ConcurrencyPolicy::Forbid if !active.is_empty() => return self.skipped.add(SkipReason::StillRunning, 1),
             ConcurrencyPolicy::Replace => self.stops.extend(active.into_iter().map(str::to_owned)),

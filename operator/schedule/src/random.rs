@@ -12,6 +12,7 @@ enum Purpose {
     Ticket,
     Thinning,
     Name,
+    Trigger,
 }
 
 impl Purpose {
@@ -21,6 +22,7 @@ impl Purpose {
             Self::Ticket => 2,
             Self::Thinning => 3,
             Self::Name => 4,
+            Self::Trigger => 5,
         }
     }
 }
@@ -71,6 +73,11 @@ impl Draws {
     /// The number that a session has in its name.
     pub(crate) fn name(&self, slot: Slot, pod_uid: &str) -> u64 {
         high_u64(self.hash(Purpose::Name, Some(slot), &[pod_uid]))
+    }
+
+    /// The number that the session of an alert has in its name.
+    pub(crate) fn trigger(&self, parts: &[&str]) -> u64 {
+        high_u64(self.hash(Purpose::Trigger, None, parts))
     }
 
     /// Each part is preceded by its length, so that no two lists of parts are hashed as the same bytes.

@@ -10,6 +10,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use flopwatch_api::REQUESTED_BY_ANNOTATION;
 use flopwatch_api::preparation::{PREPARE_LABEL, PREPARED_ANNOTATION};
+use flopwatch_api::schedule::TRIGGER_ANNOTATION;
 use json_patch::PatchOperation;
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::DynamicObject;
@@ -114,6 +115,13 @@ fn claimed_preparation(pod: &Pod) -> Option<&str> {
     keys.find(|key| key.starts_with(PREPARED_ANNOTATION))
 }
 
+/// Who told of the alert that a session is for, as the gateway says: it has reviewed their token.
+fn told_by(session: &DynamicObject) -> Option<&str> {
+    let annotations = session.annotations();
+    let told_by = annotations.get(REQUESTED_BY_ANNOTATION).map(String::as_str);
+    told_by.filter(|user| !user.is_empty() && annotations.contains_key(TRIGGER_ANNOTATION))
+}
+
 pub(super) async fn mutate_sessions(State(reviewer): State<Arc<Reviewer>>, body: Bytes) -> Response {
     answer(
         &reviewer,
@@ -124,6 +132,9 @@ pub(super) async fn mutate_sessions(State(reviewer): State<Arc<Reviewer>>, body:
                 return (Vec::new(), Vec::new());
             };
             let requester = match request.operation {
+                Operation::Create if request.user_info.username.as_ref() == Some(&reviewer.gateway) => {
+                    told_by(session).or(request.user_info.username.as_deref())
+                }
                 Operation::Create => request.user_info.username.as_deref().filter(|user| !user.is_empty()),
                 Operation::Update => request
                     .old_object

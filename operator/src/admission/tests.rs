@@ -9,6 +9,7 @@ use axum::body::Body;
 use axum::http::Request;
 use flopwatch_api::REQUESTED_BY_ANNOTATION;
 use flopwatch_api::preparation::PREPARE_LABEL;
+use flopwatch_api::schedule::TRIGGER_ANNOTATION;
 use flopwatch_test_harness::ApiServer;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -20,6 +21,7 @@ fn reviewer(server: &ApiServer) -> Arc<Reviewer> {
     let metrics = Metrics::new().unwrap();
     Arc::new(Reviewer {
         client: server.client("default"),
+        gateway: gateway_user("flopwatch"),
         prepare: PrepareOptions {
             launcher_image: "agent:1".into(),
             tools_image: "nsys:1".into(),
@@ -169,6 +171,35 @@ async fn a_session_says_who_created_it_whatever_its_creator_and_others_write() {
     assert_eq!(stored["metadata"]["annotations"][REQUESTED_BY_ANNOTATION], "ada");
     let (updated, _) = admit("/mutate-sessions", review("UPDATE", "bob", forged, stored)).await;
     assert_eq!(updated["metadata"]["annotations"][REQUESTED_BY_ANNOTATION], "ada");
+}
+
+#[tokio::test]
+async fn the_session_of_an_alert_says_who_told_of_it_and_nobody_but_the_gateway_says_so() {
+    let gateway = "system:serviceaccount:flopwatch:flopwatch-gateway";
+    let session = |annotations: Value| {
+        json!({
+            "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession",
+            "metadata": {"name": "s", "annotations": annotations}, "spec": {}
+        })
+    };
+    let of_alert =
+        session(json!({REQUESTED_BY_ANNOTATION: "alertmanager", TRIGGER_ANNOTATION: "Slow/0badcafe0badcafe"}));
+    for (user, annotations, expected) in [
+        (gateway, of_alert.clone(), "alertmanager"),
+        ("ada", of_alert, "ada"),
+        (gateway, session(json!({REQUESTED_BY_ANNOTATION: "root"})), gateway),
+        (
+            gateway,
+            session(json!({TRIGGER_ANNOTATION: "Slow/0badcafe0badcafe"})),
+            gateway,
+        ),
+    ] {
+        let (stored, _) = admit("/mutate-sessions", review("CREATE", user, annotations, Value::Null)).await;
+        assert_eq!(
+            stored["metadata"]["annotations"][REQUESTED_BY_ANNOTATION], expected,
+            "{user}"
+        );
+    }
 }
 
 mod crate_tests {

@@ -1,6 +1,7 @@
 //! The gateway on loopback, before an API server in memory and a real artifact service.
 
 mod agent;
+mod alerts;
 mod analyses;
 mod browsers;
 mod client;

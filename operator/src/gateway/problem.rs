@@ -22,6 +22,8 @@ pub(crate) enum Problem {
     Unauthenticated,
     /// The caller may not; says nothing about what exists.
     Forbidden,
+    /// The caller may tell the schedules of no namespace that is named of alerts.
+    AlertsForbidden,
     /// The caller may read the session, but not its raw captures.
     RawForbidden,
     /// A page of another site asks a browser's sign-in for something.
@@ -118,6 +120,13 @@ impl Problem {
                 "Forbidden",
                 "This needs a right on profilingsessions (flopwatch.dev): `get` in the session's namespace, or `list` for lists. \
                  A list of one namespace is asked for by ?namespace=NAME."
+                    .to_owned(),
+            ),
+            Self::AlertsForbidden => (
+                StatusCode::FORBIDDEN,
+                "Forbidden",
+                "This needs `create` on profilingschedules/alerts (flopwatch.dev) in a namespace that the alerts name: bind ClusterRole \
+                 flopwatch-alerts there to Alertmanager's service account."
                     .to_owned(),
             ),
             Self::RawForbidden => (

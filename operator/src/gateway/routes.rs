@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, Method, Response, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -20,10 +20,11 @@ use flopwatch_http::{Credentials, Grant, Reviewer, Verb};
 use futures::Stream;
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, PostParams};
-use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
 
 use crate::gateway::agents::Agents;
+use crate::gateway::alerts::{self, Desk};
 use crate::gateway::api_server::{ApiServer, asked};
 use crate::gateway::cookie::Cookies;
 use crate::gateway::messages::{
@@ -64,6 +65,8 @@ pub(crate) struct Gateway {
     pub(crate) listeners: Slots,
     /// Places for connections of Socket.IO that showed no token yet, by address.
     pub(crate) visitors: Slots,
+    /// What alerts make.
+    pub(crate) alerts: Desk,
     /// Longest wait for the controller to give a session its id.
     pub(crate) taken_up: Duration,
     /// Namespace of requests to profile that name none.
@@ -81,6 +84,7 @@ fn documented() -> (axum::Router<Arc<Gateway>>, utoipa::openapi::OpenApi) {
         .routes(routes!(events))
         .routes(routes!(stop::stop))
         .routes(routes!(targets::targets))
+        .routes(routes!(alerts::alerts).layer(DefaultBodyLimit::max(alerts::MOST_BYTES)))
         .routes(routes!(sign_in::signed_in, sign_in::sign_in, sign_in::sign_out))
         .routes(routes!(artifacts))
         .routes(routes!(artifact))

@@ -1,14 +1,15 @@
-//! The session of a run.
+//! The session of a run, and that of an alert.
 
+use flopwatch_api::REQUESTED_BY_ANNOTATION;
 use flopwatch_api::overhead::{OverheadAction, OverheadSpec};
 use flopwatch_api::schedule::{
-    HARDWARE_ANNOTATION, IMAGE_DIGEST_ANNOTATION, PROBABILITY_ANNOTATION, ProfilingSchedule, SCHEDULE_LABEL,
-    SLOT_ANNOTATION, TARGET_UID_ANNOTATION,
+    ALERT_STARTED_ANNOTATION, HARDWARE_ANNOTATION, IMAGE_DIGEST_ANNOTATION, PROBABILITY_ANNOTATION, ProfilingSchedule,
+    SCHEDULE_LABEL, SLOT_ANNOTATION, TARGET_UID_ANNOTATION, TRIGGER_ANNOTATION, TRIGGER_NUMBER_ANNOTATION,
 };
 use flopwatch_api::session::{ProfilingSession, ProfilingSessionSpec, StartMode, TargetSpec, TransformSpec};
-use flopwatch_schedule::{Class, Run};
+use flopwatch_schedule::{Alert, Class, Run, TriggeredRun};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::{Resource as _, ResourceExt as _};
 
 /// How long the target is measured once the profiler is gone: nobody waits for these captures, and a change of load is not to be held
@@ -20,15 +21,69 @@ const LONGEST_WAIT: i64 = 86_400;
 
 /// The session of a run on a pod of that class.
 pub(super) fn session(schedule: &ProfilingSchedule, run: &Run, class: &Class, now: Timestamp) -> ProfilingSession {
-    let spec = &schedule.spec;
-    let wanted = &spec.session;
     // A window that opens later than that would be one of another time.
     let patience = run.deadline.duration_since(now).as_secs().clamp(1, LONGEST_WAIT);
-    let mut session = ProfilingSession::new(
+    let patience = i32::try_from(patience).unwrap_or(i32::MAX);
+    let annotations = [
+        (SLOT_ANNOTATION, run.slot.to_string()),
+        (TARGET_UID_ANNOTATION, run.pod_uid.clone()),
+        (PROBABILITY_ANNOTATION, run.probability_per_billion.to_string()),
+        (IMAGE_DIGEST_ANNOTATION, class.image_digest.clone()),
+        (HARDWARE_ANNOTATION, class.hardware.clone()),
+    ];
+    let owner = schedule.controller_owner_ref(&());
+    made(
+        schedule,
         &run.session_name,
+        &run.pod_name,
+        patience,
+        &annotations,
+        owner,
+    )
+}
+
+/// The session of an alert that `user` told of.
+pub(crate) fn triggered(
+    schedule: &ProfilingSchedule,
+    run: &TriggeredRun<'_>,
+    alert: &Alert,
+    user: &str,
+) -> ProfilingSession {
+    let pod = run.pod;
+    let annotations = [
+        (TRIGGER_ANNOTATION, format!("{}/{}", alert.name(), alert.fingerprint)),
+        (ALERT_STARTED_ANNOTATION, alert.started.to_string()),
+        (TRIGGER_NUMBER_ANNOTATION, run.number.to_string()),
+        (TARGET_UID_ANNOTATION, pod.uid.clone()),
+        (IMAGE_DIGEST_ANNOTATION, pod.class.image_digest.clone()),
+        (HARDWARE_ANNOTATION, pod.class.hardware.clone()),
+        (REQUESTED_BY_ANNOTATION, user.to_owned()),
+    ];
+    // Holding up the deletion of a schedule takes a right over its finalizers, which the gateway does not have.
+    let owner = schedule.controller_owner_ref(&()).map(|owner| OwnerReference {
+        block_owner_deletion: None,
+        ..owner
+    });
+    let patience = schedule.spec.starting_deadline_seconds;
+    made(schedule, &run.session_name, &pod.name, patience, &annotations, owner)
+}
+
+/// A session of a schedule, of one pod.
+fn made(
+    schedule: &ProfilingSchedule,
+    name: &str,
+    pod: &str,
+    patience: i32,
+    annotations: &[(&str, String)],
+    owner: Option<OwnerReference>,
+) -> ProfilingSession {
+    let spec = &schedule.spec;
+    let wanted = &spec.session;
+    let mut session = ProfilingSession::new(
+        name,
         ProfilingSessionSpec {
             target: TargetSpec {
-                pod_name: Some(run.pod_name.clone()),
+                pod_name: Some(pod.to_owned()),
                 max_pods: 1,
                 ..TargetSpec::default()
             },
@@ -36,7 +91,7 @@ pub(super) fn session(schedule: &ProfilingSchedule, run: &Run, class: &Class, no
             start: StartMode::Now,
             duration_seconds: wanted.duration_seconds,
             require: wanted.require.clone(),
-            start_deadline_seconds: i32::try_from(patience).unwrap_or(i32::MAX),
+            start_deadline_seconds: patience,
             metrics: wanted.metrics.clone(),
             overhead: OverheadSpec {
                 during_basis_points: spec.budget.during_basis_points,
@@ -54,18 +109,14 @@ pub(super) fn session(schedule: &ProfilingSchedule, run: &Run, class: &Class, no
         (SCHEDULE_LABEL, schedule.name_any()),
         ("app.kubernetes.io/managed-by", "flopwatch".to_owned()),
     ];
-    let annotations = [
-        (SLOT_ANNOTATION, run.slot.to_string()),
-        (TARGET_UID_ANNOTATION, run.pod_uid.clone()),
-        (PROBABILITY_ANNOTATION, run.probability_per_billion.to_string()),
-        (IMAGE_DIGEST_ANNOTATION, class.image_digest.clone()),
-        (HARDWARE_ANNOTATION, class.hardware.clone()),
-    ];
+    let annotations = annotations
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), value.clone()));
     session.metadata = ObjectMeta {
         namespace: schedule.namespace(),
         labels: Some(labels.map(|(key, value)| (key.to_owned(), value)).into()),
-        annotations: Some(annotations.map(|(key, value)| (key.to_owned(), value)).into()),
-        owner_references: schedule.controller_owner_ref(&()).map(|owner| vec![owner]),
+        annotations: Some(annotations.collect()),
+        owner_references: owner.map(|owner| vec![owner]),
         ..session.metadata
     };
     session

@@ -11,6 +11,7 @@ use flopwatch_api::phase::Phase;
 use flopwatch_api::reason::{SessionCondition, SessionReason};
 use flopwatch_api::schedule::{
     HARDWARE_ANNOTATION, IMAGE_DIGEST_ANNOTATION, PROBABILITY_ANNOTATION, SCHEDULE_LABEL, SLOT_ANNOTATION,
+    TRIGGER_ANNOTATION,
 };
 use flopwatch_api::session::{
     CaptureReference, MAX_CAPTURE_REFERENCES, PodTemplate, ProfilingSession, ProfilingSessionStatus, StopMode,
@@ -37,9 +38,10 @@ const RESYNC: Duration = Duration::from_mins(1);
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
 
 /// Annotations that captures have of sessions that a schedule made.
-const OF_SCHEDULE: [&str; 4] = [
+const OF_SCHEDULE: [&str; 5] = [
     SLOT_ANNOTATION,
     PROBABILITY_ANNOTATION,
+    TRIGGER_ANNOTATION,
     IMAGE_DIGEST_ANNOTATION,
     HARDWARE_ANNOTATION,
 ];

@@ -1,6 +1,6 @@
 //! Reading artifacts as a user does: curl, a bearer token, the agent's certificate.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
@@ -81,6 +81,18 @@ impl ArtifactClient {
             authority,
             name,
         })
+    }
+
+    /// The file of the authority that it trusts.
+    #[must_use]
+    pub fn authority(&self) -> &Path {
+        &self.authority
+    }
+
+    /// The name that the server's certificate must have.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Sends a request to `url`, whose host is the agent's address; `arguments` go to curl as they are.

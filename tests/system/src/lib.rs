@@ -5,6 +5,7 @@
 //!
 //! Nothing here sleeps for a fixed time: every wait is for a state, with a deadline that the failure message names.
 
+pub mod alertmanager;
 pub mod chart;
 pub mod cluster;
 pub mod events;

@@ -38,7 +38,27 @@ impl Prometheus {
     /// # Errors
     /// When the program is absent or does not become ready.
     pub async fn start(client: &Client) -> Result<Self> {
+        Self::with(client, tempfile::tempdir()?, "").await
+    }
+
+    /// The same, with rules whose alerts go to the Alertmanager at that address.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub async fn alerting(client: &Client, alertmanager: &str, rules: &Value) -> Result<Self> {
         let folder = tempfile::tempdir()?;
+        let file = folder.path().join("rules.yml");
+        std::fs::write(&file, rules.to_string())?;
+        let more = format!(
+            "rule_files: [{}]
+alerting: {{ alertmanagers: [{{ static_configs: [{{ targets: ['{alertmanager}'] }}] }}] }}
+",
+            file.display()
+        );
+        Self::with(client, folder, &more).await
+    }
+
+    async fn with(client: &Client, folder: TempDir, more: &str) -> Result<Self> {
         let targets = folder.path().join("targets.json");
         std::fs::write(&targets, targets_of(client).await?.to_string())?;
         let token = folder.path().join("token");
@@ -48,7 +68,7 @@ impl Prometheus {
             &configuration,
             format!(
                 "global: {{ scrape_interval: 1s }}
-scrape_configs:
+{more}scrape_configs:
   - job_name: flopwatch
     honor_labels: true
     scheme: https

@@ -2,6 +2,8 @@
 
 #[path = "system/access.rs"]
 mod access;
+#[path = "system/alerts.rs"]
+mod alerts;
 #[path = "system/counting.rs"]
 mod counting;
 #[path = "system/dashboards.rs"]

@@ -302,6 +302,44 @@ fn a_schedule_is_admitted_only_where_its_user_may_make_sessions_and_who_may_has_
     }
 }
 
+#[test]
+fn the_gateway_makes_sessions_of_alerts_and_no_others() {
+    let Some(objects) = render(&[]) else { return };
+    let policy = named(&objects, "ValidatingAdmissionPolicy", "flopwatch-triggered");
+    let binding = named(&objects, "ValidatingAdmissionPolicyBinding", "flopwatch-triggered");
+    assert_eq!(policy["spec"]["failurePolicy"], "Fail");
+    assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]));
+    let gateway = format!("system:serviceaccount:{NAMESPACE}:flopwatch-gateway");
+    assert_eq!(
+        policy["spec"]["matchConditions"][0]["expression"],
+        format!("request.userInfo.username == '{gateway}'")
+    );
+    let rules = policy["spec"]["validations"].as_array().unwrap();
+    let rules: Vec<&str> = rules.iter().filter_map(|one| one["expression"].as_str()).collect();
+    for held in [
+        "'flopwatch.dev/trigger' in object.metadata.annotations",
+        "owner.kind == 'ProfilingSchedule'",
+        "!has(object.spec.target.podTemplate)",
+        "!has(object.spec.target.replicaOf)",
+    ] {
+        assert!(rules.iter().any(|rule| rule.contains(held)), "{held}: {rules:?}");
+    }
+    let role = named(&objects, "ClusterRole", "flopwatch-alerts");
+    assert_eq!(
+        role["rules"],
+        json!([{"apiGroups": ["flopwatch.dev"], "resources": ["profilingschedules/alerts"], "verbs": ["create"]}])
+    );
+    let requested_by = named(&objects, "ValidatingAdmissionPolicy", "flopwatch-requested-by");
+    let first = requested_by["spec"]["validations"][0]["expression"].as_str().unwrap();
+    assert!(
+        first.contains(&gateway) && first.contains("'flopwatch.dev/trigger'"),
+        "{first}"
+    );
+    let without = render(&["gateway.enabled=false"]).unwrap();
+    let policies: Vec<&Value> = of_kind(&without, "ValidatingAdmissionPolicy").collect();
+    assert!(!policies.is_empty() && !json!(policies).to_string().contains("flopwatch-gateway"));
+}
+
 /// The pods that the chart's workloads make: kind, labels, ports.
 fn workloads(objects: &[Value]) -> Vec<(&str, &Value, BTreeSet<u64>)> {
     let mut found = Vec::new();

@@ -38,8 +38,14 @@ pub const CLUSTER: &[&str] = &[
 ];
 
 /// What the tests of the crates start: an init for containers, a compiler for musl, and promtool (of Prometheus, which the tests in
-/// the cluster start).
-pub const CRATE_TESTS: &[&str] = &["hdf5-tools", "musl-tools", "prometheus", "tini"];
+/// the cluster start, and Alertmanager).
+pub const CRATE_TESTS: &[&str] = &[
+    "hdf5-tools",
+    "musl-tools",
+    "prometheus",
+    "prometheus-alertmanager",
+    "tini",
+];
 
 /// What the viewer's tests open it in, and the font that their pictures were taken with.
 pub const BROWSER: &[&str] = &["chromium", "fonts-dejavu-core"];

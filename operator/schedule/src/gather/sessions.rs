@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use flopwatch_api::capture::Capture;
 use flopwatch_api::reason::SessionCondition;
-use flopwatch_api::schedule::{SLOT_ANNOTATION, TARGET_UID_ANNOTATION};
+use flopwatch_api::schedule::{
+    ALERT_STARTED_ANNOTATION, SLOT_ANNOTATION, TARGET_UID_ANNOTATION, TRIGGER_ANNOTATION, TRIGGER_NUMBER_ANNOTATION,
+};
 use flopwatch_api::session::ProfilingSession;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 
-use crate::history::{Session, SessionState};
+use crate::history::{Session, SessionState, Triggered};
 use crate::slot::seconds_later;
 use crate::window::Window;
 
@@ -76,11 +78,24 @@ fn one(session: &ProfilingSession, captures: &[&Capture]) -> Option<Session> {
     Some(Session {
         name: session.name_any(),
         slot: annotations.get(SLOT_ANNOTATION).and_then(|slot| slot.parse().ok()),
+        trigger: triggered(session, created),
         pod_uid: annotations.get(TARGET_UID_ANNOTATION)?.clone(),
         class: None,
         // One that ended without a window had none that would count against the pod's day.
         opened: opened.unwrap_or_else(|| ended.map_or(created, |Time(ended)| *ended)),
         state,
+    })
+}
+
+/// The alert that made a session.
+fn triggered(session: &ProfilingSession, made: Timestamp) -> Option<Triggered> {
+    let annotations = session.annotations();
+    let (_, fingerprint) = annotations.get(TRIGGER_ANNOTATION)?.rsplit_once('/')?;
+    Some(Triggered {
+        fingerprint: fingerprint.to_owned(),
+        started: annotations.get(ALERT_STARTED_ANNOTATION)?.parse().ok()?,
+        number: annotations.get(TRIGGER_NUMBER_ANNOTATION)?.parse().ok()?,
+        made,
     })
 }
 

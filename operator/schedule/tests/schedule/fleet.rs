@@ -93,6 +93,7 @@ pub(crate) fn open_session(run: &Run) -> Session {
     Session {
         name: run.session_name.clone(),
         slot: Some(run.slot),
+        trigger: None,
         pod_uid: run.pod_uid.clone(),
         class: None,
         opened: run.opens,

@@ -13,6 +13,7 @@ fn ended(number: i64, ago: i64, succeeded: bool) -> Session {
     Session {
         name: format!("s{number}"),
         slot: Some(Slot::starting(opened)),
+        trigger: None,
         pod_uid: "pod".to_owned(),
         class: None,
         opened,

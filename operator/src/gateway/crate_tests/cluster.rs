@@ -5,8 +5,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use flopwatch_api::GROUP;
+use flopwatch_api::schedule::ProfilingSchedule;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_test_harness::{ApiServer, Call, Identity, Right, Verb};
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::reflector::{self, Store};
 use kube::runtime::watcher::Event;
 use kube::{Client, CustomResourceExt as _};
 use serde_json::{Value, json};
@@ -36,22 +39,29 @@ pub(super) enum Controller {
 
 /// An API server whose sessions the gateway knows at once.
 ///
-/// Its users are `admin`, `reader`, `raw-reader` and `stranger`, whose tokens are their names.
+/// Its users are `admin`, `reader`, `raw-reader`, `stranger` and `alertmanager`, whose tokens are their names.
 pub(super) struct Cluster {
     pub(super) server: ApiServer,
     pub(super) controller: Arc<Mutex<Controller>>,
+    /// What the gateways' watches of schedules tell.
+    pub(super) schedules: Store<ProfilingSchedule>,
+    writer: Mutex<Writer<ProfilingSchedule>>,
     sessions: Sessions,
 }
 
 impl Cluster {
     pub(super) fn new(sessions: Sessions) -> Self {
+        let (schedules, writer) = reflector::store();
         let cluster = Self {
             server: ApiServer::new(),
             controller: Arc::default(),
+            schedules,
+            writer: Mutex::new(writer),
             sessions,
         };
         let server = &cluster.server;
         server.define(&ProfilingSession::crd());
+        server.define(&ProfilingSchedule::crd());
         server.put(&json!({
             "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": NAMESPACE, "name": ACCOUNT}
         }));
@@ -65,7 +75,7 @@ impl Cluster {
 
     fn give_rights(&self) {
         let server = &self.server;
-        for user in ["admin", "reader", "raw-reader", "stranger"] {
+        for user in ["admin", "reader", "raw-reader", "stranger", "alertmanager"] {
             server.add_token(user, Identity::new(user).in_groups(&["people"]));
         }
         server.add_token("of-the-gateway", Identity::new(GATEWAY));
@@ -75,6 +85,9 @@ impl Cluster {
             server.allow("admin", sessions(verb));
         }
         server.allow("admin", raw.clone());
+        let alerts = Right::resource("create", GROUP, "profilingschedules/alerts");
+        server.allow("admin", alerts.clone());
+        server.allow("alertmanager", alerts.in_namespace("team"));
         server.allow("admin", Right::resource("list", "", "pods"));
         server.allow("admin", Right::resource("get", "", "configmaps"));
         for user in ["reader", "raw-reader"] {
@@ -84,6 +97,12 @@ impl Cluster {
         server.allow("raw-reader", raw.clone().in_namespace("team"));
         for right in [
             sessions("get"),
+            sessions("list"),
+            sessions("create"),
+            Right::resource("list", GROUP, "captures"),
+            Right::resource("get", GROUP, "profilingschedules"),
+            Right::resource("get", "", "pods"),
+            Right::resource("get", "", "nodes"),
             raw,
             Right::path("put", "/v1/inputs"),
             Right::resource("create", "authentication.k8s.io", "tokenreviews"),
@@ -112,7 +131,10 @@ impl Cluster {
             let mut ids = ids.lock().unwrap();
             let all = server.all("profilingsessions").into_iter();
             for mut session in all.filter(|session| session["status"].is_null()) {
-                session["metadata"]["creationTimestamp"] = json!("2026-01-02T00:00:00Z");
+                // What a schedule made counts from when it was made.
+                if session["metadata"]["ownerReferences"].is_null() {
+                    session["metadata"]["creationTimestamp"] = json!("2026-01-02T00:00:00Z");
+                }
                 if let Some(conditions) = &conditions {
                     session["status"] = json!({"id": format!("{:08x}", ids.next().unwrap()), "conditions": conditions});
                 }
@@ -141,6 +163,12 @@ impl Cluster {
     pub(super) fn put_capture(&self, capture: &Value) {
         let capture = serde_json::from_value(self.server.put(capture)).unwrap();
         self.sessions.capture_event(Event::Apply(capture));
+    }
+
+    /// Adds a schedule, or changes it.
+    pub(super) fn put_schedule(&self, schedule: &Value) {
+        let schedule = serde_json::from_value(self.server.put(schedule)).unwrap();
+        self.writer.lock().unwrap().apply_watcher_event(&Event::Apply(schedule));
     }
 
     /// Adds a pod in the namespace `team`.

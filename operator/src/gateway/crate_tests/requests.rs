@@ -1,5 +1,6 @@
 //! What is asked of the gateway on bare sockets; every answer is held against the document.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -27,6 +28,19 @@ impl Rig {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Answer {
+        self.ask_at(self.address, method, path, token, headers, body).await
+    }
+
+    /// The same, of the gateway at that address.
+    pub(super) async fn ask_at(
+        &self,
+        address: SocketAddr,
+        method: &str,
+        path: &str,
+        token: Option<&str>,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
         let mut request = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n",
             body.len()
@@ -39,18 +53,13 @@ impl Rig {
         }
         request.push_str("\r\n");
         request.push_str(body);
-        let answer = self.send(request.as_bytes()).await;
+        let answer = send(address, request.as_bytes()).await;
         self.check(method, path, &answer);
         answer
     }
 
     pub(super) async fn send(&self, request: &[u8]) -> Answer {
-        let mut stream = TcpStream::connect(self.address).await.unwrap();
-        stream.write_all(request).await.unwrap();
-        let mut bytes = Vec::new();
-        let read = tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut bytes)).await;
-        read.expect("an answer within 30 s").unwrap();
-        Answer::parse(&bytes)
+        send(self.address, request).await
     }
 
     /// Listens to `team/train`.
@@ -99,4 +108,13 @@ impl Rig {
         }
         assert_eq!(answer.header("x-content-type-options"), "nosniff");
     }
+}
+
+async fn send(address: SocketAddr, request: &[u8]) -> Answer {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request).await.unwrap();
+    let mut bytes = Vec::new();
+    let read = tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut bytes)).await;
+    read.expect("an answer within 30 s").unwrap();
+    Answer::parse(&bytes)
 }

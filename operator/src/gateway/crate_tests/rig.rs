@@ -41,6 +41,7 @@ pub(super) struct Rig {
     pub(super) other: Option<Agent>,
     /// Where the API server is.
     pub(super) api_server: SocketAddr,
+    pub(super) metrics: Metrics,
     router: Router,
     pub(super) document: Value,
 }
@@ -95,11 +96,9 @@ impl Rig {
         bucket: Option<Bucket>,
         two_nodes: bool,
     ) -> Self {
-        let metrics = Metrics::new().unwrap();
-        let sessions = Sessions::new(metrics.gateway_notices.clone());
+        let sessions = Sessions::new(Metrics::new().unwrap().gateway_notices);
         let cluster = Cluster::new(sessions.clone());
         let api_server = cluster.server.listen().await;
-        let config = Config::new(format!("http://{api_server}").parse().unwrap());
         let setup = AgentSetup {
             client: cluster.server.client("flopwatch"),
             converter: &converter,
@@ -116,42 +115,16 @@ impl Rig {
             Some(other) => cluster.add_agent(OTHER_NODE, other.address),
             None => cluster.add_agent(NODE, agent.address),
         }
-        let client = cluster.client_of_gateway();
-        let gateway = Gateway {
-            sessions,
-            reviewer: Reviewer::new(
-                client.clone(),
-                ReviewerOptions::default(),
-                metrics.gateway_access_reviews,
-            ),
-            api_server: ApiServer::new(config),
-            agents: Agents::new(
-                client,
-                AgentOptions {
-                    server_name: AGENT_NAME.to_owned(),
-                    authority: agent.folder.path().join("ca.crt"),
-                    identity: identity(),
-                    transfers: 8,
-                    service: AGENTS.to_owned(),
-                },
-            ),
-            store: bucket.map(|bucket| ObjectStore::new(bucket, Metrics::new().unwrap().store.reads)),
-            cookies: Cookies::new().unwrap(),
-            listeners: Slots::new(LISTENERS, LISTENERS),
-            visitors: Slots::new(VISITORS, VISITORS),
-            // Sessions have their ids before they are answered, or never get one.
-            taken_up: Duration::from_millis(200),
-            run_namespace: Some("team".to_owned()),
-        };
+        let authority = agent.folder.path().join("ca.crt");
+        let metrics = Metrics::new().unwrap();
+        let gateway = gateway(&cluster, sessions, api_server, authority, bucket, &metrics);
         let origins = [HeaderValue::from_static("https://grafana.example")];
         let router = guarded(gateway, &origins, &Metrics::new().unwrap()).unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let plain = router.clone().into_make_service_with_connect_info::<SocketAddr>();
-        tokio::spawn(async move { axum::serve(listener, plain).await.unwrap() });
+        let address = listen(router.clone()).await;
         let rig = Self {
             address,
             api_server,
+            metrics,
             router,
             cluster,
             agent,
@@ -161,6 +134,15 @@ impl Rig {
         rig.session("team", "train", "0badcafe", 0, "True");
         rig.capture("train-a", &rig.agent_url(), &artifacts());
         rig
+    }
+
+    /// Starts a second gateway, whose watches of sessions tell nothing.
+    pub(super) async fn another_gateway(&self) -> SocketAddr {
+        let metrics = Metrics::new().unwrap();
+        let sessions = Sessions::new(metrics.gateway_notices.clone());
+        let authority = self.agent.folder.path().join("ca.crt");
+        let gateway = gateway(&self.cluster, sessions, self.api_server, authority, None, &metrics);
+        listen(guarded(gateway, &[], &metrics).unwrap()).await
     }
 
     /// Adds a session of mode nsys whose condition Succeeded is `succeeded`, made `minute` minutes after another.
@@ -290,6 +272,55 @@ impl Rig {
             "status": status
         }));
     }
+}
+
+/// A gateway before that cluster.
+fn gateway(
+    cluster: &Cluster,
+    sessions: Sessions,
+    api_server: SocketAddr,
+    authority: PathBuf,
+    bucket: Option<Bucket>,
+    metrics: &Metrics,
+) -> Gateway {
+    let client = cluster.client_of_gateway();
+    let config = Config::new(format!("http://{api_server}").parse().unwrap());
+    Gateway {
+        sessions,
+        reviewer: Reviewer::new(
+            client.clone(),
+            ReviewerOptions::default(),
+            metrics.gateway_access_reviews.clone(),
+        ),
+        api_server: ApiServer::new(config),
+        agents: Agents::new(
+            client.clone(),
+            AgentOptions {
+                server_name: AGENT_NAME.to_owned(),
+                authority,
+                identity: identity(),
+                transfers: 8,
+                service: AGENTS.to_owned(),
+            },
+        ),
+        store: bucket.map(|bucket| ObjectStore::new(bucket, Metrics::new().unwrap().store.reads)),
+        cookies: Cookies::new().unwrap(),
+        listeners: Slots::new(LISTENERS, LISTENERS),
+        visitors: Slots::new(VISITORS, VISITORS),
+        alerts: Desk::new(client, cluster.schedules.clone(), metrics.alerts.clone()),
+        // Sessions have their ids before they are answered, or never get one.
+        taken_up: Duration::from_millis(200),
+        run_namespace: Some("team".to_owned()),
+    }
+}
+
+/// Serves it on loopback.
+async fn listen(router: Router) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let plain = router.into_make_service_with_connect_info::<SocketAddr>();
+    tokio::spawn(async move { axum::serve(listener, plain).await.unwrap() });
+    address
 }
 
 /// The status of a capture that succeeded and whose artifacts are at `url`.

@@ -81,7 +81,8 @@ fn accepted() -> Vec<(&'static str, Value)> {
                     "amortizedBasisPoints": 50, "duringBasisPoints": 500, "unknown": "Refuse", "captureSecondsPerPodPerDay": 300,
                     "signal": { "prometheus": { "port": 8000, "counter": "vllm:generation_tokens_total" } }
                 },
-                "backoff": { "initialSeconds": 60, "maximumSeconds": 600 }, "history": { "succeeded": 1, "failed": 0 }
+                "backoff": { "initialSeconds": 60, "maximumSeconds": 600 }, "history": { "succeeded": 1, "failed": 0 },
+                "triggers": [{ "alert": { "name": "Slow", "matchLabels": { "severity": "page" } }, "cooldownSeconds": 600 }]
             })),
         ),
     ]
@@ -142,6 +143,13 @@ fn refused() -> Vec<(&'static str, Value, &'static str)> {
                 "select": { "podSelector": { "matchLabels": { "app": "llm" } }, "restSeconds": 61 }
             }),
             "must not be below spec.select.restSeconds",
+        ),
+        (
+            "sessions that are forgotten within the day in which triggers count",
+            json!({
+                "session": { "retention": { "ttlSecondsAfterFinished": 86_399 } }, "triggers": [{ "alert": { "name": "Slow" } }]
+            }),
+            "spec.triggers needs a spec.session.retention",
         ),
         (
             "sessions that are forgotten within the day that counts",

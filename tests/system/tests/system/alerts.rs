@@ -1,0 +1,182 @@
+//! From an alert of a real Prometheus, by a real Alertmanager, to a session of the pod that it is about.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use flopwatch_api::REQUESTED_BY_ANNOTATION;
+use flopwatch_api::schedule::{PROBABILITY_ANNOTATION, ProfilingSchedule, SCHEDULE_LABEL, TRIGGER_ANNOTATION};
+use flopwatch_api::session::ProfilingSession;
+use flopwatch_system_tests::alertmanager::Alertmanager;
+use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually};
+use flopwatch_system_tests::fetch::{ArtifactClient, gateway, reader_token};
+use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::prometheus::Prometheus;
+use kube::ResourceExt as _;
+use kube::api::{ListParams, PostParams};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+const POD: &str = "trainer";
+/// Alerts whose time to a session is measured.
+const ALERTS: usize = 20;
+/// Longest time to a session, of 19 of 20.
+const PROMPT: Duration = Duration::from_secs(2);
+/// Requests to the gateway, and alerts of each, that are all the same.
+const REQUESTS: usize = 20;
+const DUPLICATES: usize = 50;
+
+/// What tells the gateway, and what it is told of.
+struct Setting {
+    namespace: TestNamespace,
+    client: ArtifactClient,
+    url: String,
+    token: String,
+}
+
+impl Setting {
+    /// A pod that runs, and a schedule whose slots never come while the test runs, with a trigger.
+    async fn new(cluster: &Cluster, name: &str) -> Result<Self> {
+        let namespace = cluster.namespace(name).await?;
+        namespace.create_pod(workload(POD, true, &[])).await?;
+        namespace.running(POD).await?;
+        let schedule: ProfilingSchedule = serde_json::from_value(json!({
+            "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSchedule", "metadata": { "name": "on-alert" },
+            "spec": {
+                "when": { "cron": { "expression": "0 0 1 1 *" } }, "concurrencyPolicy": "Allow",
+                "select": { "podSelector": { "matchLabels": { "app": POD } } },
+                "session": { "profiler": { "type": "Metrics" }, "durationSeconds": 1 },
+                "triggers": [{ "alert": { "name": "Slow" }, "cooldownSeconds": 0, "maximumPerDay": 100 }]
+            }
+        }))?;
+        namespace.api().create(&PostParams::default(), &schedule).await?;
+        let token = reader_token(&namespace, "alertmanager", "flopwatch-alerts").await?;
+        let url = gateway(&namespace.client).await?;
+        let root = url.strip_suffix("/api/profiling").context("another address")?;
+        Ok(Self {
+            client: ArtifactClient::of_gateway(&namespace.client).await?,
+            url: format!("{root}/api/alerts"),
+            namespace,
+            token,
+        })
+    }
+
+    fn labels(&self, number: usize) -> Value {
+        json!({ "alertname": "Slow", "namespace": self.namespace.name, "pod": POD, "number": number.to_string() })
+    }
+
+    async fn sessions(&self) -> Result<Vec<ProfilingSession>> {
+        let of_schedule = ListParams::default().labels(&format!("{SCHEDULE_LABEL}=on-alert"));
+        Ok(self.namespace.api().list(&of_schedule).await?.items)
+    }
+
+    /// Waits until there are so many sessions.
+    async fn made(&self, count: usize) -> Result<Vec<ProfilingSession>> {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let sessions = self.sessions().await?;
+            if sessions.len() >= count {
+                return Ok(sessions);
+            }
+            ensure!(Instant::now() < deadline, "{} of {count} sessions", sessions.len());
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_alert_has_its_session_within_seconds() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let setting = Setting::new(&cluster, "alerts").await?;
+    let alertmanager = Alertmanager::start(&setting.client, &setting.url, &setting.token).await?;
+    let mut times = Vec::new();
+    for number in 0..ALERTS {
+        let began = Instant::now();
+        alertmanager
+            .fire(&[json!({ "labels": setting.labels(number) })])
+            .await?;
+        let sessions = setting.made(number + 1).await;
+        let sessions = sessions.with_context(|| alertmanager.log().unwrap_or_default())?;
+        times.push(began.elapsed());
+        for session in &sessions {
+            setting.namespace.finished(&session.name_any()).await?;
+        }
+    }
+    times.sort_unstable();
+    let late = times.iter().rev().take_while(|time| **time > PROMPT).count();
+    println!("times to a session: {times:?}");
+    ensure!(late <= ALERTS / 20, "{times:?}");
+    let sessions = setting.sessions().await?;
+    ensure!(sessions.len() == ALERTS, "{} sessions", sessions.len());
+    for session in &sessions {
+        let annotations = session.annotations();
+        let by = annotations.get(REQUESTED_BY_ANNOTATION).map(String::as_str);
+        let account = format!("system:serviceaccount:{}:alertmanager", setting.namespace.name);
+        ensure!(by == Some(account.as_str()), "{annotations:?}");
+        ensure!(
+            annotations
+                .get(TRIGGER_ANNOTATION)
+                .is_some_and(|of| of.starts_with("Slow/"))
+        );
+        ensure!(!annotations.contains_key(PROBABILITY_ANNOTATION));
+    }
+    setting.namespace.delete().await
+}
+
+#[tokio::test]
+async fn a_thousand_duplicates_make_one_session() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let setting = Setting::new(&cluster, "alert-duplicates").await?;
+    let alert = json!({
+        "status": "firing", "labels": setting.labels(0), "annotations": {}, "startsAt": "2026-01-01T00:00:00Z",
+        "fingerprint": "0badcafe0badcafe"
+    });
+    let body = json!({ "version": "4", "alerts": vec![alert; DUPLICATES] }).to_string();
+    let (client, token) = (&setting.client, Some(setting.token.as_str()));
+    let arguments = ["--header", "Content-Type: application/json", "--data", &body];
+    let mut made = 0;
+    for _ in 0..REQUESTS {
+        let answer = client.request(&setting.url, token, &arguments).await?;
+        ensure!(answer.status == 200, "{answer:?}");
+        let told: Value = serde_json::from_slice(&answer.body)?;
+        made += told["made"].as_u64().context("no count")?;
+    }
+    ensure!((made, setting.sessions().await?.len()) == (1, 1), "{made} were made");
+    let stranger = reader_token(&setting.namespace, "stranger", "flopwatch-viewer").await?;
+    let refused = client.request(&setting.url, Some(&stranger), &arguments).await?;
+    ensure!(refused.status == 403, "{refused:?}");
+    setting.namespace.delete().await
+}
+
+#[tokio::test]
+async fn a_rule_of_prometheus_leads_to_a_session() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let setting = Setting::new(&cluster, "alert-rule").await?;
+    let alertmanager = Alertmanager::start(&setting.client, &setting.url, &setting.token).await?;
+    let rules = json!({ "groups": [{
+        "name": "test", "interval": "1s",
+        "rules": [{
+            "alert": "Slow", "expr": "vector(1)",
+            "labels": { "namespace": setting.namespace.name, "pod": POD }
+        }]
+    }] });
+    let prometheus = Prometheus::alerting(&setting.namespace.client, alertmanager.address(), &rules).await?;
+    let sessions = setting.made(1).await;
+    let sessions = sessions.with_context(|| alertmanager.log().unwrap_or_default())?;
+    let name = sessions.first().context("no session")?.name_any();
+    setting.namespace.finished(&name).await?;
+    // It goes on to fire, and is told again and again.
+    sleep(Duration::from_secs(5)).await;
+    ensure!(setting.sessions().await?.len() == 1);
+    eventually("the gateway to have counted it", || async {
+        let series = prometheus.query("flopwatch_alerts_total{result=\"made\"}").await?;
+        Ok((!series.is_empty()).then_some(()))
+    })
+    .await?;
+    setting.namespace.delete().await
+}
