@@ -9,6 +9,13 @@ export class ForeignFile extends Error {
   override name = "ForeignFile";
 }
 
+/** What was asked of a file that was closed meanwhile: nobody waits for it. */
+export class ClosedFile extends Error {
+  override name = "ClosedFile";
+}
+
+const FAILURES = { foreign: ForeignFile, closed: ClosedFile } as const;
+
 /** Calls the worker; answers come when they come, errors as rejections with the worker's message. */
 export class Engine {
   private readonly worker: Worker;
@@ -38,7 +45,8 @@ export class Engine {
     const waiting = this.waiting.get(response.id);
     this.waiting.delete(response.id);
     if ("error" in response) {
-      waiting?.reject(response.foreign ? new ForeignFile(response.error) : new Error(response.error));
+      const Failure = response.kind === undefined ? Error : FAILURES[response.kind];
+      waiting?.reject(new Failure(response.error));
     } else {
       waiting?.resolve(response.answer as never);
     }

@@ -187,7 +187,7 @@ export interface Request {
 /** What comes back: an answer, an error and whether it says that a file is no timeline, or how many bytes have come in. */
 export type Response =
   | { readonly id: number; readonly answer: unknown }
-  | { readonly id: number; readonly error: string; readonly foreign: boolean }
+  | { readonly id: number; readonly error: string; readonly kind: "foreign" | "closed" | undefined }
   | { readonly loaded: Loaded };
 
 /** What came in of a file. */

@@ -49,9 +49,14 @@ function tellSometimes(): void {
   }
 }
 
+/** What was asked of a file that was closed meanwhile: another one is being opened, or could not be. */
+class Closed extends Error {
+  override name = "Closed";
+}
+
 function open(of = session): Session {
   if (!of) {
-    throw new Error("no file is open");
+    throw new Closed("no file is open");
   }
   return of;
 }
@@ -148,8 +153,8 @@ scope.onmessage = (event) => {
       scope.postMessage({ id: request.id, answer }, transfer);
     },
     (error: unknown) => {
-      const foreign = error instanceof NotTimeline;
-      scope.postMessage({ id: request.id, error: error instanceof Error ? error.message : String(error), foreign }, []);
+      const kind = error instanceof NotTimeline ? "foreign" : error instanceof Closed ? "closed" : undefined;
+      scope.postMessage({ id: request.id, error: error instanceof Error ? error.message : String(error), kind }, []);
     },
   );
 };

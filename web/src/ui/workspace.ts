@@ -1,7 +1,7 @@
 /** The open file and what the user chose: shared by all pages. */
 
 import { emptyShelf } from "../bytes/shelf";
-import { Engine, ForeignFile } from "../engine/client";
+import { ClosedFile, Engine, ForeignFile } from "../engine/client";
 import type { Added, Area, AreaStats, EventDetails, EventPlace, EventRef, Flow, Held, Hits, Loaded, Place } from "../engine/protocol";
 import type { Gateway } from "../gateway/client";
 import type { PageDocument, Place as PagePlace } from "../generated/catalogue";
@@ -565,7 +565,8 @@ export class Workspace extends Observable {
   }
 
   report(error: unknown): void {
-    this.problem = message(error);
+    // What was asked of a file that was closed meanwhile is no problem of the one that is there now.
+    this.problem = error instanceof ClosedFile ? this.problem : message(error);
     this.changed();
   }
 
