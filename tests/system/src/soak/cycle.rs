@@ -254,7 +254,9 @@ impl Lane {
     /// Compares a last window of Nsight Systems with what the recorder has of the same time.
     async fn both_see_the_same(&self, cluster: &Cluster, trainer: &Trainer) -> Result<u64> {
         let namespace = &self.namespace;
-        let token = reader_token(namespace, "reader", "flopwatch-viewer").await?;
+        // Several lanes share a namespace.
+        let account = format!("reader-{}", trainer.name);
+        let token = reader_token(namespace, &account, "flopwatch-viewer").await?;
         let mut found = Vec::new();
         for (profiler, seconds) in [("Nsys", 2), ("Recorder", 15)] {
             let session = format!("{}-{}", trainer.name, profiler.to_lowercase());
