@@ -89,6 +89,8 @@ alerting: {{ alertmanagers: [{{ static_configs: [{{ targets: ['{alertmanager}'] 
             .arg(format!("--config.file={}", configuration.display()))
             .arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()))
             .arg(format!("--web.listen-address={address}"))
+            // It tells of an alert before it has found the Alertmanager, and by default once more a minute later.
+            .arg("--rules.alert.resend-delay=1s")
             .stdin(Stdio::null())
             .stdout(Stdio::from(log.try_clone()?))
             .stderr(Stdio::from(log))
