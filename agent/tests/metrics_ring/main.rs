@@ -82,7 +82,7 @@ fn a_container_has_its_own_series_and_those_of_its_gpu_among_eight() {
             let found = of(3);
             let devices: BTreeSet<&str> = found.series.iter().map(|series| series.device.as_str()).collect();
             assert_eq!(devices, BTreeSet::from(["GPU-3", "container"]));
-            assert_eq!(found.series.len(), 5 + 8 + 11 + 2 + 2, "{found:?}");
+            assert_eq!(found.series.len(), 5 + 11 + 11 + 2 + 2, "{found:?}");
             let times = &found.series[0].t_utc_ns;
             assert!(times.windows(2).all(|pair| pair[0] < pair[1]), "{times:?}");
             assert!(
