@@ -38,7 +38,7 @@ fn boards() -> BTreeMap<String, Value> {
             (name, serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap())
         })
         .collect();
-    assert_eq!(boards.keys().collect::<Vec<_>>(), ["fleet", "node", "sessions"]);
+    assert_eq!(boards.keys().collect::<Vec<_>>(), ["fleet", "node", "schedules", "sessions"]);
     boards
 }
 
