@@ -9,10 +9,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What Grafana puts in place of its variables, or something like it.
-const VARIABLES: [(&str, &str); 5] = [
+const VARIABLES: [(&str, &str); 6] = [
     ("$__rate_interval", "1m"),
     ("$node", ".*"),
     ("$namespace", ".*"),
+    ("$schedule", ".*"),
     ("$pod", ".*"),
     ("${datasource}", "prometheus"),
 ];
@@ -38,7 +39,10 @@ fn boards() -> BTreeMap<String, Value> {
             (name, serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap())
         })
         .collect();
-    assert_eq!(boards.keys().collect::<Vec<_>>(), ["fleet", "node", "schedules", "sessions"]);
+    assert_eq!(
+        boards.keys().collect::<Vec<_>>(),
+        ["fleet", "node", "schedules", "sessions"]
+    );
     boards
 }
 
