@@ -250,3 +250,18 @@ pub enum OverheadReason {
     /// Nothing counted the target's work, or it did not move.
     NoSignal,
 }
+
+impl OverheadReason {
+    /// The word that stands in statuses and summaries.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::UpperEndWithin => "UpperEndWithin",
+            Self::LowerEndAbove => "LowerEndAbove",
+            Self::Stopped => "Stopped",
+            Self::BudgetWithinInterval => "BudgetWithinInterval",
+            Self::TooFewBins => "TooFewBins",
+            Self::LoadChanged => "LoadChanged",
+            Self::NoSignal => "NoSignal",
+        }
+    }
+}

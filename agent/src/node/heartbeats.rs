@@ -62,6 +62,9 @@ struct Held {
     turn: usize,
 }
 
+/// Calls and time in ns by name of a series.
+type Sums = BTreeMap<String, (u64, u64)>;
+
 /// One container's.
 #[derive(Debug)]
 struct Beat {
@@ -199,18 +202,18 @@ impl Beat {
         });
         let (now, at) = (Instant::now(), utc_ns());
         let passed = self.at.map(|then| now.duration_since(then));
+        let sums = self.sums();
         if passed.is_none_or(|passed| passed >= ROW) {
             self.at = Some(now);
-            self.add(passed.map(|passed| passed.as_secs_f64()), at, length);
+            self.add(&sums, passed.map(|passed| passed.as_secs_f64()), at, length);
         }
-        self.sample(at);
+        self.sample(&sums, at);
         Ok(())
     }
 
     /// Keeps what was read of each name that has a series.
-    fn sample(&mut self, at_ns: u64) {
+    fn sample(&mut self, sums: &Sums, at_ns: u64) {
         let oldest = at_ns.saturating_sub(u64::try_from(KEPT.as_nanos()).unwrap_or(u64::MAX));
-        let sums = self.sums();
         for (name, rate) in &mut self.rates {
             if let Some((count, busy_ns)) = sums.get(name).copied() {
                 rate.samples.push_back(Sample {
@@ -226,8 +229,8 @@ impl Beat {
     }
 
     /// Calls and time by name. Names that differ in letters no series may have are one.
-    fn sums(&self) -> BTreeMap<String, (u64, u64)> {
-        let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    fn sums(&self) -> Sums {
+        let mut sums = Sums::new();
         for named in &self.counted {
             let sum = sums.entry(metric(&named.name)).or_default();
             *sum = (sum.0.saturating_add(named.calls), sum.1.saturating_add(named.total_ns));
@@ -236,13 +239,12 @@ impl Beat {
     }
 
     /// Adds a row to each series, which are of that length; none where it is zero.
-    fn add(&mut self, passed: Option<f64>, at: u64, length: Duration) {
+    fn add(&mut self, sums: &Sums, passed: Option<f64>, at: u64, length: Duration) {
         let oldest = at.saturating_sub(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
         let rows = usize::try_from(length.as_secs())
             .unwrap_or(usize::MAX)
             .saturating_add(1);
-        let sums = self.sums();
-        for (name, total_ns) in entering(&self.rates, &sums) {
+        for (name, total_ns) in entering(&self.rates, sums) {
             if self.rates.len() >= NAMES {
                 let least = self.rates.iter().min_by_key(|(_, rate)| rate.total_ns);
                 let Some(least) = least
@@ -276,7 +278,7 @@ impl Beat {
 }
 
 /// Names without a series, those that took the longest first.
-fn entering(rates: &BTreeMap<String, Rate>, sums: &BTreeMap<String, (u64, u64)>) -> Vec<(String, u64)> {
+fn entering(rates: &BTreeMap<String, Rate>, sums: &Sums) -> Vec<(String, u64)> {
     let without = sums.iter().filter(|(name, _)| !rates.contains_key(*name));
     let mut without: Vec<_> = without.map(|(name, (_, total_ns))| (name.clone(), *total_ns)).collect();
     without.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
@@ -339,7 +341,7 @@ mod tests {
         for (second, calls) in [(0, 5), (1, 25), (3, 65)] {
             beat.counted = named(&[("forward pass", calls, 1000)]);
             let passed = (second > 0).then_some(if second == 1 { 1.0 } else { 2.0 });
-            beat.add(passed, NOW + second * SECOND, LENGTH);
+            beat.add(&beat.sums(), passed, NOW + second * SECOND, LENGTH);
         }
         heartbeats.held().beats.insert("a".to_owned(), beat);
         let found = heartbeats.within("a", NOW..NOW + 10 * SECOND);
@@ -361,12 +363,12 @@ mod tests {
             .iter()
             .flat_map(|(name, total)| named(&[(name, 1, *total)]))
             .collect();
-        beat.add(None, NOW, LENGTH);
+        beat.add(&beat.sums(), None, NOW, LENGTH);
         assert_eq!(beat.rates.len(), NAMES);
         assert!(beat.rates.contains_key("n39") && !beat.rates.contains_key("n0"));
         beat.counted
             .extend(named(&[("long", 1, 1000), ("not long enough", 1, 130)]));
-        beat.add(Some(1.0), NOW + SECOND, LENGTH);
+        beat.add(&beat.sums(), Some(1.0), NOW + SECOND, LENGTH);
         assert!(beat.rates.contains_key("long") && !beat.rates.contains_key("not_long_enough"));
         assert_eq!(beat.rates.len(), NAMES);
     }
@@ -377,8 +379,8 @@ mod tests {
         let mut beat = beat();
         for second in 0..100 {
             beat.counted = named(&[("step", 3 * second, second)]);
-            beat.add(None, NOW + second * SECOND, LENGTH);
-            beat.sample(NOW + second * SECOND);
+            beat.add(&beat.sums(), None, NOW + second * SECOND, LENGTH);
+            beat.sample(&beat.sums(), NOW + second * SECOND);
         }
         heartbeats.held().beats.insert("a".to_owned(), beat);
         let all = heartbeats.samples("a", 0);

@@ -135,9 +135,9 @@ pub(crate) async fn run(node: Arc<Node>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     while node.stop.run_until_cancelled(ticks.tick()).await.is_some() {
         absent.retain(|_, since| since.elapsed() < AGAIN);
-        let ids = held.keys().cloned().collect();
         let steps = if looked.is_none_or(|then| then.elapsed() >= LOOK) {
             looked = Some(Instant::now());
+            let ids = held.keys().cloned().collect();
             steps(&node.pods.state(), &ids)
         } else {
             Vec::new()

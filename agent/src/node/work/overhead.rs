@@ -91,11 +91,11 @@ impl Work<'_> {
         let procfs = self.node.containers.procfs();
         self.pace = Pace::Read(Scraper::start(procfs, attached.container_id.clone(), signal));
         let until = Instant::now() + time;
+        self.enter(Stage::Attaching, &message);
         while let Some(left) = until
             .checked_duration_since(Instant::now())
             .filter(|left| !left.is_zero())
         {
-            self.enter(Stage::Attaching, &message);
             sleep(LOOK.min(left)).await;
             self.interrupted()?;
         }

@@ -28,7 +28,7 @@ const SUMMARY_WITH_OVERHEAD: &str = "summary.told.json";
 
 /// Files to publish and what they hold.
 pub(super) struct Produced {
-    pub(super) files: Vec<SourceFile>,
+    files: Vec<SourceFile>,
     /// Names of the categories that were recorded.
     captured: Vec<String>,
     pub(super) summary: CaptureSummary,
@@ -137,14 +137,10 @@ fn not_stored<E: std::error::Error>() -> impl FnOnce(E) -> Failure {
 }
 
 fn of_summary(told: &CaptureOverhead) -> Overhead {
-    let word = |value: serde_json::Result<serde_json::Value>| {
-        let value = value.ok().and_then(|value| value.as_str().map(str::to_owned));
-        value.unwrap_or_default()
-    };
     let signal = told.signal.as_ref();
     Overhead {
         verdict: told.verdict.as_str().to_owned(),
-        reason: word(serde_json::to_value(told.reason)),
+        reason: told.reason.as_str().to_owned(),
         message: told.message.clone(),
         signal: signal.map(|signal| format!("{} {}", signal.source.as_str(), signal.name)),
         slowdown_basis_points: told.slowdown_basis_points,

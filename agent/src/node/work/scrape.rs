@@ -66,7 +66,7 @@ pub(crate) enum ScrapeError {
     /// Another status than 200.
     #[error("{path} answered with {status}")]
     Status {
-        /// The path.
+        /// What was asked for.
         path: String,
         /// What came.
         status: StatusCode,
