@@ -28,7 +28,9 @@ impl Work<'_> {
         };
         let tries = self.journal.missed.as_ref().map_or(0, |missed| missed.tries);
         let (interrupt, reason) = (*self.interrupts.borrow(), failed.failure.reason);
-        if !tries_again(&self.capture.spec, tries, interrupt, reason) {
+        // Whoever was slowed too much by one window is not given another.
+        let costly = self.journal.over_budget.is_some();
+        if costly || !tries_again(&self.capture.spec, tries, interrupt, reason) {
             return Err(self.told_of_both(failed));
         }
         warn!(reason = %reason, why = failed.failure.message, "the collection is tried once more");
@@ -39,7 +41,6 @@ impl Work<'_> {
         let attached = self.second_try(attached.clone())?;
         self.journal.attached = Some(attached.clone());
         (self.journal.opened_utc_ns, self.journal.signs) = (None, None);
-        self.journal.over_budget = None;
         self.remember().await?;
         self.clean_container().await;
         remove_folder(&self.spool, &self.node.steps).await;

@@ -79,6 +79,10 @@ impl Work<'_> {
         let Some(signal) = signal.and_then(|signal| signal.prometheus.clone()) else {
             return Ok(());
         };
+        // Its program is held until the window is open, and publishes nothing yet.
+        if self.capture.spec.start == StartMode::ContainerStart {
+            return Ok(());
+        }
         if self
             .profiler(attached)?
             .looks_back(&attached.profiler, utc_ns())?
