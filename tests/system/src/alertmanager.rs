@@ -1,21 +1,14 @@
 //! A real Alertmanager that tells the gateway of alerts, as docs/schedules.md says.
 
-use std::process::Stdio;
-
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use serde_json::Value;
-use tempfile::TempDir;
-use tokio::process::{Child, Command};
 
-use crate::cluster::{eventually, run};
+use crate::cluster::run;
 use crate::fetch::ArtifactClient;
+use crate::server::Server;
 
 /// An Alertmanager on loopback that ends with its value.
-pub struct Alertmanager {
-    _process: Child,
-    folder: TempDir,
-    address: String,
-}
+pub struct Alertmanager(Server);
 
 impl Alertmanager {
     /// Starts it. It tells the gateway at `url` (the path included) of each alert by itself, with that token, and trusts what `client` trusts.
@@ -45,41 +38,18 @@ receivers:
                 client.name(),
             ),
         )?;
-        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let address = format!("127.0.0.1:{port}");
-        let log = std::fs::File::create(folder.path().join("log"))?;
-        let process = Command::new("prometheus-alertmanager")
-            .arg(format!("--config.file={}", configuration.display()))
-            .arg(format!("--storage.path={}", folder.path().join("data").display()))
-            .arg(format!("--web.listen-address={address}"))
-            .arg("--cluster.listen-address=")
-            .stdin(Stdio::null())
-            .stdout(Stdio::from(log.try_clone()?))
-            .stderr(Stdio::from(log))
-            .kill_on_drop(true)
-            .spawn()
-            .context("starting prometheus-alertmanager")?;
-        let server = Self {
-            _process: process,
-            folder,
-            address,
-        };
-        eventually("Alertmanager to be ready", || async {
-            run(
-                "curl",
-                &["--silent", "--fail", &format!("http://{}/-/ready", server.address)],
-            )
-            .await
-            .map(Some)
-        })
-        .await?;
-        Ok(server)
+        let more = [
+            format!("--storage.path={}", folder.path().join("data").display()),
+            "--cluster.listen-address=".to_owned(),
+        ];
+        let server = Server::start("prometheus-alertmanager", folder, &configuration, &more).await?;
+        Ok(Self(server))
     }
 
     /// Where Prometheus finds it.
     #[must_use]
     pub fn address(&self) -> &str {
-        &self.address
+        &self.0.address
     }
 
     /// Has these alerts fire, each an object with `labels`.
@@ -87,7 +57,7 @@ receivers:
     /// # Errors
     /// When it does not take them.
     pub async fn fire(&self, alerts: &[Value]) -> Result<()> {
-        let url = format!("http://{}/api/v2/alerts", self.address);
+        let url = format!("http://{}/api/v2/alerts", self.0.address);
         let json = "Content-Type: application/json";
         let text = serde_json::to_string(alerts)?;
         run("curl", &["--silent", "--fail", "--header", json, "--data", &text, &url]).await?;
@@ -99,6 +69,6 @@ receivers:
     /// # Errors
     /// When the log cannot be read.
     pub fn log(&self) -> Result<String> {
-        Ok(std::fs::read_to_string(self.folder.path().join("log"))?)
+        self.0.log()
     }
 }

@@ -21,6 +21,7 @@ pub mod pods;
 pub mod prometheus;
 pub mod recordings;
 pub mod remains;
+mod server;
 pub mod sessions;
 pub mod soak;
 pub mod trainer;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use flopwatch_api::preparation::PREPARE_LABEL;
 use flopwatch_api::session::ProfilingSession;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{LogParams, PostParams};
@@ -42,6 +43,13 @@ pub fn workload(name: &str, prepared: bool, arguments: &[&str]) -> Value {
             }]
         }
     })
+}
+
+/// A workload with ranges of 2 ms, prepared for these words.
+pub fn prepared_for(name: &str, words: &str) -> Value {
+    let mut pod = workload(name, false, &["--range-micros", "2000"]);
+    pod["metadata"]["labels"][PREPARE_LABEL] = json!(words);
+    pod
 }
 
 /// The same as a template of a session's own pod, which admission is to prepare.

@@ -2,8 +2,6 @@
 //!
 //! Debian's build has no discovery by the API server, so the targets are read here and handed over as a file.
 
-use std::process::Stdio;
-
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
@@ -11,17 +9,13 @@ use kube::{Client, ResourceExt as _};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::process::{Child, Command};
 
 use crate::chart;
 use crate::cluster::{eventually, run};
+use crate::server::Server;
 
 /// A Prometheus server on loopback that ends with its value.
-pub struct Prometheus {
-    _process: Child,
-    _folder: TempDir,
-    address: String,
-}
+pub struct Prometheus(Server);
 
 /// One series of an instant query.
 #[derive(Debug, Deserialize)]
@@ -81,37 +75,12 @@ alerting: {{ alertmanagers: [{{ static_configs: [{{ targets: ['{alertmanager}'] 
                 targets.display()
             ),
         )?;
-        // A free port: bound and released, since Prometheus cannot be asked which one it took.
-        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let address = format!("127.0.0.1:{port}");
-        let log = std::fs::File::create(folder.path().join("log"))?;
-        let process = Command::new("prometheus")
-            .arg(format!("--config.file={}", configuration.display()))
-            .arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()))
-            .arg(format!("--web.listen-address={address}"))
+        let more = [
+            format!("--storage.tsdb.path={}", folder.path().join("data").display()),
             // It tells of an alert before it has found the Alertmanager, and by default once more a minute later.
-            .arg("--rules.alert.resend-delay=1s")
-            .stdin(Stdio::null())
-            .stdout(Stdio::from(log.try_clone()?))
-            .stderr(Stdio::from(log))
-            .kill_on_drop(true)
-            .spawn()
-            .context("starting prometheus")?;
-        let server = Self {
-            _process: process,
-            _folder: folder,
-            address,
-        };
-        eventually("Prometheus to be ready", || async {
-            run(
-                "curl",
-                &["--silent", "--fail", &format!("http://{}/-/ready", server.address)],
-            )
-            .await
-            .map(Some)
-        })
-        .await?;
-        Ok(server)
+            "--rules.alert.resend-delay=1s".to_owned(),
+        ];
+        Ok(Self(Server::start("prometheus", folder, &configuration, &more).await?))
     }
 
     /// Result of an instant query.
@@ -127,7 +96,7 @@ alerting: {{ alertmanagers: [{{ static_configs: [{{ targets: ['{alertmanager}'] 
         struct Data {
             result: Vec<Series>,
         }
-        let url = format!("http://{}/api/v1/query", self.address);
+        let url = format!("http://{}/api/v1/query", self.0.address);
         let text = run(
             "curl",
             &[

@@ -16,10 +16,7 @@ pub struct Count {
 pub fn counts(log: &str) -> BTreeMap<u64, Vec<Count>> {
     let mut by_process: BTreeMap<u64, Vec<Count>> = BTreeMap::new();
     for line in log.lines() {
-        let field = |name: &str| {
-            line.split_whitespace()
-                .find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse::<u64>().ok())
-        };
+        let field = |name: &str| field(line, name);
         if let (Some(pid), Some(unix_ns), Some(ranges)) = (field("pid"), field("t"), field("ranges")) {
             by_process.entry(pid).or_default().push(Count { unix_ns, ranges });
         }
@@ -30,10 +27,13 @@ pub fn counts(log: &str) -> BTreeMap<u64, Vec<Count>> {
 /// Ranges that all threads of the first process had ended when it ended by itself; none where it did not.
 pub fn total(log: &str) -> Option<u64> {
     let line = log.lines().rev().find(|line| line.starts_with("total "))?;
+    field(line, "ranges")
+}
+
+/// The number `<name>=<number>` of a line.
+fn field(line: &str, name: &str) -> Option<u64> {
     line.split_whitespace()
-        .find_map(|word| word.strip_prefix("ranges="))?
-        .parse()
-        .ok()
+        .find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
 }
 
 /// Bounds on the ranges that all processes together ended between two times: at least what the lines within prove, at

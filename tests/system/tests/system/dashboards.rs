@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::Capture;
-use flopwatch_api::preparation::PREPARE_LABEL;
 use flopwatch_api::schedule::ProfilingSchedule;
 use flopwatch_system_tests::chart;
 use flopwatch_system_tests::cluster::{Cluster, eventually};
 use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
-use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::pods::{prepared_for, workload};
 use flopwatch_system_tests::prometheus::Prometheus;
 use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -117,9 +116,7 @@ async fn every_query_of_dashboards_and_recording_rules_has_an_answer_after_captu
         .await?;
     namespace.launch_state("trainer").await?;
     // A schedule measures what its windows cost, by the recorder's count.
-    let mut counted = workload("counted", false, &["--range-micros", "2000"]);
-    counted["metadata"]["labels"][PREPARE_LABEL] = json!("recorder");
-    namespace.create_pod(counted).await?;
+    namespace.create_pod(prepared_for("counted", "recorder")).await?;
     namespace.running("counted").await?;
     let schedule = serde_json::from_value(json!({
         "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSchedule", "metadata": { "name": "boards" },

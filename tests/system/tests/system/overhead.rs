@@ -5,12 +5,11 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::{Capture, Stage};
 use flopwatch_api::overhead::{CaptureOverhead, OverheadReason, OverheadVerdict, SignalSource};
-use flopwatch_api::preparation::PREPARE_LABEL;
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, run};
 use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
 use flopwatch_system_tests::node::{self, Process};
 use flopwatch_system_tests::pod_state::PodState;
-use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::pods::{prepared_for, workload};
 use flopwatch_system_tests::sessions::capture_condition;
 use flopwatch_system_tests::workload::{Count, counts};
 use nix::sys::signal::Signal;
@@ -24,14 +23,6 @@ const BEFORE: Duration = Duration::from_secs(20);
 const SECOND: u64 = 1_000_000_000;
 /// How far an estimate may lie from the program's own count, in basis points.
 const APART: f64 = 200.0;
-
-fn pod(name: &str, words: &str, arguments: &[&str]) -> Value {
-    let mut arguments = arguments.to_vec();
-    arguments.extend(["--range-micros", "2000"]);
-    let mut pod = workload(name, false, &arguments);
-    pod["metadata"]["labels"][PREPARE_LABEL] = json!(words);
-    pod
-}
 
 fn overhead(capture: &Capture) -> Result<&CaptureOverhead> {
     let status = capture.status.as_ref().context("no status")?;
@@ -55,7 +46,7 @@ async fn what_a_window_costs_is_what_the_program_counted_itself() -> Result<()> 
         return Ok(());
     };
     let namespace = cluster.namespace("overhead").await?;
-    namespace.create_pod(pod("trainer", "nsys.recorder", &[])).await?;
+    namespace.create_pod(prepared_for("trainer", "nsys.recorder")).await?;
     namespace.launch_state("trainer").await?;
     sleep(BEFORE).await;
     let spec = json!({
@@ -119,7 +110,7 @@ async fn a_window_in_which_the_program_slows_down_is_ended_within_seconds_and_pu
         return Ok(());
     };
     let namespace = cluster.namespace("over-budget").await?;
-    namespace.create_pod(pod("trainer", "recorder", &[])).await?;
+    namespace.create_pod(prepared_for("trainer", "recorder")).await?;
     let running = namespace.running("trainer").await?;
     sleep(BEFORE).await;
     let before = PodState::of(&namespace, "trainer").await?;

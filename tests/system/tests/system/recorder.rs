@@ -7,7 +7,7 @@ use flopwatch_api::preparation::PREPARE_LABEL;
 use flopwatch_system_tests::cluster::{Cluster, run};
 use flopwatch_system_tests::fetch::reader_token;
 use flopwatch_system_tests::pod_state::PodState;
-use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::pods::{prepared_for, workload};
 use flopwatch_system_tests::prometheus::Prometheus;
 use flopwatch_system_tests::recordings::{ends_with_its_programs_last_line, heartbeat, ranges, timeline};
 use serde_json::{Value, json};
@@ -15,20 +15,13 @@ use serde_json::{Value, json};
 use super::first_session::succeeded;
 use super::refusals::capture_failure;
 
-/// A workload with ranges of 2 ms, prepared for these words.
-fn pod(name: &str, words: &str) -> Value {
-    let mut pod = workload(name, false, &["--range-micros", "2000"]);
-    pod["metadata"]["labels"][PREPARE_LABEL] = json!(words);
-    pod
-}
-
 #[tokio::test]
 async fn what_a_pod_did_before_anybody_asked_is_there_at_once_and_before_every_window() -> Result<()> {
     let Some(cluster) = Cluster::connect().await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("recorder").await?;
-    namespace.create_pod(pod("trainer", "nsys.recorder")).await?;
+    namespace.create_pod(prepared_for("trainer", "nsys.recorder")).await?;
     let state = namespace.launch_state("trainer").await?;
     ensure!(state["reason"] == "session", "{state}");
     let before = PodState::of(&namespace, "trainer").await?;
@@ -106,7 +99,7 @@ async fn a_pod_that_is_prepared_for_the_recorder_alone_keeps_its_command_and_nee
         return Ok(());
     };
     let namespace = cluster.namespace("recorder-alone").await?;
-    let made = namespace.create_pod(pod("trainer", "recorder")).await?;
+    let made = namespace.create_pod(prepared_for("trainer", "recorder")).await?;
     let spec = made.spec.context("no spec")?;
     let command = spec.containers[0].command.clone().unwrap_or_default();
     ensure!(command == ["/usr/local/bin/flopwatch-sample-workload"], "{command:?}");
