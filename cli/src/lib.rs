@@ -13,6 +13,7 @@ pub mod error;
 pub mod fetch;
 pub mod follow;
 pub mod gateway;
+mod listing;
 pub mod open;
 pub mod print;
 pub mod proxy;

@@ -4,9 +4,8 @@ use clap::CommandFactory as _;
 use flopwatch_api::session::{ProfilingSession, StopMode};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
-use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams, TypeMeta};
-use serde::Serialize;
-use serde_json::{Value, json};
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use serde_json::json;
 
 use crate::arguments::{
     Cli, Command, CompletionShell, DescribeArguments, DryRun, Format, FormatArguments, OpenArguments, ProfileArguments,
@@ -15,6 +14,7 @@ use crate::arguments::{
 use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::follow::{Display, End, until_end};
+use crate::listing::{as_objects, none, typed};
 use crate::print::{Paint, object, say};
 use crate::sessions::{Columns, render, sort};
 use crate::{compare, complete, describe, doctor, fetch, open, proxy, request, schedule};
@@ -125,20 +125,12 @@ async fn list(cluster: &Cluster, arguments: &SessionsArguments, paint: Paint) ->
         .await?;
     sort(&mut found);
     let format = arguments.format.output;
-    if let Some(text) = as_objects(&found, format)? {
+    if let Some(text) = as_objects(KIND, &found, format)? {
         return say(&text);
     }
     if found.is_empty() {
-        let place = if arguments.all_namespaces {
-            "in the cluster".to_owned()
-        } else {
-            format!("in namespace {}", cluster.namespace)
-        };
-        // As kubectl does: nothing on standard output, which may be read by a program.
-        drop(std::io::Write::write_fmt(
-            &mut std::io::stderr(),
-            format_args!("No sessions {place}. Make one: kubectl flopwatch profile pod/NAME\n"),
-        ));
+        let help = "Make one: kubectl flopwatch profile pod/NAME";
+        none("sessions", cluster, arguments.all_namespaces, help);
         return Ok(());
     }
     let columns = Columns {
@@ -146,25 +138,6 @@ async fn list(cluster: &Cluster, arguments: &SessionsArguments, paint: Paint) ->
         wide: format == Some(Format::Wide),
     };
     say(&render(&found, columns, Timestamp::now(), paint))
-}
-
-/// The sessions in a format for programs, if it is one.
-fn as_objects(sessions: &[ProfilingSession], format: Option<Format>) -> Result<Option<String>, Error> {
-    Ok(match format {
-        Some(format @ (Format::Json | Format::Yaml)) => {
-            let items: Vec<Value> = sessions.iter().map(typed).collect::<Result<_, _>>()?;
-            let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
-            Some(object(&list, format)?)
-        }
-        Some(Format::Name) => {
-            let names: Vec<String> = sessions
-                .iter()
-                .map(|session| format!("{KIND}/{}\n", session.name_any()))
-                .collect();
-            Some(names.concat())
-        }
-        Some(Format::Wide) | None => None,
-    })
 }
 
 async fn show(cluster: &Cluster, arguments: &DescribeArguments, paint: Paint) -> Result<(), Error> {
@@ -214,47 +187,4 @@ async fn stop(cluster: &Cluster, arguments: &StopArguments) -> Result<(), Error>
         StopMode::Keep => format!("{KIND}/{name} stopped: what it recorded is published\n"),
         StopMode::Discard => format!("{KIND}/{name} stopped: what it recorded is thrown away\n"),
     })
-}
-
-/// An object with its type, as kubectl prints it; what only the API server's bookkeeping needs is left out.
-fn typed<K>(item: &K) -> Result<Value, Error>
-where
-    K: kube::Resource<DynamicType = ()> + Serialize,
-{
-    let render = |error: serde_json::Error| Error::Render(error.to_string());
-    let mut object: DynamicObject =
-        serde_json::from_value(serde_json::to_value(item).map_err(render)?).map_err(render)?;
-    object.types = Some(TypeMeta {
-        api_version: K::api_version(&()).into_owned(),
-        kind: K::kind(&()).into_owned(),
-    });
-    object.metadata.managed_fields = None;
-    serde_json::to_value(object).map_err(render)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sessions::tests::{session, verdict};
-
-    #[test]
-    fn programs_get_objects_with_their_types() {
-        let sessions = [session(
-            "first",
-            "2026-01-01T00:00:00Z",
-            &verdict("True", "Succeeded", ""),
-        )];
-        let text = as_objects(&sessions, Some(Format::Json)).unwrap().unwrap();
-        let list: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(list["kind"], "List");
-        assert_eq!(list["items"][0]["kind"], "ProfilingSession");
-        assert_eq!(list["items"][0]["apiVersion"], "flopwatch.dev/v1alpha1");
-        assert_eq!(list["items"][0]["spec"]["target"]["podName"], "trainer");
-        let text = as_objects(&sessions, Some(Format::Yaml)).unwrap().unwrap();
-        let again: Value = serde_saphyr::from_str(&text).unwrap();
-        assert_eq!(again, list);
-        let names = as_objects(&sessions, Some(Format::Name)).unwrap().unwrap();
-        assert_eq!(names, "profilingsession.flopwatch.dev/first\n");
-        assert_eq!(as_objects(&sessions, Some(Format::Wide)).unwrap(), None);
-    }
 }

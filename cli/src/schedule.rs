@@ -17,6 +17,7 @@ use kube::api::{Api, Patch, PatchParams};
 use crate::arguments::{Format, ScheduleArguments};
 use crate::cluster::{Cluster, ClusterError};
 use crate::error::Error;
+use crate::listing::{as_objects, none};
 use crate::print::{Paint, object, say};
 use crate::sessions::Columns;
 
@@ -67,28 +68,12 @@ async fn list(cluster: &Cluster, arguments: &ScheduleArguments, paint: Paint) ->
         .await?;
     found.sort_by_cached_key(|schedule| (schedule.namespace(), schedule.name_any()));
     let format = arguments.format.output;
-    match format {
-        Some(Format::Name) => {
-            let lines = found.iter().map(|schedule| format!("{KIND}/{}\n", schedule.name_any()));
-            return say(&lines.collect::<String>());
-        }
-        Some(format @ (Format::Json | Format::Yaml)) => {
-            let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": typed(&found)?});
-            return say(&object(&list, format)?);
-        }
-        Some(Format::Wide) | None => {}
+    if let Some(text) = as_objects(KIND, &found, format)? {
+        return say(&text);
     }
     if found.is_empty() {
-        let place = if arguments.all_namespaces {
-            "in the cluster".to_owned()
-        } else {
-            format!("in namespace {}", cluster.namespace)
-        };
-        // As kubectl does: nothing on standard output, which may be read by a program.
-        drop(std::io::Write::write_fmt(
-            &mut std::io::stderr(),
-            format_args!("No schedules {place}. docs/schedules.md has one to begin with\n"),
-        ));
+        let help = "docs/schedules.md has one to begin with";
+        none("schedules", cluster, arguments.all_namespaces, help);
         return Ok(());
     }
     let columns = Columns {
@@ -96,21 +81,6 @@ async fn list(cluster: &Cluster, arguments: &ScheduleArguments, paint: Paint) ->
         wide: format == Some(Format::Wide),
     };
     say(&show::list(&found, columns, Timestamp::now(), paint))
-}
-
-/// Lists of the API leave kind and version out of their items.
-fn typed(schedules: &[ProfilingSchedule]) -> Result<Vec<serde_json::Value>, Error> {
-    let typed = |schedule: &ProfilingSchedule| {
-        let mut value = serde_json::to_value(schedule).map_err(|error| Error::Render(error.to_string()))?;
-        if let Some(fields) = value.as_object_mut() {
-            let version = <ProfilingSchedule as kube::Resource>::api_version(&());
-            fields.insert("apiVersion".to_owned(), version.into_owned().into());
-            let kind = <ProfilingSchedule as kube::Resource>::kind(&());
-            fields.insert("kind".to_owned(), kind.into_owned().into());
-        }
-        Ok(value)
-    };
-    schedules.iter().map(typed).collect()
 }
 
 async fn switch(cluster: &Cluster, name: &str, arguments: &ScheduleArguments) -> Result<(), Error> {
