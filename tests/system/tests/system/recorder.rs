@@ -10,7 +10,7 @@ use flopwatch_system_tests::pod_state::PodState;
 use flopwatch_system_tests::pods::{prepared_for, workload};
 use flopwatch_system_tests::prometheus::Prometheus;
 use flopwatch_system_tests::recordings::{ends_with_its_programs_last_line, heartbeat, ranges, timeline};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::first_session::succeeded;
 use super::refusals::capture_failure;
