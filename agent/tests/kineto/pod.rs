@@ -59,8 +59,9 @@ impl Pod {
         while count(&lines, "ready") < processes {
             assert!(
                 Instant::now() < until,
-                "the program never began: {:?}",
-                lines.lock().unwrap()
+                "the program never began: {:?}; {}",
+                lines.lock().unwrap(),
+                states(unshare.id())
             );
             assert!(unshare.try_wait().unwrap().is_none(), "the program ended");
             std::thread::sleep(Duration::from_millis(50));
@@ -147,6 +148,15 @@ fn collect(from: impl Read + Send + 'static, lines: &Arc<Mutex<Vec<String>>>) {
             lines.lock().unwrap().push(line);
         }
     });
+}
+
+/// What a process and those that it started do: where the kernel has them wait, and the processor time that they took.
+fn states(process: u32) -> String {
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/{process}/{file}")).unwrap_or_default();
+    let children = read(&format!("task/{process}/children"));
+    let children = children.split_whitespace().filter_map(|child| child.parse().ok());
+    let below: String = children.map(states).collect();
+    format!("{process}: {} {} {}\n{below}", read("stat"), read("wchan"), read("schedstat"))
 }
 
 fn count(lines: &Mutex<Vec<String>>, word: &str) -> usize {

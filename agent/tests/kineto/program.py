@@ -3,14 +3,15 @@ import os
 import sys
 import time
 
+processes, optimizes = int(sys.argv[1]), sys.argv[2] == "steps"
+for _ in range(processes - 1):
+    # Before PyTorch starts its threads: a library asks in the process alone that started it, and a fork beside threads can hang.
+    if os.fork() == 0:
+        break
+
 import torch
 
-processes, optimizes = int(sys.argv[1]), sys.argv[2] == "steps"
 torch.set_num_threads(1)
-for _ in range(processes - 1):
-    if os.fork() == 0:
-        # A library is started once per process: what a fork copies has no thread that asks.
-        os.execv(sys.executable, [sys.executable, __file__, "1", sys.argv[2]])
 matrix = torch.randn(64, 64)
 layer = torch.nn.Linear(64, 64)
 optimizer = torch.optim.SGD(layer.parameters(), lr=0.01) if optimizes else None
