@@ -1,6 +1,7 @@
 //! What the metrics ring costs with eight GPUs: `cargo xtask bench metrics-ring`.
 //!
-//! Arguments: seconds, containers. Prints a line of JSON: shares of a core without and with the ring by thread, and the longest gap.
+//! Arguments: seconds, containers. Prints a line of JSON: shares of a core without and with the ring by thread, and the longest gap
+//! of each source beside that of a thread which only sleeps: what is above that is the ring's own.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,9 +21,11 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use flopwatch_agent::gpus::Gpus;
+use flopwatch_agent::metrics_ring::MetricsRing;
 use serde_json::json;
 
 use cgroups::RealCgroups;
@@ -31,8 +34,12 @@ use machine::{Machine, STATE, before_now, ids, ring, state, value, wait};
 /// The rig's NVML library.
 const LIBRARY: &str = "FLOPWATCH_FAKE_NVML_LIBRARY";
 const GPUS: u32 = 8;
+/// Time between two rounds of the ring.
+const ROUND: Duration = Duration::from_millis(100);
+/// The ring holds ten minutes: it is read before it forgets.
+const LOOK: Duration = Duration::from_mins(2);
 /// Threads that sample.
-const THREADS: [&str; 3] = ["flopwatch-nvml", "flopwatch-pcie", "metrics-ring"];
+const THREADS: [&str; 4] = ["flopwatch-nvml", "flopwatch-pcie", "metrics-ring", "ring-upkeep"];
 
 /// Processor time of the threads that sample.
 fn spent() -> BTreeMap<&'static str, Duration> {
@@ -51,15 +58,71 @@ fn spent() -> BTreeMap<&'static str, Duration> {
     found
 }
 
-/// Percent of a core that each thread takes in that time.
-fn shares(time: Duration) -> BTreeMap<&'static str, f64> {
+/// Percent of a core that each thread takes while `wait` waits.
+fn shares(wait: impl FnOnce()) -> BTreeMap<&'static str, f64> {
     let (begin, before) = (Instant::now(), spent());
-    wait(time);
+    wait();
     let share = |(name, now): (&'static str, Duration)| {
         let spent = now.saturating_sub(before.get(name).copied().unwrap_or_default());
         (name, 100.0 * spent.as_secs_f64() / begin.elapsed().as_secs_f64())
     };
     spent().into_iter().map(share).collect()
+}
+
+/// Pauses between two rounds.
+#[derive(Default)]
+struct Gaps {
+    /// In ns, by source.
+    longest: BTreeMap<String, u64>,
+    /// Pauses above twice a round.
+    above: u64,
+}
+
+impl Gaps {
+    /// Looks at the ring until that long from now.
+    fn watch(&mut self, ring: &MetricsRing, containers: u32, time: Duration) {
+        let end = Instant::now() + time;
+        // One more second: a pause at the seam of two looks belongs to both.
+        let beyond = Duration::from_secs(1);
+        while let left @ 1.. = end.saturating_duration_since(Instant::now()).as_nanos() {
+            let pause = LOOK.min(Duration::from_nanos_u128(left));
+            wait(pause);
+            for container in 0..containers {
+                self.look(ring, container, pause + beyond);
+            }
+        }
+    }
+
+    fn look(&mut self, ring: &MetricsRing, container: u32, length: Duration) {
+        let found = before_now(ring, container, length);
+        assert_eq!(
+            found.series.iter().any(|series| series.source == "nvml"),
+            container < GPUS
+        );
+        for series in &found.series {
+            if !["power", "cpu_usage"].contains(&series.metric.as_str()) {
+                continue;
+            }
+            let gaps = series.t_utc_ns.windows(2).map(|pair| pair[1] - pair[0]);
+            let longest = self.longest.entry(series.source.clone()).or_default();
+            for gap in gaps {
+                *longest = gap.max(*longest);
+                self.above += u64::from(u128::from(gap) > 2 * ROUND.as_nanos());
+            }
+        }
+    }
+}
+
+/// The longest pause between two wakes of a thread that only sleeps, on the same grid, until `ended`.
+fn sleeper(ended: &AtomicBool) -> Duration {
+    let (mut next, mut last, mut longest) = (Instant::now(), Instant::now(), Duration::ZERO);
+    while !ended.load(Ordering::Relaxed) {
+        next += ROUND;
+        wait(next.saturating_duration_since(Instant::now()));
+        longest = longest.max(last.elapsed());
+        last = Instant::now();
+    }
+    longest
 }
 
 fn main() {
@@ -81,7 +144,7 @@ fn main() {
     let gpus = Gpus::open(Some(library.into()), Arc::new(|_| None));
     wait(Duration::from_secs(2));
     let time = Duration::from_secs(seconds.into());
-    let without = shares(time / 3);
+    let without = shares(|| wait(time / 3));
     let (ring, registry) = ring(
         &gpus,
         &machine.procfs(),
@@ -89,18 +152,13 @@ fn main() {
         ids(0..containers),
     );
     wait(Duration::from_secs(2));
-    let begin = Instant::now();
-    let with = shares(time);
-    let (mut longest, mut missed) = (0, 0);
-    for container in 0..containers {
-        let found = before_now(&ring, container, begin.elapsed());
-        assert_eq!(
-            found.series.iter().any(|series| series.source == "nvml"),
-            container < GPUS
-        );
-        longest = longest.max(found.longest_gap_ns);
-        missed += found.missed;
-    }
+    let (mut gaps, ended) = (Gaps::default(), AtomicBool::new(false));
+    let (with, slept) = std::thread::scope(|scope| {
+        let sleeper = scope.spawn(|| sleeper(&ended));
+        let with = shares(|| gaps.watch(&ring, containers, time));
+        ended.store(true, Ordering::Relaxed);
+        (with, sleeper.join().unwrap())
+    });
     let rounds = |source: &str| {
         let of = |part: &str| {
             let name = format!("flopwatch_metrics_ring_round_processor_seconds_{part}{{source=\"{source}\"}}");
@@ -109,9 +167,14 @@ fn main() {
         json!({"rounds": of("count"), "microseconds": 1e6 * of("sum") / of("count"),
             "bytes": value(&registry, &format!("flopwatch_metrics_ring_bytes{{source=\"{source}\"}}"))})
     };
+    let missed = ["nvml", "cgroup"].map(|source| {
+        let name = format!("flopwatch_metrics_ring_missed_samples_total{{source=\"{source}\"}}");
+        value(&registry, &name)
+    });
     let line = json!({
         "without": without, "with": with, "nvml": rounds("nvml"), "cgroup": rounds("cgroup"),
-        "longest_gap_ms": longest / 1_000_000, "missed_rounds": missed,
+        "longest_gap_ms": gaps.longest.iter().map(|(source, ns)| (source, ns / 1_000_000)).collect::<BTreeMap<_, _>>(),
+        "gaps_above_two_rounds": gaps.above, "missed_samples": missed, "sleeper_gap_ms": slept.as_millis(),
     });
     println!("{line}");
 }

@@ -9,17 +9,19 @@
 //! to 96 kB; a container 67 kB. Eight GPUs, each with one container, are 4 MB, and 50 more containers 3.4 MB. At most 64 GPUs and
 //! partitions, 128 pairs of a container and a GPU, and 256 containers are kept, 62 MB; what is beyond is counted.
 //!
-//! **Cost.** Two threads: NVML is read by the one thread that always reads it, so that a driver that hangs does not stop the
-//! containers' samples. Containers are read for 0.4 ms of a round at most, the rest in the next one. A round of NVML that takes
+//! **Cost.** Three threads: NVML is read by the one thread that always reads it, so that a driver that hangs does not stop the
+//! containers' samples, and containers' counters are found and opened by another one than reads them. Containers are read for 0.4 ms of a round at most, the rest in the next one. A round of NVML that takes
 //! more than a tenth of the interval leaves the next ones out, and a thread that comes late takes no round twice. What is left out
 //! is counted.
 
 mod containers;
 mod devices;
+mod finder;
 mod gauges;
 mod rounds;
 pub(crate) mod span;
 pub(crate) mod track;
+mod upkeep;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -35,9 +37,10 @@ use crate::node::work::utc_ns;
 use crate::transform::EarlierSamples;
 use containers::Containers;
 use devices::Devices;
+use finder::Finder;
 use gauges::Gauges;
-use rounds::Running;
 use span::Span;
+use upkeep::Running;
 
 /// Time between two rounds.
 const ROUND: Duration = Duration::from_millis(100);
@@ -85,7 +88,7 @@ pub struct MetricsRing {
     shared: Arc<Shared>,
     /// Rounds of NVML; none without NVML.
     _observation: Option<Observation>,
-    thread: Option<std::thread::JoinHandle<()>>,
+    threads: Vec<std::thread::JoinHandle<()>>,
 }
 
 /// What the threads share.
@@ -114,33 +117,38 @@ impl MetricsRing {
             let container = of_process.container(i32::try_from(pid).ok()?)?;
             Some(container.container_id)
         };
-        let containers = Containers::new(sources.length, &sources.cgroup_root, sources.procfs);
-        if !containers.is_supported() {
+        let mut finder = Finder::new(&sources.cgroup_root, sources.procfs);
+        if !finder.is_supported() {
             warn!(root = %sources.cgroup_root.display(), "no cgroup file system counts processor time: the metrics ring holds no containers");
         }
         let shared = Arc::new(Shared {
             length: sources.length,
             devices: Mutex::new(Devices::new(sources.length, Box::new(container_of))),
-            containers: Mutex::new(containers),
+            containers: Mutex::new(Containers::new(sources.length)),
             gauges: Gauges::register(registry)?,
             ended: Mutex::new(false),
             wake: Condvar::new(),
         });
         let observer: Arc<dyn Observer> = Arc::<Shared>::clone(&shared);
         let observation = sources.gpus.observe(ROUND, observer);
-        let (of_thread, running) = (Arc::clone(&shared), sources.running);
-        let thread = std::thread::Builder::new().name("metrics-ring".to_owned());
-        let thread = thread.spawn(move || rounds::run(&of_thread, &running))?;
-        info!(
-            seconds = sources.length.as_secs(),
-            gpus = observation.is_some(),
-            "the metrics ring turns"
-        );
-        Ok(Self {
+        let gpus = observation.is_some();
+        let mut ring = Self {
             shared,
             _observation: observation,
-            thread: Some(thread),
-        })
+            threads: Vec::new(),
+        };
+        let (of_thread, running) = (Arc::clone(&ring.shared), sources.running);
+        ring.spawn("ring-upkeep", move || upkeep::run(&of_thread, &mut finder, &running))?;
+        let of_thread = Arc::clone(&ring.shared);
+        ring.spawn("metrics-ring", move || rounds::run(&of_thread))?;
+        info!(seconds = sources.length.as_secs(), gpus, "the metrics ring turns");
+        Ok(ring)
+    }
+
+    fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        self.threads.push(thread.spawn(work)?);
+        Ok(())
     }
 
     /// What it holds of one container, by its 64 hex digits, in the time of `length` that ends at `until_utc_ns` (ns since 1970):
@@ -167,8 +175,10 @@ impl Drop for MetricsRing {
     fn drop(&mut self) {
         *self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.shared.wake.notify_all();
-        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
-            warn!("the thread of the metrics ring panicked");
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                warn!("a thread of the metrics ring panicked");
+            }
         }
     }
 }

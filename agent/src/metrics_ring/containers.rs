@@ -2,11 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use flopwatch_attach::process::Procfs;
-use flopwatch_attach::usage::{ContainerUsage, Hierarchies, Pressure};
+use flopwatch_attach::usage::{ContainerUsage, Pressure};
 use flopwatch_nvml::ProcessorClock;
 
 use super::span::{Name, Span};
@@ -30,10 +28,6 @@ const MEMORY_ROWS: usize = 5;
 const PRESSURE_ROUNDS: u64 = 10;
 /// The same as a size.
 const PRESSURE_ROWS: usize = 10;
-/// After a look for containers' cgroups, so many times what it took of the processor passes before the next one.
-const LOOK_SHARE: u32 = 200;
-/// Longest pause before a container is looked for again whose cgroup was not found.
-const PAUSE: Duration = Duration::from_mins(1);
 
 /// Series of [`Held::processor`].
 const PROCESSOR: [(&str, &str); 1] = [("cpu_usage", "cores")];
@@ -52,20 +46,10 @@ const DEVICE: &str = "container";
 #[derive(Debug)]
 pub(super) struct Containers {
     length: Duration,
-    hierarchies: Option<Hierarchies>,
-    procfs: Procfs,
     held: BTreeMap<String, Held>,
     /// The container that the last round ended with.
     last: Option<String>,
     round: u64,
-    /// Those that had no room when they were last listed.
-    refused: BTreeSet<String>,
-    /// Those whose cgroup was looked for in vain.
-    lost: BTreeSet<String>,
-    /// When they are looked for again, and the pause after that.
-    look: (Option<Instant>, Duration),
-    /// When any cgroup is looked for again.
-    rested: Option<Instant>,
 }
 
 /// The tracks of one container, and its counters while it runs.
@@ -98,24 +82,13 @@ pub(super) struct Taken {
 }
 
 impl Containers {
-    pub(super) fn new(length: Duration, cgroup_root: &Path, procfs: Procfs) -> Self {
+    pub(super) const fn new(length: Duration) -> Self {
         Self {
             length,
-            hierarchies: Hierarchies::below(cgroup_root),
-            procfs,
             held: BTreeMap::new(),
             last: None,
             round: 0,
-            refused: BTreeSet::new(),
-            lost: BTreeSet::new(),
-            look: (None, Duration::ZERO),
-            rested: None,
         }
-    }
-
-    /// Whether the machine counts anything here.
-    pub(super) const fn is_supported(&self) -> bool {
-        self.hierarchies.is_some()
     }
 
     /// Containers that are sampled now.
@@ -123,54 +96,25 @@ impl Containers {
         self.held.values().filter(|held| held.open.is_some()).count()
     }
 
-    /// Takes note of which containers run. Returns how many more have no room.
-    pub(super) fn update(&mut self, running: &BTreeSet<String>, now: Instant) -> u64 {
-        let Some(hierarchies) = &self.hierarchies else {
-            return 0;
-        };
+    /// Takes note of which containers run. Returns those that are not sampled yet.
+    pub(super) fn missing(&mut self, running: &BTreeSet<String>) -> BTreeSet<String> {
         for (id, held) in &mut self.held {
             if !running.contains(id) {
                 held.open = None;
             }
         }
         let is_open = |id: &String| self.held.get(id).is_some_and(|held| held.open.is_some());
-        let wanted: BTreeSet<String> = running.iter().filter(|id| !is_open(id)).cloned().collect();
-        let known_lost = wanted
-            .iter()
-            .all(|id| self.lost.contains(id) || self.refused.contains(id));
-        let (again, pause) = self.look;
-        let is_early = |then: Option<Instant>| then.is_some_and(|then| now < then);
-        if wanted.is_empty() || is_early(self.rested) || (known_lost && is_early(again)) {
-            return 0;
-        }
-        let clock = ProcessorClock::start();
-        let found = hierarchies.find(&wanted, &self.procfs);
-        self.rested = Some(now + clock.elapsed() * LOOK_SHARE);
-        let pause = if known_lost {
-            (pause * 2).min(PAUSE)
-        } else {
-            Duration::from_secs(1)
-        };
-        self.look = (Some(now + pause), pause);
-        let opened: Vec<_> = found
-            .iter()
-            .filter_map(|(id, path)| Some((id.clone(), ContainerUsage::open(hierarchies, path).ok()?)))
-            .collect();
-        self.lost = wanted;
-        let mut refused = BTreeSet::new();
-        for (id, counters) in opened {
-            self.lost.remove(&id);
-            if let Err(id) = self.hold(id, counters) {
-                refused.insert(id);
-            }
-        }
-        let more = refused.difference(&self.refused).count();
-        self.refused = refused;
-        u64::try_from(more).unwrap_or(u64::MAX)
+        running.iter().filter(|id| !is_open(id)).cloned().collect()
+    }
+
+    /// Samples those from now on. Returns those that have no room.
+    pub(super) fn hold(&mut self, found: BTreeMap<String, ContainerUsage>) -> BTreeSet<String> {
+        let held = found.into_iter().map(|(id, counters)| self.hold_one(id, counters));
+        held.filter_map(Result::err).collect()
     }
 
     /// Makes room for a container, if need be in the place of the one that ended first.
-    fn hold(&mut self, id: String, counters: ContainerUsage) -> Result<(), String> {
+    fn hold_one(&mut self, id: String, counters: ContainerUsage) -> Result<(), String> {
         if !self.held.contains_key(&id) && self.held.len() >= CONTAINERS {
             let ended = self.held.iter().filter(|(_, held)| held.open.is_none());
             let first = ended.min_by_key(|(_, held)| held.processor.last());
@@ -334,6 +278,8 @@ const fn precise(bytes: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics_ring::finder::{Finder, PAUSE};
+    use flopwatch_attach::process::Procfs;
     use std::path::PathBuf;
     use tempfile::TempDir;
 
@@ -366,8 +312,25 @@ mod tests {
         root
     }
 
-    fn of(root: &TempDir) -> Containers {
-        Containers::new(Duration::from_mins(10), root.path(), Procfs::new("/nowhere"))
+    /// What samples those of a machine.
+    struct Sampler {
+        containers: Containers,
+        finder: Finder,
+    }
+
+    impl Sampler {
+        fn of(root: &TempDir) -> Self {
+            Self {
+                containers: Containers::new(Duration::from_mins(10)),
+                finder: Finder::new(root.path(), Procfs::new("/nowhere")),
+            }
+        }
+
+        /// Samples those that run. Returns how many more have no room.
+        fn update(&mut self, running: &BTreeSet<String>, now: Instant) -> u64 {
+            let missing = self.containers.missing(running);
+            self.finder.look(missing, now, |found| self.containers.hold(found))
+        }
     }
 
     /// Rounds in which a container was read.
@@ -379,23 +342,22 @@ mod tests {
     #[test]
     fn containers_beyond_the_bound_are_counted_once_and_get_in_when_others_end() {
         let root = machine(CONTAINERS + 3);
-        let (mut containers, now) = (of(&root), Instant::now());
-        assert_eq!(containers.update(&ids(0..CONTAINERS + 3), now), 3);
-        assert_eq!(containers.open(), CONTAINERS);
+        let (mut sampler, now) = (Sampler::of(&root), Instant::now());
+        assert_eq!(sampler.update(&ids(0..CONTAINERS + 3), now), 3);
+        assert_eq!(sampler.containers.open(), CONTAINERS);
         let later = now + PAUSE * 2;
         assert_eq!(
-            containers.update(&ids(0..CONTAINERS + 3), later),
+            sampler.update(&ids(0..CONTAINERS + 3), later),
             0,
             "they are counted already"
         );
-        let left: Vec<_> = (0..CONTAINERS + 3)
-            .filter(|at| !containers.held.contains_key(&id(*at)))
-            .collect();
+        let is_held = |sampler: &Sampler, at: usize| sampler.containers.held.contains_key(&id(at));
+        let left: Vec<_> = (0..CONTAINERS + 3).filter(|at| !is_held(&sampler, *at)).collect();
         let running = (2..CONTAINERS + 3).map(id).collect();
-        assert_eq!(containers.update(&running, later + PAUSE * 2), 0);
-        let held = left.iter().filter(|at| containers.held.contains_key(&id(**at))).count();
+        assert_eq!(sampler.update(&running, later + PAUSE * 2), 0);
+        let held = left.iter().filter(|at| is_held(&sampler, **at)).count();
         assert_eq!(
-            (held, containers.held.len()),
+            (held, sampler.containers.held.len()),
             (2, CONTAINERS),
             "in the place of two that ended"
         );
@@ -404,11 +366,11 @@ mod tests {
     #[test]
     fn containers_take_turns_where_a_round_has_no_time_for_all() {
         let root = machine(CONTAINERS);
-        let mut containers = of(&root);
-        containers.update(&ids(0..CONTAINERS), Instant::now());
+        let mut sampler = Sampler::of(&root);
+        sampler.update(&ids(0..CONTAINERS), Instant::now());
         let mut read = 0;
         for round in 0..200 {
-            let taken = containers.read(|| NOW + round * SECOND);
+            let taken = sampler.containers.read(|| NOW + round * SECOND);
             assert_eq!(
                 taken.read + usize::try_from(taken.missed).unwrap(),
                 CONTAINERS,
@@ -416,43 +378,23 @@ mod tests {
             );
             read += taken.read;
         }
-        let counts: Vec<_> = (0..CONTAINERS).map(|number| points(&containers, number)).collect();
+        let counts: Vec<_> = (0..CONTAINERS)
+            .map(|number| points(&sampler.containers, number))
+            .collect();
         assert_eq!(counts.iter().sum::<usize>(), read);
         let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
         assert!(most - least <= 1, "{least} to {most}: nobody is passed over");
     }
 
     #[test]
-    fn a_container_whose_cgroup_is_not_there_is_looked_for_less_and_less_often() {
-        let root = machine(1);
-        let (mut containers, mut now) = (of(&root), Instant::now());
-        let running = ids(0..2);
-        containers.update(&running, now);
-        let mut pauses = Vec::new();
-        for _ in 0..8 {
-            let (again, _) = containers.look;
-            let again = again.unwrap();
-            pauses.push(again.duration_since(now).as_secs());
-            now = again;
-            containers.update(&running, now);
-        }
-        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
-        std::fs::create_dir_all(folder(&root, 1)).unwrap();
-        std::fs::write(folder(&root, 1).join("cpu.stat"), "usage_usec 1\n").unwrap();
-        containers.update(&running, now + Duration::from_secs(1));
-        assert_eq!(containers.open(), 1, "its time has not come");
-        containers.update(&running, now + PAUSE);
-        assert_eq!(containers.open(), 2);
-    }
-
-    #[test]
     fn a_container_that_ended_is_forgotten_after_the_rings_length() {
         let root = machine(1);
-        let mut containers = of(&root);
-        containers.update(&ids(0..1), Instant::now());
-        containers.read(|| NOW);
-        containers.read(|| NOW + SECOND);
-        containers.update(&BTreeSet::new(), Instant::now());
+        let mut sampler = Sampler::of(&root);
+        sampler.update(&ids(0..1), Instant::now());
+        sampler.containers.read(|| NOW);
+        sampler.containers.read(|| NOW + SECOND);
+        sampler.update(&BTreeSet::new(), Instant::now());
+        let mut containers = sampler.containers;
         assert_eq!(containers.read(|| NOW + 2 * SECOND), Taken::default());
         containers.expire(NOW + SECOND / 2);
         assert_eq!(points(&containers, 0), 1);

@@ -156,7 +156,12 @@ fn states(process: u32) -> String {
     let children = read(&format!("task/{process}/children"));
     let children = children.split_whitespace().filter_map(|child| child.parse().ok());
     let below: String = children.map(states).collect();
-    format!("{process}: {} {} {}\n{below}", read("stat"), read("wchan"), read("schedstat"))
+    format!(
+        "{process}: {} {} {}\n{below}",
+        read("stat"),
+        read("wchan"),
+        read("schedstat")
+    )
 }
 
 fn count(lines: &Mutex<Vec<String>>, word: &str) -> usize {

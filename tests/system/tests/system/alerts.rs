@@ -11,6 +11,7 @@ use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually};
 use flopwatch_system_tests::fetch::{ArtifactClient, gateway, reader_token};
 use flopwatch_system_tests::pods::workload;
 use flopwatch_system_tests::prometheus::Prometheus;
+use flopwatch_system_tests::sessions::capture_condition;
 use kube::ResourceExt as _;
 use kube::api::{ListParams, PostParams};
 use serde_json::{Value, json};
@@ -25,6 +26,9 @@ const PROMPT: Duration = Duration::from_secs(2);
 const REQUESTS: usize = 20;
 const DUPLICATES: usize = 50;
 
+/// Pause between two looks at the API server where time is measured.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// What tells the gateway, and what it is told of.
 struct Setting {
     namespace: TestNamespace,
@@ -35,16 +39,16 @@ struct Setting {
 
 impl Setting {
     /// A pod that runs, and a schedule whose slots never come while the test runs, with a trigger.
-    async fn new(cluster: &Cluster, name: &str) -> Result<Self> {
+    async fn new(cluster: &Cluster, name: &str, profiler: &str) -> Result<Self> {
         let namespace = cluster.namespace(name).await?;
         namespace.create_pod(workload(POD, true, &[])).await?;
-        namespace.running(POD).await?;
+        namespace.launch_state(POD).await?;
         let schedule: ProfilingSchedule = serde_json::from_value(json!({
             "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSchedule", "metadata": { "name": "on-alert" },
             "spec": {
                 "when": { "cron": { "expression": "0 0 1 1 *" } }, "concurrencyPolicy": "Allow",
                 "select": { "podSelector": { "matchLabels": { "app": POD } } },
-                "session": { "profiler": { "type": "Metrics" }, "durationSeconds": 1 },
+                "session": { "profiler": { "type": profiler }, "durationSeconds": 1 },
                 "triggers": [{ "alert": { "name": "Slow" }, "cooldownSeconds": 0, "maximumPerDay": 100 }]
             }
         }))?;
@@ -78,7 +82,24 @@ impl Setting {
                 return Ok(sessions);
             }
             ensure!(Instant::now() < deadline, "{} of {count} sessions", sessions.len());
-            sleep(Duration::from_millis(20)).await;
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Waits until the session's capture says that its window is open.
+    async fn collecting(&self, session: &str) -> Result<()> {
+        let deadline = Instant::now() + Duration::from_mins(1);
+        loop {
+            let captures = self.namespace.captures(session).await?;
+            let attached = |capture| capture_condition(capture, "Attached").is_some_and(|one| one.status == "True");
+            if captures.iter().any(attached) {
+                return Ok(());
+            }
+            ensure!(
+                Instant::now() < deadline,
+                "the window of {session} did not open: {captures:?}"
+            );
+            sleep(LOOK).await;
         }
     }
 }
@@ -88,9 +109,9 @@ async fn an_alert_has_its_session_within_seconds() -> Result<()> {
     let Some(cluster) = Cluster::connect().await? else {
         return Ok(());
     };
-    let setting = Setting::new(&cluster, "alerts").await?;
+    let setting = Setting::new(&cluster, "alerts", "Nsys").await?;
     let alertmanager = Alertmanager::start(&setting.client, &setting.url, &setting.token).await?;
-    let mut times = Vec::new();
+    let (mut times, mut windows) = (Vec::new(), Vec::new());
     for number in 0..ALERTS {
         let began = Instant::now();
         alertmanager
@@ -99,13 +120,17 @@ async fn an_alert_has_its_session_within_seconds() -> Result<()> {
         let sessions = setting.made(number + 1).await;
         let sessions = sessions.with_context(|| alertmanager.log().unwrap_or_default())?;
         times.push(began.elapsed());
-        for session in &sessions {
-            setting.namespace.finished(&session.name_any()).await?;
-        }
+        let newest = sessions.iter().max_by_key(|session| session.creation_timestamp());
+        let name = newest.context("no session")?.name_any();
+        setting.collecting(&name).await?;
+        windows.push(began.elapsed());
+        setting.namespace.finished(&name).await?;
     }
     times.sort_unstable();
+    windows.sort_unstable();
     let late = times.iter().rev().take_while(|time| **time > PROMPT).count();
-    println!("times to a session: {times:?}");
+    // How long a profiler takes to attach is the machine's, which other tests keep busy: told, and not held to a bound.
+    println!("times to a session: {times:?}; until its window was open and said so: {windows:?}");
     ensure!(late <= ALERTS / 20, "{times:?}");
     let sessions = setting.sessions().await?;
     ensure!(sessions.len() == ALERTS, "{} sessions", sessions.len());
@@ -129,7 +154,7 @@ async fn a_thousand_duplicates_make_one_session() -> Result<()> {
     let Some(cluster) = Cluster::connect().await? else {
         return Ok(());
     };
-    let setting = Setting::new(&cluster, "alert-duplicates").await?;
+    let setting = Setting::new(&cluster, "alert-duplicates", "Metrics").await?;
     let alert = json!({
         "status": "firing", "labels": setting.labels(0), "annotations": {}, "startsAt": "2026-01-01T00:00:00Z",
         "fingerprint": "0badcafe0badcafe"
@@ -156,7 +181,7 @@ async fn a_rule_of_prometheus_leads_to_a_session() -> Result<()> {
     let Some(cluster) = Cluster::connect().await? else {
         return Ok(());
     };
-    let setting = Setting::new(&cluster, "alert-rule").await?;
+    let setting = Setting::new(&cluster, "alert-rule", "Metrics").await?;
     let alertmanager = Alertmanager::start(&setting.client, &setting.url, &setting.token).await?;
     let rules = json!({ "groups": [{
         "name": "test", "interval": "1s",
