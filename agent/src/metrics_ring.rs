@@ -10,7 +10,7 @@
 //! partitions, 128 pairs of a container and a GPU, and 256 containers are kept, 62 MB; what is beyond is counted.
 //!
 //! **Cost.** Three threads: NVML is read by the one thread that always reads it, so that a driver that hangs does not stop the
-//! containers' samples, and containers' counters are found and opened by another one than reads them. Containers are read for 0.4 ms of a round at most, the rest in the next one. A round of NVML that takes
+//! containers' samples, and containers' counters are found and opened by another one than reads them. Containers are read for 0.4 ms of a round on average and 2.4 ms at most, the rest in the next one. A round of NVML that takes
 //! more than a tenth of the interval leaves the next ones out, and a thread that comes late takes no round twice. What is left out
 //! is counted.
 

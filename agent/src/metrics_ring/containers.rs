@@ -14,8 +14,10 @@ use crate::transform::EarlierSamples;
 
 /// Containers that are kept, those that ended within the ring's length included.
 pub(super) const CONTAINERS: usize = 256;
-/// Processor time that a round may take for containers: what is left is read in the next one.
+/// Processor time that a round may take for containers, on average: what is left is read in the next one.
 const BUDGET: Duration = Duration::from_micros(400);
+/// Most that rounds save up for one that an interrupt or a cold cache made longer.
+const SAVED: Duration = BUDGET.saturating_mul(5);
 /// Containers that are read between two looks at the clock of processor time, which takes as long as reading half of one.
 const BATCH: usize = 4;
 /// A reading that takes this long was interrupted, and is of no time that is known.
@@ -50,6 +52,8 @@ pub(super) struct Containers {
     /// The container that the last round ended with.
     last: Option<String>,
     round: u64,
+    /// Processor time that rounds did not use.
+    saved: Duration,
 }
 
 /// The tracks of one container, and its counters while it runs.
@@ -88,6 +92,7 @@ impl Containers {
             held: BTreeMap::new(),
             last: None,
             round: 0,
+            saved: SAVED,
         }
     }
 
@@ -141,10 +146,11 @@ impl Containers {
     }
 
     /// Reads the counters of the containers in turn, for as long as a round may take: from the one after the last one of the round
-    /// before.
+    /// before. What a round leaves of its time, later ones may take.
     pub(super) fn read(&mut self, utc_ns: impl Fn() -> u64) -> Taken {
         self.round = self.round.wrapping_add(1);
         let clock = ProcessorClock::start();
+        let allowed = self.saved + BUDGET;
         let last = self.last.take();
         let after = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let mut taken = Taken::default();
@@ -157,7 +163,7 @@ impl Containers {
                     continue;
                 }
                 due = due.saturating_add(1);
-                out_of_time |= taken.read.is_multiple_of(BATCH) && clock.elapsed() > BUDGET;
+                out_of_time |= taken.read.is_multiple_of(BATCH) && clock.elapsed() > allowed;
                 if !out_of_time {
                     held.read(self.round, utc_ns());
                     taken.read = taken.read.saturating_add(1);
@@ -165,6 +171,7 @@ impl Containers {
                 }
             }
         }
+        self.saved = SAVED.min(allowed.saturating_sub(clock.elapsed()));
         taken.missed = u64::try_from(due.saturating_sub(taken.read)).unwrap_or(u64::MAX);
         taken
     }
