@@ -40,6 +40,9 @@ pub(crate) struct SoakOptions {
     /// Lives of a container in a pod of the cluster; in every second one a process of the profiler is killed.
     #[arg(long, default_value_t = 0)]
     pod_kills: u64,
+    /// Minutes in which schedules make windows on both nodes of the cluster, a day's slots in 24; nothing may grow.
+    #[arg(long, default_value_t = 0)]
+    schedule_minutes: u64,
     /// Records side by side, without a cluster; in every second one a process of the profiler is killed.
     #[arg(long, default_value_t = 0)]
     records: u64,
@@ -85,12 +88,19 @@ pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
             failed.push("records");
         }
     }
-    if options.pod_kills + options.cycles > 0 && !interrupted() {
+    if options.pod_kills + options.schedule_minutes + options.cycles > 0 && !interrupted() {
         if options.pod_kills > 0
             && let Err(error) = pod_kills(cache, options.pod_kills)
         {
             say(format_args!("pod kills: {error:#}"));
             failed.push("pod kills");
+        }
+        if options.schedule_minutes > 0
+            && !interrupted()
+            && let Err(error) = schedule_day(cache, options.schedule_minutes)
+        {
+            say(format_args!("schedules: {error:#}"));
+            failed.push("schedules");
         }
         if options.cycles > 0 && !interrupted() {
             if let Err(error) = cycles(cache, options, &folder) {
@@ -138,6 +148,14 @@ fn pod_kills(cache: &Cache, lives: u64) -> Result<()> {
     step("pod kills", || {
         let test = "restart::whatever_process_of_the_profiler_is_killed_in_a_pod_its_containers_next_life_is_grafted";
         watched(cache, &more, &["--workspace", "--test", "system"], test)
+    })
+}
+
+fn schedule_day(cache: &Cache, minutes: u64) -> Result<()> {
+    let mut more = in_cluster(cache)?;
+    more.insert("FLOPWATCH_SCHEDULE_MINUTES".to_owned(), minutes.to_string());
+    step("schedules", || {
+        watched(cache, &more, &["--workspace", "--test", "system"], "schedule_day::")
     })
 }
 

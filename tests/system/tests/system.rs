@@ -46,6 +46,8 @@ mod replica;
 mod restart;
 #[path = "system/schedule.rs"]
 mod schedule;
+#[path = "system/schedule_day.rs"]
+mod schedule_day;
 #[path = "system/storage.rs"]
 mod storage;
 #[path = "system/unchanged.rs"]
