@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use flopwatch_api::reason::ScheduleCondition;
 use flopwatch_api::schedule::{BudgetState, ProfilingSchedule, ProfilingScheduleStatus, SkipReason};
-use flopwatch_schedule::{Explanation, Verdict};
+use flopwatch_schedule::{Explanation, TriggerHistory, Verdict};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
@@ -180,6 +180,7 @@ fn explained(text: &mut String, explanation: &Explanation, now: Timestamp, paint
         add(text, format_args!("\n{title}\n"));
         text.push_str(&table(&["AT", "IN", "POD", "PROBABILITY", "SESSION"], &runs, paint));
     }
+    triggers(text, &explanation.triggers, now, paint);
     let pods: Vec<Vec<Cell>> = explanation
         .pods
         .iter()
@@ -206,6 +207,30 @@ fn explained(text: &mut String, explanation: &Explanation, now: Timestamp, paint
             format_args!("and {} more: -o json has all\n", explanation.pods.len() - MOST_PODS),
         );
     }
+}
+
+fn triggers(text: &mut String, triggers: &[TriggerHistory], now: Timestamp, paint: Paint) {
+    if triggers.is_empty() {
+        return;
+    }
+    let rows: Vec<Vec<Cell>> = triggers
+        .iter()
+        .map(|one| {
+            let TriggerHistory { trigger, of_day, last } = one;
+            let labels = trigger.alert.match_labels.iter();
+            let labels: Vec<String> = labels.map(|(label, value)| format!("{label}={value}")).collect();
+            let last = last.map(|last| age(now.as_second() - last.as_second()));
+            vec![
+                Cell::from(line(&trigger.alert.name)),
+                Cell::from(line(&labels.join(","))),
+                Cell::from(format!("{of_day} of {}", trigger.maximum_per_day)),
+                Cell::from(last.unwrap_or_default()),
+                Cell::from(age(trigger.cooldown_seconds.into())),
+            ]
+        })
+        .collect();
+    text.push_str("\nAlerts that make a session\n");
+    text.push_str(&table(&["ALERT", "LABELS", "IN 24H", "LAST", "COOLDOWN"], &rows, paint));
 }
 
 fn verdict(verdict: Verdict) -> (&'static str, Tone, &'static str) {
@@ -258,6 +283,10 @@ pub(super) fn data(outlook: &Outlook) -> Value {
             "pods": explanation.pods.iter().map(|pod| json!({
                 "pod": pod.pod_name, "podUid": pod.pod_uid, "slot": pod.slot.seconds(), "opens": pod.opens.to_string(),
                 "verdict": verdict(pod.verdict).0, "why": verdict(pod.verdict).2,
+            })).collect::<Vec<Value>>(),
+            "triggers": explanation.triggers.iter().map(|one| json!({
+                "alert": one.trigger.alert, "sessionsOfDay": one.of_day, "maximumPerDay": one.trigger.maximum_per_day,
+                "cooldownSeconds": one.trigger.cooldown_seconds, "last": one.last.map(|last| last.to_string()),
             })).collect::<Vec<Value>>(),
         }),
     };
@@ -326,6 +355,27 @@ mod tests {
         );
         let told = overhead(&schedules[0], schedules[0].status.as_ref().unwrap());
         assert_eq!(told.unwrap(), "Within: 0.12 % (0.05 % to 0.20 %) of 1.00 %, 40 windows");
+    }
+
+    #[test]
+    fn triggers_are_told_with_what_they_did() {
+        let trigger = json!({"alert": {"name": "Slow", "matchLabels": {"severity": "page"}}, "cooldownSeconds": 600});
+        let now: Timestamp = "2026-01-01T00:10:00Z".parse().unwrap();
+        let history = TriggerHistory {
+            trigger: serde_json::from_value(trigger).unwrap(),
+            of_day: 2,
+            last: Some("2026-01-01T00:05:00Z".parse().unwrap()),
+        };
+        let mut text = String::new();
+        triggers(&mut text, &[], now, Paint::new(false));
+        assert_eq!(text, "");
+        triggers(&mut text, &[history], now, Paint::new(false));
+        assert_eq!(
+            text,
+            "\nAlerts that make a session\n\
+             ALERT   LABELS          IN 24H    LAST   COOLDOWN\n\
+             Slow    severity=page   2 of 10   5m     10m\n"
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::facts::Facts;
 use crate::index::Index;
 use crate::plan::Run;
 use crate::slot::Slot;
+use crate::trigger::{TriggerHistory, histories};
 use crate::world::{ScheduleError, World};
 
 /// Most slots that are looked at for runs to come.
@@ -24,6 +25,8 @@ pub struct Explanation {
     pub runs: Vec<Run>,
     /// What its next slot holds for each pod, in the order of their names.
     pub pods: Vec<PodVerdict>,
+    /// What its triggers did.
+    pub triggers: Vec<TriggerHistory>,
 }
 
 /// What its next slot holds for a pod.
@@ -91,6 +94,7 @@ pub fn explain(facts: &Facts<'_>, count: usize) -> Result<Explanation, ScheduleE
         suspended: spec.suspend,
         runs,
         pods,
+        triggers: histories(facts),
     })
 }
 

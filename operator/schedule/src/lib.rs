@@ -63,6 +63,8 @@ pub use skipped::Skipped;
 pub use slot::Slot;
 pub use standing::{Standing, budget_status, standing};
 pub use timing::TimingError;
-pub use trigger::{Alert, Alerted, AlertedPod, Decision, TriggerSkip, TriggeredRun, decide, is_pod_name, trigger_of};
+pub use trigger::{
+    Alert, Alerted, AlertedPod, Decision, TriggerHistory, TriggerSkip, TriggeredRun, decide, is_pod_name, trigger_of,
+};
 pub use window::{Measured, Window};
 pub use world::ScheduleError;

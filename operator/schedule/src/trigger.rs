@@ -154,15 +154,7 @@ pub fn decide<'a>(facts: &Facts<'_>, alerted: &Alerted<'a>) -> Result<Decision<'
         AlertedPod::WithoutContainer => return Ok(Decision::Skip(TriggerSkip::NoContainer)),
         AlertedPod::Running(pod) => pod,
     };
-    let draws = Draws::of(&identity.uid);
-    let name = |number| of_trigger(identity, &draws, alerted.trigger, number);
-    let made: Vec<(&Session, &Triggered)> = facts
-        .history
-        .sessions
-        .iter()
-        .filter_map(|session| Some((session, session.trigger.as_ref()?)))
-        .filter(|(session, triggered)| session.name == name(triggered.number))
-        .collect();
+    let made = made_by(facts, alerted.trigger);
     if let Some(skip) = of_trigger_itself(facts, alerted, pod, &made)? {
         return Ok(Decision::Skip(skip));
     }
@@ -172,10 +164,54 @@ pub fn decide<'a>(facts: &Facts<'_>, alerted: &Alerted<'a>) -> Result<Decision<'
     let last = made.iter().map(|(_, triggered)| triggered.number).max();
     let number = last.map_or(0, |last| last.saturating_add(1));
     Ok(Decision::Make(TriggeredRun {
-        session_name: name(number),
+        session_name: of_trigger(identity, &Draws::of(&identity.uid), alerted.trigger, number),
         number,
         pod,
     }))
+}
+
+/// What a trigger has done, as far as sessions that are still there tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TriggerHistory {
+    /// The trigger.
+    pub trigger: Trigger,
+    /// Sessions that it made in the last 24 hours.
+    pub of_day: usize,
+    /// When it made the last one.
+    pub last: Option<Timestamp>,
+}
+
+/// What each trigger of the spec has done, in its order.
+pub(crate) fn histories(facts: &Facts<'_>) -> Vec<TriggerHistory> {
+    let triggers = facts.spec.triggers.iter();
+    triggers
+        .map(|trigger| {
+            let made = made_by(facts, trigger);
+            TriggerHistory {
+                trigger: trigger.clone(),
+                of_day: of_day(&made, facts.now),
+                last: made.iter().map(|(_, of)| of.made).max(),
+            }
+        })
+        .collect()
+}
+
+/// The sessions that a trigger made.
+fn made_by<'a>(facts: &Facts<'a>, trigger: &Trigger) -> Vec<(&'a Session, &'a Triggered)> {
+    let draws = Draws::of(&facts.identity.uid);
+    let sessions = facts.history.sessions.iter();
+    sessions
+        .filter_map(|session| Some((session, session.trigger.as_ref()?)))
+        .filter(|(session, of)| session.name == of_trigger(facts.identity, &draws, trigger, of.number))
+        .collect()
+}
+
+fn is_within(triggered: &Triggered, seconds: i64, now: Timestamp) -> bool {
+    seconds_later(triggered.made, seconds) > now
+}
+
+fn of_day(made: &[(&Session, &Triggered)], now: Timestamp) -> usize {
+    made.iter().filter(|(_, of)| is_within(of, DAY_SECONDS, now)).count()
 }
 
 /// What the trigger itself says against a session, of what it `made`.
@@ -188,7 +224,6 @@ fn of_trigger_itself(
     let Alerted { alert, trigger, .. } = *alerted;
     let window = i64::from(facts.spec.session.duration_seconds);
     let of_pod = || made.iter().filter(|(session, _)| session.pod_uid == pod.uid);
-    let within = |triggered: &Triggered, seconds: i64| seconds_later(triggered.made, seconds) > facts.now;
     if of_pod().any(|(_, of)| of.fingerprint == alert.fingerprint && of.started == alert.started) {
         return Ok(Some(TriggerSkip::AlreadyMade));
     }
@@ -196,12 +231,11 @@ fn of_trigger_itself(
     if !trigger.ignore_blackouts && blackouts.hold(facts.now, window) {
         return Ok(Some(TriggerSkip::Blackout));
     }
-    if of_pod().any(|(_, of)| within(of, i64::from(trigger.cooldown_seconds))) {
+    if of_pod().any(|(_, of)| is_within(of, i64::from(trigger.cooldown_seconds), facts.now)) {
         return Ok(Some(TriggerSkip::Cooldown));
     }
-    let of_day = made.iter().filter(|(_, of)| within(of, DAY_SECONDS)).count();
     let limit = usize::try_from(trigger.maximum_per_day).unwrap_or_default();
-    Ok((of_day >= limit).then_some(TriggerSkip::DailyLimit))
+    Ok((of_day(made, facts.now) >= limit).then_some(TriggerSkip::DailyLimit))
 }
 
 /// What the pod and its class say against a session.

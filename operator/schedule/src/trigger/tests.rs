@@ -66,27 +66,30 @@ impl Desk {
         }
     }
 
-    fn decide<'a>(&'a self, alert: &'a Alert, pod: AlertedPod<'a>, now: i64) -> Decision<'a> {
+    fn with_facts<T>(&self, now: i64, work: impl FnOnce(&Facts<'_>) -> T) -> T {
         let identity = Identity {
             name: "always".to_owned(),
             uid: "uid".to_owned(),
             created: at(-1),
         };
-        let facts = Facts {
+        work(&Facts {
             spec: &self.spec,
             identity: &identity,
             pods: &[],
             history: &self.history,
             ledger: &self.ledger,
             now: at(now),
-        };
+        })
+    }
+
+    fn decide<'a>(&'a self, alert: &'a Alert, pod: AlertedPod<'a>, now: i64) -> Decision<'a> {
         let alerted = Alerted {
             alert,
             trigger: trigger_of(&self.spec, "team", alert).unwrap(),
             pod,
             over_budget: self.over_budget,
         };
-        decide(&facts, &alerted).unwrap()
+        self.with_facts(now, |facts| decide(facts, &alerted).unwrap())
     }
 
     /// What becomes of an alert; a session that is made ends 10 seconds later.
@@ -309,4 +312,22 @@ fn what_is_no_name_of_a_pod_is_known() {
     for name in ["", "../secrets", "a/b", "-a", "a.", "A", "a?b", &"a".repeat(254)] {
         assert!(!is_pod_name(name), "{name}");
     }
+}
+
+#[test]
+fn a_trigger_tells_what_it_made_and_nothing_of_another() {
+    let mut desk = Desk::new(json!({ "triggers": [
+        { "alert": { "name": "Slow" }, "cooldownSeconds": 600, "maximumPerDay": 3 }, { "alert": { "name": "Hot" } }
+    ] }));
+    let llm = pod("llm-0");
+    assert_eq!(desk.take(&alert("a", 0), &llm, 1), None);
+    assert_eq!(desk.take(&alert("b", 0), &llm, 1000), None);
+    let told = |now| -> Vec<(String, usize, Option<Timestamp>)> {
+        let histories = desk.with_facts(now, histories);
+        let told = histories.into_iter();
+        told.map(|one| (one.trigger.alert.name, one.of_day, one.last)).collect()
+    };
+    let (slow, hot) = ("Slow".to_owned(), ("Hot".to_owned(), 0, None));
+    assert_eq!(told(2000), [(slow.clone(), 2, Some(at(1000))), hot.clone()]);
+    assert_eq!(told(86_500), [(slow, 1, Some(at(1000))), hot]);
 }

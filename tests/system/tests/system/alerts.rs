@@ -7,12 +7,13 @@ use flopwatch_api::REQUESTED_BY_ANNOTATION;
 use flopwatch_api::schedule::{PROBABILITY_ANNOTATION, ProfilingSchedule, SCHEDULE_LABEL, TRIGGER_ANNOTATION};
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::alertmanager::Alertmanager;
+use flopwatch_system_tests::chart;
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually};
-use flopwatch_system_tests::fetch::{ArtifactClient, gateway, reader_token};
+use flopwatch_system_tests::fetch::{ArtifactClient, gateway, reader_token, token};
 use flopwatch_system_tests::pods::workload;
 use flopwatch_system_tests::prometheus::Prometheus;
 use kube::ResourceExt as _;
-use kube::api::{ListParams, PostParams};
+use kube::api::{Api, ListParams, PostParams};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -166,6 +167,68 @@ async fn a_thousand_duplicates_make_one_session() -> Result<()> {
     let stranger = reader_token(&setting.namespace, "stranger", "flopwatch-viewer").await?;
     let refused = client.request(&setting.url, Some(&stranger), &arguments).await?;
     ensure!(refused.status == 403, "{refused:?}");
+    setting.namespace.delete().await
+}
+
+#[tokio::test]
+async fn whoever_holds_the_gateways_token_can_make_no_session_of_their_own() -> Result<()> {
+    let Some(cluster) = Cluster::connect().await? else {
+        return Ok(());
+    };
+    let setting = Setting::new(&cluster, "alert-forged", "Metrics").await?;
+    let gateway = cluster
+        .client_with(&token(chart::NAMESPACE, "flopwatch-gateway").await?)
+        .await?;
+    let sessions: Api<ProfilingSession> = Api::namespaced(gateway, &setting.namespace.name);
+    let schedule: ProfilingSchedule = setting.namespace.api().get("on-alert").await?;
+    let owner = json!({
+        "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSchedule", "name": "on-alert", "uid": schedule.uid(),
+        "controller": true
+    });
+    let labels = json!({ SCHEDULE_LABEL: "on-alert" });
+    let annotations = json!({ TRIGGER_ANNOTATION: "Slow/0badcafe0badcafe" });
+    let of_pod = json!({ "podName": POD });
+    let own_pod = json!({ "podTemplate": { "spec": { "containers": [{ "name": "main", "image": "none" }] } } });
+    let dry = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    let forged = [
+        ("as an alert's", &annotations, &labels, json!([owner]), &of_pod, true),
+        ("without an alert", &json!({}), &labels, json!([owner]), &of_pod, false),
+        (
+            "without a schedule",
+            &annotations,
+            &json!({}),
+            json!([owner]),
+            &of_pod,
+            false,
+        ),
+        ("that nobody owns", &annotations, &labels, json!([]), &of_pod, false),
+        (
+            "of a pod of its own",
+            &annotations,
+            &labels,
+            json!([owner]),
+            &own_pod,
+            false,
+        ),
+    ];
+    for (how, annotations, labels, owners, target, is_taken) in forged {
+        let session: ProfilingSession = serde_json::from_value(json!({
+            "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession",
+            "metadata": { "name": "forged", "annotations": annotations, "labels": labels, "ownerReferences": owners },
+            "spec": { "target": target, "durationSeconds": 1 }
+        }))?;
+        match sessions.create(&dry, &session).await {
+            Ok(_) => ensure!(is_taken, "a session {how} was made"),
+            Err(kube::Error::Api(status)) => {
+                ensure!(!is_taken && status.code == 403, "{how}: {status:?}");
+                ensure!(status.message.contains("alert"), "{how}: {}", status.message);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
     setting.namespace.delete().await
 }
 
