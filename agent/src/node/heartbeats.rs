@@ -15,6 +15,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use flopwatch_api::overhead::{OverheadSignal, OverheadSpec, SignalSource};
 use flopwatch_nvml::{ContainerIdentity, ProcessorClock};
 use flopwatch_overhead::Sample;
 use flopwatch_trace::recorder::{Extent, Heartbeat, NamedRanges};
@@ -24,9 +25,14 @@ use tracing::debug;
 use super::work::utc_ns;
 use crate::metrics_ring::span::{Name, Span};
 use crate::metrics_ring::track::Track;
+use crate::overhead::{NoSignal, Opened, Watch, choose};
 use crate::transform::{EarlierSamples, SampledSeries};
 use series::RangeCollector;
 
+/// Time between two readings.
+pub const BEAT: Duration = Duration::from_millis(250);
+/// Time before a profiler attaches that its window is compared with.
+pub const BEFORE: Duration = Duration::from_mins(1);
 /// Readings of which one looks at the whole table of names; each container has its own turn.
 const TURNS: usize = 4;
 /// Shortest time between two rows of a series.
@@ -113,7 +119,7 @@ impl Heartbeats {
     }
 
     /// Reads the file of a container from now on.
-    pub(crate) fn begin(&self, container_id: &str, whose: ContainerIdentity, file: Arc<File>) {
+    pub fn begin(&self, container_id: &str, whose: ContainerIdentity, file: Arc<File>) {
         let beat = Beat {
             whose,
             file,
@@ -131,7 +137,7 @@ impl Heartbeats {
     }
 
     /// Reads the files, unless it has just done so.
-    pub(crate) fn read(&self) {
+    pub fn read(&self) {
         let mut held = self.held();
         if held.rested.is_some_and(|then| Instant::now() < then) {
             return;
@@ -150,8 +156,26 @@ impl Heartbeats {
         held.rested = Some(Instant::now() + clock.elapsed() * REST);
     }
 
+    /// Watches a window of a container that has opened, by the range that shows best how fast its program is.
+    pub fn watch(&self, container_id: &str, spec: &OverheadSpec, opened: Opened) -> Result<Watch, NoSignal> {
+        let before_ns = u64::try_from(BEFORE.as_nanos()).unwrap_or(u64::MAX);
+        let mut ranges = self.samples(container_id, opened.attach_ns.saturating_sub(before_ns));
+        for samples in ranges.values_mut() {
+            samples.retain(|sample| sample.at_ns <= opened.attach_ns);
+        }
+        let (name, choice) = choose(ranges)?;
+        let source = SignalSource::Recorder;
+        Ok(Watch::open(OverheadSignal { source, name }, choice, spec, opened))
+    }
+
+    /// Takes in what was read of a container since the last time.
+    pub fn follow(&self, container_id: &str, watch: &mut Watch) {
+        let mut ranges = self.samples(container_id, watch.since_ns());
+        watch.take(ranges.remove(&watch.signal.name).unwrap_or_default());
+    }
+
     /// What was read of a container's ranges since a time in ns since 1970, by name, oldest first.
-    pub(crate) fn samples(&self, container_id: &str, since_ns: u64) -> BTreeMap<String, Vec<Sample>> {
+    fn samples(&self, container_id: &str, since_ns: u64) -> BTreeMap<String, Vec<Sample>> {
         let held = self.held();
         let Some(beat) = held.beats.get(container_id) else {
             return BTreeMap::new();

@@ -24,7 +24,7 @@ pub(crate) struct Choice {
 
 /// Why nothing shows how fast a program is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NoSignal {
+pub enum NoSignal {
     /// No range ended.
     #[error("no NVTX range of the program ended before the window")]
     NoRanges,

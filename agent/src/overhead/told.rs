@@ -62,7 +62,7 @@ pub(crate) fn blind(message: String) -> CaptureOverhead {
 }
 
 /// The window was ended: what was seen then stands, whatever the rest of it shows.
-pub(crate) fn stopped(judged: CaptureOverhead, abort: Abort) -> CaptureOverhead {
+pub(super) fn stopped(judged: CaptureOverhead, abort: Abort) -> CaptureOverhead {
     let length = judged.bin_milliseconds.unwrap_or(0);
     let time = length.saturating_mul(i32::try_from(abort.bins).unwrap_or(i32::MAX));
     CaptureOverhead {

@@ -16,12 +16,10 @@ use crate::adoption::Attached;
 use crate::failure::Failure;
 use crate::node::starts::Held;
 use crate::node::{pods, spool};
+use crate::overhead::{LOOK, Opened};
 use crate::plan::{Interrupt, Window, WindowStep, window};
 use crate::signs::Signs;
 use crate::transform::{SAMPLES, Samples};
-
-/// Longest time between two looks at an open window.
-const TICK: Duration = Duration::from_millis(250);
 
 /// Time between two looks whether the collection still runs and at what the program has mapped.
 const LOOK_INSIDE: Duration = Duration::from_secs(1);
@@ -41,7 +39,11 @@ impl Work<'_> {
             return self.look_back(attached, end).await;
         }
         self.keep_prelude(attached).await;
-        self.pace_opened(attached, (attach_ns, opened_ns));
+        let opened = Opened {
+            attach_ns,
+            open_ns: opened_ns,
+        };
+        self.pace_opened(attached, opened);
         if let Some(held) = held {
             self.release_held(held, attached).await?;
         }
@@ -208,7 +210,7 @@ impl Work<'_> {
                 ended: self.capture.spec.ends_with_program && profiler.has_ended(&site),
                 interrupt,
             };
-            match window(seen, TICK) {
+            match window(seen, LOOK) {
                 WindowStep::Close => break,
                 WindowStep::Abort(failure) => return Err(failure),
                 WindowStep::Stay(time) => {

@@ -16,12 +16,7 @@ use super::scrape::Scraper;
 use crate::adoption::Attached;
 use crate::failure::Failure;
 use crate::node::Node;
-use crate::overhead::{Choice, Watch, blind, choose, length_for, stopped};
-
-/// Time before the profiler attaches that is compared with; the recorder's readings go back so far.
-const BEFORE: Duration = Duration::from_mins(1);
-/// Time between two looks once the window has closed.
-const LOOK: Duration = Duration::from_millis(250);
+use crate::overhead::{Choice, LOOK, Opened, Watch, blind, length_for};
 
 const NOBODY_COUNTS: &str = "nothing counts the target's work: let its pod be prepared with flopwatch.dev/prepare: recorder, or name a counter \
                              of it in spec.overhead.signal.prometheus";
@@ -45,6 +40,17 @@ pub(super) enum Pace {
 }
 
 impl Pace {
+    fn watched(watch: Watch, scraper: Option<Scraper>) -> Self {
+        info!(
+            source = watch.signal.source.as_str(),
+            name = watch.signal.name,
+            bin_ns = watch.bin_ns(),
+            "watches how fast the target is"
+        );
+        let watch = Box::new(watch);
+        Self::Watched { watch, scraper }
+    }
+
     pub(super) fn closed(&mut self, at_ns: u64) {
         if let Self::Watched { watch, .. } = self {
             watch.close(at_ns);
@@ -62,13 +68,10 @@ impl Pace {
         let Self::Watched { watch, scraper } = self else {
             return;
         };
-        let new = if let Some(scraper) = scraper {
-            scraper.since(watch.since_ns())
-        } else {
-            let mut ranges = node.heartbeats.samples(container_id, watch.since_ns());
-            ranges.remove(&watch.signal.name).unwrap_or_default()
-        };
-        watch.take(new);
+        match scraper {
+            Some(scraper) => watch.take(scraper.since(watch.since_ns())),
+            None => node.heartbeats.follow(container_id, watch),
+        }
     }
 }
 
@@ -106,8 +109,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// The window has opened, of a profiler that began to attach at the first of two times.
-    pub(super) fn pace_opened(&mut self, attached: &Attached, times: (u64, u64)) {
+    /// The window has opened.
+    pub(super) fn pace_opened(&mut self, attached: &Attached, opened: Opened) {
         let spec = &self.capture.spec;
         if spec.start == StartMode::ContainerStart {
             self.pace = Pace::Blind(
@@ -116,31 +119,24 @@ impl Work<'_> {
             return;
         }
         if let Pace::Read(scraper) = std::mem::take(&mut self.pace) {
-            self.pace = self.follow_counter(scraper, times);
+            self.pace = self.follow_counter(scraper, opened);
             return;
         }
-        let since_ns = times
-            .0
-            .saturating_sub(u64::try_from(BEFORE.as_nanos()).unwrap_or(u64::MAX));
-        let mut ranges = self.node.heartbeats.samples(&attached.container_id, since_ns);
-        for samples in ranges.values_mut() {
-            samples.retain(|sample| sample.at_ns <= times.0);
-        }
-        self.pace = match choose(ranges) {
-            Ok((name, choice)) => {
-                let source = SignalSource::Recorder;
-                let watch = self.watch(OverheadSignal { source, name }, choice, times);
-                Pace::Watched { watch, scraper: None }
-            }
+        let watched = self
+            .node
+            .heartbeats
+            .watch(&attached.container_id, &spec.overhead, opened);
+        self.pace = match watched {
+            Ok(watch) => Pace::watched(watch, None),
             Err(_) if attached.ring.is_none() => Pace::Blind(NOBODY_COUNTS.to_owned()),
             Err(why) => Pace::Blind(why.to_string()),
         };
     }
 
     /// Goes on with a counter that was read before the window.
-    fn follow_counter(&self, scraper: Scraper, times: (u64, u64)) -> Pace {
+    fn follow_counter(&self, scraper: Scraper, opened: Opened) -> Pace {
         let mut samples = scraper.since(0);
-        samples.retain(|sample| sample.at_ns <= times.0);
+        samples.retain(|sample| sample.at_ns <= opened.attach_ns);
         let signal = self.capture.spec.overhead.signal.as_ref();
         let name = signal.and_then(|signal| signal.prometheus.as_ref());
         let name = name.map(|signal| signal.counter.clone()).unwrap_or_default();
@@ -152,20 +148,13 @@ impl Work<'_> {
         };
         let source = SignalSource::Prometheus;
         let choice = Choice { samples, length_ns };
-        Pace::Watched {
-            watch: self.watch(OverheadSignal { source, name }, choice, times),
-            scraper: Some(scraper),
-        }
-    }
-
-    fn watch(&self, signal: OverheadSignal, choice: Choice, times: (u64, u64)) -> Box<Watch> {
-        info!(
-            source = signal.source.as_str(),
-            name = signal.name,
-            bin_ns = choice.length_ns,
-            "watches how fast the target is"
+        let watch = Watch::open(
+            OverheadSignal { source, name },
+            choice,
+            &self.capture.spec.overhead,
+            opened,
         );
-        Box::new(Watch::open(signal, choice, &self.capture.spec.overhead, times))
+        Pace::watched(watch, Some(scraper))
     }
 
     /// Whether the window costs more than it may, and is to be ended for that.
@@ -174,8 +163,10 @@ impl Work<'_> {
         let Pace::Watched { watch, .. } = &mut self.pace else {
             return false;
         };
-        let Some(abort) = watch.look() else { return false };
-        let told = stopped(watch.judge(), abort);
+        if watch.look().is_none() {
+            return false;
+        }
+        let told = watch.judge();
         info!(why = told.message, "the window is ended");
         self.journal.over_budget = Some(told.message);
         true
@@ -215,11 +206,7 @@ impl Work<'_> {
             };
             let left = Duration::from_nanos(watch.until_ns().saturating_sub(utc_ns()));
             if left.is_zero() {
-                let judged = watch.judge();
-                return Ok(Some(match watch.stopped {
-                    Some(abort) => stopped(judged, abort),
-                    None => judged,
-                }));
+                return Ok(Some(watch.judge()));
             }
             let message = format!(
                 "counting the target's work after the window, for {} s",
