@@ -19,6 +19,9 @@ pub(crate) use told::blind;
 /// Longest time between two looks at a window that is watched.
 pub const LOOK: Duration = Duration::from_millis(250);
 
+/// Bins before the one that is looked at whose readings are looked at too.
+const RECENT: u64 = 4;
+
 /// When a profiler began to attach and when its window opened, in ns since 1970.
 #[derive(Clone, Copy, Debug)]
 pub struct Opened {
@@ -90,8 +93,9 @@ impl Watch {
     /// Whether the window is to be ended now, by what was taken in so far.
     pub fn look(&mut self) -> Option<Abort> {
         let rule = self.rule.as_mut()?;
-        let from = self.samples.partition_point(|sample| sample.at_ns < self.seen_ns);
-        // A bin that begins at the last one's end needs what was read before it.
+        // A bin that begins at the last one's end needs what was read before it, and one that ends in a step needs the pace of those before.
+        let before_ns = self.seen_ns.saturating_sub(self.length_ns.get().saturating_mul(RECENT));
+        let from = self.samples.partition_point(|sample| sample.at_ns < before_ns);
         let recent = self.samples.get(from.saturating_sub(2)..)?;
         for bin in bins(recent, binning(self.length_ns, self.times.open_ns)) {
             if bin.start_ns < self.seen_ns {
@@ -174,6 +178,7 @@ mod tests {
                     at_ns: NOW + at * MS,
                     count: thousandths / 1000,
                     busy_ns: None,
+                    last_ns: None,
                 });
             }
             // A little unsteady, as programs are.

@@ -7,7 +7,8 @@ use flopwatch_agent::overhead::{LOOK, Opened, Watch};
 use flopwatch_api::overhead::{CaptureOverhead, OverheadAction, OverheadSpec};
 use serde_json::{Value, json};
 
-use crate::target::{Ends, Target};
+use crate::ends::Ends;
+use crate::paced::Paced;
 use crate::wait_until;
 
 /// Time that a profiler takes to start and to stop.
@@ -79,13 +80,13 @@ impl Seen {
 /// One program's window.
 pub(crate) struct Course<'a> {
     heartbeats: &'a Heartbeats,
-    target: &'a Target,
+    target: &'a Paced,
     window: Duration,
     begin: Instant,
 }
 
 impl<'a> Course<'a> {
-    pub(crate) fn new(heartbeats: &'a Heartbeats, target: &'a Target, window: Duration) -> Self {
+    pub(crate) fn new(heartbeats: &'a Heartbeats, target: &'a Paced, window: Duration) -> Self {
         let begin = Instant::now();
         Self {
             heartbeats,
@@ -141,7 +142,7 @@ impl<'a> Course<'a> {
         Seen {
             case,
             told: telling.judge(),
-            own: own(&self.target.ends(), around, (opened.open_ns, close_ns)),
+            own: own(&Ends::read(&self.target.steps), around, (opened.open_ns, close_ns)),
             ended,
         }
     }

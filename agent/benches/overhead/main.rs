@@ -18,10 +18,13 @@
 )]
 
 mod course;
+mod ends;
 mod figures;
-mod target;
+#[path = "../../tests/paced/mod.rs"]
+mod paced;
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -31,10 +34,13 @@ use flopwatch_nvml::ProcessorClock;
 use serde_json::json;
 
 use course::{Case, Course, Drift, Seen};
-use target::Target;
+use paced::Paced;
 
 /// Names the sample workload.
 const WORKLOAD: &str = "FLOPWATCH_WORKLOAD";
+
+/// Time over which the first windows of all programs are spread: about a whole course.
+const SPREAD: Duration = Duration::from_secs(100);
 
 /// What is asked for.
 struct Plan {
@@ -84,6 +90,7 @@ fn measure(plan: &Plan) -> (Vec<Seen>, f64) {
     let cases = Mutex::new(cases(plan.windows));
     let (seen, stop) = (Mutex::new(Vec::new()), AtomicBool::new(false));
     let folder = tempfile::tempdir().unwrap();
+    let workload = PathBuf::from(std::env::var_os(WORKLOAD).unwrap());
     let spent = std::thread::scope(|scope| {
         let mut readers = Vec::new();
         let mut courses = Vec::new();
@@ -91,11 +98,14 @@ fn measure(plan: &Plan) -> (Vec<Seen>, f64) {
             // The recorder's series are not asked for.
             let heartbeats = Heartbeats::new(Duration::ZERO);
             for program in 0..plan.programs {
-                let target = Target::start(folder.path(), node * plan.programs + program, plan.variation);
+                let id = format!("program-{}", node * plan.programs + program);
+                let target = Paced::start(&workload, folder.path(), &id, plan.variation);
                 let heartbeats = heartbeats.clone();
                 heartbeats.begin(&target.id, target.whose(), Arc::clone(&target.ring));
                 let (cases, seen) = (&cases, &seen);
                 courses.push(scope.spawn(move || {
+                    // Not all windows at once: what they cost this machine would be a change of every program's load.
+                    wait_until(Instant::now() + SPREAD.mul_f64(fastrand::f64()));
                     let next = || cases.lock().unwrap().pop_front();
                     while let Some(case) = next() {
                         let found = Course::new(&heartbeats, &target, plan.window).run(case);

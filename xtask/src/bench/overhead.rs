@@ -86,7 +86,8 @@ pub(crate) fn run(cache: &Cache, options: &OverheadOptions) -> Result<()> {
         variation,
     } = *options;
     let each = AROUND + Duration::from_secs(seconds.into());
-    let time = each * (windows * KINDS).div_ceil(nodes * programs) + each;
+    // The first windows are spread over a course.
+    let time = each * (windows * KINDS).div_ceil(nodes * programs) + each * 2;
     let run = bench()?
         .arg("--")
         .args([windows, seconds, nodes, programs, variation].map(|number| number.to_string()));

@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep};
 use tracing::info;
 
 use super::Work;
+use super::overhead::ProfilerTime;
 use crate::adoption::Attached;
 use crate::failure::Failure;
 use crate::node::starts::Held;
@@ -30,6 +31,10 @@ impl Work<'_> {
         spool::check_free(&self.node.spool, self.node.limits.floor)?;
         spool::make(&self.spool)?;
         self.count_before(attached).await?;
+        self.profiler_time = ProfilerTime {
+            before: self.profiler_time(attached).await?,
+            after: None,
+        };
         let attach_ns = utc_ns();
         self.start(attached).await?;
         let opened_ns = utc_ns();
@@ -139,6 +144,7 @@ impl Work<'_> {
             .map(drop)
             .map_err(|failure| self.interrupted().err().unwrap_or(failure))?;
         self.pace.detached(utc_ns());
+        self.profiler_time.after = self.profiler_time(attached).await?;
         Ok(())
     }
 

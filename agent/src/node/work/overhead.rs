@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::Stage;
-use flopwatch_api::overhead::{CaptureOverhead, OverheadSignal, SignalSource};
+use flopwatch_api::overhead::{CaptureOverhead, CaptureProcessorTime, OverheadSignal, SignalSource};
+use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StartMode;
 use tokio::time::{Instant, sleep};
 use tracing::info;
 
 use super::Work;
-use super::collect::utc_ns;
+use super::collect::{blocking, utc_ns};
 use super::produce::Produced;
 use super::scrape::Scraper;
 use crate::adoption::Attached;
@@ -37,6 +38,24 @@ pub(super) enum Pace {
         /// Reads the counter; none where the recorder counts.
         scraper: Option<Scraper>,
     },
+}
+
+/// Processor time of the profiler's own processes in the container, as it was before they began to collect and once they were gone.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ProfilerTime {
+    pub(super) before: Option<Duration>,
+    pub(super) after: Option<Duration>,
+}
+
+impl ProfilerTime {
+    fn spent(self) -> Option<Duration> {
+        // One that is gone with its cgroup, and came again, has less than before.
+        self.after?.checked_sub(self.before?)
+    }
+}
+
+fn milliseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
 impl Pace {
@@ -172,17 +191,31 @@ impl Work<'_> {
         true
     }
 
-    /// Says what the window cost, in the status and in the summary that is published.
+    /// Says what the capture cost, in the status and in the summary that is published.
     pub(super) async fn judge(&mut self, produced: &mut Produced) -> Result<(), Failure> {
-        let Some(told) = self.verdict().await? else {
-            return Ok(());
+        let told = self.verdict().await?;
+        let time = CaptureProcessorTime {
+            profiler_milliseconds: self.profiler_time.spent().map(milliseconds),
+            processing_milliseconds: produced.processor_time.map(milliseconds),
         };
-        self.node.metrics.overhead(told.verdict);
         if self.capture.spec.outputs.contains(&Output::Summary) {
-            produced.tell_overhead(&told, &self.spool)?;
+            produced.tell_cost(told.as_ref(), time, &self.spool)?;
         }
-        self.draft.overhead(told);
+        self.draft.processor_time(time);
+        if let Some(told) = told {
+            self.node.metrics.overhead(told.verdict);
+            self.draft.overhead(told);
+        }
         Ok(())
+    }
+
+    /// Processor time that the profiler's own processes in the container have used so far.
+    pub(super) async fn profiler_time(&self, attached: &Attached) -> Result<Option<Duration>, Failure> {
+        let (profiler, site) = (self.profiler(attached)?, self.site_of(attached));
+        blocking(CaptureReason::CollectionFailed, move || {
+            Ok(profiler.processor_time(&site))
+        })
+        .await
     }
 
     /// What the window cost, once the time after it has passed; none where there was no window.
