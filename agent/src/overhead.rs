@@ -3,6 +3,7 @@
 //! Public for the bench that holds it against real programs.
 
 mod choice;
+mod period;
 mod told;
 
 use flopwatch_api::overhead::{CaptureOverhead, OverheadAction, OverheadSignal, OverheadSpec};
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 pub use choice::NoSignal;
 pub(crate) use choice::{Choice, choose, length_for};
+pub(crate) use period::hint;
 pub(crate) use told::blind;
 
 /// Longest time between two looks at a window that is watched.

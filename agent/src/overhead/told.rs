@@ -116,8 +116,8 @@ fn named(signal: &OverheadSignal) -> String {
 
 /// Basis points in percent, with a digit behind the point.
 fn percent(basis_points: i64) -> String {
-    let sign = if basis_points < 0 { "-" } else { "" };
     let tenths = (basis_points.unsigned_abs() + 5) / 10;
+    let sign = if basis_points < 0 && tenths > 0 { "-" } else { "" };
     format!("{sign}{}.{} %", tenths / 10, tenths % 10)
 }
 
@@ -133,8 +133,8 @@ mod tests {
     #[test]
     fn basis_points_are_told_in_percent() {
         assert_eq!(
-            [percent(0), percent(4), percent(5), percent(-1234)],
-            ["0.0 %", "0.0 %", "0.1 %", "-12.3 %"]
+            [percent(0), percent(4), percent(-4), percent(5), percent(-1234)],
+            ["0.0 %", "0.0 %", "0.0 %", "0.1 %", "-12.3 %"]
         );
     }
 }

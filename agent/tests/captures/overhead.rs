@@ -1,5 +1,6 @@
 //! What a capture costs its target and its node.
 
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -43,7 +44,7 @@ async fn a_program_that_was_slowed_too_much_is_not_given_a_second_window_for_wha
     // Without the cost there would be a second window: the program was busy, and nothing of it was recorded.
     rig.containers.inside().processor.1 = Duration::from_secs(1);
     let folder = tempfile::tempdir().unwrap();
-    let program = Paced::start(&workload::program(), folder.path(), "abc", 2);
+    let program = Paced::start(Command::new(workload::program()), folder.path(), "abc", 2);
     rig.heartbeats.begin("abc", program.whose(), Arc::clone(&program.ring));
     let reading = reading(&rig.heartbeats);
     tokio::time::sleep(BEFORE).await;

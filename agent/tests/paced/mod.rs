@@ -29,15 +29,15 @@ pub(crate) struct Paced {
 }
 
 impl Paced {
-    /// Starts it in a folder of its own, in the container of that ID; its steps vary by so many percent.
-    pub(crate) fn start(workload: &Path, beside: &Path, id: &str, variation: u32) -> Self {
+    /// Starts it by a command that runs the sample workload, in a folder of its own and in the container of that ID; its steps vary by so many percent.
+    pub(crate) fn start(mut workload: Command, beside: &Path, id: &str, variation: u32) -> Self {
         let folder = beside.join(id);
         std::fs::create_dir_all(&folder).unwrap();
         let (library, steps) = (folder.join("recorder.so"), folder.join("steps"));
         std::fs::write(&library, LIBRARY).unwrap();
         let slowed_by = folder.join("slowdown");
         let slowdown = File::create(&slowed_by).unwrap();
-        let program = Command::new(workload)
+        let program = workload
             .env("NVTX_INJECTION64_PATH", library)
             .env("FLOPWATCH_RECORDER_DIR", &folder)
             .args(["--quiet", "--range-micros", "0", "--step-micros"])

@@ -1,5 +1,6 @@
 //! What the window costs its target: who counts the target's work, the watch while the window is open, and the verdict beside the results.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use flopwatch_api::artifact::Output;
@@ -17,7 +18,8 @@ use super::scrape::Scraper;
 use crate::adoption::Attached;
 use crate::failure::Failure;
 use crate::node::Node;
-use crate::overhead::{Choice, LOOK, Opened, Watch, blind, length_for};
+use crate::node::heartbeats::BEFORE;
+use crate::overhead::{Choice, LOOK, Opened, Watch, blind, hint, length_for};
 
 const NOBODY_COUNTS: &str = "nothing counts the target's work: let its pod be prepared with flopwatch.dev/prepare: recorder, or name a counter \
                              of it in spec.overhead.signal.prometheus";
@@ -31,13 +33,22 @@ pub(super) enum Pace {
     /// A counter is read before the window.
     Read(Scraper),
     /// Nothing shows it.
-    Blind(String),
+    Blind(Blind),
     /// It is watched.
     Watched {
         watch: Box<Watch>,
         /// Reads the counter; none where the recorder counts.
         scraper: Option<Scraper>,
     },
+}
+
+/// A window in which nobody counts.
+#[derive(Clone, Debug)]
+pub(super) struct Blind {
+    why: String,
+    /// None where there is no time before it.
+    opened: Option<Opened>,
+    closed_ns: u64,
 }
 
 /// Processor time of the profiler's own processes in the container, as it was before they began to collect and once they were gone.
@@ -70,9 +81,16 @@ impl Pace {
         Self::Watched { watch, scraper }
     }
 
+    fn blind(why: String, opened: Option<Opened>) -> Self {
+        let closed_ns = 0;
+        Self::Blind(Blind { why, opened, closed_ns })
+    }
+
     pub(super) fn closed(&mut self, at_ns: u64) {
-        if let Self::Watched { watch, .. } = self {
-            watch.close(at_ns);
+        match self {
+            Self::Watched { watch, .. } => watch.close(at_ns),
+            Self::Blind(blind) => blind.closed_ns = at_ns,
+            Self::Unwatched | Self::Read(_) => {}
         }
     }
 
@@ -132,9 +150,8 @@ impl Work<'_> {
     pub(super) fn pace_opened(&mut self, attached: &Attached, opened: Opened) {
         let spec = &self.capture.spec;
         if spec.start == StartMode::ContainerStart {
-            self.pace = Pace::Blind(
-                "the window begins with the program: there is nothing before it to compare with".to_owned(),
-            );
+            let why = "the window begins with the program: there is nothing before it to compare with";
+            self.pace = Pace::blind(why.to_owned(), None);
             return;
         }
         if let Pace::Read(scraper) = std::mem::take(&mut self.pace) {
@@ -147,8 +164,8 @@ impl Work<'_> {
             .watch(&attached.container_id, &spec.overhead, opened);
         self.pace = match watched {
             Ok(watch) => Pace::watched(watch, None),
-            Err(_) if attached.ring.is_none() => Pace::Blind(NOBODY_COUNTS.to_owned()),
-            Err(why) => Pace::Blind(why.to_string()),
+            Err(_) if attached.ring.is_none() => Pace::blind(NOBODY_COUNTS.to_owned(), Some(opened)),
+            Err(why) => Pace::blind(why.to_string(), Some(opened)),
         };
     }
 
@@ -163,7 +180,7 @@ impl Work<'_> {
             let why = scraper
                 .failure()
                 .unwrap_or_else(|| "it moved too seldom before the window".to_owned());
-            return Pace::Blind(format!("the counter {name}: {why}"));
+            return Pace::blind(format!("the counter {name}: {why}"), Some(opened));
         };
         let source = SignalSource::Prometheus;
         let choice = Choice { samples, length_ns };
@@ -218,6 +235,20 @@ impl Work<'_> {
         .await
     }
 
+    /// What the period of the container's series says, where nobody counted.
+    async fn hint(&self, container_id: &str, seen: &Blind) -> Option<String> {
+        let (opened, closed_ns) = (seen.opened?, seen.closed_ns);
+        let (node, id) = (Arc::clone(self.node), container_id.to_owned());
+        let found = tokio::task::spawn_blocking(move || {
+            let ring = node.metrics_ring.as_ref()?;
+            let window = Duration::from_nanos(closed_ns.saturating_sub(opened.open_ns));
+            let before = ring.before(&id, opened.attach_ns, BEFORE);
+            let during = ring.before(&id, closed_ns, window);
+            hint(&before.series, &during.series)
+        });
+        found.await.ok().flatten()
+    }
+
     /// What the window cost, once the time after it has passed; none where there was no window.
     async fn verdict(&mut self) -> Result<Option<CaptureOverhead>, Failure> {
         let container_id = self
@@ -234,7 +265,12 @@ impl Work<'_> {
                     return Ok(Some(blind(why.to_owned())));
                 }
                 Pace::Unwatched | Pace::Read(_) => return Ok(None),
-                Pace::Blind(why) => return Ok(Some(blind(why.clone()))),
+                Pace::Blind(seen) => {
+                    let seen = seen.clone();
+                    let hint = self.hint(&container_id, &seen).await;
+                    let message = hint.map_or_else(|| seen.why.clone(), |hint| format!("{}. {hint}", seen.why));
+                    return Ok(Some(blind(message)));
+                }
                 Pace::Watched { watch, .. } => watch,
             };
             let left = Duration::from_nanos(watch.until_ns().saturating_sub(utc_ns()));
